@@ -1,0 +1,105 @@
+# Carillon. `make help` lists the targets; Python 3.11+ with venv is all a machine needs.
+
+PYTHON ?= python3
+
+PY := .venv/bin/python
+STAMPS := .venv/.stamps
+REQUIREMENTS := infra/requirements
+TEMPLATE := cdk.out/Carillon.template.json
+TEST_LAYERS := $(wildcard $(addprefix tests/,unit contract integration simulation infra e2e))
+INSTALL = $(PY) -m uv pip install --quiet --require-hashes
+LOCK = $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
+
+# The CDK library starts `node` from PATH: the virtual environment's comes first.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup run test check bench fmt synth lint-template deploy lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMPS)/development $(STAMPS)/ministack $(STAMPS)/node $(STAMPS)/layer ## Install everything, pinned and checked by hash; quick when nothing changed
+
+$(STAMPS)/uv: $(REQUIREMENTS)/development.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Carillon needs Python 3.11 or newer: make PYTHON=/path/to/python3"; exit 1; }
+	@echo "setup: .venv"
+	@test -x $(PY) || $(PYTHON) -m venv .venv
+	@mkdir -p $(STAMPS)
+	@awk '/^[^ ]/ { wanted = /^uv==/ } wanted' $< > $(STAMPS)/uv.txt
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+	  --only-binary :all: --requirement $(STAMPS)/uv.txt
+	@touch $@
+
+$(STAMPS)/development: $(STAMPS)/uv $(REQUIREMENTS)/development.txt pyproject.toml
+	@echo "setup: libraries and tools"
+	@$(INSTALL) --python $(PY) --requirement $(REQUIREMENTS)/development.txt
+	@$(PY) -m uv pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# MiniStack pins another botocore than the functions do, hence an environment of its own.
+$(STAMPS)/ministack: $(STAMPS)/uv $(REQUIREMENTS)/ministack.txt
+	@echo "setup: .venv-ministack"
+	@test -x .venv-ministack/bin/python || $(PYTHON) -m venv --without-pip .venv-ministack
+	@$(INSTALL) --python .venv-ministack/bin/python --requirement $(REQUIREMENTS)/ministack.txt
+	@touch $@
+
+$(STAMPS)/node: $(STAMPS)/development package.json package-lock.json .npmrc
+	@echo "setup: the cdk command"
+	@npm ci --loglevel=error --no-progress >/dev/null
+	@touch $@
+
+# Installs the layer for Lambda once, to have its wheels in uv's cache: synthesis then needs no network.
+$(STAMPS)/layer: $(STAMPS)/development $(REQUIREMENTS)/functions.txt infra/layer.py
+	@echo "setup: wheels of the dependency layer"
+	@rm -rf .venv/.layer
+	@$(PY) -m infra.layer .venv/.layer
+	@rm -rf .venv/.layer
+	@touch $@
+
+run: setup ## Start the local stack: emulator, deployment, sample jobs (Ctrl-C stops it)
+	@$(PY) -m infra.local run
+
+test: setup check lint-template ## Everything that CI runs
+	@failed=""; \
+	for layer in $(TEST_LAYERS); do \
+	  echo "== $$layer"; \
+	  $(PY) -m pytest $$layer || failed="$$failed $$layer"; \
+	done; \
+	if [ -n "$$failed" ]; then echo "red:$$failed"; exit 1; fi; \
+	echo "green: check lint-template $(TEST_LAYERS)"
+
+check: setup ## Lint, formatting, types
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+
+bench: setup ## Measure dispatch and the run protocol, without the network
+	@$(PY) -m tests.bench.dispatch
+
+fmt: setup ## Format the code and repair what the linter can
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+synth: setup ## Write the CloudFormation template to cdk.out
+	@npx --no-install cdk synth --quiet
+
+# W3005 (a DependsOn that a GetAtt implies already): CDK itself writes these for every function.
+lint-template: synth ## Check the template with cfn-lint
+	@.venv/bin/cfn-lint --ignore-checks W3005 -- $(TEMPLATE)
+
+deploy: setup ## Deploy to the AWS account of the current credentials; OPTIONS="-c key=value …"
+	@npx --no-install cdk deploy $(OPTIONS)
+
+lock: $(STAMPS)/uv ## Resolve the requirements anew from pyproject.toml (UPGRADE=--upgrade for newer ones)
+	@$(LOCK) $(UPGRADE) pyproject.toml --output-file $(REQUIREMENTS)/functions.txt
+	@$(LOCK) $(UPGRADE) pyproject.toml --all-extras --output-file $(REQUIREMENTS)/development.txt
+	@$(LOCK) $(UPGRADE) --group pyproject.toml:ministack --output-file $(REQUIREMENTS)/ministack.txt
+	@npm install --package-lock-only --loglevel=error
+
+clean: ## Remove what can be made again, the state of the local stack included
+	@rm -rf .venv .venv-ministack node_modules cdk.out .local build *.egg-info
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

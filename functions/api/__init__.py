@@ -1,0 +1,1 @@
+"""The HTTP API: jobs, runs, schedules and status of one owner at a time."""

@@ -1,0 +1,121 @@
+"""The API, put together of its services: from an event of the gateway to its answer."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from functions.api.jobs import JSON, JobRoutes
+from functions.api.occurrences import OccurrenceService
+from functions.api.overview import OverviewService
+from functions.api.problems import Kind, ProblemError, answer_errors, problem_of, problem_response
+from functions.api.requests import with_checked_body
+from functions.api.routing import Routes
+from functions.api.running import RunService
+from functions.api.runs import RunRoutes
+from functions.api.schedules import ScheduleRoutes
+from functions.api.service import JobService
+from functions.api.status import StatusRoutes
+from shared.clock import Clock, Entropy
+from shared.errors import CarillonError
+from shared.filing import Filer
+from shared.settings import Settings
+from shared.stores.ports import JobStore, LaneQueue, RunStore, WheelStore
+from shared.telemetry import Telemetry
+
+VERSION = "1.0"
+_RESOLVERS_OWN = ("HTTPValidationError", "ValidationError", "ResponseValidationError")
+"""Schemas of what the resolver itself would answer; all of ours are problems."""
+
+
+class Api:
+    """Answers events of an API Gateway HTTP API (payload format 2.0)."""
+
+    def __init__(
+        self,
+        *,
+        jobs: JobStore,
+        wheel: WheelStore,
+        runs: RunStore,
+        queue: LaneQueue,
+        clock: Clock,
+        entropy: Entropy,
+        settings: Settings,
+        telemetry: Telemetry,
+    ) -> None:
+        # A wrong answer of ours must not read as a wrong request: hence a status of its own.
+        self.app = APIGatewayHttpResolver(
+            enable_validation=True, response_validation_error_http_code=500
+        )
+        self._telemetry = telemetry
+        self._description: dict[str, Any] = {}
+        routes = Routes(self.app)
+        answer_errors(self.app, telemetry, routes.no_route)
+        filer = Filer(jobs, wheel, queue, clock)
+        job_service = JobService(jobs, filer, clock, entropy, settings)
+        run_service = RunService(job_service, runs, queue, clock, entropy, settings)
+        overview_service = OverviewService(job_service, runs, wheel, clock, settings)
+        JobRoutes(routes, job_service, clock, telemetry)
+        RunRoutes(routes, run_service, telemetry)
+        ScheduleRoutes(routes, OccurrenceService(job_service, clock))
+        StatusRoutes(routes, overview_service, settings.operators_group)
+        self._add_description(routes)
+
+    def answer(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
+        """The answer to one event, in the gateway's form."""
+        try:
+            return self._answer(event, context)
+        finally:
+            self._telemetry.flush()
+
+    def _answer(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
+        try:
+            checked = with_checked_body(event)
+        except (ProblemError, CarillonError) as error:
+            response = problem_response(problem_of(error), str(event.get("rawPath", "/")))
+            return {
+                "statusCode": response.status_code,
+                "headers": response.headers,
+                "body": response.body,
+                "isBase64Encoded": False,
+            }
+        answer = self.app.resolve(checked, context)
+        # The gateway takes null for "no body", MiniStack does not.
+        return {**answer, "body": answer.get("body") or ""}
+
+    def describe(self) -> dict[str, Any]:
+        """The OpenAPI description."""
+        text = self.app.get_openapi_json_schema(
+            title="Carillon",
+            version=VERSION,
+            description="Jobs that fire to the second, and the history of their runs.",
+            security_schemes={"jwt": HTTPBearer(bearerFormat="JWT")},
+            security=[{"jwt": []}],
+        )
+        description: dict[str, Any] = json.loads(text)
+        for name in _RESOLVERS_OWN:
+            description["components"]["schemas"].pop(name, None)
+        for operations in description["paths"].values():
+            for operation in operations.values():
+                responses = operation["responses"]
+                responses["500"] = {**responses["503"], "description": Kind.INTERNAL.title}
+        return description
+
+    def get_description(self) -> Response[dict[str, Any]]:
+        """This description; it needs no token."""
+        if not self._description:
+            self._description = self.describe()
+        return Response(200, JSON, self._description)
+
+    def _add_description(self, routes: Routes) -> None:
+        routes.add(
+            "GET",
+            "/openapi.json",
+            self.get_description,
+            summary="Read the API's OpenAPI description",
+            answers={200: "The description"},
+            is_open=True,
+        )

@@ -1,0 +1,60 @@
+"""Why the API refuses a request, apart from how HTTP says so.
+
+CarillonError
+├── InvalidFieldError          (shared) one field is wrong
+├── InvalidFieldsError         several fields may be wrong
+├── PayloadTooLargeError       the payload, or the whole body, is over its limit
+├── MissingError               no such thing of this owner's
+├── KeyReusedError             an idempotency key came with another request
+├── KeyGoneError               the job of an idempotency key was deleted
+├── RevisionMismatchError      the job is not at the revision that was expected
+└── ContendedError             others kept changing the job
+"""
+
+from collections.abc import Sequence
+
+from shared.errors import CarillonError
+
+
+class InvalidFieldsError(CarillonError):
+    """`errors` are pairs of a field's path in the request and what is wrong with it."""
+
+    def __init__(self, errors: Sequence[tuple[str, str]]) -> None:
+        super().__init__("; ".join(f"{field}: {message}" for field, message in errors))
+        self.errors = tuple(errors)
+
+
+class PayloadTooLargeError(CarillonError):
+    """`field` takes `size_bytes` where `limit_bytes` are allowed."""
+
+    def __init__(self, field: str, size_bytes: int, limit_bytes: int) -> None:
+        super().__init__(f"{field} takes {size_bytes} bytes; the limit is {limit_bytes} bytes")
+        self.field = field
+
+
+class MissingError(CarillonError):
+    """The owner has no `kind` (job, run) of that id; others may, and must not be told of."""
+
+    def __init__(self, kind: str, identifier: str) -> None:
+        super().__init__(f"you have no {kind} {identifier[:200]!r}")
+
+
+class KeyReusedError(CarillonError):
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"the key created job {job_id} from another body: use a new key")
+
+
+class KeyGoneError(CarillonError):
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"the key created job {job_id}, which was deleted: use a new key")
+
+
+class RevisionMismatchError(CarillonError):
+    def __init__(self, expected: int | None, current: int) -> None:
+        wanted = "and was changed just now" if expected is None else f"not {expected}"
+        super().__init__(f"the job is at revision {current}, {wanted}: read it again")
+
+
+class ContendedError(CarillonError):
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"job {job_id} was being changed by other requests: try again")

@@ -1,0 +1,170 @@
+"""The resource /jobs."""
+
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Body, Header, Path, Query
+
+from functions.api.forms import JobForm, JobPage
+from functions.api.problems import Kind
+from functions.api.requests import caller_of, etag, expected_revision, idempotency_key
+from functions.api.routing import Routes
+from functions.api.schemas import JobBody, JobPatch
+from functions.api.service import JobService
+from shared.clock import Clock
+from shared.domain.job import Job
+from shared.telemetry import Action, Metric, Telemetry
+
+JSON = "application/json"
+
+JobId = Annotated[str, Path(description="The `job_id` that the creation answered.")]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        description="1 to 255 printable ASCII characters; under one key it happens once.",
+    ),
+]
+IfMatch = Annotated[
+    str | None,
+    Header(alias="If-Match", description="Required: the job's ETag as it was read, or `*`."),
+]
+Limit = Annotated[int, Query(ge=1, le=100, description="Most items of the page.")]
+Cursor = Annotated[
+    str | None, Query(max_length=4096, description="The `next_cursor` of the page before.")
+]
+
+_ETAG = {"ETag": "The job's revision, for If-Match."}
+
+
+class JobRoutes:
+    """Each method answers one route."""
+
+    def __init__(
+        self, routes: Routes, service: JobService, clock: Clock, telemetry: Telemetry
+    ) -> None:
+        self._app = routes.app
+        self._service = service
+        self._clock = clock
+        self._telemetry = telemetry
+        self._add_collection(routes)
+        self._add_item(routes)
+
+    def create_job(
+        self, body: Annotated[JobBody, Body()], key: IdempotencyKey = None
+    ) -> Response[JobForm]:
+        """With an Idempotency-Key a repetition answers 200 with the job, whatever it is by now.
+
+        The payload may take 65,536 bytes as compact JSON. A one-shot must lie in the future.
+        """
+        created = self._service.create(self._owner(), body, idempotency_key(self._app))
+        job = created.job
+        if created.is_new:
+            self._report(Action.JOB_CREATED, job)
+            self._telemetry.measure(Metric.JOBS_CREATED)
+        return self._answer(
+            job, 201 if created.is_new else 200, {"Location": f"/jobs/{job.job_id}"}
+        )
+
+    def list_jobs(self, limit: Limit = 20, cursor: Cursor = None) -> Response[JobPage]:
+        """By job id. A page can be shorter than `limit`; `next_cursor` is null on the last one."""
+        page = self._service.list(self._owner(), limit, cursor)
+        return Response(200, JSON, JobPage.of(page, self._clock.now()))
+
+    def get_job(self, job_id: JobId) -> Response[JobForm]:
+        """A deleted job is not found."""
+        return self._answer(self._service.get(self._owner(), job_id))
+
+    def change_job(
+        self,
+        job_id: JobId,
+        body: Annotated[JobPatch, Body()],
+        if_match: IfMatch = None,
+    ) -> Response[JobForm]:
+        """Merges the fields given; null sets one to its default. Needs If-Match."""
+        revision = expected_revision(self._app)
+        job = self._service.change(self._owner(), job_id, body, revision)
+        self._report(Action.JOB_CHANGED, job)
+        return self._answer(job)
+
+    def delete_job(self, job_id: JobId) -> Response[None]:
+        """No run starts any more; the history stays until it expires. Again: not found."""
+        job = self._service.delete(self._owner(), job_id)
+        self._report(Action.JOB_DELETED, job)
+        self._telemetry.measure(Metric.JOBS_DELETED)
+        return Response(204)
+
+    def pause_job(self, job_id: JobId) -> Response[JobForm]:
+        """No run starts any more until it is resumed. A paused job stays as it is."""
+        job = self._service.pause(self._owner(), job_id)
+        self._report(Action.JOB_PAUSED, job)
+        return self._answer(job)
+
+    def resume_job(self, job_id: JobId) -> Response[JobForm]:
+        """Fires again from now on; what was missed stays so. An active job stays as it is."""
+        job = self._service.resume(self._owner(), job_id)
+        self._report(Action.JOB_RESUMED, job)
+        return self._answer(job)
+
+    def _add_collection(self, routes: Routes) -> None:
+        routes.add(
+            "POST",
+            "/jobs",
+            self.create_job,
+            summary="Create a job",
+            answers={201: "The new job", 200: "The job that the key had created"},
+            problems=(Kind.INVALID_HEADER, Kind.CONTENDED, Kind.GONE),
+            headers={**_ETAG, "Location": "The job's path."},
+        )
+        routes.add(
+            "GET",
+            "/jobs",
+            self.list_jobs,
+            summary="List your jobs",
+            answers={200: "A page of jobs"},
+        )
+
+    def _add_item(self, routes: Routes) -> None:
+        missing = (Kind.NOT_FOUND,)
+        contended = (Kind.NOT_FOUND, Kind.CONTENDED)
+        change = (
+            Kind.INVALID_HEADER,
+            Kind.NOT_FOUND,
+            Kind.REVISION_MISMATCH,
+            Kind.REVISION_REQUIRED,
+        )
+        for method, end, call, summary, problems in (
+            ("GET", "", self.get_job, "Read a job", missing),
+            ("PATCH", "", self.change_job, "Change a job", change),
+            ("POST", "/pause", self.pause_job, "Pause a job", contended),
+            ("POST", "/resume", self.resume_job, "Resume a job", contended),
+        ):
+            routes.add(
+                method,
+                f"/jobs/<job_id>{end}",
+                call,
+                summary=summary,
+                answers={200: "The job"},
+                problems=problems,
+                headers=_ETAG,
+            )
+        routes.add(
+            "DELETE",
+            "/jobs/<job_id>",
+            self.delete_job,
+            summary="Delete a job",
+            answers={204: "Deleted"},
+            problems=contended,
+        )
+
+    def _owner(self) -> str:
+        return caller_of(self._app.current_event.raw_event).owner
+
+    def _answer(
+        self, job: Job, status: int = 200, headers: dict[str, str] | None = None
+    ) -> Response[JobForm]:
+        form = JobForm.of(job, self._clock.now())
+        return Response(status, JSON, form, {"ETag": etag(job.revision), **(headers or {})})
+
+    def _report(self, action: Action, job: Job) -> None:
+        self._telemetry.record(action, owner=job.owner, job_id=job.job_id, revision=job.revision)

@@ -1,0 +1,115 @@
+"""Whether an owner's jobs are idle; and for operators, how far each segment has come."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+
+from functions.api.occurrences import MOST_PAGES, PAGE_SIZE
+from functions.api.service import JobService
+from shared.clock import Clock
+from shared.domain.job import JobState
+from shared.domain.run import RunStatus
+from shared.domain.wheel import minute_end
+from shared.settings import Settings
+from shared.stores.ports import RunStore, WheelStore
+
+JOBS_LOOKED_INTO = 100
+"""Of so many jobs, by job id, the newest runs are read: one query each."""
+
+RUNS_LOOKED_AT = 20
+"""Newest runs of each of those jobs."""
+
+UNFINISHED = (RunStatus.SCHEDULED, RunStatus.RUNNING, RunStatus.RETRYING)
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Counts over the jobs looked at; `is_complete` is False when the owner has more.
+
+    Runs are counted by status among the newest RUNS_LOOKED_AT of the first JOBS_LOOKED_INTO jobs.
+    """
+
+    jobs: dict[JobState, int]
+    runs: dict[RunStatus, int]
+    jobs_looked_into: int
+    is_complete: bool
+
+    @property
+    def is_processing(self) -> bool:
+        return any(self.runs.values())
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentView:
+    """How far a segment is dispatched; None for both instants before its first use.
+
+    Every minute up to `watermark_at` is dispatched or in the backlog; every one up to `horizon_at`
+    is announced. `backlog_minutes` still wait since an outage. `lag_minutes` is how far complete
+    dispatch is behind the previous minute.
+    """
+
+    segment: int
+    watermark_at: datetime | None = None
+    horizon_at: datetime | None = None
+    lag_minutes: int = 0
+    backlog_minutes: int = 0
+    lease_until: datetime | None = None
+
+
+class OverviewService:
+    """Nothing here writes; raises StoreUnavailableError."""
+
+    def __init__(
+        self,
+        jobs: JobService,
+        runs: RunStore,
+        wheel: WheelStore,
+        clock: Clock,
+        settings: Settings,
+    ) -> None:
+        self._jobs = jobs
+        self._runs = runs
+        self._wheel = wheel
+        self._clock = clock
+        self._settings = settings
+
+    def of_owner(self, owner: str) -> Overview:
+        """The owner's jobs by state, up to 1,000, and their unfinished runs."""
+        states: Counter[JobState] = Counter()
+        first_ids: list[str] = []
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            page = self._jobs.list(owner, PAGE_SIZE, cursor)
+            states.update(job.state for job in page.items)
+            first_ids += [job.job_id for job in page.items[: JOBS_LOOKED_INTO - len(first_ids)]]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        runs: Counter[RunStatus] = Counter()
+        for job_id in first_ids:
+            newest = self._runs.list(owner, job_id, RUNS_LOOKED_AT).items
+            runs.update(run.status for run in newest)
+        return Overview(
+            jobs={state: states[state] for state in (JobState.ACTIVE, JobState.PAUSED)},
+            runs={status: runs[status] for status in UNFINISHED},
+            jobs_looked_into=len(first_ids),
+            is_complete=cursor is None and states.total() <= JOBS_LOOKED_INTO,
+        )
+
+    def segments(self) -> list[SegmentView]:
+        """Every segment of the deployment."""
+        now = self._clock.now()
+        return [self._segment(segment, now) for segment in range(self._settings.segments)]
+
+    def _segment(self, segment: int, now: datetime) -> SegmentView:
+        control = self._wheel.get_control(segment)
+        if control is None:
+            return SegmentView(segment)
+        return SegmentView(
+            segment=segment,
+            watermark_at=minute_end(control.watermark),
+            horizon_at=minute_end(control.horizon),
+            lag_minutes=control.lag_minutes(now),
+            backlog_minutes=sum(backlog.until - backlog.done for backlog in control.backlog),
+            lease_until=control.lease_until,
+        )

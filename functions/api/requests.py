@@ -1,0 +1,180 @@
+"""What a request says besides its fields: whose it is, its body's form, its preconditions."""
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
+
+from functions.api.errors import PayloadTooLargeError
+from functions.api.problems import Kind, ProblemError, unsupported_media_type
+
+BODY_LIMIT_BYTES = 1024 * 1024
+MOST_LEVELS = 64
+"""Nesting of a body; what is stored must be read again, on any stack."""
+
+_ETAG = re.compile(r'"(\d{1,18})"|(\d{1,18})', re.ASCII)
+_KEY = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?", re.ASCII)
+
+Event = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The token's subject owns what the request names; `groups` are the token's, too."""
+
+    owner: str
+    groups: frozenset[str]
+
+
+def caller_of(event: Event) -> Caller:
+    """Who sent the request, by the claims that the gateway's authorizer has verified."""
+    authorizer = event.get("requestContext", {}).get("authorizer") or {}
+    claims = (authorizer.get("jwt") or {}).get("claims") or {}
+    subject = claims.get("sub")
+    if not isinstance(subject, str) or not subject:
+        raise ProblemError(Kind.UNAUTHENTICATED, "the token names no subject")
+    return Caller(subject, _groups_of(claims.get("cognito:groups")))
+
+
+def _groups_of(claim: object) -> frozenset[str]:
+    """The gateway hands a list on as it is, or as text: `[operators other]`."""
+    if isinstance(claim, str):
+        return frozenset(claim.removeprefix("[").removesuffix("]").split())
+    if isinstance(claim, list):
+        return frozenset(name for name in claim if isinstance(name, str))
+    return frozenset()
+
+
+def with_checked_body(event: Event) -> dict[str, Any]:
+    """The event, its body either absent or one JSON object in plain text.
+
+    The resolver's own reading takes forms for JSON, the first item of a list for the body, and
+    NaN, infinities and lone surrogates for values. Raises ProblemError or PayloadTooLargeError.
+    """
+    headers = {str(name).lower(): text for name, text in (event.get("headers") or {}).items()}
+    data = _body_bytes(event)
+    media_type = str(headers.pop("content-type", "")).partition(";")[0].strip().lower()
+    if not data.strip():
+        return {**event, "headers": headers, "body": None, "isBase64Encoded": False}
+    if len(data) > BODY_LIMIT_BYTES:
+        raise PayloadTooLargeError("body", len(data), BODY_LIMIT_BYTES)
+    if media_type not in ("", "application/json"):
+        raise unsupported_media_type()
+    text = _checked_json(data)
+    headers["content-type"] = "application/json"
+    return {**event, "headers": headers, "body": text, "isBase64Encoded": False}
+
+
+def body_fields(app: APIGatewayHttpResolver) -> list[str]:
+    """The top-level fields of the body."""
+    return list(app.current_event.json_body or {})
+
+
+def expected_revision(app: APIGatewayHttpResolver) -> int | None:
+    """The revision that `If-Match` names; None for `*`, any."""
+    tag = str(app.current_event.headers.get("if-match", "")).strip()
+    if not tag:
+        raise ProblemError(
+            Kind.REVISION_REQUIRED,
+            "send If-Match with the ETag of the job as you know it",
+            [("If-Match", 'is required, as in If-Match: "3"')],
+        )
+    if tag == "*":
+        return None
+    match = _ETAG.fullmatch(tag)
+    if match is None:
+        message = 'must be one ETag of a job, as in If-Match: "3", or *'
+        raise ProblemError(Kind.INVALID_HEADER, f"If-Match {message}", [("If-Match", message)])
+    return int(match[1] or match[2])
+
+
+def idempotency_key(app: APIGatewayHttpResolver) -> str | None:
+    """The `Idempotency-Key`, with or without its quotes; None when there is none."""
+    text = app.current_event.headers.get("idempotency-key")
+    if text is None:
+        return None
+    key = str(text).strip()
+    if len(key) >= 2 and key[0] == key[-1] == '"':
+        key = key[1:-1]
+    if _KEY.fullmatch(key) is None:
+        message = "must be 1 to 255 printable ASCII characters"
+        raise ProblemError(
+            Kind.INVALID_HEADER, f"Idempotency-Key {message}", [("Idempotency-Key", message)]
+        )
+    return key
+
+
+def etag(revision: int) -> str:
+    return f'"{revision}"'
+
+
+def _body_bytes(event: Event) -> bytes:
+    body = str(event.get("body") or "")
+    if not event.get("isBase64Encoded"):
+        return body.encode("utf-8", "surrogatepass")
+    try:
+        return base64.b64decode(body, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise _invalid_json("the body cannot be decoded") from error
+
+
+def _checked_json(data: bytes) -> str:
+    try:
+        text = data.decode()
+        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    except UnicodeDecodeError as error:
+        raise _invalid_json("the body is not UTF-8") from error
+    except json.JSONDecodeError as error:
+        detail = f"{error.msg} at line {error.lineno}, column {error.colno}"
+        raise _invalid_json(detail) from error
+    except RecursionError as error:
+        raise _too_deep() from error
+    except ValueError as error:
+        raise _invalid_json(f"a number cannot be stored: {str(error)[:80]}") from error
+    if not isinstance(value, dict):
+        raise _invalid_json("the body must be one JSON object")
+    if _levels(value) > MOST_LEVELS:
+        raise _too_deep()
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise _invalid_json("a text has half of a surrogate pair (\\ud800 to \\udfff)") from error
+    return text
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"{digits[:40]} is out of range")
+    return number
+
+
+def _levels(value: Any) -> int:
+    """How deep objects and lists are nested; stops one level behind the limit."""
+    level, containers = 0, [value]
+    while containers and level <= MOST_LEVELS:
+        level += 1
+        members = [
+            member
+            for container in containers
+            for member in (container.values() if isinstance(container, dict) else container)
+        ]
+        containers = [member for member in members if isinstance(member, dict | list)]
+    return level
+
+
+def _invalid_json(detail: str) -> ProblemError:
+    return ProblemError(Kind.INVALID_JSON, detail, [("body", detail)])
+
+
+def _too_deep() -> ProblemError:
+    return _invalid_json(f"the body is nested deeper than {MOST_LEVELS} levels")

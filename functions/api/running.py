@@ -1,0 +1,162 @@
+"""Manual runs and the history of runs, apart from HTTP."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from functions.api.errors import ContendedError, MissingError
+from functions.api.service import JobService, is_job_id
+from shared.clock import Clock, Entropy
+from shared.domain.job import Job
+from shared.domain.message import Message
+from shared.domain.run import Run, RunKey, RunKind, RunStatus
+from shared.errors import QueueUnavailableError
+from shared.settings import Settings
+from shared.stores.ports import LaneQueue, Page, RunStore
+
+_NEVER = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class _Receipt:
+    """Remembers under which key a request's run stands: the run's own holds the fire time.
+
+    It is a row of the runs table, beside those of the job, in a partition that no job id can name.
+    """
+
+    key: RunKey
+    run_key: RunKey
+
+    @classmethod
+    def of(cls, job: Job, request_id: str, fire_at: datetime) -> "_Receipt":
+        shelf = f"{job.job_id}~requests"
+        return cls(
+            RunKey(job.owner, shelf, RunKind.MANUAL, _NEVER, request_id),
+            RunKey(job.owner, job.job_id, RunKind.MANUAL, fire_at, request_id),
+        )
+
+
+class RunService:
+    """The runs of one owner's jobs; raises MissingError, StoreUnavailableError as JobService."""
+
+    def __init__(
+        self,
+        jobs: JobService,
+        runs: RunStore,
+        queue: LaneQueue,
+        clock: Clock,
+        entropy: Entropy,
+        settings: Settings,
+    ) -> None:
+        self._jobs = jobs
+        self._runs = runs
+        self._queue = queue
+        self._clock = clock
+        self._entropy = entropy
+        self._settings = settings
+
+    def request(self, owner: str, job_id: str, key: str | None) -> Run:
+        """A manual run, its row recorded first and its message sent after.
+
+        Under a `key` there is one run: a repetition answers it, and sends its message again while
+        it has not started. Raises QueueUnavailableError when nothing was acknowledged.
+        """
+        job = self._jobs.get(owner, job_id)
+        now = self._clock.now()
+        fire_at = now.replace(microsecond=0)
+        if key is None:
+            request_id = self._entropy.new_id(now)
+            run_key = RunKey(owner, job_id, RunKind.MANUAL, fire_at, request_id)
+            return self._request_once(job, self._recorded(job, run_key, now))
+        request_id = hashlib.sha256(key.encode()).hexdigest()[:26]
+        run = self._recorded(job, self._key_of_receipt(job, request_id, fire_at, now), now)
+        if run.status is RunStatus.SCHEDULED:
+            self._send(job, run)
+        return run
+
+    def list(self, owner: str, job_id: str, limit: int, cursor: str | None) -> Page[Run]:
+        """One page of the job's runs, newest first; a deleted job's are kept until they expire."""
+        if self._jobs.find(owner, job_id) is None:
+            raise MissingError("job", job_id)
+        return self._runs.list(owner, job_id, limit, cursor)
+
+    def get(self, owner: str, job_id: str, run_id: str) -> Run:
+        """One run, with its attempts."""
+        key = _key_of(owner, job_id, run_id)
+        run = None if key is None else self._runs.get(key)
+        if run is None:
+            raise MissingError("run", run_id)
+        return run
+
+    def _request_once(self, job: Job, run: Run) -> Run:
+        """Send; a run that nobody can ask for again must not stay scheduled for ever."""
+        try:
+            self._send(job, run)
+        except QueueUnavailableError:
+            now = self._clock.now()
+            cancelled = replace(
+                run,
+                status=RunStatus.CANCELLED,
+                reason="its message could not be sent",
+                updated_at=now,
+                finished_at=now,
+            )
+            self._runs.claim(cancelled, run)
+            raise
+        return run
+
+    def _key_of_receipt(
+        self, job: Job, request_id: str, fire_at: datetime, now: datetime
+    ) -> RunKey:
+        """The run key that the first request under this id was given."""
+        receipt = _Receipt.of(job, request_id, fire_at)
+        for _ in range(2):
+            stored = self._runs.get(receipt.key)
+            if stored is not None:
+                return RunKey.from_run_id(job.owner, str(stored.result))
+            row = self._row(job, receipt.key, RunStatus.SUCCEEDED, now)
+            if self._runs.claim(replace(row, result=receipt.run_key.run_id), None):
+                return receipt.run_key
+        raise ContendedError(job.job_id)
+
+    def _recorded(self, job: Job, key: RunKey, now: datetime) -> Run:
+        """The run's row, put now unless it stands already."""
+        run = self._row(job, key, RunStatus.SCHEDULED, now)
+        if self._runs.claim(run, None):
+            return run
+        stored = self._runs.get(key)
+        if stored is None:
+            raise ContendedError(job.job_id)
+        return stored
+
+    def _row(self, job: Job, key: RunKey, status: RunStatus, now: datetime) -> Run:
+        return Run(
+            key=key,
+            status=status,
+            attempt=0,
+            token=0,
+            claim_id=self._entropy.new_id(now),
+            filing_id=job.filing.filing_id,
+            updated_at=now,
+            expires_at=now + self._settings.run_lifetime,
+        )
+
+    def _send(self, job: Job, run: Run) -> None:
+        message = Message(
+            key=run.key,
+            filing_id=job.filing.filing_id,
+            segment=job.segment,
+            lane=job.lane,
+            due_at=run.key.fire_at,
+        )
+        self._queue.send([message], [0])
+
+
+def _key_of(owner: str, job_id: str, run_id: str) -> RunKey | None:
+    """The key that a public id stands for, if it is one of this job's."""
+    try:
+        key = RunKey.from_run_id(owner, run_id)
+    except (ValueError, OverflowError):
+        return None
+    is_canonical = key.run_id == run_id and key.job_id == job_id and is_job_id(job_id)
+    return key if is_canonical else None

@@ -1,0 +1,79 @@
+"""The resource /jobs/{job_id}/runs, and manual runs."""
+
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Path
+
+from functions.api.forms import RunDetail, RunPage
+from functions.api.jobs import JSON, Cursor, IdempotencyKey, JobId, Limit
+from functions.api.problems import Kind
+from functions.api.requests import caller_of, idempotency_key
+from functions.api.routing import Routes
+from functions.api.running import RunService
+from shared.telemetry import Action, Metric, Telemetry
+
+RunId = Annotated[str, Path(description="A `run_id` of the job's history.")]
+
+
+class RunRoutes:
+    """Each method answers one route."""
+
+    def __init__(self, routes: Routes, service: RunService, telemetry: Telemetry) -> None:
+        self._app = routes.app
+        self._service = service
+        self._telemetry = telemetry
+        self._add(routes)
+
+    def run_job(self, job_id: JobId, key: IdempotencyKey = None) -> Response[RunDetail]:
+        """Runs it now, whatever its schedule says, and even while it is paused.
+
+        With an Idempotency-Key a repetition answers the same run; after a 503 it sends it again.
+        """
+        run = self._service.request(self._owner(), job_id, idempotency_key(self._app))
+        self._telemetry.record(Action.RUN_REQUESTED, run_id=run.key.run_id, owner=run.key.owner)
+        self._telemetry.measure(Metric.RUNS_REQUESTED)
+        location = f"/jobs/{job_id}/runs/{run.key.run_id}"
+        return Response(202, JSON, RunDetail.of(run), {"Location": location})
+
+    def list_runs(
+        self, job_id: JobId, limit: Limit = 20, cursor: Cursor = None
+    ) -> Response[RunPage]:
+        """Newest fire time first. A deleted job's history can be read until it expires."""
+        page = self._service.list(self._owner(), job_id, limit, cursor)
+        return Response(200, JSON, RunPage.of(page))
+
+    def get_run(self, job_id: JobId, run_id: RunId) -> Response[RunDetail]:
+        """With each of its failed attempts."""
+        run = self._service.get(self._owner(), job_id, run_id)
+        return Response(200, JSON, RunDetail.of(run))
+
+    def _add(self, routes: Routes) -> None:
+        routes.add(
+            "POST",
+            "/jobs/<job_id>/run",
+            self.run_job,
+            summary="Run a job now",
+            answers={202: "The run, which starts in a moment"},
+            problems=(Kind.INVALID_HEADER, Kind.NOT_FOUND, Kind.CONTENDED),
+            headers={"Location": "The run's path."},
+        )
+        routes.add(
+            "GET",
+            "/jobs/<job_id>/runs",
+            self.list_runs,
+            summary="List a job's runs",
+            answers={200: "A page of runs"},
+            problems=(Kind.NOT_FOUND,),
+        )
+        routes.add(
+            "GET",
+            "/jobs/<job_id>/runs/<run_id>",
+            self.get_run,
+            summary="Read a run",
+            answers={200: "The run"},
+            problems=(Kind.NOT_FOUND,),
+        )
+
+    def _owner(self) -> str:
+        return caller_of(self._app.current_event.raw_event).owner

@@ -1,0 +1,230 @@
+"""What can be done with jobs, apart from HTTP: create, read, change, pause, resume, delete."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import accumulate
+
+from functions.api.drafts import Draft, changed_draft, created_draft, fingerprint_of
+from functions.api.errors import (
+    ContendedError,
+    KeyGoneError,
+    KeyReusedError,
+    MissingError,
+    RevisionMismatchError,
+)
+from functions.api.schemas import JobBody, JobPatch
+from shared.clock import Clock, Entropy
+from shared.domain.job import Filing, Job, JobState, job_id_of, segment_of
+from shared.filing import Filer
+from shared.settings import Settings
+from shared.stores.ports import JobStore, Page
+
+ATTEMPTS = 4
+"""Times that a pause, resume or deletion is tried against concurrent changes."""
+
+PAGE_PAYLOAD_BYTES = 1024 * 1024
+"""Payloads that one page of jobs carries; escaped twice they stay below Lambda's 6 MB."""
+
+_JOB_ID = re.compile(r"[0-9a-z]{26}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """`is_new` is False for a repetition under the same idempotency key."""
+
+    job: Job
+    is_new: bool
+
+
+class JobService:
+    """The jobs of one owner at a time: no method can name a job of another one's.
+
+    Every method that names a job raises MissingError if the owner has none of that id. Every one
+    that writes raises StoreUnavailableError or QueueUnavailableError; it can be repeated then.
+    """
+
+    def __init__(
+        self, jobs: JobStore, filer: Filer, clock: Clock, entropy: Entropy, settings: Settings
+    ) -> None:
+        self._jobs = jobs
+        self._filer = filer
+        self._clock = clock
+        self._entropy = entropy
+        self._settings = settings
+
+    def create(self, owner: str, body: JobBody, key: str | None) -> Created:
+        """Put a job on the wheel; under a `key` it happens once, however often it is asked for.
+
+        Raises InvalidFieldError, PayloadTooLargeError, KeyReusedError or KeyGoneError.
+        """
+        now = self._clock.now()
+        fingerprint = fingerprint_of(body)
+        job_id = self._new_job_id(owner, key, now)
+        # Before any check that time can turn: a one-shot that has fired is repeated all the same.
+        existing = None if key is None else self._jobs.get(owner, job_id)
+        if existing is None:
+            draft = created_draft(body, self._settings, now)
+            job = self._new_job(owner, job_id, draft, fingerprint, now)
+            if self._filer.file_job(job, None):
+                return Created(job, is_new=True)
+            existing = self._jobs.get(owner, job_id)
+        if existing is None:
+            raise ContendedError(job_id)
+        return _repeated(existing, fingerprint)
+
+    def get(self, owner: str, job_id: str) -> Job:
+        """The job, active or paused."""
+        job = self.find(owner, job_id)
+        if job is None or job.state is JobState.DELETED:
+            raise MissingError("job", job_id)
+        return job
+
+    def find(self, owner: str, job_id: str) -> Job | None:
+        """The row, a tombstone included; None for anything that cannot be a job id."""
+        # Run keys join owner and job id: an id must never be able to carry the separator.
+        return self._jobs.get(owner, job_id) if is_job_id(job_id) else None
+
+    def list(self, owner: str, limit: int, cursor: str | None) -> Page[Job]:
+        """One page of the owner's jobs, by job id; raises InvalidFieldError for the cursor.
+
+        It is shorter than `limit` when the payloads are large, too: an answer is limited in size.
+        """
+        page = self._jobs.list(owner, limit, cursor)
+        fitting = _fitting(page.items)
+        if fitting == len(page.items):
+            return page
+        return self._jobs.list(owner, fitting, cursor)
+
+    def change(self, owner: str, job_id: str, patch: JobPatch, revision: int | None) -> Job:
+        """The job after `patch`, if it is at `revision` (None: whichever it is at).
+
+        A change of when or in which lane it fires is a new filing; a paused job gets that when it
+        is resumed. Raises RevisionMismatchError and what `changed_draft` raises.
+        """
+        job = self.get(owner, job_id)
+        if revision is not None and revision != job.revision:
+            raise RevisionMismatchError(revision, job.revision)
+        now = self._clock.now()
+        draft = changed_draft(job, patch, self._settings, now)
+        changed = _with_draft(job, draft)
+        if changed == job:
+            return job
+        if job.state is JobState.ACTIVE and _fires_differently(job, changed):
+            changed = changed.refiled(self._new_filing(now), now)
+            won = self._filer.file_job(changed, job.revision)
+        else:
+            changed = replace(changed, revision=job.revision + 1, updated_at=now)
+            won = self._jobs.replace(changed, job.revision)
+        if not won:
+            raise RevisionMismatchError(revision, self.get(owner, job_id).revision)
+        return changed
+
+    def pause(self, owner: str, job_id: str) -> Job:
+        """The paused job; none of its runs starts any more. A paused one stays as it is."""
+
+        def step(job: Job) -> Job | None:
+            if job.state is JobState.PAUSED:
+                return job
+            paused = job.paused(self._clock.now())
+            return paused if self._jobs.replace(paused, job.revision) else None
+
+        return self._until_won(owner, job_id, step)
+
+    def resume(self, owner: str, job_id: str) -> Job:
+        """The active job, filed from now on. An active one stays as it is."""
+
+        def step(job: Job) -> Job | None:
+            if job.state is JobState.ACTIVE:
+                return job
+            now = self._clock.now()
+            resumed = job.refiled(self._new_filing(now), now)
+            return resumed if self._filer.file_job(resumed, job.revision) else None
+
+        return self._until_won(owner, job_id, step)
+
+    def delete(self, owner: str, job_id: str) -> Job:
+        """The tombstone, which holds the job's key; a second deletion finds no job."""
+
+        def step(job: Job) -> Job | None:
+            now = self._clock.now()
+            tombstone = job.deleted(now, now + self._settings.run_lifetime)
+            return tombstone if self._jobs.replace(tombstone, job.revision) else None
+
+        return self._until_won(owner, job_id, step)
+
+    def _until_won(self, owner: str, job_id: str, step: Callable[[Job], Job | None]) -> Job:
+        """Repeat `step` on the row as it is now until its conditional write wins."""
+        for _ in range(ATTEMPTS):
+            job = step(self.get(owner, job_id))
+            if job is not None:
+                return job
+        raise ContendedError(job_id)
+
+    def _new_job_id(self, owner: str, key: str | None, now: datetime) -> str:
+        return self._entropy.new_id(now).lower() if key is None else job_id_of(owner, key)
+
+    def _new_filing(self, now: datetime) -> Filing:
+        return Filing(self._entropy.new_id(now), now.replace(microsecond=0))
+
+    def _new_job(
+        self, owner: str, job_id: str, draft: Draft, fingerprint: str, now: datetime
+    ) -> Job:
+        return Job(
+            owner=owner,
+            job_id=job_id,
+            name=draft.name,
+            schedule=draft.schedule,
+            target=draft.target,
+            payload=draft.payload,
+            segment=segment_of(job_id, self._settings.segments),
+            filing=self._new_filing(now),
+            created_at=now,
+            updated_at=now,
+            lane=draft.lane,
+            catch_up=draft.catch_up,
+            retry=draft.retry,
+            timeout_seconds=draft.timeout_seconds,
+            fingerprint=fingerprint,
+        )
+
+
+def is_job_id(text: str) -> bool:
+    """Whether the text has the form of every job id."""
+    return _JOB_ID.fullmatch(text) is not None
+
+
+def _fitting(jobs: Sequence[Job]) -> int:
+    """How many of the first jobs have payloads that fit into one answer; at least one."""
+    sizes = accumulate(len(job.payload.encode()) for job in jobs)
+    fitting = sum(1 for size_bytes in sizes if size_bytes <= PAGE_PAYLOAD_BYTES)
+    return max(fitting, min(1, len(jobs)))
+
+
+def _repeated(existing: Job, fingerprint: str) -> Created:
+    if existing.state is JobState.DELETED:
+        raise KeyGoneError(existing.job_id)
+    if existing.fingerprint != fingerprint:
+        raise KeyReusedError(existing.job_id)
+    return Created(existing, is_new=False)
+
+
+def _with_draft(job: Job, draft: Draft) -> Job:
+    return replace(
+        job,
+        name=draft.name,
+        schedule=draft.schedule,
+        target=draft.target,
+        payload=draft.payload,
+        lane=draft.lane,
+        catch_up=draft.catch_up,
+        retry=draft.retry,
+        timeout_seconds=draft.timeout_seconds,
+    )
+
+
+def _fires_differently(job: Job, changed: Job) -> bool:
+    """Whether entries carry what changed."""
+    before = (job.schedule, job.lane, job.catch_up)
+    return before != (changed.schedule, changed.lane, changed.catch_up)

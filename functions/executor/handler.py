@@ -1,0 +1,105 @@
+"""Lambda entry points of the executor: a lane's messages, and the dead-letter queues'.
+
+This is the only place of the executor that composes objects and asks for the time.
+"""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from aws_lambda_powertools.utilities.data_classes import SQSEvent
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from functions.executor.batch import BatchRunner, Received
+from functions.executor.protocol import ExecutorPorts, Report, RunProtocol
+from functions.executor.reporting import tell
+from functions.executor.targets import Targets
+from shared.clock import SystemClock, SystemEntropy
+from shared.domain.message import decode
+from shared.errors import MalformedMessageError, StoreUnavailableError
+from shared.filing import Filer
+from shared.settings import Settings
+from shared.stores.dynamo import open_stores
+from shared.telemetry import Action, create_telemetry
+
+settings = Settings.from_environment()
+telemetry = create_telemetry("executor")
+clock = SystemClock()
+stores = open_stores(settings, clock)
+targets = Targets(settings, clock)
+batches = BatchRunner()
+protocol = RunProtocol(
+    ExecutorPorts(
+        jobs=stores.jobs,
+        wheel=stores.wheel,
+        runs=stores.runs,
+        queue=stores.queue,
+        filer=Filer(stores.jobs, stores.wheel, stores.queue, clock),
+        targets=targets,
+        clock=clock,
+        entropy=SystemEntropy(),
+        run_lifetime=settings.run_lifetime,
+        longest_timeout_seconds=settings.longest_timeout_seconds,
+    )
+)
+
+
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Run a batch of a lane; answers which records stay with the queue."""
+    ends_at = _ends_at(context)
+    reports: list[Report] = []
+
+    def handle(record: Received) -> None:
+        message = decode(record.body)
+        try:
+            reports.append(protocol.handle(message, ends_at))
+        except StoreUnavailableError as error:
+            telemetry.failure(Action.MESSAGE_FAILED, error, run_id=message.key.run_id)
+            reports.append(protocol.wait_for_store(message))
+
+    return _answer(event, handle, reports)
+
+
+def dead_letter_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Settle messages that executors died on; what cannot be settled yet stays with the queue."""
+    ends_at = _ends_at(context)
+    reports: list[Report] = []
+
+    def handle(record: Received) -> None:
+        try:
+            message = decode(record.body)
+        except MalformedMessageError:
+            # Nobody can ever read it: this line is all that is left of it.
+            telemetry.record(Action.MESSAGE_MALFORMED, logging.ERROR, body=record.body[:1000])
+            return
+        report = protocol.handle_dead(message, ends_at)
+        if report is None:
+            raise StoreUnavailableError(f"{message.key.run_id} is held by a live lease")
+        reports.append(report)
+
+    return _answer(event, handle, reports)
+
+
+def _answer(
+    event: dict[str, Any], handle: Callable[[Received], None], reports: list[Report]
+) -> dict[str, Any]:
+    records = [
+        Received(r.message_id, r.body, int(r.attributes.approximate_receive_count))
+        for r in SQSEvent(event).records
+    ]
+    failed = batches.run(records, handle, _on_error)
+    tell(telemetry, reports, len(failed))
+    telemetry.flush()
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
+
+
+def _on_error(record: Received, error: Exception) -> None:
+    telemetry.failure(Action.MESSAGE_FAILED, error, message_id=record.message_id)
+
+
+def _ends_at(context: LambdaContext) -> datetime:
+    return clock.now() + timedelta(milliseconds=context.get_remaining_time_in_millis())
+
+
+targets.prepare(2)  # the pool grows with need: a child costs 8 MB and 70 ms of CPU

@@ -1,0 +1,300 @@
+"""The run protocol (DESIGN 4.3): claim, then read, deliver, fenced finish, follow-up.
+
+Returning from `handle` acknowledges the message; raising leaves it to the queue. Nothing is ever
+put back by its visibility: what must wait goes on as a delayed copy, so that the queue counts as
+receptions only those that ended in a crash.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from math import ceil
+from typing import Protocol
+
+from functions.executor.targets import Call, Failure, Outcome, Success
+from shared.clock import Clock, Entropy
+from shared.domain import running
+from shared.domain.job import Job
+from shared.domain.message import LONGEST_DELAY_SECONDS, Message
+from shared.domain.run import Run, RunKind, RunStatus
+from shared.domain.running import (
+    Claim,
+    Drop,
+    Go,
+    Repeat,
+    SendOn,
+    Skip,
+    SkipReason,
+    Start,
+    Terms,
+)
+from shared.domain.targets import Target
+from shared.domain.wheel import Slot, entry_of_message
+from shared.errors import StoreUnavailableError
+from shared.filing import Filer
+from shared.recurrence import SlotKind
+from shared.stores.ports import JobStore, LaneQueue, RunStore, WheelStore
+
+_LEASE_MARGIN = timedelta(seconds=1)
+_FINISH_RESERVE = timedelta(seconds=1.5)
+"""Left between a run's limit and the end of its process, to record how it ended."""
+_STORE_PAUSE = timedelta(seconds=10)
+"""How long a message waits when the store failed: the queue works on, the store may recover."""
+_ROUNDS = 8
+"""How often one reception may meet a row that changed under it before it sends a copy on."""
+
+
+class Handled(StrEnum):
+    """What became of a message: the closed list that logs and metrics use."""
+
+    RAN = "ran"
+    SKIPPED = "skipped"
+    SENT_ON = "sent_on"
+    REPEATED = "repeated"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was done with a message; `run` is the row that was last written or met, if any."""
+
+    handled: Handled
+    message: Message
+    run: Run | None = None
+    reason: str = ""
+
+
+class Deliverer(Protocol):
+    """What the protocol needs of the targets: `Targets`, or a stand-in for tests."""
+
+    def deliver(self, target: Target, call: Call) -> Outcome:
+        """Call the target once; whatever it does is an outcome, never an exception."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorPorts:
+    """What an executor works on.
+
+    `run_lifetime` is how long a run row lives after its last claim: longer than any duplicate of
+    its message. `longest_timeout_seconds` caps the jobs' own limits: a deployment may
+    have been given shorter processes than a job was made for.
+    """
+
+    jobs: JobStore
+    wheel: WheelStore
+    runs: RunStore
+    queue: LaneQueue
+    filer: Filer
+    targets: Deliverer
+    clock: Clock
+    entropy: Entropy
+    run_lifetime: timedelta
+    longest_timeout_seconds: int
+
+
+class RunProtocol:
+    """Handles one message at a time; several threads may share it."""
+
+    def __init__(self, ports: ExecutorPorts) -> None:
+        self._p = ports
+
+    def handle(self, message: Message, ends_at: datetime) -> Report:
+        """Handle a message of a lane; the process may be stopped at `ends_at`.
+
+        0. early: send on, or wait; 1. claim; 2. read the job and decide; 3. record what a
+        catch-up passed over; 4. deliver; 5. finish; 6. follow up. A step whose write is refused
+        starts again with the row as it is now. Raises StoreUnavailableError and
+        QueueUnavailableError.
+        """
+        early = message.due_at - self._p.clock.now()
+        if early > running.EARLY:
+            return self._send_on(message, message.due_at, "before its time")
+        while early > timedelta():
+            self._p.clock.sleep(early.total_seconds())
+            early = message.due_at - self._p.clock.now()
+        for turn in range(_ROUNDS):
+            decision = self._decide_claim(message, ends_at, unseen=turn == 0)
+            if not isinstance(decision, Claim):
+                return self._without_claim(message, decision)
+            if self._p.runs.claim(decision.run, decision.over):
+                report = self._go_on(message, decision, ends_at)
+                if report is not None:
+                    return report
+        return self._send_on(message, self._p.clock.now(), "the run changed at every step")
+
+    def handle_dead(self, message: Message, ends_at: datetime) -> Report | None:
+        """Handle a message of a dead-letter queue: executors died on it, or never could start it.
+
+        Unfinished and without a live lease: dead, or skipped if it was not to run any more;
+        retrying or final: repeat what follows. None while it cannot be settled yet: the message is
+        to be received again.
+        """
+        for _ in range(_ROUNDS):
+            decision = self._decide_claim(message, ends_at, unseen=False)
+            if isinstance(decision, SendOn):
+                return None
+            if not isinstance(decision, Claim):
+                return self._without_claim(message, decision)
+            if self._p.runs.claim(decision.run, decision.over):
+                report = self._go_on(message, decision, None)
+                if report is not None:
+                    return report
+        return None
+
+    def wait_for_store(self, message: Message) -> Report:
+        """What to do with a message whose handling ended in StoreUnavailableError."""
+        return self._send_on(message, self._p.clock.now() + _STORE_PAUSE, "the store failed")
+
+    def _decide_claim(
+        self, message: Message, ends_at: datetime, *, unseen: bool
+    ) -> Claim | SendOn | Repeat | Drop:
+        """Decide by the run row; an ordinary run is claimed without a read, as if absent."""
+        ordinary = message.attempt == 1 and message.key.kind is RunKind.SCHEDULED
+        seen = None if unseen and ordinary else self._p.runs.get(message.key)
+        now = self._p.clock.now()
+        terms = Terms(
+            claim_id=self._p.entropy.new_id(now),
+            lease_until=ends_at + _LEASE_MARGIN,
+            expires_at=now + self._p.run_lifetime,
+        )
+        return running.decide_claim(seen, message, now, terms)
+
+    def _without_claim(self, message: Message, decision: SendOn | Repeat | Drop) -> Report:
+        match decision:
+            case SendOn(at, reason):
+                return self._send_on(message, at, reason)
+            case Drop(reason):
+                return Report(Handled.DROPPED, message, reason=reason)
+            case Repeat(run):
+                # What follows is repeated by whoever meets the run: its writer may have died.
+                self._follow_up(run, message)
+                if message.slot_key:
+                    self._look_after(message)
+                return Report(Handled.REPEATED, message, run, f"the run is {run.status.value}")
+
+    def _go_on(self, message: Message, claim: Claim, ends_at: datetime | None) -> Report | None:
+        """Go on under a claim; None when the finish was refused: the run is another's now.
+
+        Without `ends_at` the target is not called any more: executors have died on the run.
+        """
+        try:
+            job, start = self._look_after(message)
+        except StoreUnavailableError:
+            # Or the run would wait for its lease to lapse, and that would count as an attempt.
+            at = self._p.clock.now() + _STORE_PAUSE
+            return self._give_back(message, claim, SendOn(at, "the job cannot be read"))
+        now = self._p.clock.now()
+        if job is None or isinstance(start, Drop | SendOn):
+            return self._give_back(message, claim, start)
+        if isinstance(start, Skip):
+            return self._finish(running.skipped(claim.run, start.reason, now), message)
+        if running.skips_itself(message):
+            return self._finish(running.skipped(claim.run, SkipReason.CATCH_UP, now), message)
+        if ends_at is None:
+            return self._finish(running.died(claim.run, now), message)
+        if claim.run.attempt > job.retry.max_attempts:
+            return self._finish(running.out_of_attempts(claim.run, claim.over, now), message)
+        limit_seconds = min(job.timeout_seconds, self._p.longest_timeout_seconds)
+        if now + timedelta(seconds=limit_seconds) + _FINISH_RESERVE > ends_at:
+            later = SendOn(now + timedelta(seconds=1), "too little time is left in this process")
+            return self._give_back(message, claim, later)
+        return self._finish(self._deliver(claim.run, job, limit_seconds), message)
+
+    def _look_after(self, message: Message) -> tuple[Job | None, Start]:
+        """Read the job and decide; record what a catch-up passed over, remove a stale entry.
+
+        Done for duplicates, too: another filing's message may have been quicker with the run.
+        """
+        job = self._p.jobs.get(message.key.owner, message.key.job_id)
+        now = self._p.clock.now()
+        start = running.decide_start(job, message, now)
+        if job is not None and isinstance(start, Go | Skip):
+            missed = running.missed_row(message, now, now + self._p.run_lifetime)
+            if missed is not None:
+                self._p.runs.claim(missed, None)
+        self._remove_stale_entry(job, message, now)
+        return job, start
+
+    def _deliver(self, run: Run, job: Job, limit_seconds: int) -> Run:
+        call = Call(
+            run_id=run.key.run_id,
+            job_id=job.job_id,
+            job_name=job.name,
+            owner=job.owner,
+            attempt=run.attempt,
+            fire_at=run.key.fire_at,
+            payload=job.payload,
+            timeout_seconds=limit_seconds,
+        )
+        outcome = self._p.targets.deliver(job.target, call)
+        now = self._p.clock.now()
+        match outcome:
+            case Success(result):
+                return running.succeeded(run, result, now)
+            case Failure(error, timed_out):
+                fraction = self._p.entropy.fraction()
+                return running.failed(run, job, error, timed_out, now, fraction)
+
+    def _finish(self, run: Run, message: Message) -> Report | None:
+        if not self._p.runs.finish(run):
+            return None
+        self._follow_up(run, message)
+        if run.status is RunStatus.SKIPPED:
+            return Report(Handled.SKIPPED, message, run, run.reason or "")
+        return Report(Handled.RAN, message, run)
+
+    def _follow_up(self, run: Run, message: Message) -> None:
+        if run.status is not RunStatus.RETRYING:
+            return
+        retry = running.retry_message(run, message)
+        now = self._p.clock.now()
+        if retry.due_at - now > timedelta(seconds=LONGEST_DELAY_SECONDS):
+            self._p.filer.file_entry(entry_of_message(retry))
+        else:
+            self._p.queue.send([retry], [retry.delay_seconds(now)])
+
+    def _give_back(self, message: Message, claim: Claim, start: Start) -> Report | None:
+        """Undo a claim that must not be gone on with, then send on or drop the message.
+
+        A dropped message stands for no occurrence: a row that it made itself, by an earlier claim
+        whose holder died, is removed too, since nobody else would ever come for it.
+        """
+        over = claim.over
+        made_by_drop = (
+            isinstance(start, Drop)
+            and over is not None
+            and over.status is RunStatus.RUNNING
+            and over.filing_id == message.filing_id
+        )
+        if over is None or made_by_drop:
+            undone = self._p.runs.withdraw(claim.run)
+        else:
+            now = self._p.clock.now()
+            undone = self._p.runs.finish(running.given_back(claim.run, over, now))
+        if not undone:
+            return None
+        if isinstance(start, SendOn):
+            return self._send_on(message, start.at, start.reason)
+        reason = start.reason if isinstance(start, Drop) else "there is no such job"
+        return Report(Handled.DROPPED, message, reason=reason)
+
+    def _send_on(self, message: Message, at: datetime, reason: str) -> Report:
+        """Send a copy, visible at `at`; before its fire time the executor waits out the rest."""
+        now = self._p.clock.now()
+        delay = (
+            message.delay_seconds(now) if at == message.due_at else ceil((at - now).total_seconds())
+        )
+        self._p.queue.send([message], [max(0, min(delay, LONGEST_DELAY_SECONDS))])
+        return Report(Handled.SENT_ON, message, reason=reason)
+
+    def _remove_stale_entry(self, job: Job | None, message: Message, now: datetime) -> None:
+        """Remove the wheel entry that sent this message, once it can be of no use any more."""
+        stale_since = running.stale_since(job, message, now) if message.slot_key else None
+        if stale_since is None:
+            return
+        slot = Slot.from_key(message.slot_key)
+        control = self._p.wheel.get_control(message.segment)
+        if slot.kind is not SlotKind.DATED and control and control.dispatched(stale_since):
+            entry_key = f"{message.key.job_id}#{message.filing_id}"
+            self._p.wheel.remove_entry(message.segment, slot, entry_key)

@@ -1,0 +1,64 @@
+"""Which addresses a webhook may reach. Pure."""
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+
+from shared.settings import Network
+
+Address = IPv4Address | IPv6Address
+
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
+_NAT64 = IPv6Network("64:ff9b::/96")
+# What the registries of older Pythons lack.
+_SPECIAL = tuple(
+    ip_network(text)
+    for text in (
+        "192.0.0.0/24",  # protocol assignments
+        "192.88.99.0/24",  # relays of 6to4
+        "3fff::/20",  # documentation
+    )
+)
+
+
+def parse_address(text: str) -> Address:
+    """The address that a lookup answered; raises ValueError for anything else."""
+    return ip_address(text)
+
+
+def reachable_address(address: Address) -> Address:
+    """The address that a connection really goes to: IPv4-mapped IPv6 is IPv4."""
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return address
+
+
+def lies_in(address: Address, networks: Sequence[Network]) -> bool:
+    real = reachable_address(address)
+    return any(real.version == network.version and real in network for network in networks)
+
+
+def is_public(address: Address) -> bool:
+    """Whether it is a unicast address of the public internet.
+
+    Not so are private, shared, loopback, link-local (with the metadata services), unique local,
+    multicast, reserved and documentation addresses, nor IPv6 addresses that stand for such an IPv4
+    address: mapped, 6to4, Teredo, NAT64.
+    """
+    real = reachable_address(address)
+    if not real.is_global or real.is_multicast or lies_in(real, _SPECIAL):
+        return False
+    if isinstance(real, IPv4Address):
+        return True
+    if real not in _GLOBAL_UNICAST and real not in _NAT64:
+        return False
+    return all(is_public(inner) for inner in _embedded(real))
+
+
+def _embedded(address: IPv6Address) -> list[IPv4Address]:
+    """The IPv4 addresses that a packet to this address may be carried on to."""
+    inner = list(address.teredo or ())
+    if address.sixtofour is not None:
+        inner.append(address.sixtofour)
+    if address in _NAT64:
+        inner.append(IPv4Address(int(address) & 0xFFFFFFFF))
+    return inner

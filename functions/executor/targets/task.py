@@ -1,0 +1,61 @@
+"""Task targets: registered Python functions, run in child processes."""
+
+from functions.executor.child_pool import ChildPool
+from functions.executor.child_process import CallTimeoutError, ChildLostError, ChildNotReadyError
+from functions.executor.deadline import Deadline
+from functions.executor.one_line import exception_line
+from functions.executor.targets.call import Call, Failure, Outcome, Success
+from functions.executor.wire import Report, Request
+from shared.clock import Clock
+from shared.domain.run import RunError
+from shared.domain.targets import TaskTarget
+from shared.settings import Settings
+
+
+def create_caller(settings: Settings, clock: Clock) -> "TaskCaller":
+    return TaskCaller(ChildPool(settings.task_modules))
+
+
+class TaskCaller:
+    """Kinds of failure besides the exceptions that tasks raise: `unknown_task` (for good),
+    `task_import_failed`, `task_died`, `task_not_ready`, `task_not_started`, `timeout`."""
+
+    def __init__(self, pool: ChildPool) -> None:
+        self._pool = pool
+
+    def deliver(self, target: TaskTarget, call: Call) -> Outcome:
+        deadline = Deadline.after(call.timeout_seconds)
+        request = Request(
+            number=self._pool.next_number(),
+            task=target.name,
+            payload=call.payload,
+            run_id=call.run_id,
+            job_id=call.job_id,
+            job_name=call.job_name,
+            attempt=call.attempt,
+            fire_at=call.fire_at.isoformat(),
+            timeout_seconds=call.timeout_seconds,
+            deadline_at=deadline.at,
+        )
+        try:
+            return _outcome(self._pool.run(request, deadline))
+        except CallTimeoutError:
+            message = f"the task was killed at its limit of {call.timeout_seconds:g} s"
+            return Failure(RunError("timeout", message), timed_out=True)
+        except ChildNotReadyError:
+            message = f"no task process was ready within {call.timeout_seconds:g} s"
+            return Failure(RunError("task_not_ready", message))
+        except ChildLostError as error:
+            return Failure(RunError("task_died", exception_line(error)))
+        except OSError as error:
+            return Failure(RunError("task_not_started", exception_line(error)))
+
+    def prepare(self, count: int) -> None:
+        self._pool.prepare(count)
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+def _outcome(report: Report) -> Outcome:
+    return Success(report.result) if report.error is None else Failure(report.error)

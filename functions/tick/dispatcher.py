@@ -1,0 +1,72 @@
+"""The tick's protocol (DESIGN 4.1): announce, query, send, and only then move the watermark."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from functions.tick.lease import Lease
+from functions.tick.visit import SegmentOutcome, SegmentReport, TickPorts, Visit
+from shared.domain.wheel import minute_of
+from shared.errors import CarillonError
+
+BACKLOG_SPAN = timedelta(seconds=45)
+"""How long one visit works on a backlog: less than the look-ahead, so that no live minute waits."""
+
+
+class Dispatcher:
+    """Dispatches segments for one invocation of the tick."""
+
+    def __init__(self, ports: TickPorts, *, lease_owner: str, look_ahead_minutes: int) -> None:
+        self._ports = ports
+        self._lease_owner = lease_owner
+        self._look_ahead = look_ahead_minutes
+
+    def tick(
+        self, own: Sequence[int], others: Sequence[int], deadline: datetime
+    ) -> list[SegmentReport]:
+        """Serve the worker's own segments, then any other whose dispatch lags, then backlogs.
+
+        Live minutes of every segment come before the backlog of any, so that catching up after an
+        outage delays nothing that is due now. The first segment changes from minute to minute, so
+        that none starves when time runs out.
+        """
+        now = self._ports.clock.now()
+        first = minute_of(now) % len(own) if own else 0
+        live = [self.dispatch(segment, deadline) for segment in (*own[first:], *own[:first])]
+        live += [self.dispatch(segment, deadline) for segment in others if self._lags(segment)]
+        behind = [report.segment for report in live if report.backlog]
+        return live + [self._dispatch_backlog(segment, deadline) for segment in behind]
+
+    def _lags(self, segment: int) -> bool:
+        try:
+            return self._ports.filer.control(segment).lag_minutes(self._ports.clock.now()) > 0
+        except CarillonError:
+            return True  # its dispatch will tell what is wrong with it
+
+    def _dispatch_backlog(self, segment: int, deadline: datetime) -> SegmentReport:
+        """Work on a backlog, but give the lease back in time for the next live minutes."""
+        until = min(deadline, self._ports.clock.now() + BACKLOG_SPAN)
+        return self.dispatch(segment, until, backlog=True)
+
+    def dispatch(self, segment: int, deadline: datetime, *, backlog: bool = False) -> SegmentReport:
+        """Dispatch one segment: its live minutes, or (`backlog`) those an outage left behind.
+
+        1. acquire the lease, announcing the minutes to come; 2. dispatch minute by minute,
+        recording progress whenever a third of the lease has gone; 3. move the watermark and free
+        the lease in one write.
+        """
+        ports = self._ports
+        if ports.clock.now() >= deadline:
+            return SegmentReport(segment, SegmentOutcome.OUT_OF_TIME)
+        try:
+            seen = ports.filer.control(segment)
+            if not seen.has_work(ports.clock.now(), self._look_ahead):
+                return SegmentReport(segment, SegmentOutcome.CURRENT)
+            lease = Lease.acquire(
+                ports.wheel, ports.clock, seen, self._lease_owner, self._look_ahead
+            )
+        except CarillonError as error:
+            return SegmentReport(segment, SegmentOutcome.FAILED, reason=str(error))
+        if lease is None:
+            lag_minutes = seen.lag_minutes(ports.clock.now())
+            return SegmentReport(segment, SegmentOutcome.HELD, lag_minutes=lag_minutes)
+        return Visit(ports, lease, deadline).run(backlog=backlog)

@@ -1,0 +1,89 @@
+"""Lambda entry point of the tick: one invocation a minute and worker.
+
+The minute comes from the clock and the watermarks, never from the event: EventBridge rules fire
+late, twice, or not at all. This is the only place of the tick that composes objects.
+"""
+
+import logging
+from datetime import timedelta
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from functions.tick.dispatcher import Dispatcher
+from functions.tick.segments import segments_in_use, share_of
+from functions.tick.visit import SegmentOutcome, SegmentReport, TickPorts
+from shared.clock import SystemClock, SystemEntropy
+from shared.errors import StoreUnavailableError
+from shared.filing import Filer
+from shared.settings import Settings
+from shared.stores.dynamo import open_stores
+from shared.telemetry import Action, Metric, create_telemetry
+
+RESERVE = timedelta(seconds=6)
+"""Time kept back to record the progress before the function's own end."""
+
+SKEW_LIMIT_SECONDS = 2.0
+"""A clock further than this from DynamoDB's makes runs early or late: an error in the log."""
+
+settings = Settings.from_environment()
+telemetry = create_telemetry("tick")
+clock = SystemClock()
+entropy = SystemEntropy()
+stores = open_stores(settings, clock)
+
+
+def _on_bad_entry(segment: int, slot_key: str, entry_key: str, reason: str) -> None:
+    where = {"segment": segment, "slot": slot_key, "entry": entry_key, "reason": reason}
+    telemetry.record(Action.ENTRY_SET_ASIDE, logging.ERROR, **where)
+    telemetry.measure(Metric.ENTRIES_SET_ASIDE)
+
+
+ports = TickPorts(
+    jobs=stores.jobs,
+    wheel=stores.wheel,
+    queue=stores.queue,
+    filer=Filer(stores.jobs, stores.wheel, stores.queue, clock),
+    clock=clock,
+    on_bad_entry=_on_bad_entry,
+)
+in_use = segments_in_use(stores.wheel, settings.segments)
+if in_use > settings.segments:
+    telemetry.record(Action.SEGMENTS_LOWERED, logging.ERROR, set=settings.segments, used=in_use)
+
+
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Dispatch the worker's share of the segments; fails if any of them failed."""
+    now = clock.now()
+    deadline = now + timedelta(milliseconds=context.get_remaining_time_in_millis()) - RESERVE
+    own, others = share_of(in_use, settings.tick_workers, int(event.get("worker", 0)))
+    dispatcher = Dispatcher(
+        ports,
+        lease_owner=entropy.new_id(now),
+        look_ahead_minutes=settings.look_ahead_minutes,
+    )
+    reports = dispatcher.tick(own, others, deadline)
+    _tell(reports)
+    failed = [report.segment for report in reports if report.outcome is SegmentOutcome.FAILED]
+    if failed:
+        raise StoreUnavailableError(f"segments {failed} are not completely dispatched")
+    return {"messages": sum(report.messages for report in reports)}
+
+
+def _tell(reports: list[SegmentReport]) -> None:
+    for report in reports:
+        if report.outcome is SegmentOutcome.FAILED:
+            details = {"segment": report.segment, "reason": report.reason}
+            telemetry.record(Action.SEGMENT_FAILED, logging.ERROR, **details)
+            telemetry.measure(Metric.SEGMENTS_FAILED)
+    messages = sum(report.messages for report in reports)
+    lag_seconds = 60 * max((report.lag_minutes for report in reports), default=0)
+    outcomes = {o.value: sum(r.outcome is o for r in reports) for o in SegmentOutcome}
+    telemetry.record(Action.TICK_FINISHED, messages=messages, lag_seconds=lag_seconds, **outcomes)
+    telemetry.measure(Metric.OCCURRENCES_SENT, messages)
+    telemetry.measure(Metric.WATERMARK_LAG, lag_seconds)
+    skew_seconds = stores.skew_seconds() or 0.0
+    telemetry.measure(Metric.CLOCK_SKEW, abs(skew_seconds))
+    if abs(skew_seconds) > SKEW_LIMIT_SECONDS:
+        telemetry.record(Action.CLOCK_SKEWED, logging.ERROR, skew_seconds=skew_seconds)
+    telemetry.flush()

@@ -1,0 +1,23 @@
+"""Which segments there are, and which of them a worker serves first."""
+
+from collections.abc import Sequence
+
+from shared.stores.ports import WheelStore
+
+
+def segments_in_use(wheel: WheelStore, configured: int) -> int:
+    """The number of segments to serve: never fewer than have ever been used.
+
+    Jobs keep the segment they were created in, so a lowered setting must not be followed: the
+    control items of the segments beyond it tell.
+    """
+    count = configured
+    while wheel.get_control(count) is not None:
+        count += 1
+    return count
+
+
+def share_of(segments: int, workers: int, worker: int) -> tuple[Sequence[int], Sequence[int]]:
+    """The worker's own segments, and all others."""
+    own = range(worker % workers, segments, workers)
+    return own, [segment for segment in range(segments) if segment not in own]

@@ -1,0 +1,188 @@
+"""One visit of a tick to one segment, under its lease."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from functions.tick.lease import Lease, LeaseLostError
+from functions.tick.outbox import Outbox
+from shared.clock import Clock
+from shared.domain.dispatch import chain_goes_on, messages_of
+from shared.domain.segment import Cursor, with_backlog_minute_done, with_minute_done
+from shared.domain.wheel import Entry, Slot, minute_end, slots_of_minute
+from shared.errors import CarillonError, StoreUnavailableError
+from shared.filing import Filer
+from shared.recurrence import SlotKind
+from shared.stores.ports import JobStore, LaneQueue, WheelStore
+
+OnBadEntry = Callable[[int, str, str, str], None]
+"""Told (segment, slot key, entry key, reason) of an entry that the tick goes on without."""
+
+
+class SegmentOutcome(StrEnum):
+    DISPATCHED = "dispatched"
+    CURRENT = "current"
+    """Everything up to the look-ahead is dispatched already: a doubled tick writes nothing."""
+    HELD = "held"
+    """Another tick holds the lease, or won the race for it."""
+    LOST = "lost"
+    """Another tick took the segment over while this one worked on it."""
+    OUT_OF_TIME = "out_of_time"
+    """The progress is recorded; the next tick goes on from there."""
+    FAILED = "failed"
+    """The store or the queue failed; the next tick begins that minute anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentReport:
+    """What became of one segment in one tick. `lag_minutes` is how far dispatch lags behind."""
+
+    segment: int
+    outcome: SegmentOutcome
+    messages: int = 0
+    minutes: int = 0
+    lag_minutes: int = 0
+    backlog: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TickPorts:
+    """What a tick works on."""
+
+    jobs: JobStore
+    wheel: WheelStore
+    queue: LaneQueue
+    filer: Filer
+    clock: Clock
+    on_bad_entry: OnBadEntry
+
+
+class _OutOfTimeError(Exception):
+    """The deadline has come."""
+
+
+class Visit:
+    """Dispatches minutes of one segment; counts what it did."""
+
+    def __init__(self, ports: TickPorts, lease: Lease, deadline: datetime) -> None:
+        self._ports = ports
+        self._lease = lease
+        self._deadline = deadline
+        self._outbox = Outbox(ports.queue, ports.clock)
+        self._minutes = 0
+        self._resume_at = lease.control.cursor
+
+    def run(self, *, backlog: bool) -> SegmentReport:
+        """Dispatch the live minutes or the backlog, record the progress, free the lease."""
+        outcome, reason = SegmentOutcome.DISPATCHED, ""
+        try:
+            if backlog:
+                self._backlog_minutes()
+            else:
+                self._live_minutes()
+        except LeaseLostError:
+            return self._report(SegmentOutcome.LOST)
+        except _OutOfTimeError:
+            outcome = SegmentOutcome.OUT_OF_TIME
+        except CarillonError as error:
+            outcome, reason = SegmentOutcome.FAILED, str(error)
+        try:
+            self._lease.free()
+        except LeaseLostError:
+            return self._report(SegmentOutcome.LOST)
+        except CarillonError as error:  # the lease lapses; the next tick goes on
+            return self._report(SegmentOutcome.FAILED, str(error))
+        return self._report(outcome, reason)
+
+    def _live_minutes(self) -> None:
+        control = self._lease.control
+        for minute in range(control.watermark + 1, control.horizon + 1):
+            self._minute(minute)
+            self._lease.control = with_minute_done(self._lease.control, minute)
+
+    def _backlog_minutes(self) -> None:
+        while self._lease.control.backlog:
+            backlog = self._lease.control.backlog[0]
+            minute = backlog.done + 1
+            self._minute(minute)
+            self._lease.control = with_backlog_minute_done(self._lease.control, minute)
+
+    def _minute(self, minute: int) -> None:
+        """Send everything that is due in one minute; the queue has all of it on return."""
+        self._keep_lease(self._lease.control.cursor)
+        slots, after_key = list(slots_of_minute(minute)), None
+        cursor = self._resume_at
+        if cursor is not None and cursor.minute == minute:
+            slots = slots[[slot.key for slot in slots].index(cursor.slot_key) :]
+            after_key = cursor.entry_key
+        for slot in slots:
+            self._slot(slot, after_key, minute)
+            after_key = None
+        self._outbox.flush()
+        self._minutes += 1
+
+    def _slot(self, slot: Slot, after_key: str | None, minute: int) -> None:
+        segment = self._lease.control.segment
+        while True:
+            page = self._ports.wheel.query(segment, slot, after_key)
+            for key in page.unreadable:
+                self._ports.on_bad_entry(segment, slot.key, key, "unreadable")
+            for entry in page.entries:
+                self._entry(entry, minute)
+                self._keep_lease(Cursor(minute, slot.key, entry.key))
+            after_key = page.last_key
+            if after_key is None:
+                return
+
+    def _entry(self, entry: Entry, minute: int) -> None:
+        control = self._lease.control
+        horizon = control.horizon
+        try:
+            messages = list(messages_of(entry, minute, horizon, control.backlog))
+        except Exception as error:  # one bad entry must not stop the segment
+            self._set_aside(entry, error)
+            return
+        for message in messages:
+            self._outbox.add(message)
+        if entry.slot.kind is SlotKind.DATED and entry.schedule is not None:
+            self._next_link(entry, entry.schedule.next(minute_end(horizon)))
+
+    def _next_link(self, entry: Entry, following: datetime | None) -> None:
+        """File the first link of a chain beyond the horizon, before the watermark moves."""
+        if following is None:
+            return
+        try:
+            job = self._ports.jobs.get(entry.owner, entry.job_id)
+            goes_on = chain_goes_on(entry, job, self._ports.clock.now())
+        except StoreUnavailableError as error:
+            # Neither may one row stop its segment, nor may the chain end: a link is harmless.
+            self._set_aside(entry, error)
+            goes_on = True
+        if goes_on:
+            self._ports.filer.file_entry(entry.link_at(following))
+
+    def _set_aside(self, entry: Entry, error: Exception) -> None:
+        reason = f"{type(error).__name__}: {error}"
+        self._ports.on_bad_entry(entry.segment, entry.slot.key, entry.key, reason)
+
+    def _keep_lease(self, cursor: Cursor | None) -> None:
+        out_of_time = self._ports.clock.now() >= self._deadline
+        if out_of_time or self._lease.renewal_due():
+            self._outbox.flush()
+            self._lease.checkpoint(cursor)
+        if out_of_time:
+            raise _OutOfTimeError
+
+    def _report(self, outcome: SegmentOutcome, reason: str = "") -> SegmentReport:
+        control = self._lease.control
+        return SegmentReport(
+            segment=control.segment,
+            outcome=outcome,
+            messages=self._outbox.sent,
+            minutes=self._minutes,
+            lag_minutes=control.lag_minutes(self._ports.clock.now()),
+            backlog=bool(control.backlog),
+            reason=reason,
+        )

@@ -1,0 +1,169 @@
+"""The HTTP API with its authorizer: a Cognito user pool, or any OIDC issuer."""
+
+import json
+
+import jsii
+from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import aws_apigateway as rest
+from aws_cdk import aws_apigatewayv2 as gateway
+from aws_cdk import aws_apigatewayv2_authorizers as authorizers
+from aws_cdk import aws_apigatewayv2_integrations as integrations
+from aws_cdk import aws_cognito as cognito
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from infra.acknowledgments import acknowledge
+from infra.functions import OPERATORS_GROUP
+from infra.log_retention import log_retention
+from infra.options import Options
+
+RATE_LIMIT_PER_SECOND = 100
+BURST_LIMIT = 200
+OPEN_PATH = "/openapi.json"
+"""The only path that answers without a token."""
+
+ACCESS_LOG_FIELDS = {
+    "request_id": "$context.requestId",
+    "requested_at": "$context.requestTime",
+    "source_ip": "$context.identity.sourceIp",
+    "method": "$context.httpMethod",
+    "path": "$context.path",
+    "status": "$context.status",
+    "response_bytes": "$context.responseLength",
+    "latency_ms": "$context.responseLatency",
+    "owner": "$context.authorizer.claims.sub",
+    "authorizer_error": "$context.authorizer.error",
+}
+
+
+@jsii.implements(gateway.IAccessLogSettings)
+class _AccessLog:
+    """One JSON object a line, into `log_group`."""
+
+    def __init__(self, log_group: logs.ILogGroup) -> None:
+        self._destination = gateway.LogGroupLogDestination(log_group)
+
+    @property
+    def destination(self) -> gateway.IAccessLogDestination:
+        return self._destination
+
+    @property
+    def format(self) -> rest.AccessLogFormat | None:
+        return rest.AccessLogFormat.custom(json.dumps(ACCESS_LOG_FIELDS))
+
+
+class Users(Construct):
+    """The default identity provider: accounts that an administrator makes, and one group."""
+
+    def __init__(self, scope: Construct, construct_id: str, options: Options) -> None:
+        super().__init__(scope, construct_id)
+        self.pool = cognito.UserPool(
+            self,
+            "Pool",
+            self_sign_up_enabled=False,
+            sign_in_aliases=cognito.SignInAliases(username=True, email=True),
+            password_policy=cognito.PasswordPolicy(
+                min_length=12,
+                require_lowercase=True,
+                require_uppercase=True,
+                require_digits=True,
+                require_symbols=True,
+            ),
+            account_recovery=cognito.AccountRecovery.EMAIL_ONLY,
+            deletion_protection=options.keep_data,
+            removal_policy=RemovalPolicy.RETAIN if options.keep_data else RemovalPolicy.DESTROY,
+        )
+        self.client = self.pool.add_client(
+            "Client",
+            auth_flows=cognito.AuthFlow(
+                user_password=True, user_srp=True, admin_user_password=True
+            ),
+            prevent_user_existence_errors=True,
+            access_token_validity=Duration.hours(1),
+            id_token_validity=Duration.hours(1),
+            disable_o_auth=True,
+        )
+        cognito.CfnUserPoolGroup(
+            self,
+            "Operators",
+            user_pool_id=self.pool.user_pool_id,
+            group_name=OPERATORS_GROUP,
+            description="May see the whole deployment's status",
+        )
+        self._acknowledge_findings()
+
+    def _acknowledge_findings(self) -> None:
+        acknowledge(
+            self.pool,
+            "AwsSolutions-COG2",
+            "programs sign in, too; who needs a second factor brings an OIDC issuer",
+        )
+        acknowledge(
+            self.pool,
+            "AwsSolutions-COG8",
+            "the plus plan has a monthly price per user; an idle deployment must cost nothing",
+        )
+
+    @property
+    def issuer(self) -> str:
+        """The `iss` of the pool's tokens."""
+        # Not the pool's ProviderURL: emulators answer it with an address of their own.
+        region = Stack.of(self).region
+        return f"https://cognito-idp.{region}.amazonaws.com/{self.pool.user_pool_id}"
+
+
+class Api(Construct):
+    """Every route needs a token but the API's own description."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, options: Options, function: lambda_.IFunction
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.users: Users | None = None if options.issuer else Users(self, "Users", options)
+        self.http_api = gateway.HttpApi(
+            self, "Http", description="Carillon", create_default_stage=False
+        )
+        self.stage = self._stage(options)
+        integration = integrations.HttpLambdaIntegration("Function", function)
+        authorizer = self._authorizer(options)
+        for path in ("/", "/{proxy+}"):
+            self.http_api.add_routes(path=path, integration=integration, authorizer=authorizer)
+        self._open_route(integration)
+
+    def _authorizer(self, options: Options) -> authorizers.HttpJwtAuthorizer:
+        if self.users is None:
+            issuer, audience = options.issuer, options.audience
+        else:
+            issuer, audience = self.users.issuer, self.users.client.user_pool_client_id
+        return authorizers.HttpJwtAuthorizer("Jwt", issuer, jwt_audience=[audience])
+
+    def _open_route(self, integration: integrations.HttpLambdaIntegration) -> None:
+        routes = self.http_api.add_routes(
+            path=OPEN_PATH, methods=[gateway.HttpMethod.GET], integration=integration
+        )
+        for route in routes:
+            acknowledge(
+                route,
+                "AwsSolutions-APIG4",
+                "the description of the API holds nothing of any owner; tools fetch it unsigned",
+            )
+
+    def _stage(self, options: Options) -> gateway.HttpStage:
+        log_group = logs.LogGroup(
+            self,
+            "AccessLogs",
+            retention=log_retention(options.log_retention_days),
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        return gateway.HttpStage(
+            self,
+            "Stage",
+            http_api=self.http_api,
+            stage_name="$default",
+            auto_deploy=True,
+            throttle=gateway.ThrottleSettings(
+                rate_limit=RATE_LIMIT_PER_SECOND, burst_limit=BURST_LIMIT
+            ),
+            access_log_settings=_AccessLog(log_group),
+        )

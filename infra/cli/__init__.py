@@ -1,0 +1,1 @@
+"""`carillon`, the command: talks HTTP to the API only; `preview` computes locally."""

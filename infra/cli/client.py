@@ -1,0 +1,166 @@
+"""The API over HTTP. httpx is imported on first use: `carillon preview` never needs it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from infra.cli.exits import CliError, ExitCode, exit_code_of_status
+
+if TYPE_CHECKING:
+    import httpx
+
+TIMEOUT_SECONDS = 30.0
+PAGE_SIZE = 100
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+Json = dict[str, Any]
+
+
+def is_loopback(url: str) -> bool:
+    """Whether the URL's host is this machine."""
+    return urlsplit(url).hostname in _LOOPBACK
+
+
+def checked_url(url: str, field: str) -> str:
+    """The URL without a trailing slash; raises CliError unless a secret may be sent there."""
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        valid = False
+    if not valid:
+        raise CliError.bad_field(field, f"{url!r} is not a URL such as https://example.com")
+    if parts.scheme == "http" and not is_loopback(url):
+        message = "must be https: a token would cross the network in the clear"
+        raise CliError.bad_field(field, message)
+    return url.rstrip("/")
+
+
+def checked_token(text: str) -> str:
+    """The token without white space around it; raises CliError for what no header can carry."""
+    token = text.strip()
+    if not token or not token.isascii() or not token.isprintable():
+        raise CliError.bad_field("token", "is empty, or no bearer token")
+    return token
+
+
+def new_http_client(url: str) -> "httpx.Client":
+    """A client for one API; a proxy of the environment is not asked for this machine's own."""
+    import httpx
+
+    return httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=not is_loopback(url))
+
+
+def job_path(job_id: str, suffix: str = "") -> str:
+    """`/jobs/{job_id}` + suffix; raises CliError for text that cannot be a job id."""
+    if not job_id or job_id.strip(".") == "":
+        raise CliError.bad_field("job_id", f"{job_id!r} is not a job id")
+    return f"/jobs/{quote(job_id, safe='')}{suffix}"
+
+
+class ApiClient:
+    """One deployment's API, with one owner's token.
+
+    Every failure is a CliError: with the API's own problem, or `UNREACHABLE`.
+    """
+
+    def __init__(self, api_url: str, token: str) -> None:
+        self._api_url = api_url
+        self._http = new_http_client(api_url)
+        self._http.headers["Authorization"] = f"Bearer {token}"
+
+    def close(self) -> None:
+        self._http.close()
+
+    def get(self, path: str, query: Mapping[str, str | int] | None = None) -> Json:
+        return self._object(self._send("GET", path, query=query))
+
+    def post(
+        self, path: str, body: Json | None = None, headers: Mapping[str, str] | None = None
+    ) -> Json:
+        return self._object(self._send("POST", path, body=body, headers=headers))
+
+    def delete(self, path: str) -> None:
+        self._send("DELETE", path)
+
+    def items(self, path: str, limit: int | None) -> Iterator[Json]:
+        """The items of a paged list, page by page, at most `limit` (None: all of them)."""
+        for page in self.pages(path, limit):
+            yield from page
+
+    def pages(self, path: str, limit: int | None) -> Iterator[list[Json]]:
+        """The pages of a list until it ends or `limit` items were given."""
+        left = limit
+        cursor: str | None = None
+        while left is None or left > 0:
+            size = PAGE_SIZE if left is None else min(left, PAGE_SIZE)
+            query: dict[str, str | int] = {"limit": size}
+            if cursor is not None:
+                query["cursor"] = cursor
+            answer = self.get(path, query)
+            page = answer.get("items", [])[:left]
+            yield page
+            left = None if left is None else left - len(page)
+            cursor = answer.get("next_cursor")
+            if cursor is None:
+                return
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str | int] | None = None,
+        body: Json | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> "httpx.Response":
+        import httpx
+
+        try:
+            response = self._http.request(
+                method, self._api_url + path, params=query, json=body, headers=headers
+            )
+        # A header or a JSON value that HTTP has no form for: half a surrogate pair, infinity ...
+        except (httpx.LocalProtocolError, ValueError, RecursionError) as error:
+            raise CliError.bad_field("request", f"cannot be sent: {error}") from error
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            detail = f"{self._api_url}: {error or type(error).__name__}"
+            raise CliError.local(
+                ExitCode.UNREACHABLE, "The API cannot be reached", detail
+            ) from error
+        if not response.is_success:
+            raise CliError(exit_code_of_status(response.status_code), problem_of(response))
+        return response
+
+    def _object(self, response: "httpx.Response") -> Json:
+        try:
+            value = response.json()
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            detail = f"{self._api_url} did not answer a JSON object; is this the API's address?"
+            raise CliError.local(ExitCode.UNEXPECTED, "Unexpected answer", detail)
+        return value
+
+
+def problem_of(response: "httpx.Response") -> Json:
+    """The problem in an error response; the gateway's own `{"message"}` is made into one."""
+    try:
+        value = json.loads(response.content)
+    except ValueError:
+        value = None
+    problem: Json = {
+        "type": "about:blank",
+        "title": response.reason_phrase or "Error",
+        "status": response.status_code,
+        "detail": "",
+    }
+    if isinstance(value, dict):
+        message = value.get("message")
+        problem.update(value if "title" in value else {"detail": str(message or "")})
+    elif response.text:
+        problem["detail"] = response.text[:200]
+    if response.status_code == 401:
+        problem["detail"] = f"{problem['detail'] or 'no valid token'}; run `carillon login`"
+    return problem

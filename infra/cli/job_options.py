@@ -1,0 +1,33 @@
+"""The options of `carillon jobs create`, as types."""
+
+from typing import Annotated
+
+import typer
+
+from infra.cli.instants import DATES_HELP
+
+NameOption = Annotated[str | None, typer.Option(help="What you call the job.")]
+ScheduleOption = Annotated[
+    str | None, typer.Option(help='"17 * * * *", "every 25m", "at ...", or a JSON form.')
+]
+TimezoneOption = Annotated[str | None, typer.Option(help="IANA time zone of the schedule.")]
+StartAtOption = Annotated[
+    str | None, typer.Option(help=f"The schedule's start and anchor. {DATES_HELP}")
+]
+TaskOption = Annotated[str | None, typer.Option(help="Call this registered Python task ...")]
+WebhookOption = Annotated[str | None, typer.Option(help="... or POST to this HTTPS URL.")]
+PayloadOption = Annotated[str | None, typer.Option(help="JSON, @FILE, or @- for stdin.")]
+MaxAttemptsOption = Annotated[int | None, typer.Option(help="Attempts before a dead letter.")]
+TimeoutOption = Annotated[int | None, typer.Option(help="Time limit of one attempt, in seconds.")]
+LaneOption = Annotated[str | None, typer.Option(help="high, normal or low.")]
+CatchUpOption = Annotated[
+    str | None, typer.Option(help="What an outage missed: skip, latest or all.")
+]
+IdempotencyKeyOption = Annotated[
+    str | None,
+    typer.Option(help="Repeating this under the same key does nothing a second time."),
+]
+FileOption = Annotated[
+    str | None,
+    typer.Option(help="The body of POST /jobs as a JSON file, or - for stdin; options go over it."),
+]

@@ -1,0 +1,83 @@
+"""`carillon login`: get a token, or take one, and store it."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from infra.cli.client import checked_token, checked_url
+from infra.cli.cognito import endpoint_of, sign_in
+from infra.cli.credentials import Credentials, load_credentials, save_credentials
+from infra.cli.exits import CliError, ExitCode
+from infra.cli.output import write_json, write_line
+from infra.cli.session import ApiUrlOption, JsonOption, invocation_of
+
+UsernameOption = Annotated[
+    str | None, typer.Option(envvar="CARILLON_USERNAME", help="Asked for when left out.")
+]
+ClientIdOption = Annotated[
+    str | None,
+    typer.Option(envvar="CARILLON_CLIENT_ID", help="The stack's output UserPoolClientId."),
+]
+RegionOption = Annotated[
+    str | None,
+    typer.Option(help="Of the user pool; else read off the API's URL, else AWS_REGION."),
+]
+EndpointOption = Annotated[
+    str | None,
+    typer.Option(envvar="CARILLON_COGNITO_ENDPOINT", help="Cognito elsewhere, such as local."),
+]
+StoredTokenOption = Annotated[
+    str | None,
+    typer.Option("--token", help="Store this token of any issuer instead; - reads stdin."),
+]
+
+
+def login(
+    ctx: typer.Context,
+    username: UsernameOption = None,
+    client_id: ClientIdOption = None,
+    region: RegionOption = None,
+    cognito_endpoint: EndpointOption = None,
+    token: StoredTokenOption = None,
+    api_url: ApiUrlOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Sign in and store the API's address and a token, readable by you only.
+
+    The password is asked for, or taken from CARILLON_PASSWORD.
+    A stored token is only ever sent to the API that it was stored for.
+    """
+    invocation = invocation_of(ctx, as_json)
+    url = checked_url(_api_url(api_url or invocation.api_url), "api_url")
+    if token is None:
+        name = username or _ask("Username", "--username")
+        if client_id is None:
+            raise typer.BadParameter("give --client-id or CARILLON_CLIENT_ID, or --token")
+        endpoint = cognito_endpoint or endpoint_of(url, region, os.environ.get("AWS_REGION"))
+        password = os.environ.get("CARILLON_PASSWORD") or _ask("Password", "CARILLON_PASSWORD")
+        secret = sign_in(endpoint, client_id, name, password)
+    else:
+        secret = sys.stdin.readline() if token == "-" else token
+    path = str(save_credentials(Credentials(url, checked_token(secret))))
+    if invocation.as_json:
+        write_json({"api_url": url, "credentials": path})
+    else:
+        write_line(f"signed in to {url}; stored in {path}")
+
+
+def _api_url(given: str | None) -> str:
+    if given is not None:
+        return given
+    stored = load_credentials()
+    if stored is None:
+        detail = "give --api-url or CARILLON_API_URL (the stack's output ApiUrl)"
+        raise CliError.local(ExitCode.USAGE, "No API address", detail)
+    return stored.api_url
+
+
+def _ask(what: str, otherwise: str) -> str:
+    if not sys.stdin.isatty():
+        raise typer.BadParameter(f"no terminal to ask for the {what.lower()}: give {otherwise}")
+    return str(typer.prompt(what, hide_input=what == "Password", err=True))

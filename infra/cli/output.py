@@ -1,0 +1,69 @@
+"""What the command prints: JSON, a rich table on a terminal, plain aligned columns elsewhere."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def printable(value: Any) -> str:
+    """Any value on one line; control characters are shown, so that no name drives a terminal."""
+    if value is None:
+        return "-"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def write_line(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def write_error(text: str) -> None:
+    """A line on stderr, whose control characters are shown; line feeds are kept."""
+    lines = (printable(line) for line in text.split("\n"))
+    sys.stderr.write("\n".join(lines) + "\n")
+
+
+def write_json(value: Any, *, compact: bool = False) -> None:
+    """One JSON document; `compact` keeps it on one line (JSON Lines)."""
+    write_line(json.dumps(value, indent=None if compact else 2))
+
+
+def write_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Rows under column names; cells are made printable."""
+    cells = [[printable(value) for value in row] for row in rows]
+    if sys.stdout.isatty():
+        _write_rich(columns, cells)
+    else:
+        _write_plain([list(columns), *cells])
+
+
+def write_record(record: Mapping[str, Any]) -> None:
+    """One object: a line per field."""
+    width = max((len(name) for name in record), default=0)
+    for name, value in record.items():
+        write_line(f"{name:<{width}}  {printable(value)}")
+
+
+def _write_rich(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, show_edge=False)
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    for row in cells:
+        # Text, since a str would be read as markup.
+        table.add_row(*(Text(cell) for cell in row))
+    Console().print(table)
+
+
+def _write_plain(lines: Sequence[Sequence[str]]) -> None:
+    widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
+    for line in lines:
+        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        write_line("  ".join(padded).rstrip())

@@ -1,0 +1,65 @@
+"""What the commands share: the global options and how they become an API client."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from infra.cli.client import ApiClient, checked_token, checked_url
+from infra.cli.credentials import load_credentials
+from infra.cli.exits import CliError, ExitCode
+
+ApiUrlOption = Annotated[
+    str | None,
+    typer.Option("--api-url", help="The deployment's address (else CARILLON_API_URL, or login)."),
+]
+TokenOption = Annotated[
+    str | None,
+    typer.Option("--token", help="The bearer token (else CARILLON_TOKEN, or login)."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, problems on stderr too.")]
+JobIdArgument = Annotated[str, typer.Argument(metavar="JOB_ID", show_default=False)]
+
+
+@dataclass(slots=True)
+class Invocation:
+    """The global options of this call; a command's own options are merged in as they are read."""
+
+    api_url: str | None = None
+    token: str | None = None
+    as_json: bool = False
+
+
+def invocation_of(ctx: typer.Context, as_json: bool = False) -> Invocation:
+    """The call's options, `--json` given before or after the command's name."""
+    invocation = ctx.ensure_object(Invocation)
+    invocation.as_json = invocation.as_json or as_json
+    return invocation
+
+
+def connect(ctx: typer.Context, api_url: str | None, token: str | None, as_json: bool) -> ApiClient:
+    """A client for the API; closed with the context.
+
+    Address and token: the command's option, the global option or environment variable, the
+    stored sign-in, in this order. Raises CliError when one is missing.
+    """
+    invocation = invocation_of(ctx, as_json)
+    url = api_url or invocation.api_url
+    secret = token or invocation.token
+    if url is None or secret is None:
+        stored = load_credentials()
+        if url is None and stored is not None:
+            url = stored.api_url
+        # Compared with the slash cut, and never sent to an API that it was not stored for.
+        if secret is None and stored and url and url.rstrip("/") == stored.api_url:
+            secret = stored.token
+    if url is None:
+        detail = "run `carillon login`, or give --api-url or CARILLON_API_URL"
+        raise CliError.local(ExitCode.USAGE, "No API address", detail)
+    checked = checked_url(url, "api_url")
+    if secret is None:
+        detail = "run `carillon login`, or give --token or CARILLON_TOKEN"
+        raise CliError.local(ExitCode.NOT_ALLOWED, f"Not signed in to {checked}", detail)
+    client = ApiClient(checked, checked_token(secret))
+    ctx.call_on_close(client.close)
+    return client

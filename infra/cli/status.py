@@ -1,0 +1,26 @@
+"""`carillon status`: idle or processing; for operators, each segment's lag."""
+
+import typer
+
+from infra.cli.output import write_json, write_line, write_record, write_table
+from infra.cli.session import ApiUrlOption, JsonOption, TokenOption, connect, invocation_of
+
+
+def status(
+    ctx: typer.Context,
+    api_url: ApiUrlOption = None,
+    token: TokenOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show whether your jobs are idle or being processed; operators see every segment too."""
+    answer = connect(ctx, api_url, token, as_json).get("/status")
+    if invocation_of(ctx).as_json:
+        write_json(answer)
+        return
+    segments = answer.get("segments")
+    write_record({name: value for name, value in answer.items() if name != "segments"})
+    rows = [entry for entry in segments or [] if isinstance(entry, dict)]
+    if rows:
+        columns = list(dict.fromkeys(name for row in rows for name in row))
+        write_line("")
+        write_table(columns, [[row.get(column) for column in columns] for row in rows])

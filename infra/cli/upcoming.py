@@ -1,0 +1,36 @@
+"""`carillon upcoming`: what fires next, of one job or of all."""
+
+from typing import Annotated
+
+import typer
+
+from infra.cli.client import job_path
+from infra.cli.output import write_error, write_json, write_table
+from infra.cli.session import ApiUrlOption, JsonOption, TokenOption, connect, invocation_of
+
+_COLUMNS = ("fire_at", "local", "name", "job_id")
+
+
+def upcoming(
+    ctx: typer.Context,
+    job_id: Annotated[
+        str | None, typer.Argument(metavar="[JOB_ID]", show_default="all your jobs")
+    ] = None,
+    count: Annotated[int, typer.Option(help="How many occurrences.", min=1)] = 10,
+    api_url: ApiUrlOption = None,
+    token: TokenOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the next occurrences, of one job or across all of yours; with --json, an array."""
+    api = connect(ctx, api_url, token, as_json)
+    path = "/upcoming" if job_id is None else job_path(job_id, "/upcoming")
+    answer = api.get(path, {"count": count})
+    found = answer.get("items", [])
+    if answer.get("complete") is False:
+        write_error(
+            "Note: you have more jobs than the API looks at; some occurrences may be left out"
+        )
+    if invocation_of(ctx).as_json:
+        write_json(found)
+    else:
+        write_table(_COLUMNS, [[item.get(column) for column in _COLUMNS] for item in found])

@@ -1,0 +1,236 @@
+"""The Lambda functions, each with its own role, log group and grants."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aws_cdk import Duration, IgnoreMode, RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_lambda_event_sources as event_sources
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_secretsmanager as secretsmanager
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.lanes import QUEUE_RETENTION_DAYS, Lane, Lanes
+from infra.layer import create_layer, runtime
+from infra.log_retention import log_retention
+from infra.options import LANES, Options
+from infra.tables import Tables
+
+ROOT = Path(__file__).parent.parent
+MEMORY_MB = 512
+BATCH_SIZE = 10
+DEAD_LETTER_CONCURRENCY = 2
+API_TIMEOUT_SECONDS = 29
+"""An HTTP API gives up after 30 s."""
+
+OPERATORS_GROUP = "operators"
+
+READ_ITEM = ("dynamodb:GetItem",)
+PUT_ITEM = ("dynamodb:PutItem",)
+DELETE_ITEM = ("dynamodb:DeleteItem",)
+WRITE_BATCH = ("dynamodb:BatchWriteItem",)
+QUERY = ("dynamodb:Query",)
+SEND = ("sqs:SendMessage",)
+READ_SECRET = ("secretsmanager:GetSecretValue",)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What distinguishes one function from the next."""
+
+    handler: str
+    service: str
+    timeout_seconds: int
+    description: str
+    sends_to_itself: bool = False
+
+
+class Functions(Construct):
+    """tick, one executor per lane, the dead-letter consumer and api."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        options: Options,
+        tables: Tables,
+        lanes: Lanes,
+        webhook_secret: secretsmanager.ISecret,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._options = options
+        self._tables = tables
+        self._lane_arns = [lane.queue.queue_arn for lane in lanes.by_name.values()]
+        self._secret = webhook_secret
+        self._environment = _environment(options, tables, lanes, webhook_secret)
+        self._layer = create_layer(self, "Dependencies", options)
+        self._code = _code()
+        self.tick = self._create_tick()
+        self.executors = {name: self._create_executor(lanes.by_name[name]) for name in LANES}
+        self.dead_letter_consumer = self._create_dead_letter_consumer(lanes)
+        self.api = self._create_api()
+
+    def _create_tick(self) -> lambda_.Function:
+        shape = _Shape(
+            handler="functions.tick.handler.handler",
+            service="tick",
+            timeout_seconds=self._options.tick_timeout_seconds,
+            description="Sends what is due to the lanes, once a minute",
+        )
+        tick = self._function("Tick", shape)
+        _allow(tick, READ_ITEM, [self._tables.jobs.table_arn])
+        wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH, *QUERY)
+        _allow(tick, wheel, [self._tables.wheel.table_arn])
+        _allow(tick, SEND, self._lane_arns)
+        return tick
+
+    def _create_executor(self, lane: Lane) -> lambda_.Function:
+        shape = _Shape(
+            handler="functions.executor.handler.handler",
+            service="executor",
+            timeout_seconds=self._options.executor_timeout_seconds,
+            description=f"Runs the {lane.name} lane",
+            sends_to_itself=True,
+        )
+        executor = self._function(f"Executor{lane.name.capitalize()}", shape)
+        self._allow_running(executor)
+        _allow(executor, READ_SECRET, [self._secret.secret_arn])
+        limit = self._options.lanes[lane.name].max_concurrency
+        executor.add_event_source(_batches(lane.queue, limit))
+        return executor
+
+    def _create_dead_letter_consumer(self, lanes: Lanes) -> lambda_.Function:
+        shape = _Shape(
+            handler="functions.executor.handler.dead_letter_handler",
+            service="dead-letter-consumer",
+            timeout_seconds=self._options.executor_timeout_seconds,
+            description="Records why runs died whose executors could not",
+            sends_to_itself=True,
+        )
+        consumer = self._function("DeadLetterConsumer", shape)
+        self._allow_running(consumer)
+        for lane in lanes.by_name.values():
+            consumer.add_event_source(_batches(lane.dead_letter_queue, DEAD_LETTER_CONCURRENCY))
+        return consumer
+
+    def _allow_running(self, function: lambda_.Function) -> None:
+        """What the run protocol needs: read jobs, record runs, send copies, file late retries."""
+        _allow(function, READ_ITEM, [self._tables.jobs.table_arn])
+        runs = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *QUERY)
+        _allow(function, runs, [self._tables.runs.table_arn])
+        wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH)
+        _allow(function, wheel, [self._tables.wheel.table_arn])
+        _allow(function, SEND, self._lane_arns)
+
+    def _create_api(self) -> lambda_.Function:
+        shape = _Shape(
+            handler="functions.api.handler.handler",
+            service="api",
+            timeout_seconds=API_TIMEOUT_SECONDS,
+            description="Answers the HTTP API",
+        )
+        api = self._function("Api", shape)
+        tables = self._tables
+        rows = (*READ_ITEM, *PUT_ITEM, *QUERY)
+        _allow(api, rows, [tables.jobs.table_arn])
+        _allow(api, rows, [tables.runs.table_arn])
+        wheel = (*READ_ITEM, *PUT_ITEM, *WRITE_BATCH)
+        _allow(api, wheel, [tables.wheel.table_arn])
+        _allow(api, QUERY, [tables.dead_letter_index_arn])
+        _allow(api, SEND, self._lane_arns)
+        return api
+
+    def _function(self, name: str, shape: _Shape) -> lambda_.Function:
+        log_group = logs.LogGroup(
+            self,
+            f"{name}Logs",
+            retention=log_retention(self._options.log_retention_days),
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        # A role of our own: CDK's would carry a managed policy for every log group there is.
+        role = iam.Role(
+            self, f"{name}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")
+        )
+        log_group.grant_write(role)
+        loop = lambda_.RecursiveLoop
+        return lambda_.Function(
+            self,
+            name,
+            code=self._code,
+            handler=shape.handler,
+            runtime=runtime(),
+            architecture=lambda_.Architecture.ARM_64,
+            layers=[self._layer],
+            role=role,
+            log_group=log_group,
+            memory_size=MEMORY_MB,
+            timeout=Duration.seconds(shape.timeout_seconds),
+            environment={**self._environment, "POWERTOOLS_SERVICE_NAME": shape.service},
+            description=shape.description,
+            # Retries and copies are messages to the function's own queue: after 16 of them
+            # Lambda would take the chain for a runaway loop and cut it.
+            recursive_loop=loop.ALLOW if shape.sends_to_itself else loop.TERMINATE,
+        )
+
+
+def _code() -> lambda_.Code:
+    return lambda_.Code.from_asset(
+        str(ROOT),
+        exclude=["/*", "!/functions", "!/shared", "**/__pycache__"],
+        ignore_mode=IgnoreMode.GIT,
+    )
+
+
+def _batches(queue: sqs.IQueue, max_concurrency: int) -> event_sources.SqsEventSource:
+    return event_sources.SqsEventSource(
+        queue,
+        batch_size=BATCH_SIZE,
+        max_concurrency=max_concurrency,
+        report_batch_item_failures=True,
+    )
+
+
+def _allow(function: lambda_.Function, actions: Sequence[str], resources: Sequence[str]) -> None:
+    function.add_to_role_policy(
+        iam.PolicyStatement(actions=list(actions), resources=list(resources))
+    )
+
+
+def _environment(
+    options: Options, tables: Tables, lanes: Lanes, webhook_secret: secretsmanager.ISecret
+) -> Mapping[str, str]:
+    """What shared/settings.py reads, the same for every function."""
+    urls = {lane.name: lane.queue.queue_url for lane in lanes.by_name.values()}
+    return {
+        "JOBS_TABLE": tables.jobs.table_name,
+        "WHEEL_TABLE": tables.wheel.table_name,
+        "RUNS_TABLE": tables.runs.table_name,
+        "LANE_QUEUES": Stack.of(tables).to_json_string(urls),
+        "WEBHOOK_SECRET_ARN": webhook_secret.secret_arn,
+        **chosen_settings(options),
+        "POWERTOOLS_METRICS_NAMESPACE": "Carillon",
+        "POWERTOOLS_LOG_LEVEL": "INFO",
+        # Zones come from the pinned tzdata package, never from the runtime's own files: all
+        # functions must agree on every offset.
+        "PYTHONTZPATH": "",
+    }
+
+
+def chosen_settings(options: Options) -> Mapping[str, str]:
+    """The environment variables that follow from the options alone."""
+    chosen = {
+        "SEGMENTS": str(options.segments),
+        "LOOK_AHEAD_MINUTES": str(options.look_ahead_minutes),
+        "TICK_WORKERS": str(options.tick_workers),
+        "RUN_RETENTION_DAYS": str(options.run_retention_days),
+        "QUEUE_RETENTION_DAYS": str(QUEUE_RETENTION_DAYS),
+        "FUNCTION_TIMEOUT_SECONDS": str(options.executor_timeout_seconds),
+        "TASK_MODULES": ",".join(options.task_modules),
+        "WEBHOOK_ALLOWED_NETWORKS": ",".join(options.webhook_allowed_networks),
+        "OPERATORS_GROUP": OPERATORS_GROUP,
+    }
+    # An empty list of networks says what an absent variable says.
+    return {name: value for name, value in chosen.items() if value}

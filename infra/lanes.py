@@ -1,0 +1,60 @@
+"""The lanes: per priority class a queue and a dead-letter queue."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.options import LANES, Options
+
+QUEUE_RETENTION_DAYS = 10
+DEAD_LETTER_RETENTION_DAYS = 14
+"""SQS's longest. It counts from the first sending, so a message that spent the queue's whole
+retention there still lies four days in the dead-letter queue."""
+
+MAX_RECEIVE_COUNT = 5
+VISIBILITY_FACTOR = 6
+"""Visibility timeout over the function's timeout, as Lambda asks of an event source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One priority class; `name` as in LANES."""
+
+    name: str
+    queue: sqs.Queue
+    dead_letter_queue: sqs.Queue
+
+
+class Lanes(Construct):
+    """All lanes, by name."""
+
+    def __init__(self, scope: Construct, construct_id: str, options: Options) -> None:
+        super().__init__(scope, construct_id)
+        self._visibility_timeout = Duration.seconds(
+            VISIBILITY_FACTOR * options.executor_timeout_seconds
+        )
+        self.by_name: Mapping[str, Lane] = {name: self._lane(name) for name in LANES}
+
+    def _lane(self, name: str) -> Lane:
+        title = name.capitalize()
+        dead_letters = self._queue(f"{title}DeadLetters", DEAD_LETTER_RETENTION_DAYS, None)
+        redrive = sqs.DeadLetterQueue(queue=dead_letters, max_receive_count=MAX_RECEIVE_COUNT)
+        return Lane(name, self._queue(title, QUEUE_RETENTION_DAYS, redrive), dead_letters)
+
+    def _queue(
+        self, construct_id: str, retention_days: int, redrive: sqs.DeadLetterQueue | None
+    ) -> sqs.Queue:
+        return sqs.Queue(
+            self,
+            construct_id,
+            # Also of the dead-letter queues: their consumer has the executor's timeout.
+            visibility_timeout=self._visibility_timeout,
+            retention_period=Duration.days(retention_days),
+            dead_letter_queue=redrive,
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            removal_policy=RemovalPolicy.DESTROY,
+        )

@@ -1,0 +1,105 @@
+"""Start MiniStack quickened. Runs as a script inside MiniStack's own interpreter.
+
+Two of MiniStack's background loops are slower than what they imitate. Rules are swept every ten
+seconds from the start of the process, so a minutely rule fires up to ten seconds into the minute;
+an idle event source mapping looks for messages once a second, while Lambda long-polls. This script
+shortens the first and wakes the second, and refuses to start if the names that it changes are gone.
+
+Standard input is a pipe whose other end the starter holds: when that end closes, however the
+starter died, MiniStack saves its state and stops, and what is left of the process group is ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from types import FunctionType, ModuleType
+
+#: How long an orphaned MiniStack may take to save its state.
+ORPHAN_GRACE_SECONDS = 20.0
+
+
+def quicken_rule_sweep(eventbridge: ModuleType, interval_seconds: float) -> None:
+    """Sweep scheduled rules every `interval_seconds`. Raises SystemExit if that is not possible."""
+    _require_reads(eventbridge, "_scheduler_loop", "_SCHEDULER_TICK_INTERVAL")
+    eventbridge._SCHEDULER_TICK_INTERVAL = interval_seconds  # type: ignore[attr-defined]
+
+
+def keep_poller_awake(lambda_service: ModuleType, interval_seconds: float) -> None:
+    """Wake the event source poller every `interval_seconds`, from a thread of its own.
+
+    Raises SystemExit if the poller does not wait for the event that is set here.
+    """
+    _require_reads(lambda_service, "_poll_loop", "_esm_wake")
+    wake = lambda_service._esm_wake
+    if not isinstance(wake, threading.Event):
+        _give_up(f"{lambda_service.__name__}._esm_wake is not an Event")
+
+    def wake_for_ever() -> None:
+        while True:
+            time.sleep(interval_seconds)
+            wake.set()
+
+    threading.Thread(target=wake_for_ever, daemon=True, name="carillon-poller-wake").start()
+
+
+def _require_reads(module: ModuleType, function_name: str, name: str) -> None:
+    function = getattr(module, function_name, None)
+    if not isinstance(function, FunctionType) or not hasattr(module, name):
+        _give_up(f"{module.__name__} has no {function_name} with {name}")
+    elif name not in function.__code__.co_names:
+        _give_up(f"{module.__name__}.{function_name} does not read {name} any more")
+
+
+def _give_up(reason: str) -> None:
+    raise SystemExit(f"launcher: this MiniStack cannot be quickened: {reason}")
+
+
+def stop_with_starter(orphaned: threading.Event) -> None:
+    """Wait for the end of standard input, then stop this process as SIGTERM would."""
+    while os.read(0, 1024):
+        pass
+    orphaned.set()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(ORPHAN_GRACE_SECONDS)
+    _end_group()
+
+
+def _end_group() -> None:
+    # Only ever the group that the starter made for this process.
+    if os.getpgrp() == os.getpid():
+        shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def main() -> None:
+    """Quicken MiniStack's loops, then hand over to its own entry point."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sweep-seconds", type=float, required=True)
+    parser.add_argument("--wake-seconds", type=float, required=True)
+    options = parser.parse_args()
+    sys.argv = ["ministack"]  # its entry point parses the command line too
+
+    orphaned = threading.Event()
+    threading.Thread(target=stop_with_starter, args=(orphaned,), daemon=True).start()
+    quicken_rule_sweep(
+        importlib.import_module("ministack.services.eventbridge"), options.sweep_seconds
+    )
+    keep_poller_awake(
+        importlib.import_module("ministack.services.lambda_svc"), options.wake_seconds
+    )
+    try:
+        importlib.import_module("ministack.app").main()
+    finally:
+        if orphaned.is_set():
+            _end_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""The deployment's options: the context of cdk.json (or `-c key=value`), parsed once."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_network
+
+from shared.errors import ConfigurationError
+
+LANES = ("high", "normal", "low")
+
+LOG_RETENTION_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653)
+"""What CloudWatch Logs accepts."""
+
+PRODUCTION = "production"
+
+
+@dataclass(frozen=True, slots=True)
+class LaneOptions:
+    """One priority class; `max_concurrency` is the most executors that work it at a time."""
+
+    max_concurrency: int
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What can be chosen at deployment; cdk.json holds the defaults.
+
+    `issuer` and `audience` are both empty (a Cognito user pool is created) or both set.
+    `local_layer_python` and `layer_directory` exist for emulators; see infra/layer.py.
+    """
+
+    stage: str
+    segments: int
+    tick_workers: int
+    look_ahead_minutes: int
+    lanes: Mapping[str, LaneOptions]
+    run_retention_days: int
+    executor_timeout_seconds: int
+    tick_timeout_seconds: int
+    issuer: str
+    audience: str
+    webhook_allowed_networks: tuple[str, ...]
+    task_modules: tuple[str, ...]
+    log_retention_days: int
+    local_layer_python: str
+    layer_directory: str
+
+    @property
+    def keep_data(self) -> bool:
+        """Whether tables, user pool and secret outlive the stack and refuse deletion."""
+        return self.stage == PRODUCTION
+
+    @classmethod
+    def from_context(cls, context: Mapping[str, object]) -> "Options":
+        """Parse the app's whole context.
+
+        Raises ConfigurationError for a key that is missing, unknown or out of bounds. Keys of CDK
+        itself (they hold a colon, a slash or a dash) are passed over.
+        """
+        _refuse_unknown(context, cls.__slots__)
+        segments = _integer(context, "segments", 1, 4096)
+        issuer, audience = _identity_provider(context)
+        return cls(
+            stage=_matching(context, "stage", r"[a-z][a-z0-9-]{0,31}"),
+            segments=segments,
+            tick_workers=_integer(context, "tick_workers", 1, min(5, segments)),
+            # The horizon's last second must lie well within SQS's longest delay, 900 s.
+            look_ahead_minutes=_integer(context, "look_ahead_minutes", 1, 10),
+            lanes=_lanes(context),
+            run_retention_days=_integer(context, "run_retention_days", 1, 3650),
+            executor_timeout_seconds=_integer(context, "executor_timeout_seconds", 3, 900),
+            tick_timeout_seconds=_integer(context, "tick_timeout_seconds", 3, 900),
+            issuer=issuer,
+            audience=audience,
+            webhook_allowed_networks=_listed(context, "webhook_allowed_networks", _network),
+            task_modules=_task_modules(context),
+            log_retention_days=_log_retention(context),
+            local_layer_python=_text(context, "local_layer_python"),
+            layer_directory=_text(context, "layer_directory"),
+        )
+
+
+def _refuse_unknown(context: Mapping[str, object], known: tuple[str, ...]) -> None:
+    for key in context:
+        if re.fullmatch(r"\w+", key) and key not in known:
+            raise ConfigurationError(key, f"unknown option; known are {', '.join(sorted(known))}")
+
+
+def _value(context: Mapping[str, object], key: str) -> object:
+    if context.get(key) is None:
+        raise ConfigurationError(key, "missing from the context; cdk.json holds the defaults")
+    return context[key]
+
+
+def _text(context: Mapping[str, object], key: str) -> str:
+    value = _value(context, key)
+    if not isinstance(value, str):
+        raise ConfigurationError(key, f"expected text, got {value!r}")
+    return value.strip()
+
+
+def _matching(context: Mapping[str, object], key: str, pattern: str) -> str:
+    text = _text(context, key)
+    if not re.fullmatch(pattern, text):
+        raise ConfigurationError(key, f"{text!r} does not match {pattern}")
+    return text
+
+
+def _integer(context: Mapping[str, object], key: str, least: int, most: int) -> int:
+    return _bounded(key, _value(context, key), least, most)
+
+
+def _bounded(key: str, value: object, least: int, most: int) -> int:
+    # `-c key=value` gives text; JSON gives a number; a boolean is neither.
+    if isinstance(value, str) and re.fullmatch(r"\d{1,9}", value.strip()):
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ConfigurationError(
+            key, f"expected a whole number from {least} to {most}, got {value!r}"
+        )
+    return value
+
+
+def _log_retention(context: Mapping[str, object]) -> int:
+    days = _integer(context, "log_retention_days", 1, LOG_RETENTION_DAYS[-1])
+    if days not in LOG_RETENTION_DAYS:
+        raise ConfigurationError("log_retention_days", f"{days} is not one of {LOG_RETENTION_DAYS}")
+    return days
+
+
+def _lanes(context: Mapping[str, object]) -> Mapping[str, LaneOptions]:
+    value = _value(context, "lanes")
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise ConfigurationError("lanes", f"not JSON: {error}") from error
+    if not isinstance(value, Mapping) or set(value) != set(LANES):
+        raise ConfigurationError("lanes", f"expected an object with the keys {', '.join(LANES)}")
+    return {lane: _lane(lane, value[lane]) for lane in LANES}
+
+
+def _lane(lane: str, value: object) -> LaneOptions:
+    key = f"lanes.{lane}"
+    if not isinstance(value, Mapping) or set(value) != {"max_concurrency"}:
+        raise ConfigurationError(key, 'expected {"max_concurrency": number}')
+    # The bounds are those of an SQS event source's maximum concurrency.
+    limit = _bounded(f"{key}.max_concurrency", value["max_concurrency"], 2, 1000)
+    return LaneOptions(limit)
+
+
+def _identity_provider(context: Mapping[str, object]) -> tuple[str, str]:
+    issuer, audience = _text(context, "issuer"), _text(context, "audience")
+    if issuer and not audience:
+        raise ConfigurationError("audience", "must be given together with issuer")
+    if audience and not issuer:
+        raise ConfigurationError("issuer", "must be given together with audience")
+    if issuer and not re.fullmatch(r"https://[^\s?#]+", issuer):
+        raise ConfigurationError("issuer", f"expected an https URL, got {issuer!r}")
+    return issuer, audience
+
+
+def _listed(
+    context: Mapping[str, object], key: str, check: Callable[[str], str]
+) -> tuple[str, ...]:
+    """The comma-separated parts of a value, each passed through `check`."""
+    parts = [part.strip() for part in _text(context, key).split(",") if part.strip()]
+    try:
+        return tuple(check(part) for part in parts)
+    except ValueError as error:
+        raise ConfigurationError(key, str(error)) from error
+
+
+def _task_modules(context: Mapping[str, object]) -> tuple[str, ...]:
+    modules = _listed(context, "task_modules", _module)
+    if not modules:
+        raise ConfigurationError("task_modules", "expected at least one Python module")
+    return modules
+
+
+def _network(text: str) -> str:
+    return str(ip_network(text))
+
+
+def _module(text: str) -> str:
+    if not all(name.isidentifier() for name in text.split(".")):
+        raise ValueError(f"{text!r} is not the name of a Python module")
+    return text

@@ -1,0 +1,63 @@
+"""The stack: puts the capabilities together and says where to find them."""
+
+from aws_cdk import CfnOutput, Stack
+from constructs import Construct
+
+from infra.api import Api
+from infra.clock import Clock
+from infra.functions import Functions
+from infra.lanes import Lanes
+from infra.observability import Observability
+from infra.options import Options
+from infra.tables import Tables
+from infra.webhooks import Webhooks
+
+
+class CarillonStack(Stack):
+    """Everything of one deployment, in any account and region."""
+
+    def __init__(self, scope: Construct, construct_id: str, options: Options) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            description="Carillon: a serverless job scheduler",
+        )
+        self.tables = Tables(self, "Tables", options)
+        self.lanes = Lanes(self, "Lanes", options)
+        self.webhooks = Webhooks(self, "Webhooks", options)
+        self.functions = Functions(
+            self, "Functions", options, self.tables, self.lanes, self.webhooks.secret
+        )
+        self.clock = Clock(self, "Clock", options, self.functions.tick)
+        self.api = Api(self, "Api", options, self.functions.api)
+        self.observability = Observability(
+            self,
+            "Observability",
+            self.functions.tick,
+            self.clock.dead_letter_queue,
+            self.lanes,
+        )
+        for output, value in self._addresses().items():
+            CfnOutput(self, output, value=value)
+
+    def _addresses(self) -> dict[str, str]:
+        """The stack's outputs: an interface, read by the local stack, tests and operators."""
+        addresses = {
+            "ApiId": self.api.http_api.api_id,
+            "ApiUrl": self.api.stage.url,
+            "JobsTable": self.tables.jobs.table_name,
+            "WheelTable": self.tables.wheel.table_name,
+            "RunsTable": self.tables.runs.table_name,
+            "WebhookSecretArn": self.webhooks.secret.secret_arn,
+            "TickFunction": self.functions.tick.function_name,
+        }
+        if self.api.users is not None:
+            addresses["UserPoolId"] = self.api.users.pool.user_pool_id
+            addresses["UserPoolClientId"] = self.api.users.client.user_pool_client_id
+        for name, lane in self.lanes.by_name.items():
+            title = name.capitalize()
+            addresses[f"QueueUrl{title}"] = lane.queue.queue_url
+            addresses[f"DeadLetterQueueUrl{title}"] = lane.dead_letter_queue.queue_url
+            executor = self.functions.executors[name]
+            addresses[f"ExecutorFunction{title}"] = executor.function_name
+        return addresses

@@ -1,0 +1,52 @@
+"""The three DynamoDB tables: jobs, wheel, runs."""
+
+from aws_cdk import RemovalPolicy
+from aws_cdk import aws_dynamodb as dynamodb
+from constructs import Construct
+
+from infra.options import Options
+
+TTL_ATTRIBUTE = "expires_at"
+DEAD_LETTER_INDEX = "dead_letters"
+
+
+class Tables(Construct):
+    """All on demand, with point-in-time recovery; production refuses deletion."""
+
+    def __init__(self, scope: Construct, construct_id: str, options: Options) -> None:
+        super().__init__(scope, construct_id)
+        self._keep_data = options.keep_data
+        self.jobs = self._table("Jobs", "owner", "job_id")
+        self.wheel = self._table("Wheel", "segment_slot", "entry_key")
+        self.runs = self._table("Runs", "job_key", "run_key")
+        # Sparse: only runs that are dead letters carry these two attributes.
+        self.runs.add_global_secondary_index(
+            index_name=DEAD_LETTER_INDEX,
+            partition_key=_text_key("dead_owner"),
+            sort_key=_text_key("dead_key"),
+            projection_type=dynamodb.ProjectionType.ALL,
+        )
+
+    @property
+    def dead_letter_index_arn(self) -> str:
+        """The ARN of the runs' one index; grants name it rather than `index/*`."""
+        return f"{self.runs.table_arn}/index/{DEAD_LETTER_INDEX}"
+
+    def _table(self, construct_id: str, partition_key: str, sort_key: str) -> dynamodb.Table:
+        return dynamodb.Table(
+            self,
+            construct_id,
+            partition_key=_text_key(partition_key),
+            sort_key=_text_key(sort_key),
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            time_to_live_attribute=TTL_ATTRIBUTE,
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True
+            ),
+            deletion_protection=self._keep_data,
+            removal_policy=RemovalPolicy.RETAIN if self._keep_data else RemovalPolicy.DESTROY,
+        )
+
+
+def _text_key(name: str) -> dynamodb.Attribute:
+    return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)

@@ -1,0 +1,91 @@
+"""The only place that asks the machine for time, sleep, ids and chance."""
+
+import random
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from ulid import ULID
+
+
+class Clock(Protocol):
+    """Where edges get time from; pure code takes `now` as a parameter."""
+
+    def now(self) -> datetime:
+        """The current instant, aware, in UTC."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Return after `seconds` (at once when not positive)."""
+        ...
+
+
+class Entropy(Protocol):
+    """Where edges get unique ids and chance from."""
+
+    def new_id(self, now: datetime) -> str:
+        """A unique id of 26 characters whose text order is the order of `now`, to 1 ms (ULID)."""
+        ...
+
+    def fraction(self) -> float:
+        """A number in [0, 1), for jitter."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def sleep(self, seconds: float) -> None:
+        if seconds > 0:
+            time.sleep(seconds)
+
+
+class ManualClock:
+    """A clock that stands still until it is moved: for tests and simulation."""
+
+    def __init__(self, start: datetime) -> None:
+        self._now = start
+
+    def now(self) -> datetime:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        self.advance(max(seconds, 0))
+
+    def advance(self, seconds: float) -> None:
+        self._now += timedelta(seconds=seconds)
+
+    def set(self, instant: datetime) -> None:
+        self._now = instant
+
+
+class SystemEntropy:
+    """The machine's randomness."""
+
+    def new_id(self, now: datetime) -> str:
+        return str(ULID.from_datetime(now))
+
+    def fraction(self) -> float:
+        return random.random()
+
+
+class SeededEntropy:
+    """Reproducible ids and chance from one seed: for tests and simulation."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def new_id(self, now: datetime) -> str:
+        milliseconds = int(now.timestamp() * 1000).to_bytes(6, "big")
+        return str(ULID.from_bytes(milliseconds + self._random.randbytes(10)))
+
+    def fraction(self) -> float:
+        return self._random.random()
+
+
+def id_created_at(identifier: str) -> datetime:
+    """When an id of `Entropy.new_id` was made, to 1 ms; raises ValueError for any other text."""
+    return ULID.from_str(identifier).datetime

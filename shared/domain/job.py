@@ -1,0 +1,170 @@
+"""The job: the durable definition a user creates."""
+
+import base64
+import hashlib
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+
+from shared.domain.targets import Target
+from shared.recurrence import Schedule
+
+PAYLOAD_LIMIT_BYTES = 64 * 1024
+"""Largest payload as compact JSON; the job row is read at every run, 1 read unit per 4 KiB."""
+
+DEFAULT_TIMEOUT_SECONDS = 10
+
+
+class JobState(StrEnum):
+    ACTIVE = "active"
+    PAUSED = "paused"
+    DELETED = "deleted"
+    """A tombstone: it holds the key, so that a repeated creation cannot bring the job back."""
+
+
+class Lane(StrEnum):
+    """A priority class with its own queue and executor concurrency."""
+
+    HIGH = "high"
+    NORMAL = "normal"
+    LOW = "low"
+
+
+class CatchUp(StrEnum):
+    """What is done with occurrences that an outage of the tick passed over."""
+
+    SKIP = "skip"
+    """None of them runs; one row of the history covers them."""
+    LATEST = "latest"
+    """Only the last of them runs; one row covers the others."""
+    ALL = "all"
+    """Each of them runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Delays between attempts: full jitter under an exponential ceiling.
+
+    The delay before attempt n + 1 is uniform in (0, min(cap, base * factor**(n - 1))], in whole
+    seconds and at least one (Exponential Backoff And Jitter, AWS Architecture Blog, 2015).
+    """
+
+    base_seconds: int = 2
+    factor: float = 2.0
+    cap_seconds: int = 3600
+
+    def delay_seconds(self, failed_attempt: int, fraction: float) -> int:
+        """Whole seconds to wait after attempt `failed_attempt` (from 1); fraction in [0, 1)."""
+        # 64 doublings pass any cap; beyond them the power of a float would overflow.
+        growth = self.factor ** min(failed_attempt - 1, 64)
+        ceiling = min(float(self.cap_seconds), self.base_seconds * growth)
+        return max(1, round(ceiling * (1 - fraction)))
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    max_attempts: int = 3
+    backoff: Backoff = field(default_factory=Backoff)
+
+
+@dataclass(frozen=True, slots=True)
+class Filing:
+    """One act of putting a job on the wheel.
+
+    Its occurrences are those of the job's schedule after `from_at`. `filing_id` orders by time.
+    """
+
+    filing_id: str
+    from_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousFiling:
+    """The filing that a resume or a change replaced: it still covers (from_at, until_at]."""
+
+    filing_id: str
+    from_at: datetime
+    until_at: datetime
+
+    def covers(self, filing_id: str, fire_at: datetime) -> bool:
+        return filing_id == self.filing_id and self.from_at < fire_at <= self.until_at
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job row, whole. A change is a new value with the next revision.
+
+    `payload` is any JSON value as compact text. `fingerprint` is a digest of the creating
+    request: a repetition under the same idempotency key must carry the same one.
+    `paused_at` is set while the state is PAUSED; `expires_at` only on tombstones.
+    """
+
+    owner: str
+    job_id: str
+    name: str
+    schedule: Schedule
+    target: Target
+    payload: str
+    segment: int
+    filing: Filing
+    created_at: datetime
+    updated_at: datetime
+    state: JobState = JobState.ACTIVE
+    revision: int = 1
+    previous: PreviousFiling | None = None
+    lane: Lane = Lane.NORMAL
+    catch_up: CatchUp = CatchUp.LATEST
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
+    fingerprint: str = ""
+    paused_at: datetime | None = None
+    expires_at: datetime | None = None
+
+    def refiled(self, filing: Filing, now: datetime) -> "Job":
+        """The active job under a new filing, with the next revision (resume, change of schedule).
+
+        What the old filing still covers ends now, or at the pause that preceded.
+        """
+        until_at = self.paused_at or filing.from_at
+        previous = PreviousFiling(self.filing.filing_id, self.filing.from_at, until_at)
+        return replace(
+            self,
+            state=JobState.ACTIVE,
+            revision=self.revision + 1,
+            filing=filing,
+            previous=previous,
+            paused_at=None,
+            updated_at=now,
+        )
+
+    def paused(self, now: datetime) -> "Job":
+        return replace(
+            self,
+            state=JobState.PAUSED,
+            revision=self.revision + 1,
+            paused_at=now,
+            updated_at=now,
+        )
+
+    def deleted(self, now: datetime, expires_at: datetime) -> "Job":
+        """The tombstone: payload dropped, key held until `expires_at`."""
+        return replace(
+            self,
+            state=JobState.DELETED,
+            revision=self.revision + 1,
+            payload="null",
+            updated_at=now,
+            expires_at=expires_at,
+        )
+
+
+def job_id_of(owner: str, idempotency_key: str) -> str:
+    """The job id, 26 characters of base32, as a function of owner and key: creation repeats."""
+    digest = hashlib.sha256(f"{owner}\0{idempotency_key}".encode()).digest()
+    return base64.b32encode(digest).decode().lower()[:26]
+
+
+def segment_of(job_id: str, segments: int) -> int:
+    """The segment a new job is put in; an existing job keeps the one in its row."""
+    digest = hashlib.sha256(job_id.encode()).digest()
+    return int.from_bytes(digest[:4], "big") % segments

@@ -1,0 +1,141 @@
+"""The body of a queue message: a versioned list of occurrences to run, one at present."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from shared.domain.job import CatchUp, Lane
+from shared.domain.run import RunKey, RunKind
+from shared.errors import InvalidFieldError, MalformedMessageError
+from shared.recurrence import Schedule, parse_schedule
+
+VERSION = 1
+LONGEST_DELAY_SECONDS = 900
+"""The longest delay of one message; SQS sets it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """What an outage passed over: the occurrences of `schedule` after `since`, up to a message's
+    own, which stands for them by the policy `catch_up`.
+
+    The schedule goes along, since the job may have another one by the time it is looked at.
+    """
+
+    since: datetime
+    catch_up: CatchUp
+    schedule: Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The order to handle one occurrence (or manual run), under one filing, as one attempt.
+
+    `due_at` is when this attempt may start: the fire time, or a retry's own instant.
+    `slot_key` names the wheel slot it was met in ("" when no tick sent it), so that a stale
+    entry can be removed by its exact key.
+    """
+
+    key: RunKey
+    filing_id: str
+    segment: int
+    lane: Lane
+    due_at: datetime
+    attempt: int = 1
+    slot_key: str = ""
+    missed: Missed | None = None
+
+    def delay_seconds(self, now: datetime) -> int:
+        """Seconds until due, rounded down, as far as a queue can delay: the executor waits out the
+        rest."""
+        return max(0, min(LONGEST_DELAY_SECONDS, int((self.due_at - now).total_seconds())))
+
+    def as_dict(self) -> dict[str, Any]:
+        key = self.key
+        form: dict[str, Any] = {
+            "owner": key.owner,
+            "job_id": key.job_id,
+            "kind": key.kind.value,
+            "fire_at": int(key.fire_at.timestamp()),
+            "filing": self.filing_id,
+            "segment": self.segment,
+            "lane": self.lane.value,
+            "due_at": int(self.due_at.timestamp()),
+            "attempt": self.attempt,
+        }
+        if key.request_id:
+            form["request_id"] = key.request_id
+        if key.redrive:
+            form["redrive"] = key.redrive
+        if self.slot_key:
+            form["slot"] = self.slot_key
+        if self.missed is not None:
+            form["missed"] = _missed_form(self.missed)
+        return form
+
+    @classmethod
+    def from_dict(cls, form: dict[str, Any]) -> "Message":
+        """Raises KeyError, TypeError or ValueError for a form that `as_dict` did not make."""
+        missed = form.get("missed")
+        return cls(
+            key=RunKey(
+                owner=str(form["owner"]),
+                job_id=str(form["job_id"]),
+                kind=RunKind(form["kind"]),
+                fire_at=_instant(form["fire_at"]),
+                request_id=str(form.get("request_id", "")),
+                redrive=int(form.get("redrive", 0)),
+            ),
+            filing_id=str(form["filing"]),
+            segment=int(form["segment"]),
+            lane=Lane(form["lane"]),
+            due_at=_instant(form["due_at"]),
+            attempt=int(form["attempt"]),
+            slot_key=str(form.get("slot", "")),
+            missed=None if missed is None else _missed(missed),
+        )
+
+
+def encode(message: Message) -> str:
+    """The queue body of a message."""
+    body = {"v": VERSION, "runs": [message.as_dict()]}
+    return json.dumps(body, separators=(",", ":"))
+
+
+def decode(body: str) -> Message:
+    """Read a queue body; raises MalformedMessageError."""
+    try:
+        form = json.loads(body)
+        if form["v"] != VERSION or len(form["runs"]) != 1:
+            raise MalformedMessageError(f"version {form['v']} with {len(form['runs'])} runs")
+        return Message.from_dict(form["runs"][0])
+    except (KeyError, TypeError, ValueError, IndexError, InvalidFieldError) as error:
+        raise MalformedMessageError(f"{type(error).__name__}: {error}") from error
+
+
+def _missed_form(missed: Missed) -> dict[str, Any]:
+    schedule = missed.schedule
+    form: dict[str, Any] = {
+        "since": int(missed.since.timestamp()),
+        "catch_up": missed.catch_up.value,
+        "schedule": schedule.text,
+        "timezone": schedule.timezone,
+    }
+    if schedule.start_at is not None:
+        form["start_at"] = int(schedule.start_at.timestamp())
+    return form
+
+
+def _missed(form: dict[str, Any]) -> Missed:
+    start_at = form.get("start_at")
+    schedule = parse_schedule(
+        str(form["schedule"]),
+        str(form["timezone"]),
+        None if start_at is None else _instant(start_at),
+    )
+    return Missed(_instant(form["since"]), CatchUp(form["catch_up"]), schedule)
+
+
+def _instant(epoch_seconds: int) -> datetime:
+    return datetime.fromtimestamp(int(epoch_seconds), UTC)

@@ -1,0 +1,165 @@
+"""The run: the record of handling one occurrence, and the states it can be in."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+
+_LAST_SECOND = 9_999_999_999
+RESULT_LIMIT_BYTES = 512
+"""A result or error message is cut here in the history, so that a run stays one write unit."""
+
+
+class RunKind(StrEnum):
+    SCHEDULED = "scheduled"
+    MANUAL = "manual"
+    MISSED = "missed"
+    """Not a run: one skip row that covers the occurrences which a catch-up passed over."""
+
+
+class RunStatus(StrEnum):
+    SCHEDULED = "scheduled"
+    RUNNING = "running"
+    RETRYING = "retrying"
+    SUCCEEDED = "succeeded"
+    DEAD = "dead"
+    TIMED_OUT = "timed_out"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+
+
+TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
+    RunStatus.SCHEDULED: frozenset(
+        {RunStatus.RUNNING, RunStatus.DEAD, RunStatus.SKIPPED, RunStatus.CANCELLED}
+    ),
+    RunStatus.RUNNING: frozenset(
+        {
+            RunStatus.RUNNING,  # a takeover after the lease lapsed
+            RunStatus.SCHEDULED,  # a claim given back
+            RunStatus.RETRYING,
+            RunStatus.SUCCEEDED,
+            RunStatus.DEAD,
+            RunStatus.TIMED_OUT,
+            RunStatus.SKIPPED,
+        }
+    ),
+    RunStatus.RETRYING: frozenset({RunStatus.RUNNING, RunStatus.DEAD, RunStatus.CANCELLED}),
+    RunStatus.SUCCEEDED: frozenset(),
+    RunStatus.DEAD: frozenset(),
+    RunStatus.TIMED_OUT: frozenset(),
+    RunStatus.SKIPPED: frozenset(),
+    RunStatus.CANCELLED: frozenset(),
+}
+"""Which status may follow which; docs/architecture.md draws it and a test compares the two."""
+
+FINAL = frozenset(status for status, following in TRANSITIONS.items() if not following)
+DEAD_LETTER = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
+
+
+@dataclass(frozen=True, slots=True)
+class RunKey:
+    """What identifies a run: a function of the occurrence, so that duplicates meet.
+
+    `request_id` is empty for scheduled runs; `redrive` counts the times a dead letter was run
+    again. `fire_at` is in whole seconds.
+    """
+
+    owner: str
+    job_id: str
+    kind: RunKind
+    fire_at: datetime
+    request_id: str = ""
+    redrive: int = 0
+
+    @property
+    def sort_key(self) -> str:
+        """Newest fire time first; unique within a job."""
+        newest_first = _LAST_SECOND - int(self.fire_at.timestamp())
+        return f"{newest_first:010d}#{self.kind.value}#{self.request_id}#{self.redrive}"
+
+    @property
+    def run_id(self) -> str:
+        """The public id, unique over all jobs: `job-id_fire-time_kind[-request-id]_redrive`.
+
+        It has no dot: Standard Webhooks signs `id.timestamp.body`.
+        """
+        kind = f"{self.kind.value}-{self.request_id}" if self.request_id else self.kind.value
+        return f"{self.job_id}_{self.fire_at:%Y%m%dT%H%M%SZ}_{kind}_{self.redrive}"
+
+    @classmethod
+    def from_run_id(cls, owner: str, run_id: str) -> "RunKey":
+        """Raises ValueError for text that `run_id` cannot have made."""
+        job_id, fired, kind_and_request, redrive = run_id.split("_")
+        kind, _, request_id = kind_and_request.partition("-")
+        fire_at = datetime.strptime(fired, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        return cls(owner, job_id, RunKind(kind), fire_at, request_id, int(redrive))
+
+
+@dataclass(frozen=True, slots=True)
+class RunError:
+    """Why an attempt failed: `kind` is a short name (an exception's class, `http_503`, `timeout`),
+    `message` one line, cut at RESULT_LIMIT_BYTES. `permanent`: no retry can help."""
+
+    kind: str
+    message: str
+    permanent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """One failed attempt of a run that went on."""
+
+    attempt: int
+    started_at: datetime
+    finished_at: datetime
+    error: RunError
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run row, whole. Every write of it is conditional on the row that was seen.
+
+    `token` grows at each claim and `claim_id` is unique to one: together they fence the final
+    write. `lease_until` counts only while RUNNING. `started_at` is the first attempt's start.
+    For a skip that covers a range, `covers_from` .. key.fire_at are its first and last
+    occurrence and `covers_count` their number.
+    """
+
+    key: RunKey
+    status: RunStatus
+    attempt: int
+    token: int
+    claim_id: str
+    filing_id: str
+    updated_at: datetime
+    expires_at: datetime
+    lease_until: datetime | None = None
+    started_at: datetime | None = None
+    attempt_started_at: datetime | None = None
+    finished_at: datetime | None = None
+    next_attempt_at: datetime | None = None
+    result: str | None = None
+    error: RunError | None = None
+    reason: str | None = None
+    covers_from: datetime | None = None
+    covers_count: int | None = None
+    attempts: tuple[AttemptRecord, ...] = field(default=())
+
+    @property
+    def lag_seconds(self) -> float | None:
+        """Start of the run minus fire time; None while it has not started."""
+        if self.started_at is None:
+            return None
+        return (self.started_at - self.key.fire_at).total_seconds()
+
+    @property
+    def is_final(self) -> bool:
+        return self.status in FINAL
+
+
+def cut(text: str, limit: int = RESULT_LIMIT_BYTES) -> str:
+    """The text, or its beginning with a mark of how long it was; `limit` is in bytes of UTF-8."""
+    data = text.encode("utf-8", "replace")
+    if len(data) <= limit:
+        return text
+    mark = f"... ({len(data)} bytes)"
+    return data[: limit - len(mark)].decode("utf-8", "ignore") + mark

@@ -1,0 +1,131 @@
+"""A segment's control item: lease, horizon, watermark, backlog; and what a tick may do with it."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from shared.domain.wheel import minute_of
+
+LEASE = timedelta(seconds=45)
+"""A tick that dies delays its segment by at most this (DESIGN 4.1)."""
+RENEW_AFTER = LEASE / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Minutes that no tick dispatched in time: (done, until], in epoch minutes.
+
+    Catch-up is decided about those after `announced`, and against `until`; neither ever changes,
+    so that every tick that works on the backlog decides alike. Minutes up to `announced` are sent
+    whole: the tick that announced them, or a filer, may have sent any part of them already.
+    `taken_up_at` says when the gap was noticed.
+    """
+
+    announced: int
+    done: int
+    until: int
+    taken_up_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far the dispatch of one minute got: the last entry key handled in its slot."""
+
+    minute: int
+    slot_key: str
+    entry_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A segment's control item, whole; minutes are epoch minutes.
+
+    `horizon`: the last minute announced for dispatch. `watermark`: the last minute up to which
+    every minute is dispatched or stands in `backlog`. Neither falls. `token` grows at each lease.
+    """
+
+    segment: int
+    horizon: int
+    watermark: int
+    token: int = 0
+    lease_owner: str = ""
+    lease_until: datetime | None = None
+    backlog: tuple[Backlog, ...] = ()
+    cursor: Cursor | None = None
+
+    def held_at(self, now: datetime) -> bool:
+        return self.lease_until is not None and now < self.lease_until
+
+    def has_work(self, now: datetime, look_ahead: int) -> bool:
+        """Whether a tick at `now` would find any minute that is not dispatched."""
+        return self.watermark < minute_of(now) + look_ahead or bool(self.backlog)
+
+    def lag_minutes(self, now: datetime) -> int:
+        """Whole minutes by which complete dispatch lags behind the previous minute (0 if not)."""
+        complete = min((backlog.done for backlog in self.backlog), default=self.watermark)
+        return max(0, minute_of(now) - 1 - complete)
+
+    def dispatched(self, instant: datetime) -> bool:
+        """Whether every minute up to the one of `instant` is completely dispatched."""
+        minute = minute_of(instant)
+        return self.watermark >= minute and all(b.done >= minute for b in self.backlog)
+
+
+def first_control(segment: int, now: datetime) -> Control:
+    """The control item that whoever meets a segment first creates."""
+    minute = minute_of(now) - 1
+    return Control(segment, horizon=minute, watermark=minute)
+
+
+def acquired(seen: Control, lease_owner: str, now: datetime, look_ahead: int) -> Control | None:
+    """The control item that takes the lease and announces the minutes to come.
+
+    None while another tick holds the lease. Minutes that are past move to the backlog in the
+    same write: whatever dies next, they stand in one of the two.
+    """
+    if seen.held_at(now) and seen.lease_owner != lease_owner:
+        return None
+    this_minute = minute_of(now)
+    previous = this_minute - 1
+    backlog = seen.backlog
+    if seen.watermark < previous:
+        announced = min(seen.horizon, previous)
+        gap = Backlog(announced, done=seen.watermark, until=previous, taken_up_at=now)
+        backlog = (*backlog, gap)
+    return replace(
+        seen,
+        horizon=max(seen.horizon, this_minute + look_ahead),
+        watermark=max(seen.watermark, previous),
+        token=seen.token + 1,
+        lease_owner=lease_owner,
+        lease_until=now + LEASE,
+        backlog=backlog,
+    )
+
+
+def renewed(held: Control, now: datetime) -> Control:
+    return replace(held, lease_until=now + LEASE)
+
+
+def with_cursor(held: Control, cursor: Cursor | None) -> Control:
+    return replace(held, cursor=cursor)
+
+
+def freed(held: Control) -> Control:
+    return replace(held, lease_until=None, lease_owner="")
+
+
+def with_minute_done(held: Control, minute: int) -> Control:
+    """A live minute is completely dispatched."""
+    return replace(held, watermark=max(held.watermark, minute), cursor=_cursor_after(held, minute))
+
+
+def with_backlog_minute_done(held: Control, minute: int) -> Control:
+    """The next minute of the first backlog is completely dispatched."""
+    first, *others = held.backlog
+    rest = () if minute >= first.until else (replace(first, done=minute),)
+    return replace(held, backlog=(*rest, *others), cursor=_cursor_after(held, minute))
+
+
+def _cursor_after(held: Control, minute: int) -> Cursor | None:
+    """The cursor, unless it points into the minute that is now done."""
+    return None if held.cursor is not None and held.cursor.minute == minute else held.cursor

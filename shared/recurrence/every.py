@@ -1,0 +1,65 @@
+"""`every`: an interval and an offset, counted from an anchor."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from shared.errors import InvalidFieldError
+from shared.recurrence.durations import format_duration
+from shared.recurrence.value import FIRST_SECOND, Recurrence
+
+LONGEST_INTERVAL_SECONDS = 3_653 * 86_400
+"""Ten years."""
+
+
+@dataclass(frozen=True, slots=True)
+class Every(Recurrence):
+    """Occurrences at anchor + offset + n * interval, n >= 1; the anchor is `start_at` or the epoch.
+
+    Elapsed time, so no zone and no DST has a say. Raises InvalidFieldError for an interval
+    outside of 1 s to ten years and an offset outside of [0, interval).
+    """
+
+    interval_seconds: int
+    offset_seconds: int = 0
+    timezone: str = "UTC"
+    start_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        interval = format_duration(max(0, self.interval_seconds))
+        if not 1 <= self.interval_seconds <= LONGEST_INTERVAL_SECONDS:
+            longest = format_duration(LONGEST_INTERVAL_SECONDS)
+            raise InvalidFieldError(
+                "schedule.every", f"{interval} is no interval: use 1s to {longest}"
+            )
+        if not 0 <= self.offset_seconds < self.interval_seconds:
+            offset = format_duration(max(0, self.offset_seconds))
+            raise InvalidFieldError(
+                "schedule.offset", f"{offset} must be shorter than the interval, {interval}"
+            )
+
+    @property
+    def base_second(self) -> int:
+        """Anchor + offset, in epoch seconds: the occurrences are whole intervals after it."""
+        anchor = FIRST_SECOND if self.start_at is None else self.first_second
+        return anchor + self.offset_seconds
+
+    @property
+    def text(self) -> str:
+        offset = f" offset {format_duration(self.offset_seconds)}" if self.offset_seconds else ""
+        return f"every {format_duration(self.interval_seconds)}{offset}"
+
+    def as_json(self) -> dict[str, str]:
+        form = {"every": format_duration(self.interval_seconds)}
+        if self.offset_seconds:
+            form["offset"] = format_duration(self.offset_seconds)
+        return form
+
+    def second_after(self, second: int) -> int | None:
+        base = self.base_second
+        count = max(1, (second - base) // self.interval_seconds + 1)
+        return base + count * self.interval_seconds
+
+    def second_before(self, second: int) -> int | None:
+        base = self.base_second
+        count = (second - 1 - base) // self.interval_seconds
+        return base + count * self.interval_seconds if count >= 1 else None

@@ -1,0 +1,113 @@
+"""What every schedule is: a value that yields instants."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import ClassVar
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST_SECOND = 0
+LAST_SECOND = int(datetime(9998, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
+"""Epoch seconds that schedules live in. A year is kept free at the end, so that local times
+and the steps of an engine cannot leave the calendar."""
+
+_SECOND = timedelta(seconds=1)
+
+
+class Recurrence(ABC):
+    """A rule giving instants, without state; equal values yield equal instants.
+
+    `timezone` is an IANA name. No occurrence lies before `start_at` (aware UTC).
+    Subclasses are frozen dataclasses and answer in epoch seconds; this class speaks datetimes.
+    """
+
+    __slots__ = ()
+
+    timezone: str
+    start_at: datetime | None
+    is_recurring: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """The canonical compact text; `parse_schedule` of it gives an equal value."""
+
+    @abstractmethod
+    def as_json(self) -> dict[str, str]:
+        """The JSON form, without zone and start; `parse_schedule` takes it back."""
+
+    @abstractmethod
+    def second_after(self, second: int) -> int | None:
+        """The first occurrence strictly after an epoch second >= `first_second` - 1."""
+
+    @abstractmethod
+    def second_before(self, second: int) -> int | None:
+        """The last occurrence strictly before an epoch second; it may lie before the start."""
+
+    @property
+    def first_second(self) -> int:
+        """The first epoch second at which an occurrence may lie."""
+        if self.start_at is None:
+            return FIRST_SECOND
+        return max(FIRST_SECOND, seconds_up(self.start_at))
+
+    def next(self, after: datetime) -> datetime | None:
+        """The first occurrence strictly after an aware instant; None when there is none."""
+        return _instant(self._next_second(seconds_down(after)))
+
+    def previous(self, before: datetime) -> datetime | None:
+        """The last occurrence strictly before an aware instant; None when there is none."""
+        bound = min(seconds_up(before), LAST_SECOND + 1)
+        if bound <= self.first_second:
+            return None
+        found = self.second_before(bound)
+        return _instant(None if found is None or found < self.first_second else found)
+
+    def between(self, after: datetime, until: datetime) -> Iterator[datetime]:
+        """All occurrences in (after, until], ascending, found as they are asked for."""
+        last = seconds_down(until)
+        second = self._next_second(seconds_down(after))
+        while second is not None and second <= last:
+            yield EPOCH + timedelta(seconds=second)
+            second = self._next_second(second)
+
+    def seconds_of_minute(self, minute: int) -> tuple[int, ...]:
+        """The seconds (0-59, ascending) that are occurrences in an epoch minute.
+
+        Exactly what `between` yields there. The answer is kept, so that the many jobs that share
+        a schedule share the work too.
+        """
+        return _seconds_of_minute(self, minute)
+
+    def _next_second(self, second: int) -> int | None:
+        second = max(second, self.first_second - 1)
+        if second >= LAST_SECOND:
+            return None
+        found = self.second_after(second)
+        return None if found is None or found > LAST_SECOND else found
+
+    def _seconds_in(self, first: int) -> Iterator[int]:
+        second = self._next_second(first - 1)
+        while second is not None and second < first + 60:
+            yield second - first
+            second = self._next_second(second)
+
+
+@lru_cache(maxsize=16_384)
+def _seconds_of_minute(schedule: Recurrence, minute: int) -> tuple[int, ...]:
+    return tuple(schedule._seconds_in(minute * 60))
+
+
+def seconds_down(instant: datetime) -> int:
+    """Epoch seconds of an aware instant, rounded down, without going through floats."""
+    return (instant - EPOCH) // _SECOND
+
+
+def seconds_up(instant: datetime) -> int:
+    """Epoch seconds of an aware instant, rounded up."""
+    return -((EPOCH - instant) // _SECOND)
+
+
+def _instant(second: int | None) -> datetime | None:
+    return None if second is None else EPOCH + timedelta(seconds=second)

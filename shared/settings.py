@@ -1,0 +1,117 @@
+"""The deployment's settings: the environment, parsed once into a frozen value."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+from shared.domain.job import Lane
+from shared.domain.wheel import TICK_OUTAGE_DAYS
+from shared.errors import ConfigurationError
+
+Network = IPv4Network | IPv6Network
+
+TASK_RESERVE_SECONDS = 5
+"""Kept of the executor's timeout for claim, finish and follow-up; jobs may ask for the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting has the name of its environment variable, in lower case."""
+
+    jobs_table: str
+    wheel_table: str
+    runs_table: str
+    lane_queues: dict[Lane, str]
+    segments: int
+    look_ahead_minutes: int
+    tick_workers: int
+    run_retention_days: int
+    queue_retention_days: int
+    function_timeout_seconds: int
+    task_modules: tuple[str, ...]
+    webhook_secret_arn: str
+    webhook_allowed_networks: tuple[Network, ...]
+    operators_group: str
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":
+        """Parse the environment; raises ConfigurationError naming the variable."""
+        env = os.environ if environment is None else environment
+        return cls(
+            jobs_table=_text(env, "JOBS_TABLE"),
+            wheel_table=_text(env, "WHEEL_TABLE"),
+            runs_table=_text(env, "RUNS_TABLE"),
+            lane_queues=_lane_queues(env),
+            segments=_number(env, "SEGMENTS", None, 1, 4096),
+            look_ahead_minutes=_number(env, "LOOK_AHEAD_MINUTES", 2, 1, 10),
+            tick_workers=_number(env, "TICK_WORKERS", 1, 1, 5),
+            run_retention_days=_number(env, "RUN_RETENTION_DAYS", 30, 1, 3650),
+            queue_retention_days=_number(env, "QUEUE_RETENTION_DAYS", 10, 1, 14),
+            function_timeout_seconds=_number(env, "FUNCTION_TIMEOUT_SECONDS", 60, 3, 900),
+            task_modules=_words(env, "TASK_MODULES", "functions.executor.tasks.samples"),
+            webhook_secret_arn=env.get("WEBHOOK_SECRET_ARN", ""),
+            webhook_allowed_networks=_networks(env, "WEBHOOK_ALLOWED_NETWORKS"),
+            operators_group=env.get("OPERATORS_GROUP", "operators"),
+        )
+
+    @property
+    def run_lifetime(self) -> timedelta:
+        """How long a run row, or a tombstone, lives after its last write.
+
+        A duplicate of a message must never outlive the row that absorbs it. A tick that died after
+        a send may have its minute sent again as long as ticks may be down, and a queue then holds
+        that message for its own retention.
+        """
+        duplicate_days = TICK_OUTAGE_DAYS + self.queue_retention_days + 1
+        return timedelta(days=max(self.run_retention_days, duplicate_days))
+
+    @property
+    def longest_timeout_seconds(self) -> int:
+        """The longest time limit that a job may have in this deployment."""
+        return max(1, self.function_timeout_seconds - TASK_RESERVE_SECONDS)
+
+    @classmethod
+    def variable_names(cls) -> frozenset[str]:
+        """The environment variables that a deployment may set."""
+        return frozenset(name.upper() for name in cls.__slots__)
+
+
+def _text(env: Mapping[str, str], name: str) -> str:
+    value = env.get(name, "")
+    if not value:
+        raise ConfigurationError(name, "must be set")
+    return value
+
+
+def _number(env: Mapping[str, str], name: str, default: int | None, low: int, high: int) -> int:
+    text = env.get(name, "" if default is None else str(default))
+    if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
+        raise ConfigurationError(name, f"must be a whole number from {low} to {high}, not {text!r}")
+    return int(text)
+
+
+def _words(env: Mapping[str, str], name: str, default: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in env.get(name, default).split(",") if word.strip())
+
+
+def _networks(env: Mapping[str, str], name: str) -> tuple[Network, ...]:
+    try:
+        return tuple(ip_network(word) for word in _words(env, name, ""))
+    except ValueError as error:
+        raise ConfigurationError(
+            name, f"must be CIDR blocks separated by commas: {error}"
+        ) from error
+
+
+def _lane_queues(env: Mapping[str, str]) -> dict[Lane, str]:
+    name = "LANE_QUEUES"
+    try:
+        urls = {Lane(lane): str(url) for lane, url in json.loads(_text(env, name)).items()}
+    except (ValueError, AttributeError) as error:
+        raise ConfigurationError(name, f"must be a JSON object of lane to URL: {error}") from error
+    if set(urls) != set(Lane):
+        raise ConfigurationError(name, f"must name each of {', '.join(Lane)}")
+    return urls

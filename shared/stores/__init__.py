@@ -1,0 +1,1 @@
+"""The ports to the store and the queue, and their implementations."""

@@ -1,0 +1,84 @@
+"""Opening the stores of a deployment."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import NoRegionError
+from pynamodb.connection import Connection
+
+from shared.clock import Clock, Entropy, SystemEntropy
+from shared.errors import ConfigurationError
+from shared.settings import Settings
+from shared.stores.dynamo.jobs import DynamoJobStore
+from shared.stores.dynamo.models import JobRow, RunRow, WheelRow
+from shared.stores.dynamo.queue import PARALLEL_REQUESTS, SqsLaneQueue
+from shared.stores.dynamo.runs import DynamoRunStore
+from shared.stores.dynamo.skew import SkewMeter
+from shared.stores.dynamo.table import Table
+from shared.stores.dynamo.wheel import DynamoWheelStore
+from shared.stores.ports import JobStore, LaneQueue, RunStore, WheelStore
+
+CONNECT_TIMEOUT_SECONDS = 2
+READ_TIMEOUT_SECONDS = 5
+TOTAL_ATTEMPTS = 5
+"""Of one request, by botocore's standard mode: backoff with jitter, throttling included."""
+POOL_CONNECTIONS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The ports of one deployment."""
+
+    jobs: JobStore
+    wheel: WheelStore
+    runs: RunStore
+    queue: LaneQueue
+    skew_seconds: Callable[[], float | None]
+    """This machine's clock minus DynamoDB's, as last seen; None before the first answer."""
+
+
+def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None) -> Stores:
+    """The stores on the tables and queues that the settings name.
+
+    Region, credentials and endpoint are botocore's own search. Clients are made here, once: they
+    are safe to use from several threads, their making is not. `entropy` jitters pauses between
+    repetitions. Raises ConfigurationError when no region is set.
+    """
+    entropy = entropy or SystemEntropy()
+    try:
+        connection = open_connection()
+        skew = SkewMeter(clock)
+        connection.client.meta.events.register("after-call.dynamodb", skew.observe)
+        sqs = boto3.client("sqs", config=_queue_config())
+    except NoRegionError as error:
+        raise ConfigurationError("AWS_DEFAULT_REGION", "must be set") from error
+    return Stores(
+        jobs=DynamoJobStore(Table(connection, JobRow, settings.jobs_table)),
+        wheel=DynamoWheelStore(Table(connection, WheelRow, settings.wheel_table), clock, entropy),
+        runs=DynamoRunStore(Table(connection, RunRow, settings.runs_table)),
+        queue=SqsLaneQueue(sqs, settings.lane_queues, clock, entropy),
+        skew_seconds=skew.seconds,
+    )
+
+
+def open_connection() -> Connection:
+    """One DynamoDB client for all tables, ready for use from several threads."""
+    connection = Connection(
+        connect_timeout_seconds=CONNECT_TIMEOUT_SECONDS,
+        read_timeout_seconds=READ_TIMEOUT_SECONDS,
+        max_pool_connections=POOL_CONNECTIONS,
+        retry_configuration={"mode": "standard", "total_max_attempts": TOTAL_ATTEMPTS},
+    )
+    _ = connection.client
+    return connection
+
+
+def _queue_config() -> Config:
+    return Config(
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        read_timeout=READ_TIMEOUT_SECONDS,
+        max_pool_connections=PARALLEL_REQUESTS,
+        retries={"mode": "standard", "total_max_attempts": TOTAL_ATTEMPTS},
+    )

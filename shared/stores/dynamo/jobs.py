@@ -1,0 +1,131 @@
+"""Jobs in DynamoDB."""
+
+from shared.domain.job import (
+    Backoff,
+    CatchUp,
+    Filing,
+    Job,
+    JobState,
+    Lane,
+    PreviousFiling,
+    RetryPolicy,
+)
+from shared.domain.targets import target_adapter
+from shared.errors import CarillonError, UnreadableRowError
+from shared.recurrence import parse_schedule
+from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
+from shared.stores.dynamo.models import FilingMap, JobRow, RetryMap
+from shared.stores.dynamo.table import RawItem, Table
+from shared.stores.ports import Page
+
+_ALIVE = JobRow.state != JobState.DELETED.value
+
+
+class DynamoJobStore:
+    """JobStore on table jobs."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def get(self, owner: str, job_id: str) -> Job | None:
+        item = self._table.get(owner, job_id)
+        return None if item is None else job_of(item)
+
+    def create(self, job: Job) -> bool:
+        return self._table.put(item_of(job), JobRow.job_id.does_not_exist())
+
+    def replace(self, job: Job, revision: int) -> bool:
+        return self._table.put(item_of(job), JobRow.revision == revision)
+
+    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Job]:
+        scope = ("jobs", owner)
+        after = None if cursor is None else decode_cursor(scope, cursor)
+        items, more = self._table.page(owner, after, limit, only=_ALIVE)
+        jobs = tuple(job_of(item) for item in items)
+        return Page(jobs, encode_cursor(scope, jobs[-1].job_id) if more else None)
+
+
+def item_of(job: Job) -> RawItem:
+    """The item of a job."""
+    schedule = job.schedule
+    return JobRow(
+        owner=job.owner,
+        job_id=job.job_id,
+        name=job.name,
+        schedule=schedule.text,
+        timezone=schedule.timezone,
+        start_at=schedule.start_at,
+        target=target_adapter.dump_json(job.target).decode(),
+        payload=job.payload,
+        segment=job.segment,
+        filing=FilingMap(filing_id=job.filing.filing_id, from_at=job.filing.from_at),
+        previous=_previous_map(job.previous) if job.previous else None,
+        created_at=job.created_at,
+        updated_at=job.updated_at,
+        state=job.state.value,
+        revision=job.revision,
+        lane=job.lane.value,
+        catch_up=job.catch_up.value,
+        retry=_retry_map(job.retry),
+        timeout_seconds=job.timeout_seconds,
+        fingerprint=job.fingerprint,
+        paused_at=job.paused_at,
+        expires_at=job.expires_at and whole_seconds(job.expires_at),
+    ).serialize()
+
+
+def job_of(item: RawItem) -> Job:
+    """The job of an item that `item_of` made; raises UnreadableRowError for any other."""
+    try:
+        return _job_of(JobRow.from_raw_data(item))
+    except (CarillonError, ValueError, AttributeError, KeyError) as error:
+        raise UnreadableRowError(f"job {item.get('job_id')}: {error}") from error
+
+
+def _job_of(row: JobRow) -> Job:
+    return Job(
+        owner=row.owner,
+        job_id=row.job_id,
+        name=row.name,
+        schedule=parse_schedule(row.schedule, row.timezone, row.start_at),
+        target=target_adapter.validate_json(row.target),
+        payload=row.payload,
+        segment=row.segment,
+        filing=Filing(row.filing.filing_id, row.filing.from_at),
+        previous=_previous_of(row.previous) if row.previous else None,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        state=JobState(row.state),
+        revision=row.revision,
+        lane=Lane(row.lane),
+        catch_up=CatchUp(row.catch_up),
+        retry=_retry_policy(row.retry),
+        timeout_seconds=row.timeout_seconds,
+        fingerprint=row.fingerprint,
+        paused_at=row.paused_at,
+        expires_at=row.expires_at,
+    )
+
+
+def _previous_map(previous: PreviousFiling) -> FilingMap:
+    return FilingMap(
+        filing_id=previous.filing_id, from_at=previous.from_at, until_at=previous.until_at
+    )
+
+
+def _previous_of(stored: FilingMap) -> PreviousFiling:
+    return PreviousFiling(stored.filing_id, stored.from_at, stored.until_at)
+
+
+def _retry_map(retry: RetryPolicy) -> RetryMap:
+    return RetryMap(
+        max_attempts=retry.max_attempts,
+        base_seconds=retry.backoff.base_seconds,
+        factor=repr(float(retry.backoff.factor)),
+        cap_seconds=retry.backoff.cap_seconds,
+    )
+
+
+def _retry_policy(stored: RetryMap) -> RetryPolicy:
+    backoff = Backoff(stored.base_seconds, float(stored.factor), stored.cap_seconds)
+    return RetryPolicy(stored.max_attempts, backoff)

@@ -1,0 +1,172 @@
+"""The shapes of the items. The template of the tables must agree with them; a test compares.
+
+They say what is stored; connections and table names belong to `table.Table`, so that one process
+can hold several stores. Optional attributes are absent, never null.
+"""
+
+from typing import Any
+
+from pynamodb.attributes import (
+    BooleanAttribute,
+    ListAttribute,
+    MapAttribute,
+    TTLAttribute,
+    UnicodeAttribute,
+)
+from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
+from pynamodb.models import Model
+
+from shared.stores.dynamo.attributes import InstantAttribute, IntegerAttribute
+
+
+class Map(MapAttribute[str, Any]):
+    """A map of declared attributes, with a constructor that a type checker can call."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)  # type: ignore[no-untyped-call]
+
+
+class RetryMap(Map):
+    max_attempts = IntegerAttribute()
+    base_seconds = IntegerAttribute()
+    factor = UnicodeAttribute()
+    """As text: a float's own spelling comes back exactly."""
+    cap_seconds = IntegerAttribute()
+
+
+class FilingMap(Map):
+    filing_id = UnicodeAttribute()
+    from_at = InstantAttribute()
+    until_at = InstantAttribute(null=True)
+    """Only of the previous filing."""
+
+
+class JobRow(Model):
+    """One job; table jobs."""
+
+    owner = UnicodeAttribute(hash_key=True)
+    job_id = UnicodeAttribute(range_key=True)
+    name = UnicodeAttribute()
+    schedule = UnicodeAttribute()
+    timezone = UnicodeAttribute()
+    start_at = InstantAttribute(null=True)
+    target = UnicodeAttribute()
+    """JSON, as is `payload`."""
+    payload = UnicodeAttribute()
+    segment = IntegerAttribute()
+    filing = FilingMap()
+    previous = FilingMap(null=True)
+    created_at = InstantAttribute()
+    updated_at = InstantAttribute()
+    state = UnicodeAttribute()
+    revision = IntegerAttribute()
+    lane = UnicodeAttribute()
+    catch_up = UnicodeAttribute()
+    retry = RetryMap()
+    timeout_seconds = IntegerAttribute()
+    fingerprint = UnicodeAttribute()
+    paused_at = InstantAttribute(null=True)
+    expires_at = TTLAttribute(null=True)
+
+
+class WheelRow(Model):
+    """One entry; table wheel. Its names are single letters: the tick pays for each byte it reads.
+
+    Job id and filing id stand in the key. Absent: lane when normal, catch-up when latest, zone
+    when UTC.
+    """
+
+    segment_slot = UnicodeAttribute(hash_key=True)
+    entry_key = UnicodeAttribute(range_key=True)
+    owner = UnicodeAttribute(attr_name="o")
+    from_at = InstantAttribute(attr_name="f")
+    schedule = UnicodeAttribute(attr_name="s", null=True)
+    timezone = UnicodeAttribute(attr_name="z", null=True)
+    start_at = InstantAttribute(attr_name="a", null=True)
+    """The schedule's anchor."""
+    lane = UnicodeAttribute(attr_name="l", null=True)
+    catch_up = UnicodeAttribute(attr_name="c", null=True)
+    message = UnicodeAttribute(attr_name="m", null=True)
+    """A queue body, sent as it stands."""
+    expires_at = TTLAttribute(null=True)
+
+
+class BacklogMap(Map):
+    announced = IntegerAttribute()
+    done = IntegerAttribute()
+    until = IntegerAttribute()
+    taken_up_at = InstantAttribute()
+
+
+class CursorMap(Map):
+    minute = IntegerAttribute()
+    slot_key = UnicodeAttribute()
+    entry_key = UnicodeAttribute()
+
+
+class ControlRow(Model):
+    """A segment's control item; in table wheel too, in a partition of its own."""
+
+    segment_slot = UnicodeAttribute(hash_key=True)
+    entry_key = UnicodeAttribute(range_key=True)
+    horizon = IntegerAttribute()
+    watermark = IntegerAttribute()
+    token = IntegerAttribute()
+    lease_owner = UnicodeAttribute(null=True)
+    lease_until = InstantAttribute(null=True)
+    backlog = ListAttribute(of=BacklogMap, null=True)
+    cursor = CursorMap(null=True)
+
+
+class ErrorMap(Map):
+    kind = UnicodeAttribute(attr_name="k")
+    message = UnicodeAttribute(attr_name="m")
+    permanent = BooleanAttribute(attr_name="p", null=True)
+    """Present only when true."""
+
+
+class AttemptMap(Map):
+    attempt = IntegerAttribute(attr_name="n")
+    started_at = InstantAttribute(attr_name="b")
+    finished_at = InstantAttribute(attr_name="e")
+    error = ErrorMap(attr_name="x")
+
+
+class DeadLetterIndex(GlobalSecondaryIndex["RunRow"]):  # type: ignore[no-untyped-call]
+    """Dead letters of an owner, newest fire time first; rows of other runs are not in it."""
+
+    class Meta:
+        index_name = "dead_letters"
+        projection = AllProjection()
+
+    dead_owner = UnicodeAttribute(hash_key=True)
+    dead_key = UnicodeAttribute(range_key=True)
+
+
+class RunRow(Model):
+    """One run; table runs. Names are short, so that an ordinary run is one write unit (1 KB)."""
+
+    job_key = UnicodeAttribute(hash_key=True)
+    run_key = UnicodeAttribute(range_key=True)
+    fire_at = InstantAttribute(attr_name="f")
+    status = UnicodeAttribute(attr_name="s")
+    attempt = IntegerAttribute(attr_name="n")
+    token = IntegerAttribute(attr_name="t")
+    claim_id = UnicodeAttribute(attr_name="c")
+    filing_id = UnicodeAttribute(attr_name="g")
+    updated_at = InstantAttribute(attr_name="u")
+    lease_until = InstantAttribute(attr_name="l", null=True)
+    started_at = InstantAttribute(attr_name="b", null=True)
+    attempt_started_at = InstantAttribute(attr_name="a", null=True)
+    finished_at = InstantAttribute(attr_name="e", null=True)
+    next_attempt_at = InstantAttribute(attr_name="w", null=True)
+    result = UnicodeAttribute(attr_name="r", null=True)
+    error = ErrorMap(attr_name="x", null=True)
+    reason = UnicodeAttribute(attr_name="y", null=True)
+    covers_from = InstantAttribute(attr_name="cf", null=True)
+    covers_count = IntegerAttribute(attr_name="cn", null=True)
+    attempts = ListAttribute(attr_name="h", of=AttemptMap, null=True)
+    dead_owner = UnicodeAttribute(null=True)
+    dead_key = UnicodeAttribute(null=True)
+    expires_at = TTLAttribute()
+    dead_letters = DeadLetterIndex()

@@ -1,0 +1,126 @@
+"""Lanes in SQS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from shared.clock import Clock, Entropy
+from shared.domain.job import Lane
+from shared.domain.message import Message, encode
+from shared.errors import QueueUnavailableError
+from shared.stores.delays import check_delays
+from shared.stores.dynamo.backoff import ATTEMPTS, pause
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+BATCH_SIZE = 10
+BATCH_LIMIT_BYTES = 1024 * 1024
+"""All bodies of a request together."""
+PARALLEL_REQUESTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Letter:
+    lane: Lane
+    body: str
+    delay_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What one request left unsent: refused singly (worth repeating), or the request as a whole."""
+
+    refused: Sequence[_Letter] = ()
+    reason: str = ""
+    failed: Sequence[_Letter] = ()
+    error: Exception | None = None
+
+
+class SqsLaneQueue:
+    """LaneQueue on one SQS standard queue per lane; `client` is used from several threads."""
+
+    def __init__(
+        self, client: SQSClient, queue_urls: Mapping[Lane, str], clock: Clock, entropy: Entropy
+    ) -> None:
+        self._client = client
+        self._queue_urls = queue_urls
+        self._clock = clock
+        self._entropy = entropy
+
+    def send(self, messages: Sequence[Message], delays: Sequence[int]) -> None:
+        check_delays(messages, delays)
+        pending = [
+            _Letter(message.lane, encode(message), delay)
+            for message, delay in zip(messages, delays, strict=True)
+        ]
+        started_at = self._clock.now()
+        failed: list[_Letter] = []
+        reason, error = "", None
+        for attempt in range(1, ATTEMPTS + 1):
+            # Rounded down: a repeated message never appears before its delay is over.
+            gone_seconds = max(0, int((self._clock.now() - started_at).total_seconds()))
+            outcomes = self._send_batches(list(_batches(pending)), gone_seconds)
+            pending = [letter for outcome in outcomes for letter in outcome.refused]
+            for outcome in outcomes:
+                # botocore has repeated the request already: only the rest of the round goes on.
+                failed += outcome.failed
+                reason, error = outcome.reason or reason, outcome.error or error
+            if not pending:
+                break
+            if attempt < ATTEMPTS:
+                pause(attempt, self._clock, self._entropy)
+        if pending or failed:
+            raise QueueUnavailableError(len(pending) + len(failed), reason) from error
+
+    def _send_batches(
+        self, batches: Sequence[Sequence[_Letter]], gone_seconds: int
+    ) -> list[_Outcome]:
+        if len(batches) <= 1:
+            return [self._send_batch(batch, gone_seconds) for batch in batches]
+        with ThreadPoolExecutor(min(PARALLEL_REQUESTS, len(batches))) as pool:
+            return list(pool.map(lambda batch: self._send_batch(batch, gone_seconds), batches))
+
+    def _send_batch(self, batch: Sequence[_Letter], gone_seconds: int) -> _Outcome:
+        """One request for letters of one lane; what is not acknowledged by name is unsent."""
+        try:
+            answer = self._client.send_message_batch(
+                QueueUrl=self._queue_urls[batch[0].lane],
+                Entries=[
+                    {
+                        "Id": str(number),
+                        "MessageBody": letter.body,
+                        "DelaySeconds": max(0, letter.delay_seconds - gone_seconds),
+                    }
+                    for number, letter in enumerate(batch)
+                ],
+            )
+        except (BotoCoreError, ClientError) as error:
+            return _Outcome(failed=batch, reason=str(error), error=error)
+        sent = {entry["Id"] for entry in answer.get("Successful", [])}
+        codes = sorted({entry["Code"] for entry in answer.get("Failed", [])})
+        refused = [letter for number, letter in enumerate(batch) if str(number) not in sent]
+        return _Outcome(refused=refused, reason=", ".join(codes))
+
+
+def _batches(letters: Sequence[_Letter]) -> Iterator[list[_Letter]]:
+    """Requests of one lane each, within SQS's limits of number and size."""
+    for lane in Lane:
+        batch: list[_Letter] = []
+        size = 0
+        for letter in letters:
+            if letter.lane is not lane:
+                continue
+            length = len(letter.body.encode())
+            if batch and (len(batch) == BATCH_SIZE or size + length > BATCH_LIMIT_BYTES):
+                yield batch
+                batch, size = [], 0
+            batch.append(letter)
+            size += length
+        if batch:
+            yield batch

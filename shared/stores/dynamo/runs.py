@@ -1,0 +1,148 @@
+"""Runs in DynamoDB."""
+
+from pynamodb.expressions.condition import Condition
+
+from shared.domain.run import (
+    DEAD_LETTER,
+    AttemptRecord,
+    Run,
+    RunError,
+    RunKey,
+    RunKind,
+    RunStatus,
+)
+from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
+from shared.stores.dynamo.models import AttemptMap, ErrorMap, RunRow
+from shared.stores.dynamo.table import RawItem, Table
+from shared.stores.ports import Page
+
+
+class DynamoRunStore:
+    """RunStore on table runs; rows leave by TTL."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def get(self, key: RunKey) -> Run | None:
+        item = self._table.get(job_key_of(key.owner, key.job_id), key.sort_key)
+        return None if item is None else run_of(item)
+
+    def claim(self, run: Run, over: Run | None) -> bool:
+        if over is None:
+            return self._table.put(item_of(run), RunRow.run_key.does_not_exist())
+        return self._table.put(item_of(run), _stands_as(over, over.status))
+
+    def finish(self, run: Run) -> bool:
+        return self._table.put(item_of(run), _stands_as(run, RunStatus.RUNNING))
+
+    def withdraw(self, run: Run) -> bool:
+        key = run.key
+        return self._table.delete(
+            job_key_of(key.owner, key.job_id), key.sort_key, _stands_as(run, RunStatus.RUNNING)
+        )
+
+    def list(self, owner: str, job_id: str, limit: int, cursor: str | None = None) -> Page[Run]:
+        scope = ("runs", owner, job_id)
+        after = None if cursor is None else decode_cursor(scope, cursor)
+        items, more = self._table.page(job_key_of(owner, job_id), after, limit)
+        runs = tuple(run_of(item) for item in items)
+        return Page(runs, encode_cursor(scope, runs[-1].key.sort_key) if more else None)
+
+
+def job_key_of(owner: str, job_id: str) -> str:
+    """The partition of a job's runs."""
+    return f"{owner}#{job_id}"
+
+
+def item_of(run: Run) -> RawItem:
+    """The item of a run."""
+    key = run.key
+    dead = run.status in DEAD_LETTER
+    return RunRow(
+        job_key=job_key_of(key.owner, key.job_id),
+        run_key=key.sort_key,
+        fire_at=key.fire_at,
+        status=run.status.value,
+        attempt=run.attempt,
+        token=run.token,
+        claim_id=run.claim_id,
+        filing_id=run.filing_id,
+        updated_at=run.updated_at,
+        lease_until=run.lease_until,
+        started_at=run.started_at,
+        attempt_started_at=run.attempt_started_at,
+        finished_at=run.finished_at,
+        next_attempt_at=run.next_attempt_at,
+        result=run.result,
+        error=run.error and _error_map(run.error),
+        reason=run.reason,
+        covers_from=run.covers_from,
+        covers_count=run.covers_count,
+        attempts=[_attempt_map(record) for record in run.attempts] or None,
+        dead_owner=key.owner if dead else None,
+        dead_key=f"{key.sort_key}#{key.job_id}" if dead else None,
+        expires_at=whole_seconds(run.expires_at),
+    ).serialize()
+
+
+def run_of(item: RawItem) -> Run:
+    """The run of an item that `item_of` made."""
+    row = RunRow.from_raw_data(item)
+    return Run(
+        key=_key_of(row),
+        status=RunStatus(row.status),
+        attempt=row.attempt,
+        token=row.token,
+        claim_id=row.claim_id,
+        filing_id=row.filing_id,
+        updated_at=row.updated_at,
+        lease_until=row.lease_until,
+        started_at=row.started_at,
+        attempt_started_at=row.attempt_started_at,
+        finished_at=row.finished_at,
+        next_attempt_at=row.next_attempt_at,
+        result=row.result,
+        error=_error_of(row.error) if row.error else None,
+        reason=row.reason,
+        covers_from=row.covers_from,
+        covers_count=row.covers_count,
+        attempts=tuple(
+            AttemptRecord(kept.attempt, kept.started_at, kept.finished_at, _error_of(kept.error))
+            for kept in row.attempts or ()
+        ),
+        expires_at=row.expires_at,
+    )
+
+
+def _stands_as(run: Run, status: RunStatus) -> Condition:
+    """The stored row has the token and claim id of `run`, and this status."""
+    condition: Condition = (
+        (RunRow.token == run.token)
+        & (RunRow.claim_id == run.claim_id)
+        & (RunRow.status == status.value)
+    )
+    return condition
+
+
+def _key_of(row: RunRow) -> RunKey:
+    owner, _, job_id = row.job_key.rpartition("#")
+    _, kind, rest = row.run_key.split("#", 2)
+    request_id, _, redrive = rest.rpartition("#")
+    return RunKey(owner, job_id, RunKind(kind), row.fire_at, request_id, int(redrive))
+
+
+def _error_map(error: RunError) -> ErrorMap:
+    return ErrorMap(kind=error.kind, message=error.message, permanent=error.permanent or None)
+
+
+def _error_of(stored: ErrorMap) -> RunError:
+    return RunError(stored.kind, stored.message, permanent=bool(stored.permanent))
+
+
+def _attempt_map(record: AttemptRecord) -> AttemptMap:
+    return AttemptMap(
+        attempt=record.attempt,
+        started_at=record.started_at,
+        finished_at=record.finished_at,
+        error=_error_map(record.error),
+    )

@@ -1,0 +1,170 @@
+"""The calls that the stores make on a table, with lost conditions and failures told apart."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from botocore.exceptions import ClientError
+from pynamodb.attributes import Attribute
+from pynamodb.connection import Connection
+from pynamodb.connection.base import MetaTable
+from pynamodb.exceptions import DeleteError, PutError, PynamoDBException
+from pynamodb.expressions.condition import Condition
+from pynamodb.models import Model
+
+from shared.clock import Clock, Entropy
+from shared.errors import StoreUnavailableError
+from shared.stores.dynamo.backoff import ATTEMPTS, pause
+
+RawItem = dict[str, dict[str, Any]]
+"""An item as DynamoDB writes it: {name: {type: value}}."""
+
+_CONDITION_FAILED = "ConditionalCheckFailedException"
+_BATCH_SIZE = 25
+
+
+def keys_of(model: type[Model]) -> tuple[Attribute[Any], Attribute[Any]]:
+    """The partition and sort key attributes of a model."""
+    attributes = model.get_attributes().values()
+    hash_key = next(attribute for attribute in attributes if attribute.is_hash_key)
+    range_key = next(attribute for attribute in attributes if attribute.is_range_key)
+    return hash_key, range_key
+
+
+class Table:
+    """One table, behind a connection that is shared with the other tables.
+
+    Everything raises StoreUnavailableError for what botocore's retries did not mend.
+    """
+
+    def __init__(self, connection: Connection, model: type[Model], name: str) -> None:
+        self._connection = connection
+        self._name = name
+        hash_key, self._range_key = keys_of(model)
+        self._hash_name, self._range_name = hash_key.attr_name, self._range_key.attr_name
+        connection.add_meta_table(_meta_table(name, self._hash_name, self._range_name))
+
+    def get(self, hash_key: str, range_key: str) -> RawItem | None:
+        """The item, by a strongly consistent read."""
+        with _failures_mapped():
+            answer = self._connection.get_item(
+                self._name, hash_key, range_key, consistent_read=True
+            )
+        item: RawItem | None = answer.get("Item")
+        return item
+
+    def put(self, item: RawItem, condition: Condition | None = None) -> bool:
+        """Put the item if the condition holds; whether the item stands now.
+
+        A put whose answer was lost is repeated by botocore and then fails on its own effect:
+        what a failed condition means is told by reading back.
+        """
+        hash_key, range_key = item[self._hash_name]["S"], item[self._range_name]["S"]
+        with _failures_mapped():
+            try:
+                self._connection.put_item(
+                    self._name, hash_key, range_key, attributes=item, condition=condition
+                )
+            except PutError as error:
+                if not _lost_its_condition(error):
+                    raise
+            else:
+                return True
+        return self.get(hash_key, range_key) == item
+
+    def delete(self, hash_key: str, range_key: str, condition: Condition | None = None) -> bool:
+        """Delete the item if the condition holds; whether it held."""
+        with _failures_mapped():
+            try:
+                self._connection.delete_item(self._name, hash_key, range_key, condition=condition)
+            except DeleteError as error:
+                if not _lost_its_condition(error):
+                    raise
+                return False
+        return True
+
+    def query(
+        self,
+        hash_key: str,
+        after: str | None,
+        limit: int | None = None,
+        only: Condition | None = None,
+        consistent: bool = False,
+    ) -> tuple[list[RawItem], str | None]:
+        """One request: items with greater sort keys than `after`, and where the next one begins.
+
+        `limit` counts items before the filter `only`. The second value is None at the end.
+        """
+        with _failures_mapped():
+            answer = self._connection.query(
+                self._name,
+                hash_key,
+                range_key_condition=None if after is None else self._range_key > after,
+                filter_condition=only,
+                consistent_read=consistent,
+                limit=limit,
+            )
+        last = answer.get("LastEvaluatedKey")
+        return answer["Items"], last[self._range_name]["S"] if last else None
+
+    def page(
+        self, hash_key: str, after: str | None, limit: int, only: Condition | None = None
+    ) -> tuple[list[RawItem], bool]:
+        """A full page of at most `limit` items that pass `only`, and whether there are more."""
+        found, after = self.query(hash_key, after, limit + 1, only)
+        while after is not None and len(found) <= limit:
+            # What the filter took away is made up by whole megabytes: few requests.
+            items, after = self.query(hash_key, after, None, only)
+            found += items
+        return found[:limit], len(found) > limit
+
+    def put_all(self, items: Sequence[RawItem], clock: Clock, entropy: Entropy) -> None:
+        """Put items of different keys, 25 a request; what is left unprocessed is repeated."""
+        for start in range(0, len(items), _BATCH_SIZE):
+            pending = list(items[start : start + _BATCH_SIZE])
+            attempt = 0
+            while pending := self._put_batch(pending):
+                attempt += 1
+                if attempt == ATTEMPTS:
+                    raise StoreUnavailableError(
+                        f"{len(pending)} items left unprocessed {ATTEMPTS} times"
+                    )
+                pause(attempt, clock, entropy)
+
+    def _put_batch(self, items: Sequence[RawItem]) -> list[RawItem]:
+        """One request; answers what it left unprocessed."""
+        with _failures_mapped():
+            answer = self._connection.batch_write_item(self._name, put_items=items)
+        unprocessed = answer.get("UnprocessedItems", {}).get(self._name, [])
+        return [request["PutRequest"]["Item"] for request in unprocessed]
+
+
+def _lost_its_condition(error: PynamoDBException) -> bool:
+    # PynamoDB's own `cause_response_code` fails with AttributeError on broken connections.
+    cause = error.cause
+    return isinstance(cause, ClientError) and cause.response["Error"]["Code"] == _CONDITION_FAILED
+
+
+@contextmanager
+def _failures_mapped() -> Iterator[None]:
+    try:
+        yield
+    except PynamoDBException as error:
+        raise StoreUnavailableError(str(error)) from error
+
+
+def _meta_table(name: str, hash_name: str, range_name: str) -> MetaTable:
+    """What PynamoDB must know of a table to build requests; indexes are not read here."""
+    return MetaTable(
+        {
+            "TableName": name,
+            "KeySchema": [
+                {"AttributeName": hash_name, "KeyType": "HASH"},
+                {"AttributeName": range_name, "KeyType": "RANGE"},
+            ],
+            "AttributeDefinitions": [
+                {"AttributeName": hash_name, "AttributeType": "S"},
+                {"AttributeName": range_name, "AttributeType": "S"},
+            ],
+        }
+    )

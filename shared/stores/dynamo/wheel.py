@@ -1,0 +1,186 @@
+"""The wheel and the control items in DynamoDB."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TypeVar
+
+from pynamodb.attributes import Attribute
+from pynamodb.expressions.condition import Condition
+
+from shared.clock import Clock, Entropy
+from shared.domain.job import CatchUp, Lane
+from shared.domain.message import decode, encode
+from shared.domain.segment import Backlog, Control, Cursor
+from shared.domain.wheel import Entry, Slot
+from shared.errors import CarillonError
+from shared.recurrence import Schedule, parse_schedule
+from shared.stores.dynamo.attributes import instant_of
+from shared.stores.dynamo.models import BacklogMap, ControlRow, CursorMap, WheelRow
+from shared.stores.dynamo.table import RawItem, Table
+from shared.stores.ports import EntryPage
+
+_CONTROL_KEY = "control"
+_UTC = "UTC"
+
+Value = TypeVar("Value")
+
+
+class DynamoWheelStore:
+    """WheelStore on table wheel. `page_size` bounds a page besides DynamoDB's own megabyte."""
+
+    def __init__(
+        self, table: Table, clock: Clock, entropy: Entropy, page_size: int | None = None
+    ) -> None:
+        self._table = table
+        self._clock = clock
+        self._entropy = entropy
+        self._page_size = page_size
+
+    def put_entries(self, entries: Sequence[Entry]) -> None:
+        # A batch refuses two items of one key; they are the same entry.
+        items = list({(e.segment, e.slot, e.key): item_of(e) for e in entries}.values())
+        if len(items) == 1:
+            self._table.put(items[0])
+        else:
+            self._table.put_all(items, self._clock, self._entropy)
+
+    def query(self, segment: int, slot: Slot, after_key: str | None = None) -> EntryPage:
+        partition = _partition(segment, slot)
+        items, last_key = self._table.query(
+            partition, after_key, limit=self._page_size, consistent=True
+        )
+        return _page(segment, slot, items, last_key)
+
+    def remove_entry(self, segment: int, slot: Slot, entry_key: str) -> None:
+        self._table.delete(_partition(segment, slot), entry_key)
+
+    def get_control(self, segment: int) -> Control | None:
+        item = self._table.get(_control_partition(segment), _CONTROL_KEY)
+        return None if item is None else control_of(segment, item)
+
+    def put_control(self, control: Control, over: Control | None) -> bool:
+        if over is None:
+            return self._table.put(control_item_of(control), ControlRow.entry_key.does_not_exist())
+        return self._table.put(control_item_of(control), _lease_of(over))
+
+
+def item_of(entry: Entry) -> RawItem:
+    """The item of an entry."""
+    schedule, message = entry.schedule, entry.message
+    return WheelRow(
+        segment_slot=_partition(entry.segment, entry.slot),
+        entry_key=entry.key,
+        owner=entry.owner,
+        from_at=entry.from_at,
+        schedule=schedule and schedule.text,
+        timezone=schedule.timezone if schedule and schedule.timezone != _UTC else None,
+        start_at=schedule and schedule.start_at,
+        lane=entry.lane.value if entry.lane is not Lane.NORMAL else None,
+        catch_up=entry.catch_up.value if entry.catch_up is not CatchUp.LATEST else None,
+        message=message and encode(message),
+        expires_at=entry.expires_at,
+    ).serialize()
+
+
+def entry_of(segment: int, slot: Slot, item: RawItem) -> Entry:
+    """The entry of an item that `item_of` made.
+
+    Read by hand and not by the model: a page of a megabyte holds thousands of them.
+    """
+    job_id, filing_id = item["entry_key"]["S"].split("#", 2)[:2]
+    text, zone, start = item.get("s"), item.get("z"), item.get("a")
+    lane, catch_up, body = item.get("l"), item.get("c"), item.get("m")
+    return Entry(
+        segment=segment,
+        slot=slot,
+        owner=item["o"]["S"],
+        job_id=job_id,
+        filing_id=filing_id,
+        from_at=instant_of(int(item["f"]["N"])),
+        lane=Lane(lane["S"]) if lane else Lane.NORMAL,
+        catch_up=CatchUp(catch_up["S"]) if catch_up else CatchUp.LATEST,
+        schedule=_schedule(text["S"], zone["S"] if zone else _UTC, start["N"] if start else None)
+        if text
+        else None,
+        message=decode(body["S"]) if body else None,
+    )
+
+
+def control_item_of(control: Control) -> RawItem:
+    """The item of a control item."""
+    cursor = control.cursor
+    return ControlRow(
+        segment_slot=_control_partition(control.segment),
+        entry_key=_CONTROL_KEY,
+        horizon=control.horizon,
+        watermark=control.watermark,
+        token=control.token,
+        lease_owner=control.lease_owner or None,
+        lease_until=control.lease_until,
+        backlog=[
+            BacklogMap(announced=b.announced, done=b.done, until=b.until, taken_up_at=b.taken_up_at)
+            for b in control.backlog
+        ]
+        or None,
+        cursor=cursor
+        and CursorMap(minute=cursor.minute, slot_key=cursor.slot_key, entry_key=cursor.entry_key),
+    ).serialize()
+
+
+def control_of(segment: int, item: RawItem) -> Control:
+    """The control item of an item that `control_item_of` made."""
+    row = ControlRow.from_raw_data(item)
+    cursor = row.cursor
+    return Control(
+        segment=segment,
+        horizon=row.horizon,
+        watermark=row.watermark,
+        token=row.token,
+        lease_owner=row.lease_owner or "",
+        lease_until=row.lease_until,
+        backlog=tuple(
+            Backlog(kept.announced, kept.done, kept.until, kept.taken_up_at)
+            for kept in row.backlog or ()
+        ),
+        cursor=Cursor(cursor.minute, cursor.slot_key, cursor.entry_key) if cursor else None,
+    )
+
+
+def _page(segment: int, slot: Slot, items: Sequence[RawItem], last_key: str | None) -> EntryPage:
+    """The entries of a page; one that cannot be read must not stop the others' minute."""
+    entries, unreadable = [], []
+    for item in items:
+        try:
+            entries.append(entry_of(segment, slot, item))
+        except (CarillonError, KeyError, ValueError):
+            unreadable.append(item["entry_key"]["S"])
+    return EntryPage(tuple(entries), last_key, tuple(unreadable))
+
+
+@lru_cache(maxsize=16_384)
+def _schedule(text: str, timezone: str, start_microseconds: str | None) -> Schedule:
+    """The schedule of an entry; many jobs share one."""
+    start_at = None if start_microseconds is None else instant_of(int(start_microseconds))
+    return parse_schedule(text, timezone, start_at)
+
+
+def _lease_of(control: Control) -> Condition:
+    """The stored item has the token and the lease of `control`."""
+    condition: Condition = (
+        (ControlRow.token == control.token)
+        & _same(ControlRow.lease_owner, control.lease_owner or None)
+        & _same(ControlRow.lease_until, control.lease_until)
+    )
+    return condition
+
+
+def _same(attribute: Attribute[Value], value: Value | None) -> Condition:
+    return attribute.does_not_exist() if value is None else attribute == value
+
+
+def _partition(segment: int, slot: Slot) -> str:
+    return f"{segment}#{slot.key}"
+
+
+def _control_partition(segment: int) -> str:
+    return f"{segment}#control"

@@ -1,0 +1,8 @@
+"""The ports on plain dicts behind a lock: for simulation and tests, with the same contract."""
+
+from shared.stores.memory.jobs import MemoryJobStore
+from shared.stores.memory.queue import MemoryQueue, Received
+from shared.stores.memory.runs import MemoryRunStore
+from shared.stores.memory.wheel import MemoryWheelStore
+
+__all__ = ["MemoryJobStore", "MemoryQueue", "MemoryRunStore", "MemoryWheelStore", "Received"]

@@ -1,0 +1,148 @@
+"""The ports: what Carillon needs of a store and of a queue. These docstrings are the specification.
+
+For every port: a method raises StoreUnavailableError (the queue: QueueUnavailableError) when the
+service throttled or failed beyond the implementation's own retries with backoff; then nothing is
+known about a write's effect. A conditional write answers True when the row now is what the caller
+wanted, and False when another got there first. A write that was applied but whose answer was lost
+is recognised as the caller's own when it is repeated, so that it answers True too. Reads are
+strongly consistent unless said otherwise. Implementations hold no state of a caller's and can be
+used from several threads.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from shared.domain.job import Job
+from shared.domain.message import Message
+from shared.domain.run import Run, RunKey
+from shared.domain.segment import Control
+from shared.domain.wheel import Entry, Slot
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Item]):
+    """Items in order; `next_cursor` is text that continues behind them, None at the end.
+
+    A cursor is meaningful only for the same method and the same owner and job; anything else
+    raises InvalidFieldError("cursor", …).
+    """
+
+    items: tuple[Item, ...]
+    next_cursor: str | None = None
+
+
+class JobStore(Protocol):
+    """Jobs by (owner, job id), tombstones included."""
+
+    def get(self, owner: str, job_id: str) -> Job | None:
+        """The row, strongly consistent; a deleted job is a row in state DELETED.
+
+        Raises UnreadableRowError for a row that this version cannot read, as `list` does.
+        """
+        ...
+
+    def create(self, job: Job) -> bool:
+        """Put the row if there is none under its key."""
+        ...
+
+    def replace(self, job: Job, revision: int) -> bool:
+        """Put the row if the stored one has exactly `revision`."""
+        ...
+
+    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Job]:
+        """The owner's jobs by job id, without tombstones; may be eventually consistent.
+
+        A page has at most `limit` items, and fewer only at the end.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPage:
+    """Entries of one slot in the order of their keys; `last_key` is None at the end.
+
+    Rows that cannot be read as entries are left out; `unreadable` has their keys.
+    """
+
+    entries: tuple[Entry, ...]
+    last_key: str | None
+    unreadable: tuple[str, ...] = ()
+
+
+class WheelStore(Protocol):
+    """Entries by (segment, slot, entry key), and one control item per segment."""
+
+    def put_entries(self, entries: Sequence[Entry]) -> None:
+        """Put all; those that the store leaves unprocessed are repeated until none is left.
+
+        An entry put twice is the same entry. Not atomic: some may stand when it raises.
+        """
+        ...
+
+    def query(self, segment: int, slot: Slot, after_key: str | None = None) -> EntryPage:
+        """One page of the slot's entries with keys greater than `after_key`."""
+        ...
+
+    def remove_entry(self, segment: int, slot: Slot, entry_key: str) -> None:
+        """Remove the entry with exactly this key; nothing happens if there is none."""
+        ...
+
+    def get_control(self, segment: int) -> Control | None:
+        """The segment's control item, strongly consistent."""
+        ...
+
+    def put_control(self, control: Control, over: Control | None) -> bool:
+        """Put the item if the stored one still has the token and lease of `over`.
+
+        With None: if there is none.
+        """
+        ...
+
+
+class RunStore(Protocol):
+    """Runs by run key. `claim`, `finish` and `withdraw` are the only ways to change one."""
+
+    def get(self, key: RunKey) -> Run | None:
+        """The row, strongly consistent; rows past their `expires_at` may still be answered."""
+        ...
+
+    def claim(self, run: Run, over: Run | None) -> bool:
+        """Put `run` if the stored row has the token, claim id and status of `over`.
+
+        With None: if there is none. This also records a run that is to come (SCHEDULED) and a
+        row that covers skipped occurrences.
+        """
+        ...
+
+    def finish(self, run: Run) -> bool:
+        """Put `run` if the stored row is RUNNING under exactly `run.token` and `run.claim_id`."""
+        ...
+
+    def withdraw(self, run: Run) -> bool:
+        """Remove the row if it is RUNNING under exactly `run.token` and `run.claim_id`.
+
+        For a claim that should never have been made. False means: not known to be removed by this
+        call; after a lost answer the row may be gone all the same.
+        """
+        ...
+
+    def list(self, owner: str, job_id: str, limit: int, cursor: str | None = None) -> Page[Run]:
+        """The job's runs, newest fire time first; may be eventually consistent."""
+        ...
+
+
+class LaneQueue(Protocol):
+    """One queue per lane; at least once, in no order."""
+
+    def send(self, messages: Sequence[Message], delays: Sequence[int]) -> None:
+        """Send each message to its lane, visible after its delay (0 to 900 whole seconds).
+
+        Ten go in one request, of one lane each; those refused singly are repeated with backoff.
+        Returns when the queue has acknowledged all; raises QueueUnavailableError otherwise (the
+        caller repeats everything: duplicates are absorbed by the claim). Raises ValueError for
+        another number of delays than messages, or a delay out of range.
+        """
+        ...

@@ -1,0 +1,121 @@
+"""Logs and metrics: closed lists of names, which operators may build on.
+
+The function's environment says the rest: POWERTOOLS_SERVICE_NAME and POWERTOOLS_LOG_LEVEL. There
+is no tracer: Powertools' one needs the X-Ray SDK, which is not among the dependencies.
+"""
+
+import logging
+from enum import StrEnum
+from threading import Lock
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.metrics import Metrics, MetricUnit
+
+NAMESPACE = "Carillon"
+
+
+class Action(StrEnum):
+    """The member `action` of every log record; alarms and queries may rely on it."""
+
+    # api
+    JOB_CREATED = "job.created"
+    JOB_CHANGED = "job.changed"
+    JOB_PAUSED = "job.paused"
+    JOB_RESUMED = "job.resumed"
+    JOB_DELETED = "job.deleted"
+    RUN_REQUESTED = "run.requested"
+    REQUEST_FAILED = "request.failed"
+    REQUEST_UNAVAILABLE = "request.unavailable"
+    # tick
+    TICK_FINISHED = "tick.finished"
+    SEGMENT_FAILED = "segment.failed"
+    SEGMENTS_LOWERED = "segments.lowered"
+    ENTRY_SET_ASIDE = "entry.set_aside"
+    CLOCK_SKEWED = "clock.skewed"
+    # executor
+    BATCH_FINISHED = "batch.finished"
+    RUN_RETRYING = "run.retrying"
+    RUN_DEAD = "run.dead"
+    RUN_TIMED_OUT = "run.timed_out"
+    RUN_SKIPPED = "run.skipped"
+    MESSAGE_DROPPED = "message.dropped"
+    MESSAGE_MALFORMED = "message.malformed"
+    MESSAGE_FAILED = "message.failed"
+    TASK_LOG = "task.log"
+
+
+class Metric(StrEnum):
+    """The names of the metrics, one dimension each: `service`."""
+
+    # api
+    JOBS_CREATED = "JobsCreated"
+    JOBS_DELETED = "JobsDeleted"
+    RUNS_REQUESTED = "RunsRequested"
+    REQUESTS_FAILED = "RequestsFailed"
+    REQUESTS_UNAVAILABLE = "RequestsUnavailable"
+    # tick
+    OCCURRENCES_SENT = "OccurrencesSent"
+    ENTRIES_SET_ASIDE = "EntriesSetAside"
+    SEGMENTS_FAILED = "SegmentsFailed"
+    WATERMARK_LAG = "WatermarkLag"
+    CLOCK_SKEW = "ClockSkew"
+    # executor
+    RUNS_SUCCEEDED = "RunsSucceeded"
+    RUNS_RETRIED = "RunsRetried"
+    RUNS_DEAD = "RunsDead"
+    RUNS_SKIPPED = "RunsSkipped"
+    RUN_LAG = "RunLag"
+    MESSAGES_COPIED = "MessagesCopied"
+    MESSAGES_DROPPED = "MessagesDropped"
+
+
+SECONDS = frozenset({Metric.WATERMARK_LAG, Metric.CLOCK_SKEW, Metric.RUN_LAG})
+"""The metrics in seconds; all others are counts."""
+
+
+class Telemetry:
+    """What a function tells about itself; usable from several threads."""
+
+    def __init__(self, logger: Logger, metrics: Metrics) -> None:
+        self.logger = logger
+        self._metrics = metrics
+        self._measured = False
+        self._lock = Lock()
+
+    def record(self, action: Action, level: int = logging.INFO, **details: object) -> None:
+        """Log that `action` happened; `details` become members of the record.
+
+        They must not have the names of a LogRecord's own (`name`, `message`, `args`, ...).
+        `level` is INFO, WARNING or ERROR.
+        """
+        log = {logging.WARNING: self.logger.warning, logging.ERROR: self.logger.error}.get(
+            level, self.logger.info
+        )
+        log(action.value, stacklevel=3, extra={"action": action.value, **details})
+
+    def failure(self, action: Action, error: BaseException, **details: object) -> None:
+        """Log `action` as an error with the trace of `error`."""
+        members = {"action": action.value, **details}
+        self.logger.error(action.value, exc_info=error, stacklevel=3, extra=members)
+
+    def measure(self, metric: Metric, value: float = 1) -> None:
+        """Add a value to a metric: seconds for those in SECONDS, else a count."""
+        unit = MetricUnit.Seconds if metric in SECONDS else MetricUnit.Count
+        with self._lock:
+            self._metrics.add_metric(name=metric.value, unit=unit, value=value)
+            self._measured = True
+
+    def flush(self) -> None:
+        """Give the metrics out; call it at the end of each invocation."""
+        with self._lock:
+            if self._measured:
+                self._metrics.flush_metrics()
+                self._measured = False
+
+
+def create_telemetry(service: str) -> Telemetry:
+    """The telemetry of a function; POWERTOOLS_SERVICE_NAME, where set, stands over `service`."""
+    logger = Logger()
+    if logger.service == "service_undefined":
+        logger = Logger(service=service)
+    return Telemetry(logger, Metrics(namespace=NAMESPACE, service=logger.service))

@@ -1,0 +1,65 @@
+"""`make bench`: how fast a tick plans a minute, and an executor's protocol handles messages.
+
+Pure Python on memory stores, one process: what the code itself costs, without the network. Prints
+figures with the machine; nothing is asserted, since an absolute time is no pass mark.
+"""
+
+import platform
+import time
+from datetime import UTC, datetime, timedelta
+
+from shared.domain.dispatch import messages_of
+from shared.domain.wheel import entries_of, minute_of
+from tests.simulation.world import World
+
+ENTRIES = 100_000
+RUNS = 5_000
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+
+
+def main() -> None:
+    print(f"{platform.machine()}, Python {platform.python_version()}, {datetime.now(UTC):%Y-%m-%d}")
+    _plan("one shared expression", ["* * * * *"])
+    _plan("60 expressions", [f"{minute} * * * *" for minute in range(60)])
+    _plan("1,000 expressions", [f"{n % 60} {n // 60 % 24} * * *" for n in range(1000)])
+    _handle()
+
+
+def _plan(title: str, expressions: list[str]) -> None:
+    """Ask 100,000 entries what fires in one minute."""
+    world = World(NOON - timedelta(minutes=1), segments=1)
+    templates = [
+        entries_of(world.new_job(f"job-{number}", expression))[0]
+        for number, expression in enumerate(expressions)
+    ]
+    minute = minute_of(NOON)
+    began = time.perf_counter()
+    messages = 0
+    for number in range(ENTRIES):
+        entry = templates[number % len(templates)]
+        messages += len(list(messages_of(entry, minute, minute, ())))
+    seconds = time.perf_counter() - began
+    rate = ENTRIES / seconds
+    print(f"plan a minute, {title:24} {rate:>10,.0f} entries/s  ({messages:,} messages)")
+
+
+def _handle() -> None:
+    """Claim, read, deliver and finish 5,000 runs."""
+    world = World(NOON, segments=1)
+    for number in range(RUNS // 5):
+        world.create(f"job-{number}", "* * * * *")
+    for _ in range(3):
+        world.tick()
+        world.clock.advance(60)
+    world.clock.advance(240)
+    messages = [received.message for received in world.queue.kept()]
+    ends_at = world.clock.now() + timedelta(seconds=60)
+    began = time.perf_counter()
+    for message in messages:
+        world.protocol.handle(message, ends_at)
+    seconds = time.perf_counter() - began
+    print(f"handle runs on memory stores          {len(messages) / seconds:>10,.0f} runs/s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""The fixture that every contract test runs over."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.contract import kit as kits
+from tests.contract.kit import Kit
+from tests.contract.wire import Wire
+from tests.ministack import ministack_server
+
+__all__ = ["ministack_server"]
+
+MINISTACK = pytest.param("ministack", marks=pytest.mark.ministack)
+AWS_IMPLEMENTATIONS = ["moto", MINISTACK]
+IMPLEMENTATIONS = ["memory", *AWS_IMPLEMENTATIONS]
+
+
+@pytest.fixture(scope="module", params=IMPLEMENTATIONS)
+def kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
+    """Each implementation of the ports in turn."""
+    yield from _opened(request)
+
+
+@pytest.fixture(scope="module", params=AWS_IMPLEMENTATIONS)
+def aws_kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
+    """The implementation on DynamoDB and SQS, on each emulator."""
+    yield from _opened(request)
+
+
+@pytest.fixture(scope="module", params=["memory", MINISTACK])
+def threaded_kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
+    """The implementations that can be raced on."""
+    yield from _opened(request)
+
+
+@pytest.fixture
+def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
+    """Watches and disturbs every AWS request of this test."""
+    return Wire(monkeypatch)
+
+
+def _opened(request: pytest.FixtureRequest) -> Iterator[Kit]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        environment.setenv("AWS_ACCESS_KEY_ID", "test")
+        environment.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        environment.delenv("AWS_ENDPOINT_URL", raising=False)
+        if request.param == "memory":
+            yield kits.memory_kit()
+        elif request.param == "moto":
+            with kits.moto_kit() as kit:
+                yield kit
+        else:
+            url = request.getfixturevalue("ministack_server")
+            environment.setenv("AWS_ENDPOINT_URL", url)
+            yield kits.ministack_kit()

@@ -1,0 +1,140 @@
+"""The implementations under test, each with what a test needs besides the ports."""
+
+import itertools
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Barrier
+from time import sleep
+from typing import Any, TypeVar
+
+import boto3
+import time_machine
+from moto import mock_aws
+
+from shared.clock import ManualClock, SystemClock
+from shared.domain.job import Lane
+from shared.domain.message import Message, decode
+from shared.settings import Settings
+from shared.stores.dynamo import open_stores
+from shared.stores.memory import MemoryJobStore, MemoryQueue, MemoryRunStore, MemoryWheelStore
+from shared.stores.ports import JobStore, LaneQueue, RunStore, WheelStore
+from tests.tables import create_deployment
+
+Answer = TypeVar("Answer")
+
+CONTENDERS = 16
+
+_segments = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Kit:
+    """The ports of one implementation, and the consumer's side of its queue."""
+
+    jobs: JobStore
+    wheel: WheelStore
+    runs: RunStore
+    queue: LaneQueue
+    is_threaded: bool
+    """Whether it can be used from several threads at once."""
+    receive: Callable[[Lane], list[Message]]
+    """Take and delete all messages of a lane that are visible now."""
+    wait: Callable[[float], None]
+    """Let so many seconds go by."""
+    settings: Settings | None = None
+    """Of the deployment on DynamoDB and SQS; None in memory."""
+
+    def new_owner(self) -> str:
+        """An owner that no other test has, of the length of a Cognito subject."""
+        return str(uuid.uuid4())
+
+    def new_segment(self) -> int:
+        """A segment that no other test has."""
+        return next(_segments)
+
+    def raw_items(self, table: str, **key: str) -> list[dict[str, Any]]:
+        """Items of one partition as they stand in DynamoDB."""
+        ((name, value),) = key.items()
+        answer = boto3.client("dynamodb").query(
+            TableName=table,
+            KeyConditionExpression="#key = :value",
+            ExpressionAttributeNames={"#key": name},
+            ExpressionAttributeValues={":value": {"S": value}},
+        )
+        return answer["Items"]
+
+
+def memory_kit() -> Kit:
+    clock = ManualClock(datetime(2026, 11, 20, 12, tzinfo=UTC))
+    queue = MemoryQueue(clock)
+
+    def receive(lane: Lane) -> list[Message]:
+        received = queue.receive(clock.now(), limit=1000, lane=lane)
+        for kept in received:
+            queue.delete(kept.receipt)
+        return [kept.message for kept in received]
+
+    return Kit(
+        jobs=MemoryJobStore(),
+        wheel=MemoryWheelStore(page_size=7),
+        runs=MemoryRunStore(),
+        queue=queue,
+        is_threaded=True,
+        receive=receive,
+        wait=clock.advance,
+    )
+
+
+@contextmanager
+def moto_kit() -> Iterator[Kit]:
+    """On moto, whose clock is moved by hand."""
+    # A naive destination would be taken as local time.
+    with mock_aws(), time_machine.travel(datetime.now(UTC), tick=True) as traveller:
+        yield _aws_kit(is_threaded=False, wait=traveller.shift)
+
+
+def ministack_kit() -> Kit:
+    """On the MiniStack that AWS_ENDPOINT_URL names."""
+    return _aws_kit(is_threaded=True, wait=sleep)
+
+
+def _aws_kit(is_threaded: bool, wait: Callable[[float], None]) -> Kit:
+    settings = create_deployment(f"contract-{uuid.uuid4().hex[:8]}")
+    stores = open_stores(settings, SystemClock())
+    sqs = boto3.client("sqs")
+
+    def receive(lane: Lane) -> list[Message]:
+        url = settings.lane_queues[lane]
+        messages: list[Message] = []
+        while taken := sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
+            for message in taken:
+                sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+                messages.append(decode(message["Body"]))
+        return messages
+
+    return Kit(
+        jobs=stores.jobs,
+        wheel=stores.wheel,
+        runs=stores.runs,
+        queue=stores.queue,
+        is_threaded=is_threaded,
+        receive=receive,
+        wait=wait,
+        settings=settings,
+    )
+
+
+def contend(attempt: Callable[[int], Answer]) -> list[Answer]:
+    """The answers of `attempt(0)` … `attempt(15)`, begun at the same moment."""
+    barrier = Barrier(CONTENDERS)
+
+    def start(number: int) -> Answer:
+        barrier.wait(timeout=10)
+        return attempt(number)
+
+    with ThreadPoolExecutor(CONTENDERS) as pool:
+        return list(pool.map(start, range(CONTENDERS)))

@@ -1,0 +1,269 @@
+"""RunStore."""
+
+import dataclasses
+from datetime import timedelta
+
+import pytest
+
+from shared.domain.run import (
+    AttemptRecord,
+    Run,
+    RunError,
+    RunKind,
+    RunStatus,
+)
+from shared.errors import InvalidFieldError
+from tests.contract.kit import CONTENDERS, Kit, contend
+from tests.contract.samples import FIRE_AT, NOW, a_key, a_run, job_id
+
+
+def _finished(run: Run, **changes: object) -> Run:
+    fields: dict[str, object] = {
+        "status": RunStatus.SUCCEEDED,
+        "finished_at": NOW + timedelta(seconds=2),
+        "lease_until": None,
+        "result": '{"rows":12}',
+    }
+    return dataclasses.replace(run, **{**fields, **changes})  # type: ignore[arg-type]
+
+
+def _claimed(kit: Kit, owner: str, **changes: object) -> Run:
+    run = a_run(a_key(owner), **changes)
+    assert kit.runs.claim(run, over=None)
+    return run
+
+
+def test_an_unknown_run_is_none(kit: Kit) -> None:
+    assert kit.runs.get(a_key(kit.new_owner())) is None
+
+
+def test_a_run_comes_back_whole(kit: Kit) -> None:
+    error = RunError("http_503", "Service Unavailable — später", permanent=True)
+    run = a_run(
+        a_key(kit.new_owner(), kind=RunKind.MANUAL, request_id="by#hand", redrive=2),
+        status=RunStatus.RETRYING,
+        attempt=3,
+        token=5,
+        finished_at=NOW + timedelta(microseconds=1),
+        next_attempt_at=NOW + timedelta(seconds=8),
+        result="",
+        error=error,
+        reason="",
+        covers_from=FIRE_AT - timedelta(hours=1),
+        covers_count=0,
+        attempts=(
+            AttemptRecord(1, NOW, NOW + timedelta(seconds=1), RunError("timeout", "")),
+            AttemptRecord(2, NOW, NOW, error),
+        ),
+    )
+    assert kit.runs.claim(run, over=None)
+    assert kit.runs.get(run.key) == run
+
+
+def test_the_parts_of_a_key_tell_runs_apart(kit: Kit) -> None:
+    owner = kit.new_owner()
+    keys = [
+        a_key(owner),
+        a_key(owner, redrive=1),
+        a_key(owner, FIRE_AT + timedelta(seconds=1)),
+        a_key(owner, kind=RunKind.MISSED),
+        a_key(owner, kind=RunKind.MANUAL, request_id="a"),
+        a_key(owner, kind=RunKind.MANUAL, request_id="b"),
+        a_key(owner, job_id=job_id(1)),
+        a_key(kit.new_owner()),
+    ]
+    for token, key in enumerate(keys):
+        assert kit.runs.claim(a_run(key, token=token), over=None)
+    stored = [kit.runs.get(key) for key in keys]
+    assert [(run.key, run.token) for run in stored if run] == list(zip(keys, range(8), strict=True))
+
+
+def test_a_claim_over_none_needs_no_row(kit: Kit) -> None:
+    run = _claimed(kit, kit.new_owner())
+    assert not kit.runs.claim(dataclasses.replace(run, claim_id="another"), over=None)
+    assert kit.runs.get(run.key) == run
+
+
+def test_a_repeated_claim_knows_its_own_row(kit: Kit) -> None:
+    run = _claimed(kit, kit.new_owner())
+    assert kit.runs.claim(run, over=None)
+    following = dataclasses.replace(run, token=2, claim_id="second", attempt=2)
+    assert kit.runs.claim(following, over=run)
+    assert kit.runs.claim(following, over=run)
+    assert not kit.runs.claim(run, over=None)
+
+
+@pytest.mark.parametrize(
+    "difference", [{"token": 2}, {"claim_id": "other"}, {"status": RunStatus.RETRYING}]
+)
+def test_a_claim_over_a_run_needs_its_token_claim_and_status(
+    kit: Kit, difference: dict[str, object]
+) -> None:
+    run = _claimed(kit, kit.new_owner())
+    unlike = dataclasses.replace(run, **difference)  # type: ignore[arg-type]
+    takeover = dataclasses.replace(run, token=9, claim_id="takeover", attempt=2)
+    assert not kit.runs.claim(takeover, over=unlike)
+    assert kit.runs.get(run.key) == run
+    assert kit.runs.claim(takeover, over=run)
+    assert kit.runs.get(run.key) == takeover
+
+
+def test_a_claim_over_a_run_does_not_compare_the_rest(kit: Kit) -> None:
+    run = _claimed(kit, kit.new_owner())
+    seen = dataclasses.replace(run, attempt=7, lease_until=None, result="different")
+    assert kit.runs.claim(dataclasses.replace(run, token=2), over=seen)
+
+
+def test_a_claim_over_a_run_that_is_gone_is_lost(kit: Kit) -> None:
+    run = a_run(a_key(kit.new_owner()))
+    assert not kit.runs.claim(dataclasses.replace(run, token=2), over=run)
+    assert kit.runs.get(run.key) is None
+
+
+def test_a_run_to_come_is_recorded_and_then_claimed(kit: Kit) -> None:
+    to_come = a_run(
+        a_key(kit.new_owner()),
+        status=RunStatus.SCHEDULED,
+        token=0,
+        claim_id="",
+        lease_until=None,
+        started_at=None,
+        attempt_started_at=None,
+    )
+    run = a_run(to_come.key)
+    assert kit.runs.claim(to_come, over=None)
+    assert kit.runs.get(to_come.key) == to_come
+    assert not kit.runs.claim(run, over=None)
+    assert kit.runs.claim(run, over=to_come)
+
+
+def test_finish_is_fenced_by_token_and_claim(kit: Kit) -> None:
+    run = _claimed(kit, kit.new_owner())
+    assert not kit.runs.finish(_finished(run, token=2))
+    assert not kit.runs.finish(_finished(run, claim_id="other"))
+    assert kit.runs.get(run.key) == run
+    assert kit.runs.finish(_finished(run))
+    assert kit.runs.get(run.key) == _finished(run)
+
+
+def test_a_repeated_finish_knows_its_own_row(kit: Kit) -> None:
+    run = _claimed(kit, kit.new_owner())
+    assert kit.runs.finish(_finished(run))
+    assert kit.runs.finish(_finished(run))
+    assert not kit.runs.finish(_finished(run, result="another"))
+
+
+def test_finish_after_a_takeover_is_refused(kit: Kit) -> None:
+    run = _claimed(kit, kit.new_owner())
+    takeover = dataclasses.replace(run, token=2, claim_id="takeover", attempt=2)
+    assert kit.runs.claim(takeover, over=run)
+    assert not kit.runs.finish(_finished(run))
+    assert kit.runs.get(run.key) == takeover
+
+
+def test_finish_needs_a_running_row(kit: Kit) -> None:
+    run = a_run(a_key(kit.new_owner()))
+    assert not kit.runs.finish(_finished(run))
+    assert kit.runs.claim(dataclasses.replace(run, status=RunStatus.RETRYING), over=None)
+    assert not kit.runs.finish(_finished(run))
+
+
+def test_withdraw_removes_only_the_own_claim(kit: Kit) -> None:
+    run = _claimed(kit, kit.new_owner())
+    assert not kit.runs.withdraw(dataclasses.replace(run, token=2))
+    assert not kit.runs.withdraw(dataclasses.replace(run, claim_id="other"))
+    assert kit.runs.get(run.key) == run
+    assert kit.runs.withdraw(run)
+    assert kit.runs.get(run.key) is None
+    assert not kit.runs.withdraw(run)
+    assert not kit.runs.finish(_finished(run))
+
+
+def test_withdraw_leaves_what_does_not_run(kit: Kit) -> None:
+    run = _claimed(kit, kit.new_owner())
+    assert kit.runs.finish(_finished(run))
+    assert not kit.runs.withdraw(run)
+    assert kit.runs.get(run.key) == _finished(run)
+
+
+def test_a_withdrawn_run_can_be_claimed_afresh(kit: Kit) -> None:
+    run = _claimed(kit, kit.new_owner())
+    assert kit.runs.withdraw(run)
+    assert kit.runs.claim(dataclasses.replace(run, claim_id="second"), over=None)
+
+
+def test_an_expiry_is_kept_to_the_second_and_never_early(kit: Kit) -> None:
+    run = _claimed(kit, kit.new_owner(), expires_at=NOW)
+    assert kit.runs.claim(run, over=None)
+    stored = kit.runs.get(run.key)
+    assert stored is not None
+    assert stored.expires_at == NOW.replace(microsecond=0) + timedelta(seconds=1)
+
+
+def test_list_pages_newest_first(kit: Kit) -> None:
+    owner = kit.new_owner()
+    hours = [5, 0, 3, 6, 1, 4, 2]
+    for hour in hours:
+        assert kit.runs.claim(a_run(a_key(owner, FIRE_AT + timedelta(hours=hour))), over=None)
+    assert kit.runs.claim(a_run(a_key(owner, job_id=job_id(1))), over=None)
+    pages = [kit.runs.list(owner, job_id(), 3)]
+    while (cursor := pages[-1].next_cursor) is not None:
+        pages.append(kit.runs.list(owner, job_id(), 3, cursor))
+    assert [len(page.items) for page in pages] == [3, 3, 1]
+    fired = [run.key.fire_at for page in pages for run in page.items]
+    assert fired == [FIRE_AT + timedelta(hours=hour) for hour in range(6, -1, -1)]
+
+
+def test_a_page_that_is_just_full_is_the_last(kit: Kit) -> None:
+    owner = kit.new_owner()
+    run = _claimed(kit, owner)
+    page = kit.runs.list(owner, job_id(), 1)
+    assert (page.items, page.next_cursor) == ((run,), None)
+    assert kit.runs.list(owner, job_id(1), 1).items == ()
+
+
+def test_cursors_are_of_one_owner_and_job(kit: Kit) -> None:
+    owner = kit.new_owner()
+    for hour in range(2):
+        assert kit.runs.claim(a_run(a_key(owner, FIRE_AT + timedelta(hours=hour))), over=None)
+    cursor = kit.runs.list(owner, job_id(), 1).next_cursor
+    assert cursor is not None
+    for other_owner, other_job in ((kit.new_owner(), job_id()), (owner, job_id(1))):
+        with pytest.raises(InvalidFieldError) as refused:
+            kit.runs.list(other_owner, other_job, 1, cursor)
+        assert refused.value.field == "cursor"
+    with pytest.raises(InvalidFieldError):
+        kit.jobs.list(owner, 1, cursor)
+
+
+def test_one_of_many_first_claims_wins(threaded_kit: Kit) -> None:
+    key = a_key(threaded_kit.new_owner())
+    runs = [a_run(key, claim_id=f"claim {number}") for number in range(CONTENDERS)]
+    won = contend(lambda number: threaded_kit.runs.claim(runs[number], over=None))
+    assert won.count(True) == 1
+    assert threaded_kit.runs.get(key) == runs[won.index(True)]
+
+
+def test_one_of_many_takeovers_wins(threaded_kit: Kit) -> None:
+    run = _claimed(threaded_kit, threaded_kit.new_owner())
+    takeovers = [
+        dataclasses.replace(run, token=2, attempt=2, claim_id=f"takeover {number}")
+        for number in range(CONTENDERS)
+    ]
+    won = contend(lambda number: threaded_kit.runs.claim(takeovers[number], over=run))
+    assert won.count(True) == 1
+    assert threaded_kit.runs.get(run.key) == takeovers[won.index(True)]
+
+
+def test_a_finish_and_a_takeover_cannot_both_win(threaded_kit: Kit) -> None:
+    run = _claimed(threaded_kit, threaded_kit.new_owner())
+    takeover = dataclasses.replace(run, token=2, attempt=2, claim_id="takeover")
+
+    def attempt(number: int) -> bool:
+        if number % 2:
+            return threaded_kit.runs.finish(_finished(run, result=str(number)))
+        return threaded_kit.runs.claim(
+            dataclasses.replace(takeover, claim_id=f"takeover {number}"), over=run
+        )
+
+    assert contend(attempt).count(True) == 1

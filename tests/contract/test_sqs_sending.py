@@ -1,0 +1,160 @@
+"""SqsLaneQueue against an SQS that answers by script: what the emulators never do."""
+
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, cast
+
+import pytest
+from botocore.exceptions import ClientError, ReadTimeoutError
+
+from shared.clock import ManualClock, SeededEntropy
+from shared.domain.job import Lane
+from shared.domain.message import Message, decode, encode
+from shared.errors import QueueUnavailableError
+from shared.stores.dynamo.backoff import ATTEMPTS
+from shared.stores.dynamo.queue import BATCH_LIMIT_BYTES, SqsLaneQueue
+from tests.contract.samples import NOW, a_key, a_message
+
+Answer = dict[str, Any]
+Script = Callable[[int, list[Answer]], Answer]
+URLS = {lane: f"https://queue.test/{lane.value}" for lane in Lane}
+
+
+def _accept(entries: list[Answer]) -> Answer:
+    return {"Successful": [{"Id": entry["Id"]} for entry in entries]}
+
+
+def _refuse(entries: list[Answer], sender_fault: bool = False, code: str = "Busy") -> Answer:
+    return {
+        "Failed": [
+            {"Id": entry["Id"], "SenderFault": sender_fault, "Code": code} for entry in entries
+        ]
+    }
+
+
+class ScriptedSqs:
+    """Answers request number n (from 0) by `script(n, entries)` and keeps what was sent."""
+
+    def __init__(self, script: Script = lambda number, entries: _accept(entries)) -> None:
+        self.requests: list[tuple[str, list[Answer]]] = []
+        self._script = script
+        self._lock = Lock()
+
+    def send_message_batch(self, *, QueueUrl: str, Entries: list[Answer]) -> Answer:
+        with self._lock:
+            number = len(self.requests)
+            self.requests.append((QueueUrl, Entries))
+        return self._script(number, Entries)
+
+    def bodies(self, request: int) -> list[Message]:
+        return [decode(entry["MessageBody"]) for entry in self.requests[request][1]]
+
+
+def _queue(sqs: ScriptedSqs, clock: ManualClock | None = None) -> SqsLaneQueue:
+    return SqsLaneQueue(cast(Any, sqs), URLS, clock or ManualClock(NOW), SeededEntropy(1))
+
+
+def _messages(count: int, lane: Lane = Lane.NORMAL, owner: str = "owner") -> list[Message]:
+    return [a_message(owner, lane, key=a_key(owner, redrive=number)) for number in range(count)]
+
+
+def test_requests_are_full_and_of_one_lane() -> None:
+    sqs = ScriptedSqs()
+    high, low = _messages(12, Lane.HIGH), _messages(11, Lane.LOW)
+    mixed = [m for pair in zip(high, low, strict=False) for m in pair] + [high[-1]]
+    _queue(sqs).send(mixed, [0] * 23)
+    sizes = sorted((url, len(entries)) for url, entries in sqs.requests)
+    assert sizes == [
+        (URLS[Lane.HIGH], 2),
+        (URLS[Lane.HIGH], 10),
+        (URLS[Lane.LOW], 1),
+        (URLS[Lane.LOW], 10),
+    ]
+    sent = [m for number in range(4) for m in sqs.bodies(number)]
+    assert sorted(map(encode, sent)) == sorted(map(encode, mixed))
+
+
+def test_ids_are_unique_within_a_request() -> None:
+    sqs = ScriptedSqs()
+    _queue(sqs).send(_messages(10), [0] * 10)
+    assert len({entry["Id"] for entry in sqs.requests[0][1]}) == 10
+
+
+def test_a_request_never_exceeds_the_size_limit() -> None:
+    sqs = ScriptedSqs()
+    big = _messages(7, owner="x" * 300_000)
+    _queue(sqs).send(big, [0] * 7)
+    totals = [sum(len(entry["MessageBody"]) for entry in entries) for _, entries in sqs.requests]
+    assert sorted(len(entries) for _, entries in sqs.requests) == [1, 3, 3]
+    assert max(totals) <= BATCH_LIMIT_BYTES
+
+
+def test_only_what_was_refused_is_repeated() -> None:
+    def script(number: int, entries: list[Answer]) -> Answer:
+        if number == 0:
+            return _accept(entries[:1]) | _refuse(entries[1:])
+        return _accept(entries)
+
+    sqs, clock, messages = ScriptedSqs(script), ManualClock(NOW), _messages(3)
+    _queue(sqs, clock).send(messages, [0, 1, 2])
+    assert sqs.bodies(1) == messages[1:]
+    assert clock.now() > NOW, "there is a pause between the two"
+
+
+def test_what_is_not_acknowledged_by_name_is_repeated() -> None:
+    def script(number: int, entries: list[Answer]) -> Answer:
+        return _accept(entries[1:] if number == 0 else entries)
+
+    sqs, messages = ScriptedSqs(script), _messages(3)
+    _queue(sqs).send(messages, [0] * 3)
+    assert sqs.bodies(1) == messages[:1]
+
+
+def test_delays_are_not_lengthened_by_pauses_nor_cut_below_what_was_asked() -> None:
+    clock = ManualClock(NOW)
+
+    def script(number: int, entries: list[Answer]) -> Answer:
+        if number == 0:
+            clock.advance(2.5)
+            return _refuse(entries)
+        return _accept(entries)
+
+    sqs = ScriptedSqs(script)
+    _queue(sqs, clock).send(_messages(2), [1, 10])
+    assert [entry["DelaySeconds"] for entry in sqs.requests[0][1]] == [1, 10]
+    assert [entry["DelaySeconds"] for entry in sqs.requests[1][1]] == [0, 8]
+
+
+@pytest.mark.parametrize("sender_fault", [False, True])
+def test_messages_refused_again_and_again_are_counted(sender_fault: bool) -> None:
+    def script(number: int, entries: list[Answer]) -> Answer:
+        return _accept(entries[2:]) | _refuse(entries[:2], sender_fault, "InternalError")
+
+    sqs, clock = ScriptedSqs(script), ManualClock(NOW)
+    with pytest.raises(QueueUnavailableError, match="InternalError") as unavailable:
+        _queue(sqs, clock).send(_messages(5), [0] * 5)
+    assert unavailable.value.unsent == 2
+    assert [len(entries) for _, entries in sqs.requests] == [5] + [2] * (ATTEMPTS - 1)
+    assert (clock.now() - NOW).total_seconds() < 15
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ClientError({"Error": {"Code": "ThrottlingException"}}, "SendMessageBatch"),
+        ReadTimeoutError(endpoint_url="https://queue.test"),
+    ],
+)
+def test_a_failed_request_does_not_stop_the_others(error: Exception) -> None:
+    def script(number: int, entries: list[Answer]) -> Answer:
+        if len(entries) == 3:
+            raise error
+        return _accept(entries)
+
+    sqs = ScriptedSqs(script)
+    with pytest.raises(QueueUnavailableError) as unavailable:
+        _queue(sqs).send([*_messages(10), *_messages(3, Lane.LOW)], [0] * 13)
+    assert unavailable.value.unsent == 3
+    assert unavailable.value.__cause__ is error
+    # botocore has repeated it already.
+    assert sorted(len(entries) for _, entries in sqs.requests) == [3, 10]

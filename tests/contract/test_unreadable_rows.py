@@ -1,0 +1,79 @@
+"""Rows that this version cannot read: what the ports promise about them.
+
+A later version may have written them before a rollback, or tzdata may have dropped their zone.
+"""
+
+from typing import Any
+
+import boto3
+import pytest
+
+from shared.domain.wheel import Slot
+from shared.errors import UnreadableRowError
+from shared.recurrence import SlotKind
+from shared.settings import Settings
+from tests.contract.kit import Kit
+from tests.contract.samples import a_job, an_entry
+
+HOURLY_17 = Slot(SlotKind.HOURLY, 17)
+
+
+def settings_of(kit: Kit) -> Settings:
+    assert kit.settings is not None
+    return kit.settings
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"s": {"S": "whenever it suits"}},
+        {"z": {"S": "Atlantis/Capital"}},
+        {"l": {"S": "express"}},
+        {"m": {"S": "{}"}},
+        {"o": None},
+    ],
+    ids=["schedule", "time zone", "lane", "message", "no owner"],
+)
+def test_an_entry_that_cannot_be_read_is_told_by_its_key_among_the_others(
+    aws_kit: Kit, spoilt: dict[str, dict[str, str] | None]
+) -> None:
+    owner, segment = aws_kit.new_owner(), aws_kit.new_segment()
+    entries = sorted((an_entry(owner, segment, n) for n in range(3)), key=lambda e: e.key)
+    aws_kit.wheel.put_entries(entries)
+    table = settings_of(aws_kit).wheel_table
+    (_, item, _) = aws_kit.raw_items(table, segment_slot=f"{segment}#h17")
+    put_spoilt(table, item, spoilt)
+    page = aws_kit.wheel.query(segment, HOURLY_17)
+    assert page.entries == (entries[0], entries[2])
+    assert page.unreadable == (entries[1].key,)
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"target": {"S": '{"type": "sqs", "queue": "from a later version"}'}},
+        {"timezone": {"S": "Atlantis/Capital"}},
+        {"state": {"S": "archived"}},
+        {"filing": None},
+    ],
+    ids=["target", "time zone", "state", "no filing"],
+)
+def test_a_job_that_cannot_be_read_raises_what_the_port_names(
+    aws_kit: Kit, spoilt: dict[str, dict[str, str] | None]
+) -> None:
+    job = a_job(aws_kit.new_owner())
+    assert aws_kit.jobs.create(job)
+    table = settings_of(aws_kit).jobs_table
+    (item,) = aws_kit.raw_items(table, owner=job.owner)
+    put_spoilt(table, item, spoilt)
+    with pytest.raises(UnreadableRowError, match=job.job_id):
+        aws_kit.jobs.get(job.owner, job.job_id)
+    with pytest.raises(UnreadableRowError, match=job.job_id):
+        aws_kit.jobs.list(job.owner, 10)
+
+
+def put_spoilt(table: str, item: dict[str, Any], spoilt: dict[str, dict[str, str] | None]) -> None:
+    """Put an item with other attributes in place of its own; None takes one away."""
+    changed: dict[str, Any] = {**item, **spoilt}
+    kept = {name: value for name, value in changed.items() if value is not None}
+    boto3.client("dynamodb").put_item(TableName=table, Item=kept)

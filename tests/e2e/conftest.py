@@ -1,0 +1,126 @@
+"""The whole stack, deployed once per session by the real CDK command to a MiniStack of its own."""
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import httpx
+import pytest
+
+from infra.local.calls import Api
+from infra.local.deployment import Deployment, deploy
+from infra.local.emulator import Emulator
+from infra.local.identity import create_user, sign_in
+from infra.local.receiver import Receiver, read_signing_key
+from infra.local.warm import warm
+
+Json = dict[str, Any]
+ENDED = {"succeeded", "dead", "timed_out", "skipped", "cancelled"}
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The deployed stack and a way to look into its log when a test fails."""
+
+    deployment: Deployment
+    emulator: Emulator
+
+
+class Person:
+    """Somebody with a real token (or none), talking plain HTTP."""
+
+    def __init__(self, base_url: str, token: str | None) -> None:
+        headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        self.carillon = partial(carillon, base_url, token or "")
+        self.http = httpx.Client(base_url=base_url, headers=headers, timeout=30)
+
+    def __enter__(self) -> "Person":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.http.close()
+
+    def create(self, schedule: object, **fields: object) -> Json:
+        body = {"name": "e2e", "schedule": schedule, "target": {"type": "task", "name": "echo"}}
+        response = self.http.post("/jobs", json={**body, **fields})
+        assert response.status_code == 201, response.text
+        job: Json = response.json()
+        return job
+
+    def runs(self, job: Json) -> list[Json]:
+        """The job's newest runs, newest first."""
+        response = self.http.get(f"/jobs/{job['job_id']}/runs", params={"limit": 100})
+        assert response.status_code == 200, response.text
+        items: list[Json] = response.json()["items"]
+        return items
+
+    def ended_runs(self, job: Json, count: int, within_seconds: float = 60) -> list[Json]:
+        """Wait for `count` ended runs; oldest first."""
+        deadline = monotonic() + within_seconds
+        while True:
+            runs = self.runs(job)
+            ended = [run for run in runs if run["status"] in ENDED]
+            if len(ended) >= count:
+                return ended[::-1]
+            assert monotonic() < deadline, f"{len(ended)} of {count} ended: {runs}"
+            sleep(0.3)
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with Emulator() as emulator:
+        deployment = deploy(emulator.endpoint_url, tmp_path_factory.mktemp("deployment"))
+        user = create_user(deployment, "warmer", operator=True)
+        with Api(deployment.api_url, lambda: sign_in(deployment, user)) as api:
+            warm(deployment, api)
+        yield Stack(deployment, emulator)
+
+
+@pytest.fixture(scope="session")
+def deployment(stack: Stack) -> Deployment:
+    return stack.deployment
+
+
+def person(deployment: Deployment, name: str, *, operator: bool = False) -> Person:
+    user = create_user(deployment, name, operator=operator)
+    return Person(deployment.api_url, sign_in(deployment, user).access_token)
+
+
+@pytest.fixture(scope="session")
+def alice(deployment: Deployment) -> Iterator[Person]:
+    with person(deployment, "alice") as alice:
+        yield alice
+
+
+@pytest.fixture(scope="session")
+def bob(deployment: Deployment) -> Iterator[Person]:
+    with person(deployment, "bob") as bob:
+        yield bob
+
+
+@pytest.fixture(scope="session")
+def operator(deployment: Deployment) -> Iterator[Person]:
+    with person(deployment, "oscar", operator=True) as operator:
+        yield operator
+
+
+@pytest.fixture
+def receiver(deployment: Deployment) -> Iterator[Receiver]:
+    with Receiver(lambda: read_signing_key(deployment)) as receiver:
+        yield receiver
+
+
+def carillon(api_url: str, token: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the installed `carillon` command."""
+    command = Path(__file__).resolve().parents[2] / ".venv" / "bin" / "carillon"
+    return subprocess.run(
+        [str(command), "--api-url", api_url, "--token", token, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )

@@ -1,0 +1,126 @@
+"""The API as deployed: who may do what, and how wrong requests are answered."""
+
+import json
+
+import httpx
+import pytest
+
+from infra.local.deployment import Deployment
+from tests.e2e.conftest import Json, Person
+
+pytestmark = pytest.mark.e2e
+
+YEARLY = "0 0 1 1 *"
+
+
+def test_without_a_token_the_gateway_answers_401(deployment: Deployment) -> None:
+    with Person(deployment.api_url, None) as nobody:
+        assert nobody.http.get("/jobs").status_code == 401
+        assert nobody.http.get("/openapi.json").json()["openapi"].startswith("3.1")
+    with Person(deployment.api_url, "e30.e30.c2ln") as forger:
+        assert forger.http.get("/jobs").status_code == 401
+
+
+def test_another_owners_job_is_not_found_by_any_route(alice: Person, bob: Person) -> None:
+    job = alice.create(YEARLY)
+    path = f"/jobs/{job['job_id']}"
+    for method, suffix in (
+        ("GET", ""),
+        ("DELETE", ""),
+        ("GET", "/runs"),
+        ("GET", "/upcoming"),
+        ("POST", "/pause"),
+        ("POST", "/resume"),
+        ("POST", "/run"),
+    ):
+        answer = bob.http.request(method, path + suffix)
+        assert answer.status_code == 404, (method, suffix, answer.text)
+    changed = bob.http.patch(path, json={"name": "mine"}, headers={"If-Match": '"1"'})
+    assert changed.status_code == 404
+    assert job["job_id"] not in bob.http.get("/jobs").text
+    assert alice.http.get(path).json()["state"] == "active"
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "status"),
+    [
+        ({"schedule": "61 * * * *"}, "schedule", 422),
+        ({"schedule": {"every": "0s"}}, "schedule.every", 422),
+        ({"timezone": "Europe/Rigga"}, "timezone", 422),
+        ({"colour": "red"}, "colour", 422),
+        ({"payload": "x" * 70_000}, "payload", 413),
+        ({"target": {"type": "webhook", "url": "http://example.com/"}}, "target.url", 422),
+    ],
+)
+def test_a_wrong_request_is_a_problem_that_names_the_field(
+    alice: Person, change: Json, field: str, status: int
+) -> None:
+    body = {"name": "n", "schedule": YEARLY, "target": {"type": "task", "name": "echo"}}
+    answer = alice.http.post("/jobs", json={**body, **change})
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"].startswith("application/problem+json")
+    named = [error["field"] for error in answer.json()["errors"]]
+    assert any(name == field or name.startswith(field + ".") for name in named), named
+
+
+def test_a_change_needs_the_revision_it_is_for(alice: Person) -> None:
+    job = alice.create(YEARLY)
+    path = f"/jobs/{job['job_id']}"
+    assert alice.http.patch(path, json={"name": "new"}).status_code == 428
+    stale = alice.http.patch(path, json={"name": "new"}, headers={"If-Match": '"7"'})
+    assert stale.status_code == 412
+    changed = alice.http.patch(path, json={"name": "new"}, headers={"If-Match": '"1"'})
+    assert (changed.status_code, changed.json()["revision"]) == (200, 2)
+
+
+def test_creation_is_idempotent_by_key(alice: Person) -> None:
+    body = {"name": "n", "schedule": YEARLY, "target": {"type": "task", "name": "echo"}}
+    key = {"Idempotency-Key": "e2e-create-1"}
+    first, second = (alice.http.post("/jobs", json=body, headers=key) for _ in range(2))
+    assert first.json()["job_id"] == second.json()["job_id"]
+    assert alice.http.delete(f"/jobs/{first.json()['job_id']}").status_code == 204
+    assert alice.http.post("/jobs", json=body, headers=key).status_code == 410
+
+
+def test_upcoming_preview_and_status(alice: Person, operator: Person) -> None:
+    job = alice.create("every 1h", name="hourly")
+    own = alice.http.get(f"/jobs/{job['job_id']}/upcoming", params={"count": 3}).json()["items"]
+    assert len(own) == 3
+    assert own[0]["fire_at"] == job["next_fire_at"]
+    everything = alice.http.get("/upcoming", params={"count": 50}).json()["items"]
+    assert own[0]["fire_at"] in {item["fire_at"] for item in everything}
+    preview = alice.http.post(
+        "/schedules/preview",
+        json={"schedule": "17 * * * *", "timezone": "Europe/Riga", "count": 2},
+    )
+    assert len(preview.json()["occurrences"]) == 2
+    assert alice.http.get("/status").json()["segments"] is None
+    segments = operator.http.get("/status").json()["segments"]
+    assert len(segments) == 16
+    assert all(segment["lag_minutes"] <= 1 for segment in segments)
+
+
+def test_the_command_line_does_the_same(alice: Person, deployment: Deployment) -> None:
+    created = alice.carillon(
+        "jobs", "create", "--json", "--name", "cli", "--schedule", "every 2s",
+        "--task", "echo", "--payload", '{"by": "cli"}',
+    )  # fmt: skip
+    assert created.returncode == 0, created.stderr
+    job = json.loads(created.stdout)
+    runs = alice.ended_runs(job, 2)
+    shown = alice.carillon("runs", job["job_id"], "--json", "--limit", "50")
+    assert {run["run_id"] for run in runs} <= {run["run_id"] for run in json.loads(shown.stdout)}
+    assert alice.carillon("jobs", "delete", job["job_id"]).returncode == 0
+    assert alice.carillon("jobs", "show", job["job_id"]).returncode == 4
+    bad = alice.carillon("jobs", "create", "--name", "x", "--schedule", "99 * * * *", "--task", "e")
+    assert bad.returncode == 3
+    assert "schedule" in bad.stderr
+    with Person(deployment.api_url, "wrong") as stranger:
+        assert stranger.carillon("jobs", "list").returncode == 5
+
+
+def test_an_unknown_method_or_path_is_a_problem(alice: Person) -> None:
+    for method, path, status in (("PUT", "/jobs", 405), ("GET", "/nothing", 404)):
+        answer: httpx.Response = alice.http.request(method, path)
+        assert answer.status_code == status
+        assert answer.headers["content-type"].startswith("application/problem+json")

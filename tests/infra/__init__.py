@@ -1,0 +1,1 @@
+"""The template, without deploying it: see tests/infra/conftest.py."""

@@ -1,0 +1,40 @@
+"""Stacks that several tests read; each is synthesized once."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+# The CDK library starts `node` from PATH when it is imported: that of this environment.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+from tests.infra.stacks import SynthesizedStack, synthesize
+
+
+@pytest.fixture(scope="session")
+def production(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
+    """The stack of cdk.json's own context."""
+    return synthesize(tmp_path_factory.mktemp("production"))
+
+
+@pytest.fixture(scope="session")
+def unusual(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
+    """A stack not for production, with another identity provider and every number changed."""
+    return synthesize(
+        tmp_path_factory.mktemp("unusual"),
+        stage="trial",
+        segments="64",
+        tick_workers="3",
+        look_ahead_minutes="5",
+        lanes='{"high": {"max_concurrency": 7}, "normal": {"max_concurrency": 8},'
+        ' "low": {"max_concurrency": 9}}',
+        run_retention_days="90",
+        executor_timeout_seconds="10",
+        tick_timeout_seconds="20",
+        issuer="https://login.example.com/",
+        audience="carillon",
+        webhook_allowed_networks="10.1.0.0/16, 127.0.0.0/8",
+        task_modules="functions.executor.tasks.samples, functions.executor.tasks.own",
+        log_retention_days="7",
+    )

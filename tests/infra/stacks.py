@@ -1,0 +1,92 @@
+"""The stack as a value: synthesized once per choice of options, read by type."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infra.app import STACK_NAME, build
+
+REPOSITORY = Path(__file__).parents[2]
+
+ACCOUNT = "123456789012"
+REGION = "eu-west-1"
+
+Resource = Mapping[str, Any]
+
+
+def default_context() -> dict[str, object]:
+    """The context of cdk.json."""
+    content = json.loads((REPOSITORY / "cdk.json").read_text())
+    return dict(content["context"])
+
+
+@dataclass(frozen=True)
+class SynthesizedStack:
+    """A template with the directory that it was written to."""
+
+    template: Mapping[str, Any]
+    directory: Path
+
+    def resources(self, kind: str) -> dict[str, Resource]:
+        """The resources of a type like `SQS::Queue`, by logical id."""
+        return {
+            logical_id: resource
+            for logical_id, resource in self.template["Resources"].items()
+            if resource["Type"] == f"AWS::{kind}"
+        }
+
+    def properties(self, kind: str) -> dict[str, Mapping[str, Any]]:
+        """The properties of the resources of a type, by logical id."""
+        return {
+            logical_id: resource["Properties"]
+            for logical_id, resource in self.resources(kind).items()
+        }
+
+    def output(self, name: str) -> str:
+        """The logical id of the resource that an output refers to."""
+        return str(self.template["Outputs"][name]["Value"]["Ref"])
+
+    def functions(self) -> dict[str, Mapping[str, Any]]:
+        """The functions' properties: by tick, executor-high …, dead-letter-consumer, api."""
+        named: dict[str, Mapping[str, Any]] = {}
+        for logical_id, properties in self.properties("Lambda::Function").items():
+            named[self.function_name(logical_id)] = properties
+        return named
+
+    def function_name(self, logical_id: str) -> str:
+        """The name that functions() gives to a function."""
+        properties = self.properties("Lambda::Function")[logical_id]
+        service = str(properties["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"])
+        for lane in ("High", "Normal", "Low"):
+            if self.output(f"ExecutorFunction{lane}") == logical_id:
+                return f"{service}-{lane.lower()}"
+        return service
+
+
+def synthesize(directory: Path, **options: object) -> SynthesizedStack:
+    """Synthesize with cdk.json's context changed by `options`; the layer is not installed."""
+    context = {**default_context(), **options, "aws:cdk:bundling-stacks": []}
+    assembly = build(context, str(directory)).synth()
+    return SynthesizedStack(assembly.get_stack_by_name(STACK_NAME).template, directory)
+
+
+def referred(value: object) -> str:
+    """The logical id that a `Ref` or `Fn::GetAtt` names."""
+    assert isinstance(value, Mapping), value
+    if "Ref" in value:
+        return str(value["Ref"])
+    return str(value["Fn::GetAtt"][0])
+
+
+def deployed(value: object) -> str:
+    """A text of the template as it would read when deployed: references become logical ids."""
+    if isinstance(value, str):
+        return value
+    assert isinstance(value, Mapping), value
+    if "Fn::Join" in value:
+        separator, parts = value["Fn::Join"]
+        return str(separator).join(deployed(part) for part in parts)
+    pseudo = {"AWS::Region": REGION, "AWS::AccountId": ACCOUNT, "AWS::Partition": "aws"}
+    return pseudo.get(referred(value), referred(value))

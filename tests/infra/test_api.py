@@ -1,0 +1,104 @@
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from infra.webhooks import SECRET_LENGTH
+from tests.infra.stacks import REGION, SynthesizedStack, deployed, referred
+
+
+def routes(stack: SynthesizedStack) -> dict[str, Mapping[str, Any]]:
+    return {
+        str(route["RouteKey"]): route for route in stack.properties("ApiGatewayV2::Route").values()
+    }
+
+
+def jwt(stack: SynthesizedStack) -> tuple[str, list[str]]:
+    (authorizer,) = stack.properties("ApiGatewayV2::Authorizer").values()
+    assert authorizer["AuthorizerType"] == "JWT"
+    configuration = authorizer["JwtConfiguration"]
+    return deployed(configuration["Issuer"]), [deployed(one) for one in configuration["Audience"]]
+
+
+def test_every_route_needs_a_token_but_the_description(production: SynthesizedStack) -> None:
+    (authorizer,) = production.properties("ApiGatewayV2::Authorizer")
+    needed = {
+        key: referred(route["AuthorizerId"]) if route["AuthorizationType"] == "JWT" else None
+        for key, route in routes(production).items()
+    }
+    assert needed == {
+        "ANY /": authorizer,
+        "ANY /{proxy+}": authorizer,
+        "GET /openapi.json": None,
+    }
+
+
+def test_every_route_leads_to_the_one_function(production: SynthesizedStack) -> None:
+    (integration,) = production.properties("ApiGatewayV2::Integration").values()
+    function = referred(integration["IntegrationUri"])
+    assert production.function_name(function) == "api"
+    assert integration["PayloadFormatVersion"] == "2.0"
+
+
+def test_the_users_are_a_pool_by_default(production: SynthesizedStack) -> None:
+    pool = production.output("UserPoolId")
+    assert jwt(production) == (
+        f"https://cognito-idp.{REGION}.amazonaws.com/{pool}",
+        [production.output("UserPoolClientId")],
+    )
+
+
+def test_any_issuer_and_audience_take_the_pools_place(unusual: SynthesizedStack) -> None:
+    assert jwt(unusual) == ("https://login.example.com/", ["carillon"])
+    assert not unusual.properties("Cognito::UserPool")
+    assert not {"UserPoolId", "UserPoolClientId"} & set(unusual.template["Outputs"])
+
+
+def test_nobody_registers_without_an_administrator(production: SynthesizedStack) -> None:
+    (pool,) = production.properties("Cognito::UserPool").values()
+    assert pool["AdminCreateUserConfig"] == {"AllowAdminCreateUserOnly": True}
+    assert pool["Policies"]["PasswordPolicy"]["MinimumLength"] == 12
+
+
+def test_people_and_programs_can_sign_in(production: SynthesizedStack) -> None:
+    (client,) = production.properties("Cognito::UserPoolClient").values()
+    assert set(client["ExplicitAuthFlows"]) == {
+        "ALLOW_USER_PASSWORD_AUTH",
+        "ALLOW_USER_SRP_AUTH",
+        "ALLOW_ADMIN_USER_PASSWORD_AUTH",
+        "ALLOW_REFRESH_TOKEN_AUTH",
+    }
+    assert client["PreventUserExistenceErrors"] == "ENABLED"
+    assert client.get("GenerateSecret", False) is False
+
+
+def test_the_operators_group_is_the_one_that_the_functions_know(
+    production: SynthesizedStack,
+) -> None:
+    (group,) = production.properties("Cognito::UserPoolGroup").values()
+    variables = production.functions()["api"]["Environment"]["Variables"]
+    assert group["GroupName"] == variables["OPERATORS_GROUP"] == "operators"
+
+
+def test_the_stage_is_throttled_and_logged(production: SynthesizedStack) -> None:
+    (stage,) = production.properties("ApiGatewayV2::Stage").values()
+    assert stage["StageName"] == "$default"
+    assert stage["DefaultRouteSettings"] == {
+        "ThrottlingBurstLimit": 200,
+        "ThrottlingRateLimit": 100,
+    }
+    log_group = referred(stage["AccessLogSettings"]["DestinationArn"])
+    assert production.properties("Logs::LogGroup")[log_group]["RetentionInDays"] == 30
+    fields = json.loads(stage["AccessLogSettings"]["Format"])
+    assert fields["request_id"] == "$context.requestId"
+    assert fields["owner"] == "$context.authorizer.claims.sub"
+
+
+def test_the_signing_secret_is_made_by_aws(production: SynthesizedStack) -> None:
+    (secret,) = production.properties("SecretsManager::Secret").values()
+    assert "SecretString" not in secret
+    assert secret["GenerateSecretString"] == {
+        "PasswordLength": SECRET_LENGTH,
+        "ExcludePunctuation": True,
+    }
+    # Standard Webhooks: 24 to 64 bytes. The text's bytes are the key.
+    assert 24 <= SECRET_LENGTH <= 64

@@ -1,0 +1,56 @@
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.infra.stacks import SynthesizedStack, referred
+
+
+def rule(stack: SynthesizedStack) -> Mapping[str, Any]:
+    (properties,) = stack.properties("Events::Rule").values()
+    return properties
+
+
+def test_it_goes_every_minute(production: SynthesizedStack) -> None:
+    assert rule(production)["ScheduleExpression"] == "cron(* * * * ? *)"
+    assert rule(production)["State"] == "ENABLED"
+
+
+@pytest.mark.parametrize(("stack_name", "workers"), [("production", 1), ("unusual", 3)])
+def test_each_tick_worker_is_a_target_of_its_own(
+    request: pytest.FixtureRequest, stack_name: str, workers: int
+) -> None:
+    stack: SynthesizedStack = request.getfixturevalue(stack_name)
+    targets = rule(stack)["Targets"]
+    assert [json.loads(target["Input"]) for target in targets] == [
+        {"worker": worker} for worker in range(workers)
+    ]
+    assert {referred(target["Arn"]) for target in targets} == {stack.output("TickFunction")}
+    assert len({target["Id"] for target in targets}) == workers
+
+
+def test_a_late_tick_is_dropped_because_the_next_one_makes_up_for_it(
+    production: SynthesizedStack,
+) -> None:
+    (target,) = rule(production)["Targets"]
+    assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 1}
+    (invocation,) = production.properties("Lambda::EventInvokeConfig").values()
+    assert referred(invocation["FunctionName"]) == production.output("TickFunction")
+    assert invocation["MaximumRetryAttempts"] == 0
+    assert invocation["MaximumEventAgeInSeconds"] == 60
+
+
+def test_ticks_that_fail_either_way_are_kept_in_one_queue(production: SynthesizedStack) -> None:
+    (target,) = rule(production)["Targets"]
+    (invocation,) = production.properties("Lambda::EventInvokeConfig").values()
+    queue = referred(target["DeadLetterConfig"]["Arn"])
+    assert referred(invocation["DestinationConfig"]["OnFailure"]["Destination"]) == queue
+    assert production.properties("SQS::Queue")[queue]["MessageRetentionPeriod"] == 14 * 86_400
+
+
+def test_the_tick_has_the_timeout_that_was_chosen(
+    production: SynthesizedStack, unusual: SynthesizedStack
+) -> None:
+    assert production.functions()["tick"]["Timeout"] == 58
+    assert unusual.functions()["tick"]["Timeout"] == 20

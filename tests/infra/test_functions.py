@@ -1,0 +1,193 @@
+import ast
+
+import pytest
+
+from infra.functions import chosen_settings
+from infra.options import Options
+from shared.domain.job import Lane
+from shared.settings import Settings
+from tests.infra.stacks import REPOSITORY, SynthesizedStack, default_context, deployed, referred
+
+OF_LIBRARIES = {
+    "PYTHONTZPATH",
+    "POWERTOOLS_SERVICE_NAME",
+    "POWERTOOLS_METRICS_NAMESPACE",
+    "POWERTOOLS_LOG_LEVEL",
+}
+EXECUTORS = ["executor-high", "executor-normal", "executor-low"]
+FUNCTIONS = ["tick", *EXECUTORS, "dead-letter-consumer", "api"]
+HANDLERS = {
+    "tick": "functions.tick.handler.handler",
+    "dead-letter-consumer": "functions.executor.handler.dead_letter_handler",
+    "api": "functions.api.handler.handler",
+    **dict.fromkeys(EXECUTORS, "functions.executor.handler.handler"),
+}
+
+
+def test_these_are_the_functions(production: SynthesizedStack) -> None:
+    assert set(production.functions()) == set(FUNCTIONS)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_is_arm64_on_one_python_with_one_layer(
+    production: SynthesizedStack, name: str
+) -> None:
+    function = production.functions()[name]
+    (layer,) = production.properties("Lambda::LayerVersion")
+    assert function["Architectures"] == ["arm64"]
+    assert function["Runtime"] == "python3.14"
+    assert [referred(one) for one in function["Layers"]] == [layer]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_has_its_own_log_group_with_a_retention(
+    production: SynthesizedStack, unusual: SynthesizedStack, name: str
+) -> None:
+    for stack, days in ((production, 30), (unusual, 7)):
+        log_groups = stack.properties("Logs::LogGroup")
+        used = {
+            other: referred(function["LoggingConfig"]["LogGroup"])
+            for other, function in stack.functions().items()
+        }
+        assert log_groups[used[name]]["RetentionInDays"] == days
+        assert list(used.values()).count(used[name]) == 1
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_handler_exists(production: SynthesizedStack, name: str) -> None:
+    assert production.functions()[name]["Handler"] == HANDLERS[name]
+    module, _, function = HANDLERS[name].rpartition(".")
+    source = (REPOSITORY / (module.replace(".", "/") + ".py")).read_text()
+    defined = {node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
+    assert function in defined
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_environment_is_what_the_settings_read(
+    production: SynthesizedStack, unusual: SynthesizedStack, name: str
+) -> None:
+    expected = Settings.variable_names() | OF_LIBRARIES
+    assert set(unusual.functions()[name]["Environment"]["Variables"]) == expected
+    # The list is empty by default, and an empty value is left out.
+    without = expected - {"WEBHOOK_ALLOWED_NETWORKS"}
+    assert set(production.functions()[name]["Environment"]["Variables"]) == without
+
+
+def test_the_settings_say_what_was_chosen(unusual: SynthesizedStack) -> None:
+    for function in unusual.functions().values():
+        variables = function["Environment"]["Variables"]
+        settings = Settings.from_environment(
+            {variable: deployed(value) for variable, value in variables.items()}
+        )
+        assert settings.jobs_table == unusual.output("JobsTable")
+        assert settings.wheel_table == unusual.output("WheelTable")
+        assert settings.runs_table == unusual.output("RunsTable")
+        assert settings.lane_queues == {
+            lane: unusual.output(f"QueueUrl{lane.value.capitalize()}") for lane in Lane
+        }
+        assert settings.webhook_secret_arn == unusual.output("WebhookSecretArn")
+        assert [str(network) for network in settings.webhook_allowed_networks] == [
+            "10.1.0.0/16",
+            "127.0.0.0/8",
+        ]
+        assert settings.task_modules == (
+            "functions.executor.tasks.samples",
+            "functions.executor.tasks.own",
+        )
+        assert (settings.segments, settings.tick_workers) == (64, 3)
+        assert (settings.look_ahead_minutes, settings.run_retention_days) == (5, 90)
+
+
+@pytest.mark.parametrize("name", ["api", *EXECUTORS])
+def test_the_settings_hold_the_executors_own_timeout(
+    production: SynthesizedStack, unusual: SynthesizedStack, name: str
+) -> None:
+    for stack, seconds in ((production, 60), (unusual, 10)):
+        variables = stack.functions()[name]["Environment"]["Variables"]
+        assert variables["FUNCTION_TIMEOUT_SECONDS"] == str(seconds)
+        assert [stack.functions()[executor]["Timeout"] for executor in EXECUTORS] == [seconds] * 3
+
+
+@pytest.mark.parametrize(
+    "extremes",
+    [
+        {"segments": 1, "look_ahead_minutes": 1, "tick_workers": 1, "run_retention_days": 1},
+        {"executor_timeout_seconds": 3},
+        {"segments": 4096, "look_ahead_minutes": 10, "tick_workers": 5},
+        {"run_retention_days": 3650, "executor_timeout_seconds": 900},
+    ],
+)
+def test_the_settings_accept_whatever_the_options_accept(extremes: dict[str, int]) -> None:
+    options = Options.from_context({**default_context(), **extremes})
+    settings = Settings.from_environment(
+        {
+            **chosen_settings(options),
+            "JOBS_TABLE": "jobs",
+            "WHEEL_TABLE": "wheel",
+            "RUNS_TABLE": "runs",
+            "LANE_QUEUES": '{"high": "h", "normal": "n", "low": "l"}',
+        }
+    )
+    assert settings.segments == options.segments
+    assert settings.function_timeout_seconds == options.executor_timeout_seconds
+
+
+@pytest.mark.parametrize("lane", ["High", "Normal", "Low"])
+def test_an_executor_takes_tens_from_its_own_lane(
+    production: SynthesizedStack, unusual: SynthesizedStack, lane: str
+) -> None:
+    chosen = {"High": 7, "Normal": 8, "Low": 9}
+    default = {"High": 50, "Normal": 50, "Low": 10}
+    for stack, limits in ((production, default), (unusual, chosen)):
+        (mapping,) = [
+            one
+            for one in stack.properties("Lambda::EventSourceMapping").values()
+            if referred(one["EventSourceArn"]) == stack.output(f"QueueUrl{lane}")
+        ]
+        assert referred(mapping["FunctionName"]) == stack.output(f"ExecutorFunction{lane}")
+        assert mapping["BatchSize"] == 10
+        assert "MaximumBatchingWindowInSeconds" not in mapping
+        assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+        assert mapping["ScalingConfig"] == {"MaximumConcurrency": limits[lane]}
+
+
+@pytest.mark.parametrize("lane", ["High", "Normal", "Low"])
+def test_one_consumer_takes_the_dead_letters_of_every_lane(
+    production: SynthesizedStack, lane: str
+) -> None:
+    (mapping,) = [
+        one
+        for one in production.properties("Lambda::EventSourceMapping").values()
+        if referred(one["EventSourceArn"]) == production.output(f"DeadLetterQueueUrl{lane}")
+    ]
+    consumer = production.function_name(referred(mapping["FunctionName"]))
+    assert consumer == "dead-letter-consumer"
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_only_functions_that_send_to_their_own_queue_may_loop(
+    production: SynthesizedStack, name: str
+) -> None:
+    """A run put back more than 15 times in a row is no runaway loop."""
+    loops = name in {*EXECUTORS, "dead-letter-consumer"}
+    function = production.functions()[name]
+    assert function["RecursiveLoop"] == ("Allow" if loops else "Terminate")
+
+
+def test_the_api_answers_before_the_gateway_gives_up(production: SynthesizedStack) -> None:
+    assert production.functions()["api"]["Timeout"] < 30
+
+
+def test_no_function_reserves_concurrency(production: SynthesizedStack) -> None:
+    for function in production.functions().values():
+        assert "ReservedConcurrentExecutions" not in function
+
+
+def test_the_code_is_that_of_the_functions_and_nothing_else(production: SynthesizedStack) -> None:
+    keys = {str(function["Code"]["S3Key"]) for function in production.functions().values()}
+    (key,) = keys  # all functions share it
+    asset = production.directory / f"asset.{key.removesuffix('.zip')}"
+    assert {path.name for path in asset.iterdir()} == {"functions", "shared"}
+    assert (asset / "shared" / "settings.py").is_file()
+    assert not list(asset.rglob("__pycache__"))

@@ -1,0 +1,160 @@
+import json
+
+import pytest
+
+from infra.options import LANES, LOG_RETENTION_DAYS, LaneOptions, Options
+from shared.domain.job import Lane
+from shared.errors import ConfigurationError
+from tests.infra.stacks import default_context
+
+
+def test_the_defaults_are_those_of_cdk_json() -> None:
+    assert Options.from_context(default_context()) == Options(
+        stage="production",
+        segments=16,
+        tick_workers=1,
+        look_ahead_minutes=2,
+        lanes={"high": LaneOptions(50), "normal": LaneOptions(50), "low": LaneOptions(10)},
+        run_retention_days=30,
+        executor_timeout_seconds=60,
+        tick_timeout_seconds=58,
+        issuer="",
+        audience="",
+        webhook_allowed_networks=(),
+        task_modules=("functions.executor.tasks.samples",),
+        log_retention_days=30,
+        local_layer_python="",
+        layer_directory="",
+    )
+
+
+def test_values_of_the_command_line_mean_what_they_mean_in_cdk_json() -> None:
+    """`-c key=value` gives text, whatever the value."""
+    context = {
+        key: value if isinstance(value, str) else json.dumps(value)
+        for key, value in default_context().items()
+    }
+    assert Options.from_context(context) == Options.from_context(default_context())
+
+
+def test_lists_are_separated_by_commas() -> None:
+    options = Options.from_context(
+        {
+            **default_context(),
+            "webhook_allowed_networks": "10.0.0.0/8, fd00::/8,",
+            "task_modules": "tasks.one,tasks.two",
+        }
+    )
+    assert options.webhook_allowed_networks == ("10.0.0.0/8", "fd00::/8")
+    assert options.task_modules == ("tasks.one", "tasks.two")
+
+
+@pytest.mark.parametrize(("stage", "keeps"), [("production", True), ("local", False)])
+def test_only_production_keeps_its_data(stage: str, keeps: bool) -> None:
+    assert Options.from_context({**default_context(), "stage": stage}).keep_data is keeps
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("stage", "Production"),
+        ("stage", ""),
+        ("segments", 0),
+        ("segments", 4097),
+        ("segments", "many"),
+        ("segments", True),
+        ("segments", 1.5),
+        ("segments", "-1"),
+        ("segments", []),
+        ("tick_workers", 6),
+        ("look_ahead_minutes", 0),
+        ("look_ahead_minutes", 11),
+        ("run_retention_days", 0),
+        ("executor_timeout_seconds", 901),
+        ("executor_timeout_seconds", 2),
+        ("tick_timeout_seconds", 901),
+        ("log_retention_days", 8),
+        ("lanes", "{"),
+        ("lanes", {"high": {"max_concurrency": 5}}),
+        ("issuer", 5),
+        ("webhook_allowed_networks", "10.0.0.1/8"),
+        ("webhook_allowed_networks", "intranet"),
+        ("task_modules", ""),
+        ("task_modules", "tasks.py/own"),
+        ("layer_directory", 0),
+    ],
+)
+def test_an_error_names_its_key(key: str, value: object) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        Options.from_context({**default_context(), key: value})
+    assert raised.value.name == key
+    assert str(raised.value).startswith(f"{key}: ")
+
+
+@pytest.mark.parametrize("value", [1, 1001, "x", None])
+def test_an_error_in_a_lane_names_the_path(value: object) -> None:
+    lanes = {lane: {"max_concurrency": 5} for lane in LANES} | {"low": {"max_concurrency": value}}
+    with pytest.raises(ConfigurationError) as raised:
+        Options.from_context({**default_context(), "lanes": lanes})
+    assert raised.value.name == "lanes.low.max_concurrency"
+
+
+@pytest.mark.parametrize("lane", [{"max_concurency": 5}, {"max_concurrency": 5, "x": 1}, 5])
+def test_a_lane_has_exactly_its_known_options(lane: object) -> None:
+    lanes = {name: {"max_concurrency": 5} for name in LANES} | {"high": lane}
+    with pytest.raises(ConfigurationError) as raised:
+        Options.from_context({**default_context(), "lanes": lanes})
+    assert raised.value.name == "lanes.high"
+
+
+@pytest.mark.parametrize("key", Options.__slots__)
+def test_a_missing_key_is_named(key: str) -> None:
+    context = default_context()
+    del context[key]
+    with pytest.raises(ConfigurationError) as raised:
+        Options.from_context(context)
+    assert raised.value.name == key
+
+
+def test_a_misspelt_key_is_refused_rather_than_ignored() -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        Options.from_context({**default_context(), "segmnets": 4})
+    assert raised.value.name == "segmnets"
+
+
+def test_the_context_of_cdk_itself_is_passed_over() -> None:
+    own = {"aws:cdk:enable-path-metadata": True, "@aws-cdk/core:x": True, "cli-telemetry": False}
+    assert Options.from_context({**default_context(), **own}).segments == 16
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"), [("issuer", "audience"), ("audience", "issuer")], ids=str
+)
+def test_issuer_and_audience_come_together(given: str, missing: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        Options.from_context({**default_context(), given: "https://login.example.com/"})
+    assert raised.value.name == missing
+
+
+def test_an_issuer_is_an_https_url() -> None:
+    context = {**default_context(), "issuer": "http://login.example.com", "audience": "a"}
+    with pytest.raises(ConfigurationError) as raised:
+        Options.from_context(context)
+    assert raised.value.name == "issuer"
+
+
+def test_there_are_no_more_tick_workers_than_segments() -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        Options.from_context({**default_context(), "segments": 2, "tick_workers": 3})
+    assert raised.value.name == "tick_workers"
+
+
+def test_the_lanes_are_those_of_the_domain() -> None:
+    assert set(LANES) == {lane.value for lane in Lane}
+
+
+@pytest.mark.parametrize("days", LOG_RETENTION_DAYS)
+def test_cdk_knows_every_log_retention(days: int) -> None:
+    from infra.log_retention import log_retention
+
+    assert log_retention(days).name

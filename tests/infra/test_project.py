@@ -1,0 +1,111 @@
+"""The project's frame: pins, hashes, the Makefile, what CI calls."""
+
+import json
+import os
+import re
+import subprocess
+import tomllib
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.infra.stacks import REPOSITORY
+
+REQUIREMENTS = REPOSITORY / "infra" / "requirements"
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+
+
+def pins(name: str) -> dict[str, str]:
+    text = (REQUIREMENTS / f"{name}.txt").read_text()
+    return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", text, re.MULTILINE))
+
+
+def declared(requirements: list[str]) -> dict[str, str]:
+    found = [re.fullmatch(r"([A-Za-z0-9._-]+)(?:\[.*\])?==(\S+)", one) for one in requirements]
+    assert all(found), requirements  # every direct requirement is pinned exactly
+    return {match[1]: match[2] for match in found if match}
+
+
+@pytest.mark.parametrize("name", ["functions", "development", "ministack"])
+def test_requirements_are_locked_as_declared(name: str) -> None:
+    content = project()
+    extras = content["project"]["optional-dependencies"].values()
+    wanted = {
+        "functions": content["project"]["dependencies"],
+        "development": [*content["project"]["dependencies"], *chain.from_iterable(extras)],
+        "ministack": content["dependency-groups"]["ministack"],
+    }[name]
+    assert declared(wanted).items() <= pins(name).items()
+
+
+@pytest.mark.parametrize("name", ["functions", "development", "ministack"])
+def test_every_requirement_has_hashes(name: str) -> None:
+    blocks = re.split(r"^(?=\S)", (REQUIREMENTS / f"{name}.txt").read_text(), flags=re.MULTILINE)
+    for block in filter(str.strip, blocks):
+        assert "--hash=sha256:" in block, block
+
+
+def test_the_build_system_is_locked_too() -> None:
+    (build,) = project()["build-system"]["requires"]
+    assert declared([build]).items() <= pins("development").items()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "package-lock.json",
+        ".npmrc",
+        "infra/requirements/functions.txt",
+        "infra/requirements/development.txt",
+        "infra/requirements/ministack.txt",
+    ],
+)
+def test_no_registry_is_named(name: str) -> None:
+    text = (REPOSITORY / name).read_text()
+    assert "://" not in text
+    assert '"resolved"' not in text
+
+
+def test_the_cdk_command_is_pinned() -> None:
+    package = json.loads((REPOSITORY / "package.json").read_text())
+    lock = json.loads((REPOSITORY / "package-lock.json").read_text())
+    assert package["devDependencies"] == {"aws-cdk": "2.1148.1"}
+    assert lock["packages"]["node_modules/aws-cdk"]["version"] == "2.1148.1"
+
+
+def test_help_tells_of_every_target() -> None:
+    text = (REPOSITORY / "Makefile").read_text()
+    (phony,) = re.findall(r"^\.PHONY: (.+)$", text, re.MULTILINE)
+    done = subprocess.run(
+        ["make", "--no-print-directory", "help"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told = re.findall(r"^  make (\S+)\s+\S", done.stdout, re.MULTILINE)
+    assert sorted(told) == sorted(phony.split())
+
+
+def test_ci_calls_make_test_with_no_aws_set_up(tmp_path: Path) -> None:
+    stand_in = tmp_path / "make"
+    stand_in.write_text('#!/bin/sh\necho "called: $*"\nenv\n')
+    stand_in.chmod(0o755)
+    done = subprocess.run(
+        [REPOSITORY / ".ci" / "run"],
+        env={
+            "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+            "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
+            "AWS_PROFILE": "work",
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("called: test\n")
+    assert "AWS_" not in done.stdout

@@ -1,0 +1,48 @@
+import pytest
+
+from tests.infra.stacks import SynthesizedStack
+from tests.tables import MODELS, shape_of
+
+
+@pytest.mark.parametrize("kind", ["jobs", "wheel", "runs"])
+def test_models_and_template_agree_on_keys_indexes_and_ttl(
+    production: SynthesizedStack, kind: str
+) -> None:
+    table = production.properties("DynamoDB::Table")[production.output(f"{kind.capitalize()}Table")]
+    shape = shape_of(MODELS[kind])
+    assert table["KeySchema"] == shape.key_schema
+    attributes = sorted(table["AttributeDefinitions"], key=lambda one: str(one["AttributeName"]))
+    assert attributes == shape.attribute_definitions
+    assert table.get("GlobalSecondaryIndexes", []) == shape.global_indexes
+    assert table["TimeToLiveSpecification"] == {
+        "AttributeName": shape.ttl_attribute,
+        "Enabled": True,
+    }
+
+
+def test_there_are_three_tables_on_demand_with_recovery(production: SynthesizedStack) -> None:
+    tables = production.properties("DynamoDB::Table")
+    assert len(tables) == 3
+    for table in tables.values():
+        assert table["BillingMode"] == "PAY_PER_REQUEST"
+        assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+
+
+def test_production_refuses_to_delete_data(production: SynthesizedStack) -> None:
+    for table in production.resources("DynamoDB::Table").values():
+        assert table["Properties"]["DeletionProtectionEnabled"] is True
+        assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"
+    (pool,) = production.resources("Cognito::UserPool").values()
+    assert pool["Properties"]["DeletionProtection"] == "ACTIVE"
+    assert pool["DeletionPolicy"] == "Retain"
+
+
+def test_any_other_stage_leaves_nothing_behind(unusual: SynthesizedStack) -> None:
+    for table in unusual.resources("DynamoDB::Table").values():
+        assert table["Properties"]["DeletionProtectionEnabled"] is False
+    kept = [
+        logical_id
+        for logical_id, resource in unusual.template["Resources"].items()
+        if resource.get("DeletionPolicy", "Delete") != "Delete"
+    ]
+    assert kept == []

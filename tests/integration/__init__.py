@@ -1,0 +1,1 @@
+"""Real handlers on emulated tables and queues, in one process."""

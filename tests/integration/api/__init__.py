@@ -1,0 +1,1 @@
+"""The api's real handler on moto."""

@@ -1,0 +1,3 @@
+"""A task module that cannot be imported."""
+
+raise ImportError("a library is missing")

@@ -1,0 +1,137 @@
+"""Tasks that behave as badly as tasks can; only child processes of tests import this."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+from shared.tasks import TaskContext, task
+
+
+@task
+def nothing(payload: Any, context: TaskContext) -> None:
+    """Return nothing."""
+
+
+@task
+def object_as_result(payload: Any, context: TaskContext) -> object:
+    return {"a", "b"} & {"a"}
+
+
+@task
+def own_pid(payload: Any, context: TaskContext) -> int:
+    return os.getpid()
+
+
+@task
+def spin(payload: Any, context: TaskContext) -> None:
+    """Never end, and never look at the time. Writes the pid first, if asked where."""
+    if payload is not None:
+        _write_pids(payload, os.getpid())
+    while True:
+        pass
+
+
+@task
+def hold_interpreter(payload: Any, context: TaskContext) -> None:
+    """Never end, in C code that lets no other thread run."""
+    _write_pids(payload, os.getpid())
+    re.match(r"(a+)+$", "a" * 60 + "b")
+
+
+@task
+def spin_with_offspring(payload: Any, context: TaskContext) -> None:
+    offspring = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    _write_pids(payload, os.getpid(), offspring.pid)
+    while True:
+        time.sleep(0.01)
+
+
+@task
+def segfault(payload: Any, context: TaskContext) -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+    time.sleep(60)
+
+
+@task
+def die_beside_fork(payload: Any, context: TaskContext) -> None:
+    """Die while a fork of this process keeps its descriptors open."""
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(600)
+        os._exit(0)
+    _write_pids(payload, pid)
+    os._exit(3)
+
+
+@task
+def return_twice(payload: Any, context: TaskContext) -> str:
+    """Return from a fork, too."""
+    pid = os.fork()
+    if pid:
+        os.waitpid(pid, 0)
+    return "parent" if pid else "fork"
+
+
+@task
+def write_everywhere(payload: Any, context: TaskContext) -> str:
+    print('{"number": 1, "result": "spoof", "error": null}')  # noqa: T201
+    print("caf\u00e9 \ud800")  # noqa: T201
+    os.write(1, b"to descriptor 1\n")
+    os.write(2, b"to descriptor 2\n")
+    return "done"
+
+
+@task
+def read_input(payload: Any, context: TaskContext) -> str:
+    return sys.stdin.read()
+
+
+@task
+def log(payload: Any, context: TaskContext) -> None:
+    context.logger.info("counted", extra={"rows": 12})
+
+
+@task
+def recurse(payload: Any, context: TaskContext) -> Any:
+    return recurse(payload, context)
+
+
+@task
+def deep_result(payload: Any, context: TaskContext) -> Any:
+    value: list[Any] = []
+    for _ in range(100_000):
+        value = [value]
+    return value
+
+
+@task
+def huge_result(payload: Any, context: TaskContext) -> str:
+    return "x" * 30_000_000
+
+
+@task
+def huge_error(payload: Any, context: TaskContext) -> None:
+    raise ValueError("x" * 30_000_000)
+
+
+@task
+def leave(payload: Any, context: TaskContext) -> None:
+    sys.exit("enough")
+
+
+@task
+def die_later(payload: Any, context: TaskContext) -> int:
+    """Return, and die a little later while no call is running."""
+    threading.Timer(0.05, os._exit, [9]).start()
+    return os.getpid()
+
+
+def _write_pids(path: str, *pids: int) -> None:
+    with open(path + ".part", "w") as file:
+        file.write(" ".join(str(pid) for pid in pids))
+    os.rename(path + ".part", path)

@@ -1,0 +1,85 @@
+"""Task callers with real child processes, and what the operating system says about processes."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from functions.executor.child_pool import ChildPool
+from functions.executor.targets.call import Call, Outcome
+from functions.executor.targets.task import TaskCaller
+from shared.domain.targets import TaskTarget
+
+SAMPLES = "functions.executor.tasks.samples"
+TASKS = "tests.integration.executor.child_tasks"
+
+
+class Tasks:
+    """A pool of children and a short way to call tasks in it."""
+
+    def __init__(self, *modules: str, idle_limit: int = 10) -> None:
+        self.pool = ChildPool(modules or (SAMPLES, TASKS), idle_limit=idle_limit)
+        self._caller = TaskCaller(self.pool)
+
+    def run(self, name: str, payload: str = "null", timeout_seconds: float = 20) -> Outcome:
+        call = Call(
+            run_id=f"run-of-{name}",
+            job_id="job",
+            job_name="name",
+            owner="owner",
+            attempt=1,
+            fire_at=datetime(2026, 1, 1, tzinfo=UTC),
+            payload=payload,
+            timeout_seconds=timeout_seconds,
+        )
+        return self._caller.deliver(TaskTarget(name=name), call)
+
+
+@contextmanager
+def tasks(*modules: str, idle_limit: int = 10) -> Iterator[Tasks]:
+    caller = Tasks(*modules, idle_limit=idle_limit)
+    try:
+        yield caller
+    finally:
+        caller.pool.close()
+
+
+def children(of: int | None = None) -> set[int]:
+    """The children of a process, or of this one; dead ones that nobody waited for included."""
+    wanted = os.getpid() if of is None else of
+    return {pid for pid, parent, _ in _stats(Path("/proc")) if parent == wanted}
+
+
+def is_running(pid: int) -> bool:
+    """Whether any thread of it lives: a process whose first thread has ended holds its files open
+    until the last one ends."""
+    return any(state not in "ZX" for _, _, state in _stats(Path(f"/proc/{pid}/task")))
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 10) -> bool:
+    """Whether the condition came true in time."""
+    ends_at = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > ends_at:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def written_pids(path: Path) -> list[int]:
+    """The pids that a task wrote to the file."""
+    assert wait_until(path.exists)
+    return [int(word) for word in path.read_text().split()]
+
+
+def _stats(folder: Path) -> Iterator[tuple[int, int, str]]:
+    """Id, parent's pid and state of every process or thread of the folder."""
+    for entry in folder.glob("[0-9]*"):
+        try:
+            stat = (entry / "stat").read_text()
+        except OSError:
+            continue
+        state, parent, *_ = stat.rpartition(")")[2].split()
+        yield int(entry.name), int(parent), state

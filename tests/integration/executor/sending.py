@@ -1,0 +1,61 @@
+"""Webhook callers on loopback, and connections that tell where they went."""
+
+import socket
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from ipaddress import ip_network
+from typing import Any
+
+from functions.executor.deadline import Deadline
+from functions.executor.targets.addresses import Address
+from functions.executor.targets.call import Call
+from functions.executor.targets.network import connect
+from functions.executor.targets.signing import signing_key
+from functions.executor.targets.webhook import WebhookCaller
+from shared.clock import SystemClock
+from shared.domain.targets import WebhookTarget
+from tests.integration.executor.endpoints import HOST
+
+KEY = signing_key("kJ3hZ8mQ2xVb7LtR5nWc9YpD4sFg6AeUkJ3hZ8mQ2xVb7LtR")
+LOOPBACK = (ip_network("127.0.0.0/8"),)
+PAYLOAD = '{"greeting":"Grüße","n":1}'
+RUN_ID = "abc_20260301T120017Z_scheduled_0"
+
+
+class Connections:
+    """Connects for real, and remembers to where."""
+
+    def __init__(self, instead: str | None = None) -> None:
+        self._instead = instead
+        self.addresses: list[str] = []
+
+    def __call__(self, address: Address, port: int, limit_seconds: float) -> socket.socket:
+        self.addresses.append(str(address))
+        if self._instead is not None:
+            return socket.create_connection((self._instead, port), limit_seconds)
+        return connect(address, port, limit_seconds)
+
+
+def key(deadline: Deadline) -> str:
+    return KEY
+
+
+def caller(allowed: Sequence[Any] = LOOPBACK, **network: Any) -> WebhookCaller:
+    return WebhookCaller(SystemClock(), key, allowed, **network)
+
+
+def call(payload: str = PAYLOAD, timeout_seconds: float = 10) -> Call:
+    return Call(
+        run_id=RUN_ID,
+        job_id="abc",
+        job_name="name",
+        owner="owner",
+        attempt=2,
+        fire_at=datetime(2026, 3, 1, 12, 0, 17, tzinfo=UTC),
+        payload=payload,
+        timeout_seconds=timeout_seconds,
+    )
+
+
+def target(port: int, host: str = HOST, scheme: str = "http", path: str = "/hook") -> WebhookTarget:
+    return WebhookTarget(url=f"{scheme}://{host}:{port}{path}")

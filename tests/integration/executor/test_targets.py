@@ -1,0 +1,86 @@
+"""The targets as the handler composes them."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from functions.executor.targets import Call, Failure, Success, Targets
+from functions.executor.targets.signing import SecretReader, SigningKeyError
+from shared.clock import SystemClock
+from shared.domain.run import RunError
+from shared.domain.targets import TaskTarget, WebhookTarget
+from shared.settings import Settings
+from tests.integration.executor.endpoints import HOST, endpoint
+
+ROOT = Path(__file__).resolve().parents[3]
+ENVIRONMENT = {
+    "JOBS_TABLE": "jobs",
+    "WHEEL_TABLE": "wheel",
+    "RUNS_TABLE": "runs",
+    "LANE_QUEUES": '{"high": "https://h", "normal": "https://n", "low": "https://l"}',
+    "SEGMENTS": "16",
+    "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
+}
+CALL = Call(
+    run_id="run",
+    job_id="job",
+    job_name="name",
+    owner="owner",
+    attempt=1,
+    fire_at=datetime(2026, 1, 1, tzinfo=UTC),
+    payload='{"a":1}',
+    timeout_seconds=20,
+)
+
+
+@pytest.fixture
+def secret_arn(aws_environment: pytest.MonkeyPatch) -> Iterator[str]:
+    with mock_aws():
+        client = boto3.client("secretsmanager")
+        yield client.create_secret(Name="webhooks", SecretString="s" * 48)["ARN"]
+
+
+def test_each_type_of_target_is_delivered_to(secret_arn: str) -> None:
+    settings = Settings.from_environment({**ENVIRONMENT, "WEBHOOK_SECRET_ARN": secret_arn})
+    with Targets(settings, SystemClock()) as targets:
+        targets.prepare(1)
+        assert targets.deliver(TaskTarget(name="echo"), CALL) == Success('{"a":1}')
+    # moto bears one thread at a time: there is one webhook, so one read of the secret.
+    with endpoint() as hook, Targets(settings, SystemClock()) as targets:
+        url = f"http://{HOST}:{hook.port}/hook"
+        assert targets.deliver(WebhookTarget(url=url), CALL) == Success("200 thanks")
+        assert len(hook.received) == 1
+
+
+def test_a_defect_of_ours_ends_in_the_history_too() -> None:
+    members: dict[str, Any] = {"type": "pigeon", "url": "https://example.com/"}
+    settings = Settings.from_environment(ENVIRONMENT)
+    with Targets(settings, SystemClock()) as targets:
+        outcome = targets.deliver(WebhookTarget.model_construct(**members), CALL)
+    assert outcome == Failure(RunError("KeyError", "'pigeon'"))
+
+
+def test_the_secret_is_read_from_secrets_manager(secret_arn: str) -> None:
+    read = SecretReader(secret_arn)
+    assert read() == "s" * 48
+    assert read() == "s" * 48
+    with pytest.raises(SigningKeyError, match="ResourceNotFoundException"):
+        SecretReader(secret_arn.replace("webhooks", "others"))()
+
+
+def test_a_target_is_imported_when_it_is_first_used() -> None:
+    program = (
+        "import sys, functions.executor.targets; "
+        "print('httpcore' in sys.modules, 'functions.executor.targets.task' in sys.modules)"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert answer.stdout.split() == ["False", "False"]

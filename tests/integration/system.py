@@ -1,0 +1,109 @@
+"""Tick and executors on a deployment's real stores, as a test drives them."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from threading import Lock
+
+from functions.executor.protocol import ExecutorPorts, RunProtocol
+from functions.executor.targets import Call, Outcome, Success
+from functions.tick.dispatcher import Dispatcher
+from functions.tick.visit import SegmentReport, TickPorts
+from shared.clock import Clock, SystemEntropy
+from shared.domain.job import Filing, Job, job_id_of, segment_of
+from shared.domain.message import Message
+from shared.domain.targets import TaskTarget, WebhookTarget
+from shared.filing import Filer
+from shared.recurrence import parse_schedule
+from shared.stores.dynamo import Stores
+from shared.stores.ports import LaneQueue, WheelStore
+
+OWNER = "9f4c1c1e-6d3a-4b52-8f5e-0a2b7c9d1e3f"
+
+
+class CountingTargets:
+    """Every call succeeds; counts them by run."""
+
+    def __init__(self) -> None:
+        self.calls: dict[str, int] = {}
+        self._lock = Lock()
+
+    def deliver(self, target: TaskTarget | WebhookTarget, call: Call) -> Outcome:
+        with self._lock:
+            self.calls[call.run_id] = self.calls.get(call.run_id, 0) + 1
+        return Success(None)
+
+
+class Undelayed:
+    """A lane queue without delays: a test with a virtual clock need not wait."""
+
+    def __init__(self, queue: LaneQueue) -> None:
+        self._queue = queue
+
+    def send(self, messages: Sequence[Message], delays: Sequence[int]) -> None:
+        self._queue.send(messages, [0] * len(delays))
+
+
+class System:
+    """One deployment under one clock."""
+
+    def __init__(self, stores: Stores, queue: LaneQueue, clock: Clock) -> None:
+        self.stores = stores
+        self.queue = queue
+        self.clock = clock
+        self.entropy = SystemEntropy()
+        self.targets = CountingTargets()
+
+    def job(self, name: str, schedule: str, segment: int | None = None) -> Job:
+        """A job as the api would make it now; not filed."""
+        now = self.clock.now()
+        job_id = job_id_of(OWNER, name)
+        return Job(
+            owner=OWNER,
+            job_id=job_id,
+            name=name,
+            schedule=parse_schedule(schedule),
+            target=TaskTarget(name="echo"),
+            payload='{"to":"someone@example.com"}',
+            segment=segment_of(job_id, 2) if segment is None else segment,
+            filing=Filing(self.entropy.new_id(now), now.replace(microsecond=0)),
+            created_at=now,
+            updated_at=now,
+        )
+
+    def filer(self) -> Filer:
+        return Filer(self.stores.jobs, self.stores.wheel, self.queue, self.clock)
+
+    def tick(self, segments: int, wheel: WheelStore | None = None) -> list[SegmentReport]:
+        """One invocation of the tick, as a process of its own would make it."""
+        wheel = wheel or self.stores.wheel
+        ports = TickPorts(
+            jobs=self.stores.jobs,
+            wheel=wheel,
+            queue=self.queue,
+            filer=Filer(self.stores.jobs, wheel, self.queue, self.clock),
+            clock=self.clock,
+            on_bad_entry=lambda *where: None,
+        )
+        now = self.clock.now()
+        owner = self.entropy.new_id(now)
+        dispatcher = Dispatcher(ports, lease_owner=owner, look_ahead_minutes=2)
+        return dispatcher.tick(range(segments), (), now + timedelta(seconds=50))
+
+    def protocol(self) -> RunProtocol:
+        return RunProtocol(
+            ExecutorPorts(
+                jobs=self.stores.jobs,
+                wheel=self.stores.wheel,
+                runs=self.stores.runs,
+                queue=self.queue,
+                filer=self.filer(),
+                targets=self.targets,
+                clock=self.clock,
+                entropy=self.entropy,
+                run_lifetime=timedelta(days=30),
+                longest_timeout_seconds=55,
+            )
+        )
+
+    def ends_at(self) -> datetime:
+        return self.clock.now() + timedelta(seconds=60)

@@ -1,0 +1,139 @@
+"""Catch-up when something else happens too: no occurrence ends without a record."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from shared.domain.job import CatchUp, Job
+from shared.domain.message import Missed
+from shared.domain.run import RunKind, RunStatus
+from shared.domain.wheel import Slot
+from shared.filing import message_of
+from shared.recurrence import Schedule, SlotKind, slots
+from shared.stores.ports import EntryPage
+from tests.simulation.world import FUNCTION_SECONDS, World
+
+MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
+TICKS_STOP = MIDNIGHT + timedelta(minutes=10, seconds=59)
+TICKS_RETURN = MIDNIGHT + timedelta(hours=3, minutes=1)
+
+
+class Killed(BaseException):
+    """The process dies here: nothing after it runs, not even an except clause."""
+
+
+def every_five_minutes(first: int, last: int) -> set[datetime]:
+    """The instants from minute `first` to minute `last` after midnight, both of them included."""
+    return {MIDNIGHT + timedelta(minutes=minute) for minute in range(first, last + 1, 5)}
+
+
+def recorded(world: World, job: Job, schedule: Schedule) -> set[datetime]:
+    """The instants that have a row of their own, or lie in the span of a row of missed ones."""
+    instants: set[datetime] = set()
+    for run in world.history(job):
+        if run.key.kind is RunKind.MISSED:
+            assert run.covers_from is not None
+            before = run.covers_from - timedelta(seconds=1)
+            instants |= set(schedule.between(before, run.key.fire_at))
+        else:
+            instants.add(run.key.fire_at)
+    return instants
+
+
+@pytest.mark.parametrize("policy", [CatchUp.LATEST, CatchUp.SKIP])
+def test_what_an_outage_passed_over_is_recorded_though_the_schedule_changed_in_it(
+    policy: CatchUp,
+) -> None:
+    world = World(MIDNIGHT, segments=1)
+    job = world.create("caught", "*/5 * * * *", catch_up=policy)
+    world.run_until(TICKS_STOP)
+    world.run_until(MIDNIGHT + timedelta(hours=2, minutes=2), ticking=False)
+    world.refile(job, "7 5 * * *")
+    world.run_until(TICKS_RETURN - timedelta(seconds=1), ticking=False)
+    world.run_until(MIDNIGHT + timedelta(hours=4, minutes=10))
+    assert every_five_minutes(5, 120) - recorded(world, job, job.schedule) == set()
+
+
+def test_what_an_outage_passed_over_is_recorded_though_the_schedule_changes_after_it() -> None:
+    """The message for the last occurrence is on its way, with what it stands for: the span before
+    it must not be computed from the schedule that the job has when an executor gets to it."""
+    world = World(MIDNIGHT, segments=1)
+    job = world.create("caught", "*/5 * * * *")
+    world.run_until(TICKS_STOP)
+    world.run_until(TICKS_RETURN - timedelta(seconds=1), ticking=False)
+    world.tick()
+    world.clock.advance(2)
+    world.refile(job, "7 5 * * *")
+    world.run_until(MIDNIGHT + timedelta(hours=3, minutes=10))
+    assert every_five_minutes(5, 180) - recorded(world, job, job.schedule) == set()
+
+
+def test_a_pause_and_resume_in_an_outage_lose_nothing_when_the_newer_filing_comes_first() -> None:
+    """Both filings send the outage's last occurrence. The queue keeps no order: the message that
+    comes second is a duplicate, and the only one that knows of the span before the pause."""
+    world = World(MIDNIGHT, segments=1)
+    job = world.create("caught", "*/5 * * * *")
+    world.run_until(TICKS_STOP)
+    world.run_until(MIDNIGHT + timedelta(hours=1, minutes=2), ticking=False)
+    paused = world.pause(job)
+    world.run_until(MIDNIGHT + timedelta(hours=1, minutes=32), ticking=False)
+    world.refile(paused)
+    world.run_until(TICKS_RETURN - timedelta(seconds=1), ticking=False)
+    world.tick()
+    handle_newest_filing_first(world)
+    world.run_until(MIDNIGHT + timedelta(hours=3, minutes=10))
+    before_the_pause, after_it = every_five_minutes(5, 60), every_five_minutes(95, 190)
+    assert (before_the_pause | after_it) - recorded(world, job, job.schedule) == set()
+
+
+def handle_newest_filing_first(world: World) -> None:
+    """Handle every message that is visible now."""
+    ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
+    visible = [kept for kept in world.queue.kept() if kept.visible_at <= world.clock.now()]
+    assert len({kept.message.filing_id for kept in visible}) == 2
+    for kept in sorted(visible, key=lambda kept: kept.message.filing_id, reverse=True):
+        world.protocol.handle(kept.message, ends_at)
+        world.queue.delete(kept.receipt)
+
+
+@pytest.mark.parametrize(
+    ("policy", "outcome"),
+    [(CatchUp.LATEST, RunStatus.DEAD), (CatchUp.SKIP, RunStatus.SKIPPED)],
+)
+def test_a_catch_up_in_the_dead_letter_queue_is_recorded_with_all_that_it_passed_over(
+    policy: CatchUp, outcome: RunStatus
+) -> None:
+    world = World(MIDNIGHT, segments=1)
+    job = world.create("caught", "*/5 * * * *", catch_up=policy)
+    world.clock.set(TICKS_RETURN)
+    missed = Missed(TICKS_STOP, policy, job.schedule)
+    message = replace(message_of(job, MIDNIGHT + timedelta(hours=2, minutes=55)), missed=missed)
+    world.protocol.handle_dead(message, world.clock.now() + timedelta(seconds=FUNCTION_SECONDS))
+    run = world.runs.get(message.key)
+    assert run is not None
+    assert run.status is outcome
+    assert recorded(world, job, job.schedule) == every_five_minutes(15, 175)
+
+
+def test_a_dated_chain_over_two_gaps_keeps_to_its_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tick takes up the first gap and dies. The chain's link lies in that gap and reaches over
+    the second one, whose occurrences are as much missed as those of the first."""
+    world = World(MIDNIGHT, segments=1)
+    job = world.create("rare", "every 181m", start_at=MIDNIGHT, catch_up=CatchUp.SKIP)
+    assert slots(job.schedule).kind is SlotKind.DATED
+    world.run_until(MIDNIGHT + timedelta(minutes=10))
+    world.clock.set(MIDNIGHT + timedelta(hours=4))
+
+    def die(segment: int, slot: Slot, after_key: str | None = None) -> EntryPage:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.wheel, "query", die)
+        with pytest.raises(Killed):
+            world.tick()
+    world.clock.set(MIDNIGHT + timedelta(hours=8))
+    world.run_until(MIDNIGHT + timedelta(hours=8, minutes=3))
+    missed = {MIDNIGHT + timedelta(minutes=181 * n) for n in (1, 2)}
+    assert recorded(world, job, job.schedule) == missed
+    assert world.fired(job) == []

@@ -1,0 +1,104 @@
+"""Rows must not expire while something that needs them is still to come.
+
+Every case lies within what a deployment promises: ticks may be down for fourteen days, a message
+may lie in its queue as long as the queue keeps it. What absorbs a duplicate, and what a retry goes
+on from, has to live through both, one after the other.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from functions.executor.targets import Call, Failure, Outcome, Success
+from shared.domain.job import Backoff, RetryPolicy
+from shared.domain.run import RunError, RunStatus
+from shared.domain.segment import Control
+from shared.settings import Settings
+from tests.simulation.world import World
+
+START = datetime(2026, 12, 1, 12, tzinfo=UTC)
+SETTINGS = Settings.from_environment(
+    {
+        "JOBS_TABLE": "jobs",
+        "WHEEL_TABLE": "wheel",
+        "RUNS_TABLE": "runs",
+        "LANE_QUEUES": '{"high": "h", "normal": "n", "low": "l"}',
+        "SEGMENTS": "1",
+        "RUN_RETENTION_DAYS": "7",
+        "QUEUE_RETENTION_DAYS": "10",
+    }
+)
+
+
+class Killed(BaseException):
+    """The process dies here: nothing after it runs, not even an except clause."""
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """A deployment that keeps runs for no longer than it must."""
+    monkeypatch.setattr("tests.simulation.world.LIFETIME", SETTINGS.run_lifetime)
+    return World(START, segments=1)
+
+
+def expire(world: World) -> None:
+    """Remove the runs that DynamoDB's TTL would have removed by now."""
+    rows = world.runs._rows
+    for run in [run for run in rows.values() if run.expires_at < world.clock.now()]:
+        del rows[run.key]
+
+
+def tick_and_execute(world: World, *, tick_on_day: int, days_in_queue: int) -> None:
+    """The ticks return on a day after START, and the lane's executors so many days later."""
+    world.clock.set(START + timedelta(days=tick_on_day))
+    world.tick()
+    world.clock.advance(timedelta(days=days_in_queue).total_seconds())
+    expire(world)
+    world.execute()
+
+
+def test_a_minute_that_is_sent_again_after_an_outage_repeats_no_run(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tick sends 12:05 and dies before it moves the watermark; the run succeeds. Days later the
+    next tick sends that minute again: the run's row has to be there still."""
+    job = world.create("job", "at 2026-12-01T12:05:00")
+    world.run_until(START + timedelta(minutes=2, seconds=59))
+    put_control = world.wheel.put_control
+    writes = iter(["the acquisition"])
+
+    def die_at_the_second(control: Control, over: Control | None) -> bool:
+        if next(writes, None) is None:
+            raise Killed
+        return put_control(control, over)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.wheel, "put_control", die_at_the_second)
+        with pytest.raises(Killed):
+            world.tick()
+    world.run_until(START + timedelta(minutes=6), ticking=False)
+    assert world.fired(job) == [START + timedelta(minutes=5)]
+    reports = len(world.reports)
+    tick_and_execute(world, tick_on_day=13, days_in_queue=9)
+    assert len(world.reports) > reports, "the minute is sent again"
+    assert world.fired(job) == [START + timedelta(minutes=5)]
+
+
+def test_a_retry_that_waits_a_week_finds_its_run(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is due on day 7, when the ticks are down; they send it at last, and the queue holds it."""
+
+    def busy_at_first(call: Call) -> Outcome:
+        return Failure(RunError("busy", "later")) if call.attempt == 1 else Success(None)
+
+    monkeypatch.setattr(world.entropy, "fraction", lambda: 0.0)
+    world.targets.behave = busy_at_first
+    a_week = int(timedelta(days=7).total_seconds())
+    policy = RetryPolicy(2, Backoff(base_seconds=a_week, factor=1, cap_seconds=a_week))
+    job = world.create("job", "at 2026-12-01T12:01:00", retry=policy)
+    world.run_until(START + timedelta(minutes=1, seconds=1))
+    (run,) = world.history(job)
+    assert run.next_attempt_at == START + timedelta(days=7, minutes=1)
+    tick_and_execute(world, tick_on_day=20, days_in_queue=9)
+    assert [(run.status, run.attempt) for run in world.history(job)] == [(RunStatus.SUCCEEDED, 2)]

@@ -1,0 +1,160 @@
+"""Real dispatch and execution under a virtual clock: what fires, when, and what is recorded."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from functions.executor.targets import Call, Failure, Outcome, Success
+from shared.domain.job import Backoff, CatchUp, RetryPolicy
+from shared.domain.run import RunError, RunKind, RunStatus
+from tests.simulation.world import World, times
+
+MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ("17 * * * *", "00:17 01:17 02:17"),
+        ("every 4m", "00:04 00:08 00:12 00:16"),
+        ("every 6m offset 1m", "00:07 00:13 00:19"),
+        ("every 25m offset 2m", "00:27 00:52 01:17 01:42"),
+        ("every 100m", "01:40 03:20 05:00"),
+    ],
+)
+def test_the_seeds_jobs_fire_at_the_seeds_times(schedule: str, expected: str) -> None:
+    world = World(MIDNIGHT)
+    job = world.create("seed", schedule, start_at=MIDNIGHT)
+    wanted = times(expected, MIDNIGHT)
+    world.run_until(wanted[-1] + timedelta(seconds=1))
+    assert world.fired(job) == wanted
+    assert [run.status for run in world.history(job)] == [RunStatus.SUCCEEDED] * len(wanted)
+
+
+def test_a_job_with_five_second_steps_fires_to_the_second_and_never_early() -> None:
+    world = World(MIDNIGHT.replace(minute=3, second=58))
+    job = world.create("fast", "every 5s")
+    world.run_until(MIDNIGHT.replace(minute=8))
+    first = MIDNIGHT.replace(minute=4)
+    assert world.fired(job) == [first + timedelta(seconds=5 * n) for n in range(49)]
+    assert {run.lag_seconds for run in world.history(job)} == {0.0}
+
+
+def test_a_job_due_in_five_seconds_fires_in_five_seconds() -> None:
+    world = World(MIDNIGHT)
+    world.run_until(MIDNIGHT + timedelta(seconds=20))
+    due_at = world.clock.now() + timedelta(seconds=5)
+    job = world.create("soon", f"at {due_at:%Y-%m-%dT%H:%M:%S}")
+    world.run_until(due_at)
+    assert [(run.key.fire_at, run.lag_seconds) for run in world.history(job)] == [(due_at, 0.0)]
+
+
+def test_a_rare_schedule_goes_on_as_a_dated_chain() -> None:
+    world = World(MIDNIGHT)
+    job = world.create("rare", "every 1001m", start_at=MIDNIGHT)
+    for n in (1, 2, 3):
+        due_at = MIDNIGHT + timedelta(minutes=1001 * n)
+        world.clock.set(due_at - timedelta(minutes=3))
+        for segment in range(world.segments):  # the minutes between are as good as dispatched
+            control = world.filer.control(segment)
+            minute = int(world.clock.now().timestamp()) // 60
+            world.wheel.put_control(
+                replace(control, watermark=minute - 1, horizon=minute - 1), over=control
+            )
+        world.run_until(due_at + timedelta(seconds=1))
+    assert world.fired(job) == [MIDNIGHT + timedelta(minutes=1001 * n) for n in (1, 2, 3)]
+
+
+def test_a_failing_run_is_retried_and_ends_as_a_dead_letter_with_its_reason() -> None:
+    world = World(MIDNIGHT)
+    world.targets.behave = lambda call: Failure(RunError("RuntimeError", "boom"))
+    policy = RetryPolicy(max_attempts=3, backoff=Backoff(base_seconds=4, factor=2))
+    job = world.create("failing", "at 2026-12-01T00:00:30", retry=policy)
+    world.run_until(MIDNIGHT + timedelta(minutes=2))
+    (run,) = world.history(job)
+    assert (run.status, run.attempt, run.reason) == (RunStatus.DEAD, 3, "no attempts left")
+    assert [record.attempt for record in run.attempts] == [1, 2]
+    assert run.error is not None
+    assert run.error.message == "boom"
+    assert [call.attempt for call in world.targets.calls] == [1, 2, 3]
+
+
+def test_a_retry_later_than_the_queue_can_delay_comes_on_its_second() -> None:
+    world = World(MIDNIGHT)
+
+    def once(call: Call) -> Outcome:
+        return Failure(RunError("busy", "later")) if call.attempt == 1 else Success(None)
+
+    world.targets.behave = once
+    policy = RetryPolicy(2, Backoff(base_seconds=2400, factor=1, cap_seconds=2400))
+    job = world.create("patient", "at 2026-12-01T00:00:30", retry=policy)
+    world.run_until(MIDNIGHT + timedelta(seconds=31))
+    (run,) = world.history(job)
+    assert run.next_attempt_at is not None
+    assert run.next_attempt_at > world.clock.now() + timedelta(seconds=900)
+    world.run_until(run.next_attempt_at)
+    (after,) = world.history(job)
+    assert after.status is RunStatus.SUCCEEDED
+    assert after.attempt_started_at == run.next_attempt_at
+
+
+@pytest.mark.parametrize("policy", list(CatchUp))
+def test_after_an_outage_each_occurrence_has_one_outcome_by_the_policy(policy: CatchUp) -> None:
+    world = World(MIDNIGHT)
+    job = world.create("caught", "*/5 * * * *", catch_up=policy)
+    world.run_until(MIDNIGHT + timedelta(minutes=10, seconds=59))
+    resumed_at = MIDNIGHT + timedelta(hours=3, minutes=1)
+    world.run_until(resumed_at - timedelta(seconds=1), ticking=False)
+    world.run_until(resumed_at + timedelta(minutes=6))
+
+    history = world.history(job)
+    own = [run for run in history if run.key.kind is RunKind.SCHEDULED]
+    succeeded = {run.key.fire_at for run in own if run.status is RunStatus.SUCCEEDED}
+    missed = {MIDNIGHT + timedelta(minutes=5 * n) for n in range(3, 37)}
+    last = max(missed)
+    expected_runs = {CatchUp.ALL: missed, CatchUp.LATEST: {last}, CatchUp.SKIP: set()}[policy]
+    assert succeeded & missed == expected_runs
+    covered: set[datetime] = {run.key.fire_at for run in own if run.status is RunStatus.SKIPPED}
+    for row in (run for run in history if run.key.kind is RunKind.MISSED):
+        assert row.reason == "catch_up"
+        assert row.covers_from is not None
+        span = list(job.schedule.between(row.covers_from - timedelta(1e-5), row.key.fire_at))
+        assert row.covers_count == len(span)
+        covered |= set(span)
+    assert succeeded | covered == {MIDNIGHT + timedelta(minutes=5 * n) for n in range(1, 38)}
+    assert not succeeded & covered
+
+
+def test_a_one_shot_missed_in_an_outage_always_runs() -> None:
+    world = World(MIDNIGHT)
+    world.run_until(MIDNIGHT + timedelta(minutes=1))
+    job = world.create("once", "at 2026-12-01T01:00:00", catch_up=CatchUp.SKIP)
+    world.run_until(MIDNIGHT + timedelta(hours=2), ticking=False)
+    world.run_until(MIDNIGHT + timedelta(hours=2, minutes=1))
+    assert [run.status for run in world.history(job)] == [RunStatus.SUCCEEDED]
+
+
+def test_a_paused_job_does_not_run_and_its_entries_leave_the_wheel() -> None:
+    world = World(MIDNIGHT)
+    job = world.create("paused", "* * * * *")
+    world.run_until(MIDNIGHT + timedelta(minutes=2, seconds=30))
+    before = len(world.fired(job))
+    paused = world.pause(job)
+    world.run_until(MIDNIGHT + timedelta(hours=2, minutes=10))
+    assert len(world.fired(job)) == before
+    skipped = [run for run in world.history(job) if run.status is RunStatus.SKIPPED]
+    assert {run.reason for run in skipped} == {"paused"}
+    assert len(skipped) <= 60 + 3, "each standing entry is met once more, then removed"
+    world.refile(paused)
+    world.run_until(world.clock.now() + timedelta(minutes=3))
+    assert len(world.fired(job)) == before + 3
+
+
+def test_a_change_of_schedule_runs_what_the_old_one_covered_and_then_the_new_one() -> None:
+    world = World(MIDNIGHT)
+    job = world.create("changed", "*/2 * * * *")
+    world.run_until(MIDNIGHT + timedelta(minutes=4, seconds=30))
+    world.refile(job, "1-59/2 * * * *")
+    world.run_until(MIDNIGHT + timedelta(minutes=9, seconds=30))
+    assert world.fired(job) == times("00:02 00:04 00:05 00:07 00:09", MIDNIGHT)

@@ -1,0 +1,169 @@
+"""The whole scheduler in one process under a virtual clock: real protocols, memory stores.
+
+Time goes second by second: a tick at the start of each minute, and executors that take whatever
+the queue makes visible. A target is a Python function of the call.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from functions.executor.protocol import ExecutorPorts, Report, RunProtocol
+from functions.executor.targets import Call, Outcome, Success
+from functions.tick.dispatcher import Dispatcher
+from functions.tick.visit import SegmentReport, TickPorts
+from shared.clock import ManualClock, SeededEntropy
+from shared.domain.job import CatchUp, Filing, Job, RetryPolicy, job_id_of, segment_of
+from shared.domain.run import Run
+from shared.domain.targets import TaskTarget, WebhookTarget
+from shared.filing import Filer
+from shared.recurrence import parse_schedule
+from shared.stores.memory.jobs import MemoryJobStore
+from shared.stores.memory.queue import MemoryQueue
+from shared.stores.memory.runs import MemoryRunStore
+from shared.stores.memory.wheel import MemoryWheelStore
+
+OWNER = "owner-1"
+FUNCTION_SECONDS = 60
+LIFETIME = timedelta(days=30)
+
+
+class RecordingTargets:
+    """Stands in for the executor's targets: every call succeeds unless `behave` says otherwise."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.behave: Callable[[Call], Outcome] = lambda call: Success("done")
+
+    def deliver(self, target: TaskTarget | WebhookTarget, call: Call) -> Outcome:
+        self.calls.append(call)
+        return self.behave(call)
+
+
+class World:
+    """One deployment with `segments` segments, standing at `start`."""
+
+    def __init__(self, start: datetime, segments: int = 2, seed: int = 0) -> None:
+        self.clock = ManualClock(start)
+        self.entropy = SeededEntropy(seed)
+        self.segments = segments
+        self.jobs = MemoryJobStore()
+        self.wheel = MemoryWheelStore(page_size=7)
+        self.runs = MemoryRunStore()
+        self.queue = MemoryQueue(self.clock, visibility_timeout_seconds=6 * FUNCTION_SECONDS)
+        self.filer = Filer(self.jobs, self.wheel, self.queue, self.clock)
+        self.targets = RecordingTargets()
+        self.bad_entries: list[str] = []
+        self.reports: list[Report] = []
+        self.protocol = RunProtocol(
+            ExecutorPorts(
+                jobs=self.jobs,
+                wheel=self.wheel,
+                runs=self.runs,
+                queue=self.queue,
+                filer=self.filer,
+                targets=self.targets,
+                clock=self.clock,
+                entropy=self.entropy,
+                run_lifetime=LIFETIME,
+                longest_timeout_seconds=FUNCTION_SECONDS - 5,
+            )
+        )
+        self.tick_ports = TickPorts(
+            jobs=self.jobs,
+            wheel=self.wheel,
+            queue=self.queue,
+            filer=self.filer,
+            clock=self.clock,
+            on_bad_entry=lambda *where: self.bad_entries.append(" ".join(map(str, where))),
+        )
+
+    def new_job(
+        self,
+        name: str,
+        schedule: str,
+        *,
+        timezone: str = "UTC",
+        start_at: datetime | None = None,
+        catch_up: CatchUp = CatchUp.LATEST,
+        retry: RetryPolicy | None = None,
+        timeout_seconds: int = 10,
+    ) -> Job:
+        """A job as the api would make it now; not filed."""
+        now = self.clock.now()
+        job_id = job_id_of(OWNER, name)
+        return Job(
+            owner=OWNER,
+            job_id=job_id,
+            name=name,
+            schedule=parse_schedule(schedule, timezone, start_at),
+            target=TaskTarget(name="echo"),
+            payload="null",
+            segment=segment_of(job_id, self.segments),
+            filing=Filing(self.entropy.new_id(now), now.replace(microsecond=0)),
+            created_at=now,
+            updated_at=now,
+            catch_up=catch_up,
+            retry=retry or RetryPolicy(),
+            timeout_seconds=timeout_seconds,
+        )
+
+    def create(self, name: str, schedule: str, **options: object) -> Job:
+        """Make a job and file it."""
+        job = self.new_job(name, schedule, **options)  # type: ignore[arg-type]
+        assert self.filer.file_job(job, None)
+        return job
+
+    def pause(self, job: Job) -> Job:
+        paused = job.paused(self.clock.now())
+        assert self.jobs.replace(paused, job.revision)
+        return paused
+
+    def refile(self, job: Job, schedule: str | None = None) -> Job:
+        """Resume, or change the schedule."""
+        now = self.clock.now()
+        filing = Filing(self.entropy.new_id(now), now.replace(microsecond=0))
+        changed = job.refiled(filing, now)
+        if schedule is not None:
+            changed = replace(changed, schedule=parse_schedule(schedule, job.schedule.timezone))
+        assert self.filer.file_job(changed, job.revision)
+        return changed
+
+    def dispatcher(self) -> Dispatcher:
+        owner = self.entropy.new_id(self.clock.now())
+        return Dispatcher(self.tick_ports, lease_owner=owner, look_ahead_minutes=2)
+
+    def tick(self) -> list[SegmentReport]:
+        deadline = self.clock.now() + timedelta(seconds=52)
+        return self.dispatcher().tick(range(self.segments), (), deadline)
+
+    def execute(self) -> None:
+        """Handle every message that is visible now."""
+        ends_at = self.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
+        while received := self.queue.receive(self.clock.now(), 10):
+            for one in received:
+                self.reports.append(self.protocol.handle(one.message, ends_at))
+                self.queue.delete(one.receipt)
+
+    def run_until(self, until: datetime, *, ticking: bool = True) -> None:
+        """Let time pass to `until`, inclusive; without ticks if `ticking` is false."""
+        while self.clock.now() <= until:
+            if ticking and self.clock.now().second == 0:
+                self.tick()
+            self.execute()
+            self.clock.advance(1)
+
+    def history(self, job: Job) -> list[Run]:
+        """The job's runs, oldest first."""
+        items = self.runs.list(job.owner, job.job_id, limit=100_000).items
+        return list(reversed(items))
+
+    def fired(self, job: Job) -> list[datetime]:
+        """The fire times of the calls to the job's target, in the order of the calls."""
+        return [call.fire_at for call in self.targets.calls if call.job_id == job.job_id]
+
+
+def times(text: str, day: datetime) -> list[datetime]:
+    """Instants of one day from text such as "00:04 00:08:30"."""
+    found: Iterable[list[int]] = ([int(part) for part in word.split(":")] for word in text.split())
+    return [day.replace(hour=t[0], minute=t[1], second=t[2] if len(t) > 2 else 0) for t in found]

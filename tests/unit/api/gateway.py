@@ -1,0 +1,120 @@
+"""Requests as an API Gateway HTTP API hands them on (payload format 2.0), and their answers."""
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import urlencode
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from functions.api.app import Api
+
+OWNER = "owner-1"
+STRANGER = "owner-2"
+CONTEXT = cast(LambdaContext, None)
+_ABSENT = object()
+
+
+def event(
+    method: str,
+    path: str,
+    *,
+    body: str | None = None,
+    query: dict[str, str] | None = None,
+    headers: dict[str, str] | None = None,
+    claims: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """An event; without `claims` it has no authorizer."""
+    made: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": urlencode(query or {}),
+        "headers": {name.lower(): value for name, value in (headers or {}).items()},
+        "requestContext": {
+            "accountId": "123456789012",
+            "http": {
+                "method": method,
+                "path": path,
+                "protocol": "HTTP/1.1",
+                "sourceIp": "192.0.2.1",
+                "userAgent": "test",
+            },
+            "requestId": "request-1",
+            "stage": "$default",
+            "timeEpoch": 0,
+        },
+        "isBase64Encoded": False,
+    }
+    if query:
+        made["queryStringParameters"] = query
+    if body is not None:
+        made["body"] = body
+    if claims is not None:
+        made["requestContext"]["authorizer"] = {"jwt": {"claims": claims, "scopes": None}}
+    return made
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    text: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields that a problem names."""
+        return [error["field"] for error in self.json["errors"]]
+
+
+class Client:
+    """One owner's requests to an Api."""
+
+    def __init__(self, api: Api, owner: str = OWNER, groups: Any = None) -> None:
+        self._api = api
+        self._claims = {"sub": owner} | ({} if groups is None else {"cognito:groups": groups})
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Any = _ABSENT,
+        *,
+        headers: dict[str, str] | None = None,
+        query: dict[str, str] | None = None,
+    ) -> Answer:
+        """Send `body` as JSON, or as it stands if it is text or bytes."""
+        sent = None if body is _ABSENT else body
+        if body is not _ABSENT and not isinstance(body, str | bytes):
+            sent = json.dumps(body)
+        made = event(method, path, query=query, headers=headers, claims=self._claims)
+        if isinstance(sent, bytes):
+            made |= {"body": base64.b64encode(sent).decode(), "isBase64Encoded": True}
+        elif sent is not None:
+            made["body"] = sent
+        return answer_of(self._api, made)
+
+    def get(self, path: str, **query: str) -> Answer:
+        return self.send("GET", path, query=query or None)
+
+    def post(self, path: str, body: Any = _ABSENT, *, key: str | None = None) -> Answer:
+        headers = None if key is None else {"Idempotency-Key": key}
+        return self.send("POST", path, body, headers=headers)
+
+    def patch(self, path: str, body: Any, revision: int | str | None) -> Answer:
+        tag = f'"{revision}"' if isinstance(revision, int) else revision
+        return self.send("PATCH", path, body, headers=None if tag is None else {"If-Match": tag})
+
+    def delete(self, path: str) -> Answer:
+        return self.send("DELETE", path)
+
+
+def answer_of(api: Api, made: dict[str, Any]) -> Answer:
+    answer = api.answer(made, CONTEXT)
+    headers = {str(name).lower(): str(value) for name, value in answer["headers"].items()}
+    return Answer(answer["statusCode"], headers, answer["body"] or "")

@@ -1,0 +1,124 @@
+"""The OpenAPI description, and that the API does what it says, for generated requests."""
+
+import json
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    allow_header_conformance,
+    content_type_conformance,
+    missing_required_header,
+    negative_data_rejection,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
+
+from tests.unit.api.conftest import BODY, new_world
+from tests.unit.api.gateway import OWNER, Client, answer_of, event
+from tests.unit.api.wsgi import Gateway
+
+API = new_world().api()
+
+
+def _described() -> Any:
+    """The API behind a gateway that has already let every request in: tokens are its matter."""
+    gateway = Gateway(API, {"sub": OWNER})
+    schema = schemathesis.openapi.from_wsgi("/openapi.json", gateway)
+    del schema.raw_schema["security"]
+    return schema
+
+
+SCHEMA = _described()
+CHECKS: list[Any] = [
+    allow_header_conformance,
+    content_type_conformance,
+    missing_required_header,
+    negative_data_rejection,
+    not_a_server_error,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+]
+ROUTES = {
+    "/jobs": {"get", "post"},
+    "/jobs/{job_id}": {"get", "patch", "delete"},
+    "/jobs/{job_id}/pause": {"post"},
+    "/jobs/{job_id}/resume": {"post"},
+    "/jobs/{job_id}/run": {"post"},
+    "/jobs/{job_id}/runs": {"get"},
+    "/jobs/{job_id}/runs/{run_id}": {"get"},
+    "/jobs/{job_id}/upcoming": {"get"},
+    "/upcoming": {"get"},
+    "/schedules/preview": {"post"},
+    "/status": {"get"},
+    "/openapi.json": {"get"},
+}
+
+
+def _check(case: "schemathesis.Case[Any]") -> None:
+    parameters = case.path_parameters
+    if parameters and "job_id" in parameters:
+        # A job that is there: ids made at random never are.
+        made = Client(API).post("/jobs", BODY).json
+        parameters["job_id"] = made["job_id"]
+    case.call_and_validate(checks=CHECKS)
+
+
+bounded = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+test_the_api_does_what_it_says = SCHEMA.parametrize()(bounded(_check))
+
+
+@pytest.fixture(scope="module")
+def description() -> dict[str, Any]:
+    # Tools fetch it without a token.
+    answer = answer_of(API, event("GET", "/openapi.json"))
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
+    described: dict[str, Any] = answer.json
+    return described
+
+
+def test_every_route_is_described_and_no_other(description: dict[str, Any]) -> None:
+    assert {path: set(methods) for path, methods in description["paths"].items()} == ROUTES
+    assert description["openapi"].startswith("3.1")
+
+
+def test_every_refusal_is_described_as_a_problem(description: dict[str, Any]) -> None:
+    for path, methods in description["paths"].items():
+        for method, operation in methods.items():
+            for status, response in operation["responses"].items():
+                where = f"{method} {path} {status}"
+                types = set(response.get("content", {}))
+                if int(status) >= 400:
+                    assert types == {"application/problem+json"}, where
+                else:
+                    assert types == (set() if status == "204" else {"application/json"}), where
+
+
+def test_every_reference_leads_somewhere(description: dict[str, Any]) -> None:
+    text = json.dumps(description)
+    names = {part.partition('"')[0] for part in text.split("#/components/schemas/")[1:]}
+
+    assert names == set(description["components"]["schemas"]) - {"unused"}
+
+
+def test_all_but_the_description_needs_a_token(description: dict[str, Any]) -> None:
+    assert description["security"] == [{"jwt": []}]
+    assert description["components"]["securitySchemes"]["jwt"]["scheme"] == "bearer"
+    open_paths = [
+        path
+        for path, methods in description["paths"].items()
+        if any(operation.get("security") == [] for operation in methods.values())
+    ]
+    assert open_paths == ["/openapi.json"]

@@ -1,0 +1,145 @@
+"""Pause, resume and DELETE of jobs."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.domain.job import Job, JobState
+from shared.stores.memory import MemoryJobStore
+from tests.unit.api.conftest import BODY, NOW, World
+from tests.unit.api.gateway import Client
+from tests.unit.api.test_jobs import row
+
+
+def test_pause_and_resume_are_idempotent(client: Client, world: World, job: dict[str, Any]) -> None:
+    path = f"/jobs/{job['job_id']}"
+    paused = client.post(f"{path}/pause")
+    assert (paused.status, paused.json["state"], paused.json["next_fire_at"]) == (
+        200,
+        "paused",
+        None,
+    )
+    assert client.post(f"{path}/pause", {}).json == paused.json
+    world.clock.advance(600)
+
+    resumed = client.post(f"{path}/resume")
+
+    assert (resumed.status, resumed.json["state"]) == (200, "active")
+    assert resumed.headers["etag"] == '"3"'
+    assert resumed.json["next_fire_at"] == "2026-03-01T12:15:00Z"
+    assert client.post(f"{path}/resume").json == resumed.json
+    after = row(world, job["job_id"])
+    assert after.filing.from_at == (NOW + timedelta(seconds=600)).replace(microsecond=0)
+    assert after.previous is not None
+    assert after.previous.until_at == NOW
+
+
+def test_a_paused_job_takes_a_new_schedule_when_it_is_resumed(
+    client: Client, world: World, job: dict[str, Any]
+) -> None:
+    path = f"/jobs/{job['job_id']}"
+    client.post(f"{path}/pause")
+    filing = row(world, job["job_id"]).filing
+
+    changed = client.patch(path, {"schedule": "every 7m"}, 2)
+
+    assert (changed.json["state"], changed.json["schedule"]) == ("paused", "every 7m")
+    assert row(world, job["job_id"]).filing == filing
+    assert client.post(f"{path}/resume").json["next_fire_at"] == "2026-03-01T12:07:00Z"
+    assert row(world, job["job_id"]).filing.filing_id > filing.filing_id
+
+
+@pytest.mark.parametrize("action", ["pause", "resume", "run"])
+def test_actions_take_no_body(client: Client, job: dict[str, Any], action: str) -> None:
+    answer = client.post(f"/jobs/{job['job_id']}/{action}", {"now": True})
+
+    assert (answer.status, answer.fields) == (422, ["now"])
+
+
+def test_a_deleted_job_leaves_a_tombstone_and_is_not_found(
+    client: Client, world: World, job: dict[str, Any]
+) -> None:
+    path = f"/jobs/{job['job_id']}"
+    answer = client.delete(path)
+
+    assert (answer.status, answer.text) == (204, "")
+    assert "content-type" not in answer.headers
+    tombstone = row(world, job["job_id"])
+    assert (tombstone.state, tombstone.payload) == (JobState.DELETED, "null")
+    assert tombstone.expires_at is not None
+    assert tombstone.expires_at - NOW >= timedelta(days=30)
+    assert client.get("/jobs").json["items"] == []
+    for method, end in (
+        ("GET", ""),
+        ("DELETE", ""),
+        ("POST", "/pause"),
+        ("POST", "/resume"),
+        ("POST", "/run"),
+        ("GET", "/upcoming"),
+    ):
+        assert client.send(method, path + end).status == 404
+    assert client.patch(path, {"name": "x"}, 2).status == 404
+
+
+@pytest.mark.parametrize(
+    ("run_days", "queue_days", "lifetime_days"), [(30, 10, 30), (1, 10, 25), (11, 14, 29)]
+)
+def test_a_tombstone_outlives_messages_and_runs(
+    world: World, run_days: int, queue_days: int, lifetime_days: int
+) -> None:
+
+    world.settings = replace(
+        world.settings, run_retention_days=run_days, queue_retention_days=queue_days
+    )
+    client = Client(world.api())
+    job_id = client.post("/jobs", BODY).json["job_id"]
+    client.delete(f"/jobs/{job_id}")
+
+    expires_at = row(world, job_id).expires_at
+    assert expires_at is not None
+    assert timedelta(0) <= expires_at - NOW - timedelta(days=lifetime_days) < timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(("action", "state"), [("pause", "paused"), ("resume", "active")])
+def test_an_action_that_loses_a_race_is_repeated(world: World, action: str, state: str) -> None:
+    class RacingOnce(MemoryJobStore):
+        is_armed = False
+
+        def replace(self, job: Job, revision: int) -> bool:
+            if self.is_armed:
+                self.is_armed = False
+                stored = self.get(job.owner, job.job_id)
+                assert stored is not None
+
+                super().replace(replace(stored, name="raced", revision=revision + 1), revision)
+            return super().replace(job, revision)
+
+    jobs = RacingOnce()
+    world.jobs = jobs
+    client = Client(world.api())
+    path = f"/jobs/{client.post('/jobs', BODY).json['job_id']}"
+    if action == "resume":
+        client.post(f"{path}/pause")
+    jobs.is_armed = True
+
+    answer = client.post(f"{path}/{action}")
+
+    assert (answer.status, answer.json["state"], answer.json["name"]) == (200, state, "raced")
+
+
+@pytest.mark.parametrize(("method", "end"), [("POST", "/pause"), ("DELETE", "")])
+def test_endless_races_end_in_a_conflict(world: World, method: str, end: str) -> None:
+    class Losing(MemoryJobStore):
+        def replace(self, job: Job, revision: int) -> bool:
+            return False
+
+    world.jobs = Losing()
+    client = Client(world.api())
+    path = f"/jobs/{client.post('/jobs', BODY).json['job_id']}"
+
+    answer = client.send(method, path + end)
+
+    assert answer.status == 409
+    assert answer.json["type"] == "urn:carillon:problem:contended"

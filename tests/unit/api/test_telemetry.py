@@ -1,0 +1,107 @@
+"""Logs and metrics: what they look like to those who build on them."""
+
+import io
+import json
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.metrics import Metrics
+
+from shared.telemetry import NAMESPACE, Action, Metric, Telemetry, create_telemetry
+from tests.unit.api.conftest import BODY, World
+from tests.unit.api.gateway import Client
+
+
+def new_telemetry(service: str) -> tuple[Telemetry, io.StringIO]:
+    stream = io.StringIO()
+    metrics = Metrics(namespace=NAMESPACE, service=service)
+    return Telemetry(Logger(service=service, stream=stream), metrics), stream
+
+
+def records(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_record_carries_its_action_and_details() -> None:
+    telemetry, stream = new_telemetry("records")
+    telemetry.record(Action.RUN_DEAD, logging.ERROR, run_id="r", attempt=3)
+    telemetry.record(Action.JOB_CREATED)
+
+    dead, created = records(stream)
+    assert dead.items() >= {"action": "run.dead", "level": "ERROR", "run_id": "r"}.items()
+    assert dead["location"].startswith("test_a_record_carries_its_action_and_details")
+    assert (created["action"], created["level"]) == ("job.created", "INFO")
+
+
+def test_a_failure_carries_its_trace() -> None:
+    telemetry, stream = new_telemetry("failures")
+    try:
+        raise RuntimeError("broken")
+    except RuntimeError as error:
+        telemetry.failure(Action.REQUEST_FAILED, error)
+
+    (record,) = records(stream)
+    assert record["action"] == "request.failed"
+    assert "RuntimeError: broken" in record["exception"]
+
+
+def test_metrics_are_given_out_once_with_their_units(capsys: pytest.CaptureFixture[str]) -> None:
+    telemetry, _ = new_telemetry("metrics")
+    telemetry.flush()
+    assert capsys.readouterr().out == ""
+    telemetry.measure(Metric.RUN_LAG, 0.2)
+    telemetry.measure(Metric.RUNS_SUCCEEDED)
+    telemetry.measure(Metric.RUNS_SUCCEEDED)
+    telemetry.flush()
+    telemetry.flush()
+
+    (blob,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (described,) = blob["_aws"]["CloudWatchMetrics"]
+    assert (described["Namespace"], described["Dimensions"]) == ("Carillon", [["service"]])
+    assert {metric["Name"]: metric["Unit"] for metric in described["Metrics"]} == {
+        "RunLag": "Seconds",
+        "RunsSucceeded": "Count",
+    }
+    assert (blob["service"], blob["RunLag"], blob["RunsSucceeded"]) == (
+        "metrics",
+        [0.2],
+        [1.0, 1.0],
+    )
+
+
+def test_the_environment_names_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("POWERTOOLS_SERVICE_NAME", raising=False)
+    assert create_telemetry("tick").logger.service == "tick"
+    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "dead-letter-consumer")
+    assert create_telemetry("executor").logger.service == "dead-letter-consumer"
+
+
+@pytest.mark.parametrize("names", [Action, Metric])
+def test_the_lists_hold_what_is_told_and_nothing_else(names: type[Action] | type[Metric]) -> None:
+    functions = Path(__file__).resolve().parents[3] / "functions"
+    code = "\n".join(path.read_text() for path in functions.rglob("*.py"))
+    told = set(re.findall(rf"\b{names.__name__}\.([A-Z_]+)\b", code))
+
+    assert told == set(names.__members__)
+    assert len({member.value for member in names}) == len(names.__members__)
+
+
+def test_the_api_tells_what_it_did(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    client = Client(world.api())
+    job_id = client.post("/jobs", BODY).json["job_id"]
+    client.post(f"/jobs/{job_id}/run")
+    client.delete(f"/jobs/{job_id}")
+
+    told = [(record["action"], record["owner"]) for record in records(world.log)]
+    assert told == [
+        ("job.created", "owner-1"),
+        ("run.requested", "owner-1"),
+        ("job.deleted", "owner-1"),
+    ]
+    measured = capsys.readouterr().out
+    for metric in (Metric.JOBS_CREATED, Metric.RUNS_REQUESTED, Metric.JOBS_DELETED):
+        assert f'"{metric.value}":[1.0]' in measured

@@ -1,0 +1,128 @@
+"""No request by one owner can read, change, run or infer another owner's jobs (invariant I5)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from functions.api.service import JobService
+from shared.clock import SeededEntropy
+from shared.domain.job import Job
+from shared.filing import Filer
+from shared.stores.memory import MemoryJobStore
+from tests.unit.api.conftest import BODY, World
+from tests.unit.api.gateway import OWNER, Answer, Client
+
+Request = Callable[[Client, str], Answer]
+
+ROUTES: dict[str, Request] = {
+    "get": lambda client, path: client.get(path),
+    "patch": lambda client, path: client.patch(path, {"name": "stolen"}, 1),
+    "patch whatever revision": lambda client, path: client.patch(path, {"lane": "low"}, "*"),
+    "patch a wrong revision": lambda client, path: client.patch(path, {"name": "stolen"}, 7),
+    "delete": lambda client, path: client.delete(path),
+    "pause": lambda client, path: client.post(f"{path}/pause"),
+    "resume": lambda client, path: client.post(f"{path}/resume"),
+    "run": lambda client, path: client.post(f"{path}/run"),
+    "run by key": lambda client, path: client.post(f"{path}/run", key="k"),
+    "runs": lambda client, path: client.get(f"{path}/runs"),
+    "upcoming": lambda client, path: client.get(f"{path}/upcoming"),
+}
+
+
+def without_id(answer: Answer, job_id: str) -> tuple[int, dict[str, str], str]:
+    return answer.status, answer.headers, answer.text.replace(job_id, "ID")
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_another_owner_s_job_cannot_be_told_from_none(
+    client: Client, stranger: Client, world: World, job: dict[str, Any], route: str
+) -> None:
+    client.post(f"/jobs/{job['job_id']}/run", key="k")
+    sent = world.queue.kept()
+    nothing = "0" * 26
+
+    answer = ROUTES[route](stranger, f"/jobs/{job['job_id']}")
+    missing = ROUTES[route](stranger, f"/jobs/{nothing}")
+
+    assert answer.status == 404
+    assert without_id(answer, job["job_id"]) == without_id(missing, nothing)
+    assert client.get(f"/jobs/{job['job_id']}").json == job
+    assert world.queue.kept() == sent
+
+
+def test_another_owner_s_run_cannot_be_told_from_none(
+    client: Client, stranger: Client, job: dict[str, Any]
+) -> None:
+    run_path = client.post(f"/jobs/{job['job_id']}/run").headers["location"]
+    own = stranger.post("/jobs", BODY).json["job_id"]
+    run_id = run_path.rpartition("/")[2]
+
+    assert client.get(run_path).status == 200
+    assert stranger.get(run_path).status == 404
+    assert stranger.get(f"/jobs/{own}/runs/{run_id}").status == 404
+
+
+def test_lists_hold_only_the_caller_s(
+    client: Client, stranger: Client, job: dict[str, Any]
+) -> None:
+    client.post(f"/jobs/{job['job_id']}/run")
+    own = stranger.post("/jobs", BODY | {"name": "theirs", "schedule": "every 1h"}).json
+
+    assert [found["job_id"] for found in stranger.get("/jobs").json["items"]] == [own["job_id"]]
+    upcoming = stranger.get("/upcoming", count="100").json["items"]
+    assert {found["job_id"] for found in upcoming} == {own["job_id"]}
+    status = stranger.get("/status").json
+    assert (status["state"], status["active_jobs"]) == ("idle", 1)
+
+
+def test_a_cursor_of_another_owner_is_refused(client: Client, stranger: Client) -> None:
+    for n in range(3):
+        client.post("/jobs", BODY, key=str(n))
+    cursor = client.get("/jobs", limit="1").json["next_cursor"]
+
+    assert client.get("/jobs", cursor=cursor).status == 200
+    assert stranger.get("/jobs", cursor=cursor).fields == ["cursor"]
+
+
+def test_the_same_key_is_another_job_for_another_owner(client: Client, stranger: Client) -> None:
+    mine = client.post("/jobs", BODY, key="k")
+    theirs = stranger.post("/jobs", BODY | {"name": "theirs"}, key="k")
+
+    assert (mine.status, theirs.status) == (201, 201)
+    assert mine.json["job_id"] != theirs.json["job_id"]
+
+
+def test_a_deleted_job_s_history_is_the_owner_s(
+    client: Client, stranger: Client, job: dict[str, Any]
+) -> None:
+    client.delete(f"/jobs/{job['job_id']}")
+
+    assert client.get(f"/jobs/{job['job_id']}/runs").status == 200
+    assert stranger.get(f"/jobs/{job['job_id']}/runs").status == 404
+
+
+def test_the_owner_is_the_subject_and_nothing_else_of_the_request(
+    world: World, job: dict[str, Any]
+) -> None:
+    pretender = Client(world.api(), owner="owner-3")
+    for name in ("X-Owner", "Authorization", "X-Amzn-Oidc-Identity"):
+        answer = pretender.send("GET", f"/jobs/{job['job_id']}", headers={name: OWNER})
+        assert answer.status == 404
+    assert pretender.get("/jobs", owner=OWNER).fields == ["owner"]
+
+
+@pytest.mark.parametrize(
+    "job_id", ["owner-2#x", "0" * 25, "0" * 27, "0" * 25 + "#", "0" * 26 + "\n"]
+)
+def test_no_store_is_asked_for_text_that_is_no_job_id(world: World, job_id: str) -> None:
+    """Run keys join owner and job id by `#`: an id that carries one could reach other rows."""
+
+    class Unasked(MemoryJobStore):
+        def get(self, owner: str, job_id: str) -> Job | None:
+            raise AssertionError(f"asked for {job_id!r}")
+
+    filer = Filer(world.jobs, world.wheel, world.queue, world.clock)
+    service = JobService(Unasked(), filer, world.clock, SeededEntropy(1), world.settings)
+
+    assert service.find("owner", job_id) is None

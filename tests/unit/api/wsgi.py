@@ -1,0 +1,56 @@
+"""The gateway as a WSGI application, so that tools which speak HTTP can drive an Api."""
+
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qsl
+
+from functions.api.app import Api
+from tests.unit.api.gateway import CONTEXT, event
+
+StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+
+
+class Gateway:
+    """Passes every request on as the owner's of `claims`."""
+
+    def __init__(self, api: Api, claims: dict[str, Any]) -> None:
+        self._api = api
+        self._claims = claims
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        body = environ["wsgi.input"].read(length) if length else b""
+        made = event(
+            environ["REQUEST_METHOD"],
+            # WSGI hands bytes on as if they were Latin-1.
+            environ["PATH_INFO"].encode("latin-1").decode("utf-8", "replace"),
+            body=body.decode("utf-8", "surrogateescape") or None,
+            query=_query(environ.get("QUERY_STRING", "")),
+            headers=_headers(environ),
+            claims=self._claims,
+        )
+        answer = self._api.answer(made, CONTEXT)
+        status = HTTPStatus(answer["statusCode"])
+        headers = [(str(name), str(value)) for name, value in answer["headers"].items()]
+        start_response(f"{status.value} {status.phrase}", headers)
+        return [(answer["body"] or "").encode()]
+
+
+def _query(text: str) -> dict[str, str]:
+    """Repeated parameters are joined by commas."""
+    joined: dict[str, str] = {}
+    for name, value in parse_qsl(text, keep_blank_values=True):
+        joined[name] = f"{joined[name]},{value}" if name in joined else value
+    return joined
+
+
+def _headers(environ: dict[str, Any]) -> dict[str, str]:
+    headers = {
+        name.removeprefix("HTTP_").replace("_", "-"): str(value)
+        for name, value in environ.items()
+        if name.startswith("HTTP_")
+    }
+    if environ.get("CONTENT_TYPE"):
+        headers["content-type"] = environ["CONTENT_TYPE"]
+    return headers

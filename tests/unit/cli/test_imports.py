@@ -1,0 +1,42 @@
+"""Previewing must start quickly: nothing of HTTP or AWS is imported for it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+# typer itself imports pydantic.
+HEAVY = ("httpx", "boto3", "botocore", "pynamodb", "rich", "ssl")
+PROBE = f"""
+import json, sys
+from infra.cli.app import main
+try:
+    main()
+finally:
+    print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments", [["preview", "0 * * * *"], ["preview", "0 * * * *", "--json"], ["preview", "x"]]
+)
+def test_preview_imports_nothing_heavy(arguments: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, *arguments], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == (3 if "x" in arguments else 0), done.stderr
+    assert json.loads(done.stderr.splitlines()[-1]) == []
+
+
+def test_batch_answers_thousands_of_lines_in_one_process() -> None:
+    command = [sys.executable, "-m", "infra.cli.app", "preview", "--batch"]
+    lines = 5_000
+    line = b'{"schedule": "every 7s", "after": "2026-01-01T00:00:00Z", "count": 3}\n'
+
+    done = subprocess.run(command, input=line * lines, capture_output=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert len(done.stdout.splitlines()) == lines
+    assert json.loads(done.stdout.splitlines()[-1])["fire_at"][0] == "2026-01-01T00:00:07Z"

@@ -1,0 +1,219 @@
+"""`carillon jobs ...` against an API that records what it is sent."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.conftest import FakeApi, Run
+
+JOB: dict[str, Any] = {
+    "job_id": "j1",
+    "revision": 1,
+    "state": "active",
+    "name": "nightly",
+    "schedule": "0 3 * * *",
+    "timezone": "Europe/Riga",
+    "target": {"type": "task", "name": "samples.echo"},
+    "next_fire_at": "2026-12-01T01:00:00Z",
+}
+
+
+def test_create_sends_every_option(signed_in: Run, api: FakeApi, tmp_path: Path) -> None:
+    api.answer("POST", "/jobs", JOB, status=201)
+    (tmp_path / "payload.json").write_text('{"text": "labrīt"}', encoding="utf-8")
+
+    result = signed_in(
+        "jobs", "create", "--name", "nightly", "--schedule", "0 3 * * *",
+        "--timezone", "Europe/Riga", "--start-at", "2026-12-01T00:00:00",
+        "--task", "samples.echo", "--payload", f"@{tmp_path / 'payload.json'}",
+        "--max-attempts", "5", "--timeout", "20", "--lane", "high", "--catch-up", "all",
+        "--idempotency-key", "k-1", "--json",
+    )  # fmt: skip
+
+    assert (result.exit_code, json.loads(result.stdout)) == (0, JOB)
+    (request,) = api.requests
+    assert request.headers["authorization"] == "Bearer secret-token"
+    assert request.headers["idempotency-key"] == "k-1"
+    assert request.body == {
+        "name": "nightly",
+        "schedule": "0 3 * * *",
+        "timezone": "Europe/Riga",
+        "start_at": "2026-11-30T22:00:00Z",
+        "target": {"type": "task", "name": "samples.echo"},
+        "payload": {"text": "labrīt"},
+        "retry": {"max_attempts": 5},
+        "timeout_seconds": 20,
+        "lane": "high",
+        "catch_up": "all",
+    }
+
+
+def test_create_sends_only_what_was_given(signed_in: Run, api: FakeApi) -> None:
+    api.answer("POST", "/jobs", JOB, status=201)
+
+    for _ in range(2):
+        result = signed_in(
+            "jobs", "create", "--schedule", '{"every": "25m"}', "--webhook", "https://a.test/h"
+        )
+        assert result.exit_code == 0
+
+    first, second = api.requests
+    assert first.body == {
+        "schedule": {"every": "25m"},
+        "target": {"type": "webhook", "url": "https://a.test/h"},
+    }
+    # Two calls are two jobs, unless the caller chooses the key.
+    assert first.headers["idempotency-key"] != second.headers["idempotency-key"]
+
+
+def test_create_from_stdin_with_options_over_it(signed_in: Run, api: FakeApi) -> None:
+    api.answer("POST", "/jobs", JOB, status=201)
+    body = {"name": "a", "schedule": "0 * * * *", "retry": {"max_attempts": 2, "factor": 3}}
+
+    result = signed_in(
+        "jobs", "create", "--file", "-", "--name", "b", "--max-attempts", "4",
+        stdin=json.dumps(body),
+    )  # fmt: skip
+
+    assert result.exit_code == 0
+    expected = {**body, "name": "b", "retry": {"max_attempts": 4, "factor": 3}}
+    assert api.requests[0].body == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (["--payload", "{not json"], "payload"),
+        (["--payload", "NaN"], "payload"),
+        (["--payload", "@/nowhere/at/all"], "payload"),
+        (["--file", "/nowhere/at/all"], "file"),
+        (["--file", "-"], "file"),
+        (["--schedule", "{"], "schedule"),
+        (["--start-at", "noon"], "start_at"),
+        (["--start-at", "2026-12-01", "--timezone", "Nowhere"], "timezone"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_here(
+    signed_in: Run, api: FakeApi, arguments: list[str], field: str
+) -> None:
+    result = signed_in("jobs", "create", *arguments, "--json", stdin="[1]")
+
+    assert result.exit_code == 3
+    assert [error["field"] for error in json.loads(result.stderr)["errors"]] == [field]
+    assert api.requests == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--task", "a", "--webhook", "https://a.test"],
+        ["--file", "-", "--payload", "@-"],
+        ["--max-attempts", "many"],
+    ],
+)
+def test_a_contradiction_is_a_wrong_command_line(
+    signed_in: Run, api: FakeApi, arguments: list[str]
+) -> None:
+    assert signed_in("jobs", "create", *arguments).exit_code == 2
+    assert api.requests == []
+
+
+def test_when_the_outcome_is_unknown_create_tells_how_to_repeat(
+    signed_in: Run, api: FakeApi
+) -> None:
+    api.answer("POST", "/jobs", {"message": "Service Unavailable"}, status=503)
+
+    result = signed_in("jobs", "create", "--task", "a", "--schedule", "0 * * * *")
+
+    assert result.exit_code == 7
+    assert f"--idempotency-key {api.requests[0].headers['idempotency-key']}" in result.stderr
+
+
+def test_an_empty_idempotency_key_is_sent_to_be_refused(signed_in: Run, api: FakeApi) -> None:
+    signed_in("jobs", "run", "j1", "--idempotency-key", "")
+
+    assert api.requests[0].headers["idempotency-key"] == ""
+
+
+def test_run_carries_an_idempotency_key_too(signed_in: Run, api: FakeApi) -> None:
+    api.answer("POST", "/jobs/j1/run", {"run_id": "j1.r"}, status=202)
+
+    assert signed_in("jobs", "run", "j1", "--idempotency-key", "k-2").exit_code == 0
+    assert signed_in("jobs", "run", "j1").exit_code == 0
+
+    chosen, fresh = (request.headers["idempotency-key"] for request in api.requests)
+    assert chosen == "k-2"
+    assert fresh
+
+
+def test_list_reads_page_after_page(signed_in: Run, api: FakeApi) -> None:
+    api.answer("GET", "/jobs", {"items": [{"job_id": "a"}, {"job_id": "b"}], "next_cursor": "c1"})
+    api.then("GET", "/jobs", {"items": [{"job_id": "c"}], "next_cursor": None})
+
+    result = signed_in("jobs", "list", "--all", "--json")
+
+    assert json.loads(result.stdout) == [{"job_id": "a"}, {"job_id": "b"}, {"job_id": "c"}]
+    assert [request.query.get("cursor") for request in api.requests] == [None, "c1"]
+
+
+def test_list_stops_at_its_limit(signed_in: Run, api: FakeApi) -> None:
+    page = {"items": [{"job_id": "a"}, {"job_id": "b"}], "next_cursor": "more"}
+    api.answer("GET", "/jobs", page)
+
+    result = signed_in("jobs", "list", "--limit", "3", "--json")
+
+    assert [job["job_id"] for job in json.loads(result.stdout)] == ["a", "b", "a"]
+    assert [request.query["limit"] for request in api.requests] == ["3", "1"]
+
+
+def test_list_as_a_table_shows_control_characters(signed_in: Run, api: FakeApi) -> None:
+    api.answer("GET", "/jobs", {"items": [{**JOB, "name": "a\x1b[31m\n"}], "next_cursor": None})
+
+    result = signed_in("jobs", "list")
+
+    header, row = result.stdout.splitlines()
+    assert header.split() == [
+        "job_id", "name", "state", "schedule", "timezone", "target", "next_fire_at"
+    ]  # fmt: skip
+    assert r"a\x1b[31m\n" in row
+    assert row.split()[-2:] == ["samples.echo", "2026-12-01T01:00:00Z"]
+
+
+@pytest.mark.parametrize("action", ["pause", "resume", "run"])
+def test_actions_post_and_show_the_answer(signed_in: Run, api: FakeApi, action: str) -> None:
+    api.answer("POST", f"/jobs/j1/{action}", {"run_id": "j1.r"}, status=202)
+
+    assert json.loads(signed_in("jobs", action, "j1", "--json").stdout) == {"run_id": "j1.r"}
+    assert signed_in("jobs", action, "j1").stdout == "run_id  j1.r\n"
+
+
+def test_show_prints_every_field(signed_in: Run, api: FakeApi) -> None:
+    api.answer("GET", "/jobs/j1", JOB)
+
+    lines = signed_in("jobs", "show", "j1").stdout.splitlines()
+
+    assert [line.split()[0] for line in lines] == list(JOB)
+    assert lines[6].endswith('{"type": "task", "name": "samples.echo"}')
+
+
+def test_delete_asks_nothing_off_a_terminal(signed_in: Run, api: FakeApi) -> None:
+    api.answer("DELETE", "/jobs/j1", status=204)
+
+    assert signed_in("jobs", "delete", "j1").stdout == "deleted j1\n"
+    answer = json.loads(signed_in("--json", "jobs", "delete", "j1").stdout)
+    assert answer == {"job_id": "j1", "state": "deleted"}
+
+
+@pytest.mark.parametrize("job_id", ["..", ".", ""])
+def test_a_job_id_cannot_climb_the_path(signed_in: Run, api: FakeApi, job_id: str) -> None:
+    assert signed_in("jobs", "show", job_id).exit_code == 3
+    assert api.requests == []
+
+
+def test_a_job_id_is_one_part_of_the_path(signed_in: Run, api: FakeApi) -> None:
+    api.answer("GET", "/jobs/a%2Fb%3Fc", JOB)
+
+    assert signed_in("jobs", "show", "a/b?c").exit_code == 0

@@ -1,0 +1,183 @@
+"""`carillon runs`, `upcoming` and `status`."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from infra.cli import runs as runs_module
+from infra.cli.client import ApiClient
+from infra.cli.runs import Follower, write_changes
+from tests.unit.cli.conftest import FakeApi, Run
+
+
+def _run(second: int, status: str = "succeeded", attempt: int = 1) -> dict[str, Any]:
+    fire_at = f"2026-01-01T00:00:{second:02}Z"
+    return {
+        "run_id": f"j1.{second}",
+        "fire_at": fire_at,
+        "status": status,
+        "attempt": attempt,
+        "lag_seconds": 0.25,
+        "result": None,
+        "error": None,
+    }
+
+
+def _page(*runs: dict[str, Any], cursor: str | None = None) -> dict[str, Any]:
+    return {"items": list(runs), "next_cursor": cursor}
+
+
+def test_runs_as_table_and_json(signed_in: Run, api: FakeApi) -> None:
+    dead = {**_run(5, "dead", 3), "error": {"kind": "http_503", "message": "busy"}}
+    api.answer("GET", "/jobs/j1/runs", _page(dead, {**_run(0), "result": "fine"}))
+
+    table = signed_in("runs", "j1", "--limit", "2").stdout.splitlines()
+
+    assert table[0].split() == [
+        "fire_at", "status", "attempt", "lag_seconds", "outcome", "run_id"
+    ]  # fmt: skip
+    assert table[1].split() == [
+        "2026-01-01T00:00:05Z", "dead", "3", "0.25", "http_503:", "busy", "j1.5"
+    ]  # fmt: skip
+    assert "fine" in table[2]
+    assert json.loads(signed_in("runs", "j1", "--json").stdout)[0] == dead
+    assert [request.query["limit"] for request in api.requests] == ["2", "20"]
+
+
+@pytest.fixture
+def client(api: FakeApi) -> Iterator[ApiClient]:
+    opened = ApiClient(api.url, "t")
+    yield opened
+    opened.close()
+
+
+def _changes(follower: Follower) -> list[tuple[str, str]]:
+    return [(run["run_id"], run["status"]) for run in follower.changes()]
+
+
+def test_follow_tells_what_is_new_oldest_first(api: FakeApi, client: ApiClient) -> None:
+    path = "/jobs/j1/runs"
+    follower = Follower(client, path, limit=2)
+
+    api.answer("GET", path, _page(_run(10, "running"), _run(5), cursor="older"))
+    assert _changes(follower) == [("j1.5", "succeeded"), ("j1.10", "running")]
+
+    # The page is larger now: runs older than the first look stay untold.
+    api.answer("GET", path, _page(_run(15, "running"), _run(10), _run(5), _run(0)))
+    assert _changes(follower) == [("j1.10", "succeeded"), ("j1.15", "running")]
+
+
+def test_follow_looks_up_a_run_that_newer_ones_pushed_off(api: FakeApi, client: ApiClient) -> None:
+    path = "/jobs/j1/runs"
+    follower = Follower(client, path, limit=5)
+    api.answer("GET", path, _page(_run(0, "retrying"), _run(1)))
+    assert len(follower.changes()) == 2
+
+    api.answer("GET", path, _page(_run(2), _run(1)))
+    api.answer("GET", f"{path}/j1.0", _run(0, "dead", 3))
+
+    assert _changes(follower) == [("j1.0", "dead"), ("j1.2", "succeeded")]
+    assert _changes(follower) == []
+    # Finished: there is nothing to look up any more.
+    assert [request.path for request in api.requests[-2:]] == [f"{path}/j1.0", path]
+
+
+def test_follow_reads_on_until_a_run_that_it_knows(api: FakeApi, client: ApiClient) -> None:
+    path = "/jobs/j1/runs"
+    follower = Follower(client, path, limit=1)
+    api.answer("GET", path, _page(_run(0)))
+    assert _changes(follower) == [("j1.0", "succeeded")]
+
+    api.answer("GET", path, _page(_run(4), _run(3), cursor="c1"))
+    api.then("GET", path, _page(_run(2), _run(1), cursor="c2"))
+    api.then("GET", path, _page(_run(0), cursor="c3"))
+
+    assert [run["run_id"] for run in follower.changes()] == ["j1.1", "j1.2", "j1.3", "j1.4"]
+    assert [request.query.get("cursor") for request in api.requests][-3:] == [None, "c1", "c2"]
+
+
+class _Stop:
+    """Sleeps `times` times, then presses Ctrl-C."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+
+    def __call__(self, seconds: float) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+
+
+def test_follow_survives_a_moment_without_the_api(
+    api: FakeApi, client: ApiClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = "/jobs/j1/runs"
+    api.answer("GET", path, _page(_run(0)))
+    api.then("GET", path, {"message": "Service Unavailable"}, status=503)
+    api.then("GET", path, _page(_run(5), _run(0)))
+
+    write_changes(Follower(client, path, 10), 1.0, as_json=True, sleep=_Stop(2))
+
+    captured = capsys.readouterr()
+    assert [json.loads(line)["run_id"] for line in captured.out.splitlines()] == ["j1.0", "j1.5"]
+    assert json.loads(captured.err)["status"] == 503
+
+
+def test_follow_as_a_command_ends_with_0_on_ctrl_c(
+    signed_in: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api.answer("GET", "/jobs/j1/runs", _page(_run(0)))
+    looked: list[Follower] = []
+
+    def once(follower: Follower, interval_seconds: float, as_json: bool) -> None:
+        looked.append(follower)
+        write_changes(follower, interval_seconds, as_json, sleep=_Stop(0))
+
+    monkeypatch.setattr(runs_module, "write_changes", once)
+
+    result = signed_in("runs", "j1", "--follow")
+
+    assert (result.exit_code, len(looked)) == (0, 1)
+    assert result.stdout.split()[:2] == ["2026-01-01T00:00:00Z", "succeeded"]
+
+
+def test_follow_of_a_job_that_is_not_there_ends(signed_in: Run) -> None:
+    assert signed_in("runs", "j1", "--follow").exit_code == 4
+
+
+def test_upcoming_of_one_job_and_of_all(signed_in: Run, api: FakeApi) -> None:
+    item = {
+        "job_id": "j1",
+        "name": "nightly",
+        "fire_at": "2026-01-01T00:00:00Z",
+        "local": "2026-01-01T02:00:00+02:00",
+    }
+    api.answer("GET", "/jobs/j1/upcoming", {"items": [item]})
+    api.answer("GET", "/upcoming", {"items": [item, item]})
+
+    assert json.loads(signed_in("upcoming", "j1", "--count", "1", "--json").stdout) == [item]
+    assert signed_in("upcoming").stdout.splitlines()[2].split() == [
+        "2026-01-01T00:00:00Z", "2026-01-01T02:00:00+02:00", "nightly", "j1"
+    ]  # fmt: skip
+    assert [request.query for request in api.requests] == [{"count": "1"}, {"count": "10"}]
+
+
+def test_upcoming_says_when_it_may_be_incomplete(signed_in: Run, api: FakeApi) -> None:
+    api.answer("GET", "/upcoming", {"items": [], "complete": False})
+
+    result = signed_in("upcoming", "--json")
+
+    assert (result.exit_code, json.loads(result.stdout)) == (0, [])
+    assert "more jobs than the API looks at" in result.stderr
+
+
+def test_status_with_segments_for_operators(signed_in: Run, api: FakeApi) -> None:
+    answer = {"state": "idle", "segments": [{"segment": 0, "lag_seconds": 12}]}
+    api.answer("GET", "/status", answer)
+
+    assert json.loads(signed_in("status", "--json").stdout) == answer
+    assert [line.split() for line in signed_in("status").stdout.splitlines()] == [
+        ["state", "idle"], [], ["segment", "lag_seconds"], ["0", "12"]
+    ]  # fmt: skip

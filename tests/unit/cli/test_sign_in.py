@@ -1,0 +1,164 @@
+"""`carillon login`, the stored sign-in, and where a token is sent."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from infra.cli.cognito import endpoint_of
+from infra.cli.exits import CliError
+from tests.unit.cli.conftest import FakeApi, Run
+
+
+def _login(run: Run, api: FakeApi, *more: str) -> int:
+    return run(
+        "login", "--api-url", api.url, "--username", "ieva", "--client-id", "client-1",
+        "--cognito-endpoint", api.url, *more,
+    ).exit_code  # fmt: skip
+
+
+def test_login_stores_the_token_for_its_owner_only(
+    run: Run, api: FakeApi, credentials_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARILLON_PASSWORD", "pass word")
+    api.answer("POST", "/", {"AuthenticationResult": {"AccessToken": "tok-1", "IdToken": "id"}})
+
+    assert _login(run, api) == 0
+
+    (request,) = api.requests
+    assert request.headers["x-amz-target"] == "AWSCognitoIdentityProviderService.InitiateAuth"
+    assert request.headers["content-type"] == "application/x-amz-json-1.1"
+    assert request.body == {
+        "AuthFlow": "USER_PASSWORD_AUTH",
+        "ClientId": "client-1",
+        "AuthParameters": {"USERNAME": "ieva", "PASSWORD": "pass word"},
+    }
+    assert json.loads(credentials_file.read_text()) == {"api_url": api.url, "token": "tok-1"}
+    assert stat.S_IMODE(credentials_file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(credentials_file.parent.stat().st_mode) == 0o700
+    assert list(credentials_file.parent.iterdir()) == [credentials_file]
+
+
+def test_a_stored_sign_in_is_used(run: Run, api: FakeApi) -> None:
+    api.answer("GET", "/status", {"state": "idle"})
+    assert run("login", "--api-url", f"{api.url}/", "--token", "tok-2").exit_code == 0
+
+    assert run("status").exit_code == 0
+    assert run("--api-url", f"{api.url}/", "status").exit_code == 0
+
+    assert [r.headers["authorization"] for r in api.requests] == ["Bearer tok-2"] * 2
+
+
+def test_a_second_login_replaces_the_first(run: Run, api: FakeApi, credentials_file: Path) -> None:
+    run("login", "--api-url", api.url, "--token", "old")
+    credentials_file.chmod(0o644)
+
+    result = run("login", "--token", "-", "--json", stdin="new\n")
+
+    assert json.loads(result.stdout) == {
+        "api_url": api.url, "credentials": str(credentials_file)
+    }  # fmt: skip
+    assert json.loads(credentials_file.read_text())["token"] == "new"
+    assert stat.S_IMODE(credentials_file.stat().st_mode) == 0o600
+
+
+def test_a_stored_token_is_not_sent_to_another_api(run: Run, api: FakeApi) -> None:
+    run("login", "--api-url", "https://carillon.example.com", "--token", "tok")
+
+    result = run("--api-url", api.url, "status")
+
+    assert result.exit_code == 5
+    assert api.requests == []
+
+
+def test_an_option_of_the_command_goes_over_the_global_one(signed_in: Run, api: FakeApi) -> None:
+    api.answer("GET", "/status", {"state": "idle"})
+
+    signed_in("--token", "global", "status")
+    signed_in("--token", "global", "status", "--token", "own")
+
+    sent = [request.headers["authorization"] for request in api.requests]
+    assert sent == ["Bearer global", "Bearer own"]
+
+
+@pytest.mark.parametrize(
+    "url", ["http://carillon.example.com", "carillon", "ftp://a", "http://[", ""]
+)
+def test_a_token_is_sent_over_https_or_to_this_machine(run: Run, url: str) -> None:
+    assert run("status", "--api-url", url, "--token", "t").exit_code in (2, 3)
+    assert run("login", "--api-url", url, "--token", "t").exit_code in (2, 3)
+
+
+def test_without_a_sign_in_nothing_is_sent(run: Run, api: FakeApi) -> None:
+    assert run("status").exit_code == 2
+    assert run("status", "--api-url", api.url).exit_code == 5
+    assert api.requests == []
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}"])
+def test_a_damaged_sign_in_says_so(run: Run, credentials_file: Path, content: str) -> None:
+    credentials_file.parent.mkdir(parents=True)
+    credentials_file.write_text(content)
+
+    result = run("status")
+
+    assert result.exit_code == 5
+    assert str(credentials_file) in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "exit_code"),
+    [
+        (400, {"__type": "NotAuthorizedException", "message": "Incorrect"}, 5),
+        (400, {"__type": "com.amazonaws#UserNotFoundException", "message": "?"}, 5),
+        (400, {"__type": "ResourceNotFoundException", "message": "no such client"}, 3),
+        (400, {"__type": "TooManyRequestsException", "message": "slow down"}, 7),
+        (200, {"ChallengeName": "NEW_PASSWORD_REQUIRED", "Session": "s"}, 5),
+        (503, None, 7),
+        (500, {"__type": "InternalErrorException"}, 1),
+        (200, {}, 1),
+    ],
+)
+def test_a_refused_sign_in_stores_nothing(
+    run: Run, api: FakeApi, credentials_file: Path, monkeypatch: pytest.MonkeyPatch,
+    status: int, answer: dict[str, str] | None, exit_code: int,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("CARILLON_PASSWORD", "secret")
+    api.answer("POST", "/", answer, status=status)
+
+    assert _login(run, api) == exit_code
+    assert not credentials_file.exists()
+
+
+def test_login_off_a_terminal_does_not_ask(run: Run, api: FakeApi) -> None:
+    assert _login(run, api) == 2
+    assert api.requests == []
+
+
+@pytest.mark.parametrize("token", ["", "a\nb", "ā"])
+def test_a_token_that_no_header_can_carry_is_refused(run: Run, api: FakeApi, token: str) -> None:
+    assert run("login", "--api-url", api.url, "--token", token).exit_code == 3
+
+
+GATEWAY = "https://abc.execute-api.eu-north-1.amazonaws.com/"
+
+
+@pytest.mark.parametrize(
+    ("api_url", "region", "default", "endpoint"),
+    [
+        (GATEWAY, None, "us-east-1", "https://cognito-idp.eu-north-1.amazonaws.com"),
+        (GATEWAY, "eu-west-1", None, "https://cognito-idp.eu-west-1.amazonaws.com"),
+        ("https://jobs.example", None, "us-east-1", "https://cognito-idp.us-east-1.amazonaws.com"),
+    ],
+)
+def test_cognito_is_where_the_api_is(
+    api_url: str, region: str | None, default: str | None, endpoint: str
+) -> None:
+    assert endpoint_of(api_url, region, default) == endpoint
+
+
+def test_an_unknown_region_is_asked_for() -> None:
+    with pytest.raises(CliError) as caught:
+        endpoint_of("https://jobs.example", None, None)
+    assert caught.value.problem["errors"][0]["field"] == "region"

@@ -1,0 +1,212 @@
+"""Decisions of the run protocol, one table row at a time."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from shared.clock import SeededEntropy
+from shared.domain import running
+from shared.domain.job import Filing, Job, JobState, Lane, PreviousFiling, RetryPolicy
+from shared.domain.message import Message, decode, encode
+from shared.domain.run import TRANSITIONS, Run, RunError, RunKey, RunKind, RunStatus
+from shared.domain.running import Claim, Drop, Go, Repeat, SendOn, Skip, SkipReason, Terms
+from shared.domain.targets import TaskTarget
+from shared.errors import MalformedMessageError
+from shared.recurrence import parse_schedule
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+ENTROPY = SeededEntropy(1)
+OLDER = ENTROPY.new_id(NOON - timedelta(days=2))
+OLD = ENTROPY.new_id(NOON - timedelta(days=1))
+CURRENT = ENTROPY.new_id(NOON - timedelta(hours=2))
+NEWER_YOUNG = ENTROPY.new_id(NOON - timedelta(seconds=10))
+NEWER_STALE = ENTROPY.new_id(NOON - timedelta(minutes=5))
+KEY = RunKey("owner", "job", RunKind.SCHEDULED, NOON)
+TERMS = Terms("claim-2", NOON + timedelta(seconds=61), NOON + timedelta(days=30))
+
+
+def message(filing_id: str = CURRENT, **changes: object) -> Message:
+    base = Message(KEY, filing_id, segment=0, lane=Lane.NORMAL, due_at=NOON)
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def run(status: RunStatus, attempt: int = 1, **changes: object) -> Run:
+    base = Run(KEY, status, attempt, 1, "claim-1", CURRENT, NOON, NOON + timedelta(days=30))
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def job(**changes: object) -> Job:
+    base = Job(
+        owner="owner",
+        job_id="job",
+        name="name",
+        schedule=parse_schedule("*/10 * * * *"),
+        target=TaskTarget(name="echo"),
+        payload="null",
+        segment=0,
+        filing=Filing(CURRENT, NOON - timedelta(hours=2)),
+        created_at=NOON,
+        updated_at=NOON,
+    )
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+class TestClaim:
+    def test_an_absent_run_is_claimed_by_a_first_attempt_only(self) -> None:
+        claim = running.decide_claim(None, message(), NOON, TERMS)
+        assert isinstance(claim, Claim)
+        assert claim.over is None
+        assert (claim.run.attempt, claim.run.token, claim.run.claim_id) == (1, 1, "claim-2")
+        assert isinstance(running.decide_claim(None, message(attempt=2), NOON, TERMS), Drop)
+
+    @pytest.mark.parametrize(("age", "wait"), [(0, 1), (1, 1), (8, 8), (20, 10), (29, 1)])
+    def test_a_live_lease_is_looked_at_soon_then_less_often_up_to_its_end(
+        self, age: int, wait: int
+    ) -> None:
+        now = NOON + timedelta(seconds=age)
+        until = NOON + timedelta(seconds=30)
+        held = run(RunStatus.RUNNING, lease_until=until, attempt_started_at=NOON)
+        decision = running.decide_claim(held, message(), now, TERMS)
+        assert isinstance(decision, SendOn)
+        assert decision.at == now + timedelta(seconds=wait)
+
+    def test_a_lease_has_lapsed_at_its_very_instant(self) -> None:
+        lapsed = run(RunStatus.RUNNING, lease_until=NOON, attempt_started_at=NOON)
+        claim = running.decide_claim(lapsed, message(), NOON, TERMS)
+        assert isinstance(claim, Claim)
+        assert claim.over == lapsed
+        assert (claim.run.attempt, claim.run.token) == (2, 2), "a takeover counts as an attempt"
+        assert [record.error for record in claim.run.attempts] == [running.EXECUTOR_DIED]
+
+    def test_a_retry_is_claimed_by_the_attempt_that_follows_and_not_before_its_time(self) -> None:
+        waiting = run(RunStatus.RETRYING, next_attempt_at=NOON + timedelta(seconds=1))
+        early = running.decide_claim(waiting, message(attempt=2), NOON, TERMS)
+        assert isinstance(early, SendOn)
+        at = NOON + timedelta(seconds=1)
+        claim = running.decide_claim(waiting, message(attempt=2), at, TERMS)
+        assert isinstance(claim, Claim)
+        assert claim.run.attempt == 2
+        assert isinstance(running.decide_claim(waiting, message(attempt=3), at, TERMS), Drop)
+        assert running.decide_claim(waiting, message(attempt=1), at, TERMS) == Repeat(waiting)
+
+    @pytest.mark.parametrize("status", [s for s, following in TRANSITIONS.items() if not following])
+    def test_a_final_run_is_never_claimed(self, status: RunStatus) -> None:
+        final = run(status)
+        assert running.decide_claim(final, message(), NOON, TERMS) == Repeat(final)
+
+    def test_every_claim_is_a_transition_of_the_table(self) -> None:
+        for status in RunStatus:
+            seen = run(status, lease_until=NOON, next_attempt_at=NOON)
+            decision = running.decide_claim(seen, message(attempt=2), NOON, TERMS)
+            assert isinstance(decision, Claim) == (RunStatus.RUNNING in TRANSITIONS[status])
+
+
+class TestStart:
+    def test_an_occurrence_of_the_current_filing_runs(self) -> None:
+        assert running.decide_start(job(), message(), NOON) == Go()
+
+    def test_without_a_job_a_young_filing_waits_for_its_commit(self) -> None:
+        assert isinstance(running.decide_start(None, message(NEWER_YOUNG), NOON), SendOn)
+        assert isinstance(running.decide_start(None, message(NEWER_STALE), NOON), Drop)
+
+    @pytest.mark.parametrize(
+        ("state", "reason"),
+        [(JobState.PAUSED, SkipReason.PAUSED), (JobState.DELETED, SkipReason.DELETED)],
+    )
+    def test_a_paused_or_deleted_job_does_not_run(
+        self, state: JobState, reason: SkipReason
+    ) -> None:
+        stopped = job(state=state, paused_at=NOON)
+        assert running.decide_start(stopped, message(), NOON) == Skip(reason)
+        retry = message(attempt=2)
+        assert running.decide_start(stopped, retry, NOON) == Skip(reason), "nor is it retried"
+
+    def test_a_paused_job_runs_by_hand_and_a_resume_in_the_making_waits(self) -> None:
+        paused = job(state=JobState.PAUSED, paused_at=NOON - timedelta(hours=1))
+        manual = message(key=replace(KEY, kind=RunKind.MANUAL, request_id="r"))
+        assert running.decide_start(paused, manual, NOON) == Go()
+        assert isinstance(running.decide_start(paused, message(NEWER_YOUNG), NOON), SendOn)
+
+    def test_another_filings_message_runs_when_the_schedule_yields_its_time(self) -> None:
+        assert running.decide_start(job(), message(NEWER_STALE), NOON) == Go()
+        off = message(NEWER_STALE, key=replace(KEY, fire_at=NOON + timedelta(minutes=1)))
+        assert isinstance(running.decide_start(job(), off, NOON), Drop)
+
+    def test_what_the_previous_filing_covers_runs(self) -> None:
+        refiled_at = NOON + timedelta(minutes=1)
+        changed = job(
+            schedule=parse_schedule("5 * * * *"),
+            filing=Filing(CURRENT, refiled_at),
+            previous=PreviousFiling(OLD, NOON - timedelta(days=1), refiled_at),
+        )
+        assert running.decide_start(changed, message(OLD), NOON) == Go()
+        later = message(OLD, key=replace(KEY, fire_at=NOON + timedelta(minutes=10)))
+        assert running.decide_start(changed, later, NOON) == Skip(SkipReason.CHANGED)
+
+    def test_what_fell_into_a_pause_is_skipped_as_paused(self) -> None:
+        resumed = job(
+            filing=Filing(CURRENT, NOON + timedelta(minutes=30)),
+            previous=PreviousFiling(OLD, NOON - timedelta(days=1), NOON - timedelta(minutes=5)),
+        )
+        assert running.decide_start(resumed, message(OLD), NOON) == Skip(SkipReason.PAUSED)
+
+    def test_noise_never_takes_the_place_of_an_outcome(self) -> None:
+        """A filing that lost its commit may name an instant that the previous filing covers."""
+        resumed = job(
+            filing=Filing(CURRENT, NOON + timedelta(minutes=1)),
+            previous=PreviousFiling(OLD, NOON - timedelta(days=1), NOON + timedelta(minutes=1)),
+        )
+        assert isinstance(running.decide_start(resumed, message(NEWER_STALE), NOON), Drop)
+        before_all = message(OLDER, key=replace(KEY, fire_at=NOON - timedelta(days=1, hours=1)))
+        assert running.decide_start(resumed, before_all, NOON) == Skip(SkipReason.CHANGED)
+
+
+class TestEnds:
+    def test_a_failure_is_retried_until_no_attempts_are_left(self) -> None:
+        error = RunError("boom", "it broke")
+        policy = job(retry=RetryPolicy(max_attempts=2))
+        first = run(RunStatus.RUNNING, attempt_started_at=NOON)
+        again = running.failed(first, policy, error, False, NOON, 0.0)
+        assert again.status is RunStatus.RETRYING
+        assert again.next_attempt_at == NOON + timedelta(seconds=2)
+        last = running.failed(replace(first, attempt=2), policy, error, False, NOON, 0.0)
+        assert (last.status, last.reason) == (RunStatus.DEAD, "no attempts left")
+        timed_out = running.failed(replace(first, attempt=2), policy, error, True, NOON, 0.0)
+        assert timed_out.status is RunStatus.TIMED_OUT
+
+    def test_a_permanent_failure_is_dead_at_once(self) -> None:
+        error = RunError("http_404", "no such page", permanent=True)
+        ended = running.failed(run(RunStatus.RUNNING), job(), error, False, NOON, 0.0)
+        assert (ended.status, ended.reason) == (RunStatus.DEAD, "refused for good")
+
+    def test_the_retrys_time_is_a_whole_second_not_before_the_delay(self) -> None:
+        now = NOON + timedelta(milliseconds=300)
+        failed = running.failed(run(RunStatus.RUNNING), job(), RunError("e", "m"), False, now, 0.5)
+        assert failed.next_attempt_at == NOON + timedelta(seconds=2)
+
+    def test_a_claim_given_back_keeps_its_token(self) -> None:
+        over = run(RunStatus.SCHEDULED, attempt=0, token=0, claim_id="")
+        claimed = run(RunStatus.RUNNING, token=1)
+        back = running.given_back(claimed, over, NOON)
+        assert (back.status, back.token, back.claim_id) == (RunStatus.SCHEDULED, 1, "claim-1")
+
+
+class TestMessages:
+    def test_a_message_survives_the_queue(self) -> None:
+        full = message(key=replace(KEY, redrive=2, request_id="abc"), attempt=3, slot_key="h17")
+        assert decode(encode(full)) == full
+
+    @pytest.mark.parametrize("body", ["", "[]", "{}", '{"v":2,"runs":[{}]}', '{"v":1,"runs":[]}'])
+    def test_anything_else_is_malformed(self, body: str) -> None:
+        with pytest.raises(MalformedMessageError):
+            decode(body)
+
+    def test_a_run_id_reads_back(self) -> None:
+        manual = replace(KEY, kind=RunKind.MANUAL, request_id="01ABC", redrive=1)
+        for key in (KEY, manual):
+            assert RunKey.from_run_id("owner", key.run_id) == key
+
+    def test_newer_runs_sort_first(self) -> None:
+        newer = replace(KEY, fire_at=NOON + timedelta(seconds=1))
+        assert newer.sort_key < KEY.sort_key

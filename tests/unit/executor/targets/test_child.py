@@ -1,0 +1,188 @@
+"""What runs inside a child process, in this one."""
+
+import json
+import logging
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from functions.executor.child import TaskServer, import_modules, result_text
+from functions.executor.child_logs import JsonLines
+from functions.executor.deadline import Deadline
+from functions.executor.one_line import exception_line, one_line
+from functions.executor.wire import Hello, Report, Request
+from shared.domain.run import RESULT_LIMIT_BYTES, RunError
+from shared.tasks import TaskContext, TaskRegistry
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+class Unprintable:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+class UnprintableError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+CYCLE: list[object] = []
+CYCLE.append(CYCLE)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, None),
+        ("done", '"done"'),
+        ("", '""'),
+        (0, "0"),
+        ({"größe": [1, 2.5, None]}, '{"größe":[1,2.5,null]}'),
+        ({1}, "{1}"),
+        (float("nan"), "nan"),
+        (CYCLE, "[[...]]"),
+        (Unprintable(), "<Unprintable>"),
+        ("a\nb", '"a\\nb"'),
+        ("lone \ud800 surrogate", '"lone   surrogate"'),
+    ],
+)
+def test_return_values_as_the_history_keeps_them(value: object, text: str | None) -> None:
+    assert result_text(value) == text
+
+
+def test_long_results_are_cut_with_a_mark() -> None:
+    text = result_text("x" * 100_000)
+    assert text is not None
+    assert len(text) == RESULT_LIMIT_BYTES
+    assert text.endswith("... (100002 bytes)")
+
+
+def test_text_from_outside_becomes_one_printable_line() -> None:
+    assert one_line(" a\tb\r\nc\x00\x1b[2J\u2028d ") == "a b  c  [2J d"
+    assert exception_line(UnprintableError()) == "(its message cannot be shown)"
+
+
+def request(task: str, payload: str = "null", number: int = 1) -> Request:
+    return Request(
+        number=number,
+        task=task,
+        payload=payload,
+        run_id="run",
+        job_id="job",
+        job_name="name",
+        attempt=2,
+        fire_at="2026-01-01T00:00:00+00:00",
+        timeout_seconds=5,
+        deadline_at=Deadline.after(5).at,
+    )
+
+
+def serve(function: Any, payload: str = "null") -> Report:
+    registry = TaskRegistry()
+    registry.add("it", function)
+    return TaskServer(registry, {}, JsonLines()).serve(request("it", payload, number=7))
+
+
+def test_a_task_gets_payload_and_context() -> None:
+    def it(payload: Any, context: TaskContext) -> Any:
+        assert 4 < context.remaining() <= 5
+        assert not context.expired
+        fire_at = context.fire_at.isoformat()
+        ids = [context.run_id, context.job_id, context.job_name]
+        return [payload, *ids, context.attempt, fire_at, context.timeout_seconds]
+
+    report = serve(it, '{"a":1}')
+    assert report.error is None
+    assert json.loads(report.result or "") == [
+        {"a": 1},
+        "run",
+        "job",
+        "name",
+        2,
+        "2026-01-01T00:00:00+00:00",
+        5,
+    ]
+    assert report.number == 7
+
+
+def test_what_a_task_raises_is_reported_with_its_class() -> None:
+    def it(payload: Any, context: TaskContext) -> None:
+        raise LookupError("no such\nrow")
+
+    assert serve(it).error == RunError("LookupError", "no such row")
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()])
+def test_even_what_ends_a_program_is_only_reported(error: BaseException) -> None:
+    def it(payload: Any, context: TaskContext) -> None:
+        raise error
+
+    reported = serve(it).error
+    assert reported is not None
+    assert reported.kind == type(error).__name__
+
+
+def test_an_unknown_task_fails_for_good_unless_its_module_may_be_the_broken_one() -> None:
+    sound = TaskServer(TaskRegistry(), {}, JsonLines()).serve(request("nope")).error
+    assert sound is not None
+    assert (sound.kind, sound.permanent) == ("unknown_task", True)
+    broken = TaskServer(TaskRegistry(), {"jobs.daily": "ImportError: gone"}, JsonLines())
+    error = broken.serve(request("nope")).error
+    assert error is not None
+    assert (error.kind, error.permanent) == ("task_import_failed", False)
+    assert "jobs.daily: ImportError: gone" in error.message
+
+
+def test_modules_that_cannot_be_imported_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    failures = import_modules(["functions.executor.tasks.samples", "no_such_module_of_tasks"])
+    assert list(failures) == ["no_such_module_of_tasks"]
+    assert failures["no_such_module_of_tasks"].startswith("ModuleNotFoundError: ")
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_lines_are_read_as_they_were_written() -> None:
+    sent = request("it", '{"text":"\\n"}')
+    assert sent.to_line().count(b"\n") == 1
+    assert Request.from_line(sent.to_line()) == sent
+    for report in (
+        Report(1),
+        Report(2, result="a\nb"),
+        Report(3, error=RunError("ValueError", "x", permanent=True)),
+    ):
+        assert report.to_line().count(b"\n") == 1
+        assert Report.from_line(report.to_line()) == report
+    assert Hello.from_line(Hello({"a": "b"}).to_line()) == Hello({"a": "b"})
+
+
+@pytest.mark.parametrize("line", [b"hello\n", b"[]\n", b'{"number":1}\n', b"\xff\n"])
+def test_other_lines_are_refused(line: bytes) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        Report.from_line(line)
+
+
+def test_log_lines_are_json_with_the_ids_of_the_run() -> None:
+    lines = JsonLines()
+    lines.bound = {"run_id": "run"}
+    record = logging.makeLogRecord(
+        {"name": "library", "levelname": "INFO", "msg": "got %d", "args": (3,), "rows": {1}}
+    )
+    members = json.loads(lines.format(record))
+    assert members["message"] == "got 3"
+    assert members["action"] == "task.log"
+    assert members["run_id"] == "run"
+    assert members["rows"] == "{1}"
+
+
+def test_a_child_imports_nothing_heavy() -> None:
+    program = (
+        "import sys, functions.executor.child; "
+        "print(*sorted({'pydantic', 'boto3', 'httpcore', 'pynamodb'} & set(sys.modules)))"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert answer.stdout.strip() == ""

@@ -1,0 +1,174 @@
+"""The guard at the connection: what is looked up, judged and connected to."""
+
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from ipaddress import ip_network
+
+import httpcore
+import pytest
+
+from functions.executor.deadline import Deadline
+from functions.executor.targets.addresses import Address
+from functions.executor.targets.network import (
+    DeadlineStream,
+    GuardedBackend,
+    LookupFailedError,
+    RefusedError,
+    look_up,
+)
+from shared.settings import Network
+
+
+class FakeNetwork:
+    """A resolver with prepared answers, and a connector that remembers."""
+
+    def __init__(self, *answers: Sequence[str], broken: Sequence[str] = ()) -> None:
+        self._answers = list(answers)
+        self._broken = broken
+        self.lookups = 0
+        self.connected: list[str] = []
+        self.limits: list[float] = []
+        self._peers: list[socket.socket] = []
+
+    def resolve(self, host: str, port: int) -> Sequence[str]:
+        self.lookups += 1
+        return self._answers.pop(0)
+
+    def connect(self, address: Address, port: int, limit_seconds: float) -> socket.socket:
+        self.limits.append(limit_seconds)
+        if str(address) in self._broken:
+            raise ConnectionRefusedError("refused")
+        self.connected.append(str(address))
+        ours, theirs = socket.socketpair()
+        self._peers.append(theirs)
+        return ours
+
+    def close(self) -> None:
+        for peer in self._peers:
+            peer.close()
+
+
+def open_to(
+    network: FakeNetwork,
+    *,
+    plain: bool = False,
+    allowed: Sequence[Network] = (),
+    seconds: float = 5,
+) -> None:
+    backend = GuardedBackend(
+        Deadline.after(seconds),
+        allowed,
+        plain=plain,
+        resolver=network.resolve,
+        connector=network.connect,
+    )
+    try:
+        backend.connect_tcp("hooks.example", 443).close()
+    finally:
+        network.close()
+
+
+def test_the_address_that_was_judged_is_connected_to_after_a_single_lookup() -> None:
+    rebinding = FakeNetwork(["93.184.216.34"], ["127.0.0.1"])
+    open_to(rebinding)
+    assert rebinding.connected == ["93.184.216.34"]
+    assert rebinding.lookups == 1
+
+
+def test_a_name_that_points_inside_is_refused_and_named() -> None:
+    network = FakeNetwork(["10.1.2.3"])
+    with pytest.raises(RefusedError, match=r"hooks\.example is 10\.1\.2\.3") as caught:
+        open_to(network)
+    assert caught.value.kind == "address_refused"
+    assert network.connected == []
+
+
+def test_only_the_public_addresses_of_a_mixed_answer_are_tried() -> None:
+    network = FakeNetwork(["::1", "10.0.0.1", "8.8.8.8", "127.0.0.1"])
+    open_to(network)
+    assert network.connected == ["8.8.8.8"]
+
+
+def test_a_mapped_address_is_connected_to_as_what_it_is() -> None:
+    network = FakeNetwork(["::ffff:8.8.8.8"])
+    open_to(network)
+    assert network.connected == ["8.8.8.8"]
+
+
+def test_an_allowed_network_may_be_reached_with_and_without_tls() -> None:
+    allowed = [ip_network("10.1.0.0/16")]
+    for plain in (False, True):
+        network = FakeNetwork(["10.1.2.3"])
+        open_to(network, plain=plain, allowed=allowed)
+        assert network.connected == ["10.1.2.3"]
+
+
+def test_plain_http_to_a_public_address_is_refused() -> None:
+    network = FakeNetwork(["8.8.8.8"])
+    with pytest.raises(RefusedError, match="use https") as caught:
+        open_to(network, plain=True, allowed=[ip_network("10.1.0.0/16")])
+    assert caught.value.kind == "plain_http_refused"
+    assert network.connected == []
+
+
+def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
+    network = FakeNetwork(["2606:4700::1", "8.8.8.8"], broken=["2606:4700::1"])
+    open_to(network, seconds=5)
+    assert network.connected == ["8.8.8.8"]
+    assert network.limits[0] <= 2.5  # half of what is left
+
+
+def test_no_address_answers() -> None:
+    with pytest.raises(httpcore.ConnectError, match="refused"):
+        open_to(FakeNetwork(["8.8.8.8", "8.8.4.4"], broken=["8.8.8.8", "8.8.4.4"]))
+
+
+@pytest.mark.parametrize("answer", [[], ["0177.0.0.1"], ["hooks.example"]])
+def test_an_answer_without_a_usable_address(answer: list[str]) -> None:
+    with pytest.raises(LookupFailedError, match=r"hooks\.example"):
+        open_to(FakeNetwork(answer))
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 70 + ".example"])
+def test_a_host_that_cannot_be_one(host: str) -> None:
+    backend = GuardedBackend(Deadline.after(5), (), plain=False)
+    with pytest.raises(LookupFailedError):
+        backend.connect_tcp(host, 443)
+
+
+def test_a_lookup_that_hangs_ends_at_the_deadline() -> None:
+    release = threading.Event()
+
+    def hang(host: str, port: int) -> list[str]:
+        release.wait(30)
+        return ["8.8.8.8"]
+
+    backend = GuardedBackend(Deadline.after(0.1), (), plain=False, resolver=hang)
+    began = time.monotonic()
+    with pytest.raises(httpcore.ConnectTimeout):
+        backend.connect_tcp("hooks.example", 443)
+    assert time.monotonic() - began < 2
+    release.set()
+
+
+def test_look_up_answers_each_address_once() -> None:
+    assert look_up("127.0.0.1", 443) == ["127.0.0.1"]
+    assert look_up("2130706433", 443) == ["127.0.0.1"]
+
+
+def test_operations_on_a_stream_end_together_at_the_deadline() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        stream = DeadlineStream(ours, Deadline.after(0.2))
+        theirs.send(b"a")
+        assert stream.read(10) == b"a"
+        began = time.monotonic()
+        with pytest.raises(httpcore.ReadTimeout):
+            stream.read(10)
+        with pytest.raises(httpcore.WriteTimeout):
+            stream.write(b"x")
+        with pytest.raises(httpcore.ReadTimeout):
+            stream.read(10)
+        assert time.monotonic() - began < 1

@@ -1,0 +1,99 @@
+"""The signing key: its form, its cache, its failures."""
+
+import base64
+import threading
+from datetime import UTC, datetime
+
+import pytest
+from standardwebhooks.webhooks import Webhook
+
+from functions.executor.deadline import Deadline
+from functions.executor.targets.signing import (
+    REFRESH_AFTER,
+    RETRY_AFTER,
+    SecretReader,
+    SigningKey,
+    SigningKeyError,
+    signing_key,
+)
+from shared.clock import ManualClock
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+GENERATED = "kJ3hZ8mQ2xVb7LtR5nWc9YpD4sFg6AeU"
+
+
+class Secret:
+    """A secret whose text can be changed, or made unreadable with None."""
+
+    def __init__(self, text: str | None) -> None:
+        self.text = text
+        self.reads = 0
+
+    def __call__(self) -> str:
+        self.reads += 1
+        if self.text is None:
+            raise SigningKeyError("denied")
+        return self.text
+
+
+def test_a_generated_text_counts_with_its_bytes() -> None:
+    key = signing_key(GENERATED)
+    assert base64.b64decode(key.removeprefix("whsec_")) == GENERATED.encode()
+    assert Webhook(key).sign("a", START, "{}").startswith("v1,")
+
+
+def test_a_text_with_the_prefix_is_a_key_already() -> None:
+    assert signing_key("whsec_c2VjcmV0") == "whsec_c2VjcmV0"
+
+
+def test_the_key_is_read_once_and_again_when_it_is_old() -> None:
+    clock, secret = ManualClock(START), Secret("first")
+    key = SigningKey(secret, clock)
+    assert [key.get(Deadline.after(5)) for _ in range(3)] == [signing_key("first")] * 3
+    assert secret.reads == 1
+    secret.text = "second"
+    clock.advance(REFRESH_AFTER.total_seconds())
+    assert key.get(Deadline.after(5)) == signing_key("second")
+    assert secret.reads == 2
+
+
+def test_the_old_key_serves_on_when_it_cannot_be_refreshed() -> None:
+    clock, secret = ManualClock(START), Secret("first")
+    key = SigningKey(secret, clock)
+    key.get(Deadline.after(5))
+    secret.text = None
+    clock.advance(REFRESH_AFTER.total_seconds())
+    assert key.get(Deadline.after(5)) == signing_key("first")
+    assert key.get(Deadline.after(5)) == signing_key("first")
+    assert secret.reads == 2  # not at each call
+    secret.text = "second"
+    clock.advance(RETRY_AFTER.total_seconds())
+    assert key.get(Deadline.after(5)) == signing_key("second")
+
+
+def test_without_any_key_the_failure_is_told_and_tried_again() -> None:
+    secret = Secret(None)
+    key = SigningKey(secret, ManualClock(START))
+    with pytest.raises(SigningKeyError, match="denied"):
+        key.get(Deadline.after(5))
+    secret.text = "first"
+    assert key.get(Deadline.after(5)) == signing_key("first")
+
+
+def test_a_read_that_hangs_ends_at_the_deadline_and_serves_the_next_call() -> None:
+    release = threading.Event()
+
+    def hang() -> str:
+        release.wait(30)
+        return "late"
+
+    key = SigningKey(hang, ManualClock(START))
+    with pytest.raises(TimeoutError):
+        key.get(Deadline.after(0.1))
+    release.set()
+    assert key.get(Deadline.after(5)) == signing_key("late")
+
+
+def test_a_deployment_without_a_secret_is_told_the_variable() -> None:
+    with pytest.raises(SigningKeyError, match="WEBHOOK_SECRET_ARN"):
+        SecretReader("")()

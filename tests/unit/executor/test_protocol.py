@@ -1,0 +1,282 @@
+"""The run protocol on memory stores: what a crash between any two calls leaves behind."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from functions.executor.protocol import Handled
+from functions.executor.targets import Call, Failure, Outcome, Success
+from shared.domain.job import Job, RetryPolicy
+from shared.domain.message import Message
+from shared.domain.run import Run, RunError, RunKind, RunStatus
+from shared.errors import StoreUnavailableError
+from shared.filing import message_of
+from tests.simulation.world import FUNCTION_SECONDS, World
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+
+
+class Killed(BaseException):
+    """The process dies here: nothing after it runs."""
+
+
+@pytest.fixture
+def world() -> World:
+    return World(NOON)
+
+
+@pytest.fixture
+def job(world: World) -> Job:
+    return world.create("job", "* * * * *", retry=RetryPolicy(max_attempts=3))
+
+
+def due(world: World, job: Job) -> Message:
+    """The message of the next occurrence, at its very instant; the queue holds nothing."""
+    message = message_of(job, NOON + timedelta(minutes=1))
+    world.clock.set(message.due_at)
+    for kept in world.queue.kept():
+        world.queue.delete(kept.receipt)
+    return message
+
+
+def ends_at(world: World) -> datetime:
+    return world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
+
+
+def run_of(world: World, message: Message) -> Run:
+    run = world.runs.get(message.key)
+    assert run is not None
+    return run
+
+
+def crash_in_call(world: World, message: Message) -> None:
+    """The executor dies while it calls the target; later calls succeed."""
+
+    def die(call: Call) -> Outcome:
+        raise Killed
+
+    world.targets.behave = die
+    with pytest.raises(Killed):
+        world.protocol.handle(message, ends_at(world))
+    world.targets.behave = lambda call: Success(None)
+
+
+def test_an_ordinary_run_is_one_claim_one_read_one_finish(
+    world: World, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    for store, name in ((world.runs, "claim"), (world.runs, "finish"), (world.runs, "get")):
+        original = getattr(store, name)
+
+        def counted(*args: object, _name: str = name, _original: object = original) -> object:
+            calls.append(_name)
+            return _original(*args)  # type: ignore[operator]
+
+        monkeypatch.setattr(store, name, counted)
+    report = world.protocol.handle(due(world, job), ends_at(world))
+    assert report.handled is Handled.RAN
+    assert calls == ["claim", "finish"]
+
+
+def test_a_duplicate_repeats_nothing_but_the_follow_up(world: World, job: Job) -> None:
+    message = due(world, job)
+    world.protocol.handle(message, ends_at(world))
+    report = world.protocol.handle(message, ends_at(world))
+    assert report.handled is Handled.REPEATED
+    assert len(world.targets.calls) == 1
+
+
+def test_the_job_is_read_after_the_claim(
+    world: World, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pause acknowledged before the job is read must keep the run from starting."""
+    message = due(world, job)
+    claim = world.runs.claim
+
+    def claim_then_pause(run: Run, over: Run | None) -> bool:
+        claimed = claim(run, over)
+        world.pause(job)
+        return claimed
+
+    monkeypatch.setattr(world.runs, "claim", claim_then_pause)
+    report = world.protocol.handle(message, ends_at(world))
+    assert (report.handled, report.reason) == (Handled.SKIPPED, "paused")
+    assert world.targets.calls == []
+
+
+def test_an_early_message_is_sent_on_with_the_delay_that_is_left(world: World, job: Job) -> None:
+    message = due(world, job)
+    world.clock.advance(-30)
+    report = world.protocol.handle(message, ends_at(world))
+    assert report.handled is Handled.SENT_ON
+    (copy,) = world.queue.kept()
+    assert (copy.message, copy.visible_at) == (message, message.due_at)
+    assert world.runs.get(message.key) is None
+
+
+def test_a_little_early_it_waits_and_starts_on_the_second(world: World, job: Job) -> None:
+    message = due(world, job)
+    world.clock.advance(-0.8)
+    world.protocol.handle(message, ends_at(world))
+    assert run_of(world, message).lag_seconds == 0.0
+
+
+def test_a_crash_in_the_call_is_taken_over_once_the_lease_has_lapsed(
+    world: World, job: Job
+) -> None:
+    message = due(world, job)
+
+    crash_in_call(world, message)
+    held = world.protocol.handle(message, ends_at(world))
+    assert held.handled is Handled.SENT_ON
+    assert len(world.queue.kept()) == 1
+    lease_until = run_of(world, message).lease_until
+    assert lease_until is not None
+    world.clock.set(lease_until)
+    assert world.protocol.handle(message, ends_at(world)).handled is Handled.RAN
+    run = run_of(world, message)
+    assert (run.status, run.attempt) == (RunStatus.SUCCEEDED, 2)
+    assert [record.error.kind for record in run.attempts] == ["executor_died"]
+
+
+def test_crashes_beyond_the_attempts_end_as_a_dead_letter(world: World, job: Job) -> None:
+    message = due(world, job)
+
+    for _ in range(3):
+        crash_in_call(world, message)
+        world.clock.advance(FUNCTION_SECONDS + 2)
+    world.protocol.handle(message, ends_at(world))
+    run = run_of(world, message)
+    assert (run.status, run.reason) == (RunStatus.DEAD, "the executor died on every attempt")
+
+
+def test_a_paused_worker_cannot_record_over_its_successor(world: World, job: Job) -> None:
+    """It wakes up after its lease lapsed and another has finished: its finish is refused, and it
+    acts as if it had just received the message."""
+    message = due(world, job)
+    inner: list[Handled] = []
+
+    def oversleep(call: Call) -> Outcome:
+        if call.attempt == 1:
+            world.clock.advance(FUNCTION_SECONDS + 5)
+            inner.append(world.protocol.handle(message, ends_at(world)).handled)
+        return Success(f"by attempt {call.attempt}")
+
+    world.targets.behave = oversleep
+    report = world.protocol.handle(message, ends_at(world))
+    assert inner == [Handled.RAN]
+    assert report.handled is Handled.REPEATED
+    assert run_of(world, message).result == "by attempt 2"
+
+
+def test_a_crash_between_finish_and_follow_up_is_repaired_by_the_next_reception(
+    world: World, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = due(world, job)
+    world.targets.behave = lambda call: Failure(RunError("busy", "later"))
+    send = world.queue.send
+
+    def die(messages: Sequence[Message], delays: Sequence[int]) -> None:
+        raise Killed
+
+    monkeypatch.setattr(world.queue, "send", die)
+    with pytest.raises(Killed):
+        world.protocol.handle(message, ends_at(world))
+    assert run_of(world, message).status is RunStatus.RETRYING
+    monkeypatch.setattr(world.queue, "send", send)
+    world.protocol.handle(message, ends_at(world))
+    (retry,) = world.queue.kept()
+    assert retry.message.attempt == 2
+
+
+def test_a_message_before_its_commit_waits_and_leaves_no_run(world: World) -> None:
+    uncommitted = world.new_job("new", "* * * * *")
+    message = message_of(uncommitted, NOON)
+    report = world.protocol.handle(message, ends_at(world))
+    assert report.handled is Handled.SENT_ON
+    assert world.runs.get(message.key) is None
+    world.clock.advance(61)
+    assert world.protocol.handle(message, ends_at(world)).handled is Handled.DROPPED
+
+
+def test_a_run_is_not_started_in_a_process_that_cannot_finish_it(world: World, job: Job) -> None:
+    message = due(world, job)
+    report = world.protocol.handle(message, world.clock.now() + timedelta(seconds=5))
+    assert report.handled is Handled.SENT_ON
+    assert world.targets.calls == []
+    assert world.runs.get(message.key) is None
+    world.clock.advance(1)
+    assert world.protocol.handle(message, ends_at(world)).handled is Handled.RAN
+
+
+class TestDeadLetterQueue:
+    """What the consumer of a lane's dead-letter queue does (DESIGN 4.3)."""
+
+    def test_a_run_that_was_never_started_is_dead(self, world: World, job: Job) -> None:
+        message = due(world, job)
+        assert world.protocol.handle_dead(message, ends_at(world)) is not None
+        run = run_of(world, message)
+        assert (run.status, run.error and run.error.kind) == (RunStatus.DEAD, "executor_died")
+
+    def test_a_live_lease_keeps_the_message(self, world: World, job: Job) -> None:
+        message = due(world, job)
+
+        crash_in_call(world, message)
+        assert world.protocol.handle_dead(message, ends_at(world)) is None
+        world.clock.advance(FUNCTION_SECONDS + 2)
+        assert world.protocol.handle_dead(message, ends_at(world)) is not None
+        assert run_of(world, message).status is RunStatus.DEAD
+
+    def test_a_retrying_run_gets_its_follow_up_again(self, world: World, job: Job) -> None:
+        message = due(world, job)
+        world.targets.behave = lambda call: Failure(RunError("busy", "later"))
+        world.protocol.handle(message, ends_at(world))
+        for kept in world.queue.kept():
+            world.queue.delete(kept.receipt)
+        world.protocol.handle_dead(message, ends_at(world))
+        (retry,) = world.queue.kept()
+        assert retry.message.attempt == 2
+
+    def test_a_finished_run_is_left_alone(self, world: World, job: Job) -> None:
+        message = due(world, job)
+        world.protocol.handle(message, ends_at(world))
+        before = run_of(world, message)
+        report = world.protocol.handle_dead(message, ends_at(world))
+        assert report is not None
+        assert run_of(world, message) == before
+
+    def test_a_paused_jobs_run_is_skipped_not_dead(self, world: World, job: Job) -> None:
+        message = due(world, job)
+        world.pause(job)
+        world.protocol.handle_dead(message, ends_at(world))
+        assert run_of(world, message).status is RunStatus.SKIPPED
+
+
+def test_a_manual_run_is_claimed_from_its_scheduled_row(world: World, job: Job) -> None:
+    message = due(world, job)
+    manual = replace(message, key=replace(message.key, kind=RunKind.MANUAL, request_id="REQ"))
+    now = world.clock.now()
+    row = Run(manual.key, RunStatus.SCHEDULED, 0, 0, "", manual.filing_id, now, now)
+    assert world.runs.claim(row, None)
+    assert world.protocol.handle(manual, ends_at(world)).handled is Handled.RAN
+    assert run_of(world, manual).attempt == 1
+
+
+def test_a_takeover_that_cannot_read_the_job_forgets_no_attempt(
+    world: World, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = due(world, job)
+
+    crash_in_call(world, message)
+    world.clock.advance(FUNCTION_SECONDS + 2)
+
+    def throttle(owner: str, job_id: str) -> Job:
+        raise StoreUnavailableError("throttled")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.jobs, "get", throttle)
+        assert world.protocol.handle(message, ends_at(world)).handled is Handled.SENT_ON
+    world.protocol.handle(message, ends_at(world))
+    assert run_of(world, message).attempt == 2

@@ -1,0 +1,128 @@
+"""Random schedules and instants, with a liking for the hours around a transition."""
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from shared.errors import InvalidFieldError
+from shared.recurrence import Schedule, parse_schedule, zones
+from shared.recurrence.expression import compile_expression
+
+ZONES = (
+    "UTC",
+    "Europe/Riga",
+    "America/New_York",
+    "America/Santiago",  # gap at midnight
+    "America/Havana",  # gap at midnight, fold at 01:00
+    "Asia/Beirut",  # gap at midnight
+    "Asia/Kolkata",  # half an hour off, no DST
+    "Asia/Kathmandu",  # three quarters
+    "Asia/Almaty",  # put back for good in 2024
+    "Africa/Cairo",  # gap at midnight, on Fridays
+    "Africa/Casablanca",  # changes around Ramadan
+    "Antarctica/Troll",  # two hours
+    "Australia/Lord_Howe",  # half an hour of DST
+    "Pacific/Apia",
+    "Pacific/Chatham",  # 12:45, gap at 02:45
+)
+_EARLIEST_START = datetime(2024, 1, 1, tzinfo=UTC)
+
+exact = settings(
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=250,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+"""The same examples in every run, however slow the machine."""
+
+exact_and_slow = settings(exact, max_examples=60)
+
+zone_names = st.sampled_from(ZONES)
+
+
+def _field(low: int, high: int) -> st.SearchStrategy[str]:
+    number = st.integers(low, high)
+    interval = st.tuples(number, number).map(lambda pair: f"{min(pair)}-{max(pair)}")
+    return st.one_of(
+        number.map(str),
+        st.just("*"),
+        st.integers(2, high).map(lambda step: f"*/{step}"),
+        interval,
+        st.tuples(interval, st.integers(1, 9)).map(lambda pair: f"{pair[0]}/{pair[1]}"),
+        st.lists(number.map(str), min_size=2, max_size=4).map(",".join),
+    )
+
+
+_early_hours = _field(0, 4)
+_any_day = st.just("*")
+
+
+def expressions(*, with_seconds: bool = False) -> st.SearchStrategy[str]:
+    fields = [
+        _field(0, 59),
+        st.one_of(_early_hours, _field(0, 23)),
+        st.one_of(_any_day, _field(1, 28), st.sampled_from(["L", "LW", "29", "31"])),
+        st.one_of(_any_day, _field(1, 12)),
+        st.one_of(_any_day, _field(0, 7), st.sampled_from(["5L", "FRI#2", "mon-fri"])),
+    ]
+    if with_seconds:
+        fields.insert(0, _field(0, 59))
+    return st.tuples(*fields).map(" ".join).filter(_is_reachable)
+
+
+def _is_reachable(expression: str) -> bool:
+    try:
+        compile_expression(expression.upper())
+    except InvalidFieldError:
+        return False
+    return True
+
+
+starts = st.none() | st.integers(0, 86_400 * 400).map(
+    lambda s: _EARLIEST_START + timedelta(seconds=s)
+)
+
+crons = st.builds(
+    parse_schedule,
+    st.one_of(expressions(), expressions(with_seconds=True)),
+    zone_names,
+    starts,
+)
+
+
+@st.composite
+def everies(draw: st.DrawFn) -> Schedule:
+    interval = draw(
+        st.one_of(
+            st.sampled_from([1, 5, 60, 90, 420, 1500, 3600, 6000, 86_400, 129_600]),
+            st.integers(1, 4000),
+            st.integers(1, 3_653 * 86_400),
+        )
+    )
+    offset = draw(st.integers(0, interval - 1))
+    return parse_schedule(f"every {interval}s offset {offset}s", draw(zone_names), draw(starts))
+
+
+ats = st.builds(
+    lambda moment, zone: parse_schedule(f"at {moment:%Y-%m-%dT%H:%M:%S}", zone),
+    st.datetimes(datetime(2024, 1, 1), datetime(2040, 1, 1)),
+    zone_names,
+)
+
+schedules: st.SearchStrategy[Schedule] = st.one_of(crons, crons, everies(), ats)
+
+
+@st.composite
+def instants(draw: st.DrawFn, zone: str) -> datetime:
+    """Half of them within hours of one of the zone's transitions."""
+    year = draw(st.integers(2024, 2045))
+    changes = zones.transitions(zone, year)
+    near = draw(st.booleans())
+    if changes and near:
+        second = draw(st.sampled_from(changes)).second + draw(st.integers(-18_000, 18_000))
+    else:
+        second = zones.year_start(year) + draw(st.integers(0, 365 * 86_400))
+    microseconds = draw(st.sampled_from([0, 0, 1, 500_000, 999_999]))
+    return datetime.fromtimestamp(second, UTC) + timedelta(microseconds=microseconds)
