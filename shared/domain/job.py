@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
+from shared.domain.calendar import CalendarUse
 from shared.domain.targets import Target
 from shared.recurrence import Schedule
 
@@ -20,6 +21,9 @@ class JobState(StrEnum):
     PAUSED = "paused"
     DELETED = "deleted"
     """A tombstone: it holds the key, so that a repeated creation cannot bring the job back."""
+    COMPLETED = "completed"
+    """A tombstone too: its last occurrence is over and it was to be deleted then. It keeps its
+    payload, since runs of it may still be retried. (A completed job that is kept stays ACTIVE.)"""
 
 
 class Lane(StrEnum):
@@ -39,6 +43,13 @@ class CatchUp(StrEnum):
     """Only the last of them runs; one row covers the others."""
     ALL = "all"
     """Each of them runs."""
+
+
+class OnComplete(StrEnum):
+    """What becomes of a job when no occurrence is left and its last run has ended."""
+
+    KEEP = "keep"
+    DELETE = "delete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +108,11 @@ class Job:
     `payload` is any JSON value as compact text. `fingerprint` is a digest of the creating
     request: a repetition under the same idempotency key must carry the same one.
     `paused_at` is set while the state is PAUSED; `expires_at` only on tombstones.
+
+    `schedule` ends at the earlier of `end_at` and the `max_runs`-th occurrence: `schedule.end_at`
+    is that instant, `end_at` what the owner said. `window` is the owner's text ("15m", "50%"), ""
+    for none; `spread_seconds` is the job's own offset in it: an occurrence with the nominal time
+    `fire_at` starts at `fire_at + spread_seconds`.
     """
 
     owner: str
@@ -117,8 +133,19 @@ class Job:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
     fingerprint: str = ""
+    end_at: datetime | None = None
+    max_runs: int | None = None
+    on_complete: OnComplete = OnComplete.KEEP
+    window: str = ""
+    spread_seconds: int = 0
+    calendar: CalendarUse | None = None
     paused_at: datetime | None = None
     expires_at: datetime | None = None
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether it is gone for its owner: deleted, or completed and to be deleted then."""
+        return self.state in (JobState.DELETED, JobState.COMPLETED)
 
     def refiled(self, filing: Filing, now: datetime) -> "Job":
         """The active job under a new filing, with the next revision (resume, change of schedule).
@@ -157,11 +184,27 @@ class Job:
             expires_at=expires_at,
         )
 
+    def completed(self, now: datetime, expires_at: datetime) -> "Job":
+        """The tombstone of a job whose last run has ended; retries of others still find it."""
+        return replace(
+            self,
+            state=JobState.COMPLETED,
+            revision=self.revision + 1,
+            updated_at=now,
+            expires_at=expires_at,
+        )
+
 
 def job_id_of(owner: str, idempotency_key: str) -> str:
     """The job id, 26 characters of base32, as a function of owner and key: creation repeats."""
     digest = hashlib.sha256(f"{owner}\0{idempotency_key}".encode()).digest()
     return base64.b32encode(digest).decode().lower()[:26]
+
+
+def fraction_of(job_id: str) -> float:
+    """A stable number in [0, 1) of a job: its place in a window."""
+    digest = hashlib.sha256(f"window\0{job_id}".encode()).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48
 
 
 def segment_of(job_id: str, segments: int) -> int:

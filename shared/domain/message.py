@@ -32,7 +32,8 @@ class Missed:
 class Message:
     """The order to handle one occurrence (or manual run), under one filing, as one attempt.
 
-    `due_at` is when this attempt may start: the fire time, or a retry's own instant.
+    `due_at` is when this attempt may start: the fire time and the job's offset in its window, or
+    a retry's own instant. `after_finish`: the end of this run makes the job's next occurrence.
     `slot_key` names the wheel slot it was met in ("" when no tick sent it), so that a stale
     entry can be removed by its exact key.
     """
@@ -45,6 +46,7 @@ class Message:
     attempt: int = 1
     slot_key: str = ""
     missed: Missed | None = None
+    after_finish: bool = False
 
     def delay_seconds(self, now: datetime) -> int:
         """Seconds until due, rounded down, as far as a queue can delay: the executor waits out the
@@ -70,6 +72,8 @@ class Message:
             form["redrive"] = key.redrive
         if self.slot_key:
             form["slot"] = self.slot_key
+        if self.after_finish:
+            form["after_finish"] = True
         if self.missed is not None:
             form["missed"] = _missed_form(self.missed)
         return form
@@ -94,6 +98,7 @@ class Message:
             attempt=int(form["attempt"]),
             slot_key=str(form.get("slot", "")),
             missed=None if missed is None else _missed(missed),
+            after_finish=bool(form.get("after_finish", False)),
         )
 
 

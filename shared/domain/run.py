@@ -120,8 +120,9 @@ class Run:
 
     `token` grows at each claim and `claim_id` is unique to one: together they fence the final
     write. `lease_until` counts only while RUNNING. `started_at` is the first attempt's start.
-    For a skip that covers a range, `covers_from` .. key.fire_at are its first and last
-    occurrence and `covers_count` their number.
+    `effective_at` is when it was to start where that is not its fire time (a window); `note` says
+    in words what its status and reason do not. For a skip that covers a range, `covers_from` ..
+    key.fire_at are its first and last occurrence and `covers_count` their number.
     """
 
     key: RunKey
@@ -142,14 +143,16 @@ class Run:
     reason: str | None = None
     covers_from: datetime | None = None
     covers_count: int | None = None
+    effective_at: datetime | None = None
+    note: str | None = None
     attempts: tuple[AttemptRecord, ...] = field(default=())
 
     @property
     def lag_seconds(self) -> float | None:
-        """Start of the run minus fire time; None while it has not started."""
+        """Start of the run minus its effective time; None while it has not started."""
         if self.started_at is None:
             return None
-        return (self.started_at - self.key.fire_at).total_seconds()
+        return (self.started_at - (self.effective_at or self.key.fire_at)).total_seconds()
 
     @property
     def is_final(self) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from shared.domain.calendar import CalendarUse
 from shared.domain.job import CatchUp, Job, Lane
 from shared.domain.message import Message
 from shared.domain.run import RunKey, RunKind
@@ -67,7 +68,8 @@ class Entry:
 
     Either it carries a `schedule` (a standing entry, or in a dated slot one link of a chain) or a
     `message`, sent as it stands when `message.due_at` comes (a retry too far ahead for the queue).
-    Entries are written once, never changed.
+    Entries are written once, never changed. Slots count effective times: nominal ones and
+    `spread_seconds`. `zone_digest` tells by which rules of its zone a standing entry was filed.
     """
 
     segment: int
@@ -80,6 +82,9 @@ class Entry:
     catch_up: CatchUp = CatchUp.LATEST
     schedule: Schedule | None = None
     message: Message | None = None
+    spread_seconds: int = 0
+    calendar: CalendarUse | None = None
+    zone_digest: str = ""
 
     @property
     def key(self) -> str:

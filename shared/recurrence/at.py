@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from shared.errors import InvalidFieldError
 from shared.recurrence import zones
+from shared.recurrence.dst import DEFAULT_DST, DstRule
 from shared.recurrence.value import Recurrence, seconds_down
 
 
@@ -21,6 +22,8 @@ class At(Recurrence):
     moment: datetime
     timezone: str = "UTC"
     start_at: datetime | None = None
+    end_at: datetime | None = None
+    dst: DstRule = DEFAULT_DST
     is_recurring: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

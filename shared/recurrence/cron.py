@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from shared.recurrence import zones
+from shared.recurrence.dst import DEFAULT_DST, DstRule
 from shared.recurrence.expression import Expression, compile_expression
 from shared.recurrence.value import LAST_SECOND, Recurrence
 
@@ -26,6 +27,8 @@ class Cron(Recurrence):
     expression: str
     timezone: str = "UTC"
     start_at: datetime | None = None
+    end_at: datetime | None = None
+    dst: DstRule = DEFAULT_DST
 
     def __post_init__(self) -> None:
         compile_expression(self.expression)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from shared.errors import InvalidFieldError
+from shared.recurrence.dst import DEFAULT_DST, DstRule
 from shared.recurrence.durations import format_duration
 from shared.recurrence.value import FIRST_SECOND, Recurrence
 
@@ -23,6 +24,8 @@ class Every(Recurrence):
     offset_seconds: int = 0
     timezone: str = "UTC"
     start_at: datetime | None = None
+    end_at: datetime | None = None
+    dst: DstRule = DEFAULT_DST
 
     def __post_init__(self) -> None:
         interval = format_duration(max(0, self.interval_seconds))

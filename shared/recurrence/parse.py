@@ -1,20 +1,23 @@
 """From text or JSON to a schedule."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
 from shared.errors import InvalidFieldError
 from shared.recurrence.at import At
+from shared.recurrence.combined import Combined
 from shared.recurrence.cron import Cron
+from shared.recurrence.delay import Delay
+from shared.recurrence.dst import DEFAULT_DST, DstRule
 from shared.recurrence.durations import parse_duration
 from shared.recurrence.every import Every
 from shared.recurrence.expression import refuse_bad_terms
 from shared.recurrence.messages import quoted
 from shared.recurrence.zones import load_zone
 
-Schedule = At | Every | Cron
+Schedule = At | Every | Delay | Cron | Combined
 
 LONGEST_TEXT = 256
 """Characters: every entry on the wheel carries the text."""
@@ -29,9 +32,12 @@ _KEYS = ("at", "every", "cron")
 
 
 def parse_schedule(
-    value: str | Mapping[str, object],
+    value: str | Mapping[str, object] | Sequence[object],
     timezone: str = "UTC",
     start_at: datetime | None = None,
+    end_at: datetime | None = None,
+    dst: DstRule = DEFAULT_DST,
+    except_: Sequence[object] = (),
 ) -> Schedule:
     """The schedule of a text (`every 25m offset 2m`) or of its JSON form ({"every": "25m"}).
 

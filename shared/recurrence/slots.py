@@ -49,7 +49,7 @@ class Slots:
 
 
 @lru_cache(maxsize=8192)
-def slots(schedule: Schedule) -> Slots:
+def slots(schedule: Schedule, spread_seconds: int = 0, rolls: bool = False) -> Slots:
     """The slots that hold every occurrence of a schedule from 2024 on.
 
     Of the kinds that take at most 60 entries, the one visited least often a day (an hourly
@@ -65,6 +65,8 @@ def slots(schedule: Schedule) -> Slots:
         case Cron():
             minutes = _minutes_of_cron(schedule)
             firing_minutes = _firing_minutes_per_day(schedule.expression)
+        case _:
+            raise NotImplementedError
     return _cheapest(minutes, firing_minutes)
 
 

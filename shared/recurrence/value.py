@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import ClassVar
 
+from shared.recurrence.dst import DstRule
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST_SECOND = 0
 LAST_SECOND = int(datetime(9998, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
@@ -18,7 +20,8 @@ _SECOND = timedelta(seconds=1)
 class Recurrence(ABC):
     """A rule giving instants, without state; equal values yield equal instants.
 
-    `timezone` is an IANA name. No occurrence lies before `start_at` (aware UTC).
+    `timezone` is an IANA name. No occurrence lies before `start_at` or after `end_at` (aware UTC);
+    both may be occurrences themselves. `dst` overrides the rule for skipped and repeated times.
     Subclasses are frozen dataclasses and answer in epoch seconds; this class speaks datetimes.
     """
 
@@ -26,6 +29,8 @@ class Recurrence(ABC):
 
     timezone: str
     start_at: datetime | None
+    end_at: datetime | None
+    dst: DstRule
     is_recurring: ClassVar[bool] = True
 
     @property
@@ -52,13 +57,20 @@ class Recurrence(ABC):
             return FIRST_SECOND
         return max(FIRST_SECOND, seconds_up(self.start_at))
 
+    @property
+    def last_second(self) -> int:
+        """The last epoch second at which an occurrence may lie."""
+        if self.end_at is None:
+            return LAST_SECOND
+        return min(LAST_SECOND, seconds_down(self.end_at))
+
     def next(self, after: datetime) -> datetime | None:
         """The first occurrence strictly after an aware instant; None when there is none."""
         return _instant(self._next_second(seconds_down(after)))
 
     def previous(self, before: datetime) -> datetime | None:
         """The last occurrence strictly before an aware instant; None when there is none."""
-        bound = min(seconds_up(before), LAST_SECOND + 1)
+        bound = min(seconds_up(before), self.last_second + 1)
         if bound <= self.first_second:
             return None
         found = self.second_before(bound)
@@ -82,10 +94,11 @@ class Recurrence(ABC):
 
     def _next_second(self, second: int) -> int | None:
         second = max(second, self.first_second - 1)
-        if second >= LAST_SECOND:
+        last = self.last_second
+        if second >= last:
             return None
         found = self.second_after(second)
-        return None if found is None or found > LAST_SECOND else found
+        return None if found is None or found > last else found
 
     def _seconds_in(self, first: int) -> Iterator[int]:
         second = self._next_second(first - 1)

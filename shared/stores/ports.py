@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from shared.domain.calendar import Calendar
 from shared.domain.job import Job
 from shared.domain.message import Message
 from shared.domain.run import Run, RunKey
@@ -57,6 +58,26 @@ class JobStore(Protocol):
 
         A page has at most `limit` items, and fewer only at the end.
         """
+        ...
+
+
+class CalendarStore(Protocol):
+    """Calendars by (owner, name)."""
+
+    def get(self, owner: str, name: str) -> Calendar | None:
+        """The row, strongly consistent; raises UnreadableRowError as JobStore does."""
+        ...
+
+    def put(self, calendar: Calendar, over_revision: int | None) -> bool:
+        """Put the row if the stored one has exactly `over_revision`; None: if there is none."""
+        ...
+
+    def delete(self, owner: str, name: str, revision: int) -> bool:
+        """Remove the row if it has exactly `revision`; True too when there is none."""
+        ...
+
+    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Calendar]:
+        """The owner's calendars by name; may be eventually consistent."""
         ...
 
 

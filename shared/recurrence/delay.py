@@ -1,0 +1,42 @@
+"""`every … after finish`: a fixed delay, counted from the end of the last run."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from shared.recurrence.dst import DEFAULT_DST, DstRule
+from shared.recurrence.durations import format_duration
+from shared.recurrence.value import Recurrence
+
+
+@dataclass(frozen=True, slots=True)
+class Delay(Recurrence):
+    """Each occurrence lies `delay_seconds` after the end of the run before it.
+
+    The instants follow from the runs and cannot be computed ahead: `next` of the instant at which
+    a run ended is the occurrence that follows it, and `between` gives the earliest possible ones,
+    of runs that take no time. The first lies one delay after the job's filing, not before
+    `start_at`. It is filed as a dated message, one at a time, never under standing slots.
+    """
+
+    delay_seconds: int
+    timezone: str = "UTC"
+    start_at: datetime | None = None
+    end_at: datetime | None = None
+    dst: DstRule = DEFAULT_DST
+
+    @property
+    def text(self) -> str:
+        return f"every {format_duration(self.delay_seconds)} after finish"
+
+    def as_json(self) -> dict[str, str]:
+        return {"every": format_duration(self.delay_seconds), "after": "finish"}
+
+    def second_after(self, second: int) -> int | None:
+        return max(second + self.delay_seconds, self.first_second)
+
+    def second_before(self, second: int) -> int | None:
+        return None
+
+    def seconds_of_minute(self, minute: int) -> tuple[int, ...]:
+        """None: no minute can be said to hold an occurrence."""
+        return ()
