@@ -15,10 +15,10 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check bench fmt synth lint-template deploy lock clean
+.PHONY: help setup run test check bench bench-recurrence fmt synth lint-template deploy lock clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMPS)/development $(STAMPS)/ministack $(STAMPS)/node $(STAMPS)/layer ## Install everything, pinned and checked by hash; quick when nothing changed
 
@@ -78,6 +78,9 @@ check: setup ## Lint, formatting, types
 
 bench: setup ## Measure dispatch and the run protocol, without the network
 	@$(PY) -m tests.bench.dispatch
+
+bench-recurrence: setup ## Measure the recurrence engine beside cronsim, croniter and APScheduler
+	@$(PY) -m tests.bench.recurrence
 
 fmt: setup ## Format the code and repair what the linter can
 	@$(PY) -m ruff check --fix .

@@ -117,8 +117,9 @@ class Functions(Construct):
         return consumer
 
     def _allow_running(self, function: lambda_.Function) -> None:
-        """What the run protocol needs: read jobs, record runs, send copies, file late retries."""
-        _allow(function, READ_ITEM, [self._tables.jobs.table_arn])
+        """What the run protocol needs: read jobs and calendars, complete jobs, record runs, send
+        copies, file late retries."""
+        _allow(function, (*READ_ITEM, *PUT_ITEM), [self._tables.jobs.table_arn])
         runs = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *QUERY)
         _allow(function, runs, [self._tables.runs.table_arn])
         wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH)
@@ -135,7 +136,8 @@ class Functions(Construct):
         api = self._function("Api", shape)
         tables = self._tables
         rows = (*READ_ITEM, *PUT_ITEM, *QUERY)
-        _allow(api, rows, [tables.jobs.table_arn])
+        # Jobs leave by their tombstone's expiry; calendars, in the same table, are deleted.
+        _allow(api, (*rows, *DELETE_ITEM), [tables.jobs.table_arn])
         _allow(api, rows, [tables.runs.table_arn])
         wheel = (*READ_ITEM, *PUT_ITEM, *WRITE_BATCH)
         _allow(api, wheel, [tables.wheel.table_arn])

@@ -7,17 +7,22 @@ happen: the claim of the run absorbs it.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from shared.clock import Clock
 from shared.domain.job import Job
-from shared.domain.message import Message
-from shared.domain.run import RunKey, RunKind
+from shared.domain.message import LONGEST_DELAY_SECONDS, Message
+from shared.domain.resolving import resolve, rolls
 from shared.domain.segment import Control, first_control
-from shared.domain.wheel import Entry, entries_of, minute_end
+from shared.domain.wheel import (
+    Entry,
+    entries_of,
+    entry_of_message,
+    messages_until,
+    minute_end,
+)
 from shared.errors import StoreUnavailableError
-from shared.recurrence import SlotKind
-from shared.stores.ports import JobStore, LaneQueue, WheelStore
+from shared.recurrence import Recurrence, SlotKind
+from shared.stores.ports import CalendarStore, JobStore, LaneQueue, WheelStore
 
 UNCOMMITTED_DELAY_SECONDS = 5
 """Messages sent before the job row is committed stay hidden at least this long."""
@@ -26,11 +31,19 @@ UNCOMMITTED_DELAY_SECONDS = 5
 class Filer:
     """Files jobs, chain links and late retries; used by the api, the tick and the executor."""
 
-    def __init__(self, jobs: JobStore, wheel: WheelStore, queue: LaneQueue, clock: Clock) -> None:
+    def __init__(
+        self,
+        jobs: JobStore,
+        wheel: WheelStore,
+        queue: LaneQueue,
+        clock: Clock,
+        calendars: CalendarStore,
+    ) -> None:
         self._jobs = jobs
         self._wheel = wheel
         self._queue = queue
         self._clock = clock
+        self._calendars = calendars
 
     def file_job(self, job: Job, revision: int | None) -> bool:
         """Put a job with a new filing on the wheel; the job row is the commit.
@@ -41,17 +54,15 @@ class Filer:
 
         False when the commit lost: the entries and messages are noise, told by their filing.
         """
-        entries = entries_of(job)
+        sent = self._sent(job)
+        entries = entries_of(job, sent)
         self._wheel.put_entries(entries)
-        horizon_at = minute_end(self.control(job.segment).horizon)
-        announced = [
-            message_of(job, fire_at)
-            for fire_at in job.schedule.between(job.filing.from_at, horizon_at)
-        ]
+        horizon = self.control(job.segment).horizon
+        announced = messages_until(job, sent, minute_end(horizon))
         self._send(announced, at_least=UNCOMMITTED_DELAY_SECONDS)
-        if announced and entries[0].slot.kind is SlotKind.DATED:
+        if entries and entries[0].slot.kind is SlotKind.DATED and entries[0].slot.number <= horizon:
             # The tick may have passed the first link before it was put: never rely on its visit.
-            self._file_next(entries[0], horizon_at)
+            self._file_next(entries[0], horizon)
         if revision is None:
             committed = self._jobs.create(job)
         else:
@@ -70,9 +81,17 @@ class Filer:
         if entry.message is not None:
             self._send([entry.message])
             return
-        horizon_at = minute_end(horizon)
-        self._send([entry.message_at(fire_at) for fire_at in entry.chain(horizon_at)])
-        self._file_next(entry, horizon_at)
+        fire_times = entry.chain(minute_end(horizon))
+        self._send([entry.message_at(fire_at) for fire_at in fire_times])
+        self._file_next(entry, horizon)
+
+    def file_message(self, message: Message) -> None:
+        """See to it that a message comes when it is due: by its queue, or later by the wheel."""
+        now = self._clock.now()
+        if (message.due_at - now).total_seconds() > LONGEST_DELAY_SECONDS:
+            self.file_entry(entry_of_message(message))
+        else:
+            self._queue.send([message], [message.delay_seconds(now)])
 
     def control(self, segment: int) -> Control:
         """The segment's control item, created by whoever meets the segment first."""
@@ -85,23 +104,22 @@ class Filer:
                 return first
         raise StoreUnavailableError(f"control item of segment {segment} neither read nor created")
 
-    def _file_next(self, link: Entry, after: datetime) -> None:
-        """File the first link of a chain behind `after`, if its schedule has one."""
-        following = None if link.schedule is None else link.schedule.next(after)
+    def _file_next(self, link: Entry, horizon: int) -> None:
+        """File the first link of a chain for what lies beyond `horizon`, if anything does."""
+        if link.schedule is None:
+            return
+        following = link.schedule.next(minute_end(horizon) - link.spread)
         if following is not None:
-            self.file_entry(link.link_at(following))
+            self.file_entry(link.link_at(following, horizon))
+
+    def _sent(self, job: Job) -> Recurrence:
+        """The occurrences of a job that are to be sent, under its calendar as it is now."""
+        if job.calendar is None or not rolls(job.calendar):
+            return job.schedule
+        calendar = self._calendars.get(job.owner, job.calendar.name)
+        closed = None if calendar is None else calendar.closed
+        return resolve(job.schedule, job.calendar, closed).sent
 
     def _send(self, messages: Sequence[Message], at_least: int = 0) -> None:
         now = self._clock.now()
         self._queue.send(messages, [max(at_least, m.delay_seconds(now)) for m in messages])
-
-
-def message_of(job: Job, fire_at: datetime) -> Message:
-    """The message for a job's scheduled occurrence, first attempt."""
-    return Message(
-        key=RunKey(job.owner, job.job_id, RunKind.SCHEDULED, fire_at),
-        filing_id=job.filing.filing_id,
-        segment=job.segment,
-        lane=job.lane,
-        due_at=fire_at,
-    )

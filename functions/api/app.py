@@ -8,9 +8,13 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions.api.calendar_service import CalendarService
+from functions.api.calendars import CalendarRoutes
+from functions.api.forecasts import ForecastService
 from functions.api.jobs import JSON, JobRoutes
 from functions.api.occurrences import OccurrenceService
 from functions.api.overview import OverviewService
+from functions.api.previews import PreviewService
 from functions.api.problems import Kind, ProblemError, answer_errors, problem_of, problem_response
 from functions.api.requests import with_checked_body
 from functions.api.routing import Routes
@@ -23,7 +27,7 @@ from shared.clock import Clock, Entropy
 from shared.errors import CarillonError
 from shared.filing import Filer
 from shared.settings import Settings
-from shared.stores.ports import JobStore, LaneQueue, RunStore, WheelStore
+from shared.stores.ports import CalendarStore, JobStore, LaneQueue, RunStore, WheelStore
 from shared.telemetry import Telemetry
 
 VERSION = "1.0"
@@ -38,6 +42,7 @@ class Api:
         self,
         *,
         jobs: JobStore,
+        calendars: CalendarStore,
         wheel: WheelStore,
         runs: RunStore,
         queue: LaneQueue,
@@ -54,13 +59,19 @@ class Api:
         self._description: dict[str, Any] = {}
         routes = Routes(self.app)
         answer_errors(self.app, telemetry, routes.no_route)
-        filer = Filer(jobs, wheel, queue, clock)
-        job_service = JobService(jobs, filer, clock, entropy, settings)
+        filer = Filer(jobs, wheel, queue, clock, calendars)
+        job_service = JobService(jobs, calendars, filer, clock, entropy, settings)
         run_service = RunService(job_service, runs, queue, clock, entropy, settings)
         overview_service = OverviewService(job_service, runs, wheel, clock, settings)
-        JobRoutes(routes, job_service, clock, telemetry)
+        JobRoutes(routes, job_service, calendars, clock, telemetry)
         RunRoutes(routes, run_service, telemetry)
-        ScheduleRoutes(routes, OccurrenceService(job_service, clock))
+        ScheduleRoutes(
+            routes,
+            OccurrenceService(job_service, calendars, runs, clock),
+            PreviewService(calendars, clock),
+            ForecastService(job_service, calendars, clock),
+        )
+        CalendarRoutes(routes, CalendarService(job_service, calendars, clock), telemetry)
         StatusRoutes(routes, overview_service, settings.operators_group)
         self._add_description(routes)
 

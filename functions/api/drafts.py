@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,7 +13,17 @@ from pydantic import ValidationError
 
 from functions.api.errors import InvalidFieldsError, PayloadTooLargeError
 from functions.api.fields import field_errors
+from functions.api.schedule_fields import ScheduleFields
+from functions.api.scheduling import (
+    Scheduling,
+    is_same,
+    offset_seconds,
+    refuse_finished,
+    scheduling_of,
+    spoken,
+)
 from functions.api.schemas import JobBody, JobPatch, RetryForm
+from shared.domain.calendar import CalendarUse
 from shared.domain.job import (
     DEFAULT_TIMEOUT_SECONDS,
     PAYLOAD_LIMIT_BYTES,
@@ -21,15 +31,22 @@ from shared.domain.job import (
     CatchUp,
     Job,
     Lane,
+    OnComplete,
     RetryPolicy,
+    fraction_of,
 )
 from shared.domain.targets import Target, WebhookTarget
 from shared.errors import InvalidFieldError
-from shared.recurrence import Schedule, parse_schedule
+from shared.recurrence import Schedule
 from shared.settings import Settings
 
-SCHEDULE_FIELDS = frozenset({"schedule", "timezone", "start_at"})
-ALL_FIELDS = frozenset(JobBody.model_fields)
+SCHEDULE_FIELDS = frozenset(
+    {"schedule", "except", "timezone", "start_at", "end_at", "max_runs", "dst"}
+)
+"""A change of what these say is another schedule: `max_runs` is counted anew from then."""
+
+_MERGED = frozenset({"retry", "dst", "calendar"})
+"""Objects whose members a change names one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +61,26 @@ class Draft:
     catch_up: CatchUp
     retry: RetryPolicy
     timeout_seconds: int
+    end_at: datetime | None
+    max_runs: int | None
+    on_complete: OnComplete
+    window: str
+    spread_seconds: int
+    calendar: CalendarUse | None
 
 
 def fingerprint_of(body: JobBody) -> str:
     """A digest of what the request said: the order of its members does not count."""
-    said = body.model_dump(mode="json", exclude_unset=True)
+    said = body.model_dump(mode="json", exclude_unset=True, by_alias=True)
     text = json.dumps(said, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def created_draft(body: JobBody, settings: Settings, now: datetime) -> Draft:
+def created_draft(job_id: str, body: JobBody, settings: Settings, now: datetime) -> Draft:
     """The values of a new job; raises InvalidFieldError or PayloadTooLargeError."""
-    return _draft(body, _new_schedule(body, now), ALL_FIELDS, settings)
+    scheduling = _new_scheduling(body, now)
+    window = offset_seconds(body.window, scheduling.schedule, fraction_of(job_id))
+    return _draft(body, scheduling, window, frozenset({"target", "timeout_seconds"}), settings)
 
 
 def changed_draft(job: Job, patch: JobPatch, settings: Settings, now: datetime) -> Draft:
@@ -63,17 +88,28 @@ def changed_draft(job: Job, patch: JobPatch, settings: Settings, now: datetime) 
 
     Raises InvalidFieldError, InvalidFieldsError or PayloadTooLargeError.
     """
-    changes = patch.model_dump(exclude_unset=True)
+    changes = patch.model_dump(exclude_unset=True, by_alias=True)
+    document = _document_of(job)
     try:
-        body = JobBody.model_validate(_merged_document(_document_of(job), changes))
+        body = JobBody.model_validate(_merged_document(document, changes))
     except ValidationError as error:
         raise InvalidFieldsError(field_errors(error.errors())) from error
-    schedule = _new_schedule(body, now) if SCHEDULE_FIELDS & changes.keys() else job.schedule
-    return _draft(body, schedule, changes.keys(), settings)
+    scheduling = Scheduling(job.schedule, job.end_at, job.max_runs)
+    window = (job.window, job.spread_seconds)
+    said = {name: document[name] for name in SCHEDULE_FIELDS}
+    if SCHEDULE_FIELDS & changes.keys() and not is_same(body, ScheduleFields.model_validate(said)):
+        scheduling = _new_scheduling(body, now)
+    if scheduling.schedule != job.schedule or "window" in changes:
+        window = offset_seconds(body.window, scheduling.schedule, fraction_of(job.job_id))
+    return _draft(body, scheduling, window, changes.keys(), settings)
 
 
 def _draft(
-    body: JobBody, schedule: Schedule, changed: Collection[str], settings: Settings
+    body: JobBody,
+    scheduling: Scheduling,
+    window: tuple[str, int],
+    changed: Collection[str],
+    settings: Settings,
 ) -> Draft:
     """Limits of the deployment hold for what is `changed`: an older value may be beyond them."""
     if "target" in changed:
@@ -84,26 +120,30 @@ def _draft(
         raise InvalidFieldError(
             "timeout_seconds", f"must be at most {longest}, the limit of this deployment"
         )
+    use = body.calendar
     return Draft(
         name=body.name,
-        schedule=schedule,
+        schedule=scheduling.schedule,
         target=body.target,
         payload=_compact_payload(body.payload),
         lane=body.lane,
         catch_up=body.catch_up,
         retry=_retry_policy(body.retry),
         timeout_seconds=timeout_seconds,
+        end_at=scheduling.end_at,
+        max_runs=scheduling.max_runs,
+        on_complete=body.on_complete,
+        window=window[0],
+        spread_seconds=window[1],
+        calendar=None if use is None else CalendarUse(use.name, use.rule),
     )
 
 
-def _new_schedule(body: JobBody, now: datetime) -> Schedule:
-    schedule = parse_schedule(body.schedule, body.timezone, body.start_at)
-    if schedule.next(now.replace(microsecond=0)) is not None:
-        return schedule
-    last = schedule.previous(now + timedelta(seconds=1))
-    word = "last" if schedule.is_recurring else "only"
-    past = "" if last is None else f": the {word} one, {last:%Y-%m-%dT%H:%M:%SZ}, is past"
-    raise InvalidFieldError("schedule", f"has no occurrence after now{past}")
+def _new_scheduling(body: JobBody, now: datetime) -> Scheduling:
+    """Calendars have no say: what is closed today may be open tomorrow."""
+    scheduling = scheduling_of(body, now.replace(microsecond=0))
+    refuse_finished(scheduling.schedule, scheduling.end_at, now)
+    return scheduling
 
 
 def _compact_payload(payload: Any) -> str:
@@ -140,11 +180,17 @@ def _refuse_plain_http(target: Target, settings: Settings) -> None:
 def _document_of(job: Job) -> dict[str, Any]:
     """The job as the body that would create it."""
     backoff = job.retry.backoff
+    schedule, exceptions = spoken(job.schedule)
+    dst, use = job.schedule.dst, job.calendar
     return {
         "name": job.name,
-        "schedule": job.schedule.text,
+        "schedule": schedule,
+        "except": exceptions,
         "timezone": job.schedule.timezone,
         "start_at": job.schedule.start_at,
+        "end_at": job.end_at,
+        "max_runs": job.max_runs,
+        "dst": {"gap": dst.gap, "fold": dst.fold},
         "target": job.target.model_dump(),
         "payload": json.loads(job.payload),
         "lane": job.lane,
@@ -158,6 +204,9 @@ def _document_of(job: Job) -> dict[str, Any]:
             },
         },
         "timeout_seconds": job.timeout_seconds,
+        "on_complete": job.on_complete,
+        "window": job.window or None,
+        "calendar": None if use is None else {"name": use.name, "rule": use.rule},
     }
 
 
@@ -166,7 +215,7 @@ def _merged_document(document: dict[str, Any], changes: Mapping[str, Any]) -> di
     for field, value in changes.items():
         if value is None:
             del merged[field]
-        elif field == "retry" or (field == "target" and _keeps_type(document["target"], value)):
+        elif field in _MERGED or (field == "target" and _keeps_type(document["target"], value)):
             merged[field] = _merge(merged[field], value)
         else:
             merged[field] = value

@@ -6,9 +6,10 @@ CarillonError
 ├── PayloadTooLargeError       the payload, or the whole body, is over its limit
 ├── MissingError               no such thing of this owner's
 ├── KeyReusedError             an idempotency key came with another request
-├── KeyGoneError               the job of an idempotency key was deleted
-├── RevisionMismatchError      the job is not at the revision that was expected
-└── ContendedError             others kept changing the job
+├── KeyGoneError               the job of an idempotency key was deleted, or has completed
+├── RevisionMismatchError      the job or calendar is not at the revision that was expected
+├── CalendarInUseError         a calendar that jobs follow cannot be deleted
+└── ContendedError             others kept changing the job or calendar
 """
 
 from collections.abc import Sequence
@@ -33,7 +34,8 @@ class PayloadTooLargeError(CarillonError):
 
 
 class MissingError(CarillonError):
-    """The owner has no `kind` (job, run) of that id; others may, and must not be told of."""
+    """The owner has no `kind` (job, run, calendar) of that id; others may, and must not be told
+    of."""
 
     def __init__(self, kind: str, identifier: str) -> None:
         super().__init__(f"you have no {kind} {identifier[:200]!r}")
@@ -45,16 +47,34 @@ class KeyReusedError(CarillonError):
 
 
 class KeyGoneError(CarillonError):
-    def __init__(self, job_id: str) -> None:
-        super().__init__(f"the key created job {job_id}, which was deleted: use a new key")
+    def __init__(self, job_id: str, has_completed: bool = False) -> None:
+        end = "has completed" if has_completed else "was deleted"
+        super().__init__(f"the key created job {job_id}, which {end}: use a new key")
 
 
 class RevisionMismatchError(CarillonError):
-    def __init__(self, expected: int | None, current: int) -> None:
+    """`current` is the revision that is stored, None when there is no such thing."""
+
+    def __init__(self, expected: int | None, current: int | None, kind: str = "job") -> None:
+        if current is None:
+            super().__init__(f"there is no such {kind}")
+            return
         wanted = "and was changed just now" if expected is None else f"not {expected}"
-        super().__init__(f"the job is at revision {current}, {wanted}: read it again")
+        super().__init__(f"the {kind} is at revision {current}, {wanted}: read it again")
+
+
+class CalendarInUseError(CarillonError):
+    """`job_ids` are jobs that follow the calendar; there may be more of them."""
+
+    def __init__(self, name: str, job_ids: Sequence[str]) -> None:
+        shown = ", ".join(job_ids[:3]) + (", …" if len(job_ids) > 3 else "")
+        super().__init__(
+            f"calendar {name!r} is followed by {len(job_ids)} of your jobs ({shown}): "
+            "change these first"
+        )
+        self.job_ids = tuple(job_ids)
 
 
 class ContendedError(CarillonError):
-    def __init__(self, job_id: str) -> None:
-        super().__init__(f"job {job_id} was being changed by other requests: try again")
+    def __init__(self, identifier: str, kind: str = "job") -> None:
+        super().__init__(f"{kind} {identifier} was being changed by other requests: try again")

@@ -8,7 +8,7 @@ MOST_ERRORS = 50
 
 LONGEST_PATH_CHARACTERS = 200
 
-_WHOLE = frozenset({"schedule", "payload"})
+_WHOLE = frozenset({"schedule", "except", "payload"})
 """Fields whose inner structure is not pydantic's matter: what it appends is its own wording."""
 
 _TAGGED = frozenset({"target"})
@@ -30,8 +30,18 @@ def _field_error(error: Mapping[str, Any], prefixed: bool) -> tuple[str, str]:
         del location[1:2]
     if error["type"] in ("union_tag_not_found", "union_tag_invalid"):
         location.append("type")
-    path = ".".join(str(part) for part in location) or "body"
-    return path[:LONGEST_PATH_CHARACTERS], _message(error)
+    return (_path(location) or "body")[:LONGEST_PATH_CHARACTERS], _message(error)
+
+
+def _path(location: Sequence[object]) -> str:
+    """Members after dots, places in a list in brackets: `ranges[3].to`."""
+    path = ""
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        else:
+            path += f".{part}" if path else str(part)
+    return path
 
 
 def _message(error: Mapping[str, Any]) -> str:

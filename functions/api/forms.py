@@ -1,45 +1,54 @@
 """What answers carry: pydantic models, and how each is made of the domain's values."""
 
 import json
-from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable
+from typing import Any, Literal
 
-from pydantic import BaseModel, PlainSerializer, WithJsonSchema
+from pydantic import BaseModel, Field
 
-from functions.api.occurrences import Occurrence, Preview, Upcoming, next_fire_at
+from functions.api.instants import UtcTime
+from functions.api.outlook import Outlook
 from functions.api.overview import Overview, SegmentView
+from functions.api.previews import Report
+from functions.api.schedule_fields import CalendarUseForm, DstForm
+from functions.api.schedule_forms import TransitionForm, WarningForm
+from functions.api.scheduling import spoken
 from functions.api.schemas import BackoffForm, RetryForm
-from shared.domain.job import CatchUp, Job, JobState, Lane
+from shared.domain.job import CatchUp, Job, JobState, Lane, OnComplete
 from shared.domain.run import AttemptRecord, Run, RunError, RunKind, RunStatus
 from shared.domain.targets import Target
-from shared.recurrence import SlotKind
-from shared.recurrence.zones import load_zone
+from shared.recurrence.explain import sentence
+from shared.recurrence.spread import parse_window
 from shared.stores.ports import Page
 
 
-def instant_text(instant: datetime) -> str:
-    """ISO 8601 in UTC with Z; milliseconds only where there are any."""
-    precision = "milliseconds" if instant.microsecond >= 1000 else "seconds"
-    return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"
-
-
-UtcTime = Annotated[
-    datetime,
-    PlainSerializer(instant_text, return_type=str),
-    WithJsonSchema({"type": "string", "format": "date-time"}),
-]
-
-
 class JobForm(BaseModel):
-    """A job. `next_fire_at` is null while it is paused and when no occurrence is left."""
+    """A job. `schedule` is a list of texts when it is a union of several.
+
+    `state` is completed for an active job with no occurrence left. `next_fire_at` is the nominal
+    time of the next occurrence that its calendar leaves, `next_effective_at` when it starts:
+    `spread_seconds` later, the job's own offset in its window. Both are null while it is paused,
+    when no occurrence is left, and for a fixed delay (see `GET /jobs/{job_id}/upcoming`).
+    `last_fire_at` is the last nominal time of a schedule that ends, which `max_runs` makes of it
+    too. `description` says in English when it fires.
+    """
 
     job_id: str
     name: str
     state: JobState
     revision: int
-    schedule: str
+    description: str
+    schedule: str | list[str]
+    except_: list[str] = Field(alias="except")
     timezone: str
     start_at: UtcTime | None
+    end_at: UtcTime | None
+    max_runs: int | None
+    on_complete: OnComplete
+    dst: DstForm
+    window: str | None
+    spread_seconds: int
+    calendar: CalendarUseForm | None
     target: Target
     payload: Any
     lane: Lane
@@ -47,38 +56,31 @@ class JobForm(BaseModel):
     retry: RetryForm
     timeout_seconds: int
     next_fire_at: UtcTime | None
+    next_effective_at: UtcTime | None
+    last_fire_at: UtcTime | None
     created_at: UtcTime
     updated_at: UtcTime
 
     @classmethod
-    def of(cls, job: Job, now: datetime) -> "JobForm":
-        backoff = job.retry.backoff
-        # Values of a stored job need not be within the limits for new ones.
-        retry = RetryForm.model_construct(
-            max_attempts=job.retry.max_attempts,
-            backoff=BackoffForm.model_construct(
-                base_seconds=backoff.base_seconds,
-                factor=backoff.factor,
-                cap_seconds=backoff.cap_seconds,
-            ),
-        )
+    def of(cls, job: Job, outlook: Outlook) -> "JobForm":
+        return cls(**_members(job, outlook))
+
+
+class JobReport(JobForm):
+    """A job as a creation or a change answers it: with what to know of its schedule.
+
+    `warnings` and `transitions` are of the year to come.
+    """
+
+    warnings: list[WarningForm]
+    transitions: list[TransitionForm]
+
+    @classmethod
+    def with_report(cls, job: Job, outlook: Outlook, report: Report) -> "JobReport":
         return cls(
-            job_id=job.job_id,
-            name=job.name,
-            state=job.state,
-            revision=job.revision,
-            schedule=job.schedule.text,
-            timezone=job.schedule.timezone,
-            start_at=job.schedule.start_at,
-            target=job.target,
-            payload=json.loads(job.payload),
-            lane=job.lane,
-            catch_up=job.catch_up,
-            retry=retry,
-            timeout_seconds=job.timeout_seconds,
-            next_fire_at=next_fire_at(job, now),
-            created_at=job.created_at,
-            updated_at=job.updated_at,
+            **_members(job, outlook),
+            warnings=[WarningForm.of(warning) for warning in report.warnings],
+            transitions=[TransitionForm.of(touched) for touched in report.transitions],
         )
 
 
@@ -87,8 +89,10 @@ class JobPage(BaseModel):
     next_cursor: str | None
 
     @classmethod
-    def of(cls, page: Page[Job], now: datetime) -> "JobPage":
-        return cls(items=[JobForm.of(job, now) for job in page.items], next_cursor=page.next_cursor)
+    def of(cls, page: Page[Job], outlooks: Iterable[Outlook]) -> "JobPage":
+        """`outlooks`: one for each job of the page."""
+        pairs = zip(page.items, outlooks, strict=True)
+        return cls(items=[JobForm.of(*pair) for pair in pairs], next_cursor=page.next_cursor)
 
 
 class ErrorForm(BaseModel):
@@ -124,6 +128,10 @@ class AttemptForm(BaseModel):
 class RunForm(BaseModel):
     """A run as lists show it.
 
+    `fire_at` is the nominal time, `effective_at` when it was to start; `lag_seconds` counts from
+    the latter. `reason` says why it was skipped, and `note` more: which calendar closed the day,
+    or from which day it was moved.
+
     One of kind `missed` stands for the `covers_count` occurrences from `covers_from` to `fire_at`.
     """
 
@@ -131,6 +139,7 @@ class RunForm(BaseModel):
     job_id: str
     kind: RunKind
     fire_at: UtcTime
+    effective_at: UtcTime
     redrive: int
     status: RunStatus
     attempt: int
@@ -142,6 +151,7 @@ class RunForm(BaseModel):
     result: str | None
     error: ErrorForm | None
     reason: str | None
+    note: str | None
     covers_from: UtcTime | None
     covers_count: int | None
 
@@ -153,6 +163,7 @@ class RunForm(BaseModel):
             job_id=run.key.job_id,
             kind=run.key.kind,
             fire_at=run.key.fire_at,
+            effective_at=run.effective_at or run.key.fire_at,
             redrive=run.key.redrive,
             status=run.status,
             attempt=run.attempt,
@@ -164,6 +175,7 @@ class RunForm(BaseModel):
             result=run.result,
             error=None if run.error is None else ErrorForm.of(run.error),
             reason=run.reason,
+            note=run.note,
             covers_from=run.covers_from,
             covers_count=run.covers_count,
         )
@@ -187,70 +199,6 @@ class RunPage(BaseModel):
     @classmethod
     def of(cls, page: Page[Run]) -> "RunPage":
         return cls(items=[RunForm.of(run) for run in page.items], next_cursor=page.next_cursor)
-
-
-class FireTime(BaseModel):
-    """A fire time in UTC, and as clocks in the schedule's time zone show it."""
-
-    fire_at: UtcTime
-    local: str
-
-    @classmethod
-    def of(cls, fire_at: datetime, timezone: str) -> "FireTime":
-        return cls(fire_at=fire_at, local=_local_text(fire_at, timezone))
-
-
-class OccurrenceForm(FireTime):
-    job_id: str
-    name: str
-
-    @classmethod
-    def of_occurrence(cls, occurrence: Occurrence) -> "OccurrenceForm":
-        job = occurrence.job
-        return cls(
-            fire_at=occurrence.fire_at,
-            local=_local_text(occurrence.fire_at, job.schedule.timezone),
-            job_id=job.job_id,
-            name=job.name,
-        )
-
-
-class UpcomingForm(BaseModel):
-    """`complete` is false when the owner has more jobs than the 1,000 looked at."""
-
-    items: list[OccurrenceForm]
-    complete: bool
-
-    @classmethod
-    def of(cls, upcoming: Upcoming) -> "UpcomingForm":
-        items = [OccurrenceForm.of_occurrence(found) for found in upcoming.occurrences]
-        return cls(items=items, complete=upcoming.is_complete)
-
-
-class SlotsForm(BaseModel):
-    """Where a job with the schedule stands on the wheel, and how many entries it takes there."""
-
-    kind: SlotKind
-    count: int
-
-
-class PreviewForm(BaseModel):
-    schedule: str
-    timezone: str
-    start_at: UtcTime | None
-    occurrences: list[FireTime]
-    slots: SlotsForm
-
-    @classmethod
-    def of(cls, preview: Preview) -> "PreviewForm":
-        schedule = preview.schedule
-        return cls(
-            schedule=schedule.text,
-            timezone=schedule.timezone,
-            start_at=schedule.start_at,
-            occurrences=[FireTime.of(at, schedule.timezone) for at in preview.fire_times],
-            slots=SlotsForm(kind=preview.slots.kind, count=preview.entry_count),
-        )
 
 
 class SegmentForm(BaseModel):
@@ -307,5 +255,58 @@ class StatusForm(BaseModel):
         )
 
 
-def _local_text(instant: datetime, timezone: str) -> str:
-    return instant.astimezone(load_zone(timezone)).isoformat(timespec="seconds")
+def _members(job: Job, outlook: Outlook) -> dict[str, Any]:
+    """The members of a job's form, by their names in JSON."""
+    schedule, exceptions = spoken(job.schedule)
+    dst, use = job.schedule.dst, job.calendar
+    return {
+        "job_id": job.job_id,
+        "name": job.name,
+        "state": outlook.state,
+        "revision": job.revision,
+        "description": _description(job),
+        "schedule": schedule,
+        "except": exceptions,
+        "timezone": job.schedule.timezone,
+        "start_at": job.schedule.start_at,
+        "end_at": job.end_at,
+        "max_runs": job.max_runs,
+        "on_complete": job.on_complete,
+        "dst": DstForm(gap=dst.gap, fold=dst.fold),
+        "window": job.window or None,
+        "spread_seconds": job.spread_seconds,
+        "calendar": None if use is None else CalendarUseForm(name=use.name, rule=use.rule),
+        "target": job.target,
+        "payload": json.loads(job.payload),
+        "lane": job.lane,
+        "catch_up": job.catch_up,
+        "retry": _retry_form(job),
+        "timeout_seconds": job.timeout_seconds,
+        "next_fire_at": outlook.next_fire_at,
+        "next_effective_at": outlook.next_effective_at,
+        "last_fire_at": outlook.last_fire_at,
+        "created_at": job.created_at,
+        "updated_at": job.updated_at,
+    }
+
+
+def _retry_form(job: Job) -> RetryForm:
+    """Values of a stored job need not be within the limits for new ones."""
+    backoff = job.retry.backoff
+    return RetryForm.model_construct(
+        max_attempts=job.retry.max_attempts,
+        backoff=BackoffForm.model_construct(
+            base_seconds=backoff.base_seconds,
+            factor=backoff.factor,
+            cap_seconds=backoff.cap_seconds,
+        ),
+    )
+
+
+def _description(job: Job) -> str:
+    use = job.calendar
+    return sentence(
+        job.schedule,
+        calendar=None if use is None else (use.name, use.rule),
+        window=parse_window(job.window) if job.window else None,
+    )

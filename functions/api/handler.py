@@ -18,6 +18,7 @@ def create_api() -> Api:
     stores = open_stores(settings, clock)
     return Api(
         jobs=stores.jobs,
+        calendars=stores.calendars,
         wheel=stores.wheel,
         runs=stores.runs,
         queue=stores.queue,

@@ -5,7 +5,9 @@ from typing import Annotated
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Header, Path, Query
 
-from functions.api.forms import JobForm, JobPage
+from functions.api.forms import JobForm, JobPage, JobReport
+from functions.api.outlook import CalendarReader, outlook_of
+from functions.api.previews import report_of
 from functions.api.problems import Kind
 from functions.api.requests import caller_of, etag, expected_revision, idempotency_key
 from functions.api.routing import Routes
@@ -13,6 +15,7 @@ from functions.api.schemas import JobBody, JobPatch
 from functions.api.service import JobService
 from shared.clock import Clock
 from shared.domain.job import Job
+from shared.stores.ports import CalendarStore
 from shared.telemetry import Action, Metric, Telemetry
 
 JSON = "application/json"
@@ -41,10 +44,16 @@ class JobRoutes:
     """Each method answers one route."""
 
     def __init__(
-        self, routes: Routes, service: JobService, clock: Clock, telemetry: Telemetry
+        self,
+        routes: Routes,
+        service: JobService,
+        calendars: CalendarStore,
+        clock: Clock,
+        telemetry: Telemetry,
     ) -> None:
         self._app = routes.app
         self._service = service
+        self._calendars = calendars
         self._clock = clock
         self._telemetry = telemetry
         self._add_collection(routes)
@@ -52,27 +61,32 @@ class JobRoutes:
 
     def create_job(
         self, body: Annotated[JobBody, Body()], key: IdempotencyKey = None
-    ) -> Response[JobForm]:
+    ) -> Response[JobReport]:
         """With an Idempotency-Key a repetition answers 200 with the job, whatever it is by now.
 
-        The payload may take 65,536 bytes as compact JSON. A one-shot must lie in the future.
+        The payload may take 65,536 bytes as compact JSON. A one-shot must lie in the future, and a
+        calendar must be there. `warnings` tells what may not be meant, `transitions` what clock
+        changes within a year do to the job.
         """
         created = self._service.create(self._owner(), body, idempotency_key(self._app))
         job = created.job
         if created.is_new:
             self._report(Action.JOB_CREATED, job)
             self._telemetry.measure(Metric.JOBS_CREATED)
-        return self._answer(
+        return self._answer_report(
             job, 201 if created.is_new else 200, {"Location": f"/jobs/{job.job_id}"}
         )
 
     def list_jobs(self, limit: Limit = 20, cursor: Cursor = None) -> Response[JobPage]:
         """By job id. A page can be shorter than `limit`; `next_cursor` is null on the last one."""
-        page = self._service.list(self._owner(), limit, cursor)
-        return Response(200, JSON, JobPage.of(page, self._clock.now()))
+        owner = self._owner()
+        page = self._service.list(owner, limit, cursor)
+        calendars, now = CalendarReader(self._calendars, owner), self._clock.now()
+        outlooks = [outlook_of(job, calendars, now) for job in page.items]
+        return Response(200, JSON, JobPage.of(page, outlooks))
 
     def get_job(self, job_id: JobId) -> Response[JobForm]:
-        """A deleted job is not found."""
+        """A deleted job is not found, nor is a completed one that was to be deleted then."""
         return self._answer(self._service.get(self._owner(), job_id))
 
     def change_job(
@@ -80,12 +94,15 @@ class JobRoutes:
         job_id: JobId,
         body: Annotated[JobPatch, Body()],
         if_match: IfMatch = None,
-    ) -> Response[JobForm]:
-        """Merges the fields given; null sets one to its default. Needs If-Match."""
+    ) -> Response[JobReport]:
+        """Merges the fields given; null sets one to its default. Needs If-Match.
+
+        A change of when it fires counts from now on, `max_runs` anew.
+        """
         revision = expected_revision(self._app)
         job = self._service.change(self._owner(), job_id, body, revision)
         self._report(Action.JOB_CHANGED, job)
-        return self._answer(job)
+        return self._answer_report(job)
 
     def delete_job(self, job_id: JobId) -> Response[None]:
         """No run starts any more; the history stays until it expires. Again: not found."""
@@ -160,10 +177,18 @@ class JobRoutes:
     def _owner(self) -> str:
         return caller_of(self._app.current_event.raw_event).owner
 
-    def _answer(
+    def _answer(self, job: Job) -> Response[JobForm]:
+        calendars = CalendarReader(self._calendars, job.owner)
+        form = JobForm.of(job, outlook_of(job, calendars, self._clock.now()))
+        return Response(200, JSON, form, {"ETag": etag(job.revision)})
+
+    def _answer_report(
         self, job: Job, status: int = 200, headers: dict[str, str] | None = None
-    ) -> Response[JobForm]:
-        form = JobForm.of(job, self._clock.now())
+    ) -> Response[JobReport]:
+        now = self._clock.now()
+        calendars = CalendarReader(self._calendars, job.owner)
+        report = report_of(calendars.opened(job.schedule, job.calendar), now)
+        form = JobReport.with_report(job, outlook_of(job, calendars, now), report)
         return Response(status, JSON, form, {"ETag": etag(job.revision), **(headers or {})})
 
     def _report(self, action: Action, job: Job) -> None:

@@ -1,30 +1,21 @@
-"""What fires next: of one schedule, of one job, or of all jobs of an owner."""
+"""What fires next: of one job, or of all jobs of an owner."""
 
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 
-from functions.api.schemas import PreviewBody
+from functions.api.outlook import FAR, CalendarReader, Occurrence, after_finish, coming
 from functions.api.service import JobService
 from shared.clock import Clock
 from shared.domain.job import Job, JobState
-from shared.recurrence import Schedule, SlotKind, Slots, parse_schedule, slots
+from shared.domain.run import Run, RunKind
+from shared.recurrence import Delay
+from shared.stores.ports import CalendarStore, RunStore
 
-PAGE_SIZE = 100
-MOST_PAGES = 10
-"""`GET /upcoming` and `GET /status` look at so many pages of jobs: 1,000 jobs, by job id."""
-
-_FAR = datetime(9998, 12, 31, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class Occurrence:
-    """A coming fire time of a job."""
-
-    fire_at: datetime
-    job: Job
+_RUNS_LOOKED_AT = 100
+"""Newest runs among which the last scheduled one is looked for: manual ones lie between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,70 +26,57 @@ class Upcoming:
     is_complete: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
-    schedule: Schedule
-    fire_times: tuple[datetime, ...]
-    slots: Slots
-
-    @property
-    def entry_count(self) -> int:
-        """How many entries a job with this schedule takes on the wheel at a time."""
-        if self.slots.kind is SlotKind.DATED:
-            return 1
-        return len(self.slots.numbers)
-
-
 class OccurrenceService:
     """Nothing here writes; raises MissingError, StoreUnavailableError as JobService."""
 
-    def __init__(self, jobs: JobService, clock: Clock) -> None:
+    def __init__(
+        self, jobs: JobService, calendars: CalendarStore, runs: RunStore, clock: Clock
+    ) -> None:
         self._jobs = jobs
+        self._calendars = calendars
+        self._runs = runs
         self._clock = clock
 
-    def preview(self, body: PreviewBody) -> Preview:
-        """The next fire times of a schedule; raises InvalidFieldError."""
-        schedule = parse_schedule(body.schedule, body.timezone, body.start_at)
-        after = body.after or self._clock.now()
-        fire_times = islice(schedule.between(after, _FAR), body.count)
-        return Preview(schedule, tuple(fire_times), slots(schedule))
-
     def of_job(self, owner: str, job_id: str, count: int) -> Upcoming:
-        """The job's next occurrences; a paused one has none."""
+        """The job's next occurrences, which its calendar leaves; a paused job has none.
+
+        Of a fixed delay there is at most one, counted from the end of its newest run.
+        """
         job = self._jobs.get(owner, job_id)
-        coming = self._coming(job, self._clock.now(), _FAR)
-        return Upcoming(tuple(islice(coming, count)), is_complete=True)
+        calendars = CalendarReader(self._calendars, owner)
+        now = self._clock.now()
+        found: Iterator[Occurrence] = coming(job, calendars, now)
+        if isinstance(job.schedule, Delay) and job.state is JobState.ACTIVE:
+            following = after_finish(job, self._newest_run(job), calendars, now)
+            found = iter(() if following is None else (following,))
+        return Upcoming(tuple(islice(found, count)), is_complete=True)
 
     def of_owner(self, owner: str, count: int, until: datetime | None) -> Upcoming:
-        """The next occurrences across the owner's first 1,000 jobs, at most until an instant."""
+        """The next occurrences across the owner's first 1,000 jobs, at most until an instant.
+
+        They are in the order of their effective times; fixed delays have none here.
+        """
         now = self._clock.now()
-        last = _FAR if until is None else until
+        last = FAR if until is None else until
+        calendars = CalendarReader(self._calendars, owner)
         nearest: list[Occurrence] = []
-        cursor: str | None = None
-        for _ in range(MOST_PAGES):
-            page = self._jobs.list(owner, PAGE_SIZE, cursor)
-            streams = [self._coming(job, now, last) for job in page.items]
+        has_more = False
+        for page in self._jobs.first_pages(owner):
+            streams = [coming(job, calendars, now, last) for job in page.items]
             merged = heapq.merge(nearest, *streams, key=_order)
             nearest = list(islice(merged, count))
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-        return Upcoming(tuple(nearest), is_complete=cursor is None)
+            has_more = page.next_cursor is not None
+        return Upcoming(tuple(nearest), is_complete=not has_more)
 
-    def _coming(self, job: Job, now: datetime, until: datetime) -> Iterator[Occurrence]:
-        if job.state is not JobState.ACTIVE:
-            return
-        after = max(now, job.filing.from_at)
-        for fire_at in job.schedule.between(after, until):
-            yield Occurrence(fire_at, job)
-
-
-def next_fire_at(job: Job, now: datetime) -> datetime | None:
-    """When the job fires next; None while it is paused and when nothing is left."""
-    if job.state is not JobState.ACTIVE:
+    def _newest_run(self, job: Job) -> Run | None:
+        """The newest scheduled run under the job's filing, if there is one."""
+        newest = self._runs.list(job.owner, job.job_id, _RUNS_LOOKED_AT).items
+        for run in newest:
+            is_scheduled = run.key.kind is RunKind.SCHEDULED
+            if is_scheduled and run.filing_id == job.filing.filing_id:
+                return run
         return None
-    return job.schedule.next(max(now, job.filing.from_at))
 
 
 def _order(occurrence: Occurrence) -> tuple[datetime, str]:
-    return occurrence.fire_at, occurrence.job.job_id
+    return occurrence.effective_at, occurrence.job.job_id

@@ -4,7 +4,6 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
-from functions.api.occurrences import MOST_PAGES, PAGE_SIZE
 from functions.api.service import JobService
 from shared.clock import Clock
 from shared.domain.job import JobState
@@ -77,14 +76,11 @@ class OverviewService:
         """The owner's jobs by state, up to 1,000, and their unfinished runs."""
         states: Counter[JobState] = Counter()
         first_ids: list[str] = []
-        cursor: str | None = None
-        for _ in range(MOST_PAGES):
-            page = self._jobs.list(owner, PAGE_SIZE, cursor)
+        has_more = False
+        for page in self._jobs.first_pages(owner):
             states.update(job.state for job in page.items)
             first_ids += [job.job_id for job in page.items[: JOBS_LOOKED_INTO - len(first_ids)]]
-            cursor = page.next_cursor
-            if cursor is None:
-                break
+            has_more = page.next_cursor is not None
         runs: Counter[RunStatus] = Counter()
         for job_id in first_ids:
             newest = self._runs.list(owner, job_id, RUNS_LOOKED_AT).items
@@ -93,7 +89,7 @@ class OverviewService:
             jobs={state: states[state] for state in (JobState.ACTIVE, JobState.PAUSED)},
             runs={status: runs[status] for status in UNFINISHED},
             jobs_looked_into=len(first_ids),
-            is_complete=cursor is None and states.total() <= JOBS_LOOKED_INTO,
+            is_complete=not has_more and states.total() <= JOBS_LOOKED_INTO,
         )
 
     def segments(self) -> list[SegmentView]:

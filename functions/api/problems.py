@@ -15,7 +15,7 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
 from pydantic import BaseModel
 
 from functions.api import errors as refusals
-from functions.api.fields import field_errors
+from functions.api.fields import MOST_ERRORS, field_errors
 from shared.errors import InvalidFieldError, QueueUnavailableError, StoreUnavailableError
 from shared.telemetry import Action, Metric, Telemetry
 
@@ -31,9 +31,10 @@ class Kind(Enum):
     UNAUTHENTICATED = ("unauthenticated", 401, "The request has no owner")
     NOT_FOUND = ("not-found", 404, "Not found")
     METHOD_NOT_ALLOWED = ("method-not-allowed", 405, "The resource does not have this method")
-    CONTENDED = ("contended", 409, "Other requests changed the job meanwhile")
-    GONE = ("gone", 410, "The job of this idempotency key was deleted")
-    REVISION_MISMATCH = ("revision-mismatch", 412, "The job is at another revision")
+    CONTENDED = ("contended", 409, "Other requests changed it meanwhile")
+    CALENDAR_IN_USE = ("calendar-in-use", 409, "Jobs follow the calendar")
+    GONE = ("gone", 410, "The job of this idempotency key is gone")
+    REVISION_MISMATCH = ("revision-mismatch", 412, "It is at another revision")
     TOO_LARGE = ("too-large", 413, "The request is too large")
     UNSUPPORTED_MEDIA_TYPE = ("unsupported-media-type", 415, "The body must be application/json")
     INVALID_FIELD = ("invalid-field", 422, "A field of the request cannot be used")
@@ -53,7 +54,8 @@ class Kind(Enum):
 
 
 class FieldProblem(BaseModel):
-    """`field` is a path in the body (`schedule.every`), or a query parameter's or header's name."""
+    """`field` is a path in the body (`schedule.every`, `ranges[3].to`), or the name of a query
+    parameter or a header; where a calendar is in use, the path of a job that follows it."""
 
     field: str
     message: str
@@ -100,6 +102,9 @@ def problem_of(error: Exception) -> ProblemError:
             return invalid_fields(error.errors)
         case refusals.PayloadTooLargeError():
             return ProblemError(Kind.TOO_LARGE, str(error), [(error.field, str(error))])
+        case refusals.CalendarInUseError():
+            followed = [(f"/jobs/{job_id}", "follows it") for job_id in error.job_ids[:MOST_ERRORS]]
+            return ProblemError(Kind.CALENDAR_IN_USE, str(error), followed)
         case RequestUnsupportedContentType():
             return unsupported_media_type()
         case StoreUnavailableError() | QueueUnavailableError():

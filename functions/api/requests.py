@@ -5,7 +5,7 @@ import binascii
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
@@ -29,6 +29,21 @@ class Caller:
 
     owner: str
     groups: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Precondition:
+    """What must hold of what is stored: `revision` None is any."""
+
+    revision: int | None = None
+    must_exist: bool = False
+    must_be_absent: bool = False
+
+    def holds(self, stored: int | None) -> bool:
+        """Whether it does, of a stored revision; None when there is nothing."""
+        if stored is None:
+            return not self.must_exist
+        return not self.must_be_absent and self.revision in (None, stored)
 
 
 def caller_of(event: Event) -> Caller:
@@ -77,20 +92,25 @@ def body_fields(app: APIGatewayHttpResolver) -> list[str]:
 
 def expected_revision(app: APIGatewayHttpResolver) -> int | None:
     """The revision that `If-Match` names; None for `*`, any."""
-    tag = str(app.current_event.headers.get("if-match", "")).strip()
-    if not tag:
+    condition = _if_match(app)
+    if not condition.must_exist:
         raise ProblemError(
             Kind.REVISION_REQUIRED,
             "send If-Match with the ETag of the job as you know it",
             [("If-Match", 'is required, as in If-Match: "3"')],
         )
-    if tag == "*":
-        return None
-    match = _ETAG.fullmatch(tag)
-    if match is None:
-        message = 'must be one ETag of a job, as in If-Match: "3", or *'
-        raise ProblemError(Kind.INVALID_HEADER, f"If-Match {message}", [("If-Match", message)])
-    return int(match[1] or match[2])
+    return condition.revision
+
+
+def precondition(app: APIGatewayHttpResolver) -> Precondition:
+    """What `If-Match` and `If-None-Match`, which only takes `*`, demand."""
+    unless = _header(app, "if-none-match")
+    if unless not in ("", "*"):
+        message = "must be *"
+        raise ProblemError(
+            Kind.INVALID_HEADER, f"If-None-Match {message}", [("If-None-Match", message)]
+        )
+    return replace(_if_match(app), must_be_absent=unless == "*")
 
 
 def idempotency_key(app: APIGatewayHttpResolver) -> str | None:
@@ -107,6 +127,21 @@ def idempotency_key(app: APIGatewayHttpResolver) -> str | None:
             Kind.INVALID_HEADER, f"Idempotency-Key {message}", [("Idempotency-Key", message)]
         )
     return key
+
+
+def _if_match(app: APIGatewayHttpResolver) -> Precondition:
+    tag = _header(app, "if-match")
+    if tag in ("", "*"):
+        return Precondition(must_exist=tag == "*")
+    match = _ETAG.fullmatch(tag)
+    if match is None:
+        message = 'must be one ETag, as in If-Match: "3", or *'
+        raise ProblemError(Kind.INVALID_HEADER, f"If-Match {message}", [("If-Match", message)])
+    return Precondition(int(match[1] or match[2]), must_exist=True)
+
+
+def _header(app: APIGatewayHttpResolver, name: str) -> str:
+    return str(app.current_event.headers.get(name, "")).strip()
 
 
 def etag(revision: int) -> str:

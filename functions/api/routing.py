@@ -88,8 +88,9 @@ class Routes:
         queries = set()
         for name, parameter in inspect.signature(call).parameters.items():
             marks = get_args(parameter.annotation)
-            if any(isinstance(mark, Query) for mark in marks):
-                queries.add(name)
+            for mark in marks:
+                if isinstance(mark, Query):
+                    queries.add(mark.alias or name)
             if any(isinstance(mark, Body) for mark in marks):
                 self._with_body.add((method, template))
         self._queries[method, template] = frozenset(queries)

@@ -1,52 +1,79 @@
-"""The resources /schedules/preview and /upcoming, of one job and of all."""
+"""The resources /schedules/preview, /upcoming (of one job and of all) and /forecast."""
 
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 
-from functions.api.forms import PreviewForm, UpcomingForm
+from functions.api.forecasts import ForecastService
 from functions.api.jobs import JSON, JobId
 from functions.api.occurrences import OccurrenceService
+from functions.api.previews import PreviewService
 from functions.api.problems import Kind
 from functions.api.requests import caller_of
 from functions.api.routing import Routes
-from functions.api.schemas import LARGEST_COUNT, Instant, PreviewBody
+from functions.api.schedule_fields import Instant
+from functions.api.schedule_forms import ForecastForm, PreviewForm, UpcomingForm
+from functions.api.schemas import LARGEST_COUNT, PreviewBody
 
 Count = Annotated[int, Query(ge=1, le=LARGEST_COUNT, description="Most occurrences to list.")]
 Until = Annotated[Instant | None, Query(description="The last instant of interest.")]
+From = Annotated[
+    Instant | None, Query(alias="from", description="The first instant; now unless given.")
+]
+To = Annotated[
+    Instant | None,
+    Query(description="The instant before which it ends: a day later unless given, 7 at most."),
+]
 
 
 class ScheduleRoutes:
     """Each method answers one route."""
 
-    def __init__(self, routes: Routes, service: OccurrenceService) -> None:
+    def __init__(
+        self,
+        routes: Routes,
+        occurrences: OccurrenceService,
+        previews: PreviewService,
+        forecasts: ForecastService,
+    ) -> None:
         self._app = routes.app
-        self._service = service
+        self._occurrences = occurrences
+        self._previews = previews
+        self._forecasts = forecasts
         self._add(routes)
 
     def preview_schedule(self, body: Annotated[PreviewBody, Body()]) -> Response[PreviewForm]:
-        """The next occurrences of a schedule that need not belong to any job."""
-        caller_of(self._app.current_event.raw_event)
-        return Response(200, JSON, PreviewForm.of(self._service.preview(body)))
+        """What a schedule that need not belong to any job does: its next occurrences, in words,
+        what clock changes do to it within a year, what it takes and what it costs."""
+        preview = self._previews.preview(self._owner(), body)
+        return Response(200, JSON, PreviewForm.of(preview))
 
     def list_upcoming_of_job(self, job_id: JobId, count: Count = 10) -> Response[UpcomingForm]:
-        """A paused job has none."""
-        upcoming = self._service.of_job(self._owner(), job_id, count)
+        """A paused job has none. A fixed delay has at most one: counted from the end of its newest
+        run, so none while that goes on."""
+        upcoming = self._occurrences.of_job(self._owner(), job_id, count)
         return Response(200, JSON, UpcomingForm.of(upcoming))
 
     def list_upcoming(self, count: Count = 10, until: Until = None) -> Response[UpcomingForm]:
-        """Across your first 1,000 jobs, by job id; `complete` is false when there are more."""
-        upcoming = self._service.of_owner(self._owner(), count, until)
+        """Across your first 1,000 jobs, by job id; `complete` is false when there are more. In the
+        order of effective times; fixed delays are left out."""
+        upcoming = self._occurrences.of_owner(self._owner(), count, until)
         return Response(200, JSON, UpcomingForm.of(upcoming))
+
+    def get_forecast(self, from_at: From = None, to: To = None) -> Response[ForecastForm]:
+        """How many runs are expected to start in each minute, over your first 1,000 jobs, under
+        their calendars and windows as they are now. Paused jobs do not count."""
+        forecast = self._forecasts.of_owner(self._owner(), from_at, to)
+        return Response(200, JSON, ForecastForm.of(forecast))
 
     def _add(self, routes: Routes) -> None:
         routes.add(
             "POST",
             "/schedules/preview",
             self.preview_schedule,
-            summary="Preview a schedule",
-            answers={200: "Its next occurrences"},
+            summary="Preview and explain a schedule",
+            answers={200: "What it does"},
         )
         routes.add(
             "GET",
@@ -62,6 +89,13 @@ class ScheduleRoutes:
             self.list_upcoming,
             summary="List the next occurrences of all your jobs",
             answers={200: "The next occurrences"},
+        )
+        routes.add(
+            "GET",
+            "/forecast",
+            self.get_forecast,
+            summary="Expect the fires of all your jobs, minute by minute",
+            answers={200: "The forecast"},
         )
 
     def _owner(self) -> str:

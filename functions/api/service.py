@@ -1,10 +1,11 @@
 """What can be done with jobs, apart from HTTP: create, read, change, pause, resume, delete."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import accumulate
+from typing import Any
 
 from functions.api.drafts import Draft, changed_draft, created_draft, fingerprint_of
 from functions.api.errors import (
@@ -16,16 +17,21 @@ from functions.api.errors import (
 )
 from functions.api.schemas import JobBody, JobPatch
 from shared.clock import Clock, Entropy
-from shared.domain.job import Filing, Job, JobState, job_id_of, segment_of
+from shared.domain.job import Filing, Job, JobState, fires_differently, job_id_of, segment_of
+from shared.errors import InvalidFieldError
 from shared.filing import Filer
 from shared.settings import Settings
-from shared.stores.ports import JobStore, Page
+from shared.stores.ports import CalendarStore, JobStore, Page
 
 ATTEMPTS = 4
 """Times that a pause, resume or deletion is tried against concurrent changes."""
 
 PAGE_PAYLOAD_BYTES = 1024 * 1024
 """Payloads that one page of jobs carries; escaped twice they stay below Lambda's 6 MB."""
+
+PAGE_SIZE = 100
+MOST_PAGES = 10
+"""What concerns all jobs of an owner looks at so many pages of them: 1,000 jobs, by job id."""
 
 _JOB_ID = re.compile(r"[0-9a-z]{26}", re.ASCII)
 
@@ -46,9 +52,16 @@ class JobService:
     """
 
     def __init__(
-        self, jobs: JobStore, filer: Filer, clock: Clock, entropy: Entropy, settings: Settings
+        self,
+        jobs: JobStore,
+        calendars: CalendarStore,
+        filer: Filer,
+        clock: Clock,
+        entropy: Entropy,
+        settings: Settings,
     ) -> None:
         self._jobs = jobs
+        self._calendars = calendars
         self._filer = filer
         self._clock = clock
         self._entropy = entropy
@@ -65,8 +78,9 @@ class JobService:
         # Before any check that time can turn: a one-shot that has fired is repeated all the same.
         existing = None if key is None else self._jobs.get(owner, job_id)
         if existing is None:
-            draft = created_draft(body, self._settings, now)
+            draft = created_draft(job_id, body, self._settings, now)
             job = self._new_job(owner, job_id, draft, fingerprint, now)
+            self._refuse_missing_calendar(job)
             if self._filer.file_job(job, None):
                 return Created(job, is_new=True)
             existing = self._jobs.get(owner, job_id)
@@ -75,9 +89,9 @@ class JobService:
         return _repeated(existing, fingerprint)
 
     def get(self, owner: str, job_id: str) -> Job:
-        """The job, active or paused."""
+        """The job, active or paused; a tombstone is none."""
         job = self.find(owner, job_id)
-        if job is None or job.state is JobState.DELETED:
+        if job is None or job.is_tombstone:
             raise MissingError("job", job_id)
         return job
 
@@ -97,6 +111,19 @@ class JobService:
             return page
         return self._jobs.list(owner, fitting, cursor)
 
+    def first_pages(self, owner: str) -> Iterator[Page[Job]]:
+        """The owner's first 1,000 jobs in pages, by job id, whatever their size.
+
+        The last page has a `next_cursor` when there are more.
+        """
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            page = self._jobs.list(owner, PAGE_SIZE, cursor)
+            yield page
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
     def change(self, owner: str, job_id: str, patch: JobPatch, revision: int | None) -> Job:
         """The job after `patch`, if it is at `revision` (None: whichever it is at).
 
@@ -108,10 +135,12 @@ class JobService:
             raise RevisionMismatchError(revision, job.revision)
         now = self._clock.now()
         draft = changed_draft(job, patch, self._settings, now)
-        changed = _with_draft(job, draft)
+        changed = replace(job, **_values(draft))
         if changed == job:
             return job
-        if job.state is JobState.ACTIVE and _fires_differently(job, changed):
+        if changed.calendar != job.calendar:
+            self._refuse_missing_calendar(changed)
+        if job.state is JobState.ACTIVE and fires_differently(job, changed):
             changed = changed.refiled(self._new_filing(now), now)
             won = self._filer.file_job(changed, job.revision)
         else:
@@ -174,20 +203,21 @@ class JobService:
         return Job(
             owner=owner,
             job_id=job_id,
-            name=draft.name,
-            schedule=draft.schedule,
-            target=draft.target,
-            payload=draft.payload,
             segment=segment_of(job_id, self._settings.segments),
             filing=self._new_filing(now),
             created_at=now,
             updated_at=now,
-            lane=draft.lane,
-            catch_up=draft.catch_up,
-            retry=draft.retry,
-            timeout_seconds=draft.timeout_seconds,
             fingerprint=fingerprint,
+            **_values(draft),
         )
+
+    def _refuse_missing_calendar(self, job: Job) -> None:
+        """A job could follow one that is not there, as if every day were open: never by a slip."""
+        use = job.calendar
+        if use is not None and self._calendars.get(job.owner, use.name) is None:
+            raise InvalidFieldError(
+                "calendar.name", f"you have no calendar {use.name!r}: PUT /calendars/{use.name}"
+            )
 
 
 def is_job_id(text: str) -> bool:
@@ -203,28 +233,13 @@ def _fitting(jobs: Sequence[Job]) -> int:
 
 
 def _repeated(existing: Job, fingerprint: str) -> Created:
-    if existing.state is JobState.DELETED:
-        raise KeyGoneError(existing.job_id)
+    if existing.is_tombstone:
+        raise KeyGoneError(existing.job_id, existing.state is JobState.COMPLETED)
     if existing.fingerprint != fingerprint:
         raise KeyReusedError(existing.job_id)
     return Created(existing, is_new=False)
 
 
-def _with_draft(job: Job, draft: Draft) -> Job:
-    return replace(
-        job,
-        name=draft.name,
-        schedule=draft.schedule,
-        target=draft.target,
-        payload=draft.payload,
-        lane=draft.lane,
-        catch_up=draft.catch_up,
-        retry=draft.retry,
-        timeout_seconds=draft.timeout_seconds,
-    )
-
-
-def _fires_differently(job: Job, changed: Job) -> bool:
-    """Whether entries carry what changed."""
-    before = (job.schedule, job.lane, job.catch_up)
-    return before != (changed.schedule, changed.lane, changed.catch_up)
+def _values(draft: Draft) -> dict[str, Any]:
+    """The members of a job that a draft decides."""
+    return {field.name: getattr(draft, field.name) for field in fields(draft)}

@@ -12,7 +12,8 @@ from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.executor.batch import BatchRunner, Received
-from functions.executor.protocol import ExecutorPorts, Report, RunProtocol
+from functions.executor.ports import ExecutorPorts
+from functions.executor.protocol import Report, RunProtocol
 from functions.executor.reporting import tell
 from functions.executor.targets import Targets
 from shared.clock import SystemClock, SystemEntropy
@@ -32,10 +33,11 @@ batches = BatchRunner()
 protocol = RunProtocol(
     ExecutorPorts(
         jobs=stores.jobs,
+        calendars=stores.calendars,
         wheel=stores.wheel,
         runs=stores.runs,
         queue=stores.queue,
-        filer=Filer(stores.jobs, stores.wheel, stores.queue, clock),
+        filer=Filer(stores.jobs, stores.wheel, stores.queue, clock, stores.calendars),
         targets=targets,
         clock=clock,
         entropy=SystemEntropy(),

@@ -5,35 +5,24 @@ put back by its visibility: what must wait goes on as a delayed copy, so that th
 receptions only those that ended in a crash.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from math import ceil
-from typing import Protocol
 
-from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.clock import Clock, Entropy
-from shared.domain import running
+from functions.executor.follow_up import FollowUp
+from functions.executor.ports import ExecutorPorts
+from functions.executor.targets import Call, Failure, Success
+from shared.domain import running, starting
+from shared.domain.decisions import Claim, Drop, Go, Repeat, SendInstead, SendOn, Skip, Start
 from shared.domain.job import Job
 from shared.domain.message import LONGEST_DELAY_SECONDS, Message
+from shared.domain.passing_over import missed_row
 from shared.domain.run import Run, RunKind, RunStatus
-from shared.domain.running import (
-    Claim,
-    Drop,
-    Go,
-    Repeat,
-    SendOn,
-    Skip,
-    SkipReason,
-    Start,
-    Terms,
-)
-from shared.domain.targets import Target
-from shared.domain.wheel import Slot, entry_of_message
+from shared.domain.running import Terms
+from shared.domain.wheel import Slot
 from shared.errors import StoreUnavailableError
-from shared.filing import Filer
 from shared.recurrence import SlotKind
-from shared.stores.ports import JobStore, LaneQueue, RunStore, WheelStore
 
 _LEASE_MARGIN = timedelta(seconds=1)
 _FINISH_RESERVE = timedelta(seconds=1.5)
@@ -56,41 +45,16 @@ class Handled(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was done with a message; `run` is the row that was last written or met, if any."""
+    """What was done with a message; `run` is the row that was last written or met, if any.
+
+    `completes`: its end was that of the job, which was to be deleted then.
+    """
 
     handled: Handled
     message: Message
     run: Run | None = None
     reason: str = ""
-
-
-class Deliverer(Protocol):
-    """What the protocol needs of the targets: `Targets`, or a stand-in for tests."""
-
-    def deliver(self, target: Target, call: Call) -> Outcome:
-        """Call the target once; whatever it does is an outcome, never an exception."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutorPorts:
-    """What an executor works on.
-
-    `run_lifetime` is how long a run row lives after its last claim: longer than any duplicate of
-    its message. `longest_timeout_seconds` caps the jobs' own limits: a deployment may
-    have been given shorter processes than a job was made for.
-    """
-
-    jobs: JobStore
-    wheel: WheelStore
-    runs: RunStore
-    queue: LaneQueue
-    filer: Filer
-    targets: Deliverer
-    clock: Clock
-    entropy: Entropy
-    run_lifetime: timedelta
-    longest_timeout_seconds: int
+    completes: bool = False
 
 
 class RunProtocol:
@@ -98,6 +62,7 @@ class RunProtocol:
 
     def __init__(self, ports: ExecutorPorts) -> None:
         self._p = ports
+        self._follow_up = FollowUp(ports)
 
     def handle(self, message: Message, ends_at: datetime) -> Report:
         """Handle a message of a lane; the process may be stopped at `ends_at`.
@@ -168,10 +133,10 @@ class RunProtocol:
                 return Report(Handled.DROPPED, message, reason=reason)
             case Repeat(run):
                 # What follows is repeated by whoever meets the run: its writer may have died.
-                self._follow_up(run, message)
-                if message.slot_key:
-                    self._look_after(message)
-                return Report(Handled.REPEATED, message, run, f"the run is {run.status.value}")
+                job = self._look_after(message)[0] if message.slot_key else None
+                completes = self._follow_up.after(run, message, job)
+                reason = f"the run is {run.status.value}"
+                return Report(Handled.REPEATED, message, run, reason, completes)
 
     def _go_on(self, message: Message, claim: Claim, ends_at: datetime | None) -> Report | None:
         """Go on under a claim; None when the finish was refused: the run is another's now.
@@ -185,36 +150,46 @@ class RunProtocol:
             at = self._p.clock.now() + _STORE_PAUSE
             return self._give_back(message, claim, SendOn(at, "the job cannot be read"))
         now = self._p.clock.now()
-        if job is None or isinstance(start, Drop | SendOn):
+        if job is None or isinstance(start, Drop | SendOn | SendInstead):
             return self._give_back(message, claim, start)
         if isinstance(start, Skip):
-            return self._finish(running.skipped(claim.run, start.reason, now), message)
-        if running.skips_itself(message):
-            return self._finish(running.skipped(claim.run, SkipReason.CATCH_UP, now), message)
+            skipped = running.skipped(claim.run, start.reason, now, start.note)
+            return self._finish(skipped, message, job)
+        run = replace(claim.run, note=start.note or claim.run.note)
         if ends_at is None:
-            return self._finish(running.died(claim.run, now), message)
-        if claim.run.attempt > job.retry.max_attempts:
-            return self._finish(running.out_of_attempts(claim.run, claim.over, now), message)
+            return self._finish(running.died(run, now), message, job)
+        if run.attempt > job.retry.max_attempts:
+            return self._finish(running.out_of_attempts(run, claim.over, now), message, job)
         limit_seconds = min(job.timeout_seconds, self._p.longest_timeout_seconds)
         if now + timedelta(seconds=limit_seconds) + _FINISH_RESERVE > ends_at:
             later = SendOn(now + timedelta(seconds=1), "too little time is left in this process")
             return self._give_back(message, claim, later)
-        return self._finish(self._deliver(claim.run, job, limit_seconds), message)
+        return self._finish(self._deliver(run, job, limit_seconds), message, job)
 
     def _look_after(self, message: Message) -> tuple[Job | None, Start]:
-        """Read the job and decide; record what a catch-up passed over, remove a stale entry.
+        """Read the job, then its calendar, and decide; record what a catch-up passed over, remove a
+        stale entry.
 
         Done for duplicates, too: another filing's message may have been quicker with the run.
         """
-        job = self._p.jobs.get(message.key.owner, message.key.job_id)
+        owner = message.key.owner
+        job = self._p.jobs.get(owner, message.key.job_id)
+        use = job.calendar if job is not None and starting.is_by_schedule(message) else None
+        closed = self._p.closed_days(owner, use)
         now = self._p.clock.now()
-        start = running.decide_start(job, message, now)
-        if job is not None and isinstance(start, Go | Skip):
-            missed = running.missed_row(message, now, now + self._p.run_lifetime)
-            if missed is not None:
-                self._p.runs.claim(missed, None)
+        start = starting.decide_start(job, message, now, closed)
+        if job is not None and isinstance(start, Go | Skip | SendInstead):
+            self._record_missed(message, now)
         self._remove_stale_entry(job, message, now)
         return job, start
+
+    def _record_missed(self, message: Message, now: datetime) -> None:
+        if message.missed is None:
+            return
+        closed = self._p.closed_days(message.key.owner, message.missed.calendar)
+        missed = missed_row(message, now, now + self._p.run_lifetime, closed)
+        if missed is not None:
+            self._p.runs.claim(missed, None)
 
     def _deliver(self, run: Run, job: Job, limit_seconds: int) -> Run:
         call = Call(
@@ -236,38 +211,30 @@ class RunProtocol:
                 fraction = self._p.entropy.fraction()
                 return running.failed(run, job, error, timed_out, now, fraction)
 
-    def _finish(self, run: Run, message: Message) -> Report | None:
+    def _finish(self, run: Run, message: Message, job: Job) -> Report | None:
         if not self._p.runs.finish(run):
             return None
-        self._follow_up(run, message)
+        completes = self._follow_up.after(run, message, job)
         if run.status is RunStatus.SKIPPED:
-            return Report(Handled.SKIPPED, message, run, run.reason or "")
-        return Report(Handled.RAN, message, run)
-
-    def _follow_up(self, run: Run, message: Message) -> None:
-        if run.status is not RunStatus.RETRYING:
-            return
-        retry = running.retry_message(run, message)
-        now = self._p.clock.now()
-        if retry.due_at - now > timedelta(seconds=LONGEST_DELAY_SECONDS):
-            self._p.filer.file_entry(entry_of_message(retry))
-        else:
-            self._p.queue.send([retry], [retry.delay_seconds(now)])
+            return Report(Handled.SKIPPED, message, run, run.reason or "", completes)
+        return Report(Handled.RAN, message, run, completes=completes)
 
     def _give_back(self, message: Message, claim: Claim, start: Start) -> Report | None:
         """Undo a claim that must not be gone on with, then send on or drop the message.
 
-        A dropped message stands for no occurrence: a row that it made itself, by an earlier claim
-        whose holder died, is removed too, since nobody else would ever come for it.
+        A dropped message stands for no occurrence, and one that is sent for another time for none
+        at this one: a row that it made itself, by an earlier claim whose holder died, is removed
+        too, since nobody else would ever come for it.
         """
         over = claim.over
-        made_by_drop = (
-            isinstance(start, Drop)
+        moved = isinstance(start, SendInstead) and start.message.key != message.key
+        made_for_nothing = (
+            (moved or isinstance(start, Drop))
             and over is not None
             and over.status is RunStatus.RUNNING
             and over.filing_id == message.filing_id
         )
-        if over is None or made_by_drop:
+        if over is None or made_for_nothing:
             undone = self._p.runs.withdraw(claim.run)
         else:
             now = self._p.clock.now()
@@ -276,6 +243,9 @@ class RunProtocol:
             return None
         if isinstance(start, SendOn):
             return self._send_on(message, start.at, start.reason)
+        if isinstance(start, SendInstead):
+            self._p.filer.file_message(start.message)
+            return Report(Handled.SENT_ON, start.message, reason=start.reason)
         reason = start.reason if isinstance(start, Drop) else "there is no such job"
         return Report(Handled.DROPPED, message, reason=reason)
 
@@ -290,7 +260,7 @@ class RunProtocol:
 
     def _remove_stale_entry(self, job: Job | None, message: Message, now: datetime) -> None:
         """Remove the wheel entry that sent this message, once it can be of no use any more."""
-        stale_since = running.stale_since(job, message, now) if message.slot_key else None
+        stale_since = starting.stale_since(job, message, now) if message.slot_key else None
         if stale_since is None:
             return
         slot = Slot.from_key(message.slot_key)

@@ -36,6 +36,8 @@ def tell(telemetry: Telemetry, reports: Sequence[Report], failures: int) -> None
             telemetry.measure(Metric.MESSAGES_DROPPED)
             run_id = report.message.key.run_id
             telemetry.record(Action.MESSAGE_DROPPED, run_id=run_id, reason=report.reason)
+        if report.completes:
+            telemetry.record(Action.JOB_COMPLETED, job_id=report.message.key.job_id)
     handled = {kind.value: sum(r.handled is kind for r in reports) for kind in Handled}
     telemetry.record(Action.BATCH_FINISHED, failed=failures, **handled)
 

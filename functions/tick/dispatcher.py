@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from functions.tick.calendars import CalendarReader
 from functions.tick.lease import Lease
 from functions.tick.visit import SegmentOutcome, SegmentReport, TickPorts, Visit
 from shared.domain.wheel import minute_of
@@ -13,10 +14,11 @@ BACKLOG_SPAN = timedelta(seconds=45)
 
 
 class Dispatcher:
-    """Dispatches segments for one invocation of the tick."""
+    """Dispatches segments for one invocation of the tick, which reads each calendar once."""
 
     def __init__(self, ports: TickPorts, *, lease_owner: str, look_ahead_minutes: int) -> None:
         self._ports = ports
+        self._calendars = CalendarReader(ports.calendars)
         self._lease_owner = lease_owner
         self._look_ahead = look_ahead_minutes
 
@@ -62,11 +64,16 @@ class Dispatcher:
             if not seen.has_work(ports.clock.now(), self._look_ahead):
                 return SegmentReport(segment, SegmentOutcome.CURRENT)
             lease = Lease.acquire(
-                ports.wheel, ports.clock, seen, self._lease_owner, self._look_ahead
+                ports.wheel,
+                ports.clock,
+                seen,
+                self._lease_owner,
+                self._look_ahead,
+                ports.tzdata,
             )
         except CarillonError as error:
             return SegmentReport(segment, SegmentOutcome.FAILED, reason=str(error))
         if lease is None:
             lag_minutes = seen.lag_minutes(ports.clock.now())
             return SegmentReport(segment, SegmentOutcome.HELD, lag_minutes=lag_minutes)
-        return Visit(ports, lease, deadline).run(backlog=backlog)
+        return Visit(ports, self._calendars, lease, deadline).run(backlog=backlog)

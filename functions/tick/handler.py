@@ -6,6 +6,7 @@ late, twice, or not at all. This is the only place of the tick that composes obj
 
 import logging
 from datetime import timedelta
+from importlib.metadata import version
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -41,11 +42,13 @@ def _on_bad_entry(segment: int, slot_key: str, entry_key: str, reason: str) -> N
 
 ports = TickPorts(
     jobs=stores.jobs,
+    calendars=stores.calendars,
     wheel=stores.wheel,
     queue=stores.queue,
-    filer=Filer(stores.jobs, stores.wheel, stores.queue, clock),
+    filer=Filer(stores.jobs, stores.wheel, stores.queue, clock, stores.calendars),
     clock=clock,
     on_bad_entry=_on_bad_entry,
+    tzdata=version("tzdata"),
 )
 in_use = segments_in_use(stores.wheel, settings.segments)
 if in_use > settings.segments:
@@ -77,9 +80,11 @@ def _tell(reports: list[SegmentReport]) -> None:
             telemetry.record(Action.SEGMENT_FAILED, logging.ERROR, **details)
             telemetry.measure(Metric.SEGMENTS_FAILED)
     messages = sum(report.messages for report in reports)
+    rehomed = sum(report.rehomed for report in reports)
     lag_seconds = 60 * max((report.lag_minutes for report in reports), default=0)
     outcomes = {o.value: sum(r.outcome is o for r in reports) for o in SegmentOutcome}
-    telemetry.record(Action.TICK_FINISHED, messages=messages, lag_seconds=lag_seconds, **outcomes)
+    counts = {"messages": messages, "rehomed": rehomed, "lag_seconds": lag_seconds}
+    telemetry.record(Action.TICK_FINISHED, **counts, **outcomes)
     telemetry.measure(Metric.OCCURRENCES_SENT, messages)
     telemetry.measure(Metric.WATERMARK_LAG, lag_seconds)
     skew_seconds = stores.skew_seconds() or 0.0

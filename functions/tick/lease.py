@@ -29,10 +29,16 @@ class Lease:
 
     @classmethod
     def acquire(
-        cls, wheel: WheelStore, clock: Clock, seen: Control, lease_owner: str, look_ahead: int
+        cls,
+        wheel: WheelStore,
+        clock: Clock,
+        seen: Control,
+        lease_owner: str,
+        look_ahead: int,
+        tzdata: str,
     ) -> "Lease | None":
         """Take the lease and announce, in one conditional write; None if another holds it."""
-        control = acquired(seen, lease_owner, clock.now(), look_ahead)
+        control = acquired(seen, lease_owner, clock.now(), look_ahead, tzdata)
         if control is None or not wheel.put_control(control, over=seen):
             return None
         return cls(wheel, clock, control)

@@ -5,16 +5,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from functions.tick.calendars import CalendarReader
 from functions.tick.lease import Lease, LeaseLostError
 from functions.tick.outbox import Outbox
 from shared.clock import Clock
 from shared.domain.dispatch import chain_goes_on, messages_of
+from shared.domain.rehoming import owed_messages, rehomed, zone_has_changed
+from shared.domain.resolving import Resolved, rolls
 from shared.domain.segment import Cursor, with_backlog_minute_done, with_minute_done
-from shared.domain.wheel import Entry, Slot, minute_end, slots_of_minute
-from shared.errors import CarillonError, StoreUnavailableError
+from shared.domain.wheel import Entry, Slot, minute_end, minute_start, slots_of_minute
+from shared.errors import CarillonError, StoreUnavailableError, UnreadableRowError
 from shared.filing import Filer
 from shared.recurrence import SlotKind
-from shared.stores.ports import JobStore, LaneQueue, WheelStore
+from shared.stores.ports import CalendarStore, JobStore, LaneQueue, WheelStore
 
 OnBadEntry = Callable[[int, str, str, str], None]
 """Told (segment, slot key, entry key, reason) of an entry that the tick goes on without."""
@@ -36,7 +39,8 @@ class SegmentOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SegmentReport:
-    """What became of one segment in one tick. `lag_minutes` is how far dispatch lags behind."""
+    """What became of one segment in one tick. `lag_minutes` is how far dispatch lags behind,
+    `rehomed` the number of filings that new rules of a time zone have brought to other slots."""
 
     segment: int
     outcome: SegmentOutcome
@@ -45,18 +49,21 @@ class SegmentReport:
     lag_minutes: int = 0
     backlog: bool = False
     reason: str = ""
+    rehomed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TickPorts:
-    """What a tick works on."""
+    """What a tick works on. `tzdata` is the version of its time zone database."""
 
     jobs: JobStore
+    calendars: CalendarStore
     wheel: WheelStore
     queue: LaneQueue
     filer: Filer
     clock: Clock
     on_bad_entry: OnBadEntry
+    tzdata: str = ""
 
 
 class _OutOfTimeError(Exception):
@@ -66,12 +73,16 @@ class _OutOfTimeError(Exception):
 class Visit:
     """Dispatches minutes of one segment; counts what it did."""
 
-    def __init__(self, ports: TickPorts, lease: Lease, deadline: datetime) -> None:
+    def __init__(
+        self, ports: TickPorts, calendars: CalendarReader, lease: Lease, deadline: datetime
+    ) -> None:
         self._ports = ports
+        self._calendars = calendars
         self._lease = lease
         self._deadline = deadline
         self._outbox = Outbox(ports.queue, ports.clock)
         self._minutes = 0
+        self._rehomed = 0
         self._resume_at = lease.control.cursor
 
     def run(self, *, backlog: bool) -> SegmentReport:
@@ -138,30 +149,75 @@ class Visit:
 
     def _entry(self, entry: Entry, minute: int) -> None:
         control = self._lease.control
-        horizon = control.horizon
+        resolved = self._resolved(entry)
+        rules_since = minute_start(control.tzdata_from) if control.tzdata_from else None
         try:
-            messages = list(messages_of(entry, minute, horizon, control.backlog))
+            messages = list(
+                messages_of(entry, minute, control.horizon, control.backlog, resolved, rules_since)
+            )
+            has_moved = zone_has_changed(entry)
         except Exception as error:  # one bad entry must not stop the segment
             self._set_aside(entry, error)
             return
         for message in messages:
             self._outbox.add(message)
-        if entry.slot.kind is SlotKind.DATED and entry.schedule is not None:
-            self._next_link(entry, entry.schedule.next(minute_end(horizon)))
+        if entry.slot.kind is SlotKind.DATED:
+            self._next_link(entry)
+        elif has_moved and self._goes_on(entry):
+            self._rehome(entry, minute, resolved)
 
-    def _next_link(self, entry: Entry, following: datetime | None) -> None:
+    def _resolved(self, entry: Entry) -> Resolved | None:
+        """The entry's schedule under its calendar, where that makes a difference to what is sent.
+
+        Under a calendar that this version cannot read the nominal occurrences are sent: the
+        executor, which reads it too, holds them until it can.
+        """
+        if not rolls(entry.calendar) and not self._lease.control.backlog:
+            return None
+        try:
+            return self._calendars.resolved(entry)
+        except UnreadableRowError as error:
+            self._set_aside(entry, error)
+            return None
+
+    def _next_link(self, entry: Entry) -> None:
         """File the first link of a chain beyond the horizon, before the watermark moves."""
-        if following is None:
+        horizon = self._lease.control.horizon
+        if entry.schedule is None:
             return
+        following = entry.schedule.next(minute_end(horizon) - entry.spread)
+        if following is not None and self._goes_on(entry):
+            self._ports.filer.file_entry(entry.link_at(following, horizon))
+
+    def _rehome(self, entry: Entry, minute: int, resolved: Resolved | None) -> None:
+        """Bring a filing to the slots of its zone's new rules, and send what it missed there.
+
+        The entries are put before the horizon is read, as in every filing (DESIGN 4.2): either
+        another tick's query sees them, or its announcement is seen here. The entry itself is put
+        last: a tick that dies before leaves all of it to be done again.
+        """
+        ports, control = self._ports, self._lease.control
+        own, others = rehomed(entry)
+        if others:
+            ports.wheel.put_entries(others)
+        if own.zone_digest == "":
+            self._next_link(own)
+        horizon = max(control.horizon, ports.filer.control(entry.segment).horizon)
+        for message in owed_messages(entry, minute, control, horizon, resolved):
+            self._outbox.add(message)
+        self._outbox.flush()
+        ports.wheel.put_entries([own])
+        self._rehomed += 1
+
+    def _goes_on(self, entry: Entry) -> bool:
+        """Whether the entry's filing counts, by a strong read of the job."""
         try:
             job = self._ports.jobs.get(entry.owner, entry.job_id)
-            goes_on = chain_goes_on(entry, job, self._ports.clock.now())
         except StoreUnavailableError as error:
             # Neither may one row stop its segment, nor may the chain end: a link is harmless.
             self._set_aside(entry, error)
-            goes_on = True
-        if goes_on:
-            self._ports.filer.file_entry(entry.link_at(following))
+            return True
+        return chain_goes_on(entry, job, self._ports.clock.now())
 
     def _set_aside(self, entry: Entry, error: Exception) -> None:
         reason = f"{type(error).__name__}: {error}"
@@ -185,4 +241,5 @@ class Visit:
             lag_minutes=control.lag_minutes(self._ports.clock.now()),
             backlog=bool(control.backlog),
             reason=reason,
+            rehomed=self._rehomed,
         )

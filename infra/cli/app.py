@@ -1,93 +1,22 @@
-"""The `carillon` command: its global options, its commands, and how errors end it."""
+"""The console script `carillon`: a batch preview starts at once, all else goes through typer."""
 
 import sys
-from typing import Annotated, Any
 
-import typer
-from typer.core import TyperGroup
-
-from infra.cli.exits import EXIT_CODES_HELP, CliError
-from infra.cli.jobs import jobs
-from infra.cli.login import login
-from infra.cli.output import write_error, write_line
-from infra.cli.preview import preview
-from infra.cli.runs import runs
-from infra.cli.session import Invocation, JsonOption, invocation_of
-from infra.cli.status import status
-from infra.cli.upcoming import upcoming
-
-
-class CarillonGroup(TyperGroup):
-    """Turns a CliError into its text on stderr and its exit code, wherever it was raised."""
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except CliError as error:
-            write_error(error.text(invocation_of(ctx).as_json))
-            raise typer.Exit(error.exit_code) from error
-
-
-app = typer.Typer(
-    name="carillon",
-    cls=CarillonGroup,
-    epilog=EXIT_CODES_HELP,
-    no_args_is_help=True,
-    add_completion=False,
-    # A traceback is for a bug; rich would draw it with the values of variables around.
-    pretty_exceptions_enable=False,
-)
-
-
-def _print_version(asked: bool) -> None:
-    if not asked:
-        return
-    # 30 ms that no other command should pay for.
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        write_line(f"carillon {version('carillon')}")
-    except PackageNotFoundError:
-        write_line("carillon (run from a source tree)")
-    raise typer.Exit
-
-
-@app.callback()
-def root(
-    ctx: typer.Context,
-    api_url: Annotated[
-        str | None, typer.Option(envvar="CARILLON_API_URL", help="The deployment's address.")
-    ] = None,
-    token: Annotated[
-        str | None, typer.Option(envvar="CARILLON_TOKEN", help="The bearer token.")
-    ] = None,
-    as_json: JsonOption = False,
-    show_version: Annotated[
-        bool,
-        typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True),
-    ] = False,
-) -> None:
-    """Carillon: schedule jobs, look at their history, preview a schedule.
-
-    The options below can also stand after a command's name.
-    """
-    ctx.obj = Invocation(api_url or None, token or None, as_json)
-
-
-app.command()(preview)
-app.add_typer(jobs, name="jobs")
-app.command()(runs)
-app.command()(upcoming)
-app.command()(login)
-app.command()(status)
+from infra.cli.batch import plain_batch, run_batch
 
 
 def main() -> None:
-    """The console script; ends the process with an exit code."""
+    """Ends the process with an exit code."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # A terminal that cannot show a character gets its escape, not an exception.
             stream.reconfigure(errors="backslashreplace")
+    batch = plain_batch(sys.argv[1:])
+    if batch is not None:
+        sys.exit(run_batch(batch))
+    # Typer and the other commands take longer to import than a batch of a thousand lines.
+    from infra.cli.commands import app
+
     app()
 
 

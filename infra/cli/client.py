@@ -54,9 +54,18 @@ def new_http_client(url: str) -> "httpx.Client":
 
 def job_path(job_id: str, suffix: str = "") -> str:
     """`/jobs/{job_id}` + suffix; raises CliError for text that cannot be a job id."""
-    if not job_id or job_id.strip(".") == "":
-        raise CliError.bad_field("job_id", f"{job_id!r} is not a job id")
-    return f"/jobs/{quote(job_id, safe='')}{suffix}"
+    return f"/jobs/{_path_part(job_id, 'job_id', 'a job id')}{suffix}"
+
+
+def calendar_path(name: str) -> str:
+    """`/calendars/{name}`; raises CliError for text that cannot be a name."""
+    return f"/calendars/{_path_part(name, 'name', 'the name of a calendar')}"
+
+
+def _path_part(text: str, field: str, what: str) -> str:
+    if not text or text.strip(".") == "":
+        raise CliError.bad_field(field, f"{text!r} is not {what}")
+    return quote(text, safe="")
 
 
 class ApiClient:
@@ -80,6 +89,9 @@ class ApiClient:
         self, path: str, body: Json | None = None, headers: Mapping[str, str] | None = None
     ) -> Json:
         return self._object(self._send("POST", path, body=body, headers=headers))
+
+    def put(self, path: str, body: Json) -> Json:
+        return self._object(self._send("PUT", path, body=body))
 
     def delete(self, path: str) -> None:
         self._send("DELETE", path)

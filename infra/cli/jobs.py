@@ -10,12 +10,20 @@ from infra.cli.client import ApiClient, job_path
 from infra.cli.exits import CliError, ExitCode
 from infra.cli.job_body import JobOptions, job_body
 from infra.cli.job_options import (
+    CalendarOption,
+    CalendarRuleOption,
     CatchUpOption,
+    DstFoldOption,
+    DstGapOption,
+    EndAtOption,
+    ExceptOption,
     FileOption,
     IdempotencyKeyOption,
     LaneOption,
     MaxAttemptsOption,
+    MaxRunsOption,
     NameOption,
+    OnCompleteOption,
     PayloadOption,
     ScheduleOption,
     StartAtOption,
@@ -23,8 +31,10 @@ from infra.cli.job_options import (
     TimeoutOption,
     TimezoneOption,
     WebhookOption,
+    WindowOption,
 )
-from infra.cli.output import write_json, write_line, write_record, write_table
+from infra.cli.notes import NOTED, write_notes
+from infra.cli.output import printable, write_json, write_line, write_record, write_table
 from infra.cli.session import (
     ApiUrlOption,
     JobIdArgument,
@@ -47,6 +57,15 @@ def create(
     schedule: ScheduleOption = None,
     timezone: TimezoneOption = None,
     start_at: StartAtOption = None,
+    end_at: EndAtOption = None,
+    max_runs: MaxRunsOption = None,
+    on_complete: OnCompleteOption = None,
+    exceptions: ExceptOption = None,
+    window: WindowOption = None,
+    calendar: CalendarOption = None,
+    calendar_rule: CalendarRuleOption = None,
+    dst_gap: DstGapOption = None,
+    dst_fold: DstFoldOption = None,
     task: TaskOption = None,
     webhook: WebhookOption = None,
     payload: PayloadOption = None,
@@ -60,13 +79,14 @@ def create(
     token: TokenOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Create a job and show it."""
+    """Create a job and show it; what to know of its schedule goes to stderr."""
     invocation_of(ctx, as_json)
-    options = JobOptions(
-        file, name, schedule, timezone, start_at, task, webhook, payload, lane, catch_up,
-        max_attempts, timeout,
-    )  # fmt: skip
-    body = _body(options)
+    # Lists that were not given are empty, however typer calls them.
+    body = _body(JobOptions(
+        file, name, schedule or None, exceptions or None, timezone, start_at, end_at, max_runs,
+        on_complete, window, calendar, calendar_rule, dst_gap, dst_fold, task, webhook, payload,
+        lane, catch_up, max_attempts, timeout,
+    ))  # fmt: skip
     api = connect(ctx, api_url, token, as_json)
     _show(ctx, _post_once(api, "/jobs", body, idempotency_key))
 
@@ -196,12 +216,22 @@ def _post_once(
 def _show(ctx: typer.Context, record: dict[str, Any]) -> None:
     if invocation_of(ctx).as_json:
         write_json(record)
-    else:
-        write_record(record)
+        return
+    write_notes(record)
+    # The target whole: here its type counts.
+    write_record({
+        name: value if name == "target" else _cell(record, name)
+        for name, value in record.items()
+        if name not in NOTED
+    })  # fmt: skip
 
 
 def _cell(job: dict[str, Any], column: str) -> Any:
     value = job.get(column)
     if column == "target" and isinstance(value, dict):
         return value.get("name") or value.get("url") or value
+    if column in ("schedule", "except") and isinstance(value, list):
+        return " | ".join(map(printable, value)) or None
+    if column == "calendar" and isinstance(value, dict):
+        return f"{value.get('name')} ({value.get('rule')})"
     return value

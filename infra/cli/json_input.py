@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +19,29 @@ def parse_json(text: str | bytes, field: str) -> Any:
 
 def read_json(source: str, field: str) -> Any:
     """The JSON value in a file, or on stdin for `-`; raises InvalidFieldError naming `field`."""
+    return parse_json(_content(source, field), field)
+
+
+def read_text(source: str, field: str) -> str:
+    """The text in a file, or on stdin for `-`; raises InvalidFieldError naming `field`."""
     try:
-        content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-    except (OSError, ValueError) as error:
-        raise InvalidFieldError(field, f"{source} cannot be read: {error}") from error
-    return parse_json(content, field)
+        return _content(source, field).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidFieldError(field, f"{source} is not UTF-8: {error}") from error
 
 
-def schedule_form(text: str) -> Any:
+def schedule_form(text: str, field: str = "schedule") -> Any:
     """The value of a SCHEDULE argument: JSON when it looks like it, else the text itself.
 
-    Raises InvalidFieldError on `schedule`.
+    Raises InvalidFieldError naming `field`.
     """
-    return parse_json(text, "schedule") if text.lstrip().startswith(("{", "[")) else text
+    return parse_json(text, field) if text.lstrip().startswith(("{", "[")) else text
+
+
+def exception_forms(texts: Sequence[str] | None) -> tuple[Any, ...]:
+    """The values of each --except; raises InvalidFieldError on `except[0]`, ..."""
+    forms = enumerate(texts or ())
+    return tuple(schedule_form(text, f"except[{number}]") for number, text in forms)
 
 
 def payload_value(text: str) -> Any:
@@ -38,6 +49,13 @@ def payload_value(text: str) -> Any:
     if text.startswith("@"):
         return read_json(text[1:], "payload")
     return parse_json(text, "payload")
+
+
+def _content(source: str, field: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except (OSError, ValueError) as error:
+        raise InvalidFieldError(field, f"{source} cannot be read: {error}") from error
 
 
 def _refuse_constant(name: str) -> None:

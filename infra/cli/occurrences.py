@@ -1,115 +1,127 @@
-"""The next occurrences of a schedule, computed here: one asked for, or a stream of lines."""
+"""The next occurrences of a schedule, computed here, from texts as a user gives them."""
 
 import json
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from enum import StrEnum
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import NamedTuple, TypeVar
 
-from infra.cli.instants import parse_instant, utc_text
+from infra.cli.instants import parse_instant
 from shared.errors import InvalidFieldError
-from shared.recurrence import Schedule, parse_schedule
+from shared.recurrence import DEFAULT_DST, Delay, DstRule, Fold, Gap, Schedule, parse_schedule
 from shared.recurrence.zones import load_zone
 
 LARGEST_COUNT = 10_000
-_FAR = datetime.max.replace(tzinfo=UTC)
-_MEMBERS = frozenset({"schedule", "timezone", "after", "count", "start_at"})
+"""Occurrences that one answer lists; `max_runs` has the same limit, the API's."""
+
+FAR = datetime.max.replace(tzinfo=UTC)
+_Choice = TypeVar("_Choice", bound=StrEnum)
 
 
-@dataclass(frozen=True, slots=True)
-class PreviewRequest:
-    """What to preview; `schedule` is text, or the JSON form as a mapping.
+class PreviewRequest(NamedTuple):
+    """What to preview; `schedule` and `exceptions` are texts, or JSON forms.
 
-    `after` and `start_at` are ISO 8601 texts, local time of `timezone` without an offset.
+    `after`, `start_at` and `end_at` are ISO 8601 texts, local time of `timezone` without an offset.
+    `gap` and `fold` are the DST rule's texts. `max_runs` counts from `after` on. A tuple, since a
+    batch makes one for each of its lines.
     """
 
     schedule: object
     timezone: str
     after: str
-    count: int
+    limit: int
     start_at: str | None = None
+    end_at: str | None = None
+    max_runs: int | None = None
+    exceptions: tuple[object, ...] = ()
+    gap: str | None = None
+    fold: str | None = None
 
 
 def occurrences(request: PreviewRequest) -> Iterator[datetime]:
-    """The first `count` occurrences after `after`, in UTC; raises InvalidFieldError."""
-    schedule = _schedule_of(request)
-    after = parse_instant(request.after, load_zone(request.timezone), "after")
-    if not 1 <= request.count <= LARGEST_COUNT:
-        raise InvalidFieldError("count", f"must be a whole number from 1 to {LARGEST_COUNT}")
-    return islice(schedule.between(after, _FAR), request.count)
+    """The first `limit` occurrences after `after`, in UTC; raises InvalidFieldError."""
+    schedule = schedule_of(request)
+    after = instant_of(request.after, request.timezone)
+    limit = _whole_number(request.limit, "count")
+    if request.max_runs is not None:
+        limit = min(limit, _whole_number(request.max_runs, "max_runs"))
+    return islice(schedule.between(after, FAR), limit)
 
 
-def batch_answers(lines: Iterable[bytes], defaults: PreviewRequest) -> Iterator[str]:
-    """For each line of JSON one line of JSON without its line feed, in order.
-
-    `{"fire_at": [...]}`, or `{"error": "..."}` for a line that cannot be answered. Members that
-    a line leaves out are taken from `defaults`.
-    """
-    for line in lines:
-        try:
-            request = _request_of(line.strip(), defaults)
-            fires = [utc_text(instant) for instant in occurrences(request)]
-        # Whatever is wrong with a line must not take the answers of the others with it.
-        except Exception as error:
-            text = str(error) or type(error).__name__
-            yield json.dumps({"error": text})
-        else:
-            yield '{"fire_at": ["' + '", "'.join(fires) + '"]}' if fires else '{"fire_at": []}'
+@lru_cache(maxsize=4096)
+def instant_of(after: str, timezone: str) -> datetime:
+    """The UTC instant of `after`; raises InvalidFieldError on it, or on `timezone`."""
+    return parse_instant(after, load_zone(timezone), "after")
 
 
-def _request_of(line: bytes, defaults: PreviewRequest) -> PreviewRequest:
-    try:
-        form = json.loads(line.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise InvalidFieldError("line", f"is not JSON: {error}") from error
-    if not isinstance(form, dict):
-        raise InvalidFieldError("line", "is not a JSON object")
-    if not form.keys() <= _MEMBERS:
-        unknown = min(form.keys() - _MEMBERS)
-        raise InvalidFieldError(unknown, f"is unknown: use {', '.join(sorted(_MEMBERS))}")
-    if "schedule" not in form:
-        raise InvalidFieldError("schedule", "is missing")
-    count = form.get("count", defaults.count)
-    if type(count) is not int:
-        raise InvalidFieldError("count", f"must be a whole number from 1 to {LARGEST_COUNT}")
-    return PreviewRequest(
-        form["schedule"],
-        _text(form, "timezone", defaults.timezone),
-        _text(form, "after", defaults.after),
-        count,
-        defaults.start_at if form.get("start_at") is None else _text(form, "start_at", ""),
-    )
-
-
-def _text(form: Mapping[str, Any], member: str, default: str) -> str:
-    value = form.get(member, default)
-    if not isinstance(value, str):
-        raise InvalidFieldError(member, f"must be text, not {reprlib.repr(value)}")
-    return value
-
-
-def _schedule_of(request: PreviewRequest) -> Schedule:
-    given = request.schedule
-    is_text = isinstance(given, str)
-    key = given if isinstance(given, str) else json.dumps(given, sort_keys=True)
-    found = _compiled(key, is_text, request.timezone, request.start_at)
+def schedule_of(request: PreviewRequest) -> Schedule:
+    """The schedule without regard to `max_runs`; raises InvalidFieldError."""
+    given, exceptions = request.schedule, request.exceptions
+    is_text = isinstance(given, str) and not exceptions
+    key = given if is_text else json.dumps([given, exceptions], sort_keys=True)
+    found = _compiled(
+        key, is_text, request.timezone, request.start_at, request.end_at, request.gap, request.fold
+    )  # fmt: skip
     if isinstance(found, InvalidFieldError):
         # A fresh one: raising the kept one again and again would grow its traceback.
         raise InvalidFieldError(found.field, found.message)
+    if request.max_runs is not None and isinstance(found, Delay):
+        raise InvalidFieldError("max_runs", "cannot be counted ahead for a delay after each finish")
     return found
+
+
+def ending_after(request: PreviewRequest, schedule: Schedule) -> Schedule:
+    """The schedule as a job has it: it ends with its `max_runs`-th occurrence."""
+    if request.max_runs is None:
+        return schedule
+    most = _whole_number(request.max_runs, "max_runs")
+    after = instant_of(request.after, request.timezone)
+    runs = list(islice(schedule.between(after, FAR), most))
+    if len(runs) < most:
+        return schedule
+    return schedule_of(request._replace(end_at=runs[-1].isoformat()))
+
+
+def _whole_number(value: object, field: str) -> int:
+    if type(value) is not int or not 1 <= value <= LARGEST_COUNT:
+        raise InvalidFieldError(field, f"must be a whole number from 1 to {LARGEST_COUNT}")
+    return value
 
 
 @lru_cache(maxsize=4096)
 def _compiled(
-    key: str, is_text: bool, timezone: str, start_at: str | None
+    key: str,
+    is_text: bool,
+    timezone: str,
+    start_at: str | None,
+    end_at: str | None,
+    gap: str | None,
+    fold: str | None,
 ) -> Schedule | InvalidFieldError:
     """The schedule, or why there is none: a batch repeats its mistakes as it does its schedules."""
     try:
+        schedule, exceptions = (key, ()) if is_text else json.loads(key)
         zone = load_zone(timezone)
         start = None if start_at is None else parse_instant(start_at, zone, "start_at")
-        return parse_schedule(key if is_text else json.loads(key), timezone, start)
+        end = None if end_at is None else parse_instant(end_at, zone, "end_at")
+        return parse_schedule(schedule, timezone, start, end, _dst_rule(gap, fold), exceptions)
     except InvalidFieldError as error:
         return error
+
+
+def _dst_rule(gap: str | None, fold: str | None) -> DstRule:
+    if gap is None and fold is None:
+        return DEFAULT_DST
+    return DstRule(_choice(Gap, gap, "dst.gap"), _choice(Fold, fold, "dst.fold"))
+
+
+def _choice(kind: type[_Choice], text: str | None, field: str) -> _Choice | None:
+    try:
+        return None if text is None else kind(text)
+    except ValueError as error:
+        wanted = ", ".join(kind)
+        message = f"{reprlib.repr(text)} is none of {wanted}"
+        raise InvalidFieldError(field, message) from error

@@ -16,6 +16,12 @@ def printable(value: Any) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def effective_at(item: Mapping[str, Any]) -> Any:
+    """When a run or an occurrence starts; None where that is its fire time."""
+    found = item.get("effective_at")
+    return None if found == item.get("fire_at") else found
+
+
 def write_line(text: str) -> None:
     sys.stdout.write(text + "\n")
 

@@ -1,29 +1,33 @@
 """`carillon preview`: what a schedule yields, without an API."""
 
-import sys
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from itertools import chain
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from infra.cli.batch import DEFAULT_COUNT, answer_lines, request_of_options
 from infra.cli.exits import CliError
-from infra.cli.instants import DATES_HELP, utc_text
-from infra.cli.job_options import StartAtOption
-from infra.cli.json_input import schedule_form
-from infra.cli.occurrences import LARGEST_COUNT, PreviewRequest, batch_answers, occurrences
-from infra.cli.output import write_json, write_line, write_table
+from infra.cli.instants import DATES_HELP
+from infra.cli.job_options import (
+    DstFoldOption,
+    DstGapOption,
+    EndAtOption,
+    ExceptOption,
+    StartAtOption,
+    WindowOption,
+)
+from infra.cli.json_input import exception_forms, read_json, schedule_form
+from infra.cli.occurrences import LARGEST_COUNT, PreviewRequest
+from infra.cli.output import write_json
 from infra.cli.session import JsonOption, invocation_of
 from shared.errors import InvalidFieldError
-from shared.recurrence.zones import load_zone
-
-DEFAULT_COUNT = 10
 
 ScheduleArgument = Annotated[
     str | None,
     typer.Argument(
-        help='"17 * * * *", "every 25m offset 2m", "at 2026-12-01T09:00:00", or a JSON form.',
+        help='"17 * * * *", "every 25m offset 2m", "at 2026-12-01T09:00:00", several joined by '
+        '" | ", or a JSON form.',
         show_default=False,
     ),
 ]
@@ -32,9 +36,24 @@ AfterOption = Annotated[
     str | None,
     typer.Option(help=f"List what comes after this instant. {DATES_HELP}", show_default="now"),
 ]
+MaxRunsOption = Annotated[
+    int | None,
+    typer.Option(help="End with this occurrence after --after.", min=1, max=LARGEST_COUNT),
+]
 CountOption = Annotated[int, typer.Option(help="How many.", min=1, max=LARGEST_COUNT)]
+CalendarFileOption = Annotated[
+    str | None,
+    typer.Option(help='Days that are closed: {"weekdays", "dates", "ranges"} as a JSON file.'),
+]
+CalendarRuleOption = Annotated[
+    str,
+    typer.Option(help="On closed days: skip, next_business_day or previous_business_day."),
+]
 BatchOption = Annotated[
     bool, typer.Option("--batch", help="Answer JSON Lines from stdin instead, one line each.")
+]
+ExplainOption = Annotated[
+    bool, typer.Option("--explain", help="With --json, the whole explanation as one object.")
 ]
 
 
@@ -44,51 +63,77 @@ def preview(
     timezone: TimezoneOption = "UTC",
     after: AfterOption = None,
     start_at: StartAtOption = None,
+    end_at: EndAtOption = None,
+    max_runs: MaxRunsOption = None,
+    exceptions: ExceptOption = None,
+    dst_gap: DstGapOption = None,
+    dst_fold: DstFoldOption = None,
+    window: WindowOption = None,
+    calendar_file: CalendarFileOption = None,
+    calendar_rule: CalendarRuleOption = "skip",
     count: CountOption = DEFAULT_COUNT,
     batch: BatchOption = False,
+    explain: ExplainOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a schedule's next occurrences, computed here: no API, no sign-in.
+    """Show what a schedule yields and costs, computed here: no API, no sign-in.
 
-    With --json, an array of {"fire_at": in UTC, "local": with offset}.
+    With --json, an array of {"fire_at": in UTC, "local": with offset};
+    with --json --explain, one object of all that is shown.
 
     With --batch, each line of stdin is a JSON object:
-    {"schedule", "timezone", "after", "count", "start_at"}.
+    {"schedule", "timezone", "after", "count",
+    "start_at", "end_at", "max_runs", "except", "dst"}.
     All but the schedule can be left out: the options stand in.
     Each line of stdout answers one, in order; a bad line stops nothing:
     {"fire_at": [...]} or {"error": "..."}.
     """
-    invocation = invocation_of(ctx, as_json)
-    if (schedule is None) != batch:
-        raise typer.BadParameter("give either a SCHEDULE or --batch")
-    moment = after or utc_text(datetime.now(UTC).replace(microsecond=0))
-    if schedule is None:
-        _answer_lines(PreviewRequest(None, timezone, moment, count, start_at))
-        return
+    look = _Look(window, calendar_file, calendar_rule, explain, invocation_of(ctx, as_json).as_json)
+    _refuse_contradictions(schedule, batch, look)
     try:
-        form = schedule_form(schedule)
-        rows = list(_rows(PreviewRequest(form, timezone, moment, count, start_at)))
+        request = request_of_options(
+            schedule=None if schedule is None else schedule_form(schedule),
+            timezone=timezone, after=after, limit=count, start_at=start_at, end_at=end_at,
+            max_runs=max_runs, exceptions=exception_forms(exceptions), gap=dst_gap, fold=dst_fold,
+        )  # fmt: skip
+        answer_lines(request) if batch else _show(request, look)
     except InvalidFieldError as error:
         raise CliError.from_invalid_field(error) from error
-    if invocation.as_json:
-        write_json(rows)
-    else:
-        write_table(("fire_at", "local"), [(row["fire_at"], row["local"]) for row in rows])
 
 
-def _rows(request: PreviewRequest) -> Iterator[dict[str, str]]:
-    zone = load_zone(request.timezone)
-    for instant in occurrences(request):
-        yield {"fire_at": utc_text(instant), "local": instant.astimezone(zone).isoformat()}
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """How to look at a schedule; no part of it."""
+
+    window: str | None
+    calendar_file: str | None
+    calendar_rule: str
+    is_whole: bool
+    as_json: bool
 
 
-def _answer_lines(defaults: PreviewRequest) -> None:
-    # Bytes: a line that is not UTF-8 is a bad line, not the end of the stream.
-    lines = sys.stdin.buffer
-    answers = batch_answers(lines, defaults)
-    if sys.stdout.isatty():
-        for answer in answers:
-            write_line(answer)
-            sys.stdout.flush()
+def _refuse_contradictions(schedule: str | None, batch: bool, look: _Look) -> None:
+    if (schedule is None) != batch:
+        raise typer.BadParameter("give either a SCHEDULE or --batch")
+    if batch and (look.is_whole or look.window is not None or look.calendar_file is not None):
+        raise typer.BadParameter("--batch lists fire times only: no --explain, window or calendar")
+
+
+def _show(request: PreviewRequest, look: _Look) -> None:
+    # Imported here: a batch that comes this way needs none of it.
+    from infra.cli.closed_days import calendar_rule, closed_days_of
+    from infra.cli.explanation import LocalCalendar, coming_of, explain, write_explanation
+
+    calendar = None
+    if look.calendar_file is not None:
+        closed = closed_days_of(read_json(look.calendar_file, "calendar"))
+        name = Path(look.calendar_file).stem
+        calendar = LocalCalendar(name, closed, calendar_rule(look.calendar_rule))
+    if look.as_json and not look.is_whole:
+        write_json([coming.as_json() for coming in coming_of(request, calendar)])
         return
-    sys.stdout.writelines(chain.from_iterable((answer, "\n") for answer in answers))
+    explanation = explain(request, look.window, calendar)
+    if look.as_json:
+        write_json(explanation.as_json())
+    else:
+        write_explanation(explanation)

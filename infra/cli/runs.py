@@ -10,7 +10,14 @@ import typer
 
 from infra.cli.client import ApiClient, Json, job_path
 from infra.cli.exits import CliError, ExitCode
-from infra.cli.output import printable, write_error, write_json, write_line, write_table
+from infra.cli.output import (
+    effective_at,
+    printable,
+    write_error,
+    write_json,
+    write_line,
+    write_table,
+)
 from infra.cli.session import (
     ApiUrlOption,
     JobIdArgument,
@@ -20,7 +27,7 @@ from infra.cli.session import (
     invocation_of,
 )
 
-_COLUMNS = ("fire_at", "status", "attempt", "lag_seconds", "outcome", "run_id")
+_COLUMNS = ("fire_at", "effective_at", "status", "attempt", "lag_seconds", "outcome", "run_id")
 _FINAL = frozenset({"succeeded", "dead", "timed_out", "skipped", "cancelled"})
 _FAILURES_IN_A_ROW = 10
 
@@ -155,9 +162,19 @@ def _fire_text(run: Json) -> str:
 
 
 def _cell(run: Json, column: str) -> Any:
-    if column != "outcome":
-        return run.get(column)
+    if column == "effective_at":
+        return effective_at(run)
+    return _outcome(run) if column == "outcome" else run.get(column)
+
+
+def _outcome(run: Json) -> Any:
+    """Why, and with what: the error, the result or the reason, and the note on it."""
     error = run.get("error")
     if isinstance(error, dict):
-        return f"{error.get('kind')}: {error.get('message')}"
-    return run.get("result") or run.get("reason")
+        outcome: Any = f"{error.get('kind')}: {error.get('message')}"
+    else:
+        outcome = run.get("result") or run.get("reason")
+    note = run.get("note")
+    if not note:
+        return outcome
+    return f"{printable(outcome)} ({note})" if outcome else note

@@ -5,10 +5,10 @@ from typing import Annotated
 import typer
 
 from infra.cli.client import job_path
-from infra.cli.output import write_error, write_json, write_table
+from infra.cli.output import effective_at, write_error, write_json, write_table
 from infra.cli.session import ApiUrlOption, JsonOption, TokenOption, connect, invocation_of
 
-_COLUMNS = ("fire_at", "local", "name", "job_id")
+_COLUMNS = ("fire_at", "local", "effective_at", "name", "job_id")
 
 
 def upcoming(
@@ -33,4 +33,7 @@ def upcoming(
     if invocation_of(ctx).as_json:
         write_json(found)
     else:
-        write_table(_COLUMNS, [[item.get(column) for column in _COLUMNS] for item in found])
+        rows = [item | {"effective_at": effective_at(item)} for item in found]
+        # Few jobs have a calendar that moves occurrences.
+        columns = (*_COLUMNS, "note") if any(row.get("note") for row in rows) else _COLUMNS
+        write_table(columns, [[row.get(column) for column in columns] for row in rows])

@@ -31,7 +31,7 @@ class Sample:
 
 
 def sample_jobs(now: datetime, webhook_url: str) -> list[Sample]:
-    """The three recurring jobs, the same at every start, and two one-shots soon after `now`."""
+    """The four recurring jobs, the same at every start, and two one-shots soon after `now`."""
     receiver = {"type": "webhook", "url": webhook_url}
     retry = {
         "max_attempts": 3,
@@ -41,6 +41,7 @@ def sample_jobs(now: datetime, webhook_url: str) -> list[Sample]:
         _sample("heartbeat", "every 5s", _task("echo"), "still here"),
         _sample("riga-minute", "* * * * *", _task("echo"), "hello", timezone="Europe/Riga"),
         _sample("webhook", "every 20s", receiver, "ding"),
+        _sample("spread", "*/2 * * * *", _task("echo"), "at my own second", window="50%"),
         _sample("one-shot", _at(now + ONE_SHOT_DELAY), _task("echo"), "once"),
         _sample(
             "always-fails",

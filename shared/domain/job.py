@@ -201,6 +201,14 @@ def job_id_of(owner: str, idempotency_key: str) -> str:
     return base64.b32encode(digest).decode().lower()[:26]
 
 
+def fires_differently(before: Job, after: Job) -> bool:
+    """Whether the entries of `before` are not those of `after`: a change needs a new filing.
+
+    They carry the schedule with its bounds and DST rule, lane, catch-up, offset and calendar.
+    """
+    return _filed(before) != _filed(after)
+
+
 def fraction_of(job_id: str) -> float:
     """A stable number in [0, 1) of a job: its place in a window."""
     digest = hashlib.sha256(f"window\0{job_id}".encode()).digest()
@@ -211,3 +219,7 @@ def segment_of(job_id: str, segments: int) -> int:
     """The segment a new job is put in; an existing job keeps the one in its row."""
     digest = hashlib.sha256(job_id.encode()).digest()
     return int.from_bytes(digest[:4], "big") % segments
+
+
+def _filed(job: Job) -> tuple[object, ...]:
+    return (job.schedule, job.lane, job.catch_up, job.spread_seconds, job.calendar)

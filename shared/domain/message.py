@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from shared.domain.calendar import CalendarUse
 from shared.domain.job import CatchUp, Lane
 from shared.domain.run import RunKey, RunKind
 from shared.errors import InvalidFieldError, MalformedMessageError
-from shared.recurrence import Schedule, parse_schedule
+from shared.recurrence import CalendarRule, DstRule, Schedule, parse_schedule
 
 VERSION = 1
 LONGEST_DELAY_SECONDS = 900
@@ -20,12 +21,14 @@ class Missed:
     """What an outage passed over: the occurrences of `schedule` after `since`, up to a message's
     own, which stands for them by the policy `catch_up`.
 
-    The schedule goes along, since the job may have another one by the time it is looked at.
+    Schedule and calendar go along, since the job may have others by the time it is looked at. The
+    schedule is the nominal one, without the calendar's say.
     """
 
     since: datetime
     catch_up: CatchUp
     schedule: Schedule
+    calendar: CalendarUse | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +132,34 @@ def _missed_form(missed: Missed) -> dict[str, Any]:
     }
     if schedule.start_at is not None:
         form["start_at"] = int(schedule.start_at.timestamp())
+    if schedule.end_at is not None:
+        form["end_at"] = int(schedule.end_at.timestamp())
+    if schedule.dst.text:
+        form["dst"] = schedule.dst.text
+    if missed.calendar is not None:
+        form["calendar"] = {"name": missed.calendar.name, "rule": missed.calendar.rule.value}
     return form
 
 
 def _missed(form: dict[str, Any]) -> Missed:
-    start_at = form.get("start_at")
+    start_at, end_at, calendar = form.get("start_at"), form.get("end_at"), form.get("calendar")
     schedule = parse_schedule(
         str(form["schedule"]),
         str(form["timezone"]),
         None if start_at is None else _instant(start_at),
+        None if end_at is None else _instant(end_at),
+        DstRule.from_text(str(form.get("dst", ""))),
     )
-    return Missed(_instant(form["since"]), CatchUp(form["catch_up"]), schedule)
+    return Missed(
+        since=_instant(form["since"]),
+        catch_up=CatchUp(form["catch_up"]),
+        schedule=schedule,
+        calendar=None if calendar is None else _calendar_use(calendar),
+    )
+
+
+def _calendar_use(form: dict[str, Any]) -> CalendarUse:
+    return CalendarUse(str(form["name"]), CalendarRule(form["rule"]))
 
 
 def _instant(epoch_seconds: int) -> datetime:

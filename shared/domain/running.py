@@ -1,85 +1,20 @@
-"""What an executor does with a message: decisions as values, each with its reason (DESIGN 4.3)."""
+"""A run from its claim to its end: what its row becomes, as values (DESIGN 4.3)."""
 
 import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
-from itertools import islice
 
-from shared.clock import id_created_at
-from shared.domain.job import CatchUp, Job, JobState
+from shared.domain.decisions import Claim, Drop, Repeat, SendOn, SkipReason
+from shared.domain.job import Job
 from shared.domain.message import Message
-from shared.domain.run import AttemptRecord, Run, RunError, RunKey, RunKind, RunStatus
-from shared.domain.wheel import YOUNG_ENTRY
+from shared.domain.run import AttemptRecord, Run, RunError, RunStatus
 
 EARLY = timedelta(seconds=2)
 """A message earlier than this is sent on; otherwise the executor waits."""
-YOUNG_MESSAGE = timedelta(seconds=60)
-"""The row of an unknown filing this young may not be committed yet."""
-YOUNG_DELAY_SECONDS = 2
 SHORTEST_WAIT = timedelta(seconds=1)
 """Between two looks at a run that another executor holds; doubled as its claim grows older."""
-COUNT_LIMIT = 10_000
-"""Occurrences that one skip row counts; beyond, it gives the span without the number."""
 
 EXECUTOR_DIED = RunError("executor_died", "the executor stopped before it recorded a result")
-
-
-class SkipReason(StrEnum):
-    """The closed list of reasons why an occurrence did not run."""
-
-    PAUSED = "paused"
-    DELETED = "deleted"
-    CHANGED = "changed"
-    """The schedule was changed between the occurrence's dispatch and its start."""
-    CATCH_UP = "catch_up"
-    """An outage passed over it, and the job's catch-up policy does not run it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """Write `run` over `over` (None: there is no row), then go on under it."""
-
-    run: Run
-    over: Run | None
-
-
-@dataclass(frozen=True, slots=True)
-class SendOn:
-    """Send a copy of the message that becomes visible at `at`, and acknowledge."""
-
-    at: datetime
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """The run is retrying or final: repeat what follows from it, and acknowledge."""
-
-    run: Run
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """Nothing is to be done or recorded; acknowledge."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Go:
-    """Deliver the run to its target."""
-
-
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """Record that the occurrence does not run."""
-
-    reason: SkipReason
-
-
-Start = Go | Skip | SendOn | Drop
-"""What `decide_start` answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,114 +58,17 @@ def decide_claim(
     return Repeat(seen)
 
 
-def decide_start(job: Job | None, message: Message, now: datetime) -> Start:
-    """Whether a claimed run may start, by the job row as read after the claim."""
-    key = message.key
-    by_schedule = key.kind is RunKind.SCHEDULED and message.attempt == 1 and key.redrive == 0
-    if job is None:
-        if by_schedule and _young(message.filing_id, now):
-            return _wait_for_commit(now)
-        return Drop("there is no such job")
-    if job.state is JobState.DELETED:
-        return Skip(SkipReason.DELETED)
-    newer = message.filing_id > job.filing.filing_id
-    if job.state is JobState.PAUSED and key.kind is not RunKind.MANUAL:
-        if by_schedule and newer and _young(message.filing_id, now):
-            return _wait_for_commit(now)  # a resume that has yet to commit
-        return Skip(SkipReason.PAUSED)
-    if not by_schedule or message.filing_id == job.filing.filing_id:
-        return Go()
-    if key.fire_at > job.filing.from_at and yields(job, key.fire_at):
-        return Go()
-    return _decide_other_filing(job, message, now)
-
-
-def _decide_other_filing(job: Job, message: Message, now: datetime) -> Start:
-    """An occurrence that the job's current filing does not contain."""
-    previous = job.previous
-    fire_at = message.key.fire_at
-    if previous is not None and message.filing_id == previous.filing_id:
-        if previous.covers(message.filing_id, fire_at):
-            return Go()
-        in_pause = previous.until_at < fire_at <= job.filing.from_at
-        return Skip(SkipReason.PAUSED if in_pause else SkipReason.CHANGED)
-    if message.filing_id > job.filing.filing_id and _young(message.filing_id, now):
-        return _wait_for_commit(now)
-    if previous is not None and fire_at <= previous.from_at:
-        return Skip(SkipReason.CHANGED)
-    # Noise of a change that never committed. Recording a skip here could take the place of the
-    # outcome of a real occurrence of the same instant.
-    return Drop("its filing does not count")
-
-
-def yields(job: Job, fire_at: datetime) -> bool:
-    """Whether the job's schedule has an occurrence at exactly this instant."""
-    epoch_seconds = int(fire_at.timestamp())
-    return epoch_seconds % 60 in job.schedule.seconds_of_minute(epoch_seconds // 60)
-
-
-def stale_since(job: Job | None, message: Message, now: datetime) -> datetime | None:
-    """Until when the message's entry was of use, if it is of none any more; else None.
-
-    The entry may be removed once every minute up to that instant is dispatched.
-    """
-    if job is not None and message.filing_id == job.filing.filing_id:
-        if job.state is JobState.PAUSED:
-            return job.paused_at
-        return job.updated_at if job.state is JobState.DELETED else None
-    if job is not None and message.filing_id < job.filing.filing_id:
-        return job.filing.from_at
-    made_at = id_created_at(message.filing_id)
-    return made_at if now - made_at > YOUNG_ENTRY else None
-
-
-def missed_row(message: Message, now: datetime, expires_at: datetime) -> Run | None:
-    """The row that covers what a catch-up passed over before the message's occurrence.
-
-    An occurrence in its span that has a row of its own counts by that row. Two filings may cover
-    spans with the same end, so the filing is part of the key.
-    """
-    if message.missed is None:
-        return None
-    key, schedule = message.key, message.missed.schedule
-    until = key.fire_at - timedelta(seconds=1)
-    covered = islice(schedule.between(message.missed.since, until), COUNT_LIMIT + 1)
-    first = next(covered, None)
-    last = schedule.previous(key.fire_at)
-    if first is None or last is None:
-        return None
-    count = 1 + sum(1 for _ in covered)
-    return Run(
-        key=RunKey(key.owner, key.job_id, RunKind.MISSED, last, message.filing_id),
-        status=RunStatus.SKIPPED,
-        attempt=0,
-        token=0,
-        claim_id="",
-        filing_id=message.filing_id,
-        updated_at=now,
-        expires_at=expires_at,
-        finished_at=now,
-        reason=SkipReason.CATCH_UP,
-        covers_from=first,
-        covers_count=count if count <= COUNT_LIMIT else None,
-    )
-
-
-def skips_itself(message: Message) -> bool:
-    """Whether catch-up passes over the message's own occurrence too."""
-    return message.missed is not None and message.missed.catch_up is CatchUp.SKIP
-
-
 def succeeded(run: Run, result: str | None, now: datetime) -> Run:
     return _ended(run, RunStatus.SUCCEEDED, now, result=result)
 
 
-def skipped(run: Run, reason: SkipReason, now: datetime) -> Run:
+def skipped(run: Run, reason: SkipReason, now: datetime, note: str | None = None) -> Run:
     """The run ends without its target being called; a first attempt never started."""
     never_started = run.attempt <= 1
     return replace(
         _ended(run, RunStatus.SKIPPED, now),
         reason=reason,
+        note=note or run.note,
         started_at=None if never_started else run.started_at,
         attempt_started_at=None,
     )
@@ -305,9 +143,21 @@ def _claimed(seen: Run | None, message: Message, attempt: int, now: datetime, te
         started_at=now,
         attempt_started_at=now,
     )
-    if seen is None:
-        return fresh
-    return replace(fresh, started_at=seen.started_at or now, attempts=seen.attempts)
+    if seen is None or not seen.attempt:
+        # Later attempts are due at times of their own.
+        return replace(fresh, effective_at=_effective_at(message))
+    return replace(
+        fresh,
+        started_at=seen.started_at or now,
+        attempts=seen.attempts,
+        effective_at=seen.effective_at,
+        note=seen.note,
+    )
+
+
+def _effective_at(message: Message) -> datetime | None:
+    """When a first attempt is due, if that is not its fire time."""
+    return None if message.due_at == message.key.fire_at else message.due_at
 
 
 def _died(seen: Run, now: datetime) -> Run:
@@ -335,15 +185,6 @@ def _ended(
         result=result,
         error=error,
     )
-
-
-def _young(filing_id: str, now: datetime) -> bool:
-    return now - id_created_at(filing_id) < YOUNG_MESSAGE
-
-
-def _wait_for_commit(now: datetime) -> SendOn:
-    at = now + timedelta(seconds=YOUNG_DELAY_SECONDS)
-    return SendOn(at, "the filing may not be committed yet")
 
 
 def _ceil_second(instant: datetime) -> datetime:

@@ -41,6 +41,8 @@ class Control:
 
     `horizon`: the last minute announced for dispatch. `watermark`: the last minute up to which
     every minute is dispatched or stands in `backlog`. Neither falls. `token` grows at each lease.
+    `tzdata` is the version of the time zone rules that the last tick had, and `tzdata_from` the
+    first minute that was dispatched under it (0: not known).
     """
 
     segment: int
@@ -51,6 +53,8 @@ class Control:
     lease_until: datetime | None = None
     backlog: tuple[Backlog, ...] = ()
     cursor: Cursor | None = None
+    tzdata: str = ""
+    tzdata_from: int = 0
 
     def held_at(self, now: datetime) -> bool:
         return self.lease_until is not None and now < self.lease_until
@@ -61,8 +65,12 @@ class Control:
 
     def lag_minutes(self, now: datetime) -> int:
         """Whole minutes by which complete dispatch lags behind the previous minute (0 if not)."""
-        complete = min((backlog.done for backlog in self.backlog), default=self.watermark)
-        return max(0, minute_of(now) - 1 - complete)
+        return max(0, minute_of(now) - 1 - self.complete_until)
+
+    @property
+    def complete_until(self) -> int:
+        """The last minute up to which every minute is completely dispatched."""
+        return min((backlog.done for backlog in self.backlog), default=self.watermark)
 
     def dispatched(self, instant: datetime) -> bool:
         """Whether every minute up to the one of `instant` is completely dispatched."""
@@ -76,11 +84,14 @@ def first_control(segment: int, now: datetime) -> Control:
     return Control(segment, horizon=minute, watermark=minute)
 
 
-def acquired(seen: Control, lease_owner: str, now: datetime, look_ahead: int) -> Control | None:
+def acquired(
+    seen: Control, lease_owner: str, now: datetime, look_ahead: int, tzdata: str = ""
+) -> Control | None:
     """The control item that takes the lease and announces the minutes to come.
 
     None while another tick holds the lease. Minutes that are past move to the backlog in the
-    same write: whatever dies next, they stand in one of the two.
+    same write: whatever dies next, they stand in one of the two. `tzdata` is the version of the
+    taker's time zone rules.
     """
     if seen.held_at(now) and seen.lease_owner != lease_owner:
         return None
@@ -91,6 +102,7 @@ def acquired(seen: Control, lease_owner: str, now: datetime, look_ahead: int) ->
         announced = min(seen.horizon, previous)
         gap = Backlog(announced, done=seen.watermark, until=previous, taken_up_at=now)
         backlog = (*backlog, gap)
+    upgraded = tzdata != seen.tzdata
     return replace(
         seen,
         horizon=max(seen.horizon, this_minute + look_ahead),
@@ -99,6 +111,8 @@ def acquired(seen: Control, lease_owner: str, now: datetime, look_ahead: int) ->
         lease_owner=lease_owner,
         lease_until=now + LEASE,
         backlog=backlog,
+        tzdata=tzdata,
+        tzdata_from=seen.complete_until + 1 if upgraded else seen.tzdata_from,
     )
 
 

@@ -1,14 +1,19 @@
 """Slots and entries: where a job's occurrences are found when their minute comes."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 
 from shared.domain.calendar import CalendarUse
 from shared.domain.job import CatchUp, Job, Lane
 from shared.domain.message import Message
+from shared.domain.resolving import rolls
 from shared.domain.run import RunKey, RunKind
-from shared.recurrence import Schedule, SlotKind, slots
+from shared.recurrence import Delay, Recurrence, Schedule, SlotKind, slots
+from shared.recurrence.closed_days import MOST_ROLLED_DAYS
+from shared.recurrence.slots import is_zone_dependent, zone_digest
+from shared.recurrence.value import EPOCH, LAST_SECOND
 
 TICK_OUTAGE_DAYS = 14
 """Ticks may be down this long and lose nothing: dated entries live so long beyond their minute
@@ -16,6 +21,11 @@ TICK_OUTAGE_DAYS = 14
 DATED_ENTRY_LIFETIME = timedelta(days=TICK_OUTAGE_DAYS)
 YOUNG_ENTRY = timedelta(hours=1)
 """An entry of an unknown filing this young may belong to a creator that has yet to commit."""
+ZONE_CHANGE = timedelta(hours=26)
+"""A change of a zone's rules moves a local time by less: the largest offsets of the IANA database
+are +14 h and -12 h apart."""
+
+_LAST_INSTANT = EPOCH + timedelta(seconds=LAST_SECOND)
 
 _LETTER = {SlotKind.HOURLY: "h", SlotKind.DAILY: "d", SlotKind.DATED: "m"}
 _KIND = {letter: kind for kind, letter in _LETTER.items()}
@@ -94,47 +104,105 @@ class Entry:
             return f"{standing}#{self.message.key.sort_key}#{self.message.attempt}"
         return standing
 
+    @property
+    def spread(self) -> timedelta:
+        """From an occurrence's nominal to its effective time."""
+        return timedelta(seconds=self.spread_seconds)
+
     def message_at(self, fire_at: datetime) -> Message:
-        """The message for the occurrence at `fire_at` that this entry stands for."""
+        """The message for the occurrence with the nominal time `fire_at`."""
         return Message(
             key=RunKey(self.owner, self.job_id, RunKind.SCHEDULED, fire_at),
             filing_id=self.filing_id,
             segment=self.segment,
             lane=self.lane,
-            due_at=fire_at,
+            due_at=fire_at + self.spread,
             slot_key=self.slot.key,
         )
 
-    def link_at(self, fire_at: datetime) -> "Entry":
-        """The link of the same dated chain at its occurrence `fire_at`."""
-        return replace(self, slot=Slot(SlotKind.DATED, minute_of(fire_at)))
+    def link_at(self, fire_at: datetime, done: int) -> "Entry":
+        """The link of the same dated chain for its next occurrence, nominally at `fire_at`.
 
-    def chain(self, until: datetime) -> Iterator[datetime]:
-        """The occurrences from this dated link's minute on, up to `until`: they hang on it."""
+        It lies beyond the epoch minute `done`. Where the zone has a say, a link that only looks
+        comes ZONE_CHANGE before the occurrence: by then its time may be an earlier one.
+        """
+        effective = fire_at + self.spread
+        number = minute_of(effective)
+        if self.schedule is not None and is_zone_dependent(self.schedule):
+            look = minute_of(effective - ZONE_CHANGE)
+            number = look if look > done else number
+        return replace(self, slot=Slot(SlotKind.DATED, number))
+
+    def chain(self, until: datetime, since: datetime | None = None) -> Iterator[datetime]:
+        """The nominal times of the occurrences that hang on this dated link: those that are
+        effective from its minute on up to `until`.
+
+        `since` is the instant from which this zone's rules are in force, if they are new: what
+        they yield from there on in the ZONE_CHANGE before the link hangs on it too.
+        """
         if self.schedule is None:
             return iter(())
-        before = max(self.from_at, minute_start(self.slot.number) - timedelta(seconds=1))
-        return self.schedule.between(before, until)
+        first = minute_start(self.slot.number)
+        if since is not None and since < first and is_zone_dependent(self.schedule):
+            first = max(since, first - ZONE_CHANGE)
+        before = max(self.from_at, first - self.spread - timedelta(seconds=1))
+        return self.schedule.between(before, until - self.spread)
 
     @property
     def expires_at(self) -> datetime | None:
-        """When the store may drop it; None for standing entries."""
-        if self.slot.kind is not SlotKind.DATED:
+        """When the store may drop it; None for standing entries of a schedule without an end."""
+        if self.slot.kind is SlotKind.DATED:
+            return minute_start(self.slot.number) + DATED_ENTRY_LIFETIME
+        last = None if self.schedule is None else _last_nominal(self.schedule)
+        if last is None:
             return None
-        return minute_start(self.slot.number) + DATED_ENTRY_LIFETIME
+        rolled = timedelta(days=MOST_ROLLED_DAYS + 1 if rolls(self.calendar) else 0)
+        return last + self.spread + rolled + DATED_ENTRY_LIFETIME
 
 
-def entries_of(job: Job) -> list[Entry]:
-    """The entries of a job's filing: its standing slots, or the first link of its dated chain.
+def entries_of(job: Job, sent: Recurrence | None = None) -> list[Entry]:
+    """The entries of a job's filing: its standing slots, or the first link of its dated chain, or
+    the message of a fixed delay's first occurrence.
 
-    Empty when the schedule has no occurrence left after the filing's `from_at`.
+    `sent` is the schedule under the job's calendar, where that moves occurrences. Empty when it
+    has none left after the filing's `from_at`.
     """
-    filed = slots(job.schedule)
-    if filed.kind is not SlotKind.DATED:
-        numbers: Iterable[int] = sorted(filed.numbers)
-        return [_entry(job, Slot(filed.kind, number)) for number in numbers]
-    first = job.schedule.next(job.filing.from_at)
-    return [] if first is None else [_entry(job, Slot(SlotKind.DATED, minute_of(first)))]
+    sent = sent or job.schedule
+    first = sent.next(job.filing.from_at)
+    if first is None:
+        return []
+    if isinstance(job.schedule, Delay):
+        return [entry_of_message(message_of(job, first))]
+    filed = slots(job.schedule, job.spread_seconds, rolls(job.calendar))
+    if filed.kind is SlotKind.DATED:
+        nowhere = Slot(SlotKind.DATED, minute_of(job.filing.from_at))
+        return [_entry(job, nowhere).link_at(first, done=nowhere.number)]
+    return [_entry(job, Slot(filed.kind, number)) for number in sorted(filed.numbers)]
+
+
+def message_of(job: Job, fire_at: datetime) -> Message:
+    """The message for a job's scheduled occurrence with the nominal time `fire_at`: attempt 1."""
+    return Message(
+        key=RunKey(job.owner, job.job_id, RunKind.SCHEDULED, fire_at),
+        filing_id=job.filing.filing_id,
+        segment=job.segment,
+        lane=job.lane,
+        due_at=fire_at + timedelta(seconds=job.spread_seconds),
+        after_finish=isinstance(job.schedule, Delay),
+    )
+
+
+def messages_until(job: Job, sent: Recurrence, until: datetime) -> list[Message]:
+    """The messages for a filing's occurrences with effective times up to `until`.
+
+    `sent` is the schedule under the job's calendar. Of a fixed delay there is but the first: the
+    others follow from the runs.
+    """
+    last = until - timedelta(seconds=job.spread_seconds)
+    fire_times = sent.between(job.filing.from_at, last)
+    if isinstance(job.schedule, Delay):
+        fire_times = islice(fire_times, 1)
+    return [message_of(job, fire_at) for fire_at in fire_times]
 
 
 def entry_of_message(message: Message) -> Entry:
@@ -162,4 +230,16 @@ def _entry(job: Job, slot: Slot) -> Entry:
         lane=job.lane,
         catch_up=job.catch_up,
         schedule=job.schedule,
+        spread_seconds=job.spread_seconds,
+        calendar=job.calendar,
+        zone_digest=""
+        if slot.kind is SlotKind.DATED
+        else zone_digest(job.schedule, job.spread_seconds, rolls(job.calendar)),
     )
+
+
+def _last_nominal(schedule: Schedule) -> datetime | None:
+    """When a schedule's last occurrence may be, where that is told by its form."""
+    if schedule.end_at is not None:
+        return schedule.end_at
+    return None if schedule.is_recurring else schedule.previous(_LAST_INSTANT)

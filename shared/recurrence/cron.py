@@ -1,27 +1,27 @@
 """`cron`: a cron expression in a time zone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from shared.recurrence import zones
-from shared.recurrence.dst import DEFAULT_DST, DstRule
+from shared.recurrence.dst import DEFAULT_DST, DstRule, Fold, Gap
 from shared.recurrence.expression import Expression, compile_expression
-from shared.recurrence.value import LAST_SECOND, Recurrence
-
-_LAST_WALL = LAST_SECOND + 86_400
+from shared.recurrence.value import Recurrence, first_second_of, last_second_of
+from shared.recurrence.walls import Instants, instants_of
 
 
 @dataclass(frozen=True, slots=True)
 class Cron(Recurrence):
-    """A cron expression, of 5 fields or of 6 with the second first, by Debian's rules.
+    """A cron expression: unix, of 5 fields or of 6 with the second first, or EventBridge's.
 
-    Where clocks are put forward or back, an expression whose minutes and hours do not begin with
-    a star fires once per wall time: a skipped one at the transition, a repeated one at its first
-    pass (several skipped at one transition are one occurrence). All others fire whenever the
-    clocks show a matching time: not in a gap, twice in a repeated hour. So do all expressions of
-    6 fields, whatever their hours: the engine, cronsim, exempts them from Debian's rule.
+    Where clocks are put forward or back, `dst` says what happens, and where it does not, the
+    dialect. Unix is Debian's cron: an expression whose minutes and hours do not begin with a star,
+    with seconds or without, fires once per wall time, a skipped one at the transition (several
+    skipped at one are one occurrence), a repeated one at its first pass; all others fire whenever
+    the clocks show a matching time. EventBridge's `cron(…)` leaves out what is skipped, and fires
+    at the first pass of what is repeated.
 
-    Raises InvalidFieldError on `schedule.cron`. `start_at` itself may be an occurrence.
+    `expression` is canonical text. Raises InvalidFieldError on `schedule.cron` and `timezone`.
     """
 
     expression: str
@@ -29,13 +29,40 @@ class Cron(Recurrence):
     start_at: datetime | None = None
     end_at: datetime | None = None
     dst: DstRule = DEFAULT_DST
+    rule: Expression = field(init=False, repr=False, compare=False)
+    first_second: int = field(init=False, repr=False, compare=False)
+    last_second: int = field(init=False, repr=False, compare=False)
+    _instants: Instants = field(init=False, repr=False, compare=False)
+    _minutes: dict[int, tuple[int, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        compile_expression(self.expression)
+        # Looked up once: hashing the expression again at each question would cost the most.
+        keep = object.__setattr__
+        keep(self, "rule", compile_expression(self.expression))
+        keep(self, "first_second", first_second_of(self.start_at))
+        keep(self, "last_second", last_second_of(self.end_at))
+        instants = instants_of(self.expression, self.timezone, self.gap, self.fold)
+        keep(self, "_instants", instants)
+        keep(self, "_minutes", instants.minutes)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        values = (self.expression, self.timezone, self.start_at, self.end_at, self.dst)
+        return Cron, values
 
     @property
-    def rule(self) -> Expression:
-        return compile_expression(self.expression)
+    def gap(self) -> Gap:
+        """What is done with skipped walls: the schedule's own rule, or its dialect's."""
+        return self.dst.gap or self.rule.default_dst[0]
+
+    @property
+    def fold(self) -> Fold:
+        """What is done with repeated walls: the schedule's own rule, or its dialect's."""
+        return self.dst.fold or self.rule.default_dst[1]
+
+    @property
+    def seconds_of_day(self) -> tuple[int, ...]:
+        """The wall seconds of the day (0-86399) at which it can fire, ascending."""
+        return self.rule.seconds_of_day
 
     @property
     def text(self) -> str:
@@ -45,45 +72,32 @@ class Cron(Recurrence):
         return {"cron": self.expression}
 
     def second_after(self, second: int) -> int | None:
-        rule = self.rule
-        if not rule.is_time_of_day:
-            return self._shown_after(rule, second)
-        wall = rule.after(zones.latest_wall(self.timezone, second))
-        if wall is None or wall > _LAST_WALL:
-            return None
-        return zones.first_reached(self.timezone, wall)
+        return self._instants.after(second)
 
     def second_before(self, second: int) -> int | None:
-        rule = self.rule
-        if not rule.is_time_of_day:
-            return self._shown_before(rule, second)
-        wall = rule.before(zones.latest_wall(self.timezone, second - 1) + 1)
-        return None if wall is None else zones.first_reached(self.timezone, wall)
+        return self._instants.before(second)
 
-    def _shown_after(self, rule: Expression, second: int) -> int | None:
-        """The first instant after `second` at which the clocks show a match."""
-        searched = match = None
-        for span in zones.spans_from(self.timezone, second + 1):
-            wall = span.start + span.offset
-            # The match found for an earlier span stands, unless the clocks have skipped it or
-            # have gone back to where no search began.
-            if searched is None or match is None or not searched <= wall <= match:
-                searched, match = wall, rule.after(wall - 1)
-                if match is None:
-                    return None
-            if match < span.end + span.offset:
-                return match - span.offset
-        return None
+    def has(self, second: int) -> bool:
+        minute, rest = divmod(second, 60)
+        return rest in self.seconds_of_minute(minute)
 
-    def _shown_before(self, rule: Expression, second: int) -> int | None:
-        """The last instant before `second` at which the clocks show a match."""
-        searched = match = None
-        for span in zones.spans_until(self.timezone, second):
-            wall = span.end + span.offset
-            if searched is None or match is None or not match < wall <= searched:
-                searched, match = wall, rule.before(wall)
-                if match is None:
-                    return None
-            if match >= span.start + span.offset:
-                return match - span.offset
-        return None
+    def seconds_of_minute(self, minute: int) -> tuple[int, ...]:
+        # The memo of all schedules that share the expression, read without another call.
+        try:
+            found = self._minutes[minute]
+        except KeyError:
+            found = self._instants.seconds_of_minute(minute)
+        if not found:
+            return found
+        start = minute * 60
+        if self.first_second <= start and start + 59 <= self.last_second:
+            return found
+        first, last = self.first_second - start, self.last_second - start
+        return tuple(second for second in found if first <= second <= last)
+
+    def covers_minute_of(self, second: int) -> bool:
+        """Whether the minute that the clocks show at an epoch second matches.
+
+        The field of seconds, the DST rule and the bounds have no say.
+        """
+        return self.rule.matches_minute(second + zones.offset_at(self.timezone, second))

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from shared.errors import InvalidFieldError
 from shared.recurrence.dst import DEFAULT_DST, DstRule
 from shared.recurrence.durations import format_duration
+from shared.recurrence.every import LONGEST_INTERVAL_SECONDS
 from shared.recurrence.value import Recurrence
 
 
@@ -16,6 +18,8 @@ class Delay(Recurrence):
     a run ended is the occurrence that follows it, and `between` gives the earliest possible ones,
     of runs that take no time. The first lies one delay after the job's filing, not before
     `start_at`. It is filed as a dated message, one at a time, never under standing slots.
+
+    Raises InvalidFieldError for a delay outside of 1 s to ten years.
     """
 
     delay_seconds: int
@@ -23,6 +27,12 @@ class Delay(Recurrence):
     start_at: datetime | None = None
     end_at: datetime | None = None
     dst: DstRule = DEFAULT_DST
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.delay_seconds <= LONGEST_INTERVAL_SECONDS:
+            delay = format_duration(max(0, self.delay_seconds))
+            longest = format_duration(LONGEST_INTERVAL_SECONDS)
+            raise InvalidFieldError("schedule.every", f"{delay} is no delay: use 1s to {longest}")
 
     @property
     def text(self) -> str:
@@ -35,8 +45,18 @@ class Delay(Recurrence):
         return max(second + self.delay_seconds, self.first_second)
 
     def second_before(self, second: int) -> int | None:
+        """None: which instants came before, only the runs tell."""
         return None
 
     def seconds_of_minute(self, minute: int) -> tuple[int, ...]:
         """None: no minute can be said to hold an occurrence."""
         return ()
+
+    def has(self, second: int) -> bool:
+        """False: no instant can be said to be an occurrence."""
+        return False
+
+    def _next_second(self, second: int) -> int | None:
+        # Not from the start on, as other kinds: a delay that ends before it is cut short.
+        found = max(second + self.delay_seconds, self.first_second)
+        return found if found <= self.last_second else None

@@ -1,12 +1,17 @@
 """`every`: an interval and an offset, counted from an anchor."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from shared.errors import InvalidFieldError
 from shared.recurrence.dst import DEFAULT_DST, DstRule
 from shared.recurrence.durations import format_duration
-from shared.recurrence.value import FIRST_SECOND, Recurrence
+from shared.recurrence.value import (
+    FIRST_SECOND,
+    Recurrence,
+    first_second_of,
+    last_second_of,
+)
 
 LONGEST_INTERVAL_SECONDS = 3_653 * 86_400
 """Ten years."""
@@ -26,25 +31,29 @@ class Every(Recurrence):
     start_at: datetime | None = None
     end_at: datetime | None = None
     dst: DstRule = DEFAULT_DST
+    first_second: int = field(init=False, repr=False, compare=False)
+    last_second: int = field(init=False, repr=False, compare=False)
+    base_second: int = field(init=False, repr=False, compare=False)
+    """Anchor + offset, in epoch seconds: the occurrences are whole intervals after it."""
 
     def __post_init__(self) -> None:
-        interval = format_duration(max(0, self.interval_seconds))
         if not 1 <= self.interval_seconds <= LONGEST_INTERVAL_SECONDS:
+            interval = format_duration(max(0, self.interval_seconds))
             longest = format_duration(LONGEST_INTERVAL_SECONDS)
             raise InvalidFieldError(
                 "schedule.every", f"{interval} is no interval: use 1s to {longest}"
             )
         if not 0 <= self.offset_seconds < self.interval_seconds:
+            interval = format_duration(self.interval_seconds)
             offset = format_duration(max(0, self.offset_seconds))
             raise InvalidFieldError(
                 "schedule.offset", f"{offset} must be shorter than the interval, {interval}"
             )
-
-    @property
-    def base_second(self) -> int:
-        """Anchor + offset, in epoch seconds: the occurrences are whole intervals after it."""
+        keep = object.__setattr__
+        keep(self, "first_second", first_second_of(self.start_at))
+        keep(self, "last_second", last_second_of(self.end_at))
         anchor = FIRST_SECOND if self.start_at is None else self.first_second
-        return anchor + self.offset_seconds
+        keep(self, "base_second", anchor + self.offset_seconds)
 
     @property
     def text(self) -> str:
@@ -66,3 +75,16 @@ class Every(Recurrence):
         base = self.base_second
         count = (second - 1 - base) // self.interval_seconds
         return base + count * self.interval_seconds if count >= 1 else None
+
+    def has(self, second: int) -> bool:
+        since = second - self.base_second
+        return since > 0 and since % self.interval_seconds == 0 and second <= self.last_second
+
+    def seconds_of_minute(self, minute: int) -> tuple[int, ...]:
+        start = minute * 60
+        first = (self.base_second - start) % self.interval_seconds
+        if first >= 60:
+            return ()
+        if start + first <= self.base_second or start + 59 > self.last_second:
+            return Recurrence.seconds_of_minute(self, minute)
+        return tuple(range(first, 60, self.interval_seconds))

@@ -1,6 +1,5 @@
 """From text or JSON to a schedule."""
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -8,27 +7,28 @@ from functools import lru_cache
 from shared.errors import InvalidFieldError
 from shared.recurrence.at import At
 from shared.recurrence.combined import Combined
+from shared.recurrence.combining import (
+    combine,
+    is_combination,
+    parts_of,
+    refuse_empty_life,
+    refuse_too_many,
+)
 from shared.recurrence.cron import Cron
 from shared.recurrence.delay import Delay
 from shared.recurrence.dst import DEFAULT_DST, DstRule
-from shared.recurrence.durations import parse_duration
 from shared.recurrence.every import Every
-from shared.recurrence.expression import refuse_bad_terms
 from shared.recurrence.messages import quoted
-from shared.recurrence.zones import load_zone
+from shared.recurrence.simple import (
+    FORMS,
+    Setting,
+    Single,
+    single_of_mapping,
+    single_of_text,
+)
+from shared.recurrence.zones import load_zone, when_cleared
 
 Schedule = At | Every | Delay | Cron | Combined
-
-LONGEST_TEXT = 256
-"""Characters: every entry on the wheel carries the text."""
-
-_EVERY = re.compile(r"(?P<every>.+?)(?:\s+offset\s+(?P<offset>.+))?", re.IGNORECASE | re.DOTALL)
-_MOMENT = re.compile(
-    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:\.0+)?(Z|[+-]\d\d:?\d\d)?",
-    re.ASCII | re.IGNORECASE,
-)
-_FORMS = '"at 2026-12-01T09:00:00", "every 25m offset 2m" or a cron expression as "17 * * * *"'
-_KEYS = ("at", "every", "cron")
 
 
 def parse_schedule(
@@ -39,119 +39,127 @@ def parse_schedule(
     dst: DstRule = DEFAULT_DST,
     except_: Sequence[object] = (),
 ) -> Schedule:
-    """The schedule of a text (`every 25m offset 2m`) or of its JSON form ({"every": "25m"}).
+    """The schedule of a text (`every 25m offset 2m`), of a JSON form, or of a list of these.
 
-    A naive `start_at` is wall time in `timezone`. Raises InvalidFieldError whose field is the
-    path in a request that carries the three: `schedule`, `schedule.every`, `timezone`, ...
+    A JSON form is {"at": …}, {"every": …, "offset": …}, {"every": …, "after": "finish"} or
+    {"cron": …}; a list is a union, and `except_` what is taken out of it. One text can say all of
+    that too (`0 9 * * 1-5 | 0 12 * * 6 except * * 25 12 *`). Naive `start_at` and `end_at` are
+    wall times in `timezone`, both inclusive; one shown twice is the first.
+
+    Raises InvalidFieldError whose field is the path in a request that carries these: `schedule`,
+    `schedule.every`, `schedule[2].cron`, `except[0]`, `timezone`, `end_at`, ...
     """
     load_zone(timezone)
-    start_at = None if start_at is None else _start(start_at, timezone)
-    if isinstance(value, str):
-        return _of_text(value, timezone, start_at)
-    if isinstance(value, Mapping):
-        return _of_mapping(value, timezone, start_at)
-    raise InvalidFieldError("schedule", f"must be text or an object: {_FORMS}")
+    if start_at is not None:
+        start_at = _bound(start_at, timezone, "start_at")
+    if end_at is not None:
+        end_at = _bound(end_at, timezone, "end_at")
+        if start_at is not None and end_at < start_at:
+            raise InvalidFieldError("end_at", f"must not lie before start_at, {start_at:%FT%TZ}")
+    if isinstance(value, str) and not except_:
+        return _of_text(value, timezone, start_at, end_at, dst)
+    return _combination(value, except_, Setting(timezone, start_at, end_at, dst))
 
 
-def _start(start_at: datetime, timezone: str) -> datetime:
-    if start_at.microsecond:
-        raise InvalidFieldError("start_at", "has a fraction of a second: use whole seconds")
-    if not 1970 < start_at.year < 9998:
-        raise InvalidFieldError("start_at", "must lie in the years 1971 to 9997")
-    if start_at.tzinfo is None:
-        start_at = start_at.replace(tzinfo=load_zone(timezone), fold=0)
-    return start_at.astimezone(UTC)
+def _bound(bound: datetime, timezone: str, field: str) -> datetime:
+    if bound.microsecond:
+        raise InvalidFieldError(field, "has a fraction of a second: use whole seconds")
+    if not 1970 < bound.year < 9998:
+        raise InvalidFieldError(field, "must lie in the years 1971 to 9997")
+    if bound.tzinfo is None:
+        bound = bound.replace(tzinfo=load_zone(timezone), fold=0)
+    return bound.astimezone(UTC)
 
 
 # Entries carry their schedule as text: the tick reads the same few texts again and again.
 @lru_cache(maxsize=16_384)
-def _of_text(text: str, timezone: str, start_at: datetime | None) -> Schedule:
-    if len(text) > LONGEST_TEXT:
-        raise InvalidFieldError("schedule", f"is longer than {LONGEST_TEXT} characters")
-    word, rest = (*text.split(maxsplit=1), "", "")[:2]
+def _of_text(
+    text: str,
+    timezone: str,
+    start_at: datetime | None,
+    end_at: datetime | None,
+    dst: DstRule,
+) -> Schedule:
+    setting = Setting(timezone, start_at, end_at, dst)
+    if is_combination(text):
+        members, exceptions = _members_of_text(text, setting)
+        schedule = combine(members, exceptions)
+    else:
+        schedule = _placed(text, "schedule", setting)
+    refuse_empty_life(schedule)
+    return schedule
+
+
+# What bounds leave of a schedule, and whether an instant exists, are the zone's to say.
+when_cleared(_of_text.cache_clear)
+
+
+def _combination(value: object, except_: Sequence[object], setting: Setting) -> Schedule:
+    members, exceptions = _sides(value, setting)
+    exceptions += _each(except_, "except", setting)
+    schedule = combine(members, exceptions)
+    refuse_empty_life(schedule)
+    return schedule
+
+
+def _sides(value: object, setting: Setting) -> tuple[list[Single], list[Single]]:
+    """The members and the exceptions that a value of `schedule` speaks of."""
+    if isinstance(value, str):
+        if is_combination(value):
+            return _members_of_text(value, setting)
+        return [_placed(value, "schedule", setting)], []
+    if isinstance(value, Mapping) and "any" in value:
+        for key in value.keys() - {"any", "except"}:
+            raise InvalidFieldError(f"schedule.{str(key)[:40]}", "is unknown: use any and except")
+        members = _each(value["any"], "schedule.any", setting)
+        return members, _each(value.get("except", ()), "schedule.except", setting)
+    if isinstance(value, Mapping):
+        return [_placed(value, "schedule", setting)], []
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        if not value:
+            raise InvalidFieldError("schedule", f"is empty: list at least one of {FORMS}")
+        return _each(value, "schedule", setting), []
+    raise InvalidFieldError("schedule", f"must be text, an object or a list: {FORMS}")
+
+
+def _each(values: object, path: str, setting: Setting) -> list[Single]:
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence):
+        raise InvalidFieldError(path, f"must be a list of schedules, as [{FORMS.split(',')[0]}]")
+    refuse_too_many(len(values), path)
+    return [_placed(value, f"{path}[{number}]", setting) for number, value in enumerate(values)]
+
+
+def _placed(value: object, path: str, setting: Setting) -> Single:
+    """One schedule, not a combination, whose errors name their place in the request."""
     try:
-        match word.lower():
-            case "at":
-                return At(_moment(rest), timezone, start_at)
-            case "every":
-                return _every(rest, timezone, start_at)
-            case _:
-                return _cron(text, timezone, start_at)
+        if isinstance(value, str):
+            if is_combination(value):
+                raise InvalidFieldError(
+                    "schedule", "is a combination itself: make each of its parts a member"
+                )
+            return single_of_text(value, setting)
+        if isinstance(value, Mapping):
+            return single_of_mapping(value, setting)
     except InvalidFieldError as error:
-        # The caller sent one text: there are no members to name.
-        field = error.field.partition(".")[0]
+        root, dot, rest = error.field.partition(".")
+        if root != "schedule":
+            raise
+        # In text there are no members to name.
+        field = path if isinstance(value, str) else f"{path}{dot}{rest}"
         raise InvalidFieldError(field, error.message) from None
+    raise InvalidFieldError(path, f"must be text or an object: {FORMS}")
 
 
-def _of_mapping(form: Mapping[str, object], timezone: str, start_at: datetime | None) -> Schedule:
-    kinds = [key for key in _KEYS if key in form]
-    if len(kinds) != 1:
-        found = f"has {' and '.join(kinds)}" if kinds else "has none of them"
-        raise InvalidFieldError("schedule", f"needs exactly one of at, every, cron; it {found}")
-    (kind,) = kinds
-    _refuse_unknown_keys(form, kind)
-    text = _text_member(form, kind)
-    if kind == "at":
-        return At(_moment(text), timezone, start_at)
-    if kind == "cron":
-        return _cron(text, timezone, start_at)
-    interval = parse_duration(text, "schedule.every")
-    offset = 0
-    if "offset" in form:
-        offset = parse_duration(_text_member(form, "offset"), "schedule.offset")
-    return Every(interval, offset, timezone, start_at)
+def _members_of_text(text: str, setting: Setting) -> tuple[list[Single], list[Single]]:
+    members, exceptions = parts_of(text)
+    return (
+        [_part(part, setting) for part in members],
+        [_part(part, setting) for part in exceptions],
+    )
 
 
-def _refuse_unknown_keys(form: Mapping[str, object], kind: str) -> None:
-    known = ("every", "offset") if kind == "every" else (kind,)
-    for key in form:
-        if key in known:
-            continue
-        hint = f'beside "{kind}" nothing else' if len(known) == 1 else "use every and offset"
-        if key in ("timezone", "start_at"):
-            hint = "it stands beside the schedule, not in it"
-        raise InvalidFieldError(f"schedule.{str(key)[:40]}", f"is unknown: {hint}")
-
-
-def _text_member(form: Mapping[str, object], key: str) -> str:
-    text = form[key]
-    if not isinstance(text, str):
-        raise InvalidFieldError(f"schedule.{key}", "must be text")
-    if len(text) > LONGEST_TEXT:
-        raise InvalidFieldError(f"schedule.{key}", f"is longer than {LONGEST_TEXT} characters")
-    return text
-
-
-def _moment(text: str) -> datetime:
-    match = _MOMENT.fullmatch(text.strip())
-    if match is None:
-        raise InvalidFieldError(
-            "schedule.at",
-            f'{quoted(text)} is no time: use whole seconds as in "2026-12-01T09:00:00", with "Z" '
-            'or an offset as "+02:00" unless it is local time in the time zone',
-        )
-    day, time, offset = match.groups()
+def _part(text: str, setting: Setting) -> Single:
     try:
-        moment = datetime.fromisoformat(f"{day}T{time}{(offset or '').upper()}")
-        # In UTC, so that equal instants are equal values with one text.
-        return moment if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError) as error:
-        raise InvalidFieldError("schedule.at", f"{quoted(text)} is no time: {error}") from None
-
-
-def _every(text: str, timezone: str, start_at: datetime | None) -> Every:
-    match = _EVERY.fullmatch(text.strip())
-    if match is None:
-        raise InvalidFieldError("schedule.every", 'needs an interval, as in "every 25m"')
-    interval = parse_duration(match["every"], "schedule.every")
-    offset = parse_duration(match["offset"] or "0s", "schedule.offset")
-    return Every(interval, offset, timezone, start_at)
-
-
-def _cron(text: str, timezone: str, start_at: datetime | None) -> Cron:
-    fields = text.split()
-    if len(fields) < 5:
-        raise InvalidFieldError("schedule.cron", f"{quoted(text)} is no schedule: use {_FORMS}")
-    # Before white space is normalised: positions are those of the caller's text.
-    refuse_bad_terms(text)
-    return Cron(" ".join(fields).upper(), timezone, start_at)
+        return _placed(text, "schedule", setting)
+    except InvalidFieldError as error:
+        raise InvalidFieldError(error.field, f"in {quoted(text)}: {error.message}") from None

@@ -1,34 +1,40 @@
 """What to know about a schedule before it is created: DST transitions that touch it, warnings."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 
+from shared.recurrence.combined import Combined
+from shared.recurrence.cron import Cron
+from shared.recurrence.day_words import listed, month_name, restrictions_of
+from shared.recurrence.estimate import most_fires_per_day
+from shared.recurrence.open_days import OnOpenDays
+from shared.recurrence.touching import TouchedTransition, touches_of
 from shared.recurrence.value import Recurrence
 
+__all__ = [
+    "MANY_FIRES_A_DAY",
+    "ScheduleWarning",
+    "TouchedTransition",
+    "WarningCode",
+    "touched_transitions",
+    "warnings_of",
+]
 
-@dataclass(frozen=True, slots=True)
-class TouchedTransition:
-    """A change of the clocks that the schedule's occurrences meet.
-
-    `kind` is "gap" or "fold"; the wall times from `local_from` up to (not including) `local_until`
-    are skipped or shown twice; `count` of them are occurrences by their wall time (None: more than
-    1,000), the first at `first_local`. `effect` says in English what happens to them.
-    """
-
-    transition_at: datetime
-    kind: str
-    local_from: datetime
-    local_until: datetime
-    count: int | None
-    first_local: datetime
-    effect: str
+MANY_FIRES_A_DAY = 1_440
+_YEAR = timedelta(days=366)
+_YEAR_DAYS = 365
+_LEAP_CYCLE_YEARS = 4
+_MOST_TOLD = 2
+_LAST_YEAR = 9_990
 
 
 class WarningCode(StrEnum):
     """The closed list of warnings."""
 
     DST = "dst"
+    """A time of day is skipped or moved, or a rule of the job's own makes it run twice."""
     MANY_FIRES = "many_fires"
     """More than MANY_FIRES_A_DAY."""
     DAY_OR_WEEKDAY = "day_or_weekday"
@@ -41,11 +47,10 @@ class WarningCode(StrEnum):
     """No occurrence within a year."""
 
 
-MANY_FIRES_A_DAY = 1_440
-
-
 @dataclass(frozen=True, slots=True)
-class Warning_:
+class ScheduleWarning:
+    """`message` is one English sentence, or two, for people."""
+
     code: WarningCode
     message: str
 
@@ -53,10 +58,118 @@ class Warning_:
 def touched_transitions(
     schedule: Recurrence, after: datetime, until: datetime
 ) -> list[TouchedTransition]:
-    """The transitions in (after, until] that touch occurrences, ascending."""
-    raise NotImplementedError
+    """The transitions in (after, until] that touch occurrences, ascending.
+
+    One that means different things to different occurrences is listed once for each.
+    """
+    return [touch.transition for touch in touches_of(schedule, after, until)]
 
 
-def warnings_of(schedule: Recurrence, after: datetime) -> list[Warning_]:
+def warnings_of(schedule: Recurrence, after: datetime) -> list[ScheduleWarning]:
     """What a user should know about a schedule that is to hold from `after` on."""
-    raise NotImplementedError
+    found = [
+        *_far_away(schedule, after),
+        *_clock_changes(schedule, after),
+        *_many_fires(schedule),
+    ]
+    base = schedule.base if isinstance(schedule, OnOpenDays) else schedule
+    if isinstance(base, Cron):
+        found += _of_days(base, after.date())
+    elif isinstance(base, Combined):
+        for member in (*base.schedules, *base.exceptions):
+            if isinstance(member, Cron):
+                found += [
+                    ScheduleWarning(warning.code, f'"{member.text}": {warning.message}')
+                    for warning in _of_days(member, after.date())
+                    if member in base.schedules or warning.code is not WarningCode.NOT_EVERY_MONTH
+                ]
+    return found
+
+
+def _far_away(schedule: Recurrence, after: datetime) -> Iterator[ScheduleWarning]:
+    first = schedule.next(after)
+    if first is None:
+        yield ScheduleWarning(
+            WarningCode.FAR_AWAY, f"There is no occurrence after {after:%Y-%m-%d}."
+        )
+    elif first - after > _YEAR:
+        days = (first - after).days
+        yield ScheduleWarning(
+            WarningCode.FAR_AWAY,
+            f"The next occurrence is as far away as {first:%Y-%m-%d}, in {days:,} days.",
+        )
+
+
+def _clock_changes(schedule: Recurrence, after: datetime) -> Iterator[ScheduleWarning]:
+    touches = touches_of(schedule, after, after + _YEAR)
+    effects = [touch.transition.effect for touch in touches if not touch.is_expected]
+    if effects:
+        more = len(effects) - _MOST_TOLD
+        told = ". ".join(effects[:_MOST_TOLD]) + (f". And {more} more" if more > 0 else "")
+        yield ScheduleWarning(
+            WarningCode.DST, f"Within a year, clocks in {schedule.timezone} change: {told}."
+        )
+
+
+def _many_fires(schedule: Recurrence) -> Iterator[ScheduleWarning]:
+    fires = most_fires_per_day(schedule)
+    if fires > MANY_FIRES_A_DAY:
+        exactly = isinstance(schedule, Cron) and schedule.rule.days.is_every_day
+        most = "" if exactly else "up to "
+        yield ScheduleWarning(WarningCode.MANY_FIRES, f"It fires {most}{fires:,} times a day.")
+
+
+def _of_days(cron: Cron, today: date) -> Iterator[ScheduleWarning]:
+    month_days, week_days = restrictions_of(cron.rule.days)
+    if month_days is not None and week_days is not None:
+        # Only the unix dialect can restrict both: its last five fields are these.
+        _, _, month_day, _, week_day = cron.expression.split()[-5:]
+        fields = f"Day-of-month {month_day} and day-of-week {week_day} both restrict"
+        count = f"it fires on {_days_of_year(cron, today)} days of the next {_YEAR_DAYS}"
+        if cron.rule.days.needs_both:
+            yield ScheduleWarning(
+                WarningCode.DAY_AND_WEEKDAY,
+                f"{fields}, and since one begins with a star, a day must match both: {count}.",
+            )
+            return
+        yield ScheduleWarning(
+            WarningCode.DAY_OR_WEEKDAY,
+            f"{fields}, and a day that matches either is enough: {count}.",
+        )
+    yield from _months_without(cron, today)
+
+
+def _days_of_year(cron: Cron, today: date) -> int:
+    return sum(cron.rule.matches_day(today + timedelta(days=n)) for n in range(_YEAR_DAYS))
+
+
+def _months_without(cron: Cron, today: date) -> Iterator[ScheduleWarning]:
+    """Of the first year in which some months have an occurrence, and others do not."""
+    days = cron.rule.days
+    if days.is_every_day or today.year > _LAST_YEAR:
+        return
+    # This year comes last: the months named had better lie ahead.
+    for year in (*range(today.year + 1, today.year + 1 + _LEAP_CYCLE_YEARS), today.year):
+        empty = [month for month in sorted(days.months) if not _has_day(cron, year, month)]
+        if not empty or len(empty) == len(days.months):
+            continue
+        count = "has" if len(empty) == 1 else "have"
+        remedy = '. "L" is the last day of every month' if _is_late(cron) else ""
+        yield ScheduleWarning(
+            WarningCode.NOT_EVERY_MONTH,
+            f"{listed([month_name(month) for month in empty])} {year} {count} no such day, and no "
+            f"occurrence{remedy}.",
+        )
+        return
+
+
+def _has_day(cron: Cron, year: int, month: int) -> bool:
+    first = date(year, month, 1)
+    days = (first + timedelta(days=n) for n in range(31))
+    return any(cron.rule.matches_day(day) for day in days if day.month == month)
+
+
+def _is_late(cron: Cron) -> bool:
+    """Whether it names the days that months may lack, and no others."""
+    month_days, week_days = restrictions_of(cron.rule.days)
+    return week_days is None and month_days is not None and min(month_days.days, default=0) > 28

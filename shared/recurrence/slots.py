@@ -4,23 +4,24 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
 from functools import lru_cache
-from math import gcd
 
 from shared.recurrence import zones
 from shared.recurrence.at import At
+from shared.recurrence.combined import Combined
 from shared.recurrence.cron import Cron
+from shared.recurrence.delay import Delay
 from shared.recurrence.every import Every
+from shared.recurrence.expression import compile_expression
+from shared.recurrence.filed_minutes import digest_of_zone, minutes_of
 from shared.recurrence.parse import Schedule
+
+__all__ = ["SlotKind", "Slots", "digest_of_zone", "is_zone_dependent", "slots", "zone_digest"]
 
 MOST_ENTRIES = 60
 """Entries that one job may take on the wheel."""
 
 MOST_VISITS_PER_FIRE = 120
 """Beyond, a chain of dated entries is cheaper: one write costs about as much as 120 visits."""
-
-_FILED_YEARS = range(2024, 2061)
-"""Years whose offsets and transitions are taken into account; the rules in force today repeat
-themselves, so that later years bring no others."""
 
 _HOUR = 60
 _DAY = 1440
@@ -50,92 +51,84 @@ class Slots:
 
 @lru_cache(maxsize=8192)
 def slots(schedule: Schedule, spread_seconds: int = 0, rolls: bool = False) -> Slots:
-    """The slots that hold every occurrence of a schedule from 2024 on.
+    """The slots that hold every effective time of a schedule from 2024 on.
 
-    Of the kinds that take at most 60 entries, the one visited least often a day (an hourly
-    number costs 24 visits, a daily one 1), on a tie the one with fewer entries. Dated for a
-    single instant, and when even that is visited more than 120 times per minute that fires.
+    Effective times lie `spread_seconds` after the nominal ones; when it `rolls`, a calendar may
+    move them by whole local days. Of the kinds that take at most 60 entries, the one visited
+    least often a day (an hourly number costs 24 visits, a daily one 1), on a tie the one with
+    fewer entries. Dated for a single instant, and when even that is visited more than 120 times
+    per minute that fires; but never when it rolls, as any day may then get the occurrence. A fixed
+    delay is dated always.
     """
-    match schedule:
-        case At():
-            return Slots(SlotKind.DATED)
-        case Every():
-            minutes = _minutes_of_every(schedule)
-            firing_minutes = min(_DAY, _DAY_SECONDS / schedule.interval_seconds)
-        case Cron():
-            minutes = _minutes_of_cron(schedule)
-            firing_minutes = _firing_minutes_per_day(schedule.expression)
-        case _:
-            raise NotImplementedError
-    return _cheapest(minutes, firing_minutes)
-
-
-def _cheapest(minutes: frozenset[int], firing_minutes: float) -> Slots:
-    """Of minutes of the UTC day and the number that fire on an average day."""
-    hourly = frozenset(minute % _HOUR for minute in minutes)
-    # As many visits either way means every hour of the day: then hourly takes fewer entries.
-    if len(minutes) <= MOST_ENTRIES and len(minutes) < 24 * len(hourly):
-        visits, filed = len(minutes), Slots(SlotKind.DAILY, minutes)
-    else:
-        visits, filed = 24 * len(hourly), Slots(SlotKind.HOURLY, hourly)
-    if visits > MOST_VISITS_PER_FIRE * firing_minutes:
+    if isinstance(schedule, Delay):
         return Slots(SlotKind.DATED)
+    members = schedule.schedules if isinstance(schedule, Combined) else (schedule,)
+    minutes = frozenset[int]().union(
+        *(minutes_of(member, spread_seconds, rolls) for member in members)
+    )
+    visits, filed = _cheapest(minutes)
+    if not rolls:
+        firing_minutes = sum(_firing_minutes_per_day(member) for member in members)
+        if visits > MOST_VISITS_PER_FIRE * firing_minutes:
+            return Slots(SlotKind.DATED)
     return filed
 
 
-def _minutes_of_every(schedule: Every) -> frozenset[int]:
-    """The minutes of the UTC day that multiples of the interval can ever reach."""
-    step = gcd(schedule.interval_seconds, _DAY_SECONDS)
-    first = schedule.base_second % step
-    return frozenset(second // 60 for second in range(first, _DAY_SECONDS, step))
+def is_zone_dependent(schedule: Schedule) -> bool:
+    """Whether other rules of its zone would move occurrences: wall times in a zone not UTC."""
+    match schedule:
+        case Combined():
+            return any(is_zone_dependent(member) for member in schedule.schedules)
+        case Cron():
+            return schedule.timezone != "UTC"
+        case At():
+            return schedule.timezone != "UTC" and schedule.moment.tzinfo is None
+        case Every() | Delay():
+            return False
 
 
-def _minutes_of_cron(schedule: Cron) -> frozenset[int]:
-    """The minutes of the UTC day at which the expression can fire, by any offset of its zone."""
-    rule, zone = schedule.rule, schedule.timezone
-    walls = rule.minutes_of_day
-    minutes = {(wall * 60 - offset) // 60 % _DAY for offset in _offsets(zone) for wall in walls}
-    if rule.is_time_of_day:
-        # What a gap skips fires at the transition.
-        minutes |= {
-            transition.second // 60 % _DAY
-            for transition in _gaps(zone)
-            if any(_is_skipped(transition, wall) for wall in walls)
-        }
-    return frozenset(minutes)
+def zone_digest(schedule: Schedule, spread_seconds: int = 0, rolls: bool = False) -> str:
+    """By which rules of its zone a schedule's standing entries are filed: 8 hexadecimal digits.
+
+    The slots follow from the schedule and from the offsets and gaps of its zone: it is a digest
+    of these, `digest_of_zone`. "" where no change of a zone's rules can move the slots, and for
+    dated filing.
+    """
+    # A calendar's days are local ones, so that it moves even an interval by the zone's offsets.
+    if not is_zone_dependent(schedule) and not (rolls and schedule.timezone != "UTC"):
+        return ""
+    if slots(schedule, spread_seconds, rolls).kind is SlotKind.DATED:
+        return ""
+    return digest_of_zone(schedule.timezone)
 
 
-def _is_skipped(transition: zones.Transition, wall: int) -> bool:
-    """Whether clocks put forward by the transition skip this wall minute of the day."""
-    start = transition.second + transition.before
-    return (wall * 60 - start) % _DAY_SECONDS < transition.after - transition.before
+zones.when_cleared(slots.cache_clear)
 
 
-@lru_cache(maxsize=1024)
-def _changes(zone: str) -> frozenset[zones.Transition]:
-    return frozenset(change for year in _FILED_YEARS for change in zones.transitions(zone, year))
+def _cheapest(minutes: frozenset[int]) -> tuple[int, Slots]:
+    """The visits a day and the slots of minutes of the UTC day."""
+    hourly = frozenset(minute % _HOUR for minute in minutes)
+    # As many visits either way means every hour of the day: then hourly takes fewer entries.
+    if len(minutes) <= MOST_ENTRIES and len(minutes) < 24 * len(hourly):
+        return len(minutes), Slots(SlotKind.DAILY, minutes)
+    return 24 * len(hourly), Slots(SlotKind.HOURLY, hourly)
 
 
-@lru_cache(maxsize=1024)
-def _offsets(zone: str) -> frozenset[int]:
-    first = zones.offset_at(zone, zones.year_start(_FILED_YEARS.start))
-    return frozenset({first} | {change.after for change in _changes(zone)})
-
-
-@lru_cache(maxsize=1024)
-def _gaps(zone: str) -> tuple[zones.Transition, ...]:
-    """One transition of each shape: time of day, offset before, offset after."""
-    shapes = {
-        (change.second % _DAY_SECONDS, change.before, change.after): change
-        for change in _changes(zone)
-        if change.after > change.before
-    }
-    return tuple(shapes.values())
+def _firing_minutes_per_day(schedule: At | Every | Cron) -> float:
+    match schedule:
+        case At():
+            return 0
+        case Every():
+            return min(_DAY, _DAY_SECONDS / schedule.interval_seconds)
+        case Cron():
+            return _firing_minutes_of_cron(schedule.expression)
 
 
 @lru_cache(maxsize=8192)
-def _firing_minutes_per_day(expression: str) -> float:
+def _firing_minutes_of_cron(expression: str) -> float:
     """Over four years, so that 29 February counts for what it is."""
-    rule = Cron(expression).rule
+    rule = compile_expression(expression)
+    if rule.days.is_every_day:
+        return len(rule.minutes_of_day)
     days = sum(1 for day in _SAMPLE_DAYS if rule.matches_day(day))
     return days * len(rule.minutes_of_day) / len(_SAMPLE_DAYS)

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import ClassVar
 
 from shared.recurrence.dst import DstRule
@@ -53,16 +52,12 @@ class Recurrence(ABC):
     @property
     def first_second(self) -> int:
         """The first epoch second at which an occurrence may lie."""
-        if self.start_at is None:
-            return FIRST_SECOND
-        return max(FIRST_SECOND, seconds_up(self.start_at))
+        return first_second_of(self.start_at)
 
     @property
     def last_second(self) -> int:
         """The last epoch second at which an occurrence may lie."""
-        if self.end_at is None:
-            return LAST_SECOND
-        return min(LAST_SECOND, seconds_down(self.end_at))
+        return last_second_of(self.end_at)
 
     def next(self, after: datetime) -> datetime | None:
         """The first occurrence strictly after an aware instant; None when there is none."""
@@ -81,16 +76,28 @@ class Recurrence(ABC):
         last = seconds_down(until)
         second = self._next_second(seconds_down(after))
         while second is not None and second <= last:
-            yield EPOCH + timedelta(seconds=second)
+            yield datetime.fromtimestamp(second, UTC)
             second = self._next_second(second)
+
+    def has(self, second: int) -> bool:
+        """Whether an epoch second is an occurrence."""
+        return (
+            self.first_second <= second <= self.last_second
+            and self.second_after(second - 1) == second
+        )
 
     def seconds_of_minute(self, minute: int) -> tuple[int, ...]:
         """The seconds (0-59, ascending) that are occurrences in an epoch minute.
 
-        Exactly what `between` yields there. The answer is kept, so that the many jobs that share
-        a schedule share the work too.
+        Exactly what `between` yields there. The tick asks this of every entry that it visits.
         """
-        return _seconds_of_minute(self, minute)
+        first = minute * 60
+        found = []
+        second = self._next_second(first - 1)
+        while second is not None and second < first + 60:
+            found.append(second - first)
+            second = self._next_second(second)
+        return tuple(found)
 
     def _next_second(self, second: int) -> int | None:
         second = max(second, self.first_second - 1)
@@ -100,21 +107,21 @@ class Recurrence(ABC):
         found = self.second_after(second)
         return None if found is None or found > last else found
 
-    def _seconds_in(self, first: int) -> Iterator[int]:
-        second = self._next_second(first - 1)
-        while second is not None and second < first + 60:
-            yield second - first
-            second = self._next_second(second)
+
+def first_second_of(start_at: datetime | None) -> int:
+    """The first epoch second of what begins at an aware instant, or of all time."""
+    return FIRST_SECOND if start_at is None else max(FIRST_SECOND, seconds_up(start_at))
 
 
-@lru_cache(maxsize=16_384)
-def _seconds_of_minute(schedule: Recurrence, minute: int) -> tuple[int, ...]:
-    return tuple(schedule._seconds_in(minute * 60))
+def last_second_of(end_at: datetime | None) -> int:
+    """The last epoch second of what ends, inclusive, at an aware instant, or of all time."""
+    return LAST_SECOND if end_at is None else min(LAST_SECOND, seconds_down(end_at))
 
 
 def seconds_down(instant: datetime) -> int:
     """Epoch seconds of an aware instant, rounded down, without going through floats."""
-    return (instant - EPOCH) // _SECOND
+    since = instant - EPOCH
+    return since.days * 86_400 + since.seconds
 
 
 def seconds_up(instant: datetime) -> int:
@@ -123,4 +130,4 @@ def seconds_up(instant: datetime) -> int:
 
 
 def _instant(second: int | None) -> datetime | None:
-    return None if second is None else EPOCH + timedelta(seconds=second)
+    return None if second is None else datetime.fromtimestamp(second, UTC)

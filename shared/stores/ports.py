@@ -39,7 +39,7 @@ class JobStore(Protocol):
     """Jobs by (owner, job id), tombstones included."""
 
     def get(self, owner: str, job_id: str) -> Job | None:
-        """The row, strongly consistent; a deleted job is a row in state DELETED.
+        """The row, strongly consistent; a deleted job is a row in state DELETED or COMPLETED.
 
         Raises UnreadableRowError for a row that this version cannot read, as `list` does.
         """
@@ -62,10 +62,13 @@ class JobStore(Protocol):
 
 
 class CalendarStore(Protocol):
-    """Calendars by (owner, name)."""
+    """Calendars by (owner, name); no job, and not listed among jobs."""
 
     def get(self, owner: str, name: str) -> Calendar | None:
-        """The row, strongly consistent; raises UnreadableRowError as JobStore does."""
+        """The row, strongly consistent.
+
+        Raises UnreadableRowError for a row that this version cannot read, as `list` does.
+        """
         ...
 
     def put(self, calendar: Calendar, over_revision: int | None) -> bool:
@@ -73,11 +76,11 @@ class CalendarStore(Protocol):
         ...
 
     def delete(self, owner: str, name: str, revision: int) -> bool:
-        """Remove the row if it has exactly `revision`; True too when there is none."""
+        """Remove the row if it has exactly `revision`; True too when there is none (any more)."""
         ...
 
     def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Calendar]:
-        """The owner's calendars by name; may be eventually consistent."""
+        """The owner's calendars by name; may be eventually consistent. Pages as JobStore's."""
         ...
 
 
@@ -124,7 +127,10 @@ class WheelStore(Protocol):
 
 
 class RunStore(Protocol):
-    """Runs by run key. `claim`, `finish` and `withdraw` are the only ways to change one."""
+    """Runs by run key. `claim`, `finish` and `withdraw` are the only ways to change one.
+
+    A note is stored cut to RESULT_LIMIT_BYTES.
+    """
 
     def get(self, key: RunKey) -> Run | None:
         """The row, strongly consistent; rows past their `expires_at` may still be answered."""

@@ -20,8 +20,14 @@ from shared.domain.job import Lane
 from shared.domain.message import Message, decode
 from shared.settings import Settings
 from shared.stores.dynamo import open_stores
-from shared.stores.memory import MemoryJobStore, MemoryQueue, MemoryRunStore, MemoryWheelStore
-from shared.stores.ports import JobStore, LaneQueue, RunStore, WheelStore
+from shared.stores.memory import (
+    MemoryCalendarStore,
+    MemoryJobStore,
+    MemoryQueue,
+    MemoryRunStore,
+    MemoryWheelStore,
+)
+from shared.stores.ports import CalendarStore, JobStore, LaneQueue, RunStore, WheelStore
 from tests.tables import create_deployment
 
 Answer = TypeVar("Answer")
@@ -36,6 +42,7 @@ class Kit:
     """The ports of one implementation, and the consumer's side of its queue."""
 
     jobs: JobStore
+    calendars: CalendarStore
     wheel: WheelStore
     runs: RunStore
     queue: LaneQueue
@@ -80,6 +87,7 @@ def memory_kit() -> Kit:
 
     return Kit(
         jobs=MemoryJobStore(),
+        calendars=MemoryCalendarStore(),
         wheel=MemoryWheelStore(page_size=7),
         runs=MemoryRunStore(),
         queue=queue,
@@ -118,6 +126,7 @@ def _aws_kit(is_threaded: bool, wait: Callable[[float], None]) -> Kit:
 
     return Kit(
         jobs=stores.jobs,
+        calendars=stores.calendars,
         wheel=stores.wheel,
         runs=stores.runs,
         queue=stores.queue,

@@ -1,15 +1,16 @@
 """Ordinary jobs, runs, entries and messages."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+from shared.domain.calendar import Calendar
 from shared.domain.job import Filing, Job, Lane, job_id_of
 from shared.domain.message import Message
 from shared.domain.run import Run, RunKey, RunKind, RunStatus
 from shared.domain.segment import Control
 from shared.domain.targets import TaskTarget
 from shared.domain.wheel import Entry, Slot
-from shared.recurrence import SlotKind, parse_schedule
+from shared.recurrence import DstRule, Fold, Gap, Schedule, SlotKind, parse_schedule
 
 NOW = datetime(2026, 11, 20, 12, 34, 56, 789012, tzinfo=UTC)
 FIRE_AT = datetime(2026, 11, 20, 12, 35, 17, tzinfo=UTC)
@@ -35,6 +36,38 @@ def a_job(owner: str, **changes: Any) -> Job:
         "updated_at": NOW,
     }
     return Job(**{**fields, **changes})
+
+
+def a_bounded_schedule() -> Schedule:
+    """A schedule with everything that one can have besides its text."""
+    return parse_schedule(
+        "0 9 * * 1-5",
+        "Europe/Riga",
+        start_at=FIRE_AT - timedelta(days=1),
+        end_at=FIRE_AT + timedelta(days=30),
+        dst=DstRule(Gap.SKIP, Fold.BOTH),
+    )
+
+
+def a_combined_schedule() -> Schedule:
+    """A union with exceptions."""
+    return parse_schedule("0 9 * * 1-5 | 0 12 * * 6 except * * 25 12 *", "Europe/Riga")
+
+
+def a_calendar(owner: str, **changes: Any) -> Calendar:
+    fields: dict[str, Any] = {
+        "owner": owner,
+        "name": "holidays",
+        "revision": 1,
+        "weekdays": frozenset({5, 6}),
+        "ranges": (
+            (date(2026, 12, 24), date(2026, 12, 26)),
+            (date(2027, 1, 1), date(2027, 1, 1)),
+        ),
+        "created_at": NOW,
+        "updated_at": NOW,
+    }
+    return Calendar(**{**fields, **changes})
 
 
 def a_key(owner: str, fire_at: datetime = FIRE_AT, **changes: Any) -> RunKey:

@@ -1,10 +1,12 @@
 """JobStore."""
 
 import dataclasses
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
+from shared.domain.calendar import CalendarUse
 from shared.domain.job import (
     Backoff,
     CatchUp,
@@ -12,14 +14,25 @@ from shared.domain.job import (
     Job,
     JobState,
     Lane,
+    OnComplete,
     PreviousFiling,
     RetryPolicy,
 )
 from shared.domain.targets import WebhookTarget
 from shared.errors import InvalidFieldError
-from shared.recurrence import parse_schedule
+from shared.recurrence import CalendarRule, DstRule, Fold, Gap, Schedule, parse_schedule
+from shared.stores.cursors import encode_cursor
 from tests.contract.kit import CONTENDERS, Kit, contend
-from tests.contract.samples import FILING_ID, NOW, a_job, job_id
+from tests.contract.samples import (
+    FILING_ID,
+    FIRE_AT,
+    NOW,
+    a_bounded_schedule,
+    a_calendar,
+    a_combined_schedule,
+    a_job,
+    job_id,
+)
 
 
 def test_an_unknown_job_is_none(kit: Kit) -> None:
@@ -40,10 +53,33 @@ def test_a_created_job_comes_back_whole(kit: Kit) -> None:
         retry=RetryPolicy(7, Backoff(3, 1.1, 900)),
         timeout_seconds=55,
         fingerprint="0" * 64,
+        end_at=NOW + timedelta(days=9),
+        max_runs=1,
+        on_complete=OnComplete.DELETE,
+        window="50%",
+        spread_seconds=749,
+        calendar=CalendarUse("Feiertage ü", CalendarRule.NEXT_BUSINESS_DAY),
         paused_at=NOW + timedelta(microseconds=1),
     )
     assert kit.jobs.create(job)
     assert kit.jobs.get(job.owner, job.job_id) == job
+
+
+@pytest.mark.parametrize("schedule", [a_bounded_schedule, a_combined_schedule])
+def test_a_schedule_comes_back_whole(kit: Kit, schedule: Callable[[], Schedule]) -> None:
+    job = a_job(kit.new_owner(), schedule=schedule())
+    assert kit.jobs.create(job)
+    assert kit.jobs.get(job.owner, job.job_id) == job
+
+
+def test_the_end_of_the_schedule_is_not_the_owners_end(kit: Kit) -> None:
+    job = a_job(kit.new_owner(), schedule=a_bounded_schedule(), end_at=NOW + timedelta(days=99))
+    assert kit.jobs.create(job)
+    stored = kit.jobs.get(job.owner, job.job_id)
+    assert stored is not None
+    assert stored.schedule.end_at == FIRE_AT + timedelta(days=30)
+    assert stored.schedule.dst == DstRule(Gap.SKIP, Fold.BOTH)
+    assert stored.end_at == NOW + timedelta(days=99)
 
 
 def test_create_puts_only_where_there_is_none(kit: Kit) -> None:
@@ -152,9 +188,10 @@ def test_list_fills_its_pages_over_tombstones(kit: Kit) -> None:
     owner = kit.new_owner()
     jobs = _created(kit, owner, 12)
     alive = [jobs[0], jobs[7], jobs[11]]
-    for job in jobs:
+    for number, job in enumerate(jobs):
         if job not in alive:
-            assert kit.jobs.replace(job.deleted(NOW, NOW), job.revision)
+            end = job.completed if number % 2 else job.deleted
+            assert kit.jobs.replace(end(NOW, NOW), job.revision)
     page = kit.jobs.list(owner, 2)
     assert list(page.items) == alive[:2]
     assert page.next_cursor is not None
@@ -167,6 +204,37 @@ def test_no_page_for_an_owner_with_tombstones_only(kit: Kit) -> None:
     for job in _created(kit, owner, 3):
         assert kit.jobs.replace(job.deleted(NOW, NOW), job.revision)
     page = kit.jobs.list(owner, 2)
+    assert (page.items, page.next_cursor) == ((), None)
+
+
+def test_a_completed_job_keeps_its_key_and_payload(kit: Kit) -> None:
+    job = a_job(kit.new_owner())
+    completed = job.completed(NOW, NOW.replace(microsecond=0) + timedelta(days=31))
+    assert kit.jobs.create(job)
+    assert kit.jobs.replace(completed, job.revision)
+    assert kit.jobs.get(job.owner, job.job_id) == completed
+    assert not kit.jobs.create(job)
+    assert kit.jobs.list(job.owner, 10).items == ()
+
+
+def test_calendars_are_not_listed_among_jobs(kit: Kit) -> None:
+    owner = kit.new_owner()
+    for number in range(3):
+        assert kit.calendars.put(a_calendar(owner, name=f"calendar{number}"), None)
+    empty = kit.jobs.list(owner, 2)
+    assert (empty.items, empty.next_cursor) == ((), None)
+    jobs = _created(kit, owner, 4)
+    first = kit.jobs.list(owner, 2)
+    assert first.next_cursor is not None
+    rest = kit.jobs.list(owner, 2, first.next_cursor)
+    assert ([*first.items, *rest.items], rest.next_cursor) == (jobs, None)
+
+
+@pytest.mark.parametrize("key", ["~", "~calendar/a", "ü"])
+def test_a_forged_cursor_leads_to_no_calendars(kit: Kit, key: str) -> None:
+    owner = kit.new_owner()
+    assert kit.calendars.put(a_calendar(owner), None)
+    page = kit.jobs.list(owner, 5, encode_cursor(("jobs", owner), key))
     assert (page.items, page.next_cursor) == ((), None)
 
 

@@ -1,15 +1,23 @@
 """LaneQueue."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
+from shared.domain.calendar import CalendarUse
 from shared.domain.job import CatchUp, Lane
 from shared.domain.message import Message, Missed
 from shared.domain.run import RunKind
-from shared.recurrence import parse_schedule
+from shared.recurrence import CalendarRule, Schedule, parse_schedule
 from tests.contract.kit import Kit, contend
-from tests.contract.samples import FIRE_AT, a_key, a_message
+from tests.contract.samples import (
+    FIRE_AT,
+    a_bounded_schedule,
+    a_combined_schedule,
+    a_key,
+    a_message,
+)
 
 
 def _numbered(owner: str, count: int, lane: Lane = Lane.NORMAL) -> list[Message]:
@@ -43,6 +51,27 @@ def test_a_message_comes_back_whole(kit: Kit) -> None:
     )
     kit.queue.send([message], [0])
     assert kit.receive(Lane.HIGH) == [message]
+
+
+@pytest.mark.parametrize("schedule", [a_bounded_schedule, a_combined_schedule])
+def test_what_was_missed_comes_back_whole(kit: Kit, schedule: Callable[[], Schedule]) -> None:
+    missed = Missed(
+        FIRE_AT - timedelta(hours=1),
+        CatchUp.SKIP,
+        schedule(),
+        CalendarUse("Feiertage/ü", CalendarRule.PREVIOUS_BUSINESS_DAY),
+    )
+    message = a_message(kit.new_owner(), missed=missed)
+    kit.queue.send([message], [0])
+    assert kit.receive(Lane.NORMAL) == [message]
+
+
+def test_a_message_knows_its_nominal_and_its_effective_time(kit: Kit) -> None:
+    due_at = FIRE_AT + timedelta(seconds=299)
+    message = a_message(kit.new_owner(), due_at=due_at, after_finish=True)
+    kit.queue.send([message], [0])
+    (received,) = kit.receive(Lane.NORMAL)
+    assert (received.key.fire_at, received.due_at, received.after_finish) == (FIRE_AT, due_at, True)
 
 
 def test_each_message_goes_to_its_lane(kit: Kit) -> None:

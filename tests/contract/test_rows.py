@@ -2,13 +2,14 @@
 
 import json
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shared.domain.calendar import Calendar, CalendarUse
 from shared.domain.job import (
     Backoff,
     CatchUp,
@@ -16,6 +17,7 @@ from shared.domain.job import (
     Job,
     JobState,
     Lane,
+    OnComplete,
     PreviousFiling,
     RetryPolicy,
     job_id_of,
@@ -33,14 +35,18 @@ from shared.domain.run import (
 from shared.domain.segment import Backlog, Control, Cursor
 from shared.domain.targets import TaskTarget, WebhookTarget
 from shared.domain.wheel import Entry, Slot, entry_of_message
-from shared.recurrence import SlotKind, parse_schedule
-from shared.stores.dynamo import jobs, runs, wheel
-from shared.stores.dynamo.table import RawItem
+from shared.recurrence import CalendarRule, DstRule, Fold, Gap, SlotKind, parse_schedule
+from shared.recurrence.spread import LONGEST_WINDOW_SECONDS
+from shared.stores.dynamo import calendars, jobs, runs, wheel
+from shared.stores.dynamo.models import CalendarRow, JobRow
+from shared.stores.dynamo.table import RawItem, keys_of
 from tests.contract.kit import Kit
 from tests.contract.samples import (
     FILING_ID,
     FIRE_AT,
     NOW,
+    a_bounded_schedule,
+    a_calendar,
     a_control,
     a_job,
     a_key,
@@ -48,7 +54,7 @@ from tests.contract.samples import (
     a_run,
     an_entry,
 )
-from tests.item_sizes import item_size, write_units
+from tests.item_sizes import item_size, read_units, write_units
 
 SUBJECT = "d4c8f4a8-10b1-70aa-5c3e-9f1e2d3c4b5a"
 """A Cognito subject is an owner of this length."""
@@ -59,15 +65,44 @@ seconds = instants.map(lambda instant: instant.replace(microsecond=0))
 fires = st.datetimes(datetime(1971, 1, 2), datetime(2250, 1, 1), timezones=st.just(UTC)).map(
     lambda instant: instant.replace(microsecond=0)
 )
+# Behind every anchor, by more than any interval.
+ends = st.datetimes(datetime(2260, 1, 1), datetime(9990, 1, 1), timezones=st.just(UTC)).map(
+    lambda instant: instant.replace(microsecond=0)
+)
 counts = st.integers(0, 2**53)
 job_ids = st.integers().map(lambda number: job_id_of("owner", str(number)))
 names = st.text(min_size=1, max_size=40)
 maybe_instants = st.none() | instants
 schedules = st.builds(
     parse_schedule,
-    st.sampled_from(["17 * * * *", "*/5 * * * * *", "every 25m offset 2m", "0 3 * * 1-5"]),
+    st.sampled_from(
+        [
+            "17 * * * *",
+            "*/5 * * * * *",
+            "every 25m offset 2m",
+            "0 3 * * 1-5",
+            "cron(0 9 ? * MON-FRI *)",
+            "every 10m after finish",
+            "0 9 * * 1-5 | every 25m except * * 25 12 * | 0 0 1 * *",
+        ]
+    ),
     st.sampled_from(["UTC", "Europe/Riga", "Asia/Kathmandu"]),
     st.none() | fires,
+    st.none() | ends,
+    st.builds(DstRule, st.none() | st.sampled_from(Gap), st.none() | st.sampled_from(Fold)),
+)
+calendar_uses = st.none() | st.builds(CalendarUse, names, st.sampled_from(CalendarRule))
+days = st.dates(date(1970, 1, 1), date(9998, 12, 31))
+all_calendars = st.builds(
+    Calendar,
+    owner=names,
+    name=names,
+    revision=counts,
+    weekdays=st.frozensets(st.integers(0, 6)),
+    ranges=st.lists(st.tuples(days, days).map(sorted).map(tuple), max_size=5).map(tuple),
+    created_at=instants,
+    updated_at=instants,
+    description=st.text(),
 )
 targets = st.sampled_from(
     [TaskTarget(name="samples.hello"), WebhookTarget(url="https://example.com/ü?a=b")]
@@ -97,6 +132,12 @@ all_jobs = st.builds(
     retry=retries,
     timeout_seconds=counts,
     fingerprint=st.text(),
+    end_at=maybe_instants,
+    max_runs=st.none() | counts,
+    on_complete=st.sampled_from(OnComplete),
+    window=st.sampled_from(["", "15m", "50%"]),
+    spread_seconds=counts,
+    calendar=calendar_uses,
     paused_at=maybe_instants,
     expires_at=st.none() | seconds,
 )
@@ -124,6 +165,8 @@ all_runs = st.builds(
     reason=st.none() | st.text(),
     covers_from=maybe_instants,
     covers_count=st.none() | counts,
+    effective_at=maybe_instants,
+    note=st.none() | st.text(max_size=RESULT_LIMIT_BYTES // 4),
     attempts=st.lists(st.builds(AttemptRecord, counts, instants, instants, errors), max_size=3).map(
         tuple
     ),
@@ -140,6 +183,9 @@ all_entries = st.builds(
     lane=st.sampled_from(Lane),
     catch_up=st.sampled_from(CatchUp),
     schedule=schedules,
+    spread_seconds=st.integers(0, LONGEST_WINDOW_SECONDS),
+    calendar=calendar_uses,
+    zone_digest=st.text(),
 )
 all_controls = st.builds(
     Control,
@@ -167,6 +213,12 @@ def _through_dynamodb(item: RawItem) -> RawItem:
 @given(all_jobs)
 def test_a_job_survives_its_item(job: Job) -> None:
     assert jobs.job_of(_through_dynamodb(jobs.item_of(job))) == job
+
+
+@settings(deadline=None)  # other work on the machine must not fail it
+@given(all_calendars)
+def test_a_calendar_survives_its_item(calendar: Calendar) -> None:
+    assert calendars.calendar_of(_through_dynamodb(calendars.item_of(calendar))) == calendar
 
 
 @settings(deadline=None)  # other work on the machine must not fail it
@@ -223,6 +275,21 @@ def test_an_entry_is_small(item: RawItem) -> None:
     assert 100 < item_size(item) <= 180
 
 
+def test_an_entry_with_everything_is_small() -> None:
+    entry = an_entry(
+        SUBJECT,
+        15,
+        slot=Slot(SlotKind.DAILY, 1439),
+        schedule=a_bounded_schedule(),
+        lane=Lane.HIGH,
+        catch_up=CatchUp.SKIP,
+        spread_seconds=899,
+        calendar=CalendarUse("holidays", CalendarRule.NEXT_BUSINESS_DAY),
+        zone_digest="Kd8a0Q",
+    )
+    assert item_size(wheel.item_of(entry)) <= 240
+
+
 def test_a_retry_far_ahead_is_one_write_unit() -> None:
     assert write_units(wheel.item_of(entry_of_message(a_message(SUBJECT)))) == 1
 
@@ -249,6 +316,27 @@ def test_an_ordinary_run_is_one_write_unit_from_claim_to_finish() -> None:
 def test_a_job_with_a_small_payload_is_small() -> None:
     item = jobs.item_of(a_job(SUBJECT, payload=json.dumps({"text": "x" * 256})))
     assert item_size(item) < 2048
+
+
+def test_a_usual_calendar_is_one_read_unit() -> None:
+    singles = tuple((FIRE_AT.date() + timedelta(days=31 * n),) * 2 for n in range(100))
+    calendar = a_calendar(SUBJECT, ranges=singles, description="x" * 256)
+    assert read_units(item_size(calendars.item_of(calendar))) == 1
+
+
+def test_the_largest_calendar_fits_an_item() -> None:
+    first = date(2026, 1, 1)
+    ranges = tuple(
+        (first + timedelta(days=400 * n), first + timedelta(days=400 * n + 365))
+        for n in range(2000)
+    )
+    calendar = a_calendar(SUBJECT, name="x" * 128, ranges=ranges, description="x" * 1024)
+    assert item_size(calendars.item_of(calendar)) < 32 * 1024
+
+
+def test_calendars_stand_under_the_keys_of_jobs() -> None:
+    names = [[key.attr_name for key in keys_of(model)] for model in (JobRow, CalendarRow)]
+    assert names[0] == names[1]
 
 
 def test_a_control_item_is_one_write_unit_in_the_worst_ordinary_case() -> None:
@@ -295,16 +383,20 @@ def test_expiry_is_a_number_of_seconds(aws_kit: Kit) -> None:
     assert aws_kit.jobs.create(a_job(owner).deleted(NOW, NOW))
     standing = an_entry(owner, segment)
     dated = an_entry(owner, segment, slot=Slot(SlotKind.DATED, 29_700_000))
-    aws_kit.wheel.put_entries([standing, dated])
+    ended = an_entry(owner, segment, slot=Slot(SlotKind.DAILY, 420), schedule=a_bounded_schedule())
+    aws_kit.wheel.put_entries([standing, dated, ended])
     (run,) = aws_kit.raw_items(settings.runs_table, job_key=f"{owner}#{standing.job_id}")
     (job,) = aws_kit.raw_items(settings.jobs_table, owner=owner)
     (first,) = aws_kit.raw_items(settings.wheel_table, segment_slot=f"{segment}#h17")
     (second,) = aws_kit.raw_items(settings.wheel_table, segment_slot=f"{segment}#m29700000")
+    (third,) = aws_kit.raw_items(settings.wheel_table, segment_slot=f"{segment}#d420")
     started = int(NOW.timestamp())
     assert run["expires_at"] == {"N": str(started + 30 * 86400)}
     assert job["expires_at"] == {"N": str(started + 1)}
     assert "expires_at" not in first
     assert second["expires_at"] == {"N": str(29_700_000 * 60 + 14 * 86400)}
+    assert ended.expires_at is not None
+    assert third["expires_at"] == {"N": str(int(ended.expires_at.timestamp()))}
 
 
 def test_control_items_have_the_agreed_key(aws_kit: Kit) -> None:

@@ -6,11 +6,13 @@ from datetime import timedelta
 import pytest
 
 from shared.domain.run import (
+    RESULT_LIMIT_BYTES,
     AttemptRecord,
     Run,
     RunError,
     RunKind,
     RunStatus,
+    cut,
 )
 from shared.errors import InvalidFieldError
 from tests.contract.kit import CONTENDERS, Kit, contend
@@ -51,6 +53,8 @@ def test_a_run_comes_back_whole(kit: Kit) -> None:
         reason="",
         covers_from=FIRE_AT - timedelta(hours=1),
         covers_count=0,
+        effective_at=FIRE_AT + timedelta(seconds=299),
+        note="moved from 2026-12-25 by calendar Feiertage ü",
         attempts=(
             AttemptRecord(1, NOW, NOW + timedelta(seconds=1), RunError("timeout", "")),
             AttemptRecord(2, NOW, NOW, error),
@@ -58,6 +62,16 @@ def test_a_run_comes_back_whole(kit: Kit) -> None:
     )
     assert kit.runs.claim(run, over=None)
     assert kit.runs.get(run.key) == run
+
+
+def test_a_note_is_cut(kit: Kit) -> None:
+    run = a_run(a_key(kit.new_owner()), note="ü" * RESULT_LIMIT_BYTES)
+    assert kit.runs.claim(run, over=None)
+    assert kit.runs.claim(run, over=None), "its own"
+    stored = kit.runs.get(run.key)
+    assert stored is not None
+    assert stored.note == cut("ü" * RESULT_LIMIT_BYTES)
+    assert stored.note != run.note
 
 
 def test_the_parts_of_a_key_tell_runs_apart(kit: Kit) -> None:

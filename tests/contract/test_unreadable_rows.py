@@ -3,6 +3,7 @@
 A later version may have written them before a rollback, or tzdata may have dropped their zone.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import boto3
@@ -13,7 +14,7 @@ from shared.errors import UnreadableRowError
 from shared.recurrence import SlotKind
 from shared.settings import Settings
 from tests.contract.kit import Kit
-from tests.contract.samples import a_job, an_entry
+from tests.contract.samples import a_calendar, a_job, an_entry
 
 HOURLY_17 = Slot(SlotKind.HOURLY, 17)
 
@@ -30,9 +31,11 @@ def settings_of(kit: Kit) -> Settings:
         {"z": {"S": "Atlantis/Capital"}},
         {"l": {"S": "express"}},
         {"m": {"S": "{}"}},
+        {"k": {"S": "x/holidays"}},
+        {"d": {"S": "backwards/both"}},
         {"o": None},
     ],
-    ids=["schedule", "time zone", "lane", "message", "no owner"],
+    ids=["schedule", "time zone", "lane", "message", "calendar rule", "DST rule", "no owner"],
 )
 def test_an_entry_that_cannot_be_read_is_told_by_its_key_among_the_others(
     aws_kit: Kit, spoilt: dict[str, dict[str, str] | None]
@@ -55,11 +58,14 @@ def test_an_entry_that_cannot_be_read_is_told_by_its_key_among_the_others(
         {"timezone": {"S": "Atlantis/Capital"}},
         {"state": {"S": "archived"}},
         {"filing": None},
+        {"dst": {"S": "backwards/both"}},
+        {"on_complete": {"S": "archive"}},
+        {"calendar": {"M": {"name": {"S": "holidays"}, "rule": {"S": "fast"}}}},
     ],
-    ids=["target", "time zone", "state", "no filing"],
+    ids=["target", "time zone", "state", "no filing", "DST rule", "completion", "calendar rule"],
 )
 def test_a_job_that_cannot_be_read_raises_what_the_port_names(
-    aws_kit: Kit, spoilt: dict[str, dict[str, str] | None]
+    aws_kit: Kit, spoilt: dict[str, dict[str, Any] | None]
 ) -> None:
     job = a_job(aws_kit.new_owner())
     assert aws_kit.jobs.create(job)
@@ -72,7 +78,33 @@ def test_a_job_that_cannot_be_read_raises_what_the_port_names(
         aws_kit.jobs.list(job.owner, 10)
 
 
-def put_spoilt(table: str, item: dict[str, Any], spoilt: dict[str, dict[str, str] | None]) -> None:
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"weekdays": {"S": "7"}},
+        {"ranges": {"S": "20261332"}},
+        {"ranges": {"S": "20261224+x"}},
+        {"ranges": {"S": "20261224+99999999"}},
+    ],
+    ids=["weekday", "date", "length", "length beyond the years there are"],
+)
+def test_a_calendar_that_cannot_be_read_raises_what_the_port_names(
+    aws_kit: Kit, spoilt: dict[str, dict[str, str]]
+) -> None:
+    calendar = a_calendar(aws_kit.new_owner())
+    assert aws_kit.calendars.put(calendar, None)
+    table = settings_of(aws_kit).jobs_table
+    (item,) = aws_kit.raw_items(table, owner=calendar.owner)
+    put_spoilt(table, item, spoilt)
+    with pytest.raises(UnreadableRowError, match="~calendar/holidays"):
+        aws_kit.calendars.get(calendar.owner, calendar.name)
+    with pytest.raises(UnreadableRowError, match="~calendar/holidays"):
+        aws_kit.calendars.list(calendar.owner, 10)
+
+
+def put_spoilt(
+    table: str, item: dict[str, Any], spoilt: Mapping[str, dict[str, Any] | None]
+) -> None:
     """Put an item with other attributes in place of its own; None takes one away."""
     changed: dict[str, Any] = {**item, **spoilt}
     kept = {name: value for name, value in changed.items() if value is not None}

@@ -1,17 +1,27 @@
 """WheelStore."""
 
 import dataclasses
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from shared.domain.calendar import CalendarUse
 from shared.domain.job import CatchUp, Lane
 from shared.domain.segment import Backlog, Control, Cursor
 from shared.domain.wheel import Entry, Slot, entry_of_message
-from shared.recurrence import SlotKind, parse_schedule
+from shared.recurrence import CalendarRule, Schedule, SlotKind, parse_schedule
 from tests.contract.kit import CONTENDERS, Kit, contend
-from tests.contract.samples import FIRE_AT, NOW, a_control, a_message, an_entry
+from tests.contract.samples import (
+    FIRE_AT,
+    NOW,
+    a_bounded_schedule,
+    a_combined_schedule,
+    a_control,
+    a_message,
+    an_entry,
+)
 
 HOURLY_17 = Slot(SlotKind.HOURLY, 17)
 LEASE_UNTIL = NOW + timedelta(seconds=45)
@@ -46,12 +56,39 @@ def test_nothing_to_put_is_nothing_done(kit: Kit) -> None:
         },
         {"schedule": parse_schedule("every 25m offset 2m", start_at=FIRE_AT)},
         {"slot": Slot(SlotKind.DATED, 29_700_000), "from_at": FIRE_AT},
+        {"spread_seconds": 299, "zone_digest": "Kd8a0Q"},
+        *({"calendar": CalendarUse("Feiertage/ü", rule)} for rule in CalendarRule),
     ],
 )
 def test_an_entry_comes_back_whole(kit: Kit, changes: dict[str, Any]) -> None:
     entry = an_entry(kit.new_owner(), kit.new_segment(), **changes)
     kit.wheel.put_entries([entry])
     assert _all_entries(kit, entry.segment, entry.slot) == [entry]
+
+
+@pytest.mark.parametrize("schedule", [a_bounded_schedule, a_combined_schedule])
+def test_an_entrys_schedule_comes_back_whole(kit: Kit, schedule: Callable[[], Schedule]) -> None:
+    entry = an_entry(kit.new_owner(), kit.new_segment(), schedule=schedule())
+    plain = an_entry(entry.owner, entry.segment, 1)
+    kit.wheel.put_entries([entry, plain])
+    stored = _all_entries(kit, entry.segment)
+    assert stored == sorted([entry, plain], key=lambda one: one.key)
+
+
+def test_schedules_of_one_text_are_told_apart(kit: Kit) -> None:
+    owner, segment = kit.new_owner(), kit.new_segment()
+    bounded = a_bounded_schedule()
+    texts = [
+        bounded,
+        parse_schedule(bounded.text, bounded.timezone, bounded.start_at, bounded.end_at),
+        parse_schedule(bounded.text, bounded.timezone, bounded.start_at),
+        parse_schedule(bounded.text, bounded.timezone),
+        parse_schedule(bounded.text),
+    ]
+    assert len(set(texts)) == 5
+    entries = [an_entry(owner, segment, n, schedule=one) for n, one in enumerate(texts)]
+    kit.wheel.put_entries(entries)
+    assert _all_entries(kit, segment) == sorted(entries, key=lambda entry: entry.key)
 
 
 def test_an_entry_with_a_message_comes_back_whole(kit: Kit) -> None:

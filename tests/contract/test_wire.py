@@ -22,7 +22,16 @@ from shared.stores.dynamo.connecting import (
     open_connection,
 )
 from tests.contract.kit import Kit
-from tests.contract.samples import NOW, a_control, a_job, a_key, a_run, an_entry, job_id
+from tests.contract.samples import (
+    NOW,
+    a_calendar,
+    a_control,
+    a_job,
+    a_key,
+    a_run,
+    an_entry,
+    job_id,
+)
 from tests.contract.wire import Wire
 
 HOURLY_17 = Slot(SlotKind.HOURLY, 17)
@@ -64,6 +73,18 @@ def _finish(kit: Kit) -> Write:
     return lambda: kit.runs.finish(dataclasses.replace(run, status=RunStatus.DEAD))
 
 
+def _first_calendar(kit: Kit) -> Write:
+    calendar = a_calendar(kit.new_owner())
+    return lambda: kit.calendars.put(calendar, None)
+
+
+def _changed_calendar(kit: Kit) -> Write:
+    calendar = a_calendar(kit.new_owner())
+    assert kit.calendars.put(calendar, None)
+    changed = dataclasses.replace(calendar, revision=2, ranges=())
+    return lambda: kit.calendars.put(changed, 1)
+
+
 def _first_control(kit: Kit) -> Write:
     segment = kit.new_segment()
     return lambda: kit.wheel.put_control(a_control(segment), over=None)
@@ -82,6 +103,8 @@ CONDITIONAL_PUTS = [
     _first_claim,
     _takeover,
     _finish,
+    _first_calendar,
+    _changed_calendar,
     _first_control,
     _lease,
 ]
@@ -127,16 +150,46 @@ def test_a_withdrawal_whose_answer_was_lost_says_false(aws_kit: Kit, wire: Wire)
     assert aws_kit.runs.get(run.key) is None
 
 
+def test_a_deletion_whose_answer_was_lost_is_known_as_ones_own(aws_kit: Kit, wire: Wire) -> None:
+    calendar = a_calendar(aws_kit.new_owner())
+    assert aws_kit.calendars.put(calendar, None)
+    wire.calls.clear()
+    wire.lose_answers("DeleteItem")
+    assert aws_kit.calendars.delete(calendar.owner, calendar.name, 1)
+    assert wire.operations() == ["DeleteItem", "DeleteItem"]
+    assert aws_kit.calendars.get(calendar.owner, calendar.name) is None
+
+
+def test_a_list_reads_its_own_kind_only(aws_kit: Kit, wire: Wire) -> None:
+    owner = aws_kit.new_owner()
+    for number in range(3):
+        assert aws_kit.jobs.create(a_job(owner, job_id=job_id(number)))
+    for number in range(5):
+        assert aws_kit.calendars.put(a_calendar(owner, name=f"calendar{number}"), None)
+    scanned: list[int] = []
+    for _ in range(4):
+        wire.edit_answer("Query", lambda answer: scanned.append(answer["ScannedCount"]))
+    wire.calls.clear()
+    jobs = aws_kit.jobs.list(owner, 2)
+    aws_kit.jobs.list(owner, 2, jobs.next_cursor)
+    calendars = aws_kit.calendars.list(owner, 4)
+    aws_kit.calendars.list(owner, 4, calendars.next_cursor)
+    # One more than asked for tells whether there are more; at the end there is none to read.
+    assert scanned == [3, 1, 5, 1]
+    assert wire.operations() == ["Query"] * 4
+
+
 def test_reads_are_single_and_strong(aws_kit: Kit, wire: Wire) -> None:
     owner, segment = aws_kit.new_owner(), aws_kit.new_segment()
     aws_kit.wheel.put_entries([an_entry(owner, segment, number) for number in range(3)])
     wire.calls.clear()
     aws_kit.jobs.get(owner, job_id())
+    aws_kit.calendars.get(owner, "holidays")
     aws_kit.runs.get(a_key(owner))
     aws_kit.wheel.get_control(segment)
     page = aws_kit.wheel.query(segment, HOURLY_17)
     assert (len(page.entries), page.last_key) == (3, None)
-    assert wire.operations() == ["GetItem", "GetItem", "GetItem", "Query"]
+    assert wire.operations() == ["GetItem"] * 4 + ["Query"]
     assert all(call.body["ConsistentRead"] is True for call in wire.calls)
 
 
@@ -218,9 +271,9 @@ def test_throttling_is_ridden_out(aws_kit: Kit, wire: Wire, code: str) -> None:
 
 
 def _calls(kit: Kit) -> dict[str, tuple[str, Callable[[], object]]]:
-    """Every method of the three stores: the operation it rests on, and a call."""
+    """Every method of the stores: the operation it rests on, and a call."""
     owner, segment = kit.new_owner(), kit.new_segment()
-    job, run = a_job(owner), a_run(a_key(owner))
+    job, run, calendar = a_job(owner), a_run(a_key(owner)), a_calendar(owner)
     entry, control = an_entry(owner, segment), a_control(segment)
     both = [entry, an_entry(owner, segment, 1)]
     return {
@@ -228,6 +281,11 @@ def _calls(kit: Kit) -> dict[str, tuple[str, Callable[[], object]]]:
         "jobs.create": ("PutItem", lambda: kit.jobs.create(job)),
         "jobs.replace": ("PutItem", lambda: kit.jobs.replace(job, 1)),
         "jobs.list": ("Query", lambda: kit.jobs.list(owner, 5)),
+        "calendars.get": ("GetItem", lambda: kit.calendars.get(owner, calendar.name)),
+        "calendars.put": ("PutItem", lambda: kit.calendars.put(calendar, None)),
+        "calendars.put_over": ("PutItem", lambda: kit.calendars.put(calendar, 1)),
+        "calendars.delete": ("DeleteItem", lambda: kit.calendars.delete(owner, calendar.name, 1)),
+        "calendars.list": ("Query", lambda: kit.calendars.list(owner, 5)),
         "wheel.put_entry": ("PutItem", lambda: kit.wheel.put_entries([entry])),
         "wheel.put_entries": ("BatchWriteItem", lambda: kit.wheel.put_entries(both)),
         "wheel.query": ("Query", lambda: kit.wheel.query(segment, HOURLY_17)),
@@ -250,7 +308,12 @@ def _fresh(kit: Kit) -> Kit:
     """The kit on new clients: botocore lets one client repeat only so often until a success."""
     stores = open_stores(_settings(kit), ManualClock(NOW), SeededEntropy(1))
     return dataclasses.replace(
-        kit, jobs=stores.jobs, wheel=stores.wheel, runs=stores.runs, queue=stores.queue
+        kit,
+        jobs=stores.jobs,
+        calendars=stores.calendars,
+        wheel=stores.wheel,
+        runs=stores.runs,
+        queue=stores.queue,
     )
 
 

@@ -11,6 +11,8 @@ from infra.options import Options
 from tests.infra.stacks import default_context
 
 ELF_MACHINE_ARM64 = 183
+LARGEST_LAYER_BYTES = 100 * 1024 * 1024
+"""Of the 250 MB that Lambda allows a function and its layers, unzipped."""
 
 
 def test_the_layer_for_lambda_holds_every_dependency_for_arm64(tmp_path: Path) -> None:
@@ -25,6 +27,8 @@ def test_the_layer_for_lambda_holds_every_dependency_for_arm64(tmp_path: Path) -
         machine = int.from_bytes(library.read_bytes()[18:20], "little")
         assert machine == ELF_MACHINE_ARM64, library
         assert f"cpython-{layer.PYTHON_VERSION.replace('.', '')}-" in library.name
+    sizes = [path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()]
+    assert sum(sizes) < LARGEST_LAYER_BYTES
 
 
 def test_an_interpreter_of_this_machine_gets_its_own_wheels(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ BATCH, QUERY = "dynamodb:BatchWriteItem", "dynamodb:Query"
 SEND_TO_LANES = {lane: {"sqs:SendMessage"} for lane in LANES}
 
 RUNNING = {
-    "JobsTable": {GET},
+    "JobsTable": {GET, PUT},
     "RunsTable": {GET, PUT, DELETE, QUERY},
     "WheelTable": {GET, PUT, DELETE, BATCH},
 }
@@ -49,7 +49,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         **{f"DeadLetter{lane}": CONSUME for lane in LANES},
     },
     "api": {
-        "JobsTable": {GET, PUT, QUERY},
+        "JobsTable": {GET, PUT, DELETE, QUERY},
         "RunsTable": {GET, PUT, QUERY},
         "RunsTable/index/dead_letters": {QUERY},
         "WheelTable": {GET, PUT, BATCH},

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from threading import Lock
 
-from functions.executor.protocol import ExecutorPorts, RunProtocol
+from functions.executor.ports import ExecutorPorts
+from functions.executor.protocol import RunProtocol
 from functions.executor.targets import Call, Outcome, Success
 from functions.tick.dispatcher import Dispatcher
 from functions.tick.visit import SegmentReport, TickPorts
@@ -71,16 +72,19 @@ class System:
         )
 
     def filer(self) -> Filer:
-        return Filer(self.stores.jobs, self.stores.wheel, self.queue, self.clock)
+        return Filer(
+            self.stores.jobs, self.stores.wheel, self.queue, self.clock, self.stores.calendars
+        )
 
     def tick(self, segments: int, wheel: WheelStore | None = None) -> list[SegmentReport]:
         """One invocation of the tick, as a process of its own would make it."""
         wheel = wheel or self.stores.wheel
         ports = TickPorts(
             jobs=self.stores.jobs,
+            calendars=self.stores.calendars,
             wheel=wheel,
             queue=self.queue,
-            filer=Filer(self.stores.jobs, wheel, self.queue, self.clock),
+            filer=Filer(self.stores.jobs, wheel, self.queue, self.clock, self.stores.calendars),
             clock=self.clock,
             on_bad_entry=lambda *where: None,
         )
@@ -93,6 +97,7 @@ class System:
         return RunProtocol(
             ExecutorPorts(
                 jobs=self.stores.jobs,
+                calendars=self.stores.calendars,
                 wheel=self.stores.wheel,
                 runs=self.stores.runs,
                 queue=self.queue,

@@ -8,8 +8,7 @@ import pytest
 from shared.domain.job import CatchUp, Job
 from shared.domain.message import Missed
 from shared.domain.run import RunKind, RunStatus
-from shared.domain.wheel import Slot
-from shared.filing import message_of
+from shared.domain.wheel import Slot, message_of
 from shared.recurrence import Schedule, SlotKind, slots
 from shared.stores.ports import EntryPage
 from tests.simulation.world import FUNCTION_SECONDS, World

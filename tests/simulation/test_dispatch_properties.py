@@ -1,54 +1,85 @@
 """Whatever the schedule and whenever ticks come: dispatch yields exactly what the schedule does."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.domain.calendar import Calendar, CalendarUse
 from shared.domain.job import CatchUp
+from shared.domain.resolving import resolve
 from shared.domain.run import RunStatus
 from shared.domain.wheel import entries_of, minute_end
-from shared.recurrence import Schedule, parse_schedule
-from tests.simulation.world import World
-from tests.unit.recurrence.strategies import crons, everies, exact_and_slow
+from shared.recurrence import ClosedDays, Schedule, parse_schedule
+from tests.simulation.world import OWNER, World
+from tests.unit.recurrence.strategies import (
+    any_simple,
+    calendar_rules,
+    closed_days,
+    combinations,
+    crons,
+    everies,
+    exact_and_slow,
+)
 
 DENSE = st.sampled_from(
     ["* * * * *", "*/7 * * * *", "*/13 * * * * *", "every 37s", "every 61m"]
 ).map(parse_schedule)
+STARTS = st.integers(0, 86_400 * 700).map(
+    lambda s: datetime(2025, 1, 1, tzinfo=UTC) + timedelta(seconds=s)
+)
 TICK_GAPS = st.lists(st.integers(0, 400), min_size=1, max_size=12)
 """Seconds from one tick to the next: on time, doubled, late, missing."""
 
 
 @exact_and_slow
 @given(
-    schedule=st.one_of(DENSE, crons, everies()),
-    start=st.integers(0, 86_400 * 700).map(
-        lambda s: datetime(2025, 1, 1, tzinfo=UTC) + timedelta(seconds=s)
-    ),
+    schedule=st.one_of(DENSE, crons, everies(), any_simple(), combinations()),
+    start=STARTS,
     gaps=TICK_GAPS,
     segments=st.integers(1, 3),
+    spread_seconds=st.sampled_from([0, 0, 1, 59, 60, 61, 1800, 86_399]),
+    use=st.none() | calendar_rules.map(lambda rule: CalendarUse("days", rule)),
+    data=st.data(),
 )
 def test_any_ticks_dispatch_exactly_the_occurrences_of_the_span(
-    schedule: Schedule, start: datetime, gaps: list[int], segments: int
+    schedule: Schedule,
+    start: datetime,
+    gaps: list[int],
+    segments: int,
+    spread_seconds: int,
+    use: CalendarUse | None,
+    data: st.DataObject,
 ) -> None:
+    closed: ClosedDays = data.draw(closed_days(start), "closed days")
     world = World(start, segments)
-    job = world.create(
-        "job", schedule.text, timezone=schedule.timezone, start_at=schedule.start_at,
-        catch_up=CatchUp.ALL,
-    )  # fmt: skip
-    assert len(entries_of(job)) <= 60
+    row = Calendar(OWNER, "days", 1, closed.weekdays, closed.ranges, start, start)
+    assert world.calendars.put(row, None)
+    job = replace(
+        world.new_job("job", "* * * * *", catch_up=CatchUp.ALL),
+        schedule=schedule,
+        spread_seconds=spread_seconds,
+        calendar=use,
+    )
+    resolved = resolve(schedule, use, closed)
+    assert len(entries_of(job, resolved.sent)) <= 60
+    assert world.filer.file_job(job, None)
     for seconds in accumulate(gaps):
         world.clock.set(start + timedelta(seconds=seconds))
         world.tick()
     control = world.filer.control(job.segment)
     dispatched_until = minute_end(control.watermark)
-    expected = list(schedule.between(job.filing.from_at, dispatched_until))
+    last = dispatched_until - timedelta(seconds=spread_seconds)
+    expected = list(resolved.sent.between(job.filing.from_at, last))
     sent = {received.message.key.fire_at for received in world.queue.kept()}
     assert sorted(sent) == expected
 
     world.clock.set(dispatched_until + timedelta(seconds=1))
     world.execute()
     succeeded = [run for run in world.history(job) if run.status is RunStatus.SUCCEEDED]
-    assert [run.key.fire_at for run in succeeded] == expected
-    assert sorted(world.fired(job)) == expected, "each occurrence once, however often it was sent"
+    open_ones = list(resolved.open.between(job.filing.from_at, last))
+    assert [run.key.fire_at for run in succeeded] == open_ones
+    assert sorted(world.fired(job)) == open_ones, "each once, however often it was sent"
+    assert [run.key.fire_at for run in world.history(job)] == expected, "and all are recorded"

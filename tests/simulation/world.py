@@ -4,20 +4,43 @@ Time goes second by second: a tick at the start of each minute, and executors th
 the queue makes visible. A target is a Python function of the call.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from itertools import islice
 
-from functions.executor.protocol import ExecutorPorts, Report, RunProtocol
+from functions.executor.ports import ExecutorPorts
+from functions.executor.protocol import Report, RunProtocol
 from functions.executor.targets import Call, Outcome, Success
 from functions.tick.dispatcher import Dispatcher
 from functions.tick.visit import SegmentReport, TickPorts
 from shared.clock import ManualClock, SeededEntropy
-from shared.domain.job import CatchUp, Filing, Job, RetryPolicy, job_id_of, segment_of
+from shared.domain.calendar import Calendar, CalendarUse
+from shared.domain.job import (
+    CatchUp,
+    Filing,
+    Job,
+    Lane,
+    OnComplete,
+    RetryPolicy,
+    fraction_of,
+    job_id_of,
+    segment_of,
+)
 from shared.domain.run import Run
 from shared.domain.targets import TaskTarget, WebhookTarget
+from shared.domain.wheel import minute_of
 from shared.filing import Filer
-from shared.recurrence import parse_schedule
+from shared.recurrence import (
+    DEFAULT_DST,
+    CalendarRule,
+    DstRule,
+    Schedule,
+    parse_schedule,
+    parse_window,
+    spread_seconds,
+)
+from shared.stores.memory.calendars import MemoryCalendarStore
 from shared.stores.memory.jobs import MemoryJobStore
 from shared.stores.memory.queue import MemoryQueue
 from shared.stores.memory.runs import MemoryRunStore
@@ -48,16 +71,18 @@ class World:
         self.entropy = SeededEntropy(seed)
         self.segments = segments
         self.jobs = MemoryJobStore()
+        self.calendars = MemoryCalendarStore()
         self.wheel = MemoryWheelStore(page_size=7)
         self.runs = MemoryRunStore()
         self.queue = MemoryQueue(self.clock, visibility_timeout_seconds=6 * FUNCTION_SECONDS)
-        self.filer = Filer(self.jobs, self.wheel, self.queue, self.clock)
+        self.filer = Filer(self.jobs, self.wheel, self.queue, self.clock, self.calendars)
         self.targets = RecordingTargets()
         self.bad_entries: list[str] = []
         self.reports: list[Report] = []
         self.protocol = RunProtocol(
             ExecutorPorts(
                 jobs=self.jobs,
+                calendars=self.calendars,
                 wheel=self.wheel,
                 runs=self.runs,
                 queue=self.queue,
@@ -71,6 +96,7 @@ class World:
         )
         self.tick_ports = TickPorts(
             jobs=self.jobs,
+            calendars=self.calendars,
             wheel=self.wheel,
             queue=self.queue,
             filer=self.filer,
@@ -81,34 +107,56 @@ class World:
     def new_job(
         self,
         name: str,
-        schedule: str,
+        schedule: str | Sequence[object],
         *,
         timezone: str = "UTC",
         start_at: datetime | None = None,
+        end_at: datetime | None = None,
+        max_runs: int | None = None,
+        dst: DstRule = DEFAULT_DST,
+        except_: Sequence[object] = (),
+        window: str = "",
+        fraction: float | None = None,
+        calendar: tuple[str, CalendarRule] | None = None,
+        on_complete: OnComplete = OnComplete.KEEP,
         catch_up: CatchUp = CatchUp.LATEST,
+        lane: Lane = Lane.NORMAL,
         retry: RetryPolicy | None = None,
         timeout_seconds: int = 10,
     ) -> Job:
-        """A job as the api would make it now; not filed."""
+        """A job as the api would make it now; not filed.
+
+        `fraction` in [0, 1) is its place in the window, which otherwise follows from its id.
+        """
         now = self.clock.now()
         job_id = job_id_of(OWNER, name)
+        filing = Filing(self.entropy.new_id(now), now.replace(microsecond=0))
+        parsed = parse_schedule(schedule, timezone, start_at, end_at, dst, except_)
+        place = fraction_of(job_id) if fraction is None else fraction
         return Job(
             owner=OWNER,
             job_id=job_id,
             name=name,
-            schedule=parse_schedule(schedule, timezone, start_at),
+            schedule=ended(parsed, max_runs, filing.from_at),
             target=TaskTarget(name="echo"),
             payload="null",
             segment=segment_of(job_id, self.segments),
-            filing=Filing(self.entropy.new_id(now), now.replace(microsecond=0)),
+            filing=filing,
             created_at=now,
             updated_at=now,
             catch_up=catch_up,
+            lane=lane,
             retry=retry or RetryPolicy(),
             timeout_seconds=timeout_seconds,
+            end_at=end_at,
+            max_runs=max_runs,
+            on_complete=on_complete,
+            window=window,
+            spread_seconds=spread_seconds(parse_window(window), parsed, place) if window else 0,
+            calendar=None if calendar is None else CalendarUse(*calendar),
         )
 
-    def create(self, name: str, schedule: str, **options: object) -> Job:
+    def create(self, name: str, schedule: str | Sequence[object], **options: object) -> Job:
         """Make a job and file it."""
         job = self.new_job(name, schedule, **options)  # type: ignore[arg-type]
         assert self.filer.file_job(job, None)
@@ -119,15 +167,32 @@ class World:
         assert self.jobs.replace(paused, job.revision)
         return paused
 
-    def refile(self, job: Job, schedule: str | None = None) -> Job:
-        """Resume, or change the schedule."""
+    def refile(self, job: Job, schedule: str | None = None, **changes: object) -> Job:
+        """Resume, or change the schedule or other members of the row."""
         now = self.clock.now()
         filing = Filing(self.entropy.new_id(now), now.replace(microsecond=0))
         changed = job.refiled(filing, now)
         if schedule is not None:
-            changed = replace(changed, schedule=parse_schedule(schedule, job.schedule.timezone))
+            changes["schedule"] = parse_schedule(schedule, job.schedule.timezone)
+        changed = replace(changed, **changes)  # type: ignore[arg-type]
         assert self.filer.file_job(changed, job.revision)
         return changed
+
+    def close(self, name: str, *days: str, weekdays: Iterable[int] = ()) -> None:
+        """Put a calendar, new or over an older one, in which exactly these days are closed."""
+        stored = self.calendars.get(OWNER, name)
+        revision = None if stored is None else stored.revision
+        now = self.clock.now()
+        calendar = Calendar(
+            owner=OWNER,
+            name=name,
+            revision=1 if revision is None else revision + 1,
+            weekdays=frozenset(weekdays),
+            ranges=tuple((date.fromisoformat(day), date.fromisoformat(day)) for day in days),
+            created_at=now,
+            updated_at=now,
+        )
+        assert self.calendars.put(calendar, revision)
 
     def dispatcher(self) -> Dispatcher:
         owner = self.entropy.new_id(self.clock.now())
@@ -153,6 +218,16 @@ class World:
             self.execute()
             self.clock.advance(1)
 
+    def leap_to(self, instant: datetime) -> None:
+        """Be at `instant` at once, as if every minute before its own had been dispatched: for
+        times in which nothing is due."""
+        self.clock.set(instant)
+        minute = minute_of(instant) - 1
+        for segment in range(self.segments):
+            seen = self.filer.control(segment)
+            later = replace(seen, watermark=minute, horizon=minute)
+            assert self.wheel.put_control(later, over=seen)
+
     def history(self, job: Job) -> list[Run]:
         """The job's runs, oldest first."""
         items = self.runs.list(job.owner, job.job_id, limit=100_000).items
@@ -161,6 +236,16 @@ class World:
     def fired(self, job: Job) -> list[datetime]:
         """The fire times of the calls to the job's target, in the order of the calls."""
         return [call.fire_at for call in self.targets.calls if call.job_id == job.job_id]
+
+
+def ended(schedule: Schedule, max_runs: int | None, from_at: datetime) -> Schedule:
+    """The schedule as the api stores it: at its end after `max_runs` occurrences."""
+    if max_runs is None:
+        return schedule
+    far = from_at + timedelta(days=36_525)
+    *_, last = islice(schedule.between(from_at, far), max_runs)
+    timezone, start_at, dst = schedule.timezone, schedule.start_at, schedule.dst
+    return parse_schedule(schedule.text, timezone, start_at, last, dst)
 
 
 def times(text: str, day: datetime) -> list[datetime]:

@@ -11,6 +11,7 @@ from pynamodb.connection import Connection
 from shared.clock import Clock, Entropy, SystemEntropy
 from shared.errors import ConfigurationError
 from shared.settings import Settings
+from shared.stores.dynamo.calendars import DynamoCalendarStore
 from shared.stores.dynamo.jobs import DynamoJobStore
 from shared.stores.dynamo.models import JobRow, RunRow, WheelRow
 from shared.stores.dynamo.queue import PARALLEL_REQUESTS, SqsLaneQueue
@@ -18,7 +19,7 @@ from shared.stores.dynamo.runs import DynamoRunStore
 from shared.stores.dynamo.skew import SkewMeter
 from shared.stores.dynamo.table import Table
 from shared.stores.dynamo.wheel import DynamoWheelStore
-from shared.stores.ports import JobStore, LaneQueue, RunStore, WheelStore
+from shared.stores.ports import CalendarStore, JobStore, LaneQueue, RunStore, WheelStore
 
 CONNECT_TIMEOUT_SECONDS = 2
 READ_TIMEOUT_SECONDS = 5
@@ -32,6 +33,7 @@ class Stores:
     """The ports of one deployment."""
 
     jobs: JobStore
+    calendars: CalendarStore
     wheel: WheelStore
     runs: RunStore
     queue: LaneQueue
@@ -54,8 +56,10 @@ def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None
         sqs = boto3.client("sqs", config=_queue_config())
     except NoRegionError as error:
         raise ConfigurationError("AWS_DEFAULT_REGION", "must be set") from error
+    jobs = Table(connection, JobRow, settings.jobs_table)
     return Stores(
-        jobs=DynamoJobStore(Table(connection, JobRow, settings.jobs_table)),
+        jobs=DynamoJobStore(jobs),
+        calendars=DynamoCalendarStore(jobs),
         wheel=DynamoWheelStore(Table(connection, WheelRow, settings.wheel_table), clock, entropy),
         runs=DynamoRunStore(Table(connection, RunRow, settings.runs_table)),
         queue=SqsLaneQueue(sqs, settings.lane_queues, clock, entropy),

@@ -1,5 +1,6 @@
 """Jobs in DynamoDB."""
 
+from shared.domain.calendar import CalendarUse
 from shared.domain.job import (
     Backoff,
     CatchUp,
@@ -7,18 +8,21 @@ from shared.domain.job import (
     Job,
     JobState,
     Lane,
+    OnComplete,
     PreviousFiling,
     RetryPolicy,
 )
 from shared.domain.targets import target_adapter
 from shared.errors import CarillonError, UnreadableRowError
-from shared.recurrence import parse_schedule
+from shared.recurrence import CalendarRule, DstRule, parse_schedule
 from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
-from shared.stores.dynamo.models import FilingMap, JobRow, RetryMap
+from shared.stores.dynamo.models import CalendarUseMap, FilingMap, JobRow, RetryMap
 from shared.stores.dynamo.table import RawItem, Table
 from shared.stores.ports import Page
 
-_ALIVE = JobRow.state != JobState.DELETED.value
+_ALIVE = (JobRow.state != JobState.DELETED.value) & (JobRow.state != JobState.COMPLETED.value)
+_JOBS = ("!", "~")
+"""Where an owner's jobs stand; calendars are kept behind them."""
 
 
 class DynamoJobStore:
@@ -40,7 +44,7 @@ class DynamoJobStore:
     def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Job]:
         scope = ("jobs", owner)
         after = None if cursor is None else decode_cursor(scope, cursor)
-        items, more = self._table.page(owner, after, limit, only=_ALIVE)
+        items, more = self._table.page(owner, after, limit, only=_ALIVE, span=_JOBS)
         jobs = tuple(job_of(item) for item in items)
         return Page(jobs, encode_cursor(scope, jobs[-1].job_id) if more else None)
 
@@ -55,6 +59,8 @@ def item_of(job: Job) -> RawItem:
         schedule=schedule.text,
         timezone=schedule.timezone,
         start_at=schedule.start_at,
+        ends_at=schedule.end_at,
+        dst=schedule.dst.text or None,
         target=target_adapter.dump_json(job.target).decode(),
         payload=job.payload,
         segment=job.segment,
@@ -69,6 +75,12 @@ def item_of(job: Job) -> RawItem:
         retry=_retry_map(job.retry),
         timeout_seconds=job.timeout_seconds,
         fingerprint=job.fingerprint,
+        end_at=job.end_at,
+        max_runs=job.max_runs,
+        on_complete=job.on_complete.value if job.on_complete is not OnComplete.KEEP else None,
+        window=job.window or None,
+        spread_seconds=job.spread_seconds or None,
+        calendar=job.calendar and _calendar_use_map(job.calendar),
         paused_at=job.paused_at,
         expires_at=job.expires_at and whole_seconds(job.expires_at),
     ).serialize()
@@ -87,7 +99,13 @@ def _job_of(row: JobRow) -> Job:
         owner=row.owner,
         job_id=row.job_id,
         name=row.name,
-        schedule=parse_schedule(row.schedule, row.timezone, row.start_at),
+        schedule=parse_schedule(
+            row.schedule,
+            row.timezone,
+            row.start_at,
+            row.ends_at,
+            DstRule.from_text(row.dst or ""),
+        ),
         target=target_adapter.validate_json(row.target),
         payload=row.payload,
         segment=row.segment,
@@ -102,6 +120,12 @@ def _job_of(row: JobRow) -> Job:
         retry=_retry_policy(row.retry),
         timeout_seconds=row.timeout_seconds,
         fingerprint=row.fingerprint,
+        end_at=row.end_at,
+        max_runs=row.max_runs,
+        on_complete=OnComplete(row.on_complete or OnComplete.KEEP),
+        window=row.window or "",
+        spread_seconds=row.spread_seconds or 0,
+        calendar=_calendar_use(row.calendar) if row.calendar else None,
         paused_at=row.paused_at,
         expires_at=row.expires_at,
     )
@@ -115,6 +139,14 @@ def _previous_map(previous: PreviousFiling) -> FilingMap:
 
 def _previous_of(stored: FilingMap) -> PreviousFiling:
     return PreviousFiling(stored.filing_id, stored.from_at, stored.until_at)
+
+
+def _calendar_use_map(use: CalendarUse) -> CalendarUseMap:
+    return CalendarUseMap(name=use.name, rule=use.rule.value)
+
+
+def _calendar_use(stored: CalendarUseMap) -> CalendarUse:
+    return CalendarUse(stored.name, CalendarRule(stored.rule))
 
 
 def _retry_map(retry: RetryPolicy) -> RetryMap:

@@ -41,8 +41,16 @@ class FilingMap(Map):
     """Only of the previous filing."""
 
 
+class CalendarUseMap(Map):
+    name = UnicodeAttribute()
+    rule = UnicodeAttribute()
+
+
 class JobRow(Model):
-    """One job; table jobs."""
+    """One job; table jobs.
+
+    Absent: what no job had before issue 3, and what a job leaves to the default.
+    """
 
     owner = UnicodeAttribute(hash_key=True)
     job_id = UnicodeAttribute(range_key=True)
@@ -50,6 +58,9 @@ class JobRow(Model):
     schedule = UnicodeAttribute()
     timezone = UnicodeAttribute()
     start_at = InstantAttribute(null=True)
+    ends_at = InstantAttribute(null=True)
+    """The schedule's own end: the earlier of `end_at` and the last of `max_runs` occurrences."""
+    dst = UnicodeAttribute(null=True)
     target = UnicodeAttribute()
     """JSON, as is `payload`."""
     payload = UnicodeAttribute()
@@ -65,15 +76,37 @@ class JobRow(Model):
     retry = RetryMap()
     timeout_seconds = IntegerAttribute()
     fingerprint = UnicodeAttribute()
+    end_at = InstantAttribute(null=True)
+    max_runs = IntegerAttribute(null=True)
+    on_complete = UnicodeAttribute(null=True)
+    window = UnicodeAttribute(null=True)
+    spread_seconds = IntegerAttribute(null=True)
+    calendar = CalendarUseMap(null=True)
     paused_at = InstantAttribute(null=True)
     expires_at = TTLAttribute(null=True)
+
+
+class CalendarRow(Model):
+    """One calendar; in table jobs too, behind all jobs of its owner."""
+
+    owner = UnicodeAttribute(hash_key=True)
+    calendar_key = UnicodeAttribute(range_key=True, attr_name="job_id")
+    """`~calendar/{name}`: a job id has letters and digits only, all before the tilde."""
+    revision = IntegerAttribute()
+    weekdays = UnicodeAttribute(null=True)
+    """Digits, 0 is Monday: `56`."""
+    ranges = UnicodeAttribute(null=True)
+    """`20261224+2 20270101`: first dates, each with the number of further days."""
+    description = UnicodeAttribute(null=True)
+    created_at = InstantAttribute()
+    updated_at = InstantAttribute()
 
 
 class WheelRow(Model):
     """One entry; table wheel. Its names are single letters: the tick pays for each byte it reads.
 
     Job id and filing id stand in the key. Absent: lane when normal, catch-up when latest, zone
-    when UTC.
+    when UTC, and whatever else is the default.
     """
 
     segment_slot = UnicodeAttribute(hash_key=True)
@@ -84,6 +117,12 @@ class WheelRow(Model):
     timezone = UnicodeAttribute(attr_name="z", null=True)
     start_at = InstantAttribute(attr_name="a", null=True)
     """The schedule's anchor."""
+    end_at = InstantAttribute(attr_name="e", null=True)
+    dst = UnicodeAttribute(attr_name="d", null=True)
+    spread_seconds = IntegerAttribute(attr_name="w", null=True)
+    calendar = UnicodeAttribute(attr_name="k", null=True)
+    """`n/holidays`: the rule's first letter and the calendar's name."""
+    zone_digest = UnicodeAttribute(attr_name="g", null=True)
     lane = UnicodeAttribute(attr_name="l", null=True)
     catch_up = UnicodeAttribute(attr_name="c", null=True)
     message = UnicodeAttribute(attr_name="m", null=True)
@@ -165,6 +204,8 @@ class RunRow(Model):
     reason = UnicodeAttribute(attr_name="y", null=True)
     covers_from = InstantAttribute(attr_name="cf", null=True)
     covers_count = IntegerAttribute(attr_name="cn", null=True)
+    effective_at = InstantAttribute(attr_name="d", null=True)
+    note = UnicodeAttribute(attr_name="o", null=True)
     attempts = ListAttribute(attr_name="h", of=AttemptMap, null=True)
     dead_owner = UnicodeAttribute(null=True)
     dead_key = UnicodeAttribute(null=True)

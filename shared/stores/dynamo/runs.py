@@ -10,6 +10,7 @@ from shared.domain.run import (
     RunKey,
     RunKind,
     RunStatus,
+    cut,
 )
 from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
 from shared.stores.dynamo.models import AttemptMap, ErrorMap, RunRow
@@ -78,6 +79,8 @@ def item_of(run: Run) -> RawItem:
         reason=run.reason,
         covers_from=run.covers_from,
         covers_count=run.covers_count,
+        effective_at=run.effective_at,
+        note=None if run.note is None else cut(run.note),
         attempts=[_attempt_map(record) for record in run.attempts] or None,
         dead_owner=key.owner if dead else None,
         dead_key=f"{key.sort_key}#{key.job_id}" if dead else None,
@@ -106,6 +109,8 @@ def run_of(item: RawItem) -> Run:
         reason=row.reason,
         covers_from=row.covers_from,
         covers_count=row.covers_count,
+        effective_at=row.effective_at,
+        note=row.note,
         attempts=tuple(
             AttemptRecord(kept.attempt, kept.started_at, kept.finished_at, _error_of(kept.error))
             for kept in row.attempts or ()

@@ -22,6 +22,9 @@ RawItem = dict[str, dict[str, Any]]
 _CONDITION_FAILED = "ConditionalCheckFailedException"
 _BATCH_SIZE = 25
 
+Span = tuple[str, str]
+"""First and last sort key of a part of a partition."""
+
 
 def keys_of(model: type[Model]) -> tuple[Attribute[Any], Attribute[Any]]:
     """The partition and sort key attributes of a model."""
@@ -90,16 +93,18 @@ class Table:
         limit: int | None = None,
         only: Condition | None = None,
         consistent: bool = False,
+        span: Span | None = None,
     ) -> tuple[list[RawItem], str | None]:
         """One request: items with greater sort keys than `after`, and where the next one begins.
 
-        `limit` counts items before the filter `only`. The second value is None at the end.
+        `span` keeps to a part of the partition; what lies outside is not read. `limit` counts
+        items before the filter `only`. The second value is None at the end.
         """
         with _failures_mapped():
             answer = self._connection.query(
                 self._name,
                 hash_key,
-                range_key_condition=None if after is None else self._range_key > after,
+                range_key_condition=self._behind(after, span),
                 filter_condition=only,
                 consistent_read=consistent,
                 limit=limit,
@@ -108,15 +113,33 @@ class Table:
         return answer["Items"], last[self._range_name]["S"] if last else None
 
     def page(
-        self, hash_key: str, after: str | None, limit: int, only: Condition | None = None
+        self,
+        hash_key: str,
+        after: str | None,
+        limit: int,
+        only: Condition | None = None,
+        span: Span | None = None,
     ) -> tuple[list[RawItem], bool]:
         """A full page of at most `limit` items that pass `only`, and whether there are more."""
-        found, after = self.query(hash_key, after, limit + 1, only)
+        if span is not None and after is not None and after >= span[1]:
+            return [], False  # only a forged cursor leads here, and BETWEEN would refuse it
+        found, after = self.query(hash_key, after, limit + 1, only, span=span)
         while after is not None and len(found) <= limit:
             # What the filter took away is made up by whole megabytes: few requests.
-            items, after = self.query(hash_key, after, None, only)
+            items, after = self.query(hash_key, after, None, only, span=span)
             found += items
         return found[:limit], len(found) > limit
+
+    def _behind(self, after: str | None, span: Span | None) -> Condition | None:
+        """Sort keys greater than `after`, inside of `span`: one comparison is all there may be."""
+        if span is None:
+            return None if after is None else self._range_key > after
+        first, last = span
+        if after is not None:
+            # No key lies between a text and the same text with a NUL behind it.
+            first = max(first, after + "\0")
+        between: Condition = self._range_key.between(first, last)
+        return between
 
     def put_all(self, items: Sequence[RawItem], clock: Clock, entropy: Entropy) -> None:
         """Put items of different keys, 25 a request; what is left unprocessed is repeated."""

@@ -8,12 +8,13 @@ from pynamodb.attributes import Attribute
 from pynamodb.expressions.condition import Condition
 
 from shared.clock import Clock, Entropy
+from shared.domain.calendar import CalendarUse
 from shared.domain.job import CatchUp, Lane
 from shared.domain.message import decode, encode
 from shared.domain.segment import Backlog, Control, Cursor
 from shared.domain.wheel import Entry, Slot
 from shared.errors import CarillonError
-from shared.recurrence import Schedule, parse_schedule
+from shared.recurrence import DEFAULT_DST, CalendarRule, DstRule, Schedule, parse_schedule
 from shared.stores.dynamo.attributes import instant_of
 from shared.stores.dynamo.models import BacklogMap, ControlRow, CursorMap, WheelRow
 from shared.stores.dynamo.table import RawItem, Table
@@ -21,6 +22,12 @@ from shared.stores.ports import EntryPage
 
 _CONTROL_KEY = "control"
 _UTC = "UTC"
+_LETTERS = {
+    CalendarRule.SKIP: "s",
+    CalendarRule.NEXT_BUSINESS_DAY: "n",
+    CalendarRule.PREVIOUS_BUSINESS_DAY: "p",
+}
+_RULES = {letter: rule for rule, letter in _LETTERS.items()}
 
 Value = TypeVar("Value")
 
@@ -75,6 +82,11 @@ def item_of(entry: Entry) -> RawItem:
         schedule=schedule and schedule.text,
         timezone=schedule.timezone if schedule and schedule.timezone != _UTC else None,
         start_at=schedule and schedule.start_at,
+        end_at=schedule and schedule.end_at,
+        dst=schedule.dst.text or None if schedule else None,
+        spread_seconds=entry.spread_seconds or None,
+        calendar=entry.calendar and f"{_LETTERS[entry.calendar.rule]}/{entry.calendar.name}",
+        zone_digest=entry.zone_digest or None,
         lane=entry.lane.value if entry.lane is not Lane.NORMAL else None,
         catch_up=entry.catch_up.value if entry.catch_up is not CatchUp.LATEST else None,
         message=message and encode(message),
@@ -88,8 +100,9 @@ def entry_of(segment: int, slot: Slot, item: RawItem) -> Entry:
     Read by hand and not by the model: a page of a megabyte holds thousands of them.
     """
     job_id, filing_id = item["entry_key"]["S"].split("#", 2)[:2]
-    text, zone, start = item.get("s"), item.get("z"), item.get("a")
-    lane, catch_up, body = item.get("l"), item.get("c"), item.get("m")
+    text, body = item.get("s"), item.get("m")
+    lane, catch_up = item.get("l"), item.get("c")
+    spread, calendar, digest = item.get("w"), item.get("k"), item.get("g")
     return Entry(
         segment=segment,
         slot=slot,
@@ -99,10 +112,22 @@ def entry_of(segment: int, slot: Slot, item: RawItem) -> Entry:
         from_at=instant_of(int(item["f"]["N"])),
         lane=Lane(lane["S"]) if lane else Lane.NORMAL,
         catch_up=CatchUp(catch_up["S"]) if catch_up else CatchUp.LATEST,
-        schedule=_schedule(text["S"], zone["S"] if zone else _UTC, start["N"] if start else None)
-        if text
-        else None,
+        schedule=_schedule_of(text["S"], item) if text else None,
         message=decode(body["S"]) if body else None,
+        spread_seconds=int(spread["N"]) if spread else 0,
+        calendar=_calendar_use(calendar["S"]) if calendar else None,
+        zone_digest=digest["S"] if digest else "",
+    )
+
+
+def _schedule_of(text: str, item: RawItem) -> Schedule:
+    zone, start, end, dst = item.get("z"), item.get("a"), item.get("e"), item.get("d")
+    return _schedule(
+        text,
+        zone["S"] if zone else _UTC,
+        start["N"] if start else None,
+        end["N"] if end else None,
+        dst["S"] if dst else "",
     )
 
 
@@ -158,10 +183,21 @@ def _page(segment: int, slot: Slot, items: Sequence[RawItem], last_key: str | No
 
 
 @lru_cache(maxsize=16_384)
-def _schedule(text: str, timezone: str, start_microseconds: str | None) -> Schedule:
-    """The schedule of an entry; many jobs share one."""
-    start_at = None if start_microseconds is None else instant_of(int(start_microseconds))
-    return parse_schedule(text, timezone, start_at)
+def _schedule(text: str, timezone: str, start: str | None, end: str | None, dst: str) -> Schedule:
+    """The schedule of an entry, from its raw attributes; many jobs share one."""
+    return parse_schedule(
+        text,
+        timezone,
+        None if start is None else instant_of(int(start)),
+        None if end is None else instant_of(int(end)),
+        DstRule.from_text(dst) if dst else DEFAULT_DST,
+    )
+
+
+@lru_cache(maxsize=16_384)
+def _calendar_use(text: str) -> CalendarUse:
+    letter, _, name = text.partition("/")
+    return CalendarUse(name, _RULES[letter])
 
 
 def _lease_of(control: Control) -> Condition:

@@ -1,8 +1,16 @@
 """The ports on plain dicts behind a lock: for simulation and tests, with the same contract."""
 
+from shared.stores.memory.calendars import MemoryCalendarStore
 from shared.stores.memory.jobs import MemoryJobStore
 from shared.stores.memory.queue import MemoryQueue, Received
 from shared.stores.memory.runs import MemoryRunStore
 from shared.stores.memory.wheel import MemoryWheelStore
 
-__all__ = ["MemoryJobStore", "MemoryQueue", "MemoryRunStore", "MemoryWheelStore", "Received"]
+__all__ = [
+    "MemoryCalendarStore",
+    "MemoryJobStore",
+    "MemoryQueue",
+    "MemoryRunStore",
+    "MemoryWheelStore",
+    "Received",
+]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from threading import Lock
 
-from shared.domain.job import Job, JobState
+from shared.domain.job import Job
 from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
 from shared.stores.ports import Page
 
@@ -42,7 +42,7 @@ class MemoryJobStore:
                 (
                     job
                     for job in self._rows.values()
-                    if job.owner == owner and job.job_id > after and job.state != JobState.DELETED
+                    if job.owner == owner and job.job_id > after and not job.is_tombstone
                 ),
                 key=lambda job: job.job_id,
             )

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from threading import Lock
 
-from shared.domain.run import Run, RunKey, RunStatus
+from shared.domain.run import Run, RunKey, RunStatus, cut
 from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
 from shared.stores.ports import Page
 
@@ -56,7 +56,8 @@ class MemoryRunStore:
         return Page(page, encode_cursor(scope, page[-1].key.sort_key) if more else None)
 
     def _put(self, run: Run, stored: Run | None, allowed: bool) -> bool:
-        row = replace(run, expires_at=whole_seconds(run.expires_at))
+        note = None if run.note is None else cut(run.note)
+        row = replace(run, expires_at=whole_seconds(run.expires_at), note=note)
         if allowed:
             self._rows[run.key] = row
         return allowed or stored == row

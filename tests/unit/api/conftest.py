@@ -17,6 +17,7 @@ from shared.clock import ManualClock, SeededEntropy
 from shared.domain.job import Lane
 from shared.settings import Settings
 from shared.stores.memory import (
+    MemoryCalendarStore,
     MemoryJobStore,
     MemoryQueue,
     MemoryRunStore,
@@ -51,6 +52,9 @@ BODY: dict[str, Any] = {
 }
 
 
+REPORT = ("warnings", "transitions")
+"""What the answers of creation and change have beside the job."""
+
 _numbers = itertools.count()
 
 
@@ -59,6 +63,7 @@ class World:
     """The parts of a deployment, for tests to look into."""
 
     jobs: MemoryJobStore
+    calendars: MemoryCalendarStore
     wheel: MemoryWheelStore
     runs: MemoryRunStore
     queue: MemoryQueue
@@ -75,6 +80,7 @@ class World:
         )
         parts: dict[str, Any] = {
             "jobs": self.jobs,
+            "calendars": self.calendars,
             "wheel": self.wheel,
             "runs": self.runs,
             "queue": self.queue,
@@ -90,6 +96,7 @@ def new_world(now: datetime = NOW) -> World:
     clock = ManualClock(now)
     return World(
         jobs=MemoryJobStore(),
+        calendars=MemoryCalendarStore(),
         wheel=MemoryWheelStore(),
         runs=MemoryRunStore(),
         queue=MemoryQueue(clock),
@@ -126,5 +133,9 @@ def job(client: Client) -> dict[str, Any]:
     """An active job of the client."""
     created = client.post("/jobs", BODY)
     assert created.status == 201, created.text
-    form: dict[str, Any] = created.json
-    return form
+    return without_report(created.json)
+
+
+def without_report(answered: dict[str, Any]) -> dict[str, Any]:
+    """A job as a creation or a change answers it, as reading it does."""
+    return {name: value for name, value in answered.items() if name not in REPORT}

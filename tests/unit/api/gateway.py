@@ -110,6 +110,11 @@ class Client:
         tag = f'"{revision}"' if isinstance(revision, int) else revision
         return self.send("PATCH", path, body, headers=None if tag is None else {"If-Match": tag})
 
+    def put(self, path: str, body: Any, **headers: str) -> Answer:
+        """`headers` by their names in lower case, `_` for `-`."""
+        named = {name.replace("_", "-"): text for name, text in headers.items()}
+        return self.send("PUT", path, body, headers=named or None)
+
     def delete(self, path: str) -> Answer:
         return self.send("DELETE", path)
 

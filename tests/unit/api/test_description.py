@@ -56,6 +56,9 @@ ROUTES = {
     "/jobs/{job_id}/upcoming": {"get"},
     "/upcoming": {"get"},
     "/schedules/preview": {"post"},
+    "/forecast": {"get"},
+    "/calendars": {"get"},
+    "/calendars/{name}": {"get", "put", "delete"},
     "/status": {"get"},
     "/openapi.json": {"get"},
 }

@@ -8,7 +8,7 @@ import pytest
 
 from shared.domain.job import Job
 from shared.stores.memory import MemoryJobStore
-from tests.unit.api.conftest import BODY, NOW, World
+from tests.unit.api.conftest import BODY, NOW, World, without_report
 from tests.unit.api.gateway import OWNER, Client
 
 NO_ID = "0" * 26
@@ -107,8 +107,9 @@ def test_a_change_of_name_keeps_the_filing(
 
     assert (answer.status, answer.headers["etag"]) == (200, '"2"')
     expected = {"name": "other", "payload": {"a": 1}, "revision": 2}
-    assert answer.json == job | expected | {"updated_at": "2026-03-01T12:01:00.250Z"}
-    assert client.get(f"/jobs/{job['job_id']}").json == answer.json
+    changed = without_report(answer.json)
+    assert changed == job | expected | {"updated_at": "2026-03-01T12:01:00.250Z"}
+    assert client.get(f"/jobs/{job['job_id']}").json == changed
     assert row(world, job["job_id"]).filing == filing
 
 
@@ -180,7 +181,7 @@ def test_another_type_of_target_replaces_the_old_one(client: Client, job: dict[s
 def test_a_change_that_changes_nothing_writes_nothing(client: Client, job: dict[str, Any]) -> None:
     for change in ({}, {"schedule": "every 300s"}, {"retry": {"max_attempts": 3}}):
         answer = client.patch(f"/jobs/{job['job_id']}", change, 1)
-        assert (answer.status, answer.json) == (200, job)
+        assert (answer.status, without_report(answer.json)) == (200, job)
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,9 @@ def test_a_problem_has_the_members_of_rfc_9457(client: Client) -> None:
         ("GET", "/jobs/x/pause", "POST"),
         ("DELETE", "/jobs/x/runs/y.z", "GET"),
         ("GET", "/schedules/preview", "POST"),
+        ("POST", "/forecast", "GET"),
+        ("POST", "/calendars", "GET"),
+        ("POST", "/calendars/x", "DELETE, GET, PUT"),
         ("DELETE", "/status", "GET"),
         ("POST", "/openapi.json", "GET"),
     ],
@@ -209,11 +212,17 @@ def test_a_request_without_an_owner_is_refused(world: World, claims: dict[str, A
         ("GET", f"{path}/runs"),
         ("GET", f"{path}/upcoming"),
         ("GET", "/upcoming"),
+        ("GET", "/forecast"),
+        ("GET", "/calendars"),
+        ("GET", "/calendars/x"),
+        ("DELETE", "/calendars/x"),
         ("GET", "/status"),
     ):
         assert answer_of(api, event(method, asked, claims=claims)).status == 401
     preview = event("POST", "/schedules/preview", body='{"schedule": "every 1m"}', claims=claims)
     assert answer_of(api, preview).status == 401
+    put = event("PUT", "/calendars/x", body="{}", claims=claims)
+    assert answer_of(api, put).status == 401
     assert answer_of(api, event("GET", "/openapi.json", claims=claims)).status == 200
 
 

@@ -182,6 +182,7 @@ ERROR_FORM = {"kind": "http_503", "message": "no answer", "permanent": False}
 RETRYING_FORM = {
     "kind": "scheduled",
     "fire_at": "2026-03-01T12:00:00Z",
+    "effective_at": "2026-03-01T12:00:00Z",
     "redrive": 0,
     "status": "retrying",
     "attempt": 2,
@@ -193,6 +194,7 @@ RETRYING_FORM = {
     "result": None,
     "error": ERROR_FORM,
     "reason": None,
+    "note": None,
     "covers_from": None,
     "covers_count": None,
 }

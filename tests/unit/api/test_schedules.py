@@ -1,12 +1,17 @@
 """Preview, and what fires next."""
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from functions.api.occurrences import MOST_PAGES, PAGE_SIZE
-from tests.unit.api.conftest import BODY, World
+from functions.api.service import MOST_PAGES, PAGE_SIZE
+from shared.domain.run import RunStatus
+from tests.unit.api.conftest import BODY, NOW, World
 from tests.unit.api.gateway import Client
+from tests.unit.api.test_jobs import row
+from tests.unit.api.test_runs import make_run, put
 
 
 def fire_times(answer: Any) -> list[str]:
@@ -26,13 +31,47 @@ def test_preview_across_a_change_of_clocks(client: Client) -> None:
     assert answer.status == 200
     assert answer.json == {
         "schedule": "17 * * * *",
+        "except": [],
         "timezone": "Europe/Riga",
         "start_at": None,
+        "end_at": None,
+        "max_runs": None,
+        "dst": {"gap": None, "fold": None},
+        "window": None,
+        "window_seconds": 0,
+        "description": "every hour at minute 17 in Europe/Riga",
         "occurrences": [
-            {"fire_at": "2026-03-29T00:17:00Z", "local": "2026-03-29T02:17:00+02:00"},
-            {"fire_at": "2026-03-29T01:17:00Z", "local": "2026-03-29T04:17:00+03:00"},
+            {
+                "fire_at": "2026-03-29T00:17:00Z",
+                "local": "2026-03-29T02:17:00+02:00",
+                "effective_at": "2026-03-29T00:17:00Z",
+                "note": None,
+            },
+            {
+                "fire_at": "2026-03-29T01:17:00Z",
+                "local": "2026-03-29T04:17:00+03:00",
+                "effective_at": "2026-03-29T01:17:00Z",
+                "note": None,
+            },
         ],
+        "skipped": [],
+        "last_fire_at": None,
+        "warnings": [],
+        "transitions": answer.json["transitions"],
         "slots": {"kind": "hourly", "count": 1},
+        "fires_per_month": 720,
+        "dollars_per_month": pytest.approx(720 * 1.6e-6, rel=0.1),
+    }
+    # Within the year after it: the same morning, 2026-10-25 and 2027-03-28.
+    assert [found["kind"] for found in answer.json["transitions"]] == ["gap", "fold", "gap"]
+    assert answer.json["transitions"][0] | {"effect": ...} == {
+        "transition_at": "2026-03-29T01:00:00Z",
+        "kind": "gap",
+        "local_from": "2026-03-29T03:00:00",
+        "local_until": "2026-03-29T04:00:00",
+        "count": 1,
+        "first_local": "2026-03-29T03:17:00",
+        "effect": ...,
     }
 
 
@@ -54,6 +93,116 @@ def test_preview_may_look_at_what_is_past_or_over(client: Client) -> None:
     assert past.json["slots"] == {"kind": "dated", "count": 1}
 
 
+def preview(client: Client, **body: Any) -> Any:
+    answer = client.post("/schedules/preview", body)
+    assert answer.status == 200, answer.text
+    return answer.json
+
+
+def days(listed: list[dict[str, Any]]) -> list[str]:
+    return [found["fire_at"][:10] for found in listed]
+
+
+def test_preview_under_a_calendar_tells_what_is_skipped(client: Client) -> None:
+    """NOW is Sunday, 2026-03-01."""
+    closed = {"weekdays": ["sat", "sun"], "dates": ["2026-03-04"]}
+    client.put("/calendars/holidays", closed)
+    inline = preview(client, schedule="0 9 * * *", calendar=closed, count=5)
+    named = preview(client, schedule="0 9 * * *", calendar={"name": "holidays"}, count=5)
+
+    expected = ["2026-03-02", "2026-03-03", "2026-03-05", "2026-03-06", "2026-03-09"]
+    assert days(inline["occurrences"]) == days(named["occurrences"]) == expected
+    assert days(named["skipped"]) == ["2026-03-04", "2026-03-07", "2026-03-08"]
+    assert named["skipped"][0]["note"] == "2026-03-04 is closed in calendar holidays"
+    assert inline["skipped"][0]["note"] == "2026-03-04 is closed in the calendar"
+    assert named["description"].endswith("not on days closed in calendar holidays")
+    # Thirty days from the 1st: 22 weekdays, less one.
+    assert named["fires_per_month"] == 21
+
+
+def test_preview_under_a_calendar_that_closes_every_day(client: Client) -> None:
+    every_day = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+    found = preview(client, schedule="* * * * *", calendar={"weekdays": every_day})
+
+    assert (found["occurrences"], found["fires_per_month"]) == ([], 0)
+    assert len(found["skipped"]) == 10
+    assert "far_away" in {warning["code"] for warning in found["warnings"]}
+
+
+def test_preview_tells_from_where_an_occurrence_was_moved(client: Client) -> None:
+    calendar = {"weekdays": ["sun", "mon"], "rule": "previous_business_day"}
+    found = preview(client, schedule="0 9 9 * *", calendar=calendar, count=1)
+
+    assert found["occurrences"] == [
+        {
+            "fire_at": "2026-03-07T09:00:00Z",
+            "local": "2026-03-07T09:00:00+00:00",
+            "effective_at": "2026-03-07T09:00:00Z",
+            "note": "moved from 2026-03-09 by the calendar",
+        }
+    ]
+    assert found["skipped"] == []
+
+
+def test_preview_of_a_window_knows_the_largest_offset_only(client: Client) -> None:
+    found = preview(client, schedule="0 9 * * *", window="PT15M")
+
+    assert (found["window"], found["window_seconds"]) == ("15m", 899)
+    assert {occurrence["effective_at"] for occurrence in found["occurrences"]} == {None}
+    # Entries stand by effective times, of which there may be more than one minute's.
+    assert found["slots"]["kind"] == "daily"
+    assert preview(client, schedule="every 10m", window="50%")["window_seconds"] == 299
+    assert preview(client, schedule="every 10m", window="1h")["window_seconds"] == 599
+
+
+def test_preview_counts_runs_from_after(client: Client) -> None:
+    body = {"schedule": "0 9 * * *", "after": "2026-06-01T00:00:00Z", "max_runs": 3}
+    found = preview(client, **body)
+
+    assert days(found["occurrences"]) == ["2026-06-01", "2026-06-02", "2026-06-03"]
+    assert (found["max_runs"], found["last_fire_at"]) == (3, "2026-06-03T09:00:00Z")
+
+
+def test_preview_of_a_combination(client: Client) -> None:
+    found = preview(
+        client,
+        schedule=["0 9 * * *", {"cron": "0 9,12 * * 1"}],
+        **{"except": ["* * 3 * *"]},
+        count=5,
+    )
+
+    assert found["schedule"] == ["0 9 * * *", "0 9,12 * * 1"]
+    assert found["except"] == ["* * 3 * *"]
+    assert [at["fire_at"][8:13] for at in found["occurrences"]] == [
+        "02T09",
+        "02T12",
+        "04T09",
+        "05T09",
+        "06T09",
+    ]
+
+
+def test_preview_of_a_fixed_delay_says_that_all_but_the_first_follow(client: Client) -> None:
+    found = preview(client, schedule="every 10m after finish", count=2)
+
+    first, second = found["occurrences"]
+    assert (first["fire_at"], first["note"]) == ("2026-03-01T12:10:00Z", None)
+    assert second["note"].startswith("at the earliest")
+    assert found["slots"] == {"kind": "dated", "count": 1}
+
+
+def test_preview_warns(client: Client) -> None:
+    found = preview(client, schedule="30 2 * * *", timezone="America/New_York")
+
+    assert [entry["kind"] for entry in found["transitions"]] == ["gap"]
+    assert found["transitions"][0]["first_local"] == "2026-03-08T02:30:00"
+    assert [warning["code"] for warning in found["warnings"]] == ["dst"]
+    (skipping,) = preview(
+        client, schedule="30 2 * * *", timezone="America/New_York", dst={"gap": "skip"}
+    )["transitions"]
+    assert skipping["effect"] != found["transitions"][0]["effect"]
+
+
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
@@ -69,6 +218,16 @@ def test_preview_may_look_at_what_is_past_or_over(client: Client) -> None:
         ({"count": 101}, "count"),
         ({"count": "5"}, "count"),
         ({"name": "x"}, "name"),
+        ({"except": ["x"]}, "except[0]"),
+        ({"end_at": "x"}, "end_at"),
+        ({"max_runs": 0}, "max_runs"),
+        ({"window": "x"}, "window"),
+        ({"dst": {"gap": "x"}}, "dst.gap"),
+        ({"calendar": {"name": "nowhere"}}, "calendar.name"),
+        ({"calendar": {"name": "x", "weekdays": ["sat"]}}, "calendar"),
+        ({"calendar": {"weekdays": ["caturday"]}}, "calendar.weekdays[0]"),
+        ({"calendar": {"dates": ["2026-12-25", "x"]}}, "calendar.dates[1]"),
+        ({"calendar": {"icalendar": "x"}}, "calendar.icalendar"),
     ],
 )
 def test_a_bad_field_of_a_preview_is_named(
@@ -86,6 +245,9 @@ def test_upcoming_of_a_job(client: Client, job: dict[str, Any]) -> None:
     assert answer.json["items"][0] == {
         "fire_at": "2026-03-01T12:05:00Z",
         "local": "2026-03-01T12:05:00+00:00",
+        "effective_at": "2026-03-01T12:05:00Z",
+        "effective_local": "2026-03-01T12:05:00+00:00",
+        "note": None,
         "job_id": job["job_id"],
         "name": "nightly report",
     }
@@ -120,6 +282,67 @@ def test_upcoming_across_jobs_is_merged(client: Client) -> None:
         "2026-03-01T12:05:00Z"
     ]
     assert fire_times(client.get("/upcoming", until="2020-01-01T00:00:00Z")) == []
+
+
+def test_upcoming_shows_both_times_of_a_window(client: Client, world: World) -> None:
+    job = client.post("/jobs", BODY | {"schedule": "every 10m", "window": "100%"}).json
+    offset = timedelta(seconds=job["spread_seconds"])
+    path = f"/jobs/{job['job_id']}/upcoming"
+
+    assert 0 < job["spread_seconds"] < 600
+    assert job["next_fire_at"] == "2026-03-01T12:10:00Z"
+    for found in client.get(path).json["items"] + client.get("/upcoming").json["items"]:
+        nominal = datetime.fromisoformat(found["fire_at"])
+        assert datetime.fromisoformat(found["effective_at"]) == nominal + offset
+        assert datetime.fromisoformat(found["local"]) == nominal
+        assert datetime.fromisoformat(found["effective_local"]) == nominal + offset
+    # Between the nominal time and its effective one it is still to come.
+    world.clock.set(datetime(2026, 3, 1, 12, 10, 0, tzinfo=UTC) + offset - timedelta(seconds=1))
+    assert fire_times(client.get(path, count="1")) == ["2026-03-01T12:10:00Z"]
+    assert client.get(f"/jobs/{job['job_id']}").json["next_fire_at"] == "2026-03-01T12:10:00Z"
+    world.clock.advance(1)
+    assert fire_times(client.get(path, count="1")) == ["2026-03-01T12:20:00Z"]
+    assert client.get(f"/jobs/{job['job_id']}").json["next_fire_at"] == "2026-03-01T12:20:00Z"
+
+
+def test_upcoming_until_counts_effective_times(client: Client) -> None:
+    job = client.post("/jobs", BODY | {"schedule": "every 10m", "window": "100%"}).json
+    effective_at = datetime.fromisoformat(job["next_effective_at"])
+
+    just_before = f"{effective_at - timedelta(seconds=1):%Y-%m-%dT%H:%M:%SZ}"
+    assert fire_times(client.get("/upcoming", until=just_before)) == []
+    assert len(fire_times(client.get("/upcoming", until=f"{effective_at:%Y-%m-%dT%H:%M:%SZ}"))) == 1
+
+
+def test_upcoming_of_a_fixed_delay_follows_its_newest_run(client: Client, world: World) -> None:
+    job = client.post("/jobs", BODY | {"schedule": "every 10m after finish"}).json
+    path = f"/jobs/{job['job_id']}/upcoming"
+    assert (job["state"], job["next_fire_at"]) == ("active", None)
+    assert fire_times(client.get(path)) == ["2026-03-01T12:10:00Z"]
+    assert fire_times(client.get("/upcoming")) == []
+    filing_id = row(world, job["job_id"]).filing.filing_id
+    fire_at = datetime(2026, 3, 1, 12, 10, tzinfo=UTC)
+    world.clock.set(fire_at + timedelta(seconds=5))
+    assert fire_times(client.get(path)) == [], "due, and about to be recorded"
+    run = put(
+        world,
+        make_run(job["job_id"], fire_at, status=RunStatus.RUNNING, filing_id=filing_id),
+    )
+    client.post(f"/jobs/{job['job_id']}/run")
+    assert fire_times(client.get(path)) == [], "while it runs"
+    ended = replace(run, status=RunStatus.SUCCEEDED, finished_at=fire_at + timedelta(seconds=4.2))
+    assert world.runs.finish(ended)
+    assert fire_times(client.get(path)) == ["2026-03-01T12:20:05Z"]
+    client.post(f"/jobs/{job['job_id']}/pause")
+    assert fire_times(client.get(path)) == []
+
+
+def test_a_run_of_an_earlier_filing_does_not_count(client: Client, world: World) -> None:
+    job = client.post("/jobs", BODY | {"schedule": "every 10m after finish"}).json
+    put(world, make_run(job["job_id"], NOW.replace(microsecond=0), status=RunStatus.RUNNING))
+
+    upcoming = client.get(f"/jobs/{job['job_id']}/upcoming")
+    assert fire_times(upcoming) == ["2026-03-01T12:10:00Z"]
 
 
 def test_upcoming_looks_at_a_thousand_jobs_and_says_so(client: Client) -> None:

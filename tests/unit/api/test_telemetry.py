@@ -95,12 +95,16 @@ def test_the_api_tells_what_it_did(world: World, capsys: pytest.CaptureFixture[s
     job_id = client.post("/jobs", BODY).json["job_id"]
     client.post(f"/jobs/{job_id}/run")
     client.delete(f"/jobs/{job_id}")
+    client.put("/calendars/holidays", {})
+    client.delete("/calendars/holidays")
 
     told = [(record["action"], record["owner"]) for record in records(world.log)]
     assert told == [
         ("job.created", "owner-1"),
         ("run.requested", "owner-1"),
         ("job.deleted", "owner-1"),
+        ("calendar.put", "owner-1"),
+        ("calendar.deleted", "owner-1"),
     ]
     measured = capsys.readouterr().out
     for metric in (Metric.JOBS_CREATED, Metric.RUNS_REQUESTED, Metric.JOBS_DELETED):

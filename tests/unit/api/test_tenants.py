@@ -122,7 +122,8 @@ def test_no_store_is_asked_for_text_that_is_no_job_id(world: World, job_id: str)
         def get(self, owner: str, job_id: str) -> Job | None:
             raise AssertionError(f"asked for {job_id!r}")
 
-    filer = Filer(world.jobs, world.wheel, world.queue, world.clock)
-    service = JobService(Unasked(), filer, world.clock, SeededEntropy(1), world.settings)
+    calendars = world.calendars
+    filer = Filer(world.jobs, world.wheel, world.queue, world.clock, calendars)
+    service = JobService(Unasked(), calendars, filer, world.clock, SeededEntropy(1), world.settings)
 
     assert service.find("owner", job_id) is None

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from typer.testing import CliRunner, Result
 
-from infra.cli.app import app
+from infra.cli.commands import app
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    do_GET = do_POST = do_DELETE = _serve
+    do_GET = do_POST = do_PUT = do_DELETE = _serve
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: the recorded requests are the log."""

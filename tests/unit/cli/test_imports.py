@@ -1,5 +1,6 @@
 """Previewing must start quickly: nothing of HTTP or AWS is imported for it."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -28,6 +29,35 @@ def test_preview_imports_nothing_heavy(arguments: list[str]) -> None:
 
     assert done.returncode == (3 if "x" in arguments else 0), done.stderr
     assert json.loads(done.stderr.splitlines()[-1]) == []
+
+
+def test_a_batch_imports_no_typer_either() -> None:
+    probe = PROBE.replace(repr(HEAVY), repr((*HEAVY, "typer", "pydantic")))
+
+    done = subprocess.run(
+        [sys.executable, "-c", probe, "preview", "--batch"],
+        input="", capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stdout) == (0, "")
+    assert json.loads(done.stderr) == []
+
+
+def test_a_reader_that_goes_away_ends_a_batch_quietly() -> None:
+    line = b'{"schedule": "every 7s", "after": "2026-01-01T00:00:00Z", "count": 1000}\n'
+    batch = subprocess.Popen(
+        [sys.executable, "-m", "infra.cli.app", "preview", "--batch"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert batch.stdin is not None
+    assert batch.stdout is not None
+    batch.stdout.close()
+
+    with contextlib.suppress(BrokenPipeError):
+        batch.stdin.write(line * 100)
+    _, complaint = batch.communicate()
+
+    assert (batch.returncode, complaint) == (1, b"")
 
 
 def test_batch_answers_thousands_of_lines_in_one_process() -> None:

@@ -50,6 +50,80 @@ def test_create_sends_every_option(signed_in: Run, api: FakeApi, tmp_path: Path)
     }
 
 
+def test_create_sends_every_option_of_the_schedule(signed_in: Run, api: FakeApi) -> None:
+    api.answer("POST", "/jobs", JOB, status=201)
+
+    result = signed_in(
+        "jobs", "create", "--schedule", "0 9 * * *", "--schedule", '{"every": "90m"}',
+        "--except", "* * 25 12 *", "--except", '{"at": "2026-12-24T09:00:00"}',
+        "--timezone", "Europe/Riga", "--end-at", "2026-12-31T23:59:59", "--max-runs", "40",
+        "--on-complete", "delete", "--window", "50%", "--calendar", "holidays",
+        "--calendar-rule", "next_business_day", "--dst-gap", "skip", "--dst-fold", "second",
+    )  # fmt: skip
+
+    assert result.exit_code == 0
+    assert api.requests[0].body == {
+        "schedule": ["0 9 * * *", {"every": "90m"}],
+        "except": ["* * 25 12 *", {"at": "2026-12-24T09:00:00"}],
+        "timezone": "Europe/Riga",
+        "end_at": "2026-12-31T21:59:59Z",
+        "max_runs": 40,
+        "on_complete": "delete",
+        "window": "50%",
+        "calendar": {"name": "holidays", "rule": "next_business_day"},
+        "dst": {"gap": "skip", "fold": "second"},
+    }
+
+
+def test_create_tells_what_to_know_of_the_schedule(signed_in: Run, api: FakeApi) -> None:
+    warning = {"code": "many_fires", "message": "fires 86,400 times a day"}
+    transition = {
+        "transition_at": "2027-03-28T01:00:00Z",
+        "kind": "gap",
+        "local_from": "2027-03-28T03:00:00",
+        "local_until": "2027-03-28T04:00:00",
+        "count": 2,
+        "first_local": "2027-03-28T03:00:00",
+        "effect": "03:00 does not exist\x1b[2J",
+    }
+    told = {**JOB, "warnings": [warning], "transitions": [transition]}
+    api.answer("POST", "/jobs", told, status=201)
+
+    shown = signed_in("jobs", "create", "--task", "a")
+    as_json = signed_in("jobs", "create", "--task", "a", "--json")
+
+    assert shown.stderr.splitlines() == [
+        r"Clock change 2027-03-28T01:00:00Z: 03:00 does not exist\x1b[2J (the first of 2)",
+        "Warning: fires 86,400 times a day",
+    ]
+    assert [line.split()[0] for line in shown.stdout.splitlines()] == list(JOB)
+    assert (json.loads(as_json.stdout), as_json.stderr) == (told, "")
+
+
+def test_a_combined_schedule_is_one_line(signed_in: Run, api: FakeApi) -> None:
+    job = {
+        **JOB,
+        "state": "completed",
+        "schedule": ["0 9 * * *", "every 90m"],
+        "except": ["* * 25 12 *"],
+        "calendar": {"name": "holidays", "rule": "skip"},
+        "next_fire_at": None,
+    }
+    api.answer("GET", "/jobs/j1", job)
+    api.answer("GET", "/jobs", {"items": [job], "next_cursor": None})
+
+    record = dict(
+        line.split(maxsplit=1) for line in signed_in("jobs", "show", "j1").stdout.splitlines()
+    )
+    row = signed_in("jobs", "list").stdout.splitlines()[1]
+
+    assert record["schedule"] == "0 9 * * * | every 90m"
+    assert record["except"] == "* * 25 12 *"
+    assert record["calendar"] == "holidays (skip)"
+    assert record["next_fire_at"] == "-"
+    assert "  completed  0 9 * * * | every 90m  " in row
+
+
 def test_create_sends_only_what_was_given(signed_in: Run, api: FakeApi) -> None:
     api.answer("POST", "/jobs", JOB, status=201)
 
@@ -70,15 +144,25 @@ def test_create_sends_only_what_was_given(signed_in: Run, api: FakeApi) -> None:
 
 def test_create_from_stdin_with_options_over_it(signed_in: Run, api: FakeApi) -> None:
     api.answer("POST", "/jobs", JOB, status=201)
-    body = {"name": "a", "schedule": "0 * * * *", "retry": {"max_attempts": 2, "factor": 3}}
+    body = {
+        "name": "a",
+        "schedule": "0 * * * *",
+        "retry": {"max_attempts": 2, "factor": 3},
+        "calendar": {"name": "old", "rule": "skip"},
+    }
 
     result = signed_in(
-        "jobs", "create", "--file", "-", "--name", "b", "--max-attempts", "4",
+        "jobs", "create", "--file", "-", "--name", "b", "--max-attempts", "4", "--calendar", "new",
         stdin=json.dumps(body),
     )  # fmt: skip
 
     assert result.exit_code == 0
-    expected = {**body, "name": "b", "retry": {"max_attempts": 4, "factor": 3}}
+    expected = {
+        **body,
+        "name": "b",
+        "retry": {"max_attempts": 4, "factor": 3},
+        "calendar": {"name": "new", "rule": "skip"},
+    }
     assert api.requests[0].body == expected
 
 
@@ -92,6 +176,8 @@ def test_create_from_stdin_with_options_over_it(signed_in: Run, api: FakeApi) ->
         (["--file", "-"], "file"),
         (["--schedule", "{"], "schedule"),
         (["--start-at", "noon"], "start_at"),
+        (["--end-at", "noon"], "end_at"),
+        (["--schedule", "every 5m", "--except", "* * * * 1", "--except", "["], "except[1]"),
         (["--start-at", "2026-12-01", "--timezone", "Nowhere"], "timezone"),
     ],
 )

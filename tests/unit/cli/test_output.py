@@ -8,13 +8,13 @@ import pytest
 from infra.cli.output import printable, write_table
 
 
-class _Terminal(io.StringIO):
+class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
 
 
 def test_a_terminal_gets_a_table_that_no_cell_can_style(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = _Terminal()
+    terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setenv("COLUMNS", "80")

@@ -1,6 +1,7 @@
 """`carillon preview` for one schedule."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -24,13 +25,166 @@ def test_json_is_an_array_of_utc_and_local_times(run: Run) -> None:
     ]
 
 
-def test_table_off_a_terminal_is_plain_columns(run: Run) -> None:
-    result = run("preview", "0 9 * * *", "--after", "2026-01-01T00:00:00Z", "--count", "1")
+def test_people_get_the_sentence_the_table_and_the_cost(run: Run) -> None:
+    result = run(
+        "preview", "0 9 * * MON-FRI", "--timezone", "Europe/Riga", "--after",
+        "2026-01-01T00:00:00Z", "--count", "2",
+    )  # fmt: skip
 
-    assert result.stdout.splitlines() == [
+    lines = result.stdout.splitlines()
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert lines[:6] == [
+        "every weekday at 09:00 in Europe/Riga",
+        "",
         "fire_at               local",
-        "2026-01-01T09:00:00Z  2026-01-01T09:00:00+00:00",
+        "2026-01-01T07:00:00Z  2026-01-01T09:00:00+02:00",
+        "2026-01-02T07:00:00Z  2026-01-02T09:00:00+02:00",
+        "",
     ]
+    # Under both of the zone's offsets; 22 weekdays among the 30 days from 1 January on.
+    assert lines[-3:] == [
+        "on the wheel      2 entries (daily)",
+        "fires per month   22",
+        "cost per month    less than $0.01",
+    ]
+
+
+# Europe/Riga puts its clocks forward at 2026-03-29T01:00:00Z: 03:00 becomes 04:00.
+def test_the_explanation_tells_what_the_clocks_do(run: Run) -> None:
+    arguments = (
+        "preview", "30 3 * * *", "--timezone", "Europe/Riga", "--after", "2026-03-28T12:00:00Z",
+        "--count", "1",
+    )  # fmt: skip
+    told = json.loads(run(*arguments, "--explain", "--json").stdout)
+    shown = run(*arguments).stdout
+
+    assert list(told) == [
+        "description", "occurrences", "warnings", "transitions", "slots", "fires_per_month",
+        "dollars_per_month", "window_seconds",
+    ]  # fmt: skip
+    assert told["occurrences"] == [
+        {"fire_at": "2026-03-29T01:00:00Z", "local": "2026-03-29T04:00:00+03:00"}
+    ]
+    assert told["slots"]["kind"] == "daily"
+    assert told["fires_per_month"] == 30
+    assert 0 < told["dollars_per_month"] < 0.001
+    assert told["window_seconds"] is None
+    spring, autumn, next_spring = told["transitions"]
+    assert {name: spring[name] for name in spring if name != "effect"} == {
+        "transition_at": "2026-03-29T01:00:00Z",
+        "kind": "gap",
+        "local_from": "2026-03-29T03:00:00",
+        "local_until": "2026-03-29T04:00:00",
+        "count": 1,
+        "first_local": "2026-03-29T03:30:00",
+    }
+    assert (autumn["transition_at"], autumn["kind"]) == ("2026-10-25T01:00:00Z", "fold")
+    assert next_spring["transition_at"] == "2027-03-28T01:00:00Z"
+    assert "dst" in {warning["code"] for warning in told["warnings"]}
+    for transition in told["transitions"]:
+        assert f"Clock change {transition['transition_at']}: {transition['effect']}\n" in shown
+    for warning in told["warnings"]:
+        assert f"Warning: {warning['message']}\n" in shown
+
+
+def test_bounds_exceptions_and_the_dst_rule(run: Run) -> None:
+    def fires(*more: str) -> list[str]:
+        result = run(
+            "preview", "30 3 * * * | 0 12 * * *", "--timezone", "Europe/Riga", "--after",
+            "2026-03-28T12:00:00Z", "--json", "--count", "3", *more,
+        )  # fmt: skip
+        assert result.exit_code == 0
+        return [row["fire_at"] for row in json.loads(result.stdout)]
+
+    gap, noon, night = "2026-03-29T01:00:00Z", "2026-03-29T09:00:00Z", "2026-03-30T00:30:00Z"
+    assert fires() == [gap, noon, night]
+    assert fires("--dst-gap", "skip") == [noon, night, "2026-03-30T09:00:00Z"]
+    assert fires("--max-runs", "2") == [gap, noon]
+    assert fires("--end-at", "2026-03-29T12:00:00") == [gap, noon]
+    assert fires("--except", "* * * * SUN", "--max-runs", "1") == [night]
+    assert fires("--start-at", "2026-03-30T00:00:00", "--max-runs", "1") == [night]
+
+
+def test_max_runs_ends_what_is_explained(run: Run) -> None:
+    result = run(
+        "preview", "0 9 * * *", "--after", "2026-01-01T00:00:00Z", "--max-runs", "3", "--explain",
+        "--json",
+    )  # fmt: skip
+
+    told = json.loads(result.stdout)
+    assert len(told["occurrences"]) == told["fires_per_month"] == 3
+    assert "2026-01-03" in told["description"]
+
+
+def test_a_window_shows_the_largest_offset(run: Run) -> None:
+    arguments = ("preview", "every 1h", "--window", "50%")
+
+    told = json.loads(run(*arguments, "--explain", "--json").stdout)
+
+    assert told["window_seconds"] == 1799
+    assert "starts at most 1799 s later" in run(*arguments).stdout
+
+
+@pytest.mark.parametrize(
+    ("rule", "fire_at", "note"),
+    [
+        ("skip", "2026-12-29T09:00:00Z", None),
+        ("next_business_day", "2026-12-29T09:00:00Z", "moved from 2026-12-25"),
+        ("previous_business_day", "2026-12-23T09:00:00Z", "moved from 2026-12-25"),
+    ],
+)
+def test_a_calendar_in_a_file(
+    run: Run, tmp_path: Path, rule: str, fire_at: str, note: str | None
+) -> None:
+    file = tmp_path / "holidays.json"
+    closed = {
+        "weekdays": ["sat", "Sunday"],
+        "dates": ["2026-12-28"],
+        "ranges": [{"from": "2026-12-24", "to": "2026-12-25"}],
+    }
+    file.write_text(json.dumps(closed))
+    # 25 December is a Friday.
+    arguments = (
+        "preview", "0 9 25,29 12 *", "--after", "2026-12-01T00:00:00Z", "--count", "1",
+        "--calendar-file", str(file), "--calendar-rule", rule,
+    )  # fmt: skip
+
+    bare = json.loads(run(*arguments, "--json").stdout)
+    told = json.loads(run(*arguments, "--explain", "--json").stdout)
+    shown = run(*arguments).stdout
+
+    assert bare == [{"fire_at": fire_at, "local": fire_at.replace("Z", "+00:00")}]
+    assert told["occurrences"] == [bare[0] | ({} if note is None else {"note": note})]
+    assert "calendar holidays" in told["description"]
+    assert (f"  {note}\n" in shown) == (note is not None)
+
+
+@pytest.mark.parametrize(
+    ("content", "field"),
+    [
+        ("[]", "calendar"),
+        ('{"days": []}', "calendar"),
+        ('{"dates": "2026-12-25"}', "calendar.dates"),
+        ('{"dates": ["2026-12-25", 7]}', "calendar.dates[1]"),
+        ('{"weekdays": ["samedi"]}', "calendar.weekdays[0]"),
+        ('{"ranges": [{"from": "2026-12-25"}]}', "calendar.ranges[0]"),
+        ('{"ranges": [{"from": "2026-12-25", "to": "2026-12-24"}]}', "calendar.ranges[0].to"),
+        ('{"ranges": [{"from": "soon", "to": "2026-12-24"}]}', "calendar.ranges[0].from"),
+        ("{}", "calendar.rule"),
+    ],
+)
+def test_a_bad_calendar_is_named_by_field(
+    run: Run, tmp_path: Path, content: str, field: str
+) -> None:
+    file = tmp_path / "holidays.json"
+    file.write_text(content)
+
+    result = run(
+        "preview", "0 9 * * *", "--calendar-file", str(file), "--calendar-rule", "stay", "--json"
+    )
+
+    assert result.exit_code == 3
+    assert [error["field"] for error in json.loads(result.stderr)["errors"]] == [field]
 
 
 @pytest.mark.parametrize("schedule", ["every 25m offset 2m", '{"every": "25m", "offset": "2m"}'])
@@ -60,6 +214,7 @@ def test_a_schedule_that_is_over_yields_an_empty_array(run: Run) -> None:
     result = run("preview", "at 2020-01-01T00:00:00", "--json")
 
     assert (result.exit_code, json.loads(result.stdout)) == (0, [])
+    assert "No occurrence is left.\n" in run("preview", "at 2020-01-01T00:00:00").stdout
 
 
 @pytest.mark.parametrize(
@@ -72,6 +227,12 @@ def test_a_schedule_that_is_over_yields_an_empty_array(run: Run) -> None:
         (["0 * * * *", "--after", "yesterday"], "after"),
         (["0 * * * *", "--after", "0001-01-01T00:00:00+05:00"], "after"),
         (["0 * * * *", "--start-at", "2026-13-01"], "start_at"),
+        (["0 * * * *", "--end-at", "noon"], "end_at"),
+        (["0 * * * *", "--dst-gap", "leap"], "dst.gap"),
+        (["0 * * * *", "--dst-fold", "leap"], "dst.fold"),
+        (["0 * * * *", "--except", "["], "except[0]"),
+        (["0 * * * *", "--calendar-file", "/nowhere/at/all"], "calendar"),
+        (["every 5m after finish", "--max-runs", "3"], "max_runs"),
     ],
 )
 def test_bad_input_is_named_by_field(run: Run, arguments: list[str], field: str) -> None:
@@ -86,7 +247,16 @@ def test_bad_input_is_named_by_field(run: Run, arguments: list[str], field: str)
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["0 * * * *", "--batch"], ["0 * * * *", "--count", "0"], ["0 * * * *", "--cuont", "1"]],
+    [
+        [],
+        ["0 * * * *", "--batch"],
+        ["0 * * * *", "--count", "0"],
+        ["0 * * * *", "--cuont", "1"],
+        ["0 * * * *", "--max-runs", "0"],
+        ["--batch", "--explain"],
+        ["--batch", "--window", "5m"],
+        ["--batch", "--calendar-file", "a.json"],
+    ],
 )
 def test_a_wrong_command_line_ends_with_2(run: Run, arguments: list[str]) -> None:
     assert run("preview", *arguments).exit_code == 2

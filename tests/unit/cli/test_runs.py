@@ -31,19 +31,52 @@ def _page(*runs: dict[str, Any], cursor: str | None = None) -> dict[str, Any]:
 
 def test_runs_as_table_and_json(signed_in: Run, api: FakeApi) -> None:
     dead = {**_run(5, "dead", 3), "error": {"kind": "http_503", "message": "busy"}}
-    api.answer("GET", "/jobs/j1/runs", _page(dead, {**_run(0), "result": "fine"}))
+    spread = {**_run(0), "result": "fine", "effective_at": "2026-01-01T00:00:03Z"}
+    api.answer("GET", "/jobs/j1/runs", _page(dead, spread))
 
     table = signed_in("runs", "j1", "--limit", "2").stdout.splitlines()
 
     assert table[0].split() == [
-        "fire_at", "status", "attempt", "lag_seconds", "outcome", "run_id"
+        "fire_at", "effective_at", "status", "attempt", "lag_seconds", "outcome", "run_id"
     ]  # fmt: skip
     assert table[1].split() == [
-        "2026-01-01T00:00:05Z", "dead", "3", "0.25", "http_503:", "busy", "j1.5"
+        "2026-01-01T00:00:05Z", "-", "dead", "3", "0.25", "http_503:", "busy", "j1.5"
     ]  # fmt: skip
-    assert "fine" in table[2]
+    assert table[2].split() == [
+        "2026-01-01T00:00:00Z", "2026-01-01T00:00:03Z", "succeeded", "1", "0.25", "fine", "j1.0"
+    ]  # fmt: skip
     assert json.loads(signed_in("runs", "j1", "--json").stdout)[0] == dead
     assert [request.query["limit"] for request in api.requests] == ["2", "20"]
+
+
+@pytest.mark.parametrize(
+    ("told", "outcome"),
+    [
+        (
+            {"reason": "calendar", "note": "2026-12-25 is closed in calendar holidays"},
+            "calendar (2026-12-25 is closed in calendar holidays)",
+        ),
+        ({"note": "moved from 2026-12-25"}, "moved from 2026-12-25"),
+        ({"result": "ok", "note": "moved\x1b"}, r"ok (moved\x1b)"),
+        (
+            {"error": {"kind": "timeout", "message": "10 s"}, "note": "moved"},
+            "timeout: 10 s (moved)",
+        ),
+        ({"reason": "paused", "note": None}, "paused"),
+        ({}, "-"),
+    ],
+)
+def test_the_outcome_carries_the_note(
+    signed_in: Run, api: FakeApi, told: dict[str, Any], outcome: str
+) -> None:
+    # Equal times are one time.
+    run = _run(0, "skipped") | {"effective_at": "2026-01-01T00:00:00Z"} | told
+    api.answer("GET", "/jobs/j1/runs", _page(run))
+
+    row = signed_in("runs", "j1").stdout.splitlines()[1]
+
+    cells = [cell.strip() for cell in row.split("  ") if cell.strip()]
+    assert cells == [run["fire_at"], "-", "skipped", "1", "0.25", outcome, "j1.0"]
 
 
 @pytest.fixture
@@ -140,7 +173,7 @@ def test_follow_as_a_command_ends_with_0_on_ctrl_c(
     result = signed_in("runs", "j1", "--follow")
 
     assert (result.exit_code, len(looked)) == (0, 1)
-    assert result.stdout.split()[:2] == ["2026-01-01T00:00:00Z", "succeeded"]
+    assert result.stdout.split()[:3] == ["2026-01-01T00:00:00Z", "-", "succeeded"]
 
 
 def test_follow_of_a_job_that_is_not_there_ends(signed_in: Run) -> None:
@@ -153,15 +186,27 @@ def test_upcoming_of_one_job_and_of_all(signed_in: Run, api: FakeApi) -> None:
         "name": "nightly",
         "fire_at": "2026-01-01T00:00:00Z",
         "local": "2026-01-01T02:00:00+02:00",
+        "effective_at": "2026-01-01T00:00:09Z",
     }
     api.answer("GET", "/jobs/j1/upcoming", {"items": [item]})
     api.answer("GET", "/upcoming", {"items": [item, item]})
 
     assert json.loads(signed_in("upcoming", "j1", "--count", "1", "--json").stdout) == [item]
     assert signed_in("upcoming").stdout.splitlines()[2].split() == [
-        "2026-01-01T00:00:00Z", "2026-01-01T02:00:00+02:00", "nightly", "j1"
+        "2026-01-01T00:00:00Z", "2026-01-01T02:00:00+02:00", "2026-01-01T00:00:09Z", "nightly", "j1"
     ]  # fmt: skip
     assert [request.query for request in api.requests] == [{"count": "1"}, {"count": "10"}]
+
+
+def test_upcoming_tells_from_where_a_calendar_moved_it(signed_in: Run, api: FakeApi) -> None:
+    moved = {"fire_at": "2026-12-28T00:00:00Z", "note": "moved from 2026-12-25"}
+    api.answer("GET", "/upcoming", {"items": [moved, {**moved, "note": None}]})
+
+    lines = signed_in("upcoming").stdout.splitlines()
+
+    assert lines[0].endswith("  note")
+    assert lines[1].endswith("  moved from 2026-12-25")
+    assert lines[2].endswith("  -")
 
 
 def test_upcoming_says_when_it_may_be_incomplete(signed_in: Run, api: FakeApi) -> None:

@@ -1,55 +1,33 @@
 """Decisions of the run protocol, one table row at a time."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
-from shared.clock import SeededEntropy
 from shared.domain import running
-from shared.domain.job import Filing, Job, JobState, Lane, PreviousFiling, RetryPolicy
-from shared.domain.message import Message, decode, encode
-from shared.domain.run import TRANSITIONS, Run, RunError, RunKey, RunKind, RunStatus
-from shared.domain.running import Claim, Drop, Go, Repeat, SendOn, Skip, SkipReason, Terms
-from shared.domain.targets import TaskTarget
+from shared.domain.decisions import Claim, Drop, Go, Repeat, SendOn, Skip, SkipReason
+from shared.domain.job import Filing, JobState, PreviousFiling, RetryPolicy
+from shared.domain.message import decode, encode
+from shared.domain.run import TRANSITIONS, RunError, RunKey, RunKind, RunStatus
+from shared.domain.running import Terms
+from shared.domain.starting import decide_start
 from shared.errors import MalformedMessageError
 from shared.recurrence import parse_schedule
+from tests.unit.domain.samples import (
+    CURRENT,
+    KEY,
+    NEWER_STALE,
+    NEWER_YOUNG,
+    NOON,
+    OLD,
+    OLDER,
+    job,
+    message,
+    run,
+)
 
-NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
-ENTROPY = SeededEntropy(1)
-OLDER = ENTROPY.new_id(NOON - timedelta(days=2))
-OLD = ENTROPY.new_id(NOON - timedelta(days=1))
-CURRENT = ENTROPY.new_id(NOON - timedelta(hours=2))
-NEWER_YOUNG = ENTROPY.new_id(NOON - timedelta(seconds=10))
-NEWER_STALE = ENTROPY.new_id(NOON - timedelta(minutes=5))
-KEY = RunKey("owner", "job", RunKind.SCHEDULED, NOON)
 TERMS = Terms("claim-2", NOON + timedelta(seconds=61), NOON + timedelta(days=30))
-
-
-def message(filing_id: str = CURRENT, **changes: object) -> Message:
-    base = Message(KEY, filing_id, segment=0, lane=Lane.NORMAL, due_at=NOON)
-    return replace(base, **changes)  # type: ignore[arg-type]
-
-
-def run(status: RunStatus, attempt: int = 1, **changes: object) -> Run:
-    base = Run(KEY, status, attempt, 1, "claim-1", CURRENT, NOON, NOON + timedelta(days=30))
-    return replace(base, **changes)  # type: ignore[arg-type]
-
-
-def job(**changes: object) -> Job:
-    base = Job(
-        owner="owner",
-        job_id="job",
-        name="name",
-        schedule=parse_schedule("*/10 * * * *"),
-        target=TaskTarget(name="echo"),
-        payload="null",
-        segment=0,
-        filing=Filing(CURRENT, NOON - timedelta(hours=2)),
-        created_at=NOON,
-        updated_at=NOON,
-    )
-    return replace(base, **changes)  # type: ignore[arg-type]
 
 
 class TestClaim:
@@ -95,6 +73,20 @@ class TestClaim:
         final = run(status)
         assert running.decide_claim(final, message(), NOON, TERMS) == Repeat(final)
 
+    def test_only_the_first_claim_says_when_the_run_was_to_start(self) -> None:
+        late = NOON + timedelta(seconds=90)
+        first = running.decide_claim(None, message(due_at=late), late, TERMS)
+        assert isinstance(first, Claim)
+        assert first.run.effective_at == late
+        plain = running.decide_claim(None, message(), NOON, TERMS)
+        assert isinstance(plain, Claim)
+        assert plain.run.effective_at is None, "without a window it is the fire time"
+        waiting = replace(first.run, status=RunStatus.RETRYING, note="moved")
+        retry = message(attempt=2, due_at=late + timedelta(minutes=5))
+        again = running.decide_claim(waiting, retry, retry.due_at, TERMS)
+        assert isinstance(again, Claim)
+        assert (again.run.effective_at, again.run.note) == (late, "moved")
+
     def test_every_claim_is_a_transition_of_the_table(self) -> None:
         for status in RunStatus:
             seen = run(status, lease_until=NOON, next_attempt_at=NOON)
@@ -104,11 +96,11 @@ class TestClaim:
 
 class TestStart:
     def test_an_occurrence_of_the_current_filing_runs(self) -> None:
-        assert running.decide_start(job(), message(), NOON) == Go()
+        assert decide_start(job(), message(), NOON) == Go()
 
     def test_without_a_job_a_young_filing_waits_for_its_commit(self) -> None:
-        assert isinstance(running.decide_start(None, message(NEWER_YOUNG), NOON), SendOn)
-        assert isinstance(running.decide_start(None, message(NEWER_STALE), NOON), Drop)
+        assert isinstance(decide_start(None, message(NEWER_YOUNG), NOON), SendOn)
+        assert isinstance(decide_start(None, message(NEWER_STALE), NOON), Drop)
 
     @pytest.mark.parametrize(
         ("state", "reason"),
@@ -118,20 +110,25 @@ class TestStart:
         self, state: JobState, reason: SkipReason
     ) -> None:
         stopped = job(state=state, paused_at=NOON)
-        assert running.decide_start(stopped, message(), NOON) == Skip(reason)
+        assert decide_start(stopped, message(), NOON) == Skip(reason)
         retry = message(attempt=2)
-        assert running.decide_start(stopped, retry, NOON) == Skip(reason), "nor is it retried"
+        assert decide_start(stopped, retry, NOON) == Skip(reason), "nor is it retried"
+
+    def test_a_completed_job_runs_what_still_waits(self) -> None:
+        completed = job(state=JobState.COMPLETED)
+        assert decide_start(completed, message(), NOON) == Go()
+        assert decide_start(completed, message(attempt=2), NOON) == Go()
 
     def test_a_paused_job_runs_by_hand_and_a_resume_in_the_making_waits(self) -> None:
         paused = job(state=JobState.PAUSED, paused_at=NOON - timedelta(hours=1))
         manual = message(key=replace(KEY, kind=RunKind.MANUAL, request_id="r"))
-        assert running.decide_start(paused, manual, NOON) == Go()
-        assert isinstance(running.decide_start(paused, message(NEWER_YOUNG), NOON), SendOn)
+        assert decide_start(paused, manual, NOON) == Go()
+        assert isinstance(decide_start(paused, message(NEWER_YOUNG), NOON), SendOn)
 
     def test_another_filings_message_runs_when_the_schedule_yields_its_time(self) -> None:
-        assert running.decide_start(job(), message(NEWER_STALE), NOON) == Go()
+        assert decide_start(job(), message(NEWER_STALE), NOON) == Go()
         off = message(NEWER_STALE, key=replace(KEY, fire_at=NOON + timedelta(minutes=1)))
-        assert isinstance(running.decide_start(job(), off, NOON), Drop)
+        assert isinstance(decide_start(job(), off, NOON), Drop)
 
     def test_what_the_previous_filing_covers_runs(self) -> None:
         refiled_at = NOON + timedelta(minutes=1)
@@ -140,16 +137,16 @@ class TestStart:
             filing=Filing(CURRENT, refiled_at),
             previous=PreviousFiling(OLD, NOON - timedelta(days=1), refiled_at),
         )
-        assert running.decide_start(changed, message(OLD), NOON) == Go()
+        assert decide_start(changed, message(OLD), NOON) == Go()
         later = message(OLD, key=replace(KEY, fire_at=NOON + timedelta(minutes=10)))
-        assert running.decide_start(changed, later, NOON) == Skip(SkipReason.CHANGED)
+        assert decide_start(changed, later, NOON) == Skip(SkipReason.CHANGED)
 
     def test_what_fell_into_a_pause_is_skipped_as_paused(self) -> None:
         resumed = job(
             filing=Filing(CURRENT, NOON + timedelta(minutes=30)),
             previous=PreviousFiling(OLD, NOON - timedelta(days=1), NOON - timedelta(minutes=5)),
         )
-        assert running.decide_start(resumed, message(OLD), NOON) == Skip(SkipReason.PAUSED)
+        assert decide_start(resumed, message(OLD), NOON) == Skip(SkipReason.PAUSED)
 
     def test_noise_never_takes_the_place_of_an_outcome(self) -> None:
         """A filing that lost its commit may name an instant that the previous filing covers."""
@@ -157,9 +154,9 @@ class TestStart:
             filing=Filing(CURRENT, NOON + timedelta(minutes=1)),
             previous=PreviousFiling(OLD, NOON - timedelta(days=1), NOON + timedelta(minutes=1)),
         )
-        assert isinstance(running.decide_start(resumed, message(NEWER_STALE), NOON), Drop)
+        assert isinstance(decide_start(resumed, message(NEWER_STALE), NOON), Drop)
         before_all = message(OLDER, key=replace(KEY, fire_at=NOON - timedelta(days=1, hours=1)))
-        assert running.decide_start(resumed, before_all, NOON) == Skip(SkipReason.CHANGED)
+        assert decide_start(resumed, before_all, NOON) == Skip(SkipReason.CHANGED)
 
 
 class TestEnds:

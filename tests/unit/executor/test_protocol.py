@@ -11,8 +11,8 @@ from functions.executor.targets import Call, Failure, Outcome, Success
 from shared.domain.job import Job, RetryPolicy
 from shared.domain.message import Message
 from shared.domain.run import Run, RunError, RunKind, RunStatus
+from shared.domain.wheel import message_of
 from shared.errors import StoreUnavailableError
-from shared.filing import message_of
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

@@ -7,11 +7,13 @@ import pytest
 
 from functions.executor.protocol import Handled
 from functions.executor.targets import Failure
-from shared.domain.job import Backoff, Job, RetryPolicy
+from shared.domain.calendar import Calendar
+from shared.domain.job import Backoff, Job, JobState, OnComplete, RetryPolicy
 from shared.domain.message import Message
 from shared.domain.run import Run, RunError, RunStatus
+from shared.domain.wheel import Slot, message_of, minute_of
 from shared.errors import StoreUnavailableError
-from shared.filing import message_of
+from shared.recurrence import CalendarRule, SlotKind
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -205,3 +207,103 @@ class TestNoise:
         execute_for(world, 600)
         run = run_of(world, real)
         assert (run.status, run.attempt) == (RunStatus.SUCCEEDED, 1)
+
+
+class TestEndsOfJobs:
+    """What follows from a final run is repeated until it is done, and done once."""
+
+    @pytest.fixture
+    def last(self, world: World) -> Message:
+        job = world.create("job", "at 2026-12-01T12:01:00", on_complete=OnComplete.DELETE)
+        return due(world, job)
+
+    def test_a_row_that_cannot_be_written_makes_the_message_come_again(
+        self, world: World, last: Message, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def throttled(job: Job, revision: int) -> bool:
+            raise StoreUnavailableError("throttled")
+
+        world.queue.send([last], [0])
+        with monkeypatch.context() as patch:
+            patch.setattr(world.jobs, "replace", throttled)
+            execute_for(world, 5)
+        assert run_of(world, last).status is RunStatus.SUCCEEDED
+        execute_for(world, 30)
+        stored = world.jobs.get(last.key.owner, last.key.job_id)
+        assert stored is not None
+        assert (stored.state, len(world.targets.calls)) == (JobState.COMPLETED, 1)
+        assert world.queue.kept() == []
+
+    def test_a_row_that_changes_at_every_step_makes_it_come_again(
+        self, world: World, last: Message, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(world.jobs, "replace", lambda job, revision: False)
+            with pytest.raises(StoreUnavailableError):
+                world.protocol.handle(last, ends_at(world))
+        assert world.protocol.handle(last, ends_at(world)).completes
+
+    def test_a_duplicate_of_an_earlier_run_completes_nothing(self, world: World) -> None:
+        job = world.create("job", "* * * * *", max_runs=3, on_complete=OnComplete.DELETE)
+        message = due(world, job)
+        assert not world.protocol.handle(message, ends_at(world)).completes
+        assert not world.protocol.handle(message, ends_at(world)).completes
+        assert world.jobs.get(job.owner, job.job_id) == job
+
+    def test_its_row_outlives_the_longest_waits_of_its_retries(self, world: World) -> None:
+        a_week = int(timedelta(days=7).total_seconds())
+        policy = RetryPolicy(5, Backoff(base_seconds=a_week, factor=1, cap_seconds=a_week))
+        job = world.create(
+            "job", "at 2026-12-01T12:01:00", on_complete=OnComplete.DELETE, retry=policy
+        )
+        world.protocol.handle(due(world, job), ends_at(world))
+        stored = world.jobs.get(job.owner, job.job_id)
+        assert stored is not None
+        assert stored.expires_at is not None
+        assert stored.expires_at > world.clock.now() + timedelta(days=4 * 7 + 25)
+
+
+class TestClosedLate:
+    """A day that is closed when its message is on its way already, and that rolls."""
+
+    def test_the_row_of_an_executor_that_died_on_it_does_not_stay(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        calendar = ("holidays", CalendarRule.NEXT_BUSINESS_DAY)
+        job = world.create("job", "0 12 * * *", calendar=calendar)
+        message = message_of(job, NOON + timedelta(days=1))
+        world.clock.set(message.due_at)
+
+        def die(owner: str, job_id: str) -> Job | None:
+            raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(world.jobs, "get", die)
+            with pytest.raises(Killed):
+                world.protocol.handle(message, ends_at(world))
+        world.clock.advance(FUNCTION_SECONDS + 2)
+        world.close("holidays", "2026-12-02")
+        report = world.protocol.handle(message, ends_at(world))
+        assert report.handled is Handled.SENT_ON
+        assert report.message.key.fire_at == NOON + timedelta(days=2)
+        assert world.runs.get(message.key) is None
+        slot = Slot(SlotKind.DATED, minute_of(report.message.due_at))
+        (entry,) = world.wheel.query(job.segment, slot).entries
+        assert entry.message == report.message, "farther than a queue can delay: by the wheel"
+
+    def test_a_calendar_that_cannot_be_read_at_a_takeover_forgets_no_attempt(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        job = world.create("job", "* * * * *", calendar=("holidays", CalendarRule.SKIP))
+        message = due(world, job)
+        row = Run(message.key, RunStatus.RUNNING, 1, 1, "c", message.filing_id, NOON, NOON)
+        assert world.runs.claim(row, None)
+
+        def throttled(owner: str, name: str) -> Calendar | None:
+            raise StoreUnavailableError("throttled")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(world.calendars, "get", throttled)
+            assert world.protocol.handle(message, ends_at(world)).handled is Handled.SENT_ON
+        world.protocol.handle(message, ends_at(world))
+        assert run_of(world, message).attempt == 2

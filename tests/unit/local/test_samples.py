@@ -13,7 +13,9 @@ def test_a_second_start_registers_only_the_one_shots_anew() -> None:
         for sample in sample_jobs(NOW + timedelta(minutes=5), URL)
     }
     shared = first.keys() & again.keys()
-    assert {first[key]["name"] for key in shared} == {"heartbeat", "riga-minute", "webhook"}
+    assert {first[key]["name"] for key in shared} == {
+        "heartbeat", "riga-minute", "webhook", "spread"
+    }  # fmt: skip
     assert all(first[key] == again[key] for key in shared)
 
 

@@ -1,13 +1,29 @@
 """Random schedules and instants, with a liking for the hours around a transition."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, reject, settings
 from hypothesis import strategies as st
 
 from shared.errors import InvalidFieldError
-from shared.recurrence import Schedule, parse_schedule, zones
-from shared.recurrence.expression import compile_expression
+from shared.recurrence import (
+    At,
+    CalendarRule,
+    ClosedDays,
+    Combined,
+    Cron,
+    DstRule,
+    Every,
+    Fold,
+    Gap,
+    Recurrence,
+    Schedule,
+    parse_schedule,
+    zones,
+)
+from shared.recurrence.combined import Simple
+from shared.recurrence.expression import canonical_text, compile_expression
 
 ZONES = (
     "UTC",
@@ -72,9 +88,25 @@ def expressions(*, with_seconds: bool = False) -> st.SearchStrategy[str]:
     return st.tuples(*fields).map(" ".join).filter(_is_reachable)
 
 
+def eventbridge_expressions() -> st.SearchStrategy[str]:
+    times = st.tuples(_field(0, 59), st.one_of(_early_hours, _field(0, 23)))
+    by_date = st.one_of(_any_day, _field(1, 28), st.sampled_from(["L", "LW", "15W", "1W", "31W"]))
+    by_weekday = st.one_of(_any_day, _field(1, 7), st.sampled_from(["6L", "3#2", "MON-FRI", "L"]))
+    days = st.one_of(
+        st.tuples(by_date, _field(1, 12) | _any_day, st.just("?")),
+        st.tuples(st.just("?"), _field(1, 12) | _any_day, by_weekday),
+    )
+    years = st.sampled_from(["*", "*", "*", "2025-2040", "2026/3", "2027"])
+    return (
+        st.tuples(times, days, years)
+        .map(lambda parts: f"cron({' '.join((*parts[0], *parts[1], parts[2]))})")
+        .filter(_is_reachable)
+    )
+
+
 def _is_reachable(expression: str) -> bool:
     try:
-        compile_expression(expression.upper())
+        compile_expression(canonical_text(expression))
     except InvalidFieldError:
         return False
     return True
@@ -111,7 +143,83 @@ ats = st.builds(
     zone_names,
 )
 
-schedules: st.SearchStrategy[Schedule] = st.one_of(crons, crons, everies(), ats)
+dst_rules = st.builds(
+    DstRule, st.sampled_from([None, None, *Gap]), st.sampled_from([None, None, *Fold])
+)
+
+
+@st.composite
+def settings_of_schedules(draw: st.DrawFn) -> dict[str, Any]:
+    """Zone, start, end and DST rule."""
+    start = draw(starts)
+    days = draw(st.none() | st.integers(500, 9000))
+    end = None if days is None else _EARLIEST_START + timedelta(days=days)
+    return {"timezone": draw(zone_names), "start_at": start, "end_at": end, "dst": draw(dst_rules)}
+
+
+any_expressions = st.one_of(
+    expressions(), expressions(with_seconds=True), eventbridge_expressions()
+).map(canonical_text)
+
+
+@st.composite
+def simple_schedules(draw: st.DrawFn, setting: dict[str, Any]) -> Simple:
+    kind = draw(st.sampled_from(["cron", "cron", "every", "at"]))
+    if kind == "cron":
+        return Cron(draw(any_expressions), **setting)
+    if kind == "every":
+        interval = draw(
+            st.sampled_from([1, 60, 90, 420, 1500, 3600, 86_400]) | st.integers(1, 200_000)
+        )
+        return Every(interval, draw(st.integers(0, interval - 1)), **setting)
+    moment = draw(st.datetimes(datetime(2024, 1, 1), datetime(2040, 1, 1))).replace(microsecond=0)
+    try:
+        return At(draw(st.sampled_from([moment, moment.replace(tzinfo=UTC)])), **setting)
+    except InvalidFieldError:
+        reject()
+
+
+def fires(schedule: Recurrence) -> bool:
+    return schedule.next((schedule.start_at or _EARLIEST_START) - timedelta(seconds=1)) is not None
+
+
+@st.composite
+def any_simple(draw: st.DrawFn) -> Simple:
+    return draw(simple_schedules(draw(settings_of_schedules())).filter(fires))
+
+
+@st.composite
+def combinations(draw: st.DrawFn) -> Combined:
+    """Of members that differ, as `parse_schedule` makes them."""
+    setting = draw(settings_of_schedules())
+    several = st.lists(simple_schedules(setting), min_size=1, max_size=4, unique=True)
+    members = tuple(draw(several))
+    # Not too dense: a search through all that they take out is bounded, but long for a test.
+    sparse = simple_schedules(setting).filter(
+        lambda schedule: not isinstance(schedule, Every) or schedule.interval_seconds > 300
+    )
+    exceptions = draw(st.lists(sparse, max_size=3, unique=True))
+    if len(members) == 1 and not exceptions:
+        exceptions = [Cron("0 12 25 12 *", **setting)]
+    return Combined(members, tuple(exceptions))
+
+
+schedules: st.SearchStrategy[Schedule] = st.one_of(
+    crons, everies(), ats, any_simple(), any_simple(), combinations().filter(fires)
+)
+
+
+@st.composite
+def closed_days(draw: st.DrawFn, near: datetime) -> ClosedDays:
+    """Weekends, and ranges of some days within two months of an instant."""
+    weekdays = draw(st.sampled_from([set[int](), {5, 6}, {4}, {0, 1, 2, 3, 4, 5}]))
+    begins = st.integers(-60, 60).map(lambda days: near.date() + timedelta(days=days))
+    pairs = st.tuples(begins, st.sampled_from([0, 0, 1, 4, 12, 40]))
+    ranges = draw(st.lists(pairs, max_size=4))
+    return ClosedDays.of(weekdays, [(day, day + timedelta(days=more)) for day, more in ranges])
+
+
+calendar_rules = st.sampled_from(CalendarRule)
 
 
 @st.composite

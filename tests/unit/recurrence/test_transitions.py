@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.recurrence import parse_schedule
+from shared.recurrence import DstRule, Fold, Gap, parse_schedule
 
 Case = tuple[str, str, str, list[str]]
 """Zone, expression, after, and the occurrences that follow; all in UTC."""
@@ -22,7 +22,9 @@ RIGA_SPRING: list[Case] = [
         ("0 3,4 * * *", ["2026-03-29T01:00", "2026-03-30T00:00", "2026-03-30T01:00"]),
         ("30 3 29 3 *", ["2026-03-29T01:00", "2027-03-29T00:30"]),
         ("*/30 3 * * *", ["2026-03-30T00:00", "2026-03-30T00:30"]),
-        ("0 0 3 * * *", ["2026-03-30T00:00", "2026-03-31T00:00"]),
+        ("0 0 3 * * *", ["2026-03-29T01:00", "2026-03-30T00:00"]),
+        ("15,45 30 3 * * *", ["2026-03-29T01:00", "2026-03-30T00:30:15", "2026-03-30T00:30:45"]),
+        ("0 */30 3 * * *", ["2026-03-30T00:00", "2026-03-30T00:30"]),
         ("30 */2 * * *", ["2026-03-28T12:30", "2026-03-28T14:30", "2026-03-28T16:30"]),
     ]
 ]
@@ -36,7 +38,7 @@ RIGA_AUTUMN: list[Case] = [
         ("0 4 * * *", ["2026-10-25T02:00", "2026-10-26T02:00"]),
         ("59 2,3 * * *", ["2026-10-24T23:59", "2026-10-25T00:59", "2026-10-26T00:59"]),
         ("*/30 3 25 * *", [f"2026-10-25T0{time}" for time in ("0:00", "0:30", "1:00", "1:30")]),
-        ("0 30 3 * * *", ["2026-10-25T00:30", "2026-10-25T01:30", "2026-10-26T01:30"]),
+        ("0 30 3 * * *", ["2026-10-25T00:30", "2026-10-26T01:30"]),
     ]
 ]
 # America/New_York, 2026-03-08: 02:00 EST -> 03:00 EDT, at 07:00 UTC.
@@ -48,7 +50,7 @@ NEW_YORK_SPRING: list[Case] = [
         ("0 3 * * *", ["2026-03-08T07:00", "2026-03-09T07:00"]),
         ("15 * * * *", ["2026-03-08T06:15", "2026-03-08T07:15", "2026-03-08T08:15"]),
         ("*/20 2 * * *", ["2026-03-09T06:00", "2026-03-09T06:20", "2026-03-09T06:40"]),
-        ("0 30 2 * * *", ["2026-03-09T06:30", "2026-03-10T06:30"]),
+        ("0 30 2 * * *", ["2026-03-08T07:00", "2026-03-09T06:30"]),
     ]
 ]
 # America/New_York, 2026-11-01: 02:00 EDT -> 01:00 EST, at 06:00 UTC.
@@ -59,7 +61,7 @@ NEW_YORK_AUTUMN: list[Case] = [
         ("30 1 * * *", ["2026-11-01T05:30", "2026-11-02T06:30"]),
         ("0 2 * * *", ["2026-11-01T07:00", "2026-11-02T07:00"]),
         ("30 * * * *", ["2026-11-01T05:30", "2026-11-01T06:30", "2026-11-01T07:30"]),
-        ("0 0 1 * * *", ["2026-11-01T05:00", "2026-11-01T06:00", "2026-11-02T06:00"]),
+        ("0 0 1 * * *", ["2026-11-01T05:00", "2026-11-02T06:00"]),
     ]
 ]
 RARE: list[Case] = [
@@ -192,3 +194,59 @@ def test_at_around_a_transition(zone: str, wall: str, expected: str) -> None:
     assert schedule.next(instant) is None
     assert schedule.previous(instant + timedelta(seconds=1)) == instant
     assert schedule.previous(instant) is None
+
+
+@pytest.mark.parametrize(
+    ("fold", "expected"),
+    [
+        (None, "2026-10-25T00:30"),
+        (Fold.FIRST, "2026-10-25T00:30"),
+        (Fold.SECOND, "2026-10-25T01:30"),
+        (Fold.BOTH, "2026-10-25T00:30"),
+    ],
+)
+def test_at_takes_one_pass_of_a_repeated_time(fold: Fold | None, expected: str) -> None:
+    # Europe/Riga, 2026-10-25: 04:00 EEST -> 03:00 EET, at 01:00 UTC.
+    schedule = parse_schedule(
+        "at 2026-10-25T03:30:00", "Europe/Riga", dst=DstRule(Gap.RUN_AFTER, fold)
+    )
+    assert schedule.next(_utc("2026-10-24T00:00")) == _utc(expected)
+    assert schedule.next(_utc(expected)) is None
+
+
+@pytest.mark.parametrize(
+    ("gap", "fold", "after", "expected"),
+    [
+        # Europe/Riga, 2026-03-29: 03:00 EET -> 04:00 EEST, at 01:00 UTC.
+        (Gap.SKIP, None, "2026-03-28T12:00", ["2026-03-30T00:30"]),
+        (Gap.RUN_AFTER, None, "2026-03-28T12:00", ["2026-03-29T01:00", "2026-03-30T00:30"]),
+        # Europe/Riga, 2026-10-25: 04:00 EEST -> 03:00 EET, at 01:00 UTC.
+        (None, Fold.SECOND, "2026-10-24T12:00", ["2026-10-25T01:30", "2026-10-26T01:30"]),
+        (None, Fold.BOTH, "2026-10-24T12:00", ["2026-10-25T00:30", "2026-10-25T01:30"]),
+    ],
+)
+def test_a_job_may_have_its_own_rule(
+    gap: Gap | None, fold: Fold | None, after: str, expected: list[str]
+) -> None:
+    for text in ("30 3 * * *", "0 30 3 * * *", "cron(30 3 * * ? *)"):
+        schedule = parse_schedule(text, "Europe/Riga", dst=DstRule(gap, fold))
+        found = []
+        instant = _utc(after)
+        for _ in expected:
+            following = schedule.next(instant)
+            assert following is not None
+            found.append(following)
+            instant = following
+        assert found == [_utc(text) for text in expected]
+
+
+def test_the_last_year_ends_with_its_second_pass() -> None:
+    # Europe/Riga, 2026-10-25: 04:00 EEST -> 03:00 EET, at 01:00 UTC.
+    both = parse_schedule("cron(30 3 25 10 ? 2026)", "Europe/Riga", dst=DstRule(None, Fold.BOTH))
+    first, second = _utc("2026-10-25T00:30"), _utc("2026-10-25T01:30")
+    assert both.next(_utc("2026-01-01T00:00")) == first
+    assert both.next(first) == second
+    assert both.next(second) is None
+    assert both.previous(_utc("2030-01-01T00:00")) == second
+    assert both.previous(second) == first
+    assert both.previous(first) is None

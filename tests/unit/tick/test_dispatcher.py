@@ -15,9 +15,8 @@ from shared.domain.job import CatchUp
 from shared.domain.message import Message
 from shared.domain.run import RunStatus
 from shared.domain.segment import Control, first_control
-from shared.domain.wheel import Slot, entry_of_message, minute_of
+from shared.domain.wheel import Slot, entry_of_message, message_of, minute_of
 from shared.errors import QueueUnavailableError
-from shared.filing import message_of
 from shared.recurrence import SlotKind
 from tests.simulation.world import World
 

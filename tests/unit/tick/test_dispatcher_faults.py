@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from functions.tick.visit import SegmentOutcome
+from shared.domain.calendar import Calendar
 from shared.domain.job import CatchUp, Filing, Job, Lane
 from shared.domain.message import Message
 from shared.domain.segment import Control
 from shared.domain.wheel import Entry, Slot, entries_of, minute_of
 from shared.errors import StoreUnavailableError, UnreadableRowError
-from shared.recurrence import SlotKind, slots
+from shared.recurrence import CalendarRule, SlotKind, slots
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -152,3 +153,26 @@ def test_entries_of_a_replaced_filing_leave_the_wheel_when_its_lane_is_the_slowe
     world.run_until(START + timedelta(hours=3))
     assert on_the_wheel(world, job) == []
     assert len(on_the_wheel(world, changed)) == 6
+
+
+def test_a_calendar_that_no_version_can_read_is_asked_for_once_a_tick(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(START, segments=2)
+    rolling = ("holidays", CalendarRule.NEXT_BUSINESS_DAY)
+    for number in range(12):
+        world.create(f"job-{number}", "* * * * *", calendar=rolling)
+    world.tick()
+    world.clock.advance(60)
+    asked: list[str] = []
+
+    def unreadable(owner: str, name: str) -> Calendar | None:
+        asked.append(name)
+        raise UnreadableRowError("of a later version")
+
+    monkeypatch.setattr(world.calendars, "get", unreadable)
+    reports = world.tick()
+    assert asked == ["holidays"]
+    assert {report.outcome for report in reports} == {SegmentOutcome.DISPATCHED}
+    assert sum(report.messages for report in reports) == 12
+    assert len(world.bad_entries) == 12, "each is told of"

@@ -1,0 +1,53 @@
+"""What answers about calendars carry: pydantic models, and how each is made."""
+
+from pydantic import BaseModel
+
+from functions.api.calendar_bodies import WEEKDAYS, Day, RangeForm
+from functions.api.instants import UtcTime
+from shared.domain.calendar import Calendar
+from shared.stores.ports import Page
+
+
+class CalendarForm(BaseModel):
+    """A calendar: its closed days are whole `weekdays`, single `dates` and `ranges` of dates,
+    both ends included, by the clocks of each job's time zone."""
+
+    name: str
+    revision: int
+    description: str
+    weekdays: list[str]
+    dates: list[Day]
+    ranges: list[RangeForm]
+    created_at: UtcTime
+    updated_at: UtcTime
+
+    @classmethod
+    def of(cls, calendar: Calendar) -> "CalendarForm":
+        # Values of a stored calendar need not be within the limits for new ones.
+        ranges = [
+            RangeForm.model_construct(from_=first, to=last)
+            for first, last in calendar.ranges
+            if first != last
+        ]
+        return cls(
+            name=calendar.name,
+            revision=calendar.revision,
+            description=calendar.description,
+            weekdays=[WEEKDAYS[number] for number in sorted(calendar.weekdays)],
+            dates=[first for first, last in calendar.ranges if first == last],
+            ranges=ranges,
+            created_at=calendar.created_at,
+            updated_at=calendar.updated_at,
+        )
+
+
+class CalendarPage(BaseModel):
+    items: list[CalendarForm]
+    next_cursor: str | None
+
+    @classmethod
+    def of(cls, page: Page[Calendar]) -> "CalendarPage":
+        return cls(
+            items=[CalendarForm.of(calendar) for calendar in page.items],
+            next_cursor=page.next_cursor,
+        )

@@ -1,0 +1,54 @@
+"""What an executor works on."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from functions.executor.targets import Call, Outcome
+from shared.clock import Clock, Entropy
+from shared.domain.calendar import CalendarUse
+from shared.domain.targets import Target
+from shared.filing import Filer
+from shared.recurrence import ClosedDays
+from shared.stores.ports import CalendarStore, JobStore, LaneQueue, RunStore, WheelStore
+
+
+class Deliverer(Protocol):
+    """What the protocol needs of the targets: `Targets`, or a stand-in for tests."""
+
+    def deliver(self, target: Target, call: Call) -> Outcome:
+        """Call the target once; whatever it does is an outcome, never an exception."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorPorts:
+    """What an executor works on.
+
+    `run_lifetime` is how long a run row lives after its last claim: longer than any duplicate of
+    its message. `longest_timeout_seconds` caps the jobs' own limits: a deployment may
+    have been given shorter processes than a job was made for.
+    """
+
+    jobs: JobStore
+    calendars: CalendarStore
+    wheel: WheelStore
+    runs: RunStore
+    queue: LaneQueue
+    filer: Filer
+    targets: Deliverer
+    clock: Clock
+    entropy: Entropy
+    run_lifetime: timedelta
+    longest_timeout_seconds: int
+
+    def closed_days(self, owner: str, use: CalendarUse | None) -> ClosedDays | None:
+        """The days that are closed in a calendar now; none of them where it does not exist.
+
+        None without a calendar. Raises StoreUnavailableError, also for a row that this version
+        cannot read: what depends on it waits.
+        """
+        if use is None:
+            return None
+        calendar = self.calendars.get(owner, use.name)
+        return ClosedDays() if calendar is None else calendar.closed

@@ -1,0 +1,57 @@
+"""What follows from a final run: the next occurrence of a fixed delay, the end of its job."""
+
+import math
+from datetime import UTC, datetime, timedelta
+
+from shared.domain.decisions import SkipReason
+from shared.domain.job import Job, JobState, OnComplete
+from shared.domain.message import Message
+from shared.domain.resolving import resolve
+from shared.domain.run import Run, RunKind
+from shared.domain.wheel import message_of
+from shared.recurrence import ClosedDays, Delay
+
+_ENDS_THE_CHAIN = frozenset({SkipReason.PAUSED, SkipReason.DELETED, SkipReason.CHANGED})
+
+
+def next_after_finish(
+    job: Job | None, run: Run, message: Message, closed: ClosedDays | None
+) -> Message | None:
+    """The message of the occurrence that follows a final run of a fixed delay; None if none does.
+
+    A function of the run's end, so that all who meet the run send the same. Only the job's own
+    filing goes on: a resume or change has begun a chain of its own.
+    """
+    if job is None or job.state is not JobState.ACTIVE or not isinstance(job.schedule, Delay):
+        return None
+    if job.filing.filing_id != message.filing_id or run.reason in _ENDS_THE_CHAIN:
+        return None
+    following = resolve(job.schedule, job.calendar, closed).sent.next(_end_of(run))
+    return None if following is None else message_of(job, following)
+
+
+def may_complete(job: Job, run: Run) -> bool:
+    """Whether the end of the run could be the end of its job, apart from the schedule."""
+    deletes = job.on_complete is OnComplete.DELETE
+    return deletes and job.state is JobState.ACTIVE and run.key.kind is RunKind.SCHEDULED
+
+
+def completes(job: Job, run: Run, closed: ClosedDays | None) -> bool:
+    """Whether the job is to be deleted since no occurrence is left after that of a final run."""
+    if not may_complete(job, run):
+        return False
+    after = max(run.key.fire_at, job.filing.from_at)
+    if isinstance(job.schedule, Delay):
+        after = max(after, _end_of(run))
+    return resolve(job.schedule, job.calendar, closed).sent.next(after) is None
+
+
+def completed_until(job: Job, now: datetime, lifetime: timedelta) -> datetime:
+    """How long the row of a completed job is kept: retries of its runs may wait long."""
+    waits_seconds = (job.retry.max_attempts - 1) * job.retry.backoff.cap_seconds
+    return now + lifetime + timedelta(seconds=waits_seconds)
+
+
+def _end_of(run: Run) -> datetime:
+    """The first whole second at which the run had ended."""
+    return datetime.fromtimestamp(math.ceil((run.finished_at or run.updated_at).timestamp()), UTC)

@@ -1,0 +1,241 @@
+"""Jobs with an end: their last occurrences, and what becomes of them then."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from functions.executor.targets import Call, Failure, Outcome, Success
+from shared.domain.job import Backoff, CatchUp, Job, JobState, OnComplete, RetryPolicy
+from shared.domain.message import Message
+from shared.domain.run import RunError, RunStatus
+from shared.domain.wheel import entries_of
+from shared.recurrence import CalendarRule
+from tests.simulation.world import OWNER, World, times
+
+MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
+DELETE = OnComplete.DELETE
+
+
+class Killed(BaseException):
+    """The process dies here: nothing after it runs, not even an except clause."""
+
+
+def state_of(world: World, job: Job) -> JobState:
+    stored = world.jobs.get(OWNER, job.job_id)
+    assert stored is not None
+    return stored.state
+
+
+@pytest.mark.parametrize("runs", [1, 2, 7])
+@pytest.mark.parametrize("schedule", ["*/2 * * * *", "every 90s", "every 181m", "0 */3 * * *"])
+@pytest.mark.parametrize("window", ["", "45s"])
+def test_max_runs_is_the_exact_number_of_runs(schedule: str, runs: int, window: str) -> None:
+    world = World(MIDNIGHT, segments=1)
+    job = world.create("counted", schedule, max_runs=runs, window=window)
+    assert job.schedule.end_at is not None
+    over = job.schedule.end_at + timedelta(minutes=20)
+    while world.clock.now() < over:
+        world.tick()
+        world.execute()
+        world.clock.advance(60)
+    succeeded = [run for run in world.history(job) if run.status is RunStatus.SUCCEEDED]
+    assert len(succeeded) == len(world.fired(job)) == runs
+
+
+def test_an_end_is_an_occurrence_itself_and_nothing_comes_after_it() -> None:
+    world = World(MIDNIGHT)
+    job = world.create("ends", "*/5 * * * *", end_at=MIDNIGHT + timedelta(minutes=15), window="2m")
+    world.run_until(MIDNIGHT + timedelta(minutes=40))
+    assert world.fired(job) == times("00:05 00:10 00:15", MIDNIGHT)
+
+
+def test_the_standing_entries_of_a_job_with_an_end_leave_the_wheel_by_themselves() -> None:
+    world = World(MIDNIGHT)
+    end_at = MIDNIGHT + timedelta(hours=5)
+    fourteen_days = timedelta(days=14)
+    job = world.new_job("ends", "*/5 * * * *", end_at=end_at, window="4m", fraction=0.5)
+    assert {entry.expires_at for entry in entries_of(job)} == {
+        end_at + timedelta(minutes=2) + fourteen_days
+    }
+    rolling = ("holidays", CalendarRule.NEXT_BUSINESS_DAY)
+    job = world.new_job("rolls", "*/5 * * * *", end_at=end_at, calendar=rolling)
+    assert {entry.expires_at for entry in entries_of(job)} == {
+        end_at + timedelta(days=32) + fourteen_days
+    }
+    job = world.new_job("once", "at 2026-12-05T00:00:00", calendar=rolling)
+    moment = datetime(2026, 12, 5, tzinfo=UTC)
+    assert {e.expires_at for e in entries_of(job)} == {moment + timedelta(days=32) + fourteen_days}
+    job = world.new_job("endless", "*/5 * * * *")
+    assert {entry.expires_at for entry in entries_of(job)} == {None}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "options"),
+    [
+        ("at 2026-12-01T00:10:00", {}),
+        ("*/5 * * * *", {"max_runs": 2}),
+        ("every 5m", {"end_at": MIDNIGHT + timedelta(minutes=14)}),
+        ("every 4m after finish", {"end_at": MIDNIGHT + timedelta(minutes=11)}),
+    ],
+)
+def test_a_job_that_is_to_be_deleted_then_is_gone_with_its_last_run(
+    schedule: str, options: dict[str, object]
+) -> None:
+    world = World(MIDNIGHT)
+    job = world.create("ends", schedule, on_complete=DELETE, **options)
+    kept = world.create("stays", schedule, **options)
+    world.run_until(MIDNIGHT + timedelta(minutes=7, seconds=59))
+    assert state_of(world, job) is JobState.ACTIVE
+    world.run_until(MIDNIGHT + timedelta(minutes=30))
+    tombstone = world.jobs.get(OWNER, job.job_id)
+    assert tombstone is not None
+    assert (tombstone.state, tombstone.revision) == (JobState.COMPLETED, 2)
+    assert tombstone.expires_at is not None
+    assert tombstone.expires_at > world.clock.now() + timedelta(days=25)
+    assert [report.message.key.job_id for report in world.reports if report.completes] == [
+        job.job_id
+    ]
+    assert world.jobs.get(OWNER, kept.job_id) == kept, "no write of a row that stays"
+    assert world.fired(job) == world.fired(kept)
+    listed = world.jobs.list(OWNER, 10).items
+    assert [found.job_id for found in listed] == [kept.job_id]
+
+
+def test_it_is_the_end_of_the_last_run_that_completes_not_its_first_attempt() -> None:
+    world = World(MIDNIGHT)
+    world.targets.behave = lambda call: Failure(RunError("busy", "later"))
+    policy = RetryPolicy(3, Backoff(base_seconds=60, factor=1, cap_seconds=60))
+    job = world.create("ends", "at 2026-12-01T00:10:00", on_complete=DELETE, retry=policy)
+    world.run_until(MIDNIGHT + timedelta(minutes=10, seconds=5))
+    assert state_of(world, job) is JobState.ACTIVE
+    world.run_until(MIDNIGHT + timedelta(minutes=15))
+    assert state_of(world, job) is JobState.COMPLETED
+    assert [run.status for run in world.history(job)] == [RunStatus.DEAD]
+
+
+def test_a_retry_of_an_earlier_run_still_runs_when_the_job_has_completed() -> None:
+    world = World(MIDNIGHT)
+
+    def first_is_busy(call: Call) -> Outcome:
+        busy = call.fire_at.minute == 5 and call.attempt == 1
+        return Failure(RunError("busy", "later")) if busy else Success(None)
+
+    world.entropy.fraction = lambda: 0.0  # type: ignore[method-assign]
+    world.targets.behave = first_is_busy
+    policy = RetryPolicy(2, Backoff(base_seconds=1800, factor=1, cap_seconds=1800))
+    job = world.create("ends", "*/5 * * * *", max_runs=2, on_complete=DELETE, retry=policy)
+    world.run_until(MIDNIGHT + timedelta(minutes=20))
+    assert state_of(world, job) is JobState.COMPLETED
+    world.run_until(MIDNIGHT + timedelta(minutes=40))
+    outcomes = [(run.status, run.attempt) for run in world.history(job)]
+    assert outcomes == [(RunStatus.SUCCEEDED, 2), (RunStatus.SUCCEEDED, 1)]
+    assert state_of(world, job) is JobState.COMPLETED
+
+
+def test_what_still_waits_when_the_last_run_has_ended_runs_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An outage is caught up in any order: the last occurrence may be the first that runs."""
+    world = World(MIDNIGHT, segments=1)
+    job = world.create("ends", "*/5 * * * *", max_runs=4, on_complete=DELETE, catch_up=CatchUp.ALL)
+    world.run_until(MIDNIGHT + timedelta(minutes=1))
+    world.clock.set(MIDNIGHT + timedelta(hours=1))
+    world.tick()
+    receive = world.queue.receive
+    monkeypatch.setattr(world.queue, "receive", lambda now, n: list(reversed(receive(now, 100))))
+    world.execute()
+    assert world.fired(job) == times("00:20 00:15 00:10 00:05", MIDNIGHT)
+    assert {run.status for run in world.history(job)} == {RunStatus.SUCCEEDED}
+    assert state_of(world, job) is JobState.COMPLETED
+
+
+def test_an_executor_that_dies_before_the_tombstone_leaves_it_to_the_next_reception(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(MIDNIGHT)
+    job = world.create("ends", "at 2026-12-01T00:10:00", on_complete=DELETE)
+    world.run_until(MIDNIGHT + timedelta(minutes=9, seconds=59))
+
+    def die(job: Job, revision: int) -> bool:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.jobs, "replace", die)
+        with pytest.raises(Killed):
+            world.execute()
+    assert (state_of(world, job), len(world.fired(job))) == (JobState.ACTIVE, 1)
+    world.run_until(MIDNIGHT + timedelta(minutes=20))
+    assert (state_of(world, job), len(world.fired(job))) == (JobState.COMPLETED, 1)
+
+
+def test_a_change_that_comes_first_keeps_the_job() -> None:
+    """The owner gives it more to do while its last run is under way."""
+    world = World(MIDNIGHT)
+    job = world.create("ends", "at 2026-12-01T00:10:00", on_complete=DELETE)
+
+    def change(call: Call) -> Outcome:
+        if call.fire_at.minute == 10:
+            world.refile(job, "at 2026-12-01T00:20:00")
+        return Success(None)
+
+    world.targets.behave = change
+    world.run_until(MIDNIGHT + timedelta(minutes=19))
+    assert state_of(world, job) is JobState.ACTIVE
+    world.run_until(MIDNIGHT + timedelta(minutes=21))
+    assert world.fired(job) == times("00:10 00:20", MIDNIGHT)
+    assert state_of(world, job) is JobState.COMPLETED
+
+
+def test_a_paused_job_is_not_completed_by_the_skip_of_its_last_occurrence() -> None:
+    world = World(MIDNIGHT)
+    job = world.create("ends", "at 2026-12-01T00:10:00", on_complete=DELETE)
+    world.pause(job)
+    world.run_until(MIDNIGHT + timedelta(minutes=11))
+    assert [run.reason for run in world.history(job)] == ["paused"]
+    assert state_of(world, job) is JobState.PAUSED
+
+
+@pytest.mark.parametrize("policy", [CatchUp.SKIP, CatchUp.LATEST])
+def test_a_job_whose_end_falls_into_an_outage_completes_after_it(policy: CatchUp) -> None:
+    world = World(MIDNIGHT, segments=1)
+    job = world.create("ends", "*/5 * * * *", max_runs=4, on_complete=DELETE, catch_up=policy)
+    world.run_until(MIDNIGHT + timedelta(minutes=1))
+    world.clock.set(MIDNIGHT + timedelta(hours=1))
+    world.run_until(MIDNIGHT + timedelta(hours=1, minutes=1))
+    assert state_of(world, job) is JobState.COMPLETED
+    assert len(world.fired(job)) == (1 if policy is CatchUp.LATEST else 0)
+
+
+def test_a_doubled_last_message_completes_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(MIDNIGHT)
+    job = world.create("ends", "at 2026-12-01T00:10:00", on_complete=DELETE)
+    send = world.queue.send
+
+    def twice(messages: Sequence[Message], delays: Sequence[int]) -> None:
+        send(messages, delays)
+        send(messages, delays)
+
+    monkeypatch.setattr(world.queue, "send", twice)
+    world.run_until(MIDNIGHT + timedelta(minutes=12))
+    stored = world.jobs.get(OWNER, job.job_id)
+    assert stored is not None
+    assert (stored.state, stored.revision) == (JobState.COMPLETED, 2)
+    assert len(world.fired(job)) == 1
+
+
+def test_a_moved_last_occurrence_is_the_last() -> None:
+    world = World(datetime(2026, 12, 25, 8, 55, tzinfo=UTC), segments=1)
+    world.close("holidays", "2026-12-25")
+    job = world.create(
+        "ends",
+        "at 2026-12-25T09:00:00",
+        on_complete=DELETE,
+        calendar=("holidays", CalendarRule.NEXT_BUSINESS_DAY),
+    )
+    world.run_until(datetime(2026, 12, 25, 9, 5, tzinfo=UTC))
+    assert state_of(world, job) is JobState.ACTIVE
+    world.leap_to(datetime(2026, 12, 26, 8, 57, tzinfo=UTC))
+    world.run_until(datetime(2026, 12, 26, 9, 1, tzinfo=UTC))
+    assert world.fired(job) == [datetime(2026, 12, 26, 9, tzinfo=UTC)]
+    assert state_of(world, job) is JobState.COMPLETED

@@ -1,0 +1,215 @@
+"""`every … after finish`: each occurrence one delay after the end of the run before it."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+
+from functions.executor.targets import Call, Failure, Outcome, Success
+from shared.domain.job import Backoff, Job, RetryPolicy
+from shared.domain.message import Message
+from shared.domain.run import Run, RunError, RunStatus
+from shared.recurrence import CalendarRule
+from tests.simulation.world import FUNCTION_SECONDS, World, times
+
+MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
+SHORT, LONG = "every 10m after finish", "every 40m after finish"
+"""A delay that the queue can bear, and one that goes over the wheel."""
+
+
+class Killed(BaseException):
+    """The process dies here: nothing after it runs, not even an except clause."""
+
+
+def taking(world: World, seconds: float) -> Callable[[Call], Outcome]:
+    """A target that takes its time."""
+
+    def call(call: Call) -> Outcome:
+        world.clock.advance(seconds)
+        return Success(None)
+
+    return call
+
+
+def chain_of(world: World, job: Job) -> list[Run]:
+    """The job's runs, each of which began one delay after the end of the one before it."""
+    history = world.history(job)
+    delay_of = {SHORT: timedelta(minutes=10), LONG: timedelta(minutes=40)}[job.schedule.text]
+    for before, after in pairwise(history):
+        assert before.finished_at is not None
+        wait = after.key.fire_at - before.finished_at
+        assert delay_of <= wait < delay_of + timedelta(seconds=1), "rounded up to a second"
+    return history
+
+
+@pytest.mark.parametrize("schedule", [SHORT, LONG])
+def test_the_delay_counts_from_the_end_of_the_run(schedule: str) -> None:
+    world = World(MIDNIGHT)
+    world.targets.behave = taking(world, 90.5)
+    job = world.create("chain", schedule)
+    world.run_until(MIDNIGHT + timedelta(hours=3))
+    history = chain_of(world, job)
+    assert len(history) == (15 if schedule == SHORT else 4)
+    first, second = world.fired(job)[:2]
+    delay = timedelta(minutes=10 if schedule == SHORT else 40)
+    assert first == MIDNIGHT + delay
+    assert second == first + timedelta(seconds=91) + delay
+    assert {run.lag_seconds for run in history} == {0.0}
+
+
+@pytest.mark.parametrize("schedule", [SHORT, LONG])
+def test_retries_belong_to_the_run_and_a_dead_one_does_not_end_the_chain(schedule: str) -> None:
+    world = World(MIDNIGHT)
+    world.targets.behave = lambda call: Failure(RunError("busy", "later"))
+    policy = RetryPolicy(2, Backoff(base_seconds=60, factor=1, cap_seconds=60))
+    job = world.create("chain", schedule, retry=policy)
+    world.run_until(MIDNIGHT + timedelta(hours=2, minutes=30))
+    history = chain_of(world, job)
+    assert {(run.status, run.attempt) for run in history[:2]} == {(RunStatus.DEAD, 2)}
+    assert len(history) > 2
+
+
+@pytest.mark.parametrize("schedule", [SHORT, LONG])
+def test_an_executor_that_dies_between_finish_and_follow_up_does_not_end_the_chain(
+    schedule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(MIDNIGHT)
+    job = world.create("chain", schedule)
+    first = MIDNIGHT + timedelta(minutes=10 if schedule == SHORT else 40)
+    world.run_until(first - timedelta(seconds=1))
+
+    def die(*args: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.protocol._follow_up, "after", die)
+        with pytest.raises(Killed):
+            world.execute()
+    assert [run.status for run in world.history(job)] == [RunStatus.SUCCEEDED]
+    world.run_until(first + timedelta(hours=1))
+    assert len(chain_of(world, job)) > 1, "the message came again and found the run finished"
+    assert len(set(world.fired(job))) == len(world.fired(job))
+
+
+@pytest.mark.parametrize("schedule", [SHORT, LONG])
+def test_every_message_doubled_makes_one_chain(
+    schedule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(MIDNIGHT)
+    job = world.create("chain", schedule)
+    send = world.queue.send
+
+    def twice(messages: Sequence[Message], delays: Sequence[int]) -> None:
+        send(messages, delays)
+        send(messages, delays)
+
+    monkeypatch.setattr(world.queue, "send", twice)
+    monkeypatch.setattr(world, "tick", lambda tick=world.tick: (tick(), tick()))
+    world.run_until(MIDNIGHT + timedelta(minutes=55))
+    assert len(chain_of(world, job)) == (5 if schedule == SHORT else 1)
+    assert len(world.fired(job)) == len(set(world.fired(job)))
+
+
+def test_an_executor_that_died_for_good_leaves_the_chain_to_the_dead_letter_consumer() -> None:
+    world = World(MIDNIGHT)
+    job = world.create("chain", SHORT)
+    world.run_until(MIDNIGHT + timedelta(minutes=9, seconds=59))
+    (kept,) = world.queue.kept()
+    world.queue.delete(kept.receipt)
+    world.clock.advance(600)
+    ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
+    assert world.protocol.handle_dead(kept.message, ends_at) is not None
+    world.run_until(MIDNIGHT + timedelta(minutes=35))
+    assert [run.status for run in chain_of(world, job)] == [RunStatus.DEAD, RunStatus.SUCCEEDED]
+
+
+@pytest.mark.parametrize("schedule", [SHORT, LONG])
+def test_a_pause_ends_the_chain_and_a_resume_begins_one_only(schedule: str) -> None:
+    world = World(MIDNIGHT)
+    job = world.create("chain", schedule)
+    delay = timedelta(minutes=10 if schedule == SHORT else 40)
+    world.run_until(MIDNIGHT + delay + timedelta(minutes=5))
+    paused = world.pause(job)
+    world.run_until(MIDNIGHT + 2 * delay - timedelta(minutes=2))
+    resumed_at = world.clock.now()
+    world.refile(paused)
+    world.run_until(resumed_at + delay + timedelta(seconds=30))
+    assert world.fired(job) == [MIDNIGHT + delay, resumed_at + delay]
+    skipped = [run for run in world.history(job) if run.status is RunStatus.SKIPPED]
+    assert [(run.key.fire_at, run.reason) for run in skipped] == [
+        (MIDNIGHT + 2 * delay, "changed"),
+    ]
+
+
+def test_a_pause_that_comes_while_the_run_is_under_way_ends_the_chain() -> None:
+    world = World(MIDNIGHT)
+    job = world.create("chain", SHORT)
+
+    def pause(call: Call) -> Outcome:
+        world.pause(job)
+        return Success(None)
+
+    world.targets.behave = pause
+    world.run_until(MIDNIGHT + timedelta(hours=1))
+    assert world.fired(job) == times("00:10", MIDNIGHT)
+    assert world.queue.kept() == []
+    assert len(world.history(job)) == 1
+
+
+def test_a_change_to_another_schedule_ends_the_chain() -> None:
+    world = World(MIDNIGHT)
+    job = world.create("chain", SHORT)
+    world.run_until(MIDNIGHT + timedelta(minutes=15))
+    world.refile(job, "*/30 * * * *")
+    world.run_until(MIDNIGHT + timedelta(hours=1, minutes=1))
+    assert world.fired(job) == times("00:10 00:30 01:00", MIDNIGHT)
+
+
+def test_the_chain_ends_at_the_jobs_end_and_keeps_to_its_window() -> None:
+    world = World(MIDNIGHT)
+    end_at = MIDNIGHT + timedelta(minutes=31)
+    job = world.create("chain", SHORT, end_at=end_at, window="60s", fraction=0.5)
+    world.run_until(MIDNIGHT + timedelta(hours=1))
+    history = world.history(job)
+    assert [run.started_at for run in history] == times("00:10:30 00:21:00 00:31:30", MIDNIGHT)
+    assert world.fired(job) == times("00:10:00 00:20:30 00:31:00", MIDNIGHT)
+
+
+def test_on_closed_days_each_occurrence_is_skipped_and_the_chain_goes_on() -> None:
+    world = World(MIDNIGHT - timedelta(minutes=25), segments=1)
+    world.close("holidays", "2026-12-01")
+    skips = world.create("skips", SHORT, calendar=("holidays", CalendarRule.SKIP))
+    world.run_until(MIDNIGHT + timedelta(minutes=10))
+    outcomes = [(run.status, run.reason) for run in world.history(skips)]
+    assert outcomes == 2 * [(RunStatus.SUCCEEDED, None)] + 1 * [(RunStatus.SKIPPED, "calendar")]
+    world.close("holidays", "2026-11-30")
+    world.run_until(MIDNIGHT + timedelta(minutes=20))
+    assert world.history(skips)[-1].status is RunStatus.SUCCEEDED
+
+
+def test_a_chain_that_rolls_waits_for_the_next_open_day() -> None:
+    world = World(MIDNIGHT - timedelta(minutes=25), segments=1)
+    world.close("holidays", "2026-12-01")
+    job = world.create("rolls", SHORT, calendar=("holidays", CalendarRule.NEXT_BUSINESS_DAY))
+    world.run_until(MIDNIGHT + timedelta(minutes=10))
+    assert len(world.history(job)) == 2
+    tomorrow = MIDNIGHT + timedelta(days=1)
+    world.leap_to(tomorrow - timedelta(minutes=3))
+    world.run_until(tomorrow + timedelta(minutes=20))
+    first, *others = world.fired(job)[2:]
+    assert first == tomorrow + timedelta(minutes=5), "at its wall time of the closed day"
+    assert others == [first + timedelta(minutes=10)]
+
+
+def test_an_outage_of_the_ticks_delays_the_chain_and_passes_over_nothing() -> None:
+    world = World(MIDNIGHT)
+    job = world.create("chain", LONG)
+    world.run_until(MIDNIGHT + timedelta(minutes=20))
+    back_at = MIDNIGHT + timedelta(hours=3)
+    world.run_until(back_at - timedelta(seconds=1), ticking=False)
+    world.run_until(back_at + timedelta(minutes=45))
+    first, second = world.history(job)
+    assert first.key.fire_at == MIDNIGHT + timedelta(minutes=40)
+    assert first.started_at == back_at
+    assert second.key.fire_at == back_at + timedelta(minutes=40)

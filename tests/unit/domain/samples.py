@@ -1,0 +1,46 @@
+"""One job and its messages, to be varied by tests."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from shared.clock import SeededEntropy
+from shared.domain.job import Filing, Job, Lane
+from shared.domain.message import Message
+from shared.domain.run import Run, RunKey, RunKind, RunStatus
+from shared.domain.targets import TaskTarget
+from shared.recurrence import parse_schedule
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+ENTROPY = SeededEntropy(1)
+OLDER = ENTROPY.new_id(NOON - timedelta(days=2))
+OLD = ENTROPY.new_id(NOON - timedelta(days=1))
+CURRENT = ENTROPY.new_id(NOON - timedelta(hours=2))
+NEWER_YOUNG = ENTROPY.new_id(NOON - timedelta(seconds=10))
+NEWER_STALE = ENTROPY.new_id(NOON - timedelta(minutes=5))
+KEY = RunKey("owner", "job", RunKind.SCHEDULED, NOON)
+
+
+def message(filing_id: str = CURRENT, **changes: object) -> Message:
+    base = Message(KEY, filing_id, segment=0, lane=Lane.NORMAL, due_at=NOON)
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def run(status: RunStatus, attempt: int = 1, **changes: object) -> Run:
+    base = Run(KEY, status, attempt, 1, "claim-1", CURRENT, NOON, NOON + timedelta(days=30))
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def job(**changes: object) -> Job:
+    base = Job(
+        owner="owner",
+        job_id="job",
+        name="name",
+        schedule=parse_schedule("*/10 * * * *"),
+        target=TaskTarget(name="echo"),
+        payload="null",
+        segment=0,
+        filing=Filing(CURRENT, NOON - timedelta(hours=2)),
+        created_at=NOON,
+        updated_at=NOON,
+    )
+    return replace(base, **changes)  # type: ignore[arg-type]

@@ -1,0 +1,132 @@
+"""Whether a claimed run starts: windows, calendars, and when its entry has become stale."""
+
+from dataclasses import replace
+from datetime import date, timedelta
+
+import pytest
+
+from shared.domain.calendar import CalendarUse
+from shared.domain.decisions import Drop, Go, SendInstead, SendOn, Skip, SkipReason
+from shared.domain.job import CatchUp, Filing, JobState, PreviousFiling
+from shared.domain.message import Missed
+from shared.domain.run import RunKind
+from shared.domain.starting import decide_start, stale_since
+from shared.recurrence import CalendarRule, ClosedDays, parse_schedule
+from tests.unit.domain.samples import KEY, NEWER_STALE, NOON, OLD, job, message
+
+MINUTE = timedelta(minutes=1)
+SKIP = CalendarUse("holidays", CalendarRule.SKIP)
+NEXT = CalendarUse("holidays", CalendarRule.NEXT_BUSINESS_DAY)
+PREVIOUS = CalendarUse("holidays", CalendarRule.PREVIOUS_BUSINESS_DAY)
+TODAY = date(2026, 12, 1)
+CLOSED = ClosedDays.of(set(), [(TODAY, TODAY)])
+OPEN = ClosedDays()
+
+
+class TestWindows:
+    def test_another_filings_message_waits_for_the_jobs_own_place_in_the_window(self) -> None:
+        spread = job(spread_seconds=90)
+        start = decide_start(spread, message(NEWER_STALE, slot_key="h0"), NOON)
+        assert isinstance(start, SendInstead)
+        assert start.message == message(NEWER_STALE, due_at=NOON + timedelta(seconds=90))
+
+    @pytest.mark.parametrize("due_in", [90, 91])
+    def test_at_its_place_or_later_it_runs(self, due_in: int) -> None:
+        due_at = NOON + timedelta(seconds=due_in)
+        late = message(NEWER_STALE, due_at=due_at)
+        assert decide_start(job(spread_seconds=90), late, NOON) == Go()
+        early = message(NEWER_STALE)
+        assert decide_start(job(spread_seconds=90), early, due_at) == Go()
+
+    def test_what_the_previous_filing_covers_keeps_the_place_it_had(self) -> None:
+        changed = job(
+            spread_seconds=90,
+            filing=Filing(KEY.job_id, NOON + MINUTE),
+            previous=PreviousFiling(OLD, NOON - timedelta(days=1), NOON + MINUTE),
+        )
+        assert decide_start(changed, message(OLD), NOON) == Go()
+
+    def test_what_a_catch_up_passes_over_does_not_wait_either(self) -> None:
+        missed = Missed(NOON - timedelta(hours=1), CatchUp.SKIP, job().schedule)
+        passed = message(NEWER_STALE, missed=missed)
+        assert decide_start(job(spread_seconds=90), passed, NOON) == Skip(SkipReason.CATCH_UP)
+
+
+class TestCalendars:
+    def test_a_closed_day_is_skipped_with_a_note(self) -> None:
+        note = "2026-12-01 is closed in calendar holidays"
+        skip = Skip(SkipReason.CALENDAR, note)
+        assert decide_start(job(calendar=SKIP), message(), NOON, CLOSED) == skip
+        assert decide_start(job(calendar=SKIP), message(), NOON, OPEN) == Go()
+
+    def test_the_day_is_the_one_of_the_schedules_zone(self) -> None:
+        schedule = parse_schedule("*/10 * * * *", "Pacific/Auckland")
+        tomorrow = ClosedDays.of(set(), [(date(2026, 12, 2), date(2026, 12, 2))])
+        there = job(calendar=SKIP, schedule=schedule)
+        assert isinstance(decide_start(there, message(), NOON, tomorrow), Skip)
+        assert decide_start(there, message(), NOON, CLOSED) == Go()
+
+    @pytest.mark.parametrize(
+        "waived",
+        [
+            message(attempt=2),
+            message(key=replace(KEY, redrive=1)),
+            message(key=replace(KEY, kind=RunKind.MANUAL, request_id="r")),
+        ],
+    )
+    def test_retries_redrives_and_manual_runs_do_not_ask(self, waived: object) -> None:
+        assert decide_start(job(calendar=SKIP), waived, NOON, CLOSED) == Go()  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(("use", "days"), [(NEXT, 1), (PREVIOUS, -1)])
+    def test_where_it_rolls_it_is_sent_for_the_day_it_belongs_to(
+        self, use: CalendarUse, days: int
+    ) -> None:
+        rolling = job(calendar=use, spread_seconds=90)
+        start = decide_start(rolling, message(), NOON, CLOSED)
+        assert isinstance(start, SendInstead)
+        moved = NOON + timedelta(days=days)
+        assert start.message.key == replace(KEY, fire_at=moved)
+        assert start.message.due_at == moved + timedelta(seconds=90)
+
+    def test_what_has_been_moved_says_from_where(self) -> None:
+        yesterday = ClosedDays.of(set(), [(date(2026, 11, 29), date(2026, 11, 30))])
+        note = "moved from 2026-11-29, 2026-11-30 by calendar holidays"
+        assert decide_start(job(calendar=NEXT), message(), NOON, yesterday) == Go(note)
+        assert decide_start(job(calendar=PREVIOUS), message(), NOON, yesterday) == Go()
+
+    def test_where_no_open_day_is_near_it_is_skipped(self) -> None:
+        for_ever = ClosedDays.of(set(range(7)), [])
+        start = decide_start(job(calendar=NEXT), message(), NOON, for_ever)
+        assert isinstance(start, Skip)
+        assert start.reason is SkipReason.CALENDAR
+        assert start.note is not None
+        assert "31 days" in start.note
+
+    def test_another_filings_moved_occurrence_is_one_of_the_job(self) -> None:
+        daily = job(calendar=NEXT, schedule=parse_schedule("0 12 * * MON"))  # 2026-11-30
+        yesterday = ClosedDays.of(set(), [(date(2026, 11, 30), date(2026, 11, 30))])
+        assert isinstance(decide_start(daily, message(NEWER_STALE), NOON, yesterday), Go)
+        assert isinstance(decide_start(daily, message(NEWER_STALE), NOON, OPEN), Drop)
+
+    def test_the_jobs_state_comes_first(self) -> None:
+        paused = job(calendar=SKIP, state=JobState.PAUSED, paused_at=NOON)
+        assert decide_start(paused, message(), NOON, CLOSED) == Skip(SkipReason.PAUSED)
+        assert isinstance(decide_start(None, message(), NOON), SendOn | Drop)
+
+
+class TestStaleEntries:
+    """An entry may go once the effective minute of its last nominal time is dispatched."""
+
+    SPREAD = timedelta(seconds=90)
+
+    def test_of_a_paused_completed_or_refiled_job(self) -> None:
+        met = message(due_at=NOON + self.SPREAD)
+        paused = job(state=JobState.PAUSED, paused_at=NOON - MINUTE)
+        assert stale_since(paused, met, NOON) == NOON - MINUTE + self.SPREAD
+        completed = job(state=JobState.COMPLETED, updated_at=NOON)
+        assert stale_since(completed, met, NOON) == NOON + self.SPREAD
+        old = message(OLD, due_at=NOON + self.SPREAD)
+        assert stale_since(job(), old, NOON) == job().filing.from_at + self.SPREAD
+
+    def test_of_an_active_job_never(self) -> None:
+        assert stale_since(job(), message(), NOON + timedelta(days=400)) is None

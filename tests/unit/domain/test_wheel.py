@@ -1,0 +1,137 @@
+"""Entries: effective slots, dated links, messages of fixed delays."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from shared.domain.calendar import CalendarUse
+from shared.domain.dispatch import messages_of
+from shared.domain.job import Job, OnComplete, fires_differently
+from shared.domain.wheel import Entry, Slot, entries_of, message_of, messages_until, minute_of
+from shared.recurrence import CalendarRule, SlotKind, parse_schedule
+from tests.unit.domain.samples import NOON, job
+
+HOUR = timedelta(hours=1)
+
+
+def filed(schedule: str, timezone: str = "UTC", **changes: object) -> Job:
+    return job(schedule=parse_schedule(schedule, timezone), **changes)
+
+
+def entry_in(minute: int, spread_seconds: int, schedule: str = "*/10 * * * * *") -> Entry:
+    (entry, *_) = entries_of(filed("0 * * * *", spread_seconds=spread_seconds))
+    slot = Slot(SlotKind.HOURLY, minute % 60)
+    return replace(entry, slot=slot, schedule=parse_schedule(schedule))
+
+
+class TestStandingEntries:
+    def test_slots_count_effective_times(self) -> None:
+        (entry,) = entries_of(filed("17 * * * *", spread_seconds=125))
+        assert entry.slot == Slot(SlotKind.HOURLY, 19)
+        assert entry.spread_seconds == 125
+
+    @pytest.mark.parametrize("spread_seconds", [0, 1, 25, 60, 61, 3599, 86_399])
+    def test_a_minute_yields_what_is_effective_in_it(self, spread_seconds: int) -> None:
+        minute = minute_of(NOON)
+        entry = entry_in(minute, spread_seconds)
+        entry = replace(entry, from_at=NOON - timedelta(days=3))
+        sent = list(messages_of(entry, minute, minute + 2, ()))
+        spread = timedelta(seconds=spread_seconds)
+        begins = NOON - spread - timedelta(seconds=1)
+        assert entry.schedule is not None
+        nominal = list(entry.schedule.between(begins, begins + timedelta(minutes=1)))
+        assert [message.key.fire_at for message in sent] == nominal
+        assert [message.due_at for message in sent] == [t + spread for t in nominal]
+        assert len(sent) == 6
+        assert {minute_of(message.due_at) for message in sent} == {minute}
+
+    def test_nothing_nominally_before_its_filing_is_sent(self) -> None:
+        minute = minute_of(NOON)
+        entry = replace(entry_in(minute, 90), from_at=NOON - timedelta(seconds=60))
+        sent = list(messages_of(entry, minute, minute + 2, ()))
+        assert [m.key.fire_at for m in sent] == [NOON - timedelta(seconds=n) for n in (50, 40)]
+
+    def test_they_say_by_which_rules_of_their_zone_they_were_filed(self) -> None:
+        (utc,) = entries_of(filed("0 9 * * *"))
+        local = {entry.zone_digest for entry in entries_of(filed("0 9 * * *", "Europe/Riga"))}
+        assert utc.zone_digest == ""
+        assert len(local) == 1
+        assert "" not in local
+
+
+class TestDatedLinks:
+    def test_the_first_lies_at_the_effective_minute(self) -> None:
+        (entry,) = entries_of(filed("every 1001m", spread_seconds=3600))
+        assert entry.schedule is not None
+        first = entry.schedule.next(entry.from_at)
+        assert first is not None
+        assert entry.slot == Slot(SlotKind.DATED, minute_of(first + HOUR))
+        assert entry.zone_digest == ""
+
+    def test_of_a_zone_it_looks_twenty_six_hours_ahead_unless_that_is_past(self) -> None:
+        (far,) = entries_of(filed("0 9 24 12 *", "Europe/Riga", spread_seconds=60))
+        at = datetime(2026, 12, 24, 7, 1, tzinfo=UTC)
+        assert far.slot.number == minute_of(at - 26 * HOUR)
+        assert list(far.chain(at - HOUR)) == []
+        next_link = far.link_at(at - timedelta(minutes=1), far.slot.number + 2)
+        assert next_link.slot.number == minute_of(at)
+        (near,) = entries_of(filed("at 2026-12-02T09:00:00", "Europe/Riga"))
+        assert near.slot.number == minute_of(datetime(2026, 12, 2, 7, tzinfo=UTC))
+
+    def test_new_rules_of_the_zone_hang_the_day_before_on_it(self) -> None:
+        (link,) = entries_of(filed("0 9,10 24 12 *", "Europe/Riga"))
+        nine, ten = (datetime(2026, 12, 24, hour, tzinfo=UTC) for hour in (7, 8))
+        at_ten = replace(link, slot=Slot(SlotKind.DATED, minute_of(ten)))
+        assert list(at_ten.chain(ten)) == [ten]
+        assert list(at_ten.chain(ten, since=nine - HOUR)) == [nine, ten]
+        assert list(at_ten.chain(ten, since=nine + HOUR / 2)) == [ten]
+        assert list(at_ten.chain(ten, since=ten - 2 * 26 * HOUR)) == [nine, ten]
+        utc = replace(at_ten, schedule=parse_schedule("0 7,8 24 12 *"))
+        assert list(utc.chain(ten, since=nine - HOUR)) == [ten], "no zone, no new rules"
+
+
+class TestFixedDelays:
+    DELAY = "every 40m after finish"
+
+    def test_the_entry_is_the_message_of_the_first_occurrence(self) -> None:
+        delayed = filed(self.DELAY, spread_seconds=30)
+        (entry,) = entries_of(delayed)
+        first = delayed.filing.from_at + timedelta(minutes=40)
+        assert entry.message == message_of(delayed, first)
+        assert entry.message.after_finish
+        assert entry.message.due_at == first + timedelta(seconds=30)
+        assert entry.slot.number == minute_of(first)
+
+    def test_however_far_is_announced_there_is_but_one_message(self) -> None:
+        delayed = filed(self.DELAY, spread_seconds=30)
+        first = delayed.filing.from_at + timedelta(minutes=40)
+        schedule = delayed.schedule
+        assert messages_until(delayed, schedule, first + timedelta(seconds=29)) == []
+        assert messages_until(delayed, schedule, first + 10 * HOUR) == [message_of(delayed, first)]
+
+    def test_no_other_schedules_messages_follow_the_end_of_a_run(self) -> None:
+        assert not message_of(job(), NOON).after_finish
+
+
+def test_a_schedule_without_another_occurrence_has_no_entry() -> None:
+    assert entries_of(filed("at 2026-12-01T09:00:00")) == []
+    ended = parse_schedule("*/10 * * * *", end_at=NOON - 2 * HOUR)
+    assert entries_of(job(schedule=ended)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "differs"),
+    [
+        ({"name": "other"}, False),
+        ({"on_complete": OnComplete.DELETE}, False),
+        ({"window": "5m"}, False),
+        ({"spread_seconds": 5}, True),
+        ({"schedule": parse_schedule("*/10 * * * *", end_at=NOON)}, True),
+        ({"calendar": CalendarUse("holidays", CalendarRule.SKIP)}, True),
+    ],
+)
+def test_a_job_fires_differently_when_its_entries_would_say_so(
+    changes: dict[str, object], differs: bool
+) -> None:
+    assert fires_differently(job(), job(**changes)) is differs

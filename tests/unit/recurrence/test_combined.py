@@ -1,0 +1,237 @@
+"""Unions and exceptions, by literal times and against sets of instants."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.recurrence import At, Combined, Cron, DstRule, Every, Fold, Gap, parse_schedule
+from tests.unit.recurrence.strategies import combinations, exact, instants
+
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def combined(text: str, zone: str = "UTC", dst: DstRule | None = None) -> Combined:
+    schedule = parse_schedule(text, zone, dst=dst or DstRule())
+    assert isinstance(schedule, Combined)
+    return schedule
+
+
+def texts(found: Iterable[datetime]) -> list[str]:
+    return [f"{instant:%m-%dT%H:%M:%S}".removesuffix(":00") for instant in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "until", "expected"),
+    [
+        # 2026-12-25 is a Friday.
+        (
+            "0 9 * * 1-5 | 0 12 * * 6 except * * 25 12 *",
+            "2026-12-24",
+            "2026-12-29",
+            ["12-24T09:00", "12-26T12:00", "12-28T09:00"],
+        ),
+        # The same instant counts once.
+        ("0 9 * * * | 0 */9 * * *", "2026-01-01", "2026-01-01T12:00", ["01-01T09:00"]),
+        ("every 20m | */30 * * * *", "2026-01-01", "2026-01-01T01:00",
+         ["01-01T00:20", "01-01T00:30", "01-01T00:40", "01-01T01:00"]),
+        ("at 2026-01-01T00:00:07 | 0 0 1 1 *", "2025-12-31", "2026-02-01",
+         ["01-01T00:00", "01-01T00:00:07"]),
+        # An exception without seconds takes the minute, others their own instants.
+        ("every 20s except 1 * * * *", "2026-01-01", "2026-01-01T00:02",
+         ["01-01T00:00:20", "01-01T00:00:40", "01-01T00:02"]),
+        ("every 20s except */40 * * * * *", "2026-01-01", "2026-01-01T00:01:20",
+         ["01-01T00:00:20", "01-01T00:01:20"]),
+        ("every 20s except every 1m", "2026-01-01", "2026-01-01T00:01:20",
+         ["01-01T00:00:20", "01-01T00:00:40", "01-01T00:01:20"]),
+        ("every 20s except at 2026-01-01T00:00:40Z", "2026-01-01", "2026-01-01T00:01:00",
+         ["01-01T00:00:20", "01-01T00:01"]),
+        ("0 9 * * * except cron(0 9 ? * 3#2 *)", "2026-12-07", "2026-12-10",
+         ["12-07T09:00", "12-09T09:00"]),
+    ],
+)  # fmt: skip
+def test_occurrences(text: str, after: str, until: str, expected: list[str]) -> None:
+    schedule = combined(text)
+    found = list(schedule.between(utc(after), utc(until)))
+    assert texts(found) == expected
+    backward = [schedule.previous(utc(until) + SECOND)]
+    while len(backward) < len(found):
+        backward.append(schedule.previous(backward[-1] or EPOCH))
+    assert backward[::-1] == found
+
+
+# Europe/Riga, 2026-03-29: 03:00 EET -> 04:00 EEST, at 01:00 UTC.
+# Europe/Riga, 2026-10-25: 04:00 EEST -> 03:00 EET, at 01:00 UTC.
+@pytest.mark.parametrize(
+    ("text", "dst", "after", "expected"),
+    [
+        # A whole day out: also what the gap has moved within it.
+        ("30 3 * * * except * * 29 3 *", DstRule(), "2026-03-28T12:00", ["03-30T00:30"]),
+        # The exception names the time, the clocks show another: it is taken out all the same.
+        ("30 3 * * * except 30 3 29 3 *", DstRule(), "2026-03-28T12:00", ["03-30T00:30"]),
+        # The minute that the clocks show at the transition is out.
+        ("30 3 * * * except 0 4 * * *", DstRule(), "2026-03-28T12:00", ["03-30T00:30"]),
+        ("30 3 * * * except 0 5 * * *", DstRule(), "2026-03-28T12:00",
+         ["03-29T01:00", "03-30T00:30"]),
+        # Both passes show the minute, whatever the DST rule says of firing.
+        ("*/30 3 * * * except 30 3 * * *", DstRule(), "2026-10-24T12:00",
+         ["10-25T00:00", "10-25T01:00"]),
+        ("*/30 3 * * * except 30 3 * * *", DstRule(Gap.SKIP, Fold.FIRST), "2026-10-24T12:00",
+         ["10-25T00:00"]),
+        # Exact instants: only the first pass is taken out.
+        ("*/30 3 * * * except at 2026-10-25T03:30:00", DstRule(), "2026-10-24T12:00",
+         ["10-25T00:00", "10-25T01:00", "10-25T01:30"]),
+    ],
+)  # fmt: skip
+def test_exceptions_around_a_transition(
+    text: str, dst: DstRule, after: str, expected: list[str]
+) -> None:
+    begin = utc(after)
+    schedule = combined(text, "Europe/Riga", dst)
+    assert texts(schedule.between(begin, begin + timedelta(hours=36, minutes=45))) == expected
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Riga"])
+@pytest.mark.parametrize(
+    ("text", "exception"),
+    [
+        ("* * * * *", "* * * * *"),
+        ("* * * * * *", "* * * * * *"),
+        ("0 9 * * *", "0 9 * * *"),
+        ("cron(0/5 3 ? * SUN *)", "* * * * *"),
+    ],
+)
+def test_a_search_that_finds_nothing_ends(zone: str, text: str, exception: str) -> None:
+    schedule = Combined((Cron(text, zone),), (Cron(exception, zone),))
+    assert schedule.next(utc("2026-01-01")) is None
+    assert schedule.previous(utc("2026-01-01")) is None
+    assert schedule.seconds_of_minute(29_000_000) == ()
+
+
+def test_what_only_a_second_pass_leaves_is_found() -> None:
+    # By times of day, the exception's rule, the repeated hour is taken out at its first pass only.
+    schedule = combined("* * * * * * except 0-59 0-59 0-23 * * *", "Europe/Riga")
+    assert schedule.next(utc("2026-01-01")) == utc("2026-10-25T01:00")
+    assert schedule.previous(utc("2026-10-25T01:00")) == utc("2025-10-26T01:59:59")
+
+
+def test_a_search_leaps_over_what_is_taken_out() -> None:
+    schedule = combined("* * * * * * except * 0-22 * * * | * 23 * 1-11 * | * 23 1-30 12 *")
+    assert schedule.next(utc("2026-01-01")) == utc("2026-12-31T23:00")
+    assert schedule.previous(utc("2026-12-31T23:00")) == utc("2025-12-31T23:59:59")
+
+
+def test_an_instant_far_ahead_is_found_when_nothing_is_taken_out() -> None:
+    schedule = combined("at 2190-01-01T00:00:00 | at 2191-01-01T00:00:00 except * * 25 12 *")
+    assert schedule.next(utc("2026-01-01")) == utc("2190-01-01")
+
+
+def test_text_and_json() -> None:
+    schedule = combined(
+        "0 9 * * mon-fri | every  90s offset 5s except * * 25 12 * | at 2027-01-01T00:00:00"
+    )
+    assert schedule.text == (
+        "0 9 * * MON-FRI | every 1m30s offset 5s except * * 25 12 * | at 2027-01-01T00:00:00"
+    )
+    assert schedule.as_json() == {
+        "any": [{"cron": "0 9 * * MON-FRI"}, {"every": "1m30s", "offset": "5s"}],
+        "except": [{"cron": "* * 25 12 *"}, {"at": "2027-01-01T00:00:00"}],
+    }
+    union = combined("0 9 * * * | 0 10 * * *")
+    assert union.text == "0 9 * * * | 0 10 * * *"
+    assert "except" not in union.as_json()
+
+
+def test_it_has_the_setting_of_its_members() -> None:
+    start, end = utc("2026-01-01"), utc("2027-01-01")
+    dst = DstRule(Gap.SKIP, Fold.SECOND)
+    schedule = parse_schedule("0 9 * * * | 0 10 * * *", "Europe/Riga", start, end, dst)
+    assert (schedule.timezone, schedule.start_at, schedule.end_at, schedule.dst) == (
+        ("Europe/Riga", start, end, dst)
+    )
+    assert schedule.next(utc("2020-01-01")) == utc("2026-01-01T07:00")
+    assert schedule.next(utc("2026-12-31T08:00")) is None
+    assert schedule.previous(utc("2030-01-01")) == utc("2026-12-31T08:00")
+
+
+def test_members_must_agree() -> None:
+    nine = Cron("0 9 * * *", "Europe/Riga")
+    for members, exceptions in (
+        ((nine, Cron("0 10 * * *")), ()),
+        ((nine, Cron("0 10 * * *", "Europe/Riga", utc("2026-01-01"))), ()),
+        ((nine,), (Cron("0 10 * * *"),)),
+        ((), ()),
+    ):
+        with pytest.raises(ValueError, match="must agree"):
+            Combined(members, exceptions)
+
+
+def test_only_instants_do_not_recur() -> None:
+    at, every = At(utc("2026-01-01")), Every(60)
+    assert not Combined((at, At(utc("2027-01-01")))).is_recurring
+    assert Combined((at, every)).is_recurring
+
+
+def test_equal_members_make_equal_values() -> None:
+    text = "0 9 * * * | every 5m except * * 25 12 *"
+    assert combined(text) == combined(text)
+    assert hash(combined(text)) == hash(combined(text))
+    assert combined(text) != combined(text, "Europe/Riga")
+
+
+def expected_of(schedule: Combined, after: datetime, until: datetime) -> list[datetime]:
+    """The set that the docstring describes, built as it is described."""
+    union = {found for member in schedule.schedules for found in member.between(after, until)}
+    zone = ZoneInfo(schedule.timezone)
+    for exception in schedule.exceptions:
+        union = {instant for instant in union if exception.next(instant - SECOND) != instant}
+        if isinstance(exception, Cron) and not exception.rule.has_seconds:
+            union = {
+                instant
+                for instant in union
+                if not exception.rule.matches_minute(_wall(instant.astimezone(zone)))
+            }
+    return sorted(union)
+
+
+def _wall(shown: datetime) -> int:
+    return int(shown.replace(tzinfo=UTC, fold=0).timestamp())
+
+
+@settings(exact, max_examples=80)
+@given(st.data(), combinations())
+def test_it_is_the_union_without_the_exceptions(data: st.DataObject, schedule: Combined) -> None:
+    moment = data.draw(instants(schedule.timezone)).replace(microsecond=0)
+    member = data.draw(st.sampled_from(schedule.schedules))
+    after = (member.next(moment) or moment) - timedelta(seconds=data.draw(st.integers(1, 7200)))
+    # So long that exceptions leave something, so short that not too much is listed.
+    two_hours = (after, after + timedelta(hours=2))
+    listed = [list(islice(each.between(*two_hours), 100)) for each in schedule.schedules]
+    is_dense = any(len(found) == 100 for found in listed)
+    until = after + (timedelta(minutes=20) if is_dense else timedelta(days=4))
+    expected = expected_of(schedule, after, until)
+
+    assert list(schedule.between(after, until)) == expected
+    for earlier, later in pairwise(expected[:30]):
+        assert schedule.previous(later) == earlier
+    for instant in expected[:10]:
+        assert schedule.has(int(instant.timestamp()))
+    removed = {found for member in schedule.schedules for found in member.between(after, until)}
+    for instant in sorted(removed - set(expected))[:10]:
+        assert not schedule.has(int(instant.timestamp()))
+    for instant in [after, *expected[:5]]:
+        minute = int(instant.timestamp()) // 60 + 1
+        begin = EPOCH + minute * MINUTE
+        if begin + MINUTE <= until:
+            found = [each for each in expected if begin <= each < begin + MINUTE]
+            assert schedule.seconds_of_minute(minute) == tuple(each.second for each in found)

@@ -1,0 +1,293 @@
+"""Every example expression of EventBridge's documentation, and what it says of each wildcard.
+
+Sources: EventBridge User Guide, "Using cron and rate expressions to schedule rules"; EventBridge
+Scheduler User Guide, "Schedule types". The expected times are literals, read off a calendar:
+2027-01-01 is a Friday.
+"""
+
+import pytest
+
+from shared.errors import InvalidFieldError
+from shared.recurrence import parse_schedule
+from tests.unit.recurrence.dst_oracle import assert_fires, fires, utc
+
+Example = tuple[str, str, list[str]]
+"""Expression, after, and the occurrences that follow; in UTC, as AWS evaluates them."""
+
+TABLE: list[Example] = [
+    # Run at 10:00 am every day.
+    (
+        "cron(0 10 * * ? *)",
+        "2027-01-01T00:00",
+        ["2027-01-01T10:00", "2027-01-02T10:00", "2027-01-03T10:00"],
+    ),
+    # Run at 12:15 pm every day.
+    (
+        "cron(15 12 * * ? *)",
+        "2027-01-01T12:15",
+        ["2027-01-02T12:15", "2027-01-03T12:15", "2027-01-04T12:15"],
+    ),
+    # Run at 6:00 pm every Monday through Friday.
+    (
+        "cron(0 18 ? * MON-FRI *)",
+        "2027-01-01T00:00",
+        ["2027-01-01T18:00", "2027-01-04T18:00", "2027-01-05T18:00"],
+    ),
+    # Run at 8:00 am every 1st day of the month.
+    (
+        "cron(0 8 1 * ? *)",
+        "2027-01-01T00:00",
+        ["2027-01-01T08:00", "2027-02-01T08:00", "2027-03-01T08:00"],
+    ),
+    # Run every 15 minutes.
+    (
+        "cron(0/15 * * * ? *)",
+        "2027-01-01T23:20",
+        ["2027-01-01T23:30", "2027-01-01T23:45", "2027-01-02T00:00", "2027-01-02T00:15"],
+    ),
+    # Run every 10 minutes Monday through Friday.
+    (
+        "cron(0/10 * ? * MON-FRI *)",
+        "2027-01-01T23:30",
+        ["2027-01-01T23:40", "2027-01-01T23:50", "2027-01-04T00:00", "2027-01-04T00:10"],
+    ),
+    # Run every 5 minutes Monday through Friday between 8:00 am and 5:55 pm.
+    (
+        "cron(0/5 8-17 ? * MON-FRI *)",
+        "2027-01-01T17:45",
+        ["2027-01-01T17:50", "2027-01-01T17:55", "2027-01-04T08:00", "2027-01-04T08:05"],
+    ),
+    # Run every 30 minutes Monday through Friday in the evening and until 2 am: the hours go over
+    # midnight. Each field is asked by itself, so the small hours belong to their own weekday.
+    (
+        "cron(0/30 20-2 ? * MON-FRI *)",
+        "2027-01-01T22:30",
+        [
+            "2027-01-01T23:00",
+            "2027-01-01T23:30",
+            "2027-01-04T00:00",
+            "2027-01-04T00:30",
+            "2027-01-04T01:00",
+            "2027-01-04T01:30",
+            "2027-01-04T02:00",
+            "2027-01-04T02:30",
+            "2027-01-04T20:00",
+        ],
+    ),
+    # Runs every day at 12:00 pm.
+    ("cron(0 12 * * ? *)", "2027-01-01T00:00", ["2027-01-01T12:00", "2027-01-02T12:00"]),
+    # Runs every day at 2:05 pm and 2:35 pm.
+    (
+        "cron(5,35 14 * * ? *)",
+        "2027-01-01T00:00",
+        ["2027-01-01T14:05", "2027-01-01T14:35", "2027-01-02T14:05"],
+    ),
+    # Runs at 10:15 am on the last Friday of each month during the years 2019 to 2022.
+    (
+        "cron(15 10 ? * 6L 2019-2022)",
+        "2018-06-01T00:00",
+        ["2019-01-25T10:15", "2019-02-22T10:15", "2019-03-29T10:15"],
+    ),
+    # The same, of the Scheduler's guide, during the years 2022 to 2023.
+    (
+        "cron(15 10 ? * 6L 2022-2023)",
+        "2022-01-01T00:00",
+        ["2022-01-28T10:15", "2022-02-25T10:15", "2022-03-25T10:15"],
+    ),
+]
+
+WILDCARDS: list[Example] = [
+    # "JAN,FEB,MAR includes January, February, and March."
+    (
+        "cron(0 0 1 JAN,FEB,MAR ? *)",
+        "2027-01-01T00:00",
+        ["2027-02-01T00:00", "2027-03-01T00:00", "2028-01-01T00:00"],
+    ),
+    # "1-15 includes days 1 through 15 of the specified month."
+    ("cron(0 0 1-15 * ? *)", "2027-01-14T00:00", ["2027-01-15T00:00", "2027-02-01T00:00"]),
+    # "In the Hours field, * includes every hour."
+    ("cron(0 * 1 * ? *)", "2027-01-01T22:00", ["2027-01-01T23:00", "2027-02-01T00:00"]),
+    # A range of one value stays one, with increments too: cronsim's reading of it is not AWS's.
+    ("cron(0 16-16/2 * * ? *)", "2027-01-01T00:00", ["2027-01-01T16:00", "2027-01-02T16:00"]),
+    # "1/10 ... starting from the first minute of the hour (the 11th, 21st, and 31st minute)."
+    (
+        "cron(1/10 * * * ? *)",
+        "2027-01-01T00:00",
+        [f"2027-01-01T{time}" for time in ("00:01", "00:11", "00:21", "00:31", "00:41", "00:51")]
+        + ["2027-01-01T01:01"],
+    ),
+    # "In the Day-of-month field you could enter 7 ... and ? in the Day-of-week field."
+    ("cron(0 0 7 * ? *)", "2027-01-01T00:00", ["2027-01-07T00:00", "2027-02-07T00:00"]),
+    ("cron(* * ? * * *)", "2027-01-01T23:58", ["2027-01-01T23:59", "2027-01-02T00:00"]),
+    # "L ... the last day of the month or week": the week ends on SAT, which is 7.
+    (
+        "cron(0 0 L * ? *)",
+        "2027-01-01T00:00",
+        ["2027-01-31T00:00", "2027-02-28T00:00", "2027-03-31T00:00"],
+    ),
+    ("cron(0 0 L 2 ? *)", "2027-03-01T00:00", ["2028-02-29T00:00", "2029-02-28T00:00"]),
+    ("cron(0 0 ? * L *)", "2027-01-01T00:00", ["2027-01-02T00:00", "2027-01-09T00:00"]),
+    ("cron(0 0 ? * 7L *)", "2027-01-01T00:00", ["2027-01-30T00:00", "2027-02-27T00:00"]),
+    # "3W specifies the weekday closest to the third day of the month", and of that month.
+    (
+        "cron(0 0 3W * ? *)",
+        "2027-01-01T00:00",
+        ["2027-01-04T00:00", "2027-02-03T00:00", "2027-03-03T00:00", "2027-04-02T00:00"],
+    ),
+    ("cron(0 0 1W 5 ? *)", "2027-01-01T00:00", ["2027-05-03T00:00", "2028-05-01T00:00"]),
+    ("cron(0 0 31W 1 ? *)", "2027-01-01T00:00", ["2027-01-29T00:00", "2028-01-31T00:00"]),
+    ("cron(0 0 LW 1,2 ? *)", "2027-01-01T00:00", ["2027-01-29T00:00", "2027-02-26T00:00"]),
+    # "3#2 would be the second Tuesday of the month."
+    (
+        "cron(0 0 ? * 3#2 *)",
+        "2027-01-01T00:00",
+        ["2027-01-12T00:00", "2027-02-09T00:00", "2027-03-09T00:00"],
+    ),
+    ("cron(0 0 ? * FRI#5 *)", "2027-01-01T00:00", ["2027-01-29T00:00", "2027-04-30T00:00"]),
+    # Day-of-week 1-7 or SUN-SAT.
+    ("cron(0 0 ? * 1 *)", "2027-01-01T00:00", ["2027-01-03T00:00", "2027-01-10T00:00"]),
+    ("cron(0 0 ? * 7 *)", "2027-01-01T00:00", ["2027-01-02T00:00", "2027-01-09T00:00"]),
+    ("cron(0 0 ? * 2-3 *)", "2027-01-01T00:00", ["2027-01-04T00:00", "2027-01-05T00:00"]),
+    ("cron(0 0 ? * SUN,SAT *)", "2027-01-01T00:00", ["2027-01-02T00:00", "2027-01-03T00:00"]),
+    # Year 1970-2199 with , - * /
+    ("cron(0 0 1 1 ? 2030,2033)", "2027-01-01T00:00", ["2030-01-01T00:00", "2033-01-01T00:00"]),
+    ("cron(0 0 1 1 ? 2027/5)", "2027-06-01T00:00", ["2032-01-01T00:00", "2037-01-01T00:00"]),
+    ("cron(0 0 29 2 ? *)", "2027-01-01T00:00", ["2028-02-29T00:00", "2032-02-29T00:00"]),
+    ("cron(0 0 29 2 ? 2088-2108)", "2092-03-01T00:00", ["2096-02-29T00:00", "2104-02-29T00:00"]),
+]
+
+
+@pytest.mark.parametrize(("expression", "after", "expected"), [*TABLE, *WILDCARDS])
+def test_expression_fires_as_documented(expression: str, after: str, expected: list[str]) -> None:
+    instants = [utc(time) for time in expected]
+    assert_fires(parse_schedule(expression), utc(after), instants[-1], instants)
+
+
+@pytest.mark.parametrize(("expression", "after", "expected"), TABLE[:10])
+def test_the_oracle_reads_the_examples_alike(
+    expression: str, after: str, expected: list[str]
+) -> None:
+    instants = [utc(time) for time in expected]
+    last = min(instants[-1], utc("2027-01-05T00:00"))
+    wanted = [instant for instant in instants if instant <= last]
+    assert fires(expression, "UTC", utc(after), last) == wanted
+
+
+@pytest.mark.parametrize(
+    ("expression", "last"),
+    [
+        ("cron(15 10 ? * 6L 2019-2022)", "2022-12-30T10:15"),
+        ("cron(15 10 ? * 6L 2022-2023)", "2023-12-29T10:15"),
+        ("cron(0 0 1 1 ? 2030)", "2030-01-01T00:00"),
+        ("cron(59 23 31 12 ? 2199)", "2199-12-31T23:59"),
+    ],
+)
+def test_nothing_fires_after_the_years_of_an_expression(expression: str, last: str) -> None:
+    schedule = parse_schedule(expression)
+    assert schedule.next(utc(last)) is None
+    assert schedule.previous(utc("2500-01-01T00:00")) == utc(last)
+    assert list(schedule.between(utc("2200-01-01T00:00"), utc("2300-01-01T00:00"))) == []
+
+
+def test_times_are_those_of_the_zone() -> None:
+    # Europe/Riga 2027-03-28: clocks go from 03:00 EET to 04:00 EEST at 01:00Z.
+    schedule = parse_schedule("cron(0 10 * * ? *)", "Europe/Riga")
+    expected = [utc("2027-03-27T08:00"), utc("2027-03-28T07:00"), utc("2027-03-29T07:00")]
+    assert_fires(schedule, utc("2027-03-27T00:00"), utc("2027-03-29T12:00"), expected)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        # The examples of rate, which are `every` in our words.
+        ("rate(1 minute)", "every 1m"),
+        ("rate(5 minutes)", "every 5m"),
+        ("rate(1 hour)", "every 1h"),
+        ("rate(12 hours)", "every 12h"),
+        ("rate(1 day)", "every 1d"),
+        ("rate(7 days)", "every 7d"),
+        ("at(2022-11-20T13:00:00)", "at 2022-11-20T13:00:00"),
+        ("cron(0 18 ? * MON-FRI *)", "cron(0 18 ? * MON-FRI *)"),
+        (" Cron( 0  18 ? * mon-fri *\t) ", "cron(0 18 ? * MON-FRI *)"),
+        ("cron(15 10 ? * 6l 2022-2023)", "cron(15 10 ? * 6L 2022-2023)"),
+    ],
+)
+def test_canonical_text(given: str, text: str) -> None:
+    schedule = parse_schedule(given)
+    assert schedule.text == text
+    assert parse_schedule(text) == schedule
+
+
+def test_rate_fires_at_its_interval() -> None:
+    expected = [utc("2027-01-01T00:05"), utc("2027-01-01T00:10"), utc("2027-01-01T00:15")]
+    schedule = parse_schedule("rate(5 minutes)")
+    assert_fires(schedule, utc("2027-01-01T00:01"), utc("2027-01-01T00:15"), expected)
+
+
+def test_at_is_wall_time_in_the_zone() -> None:
+    # The guide's one-time example: 1:00 PM, UTC-8, on November 20, 2022.
+    schedule = parse_schedule("at(2022-11-20T13:00:00)", "America/Los_Angeles")
+    expected = [utc("2022-11-20T21:00")]
+    assert_fires(schedule, utc("2022-11-01T00:00"), utc("2022-12-01T00:00"), expected)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        # "If you specify a value or a * in one of the fields, you must use a ? in the other."
+        "cron(0 10 * * * *)",
+        "cron(0 10 1 * MON *)",
+        "cron(0 10 * * MON *)",
+        "cron(0 10 1 * * *)",
+        "cron(0 10 ? * ? *)",
+        # "3#1,6#3 is not valid because it is interpreted as two expressions."
+        "cron(0 10 ? * 3#1,6#3 *)",
+        "cron(0 10 ? * 3#6 *)",
+        "cron(0 10 ? * 3#0 *)",
+        # "Cron expressions have six required fields", within their values.
+        "cron(0 10 * * ?)",
+        "cron(0 10 * * ? * *)",
+        "cron()",
+        "cron(0 10 * * ? *",
+        "cron(60 10 * * ? *)",
+        "cron(0 24 * * ? *)",
+        "cron(0 10 0 * ? *)",
+        "cron(0 10 32 * ? *)",
+        "cron(0 10 * 13 ? *)",
+        "cron(0 10 ? * 0 *)",
+        "cron(0 10 ? * 8 *)",
+        "cron(0 10 * * ? 1969)",
+        "cron(0 10 * * ? 2200)",
+        "cron(0 10 30 2 ? *)",
+        "cron(0 10 29 2 ? 2027)",
+        # Each wildcard belongs to some fields only.
+        "cron(? 10 * * ? *)",
+        "cron(0 ? * * ? *)",
+        "cron(0 10 * ? ? *)",
+        "cron(0 10 * * ? ?)",
+        "cron(L 10 * * ? *)",
+        "cron(0 10 ? * 3W *)",
+        "cron(0 10 3#2 * ? *)",
+        # "If the value is equal to 1, then the unit must be singular", and else plural.
+        "rate(1 minutes)",
+        "rate(1 hours)",
+        "rate(1 days)",
+        "rate(5 minute)",
+        "rate(5 hour)",
+        "rate(2 day)",
+        # "A positive number", and one of its units.
+        "rate(0 minutes)",
+        "rate(-5 minutes)",
+        "rate(1.5 hours)",
+        "rate(5 seconds)",
+        "rate(5)",
+        "rate(minutes)",
+        "rate(5 minutes",
+        "at(2022-11-20)",
+        "at(tomorrow)",
+    ],
+)
+def test_what_the_documentation_excludes_is_refused(expression: str) -> None:
+    with pytest.raises(InvalidFieldError) as caught:
+        parse_schedule(expression)
+    assert caught.value.field.startswith("schedule")
