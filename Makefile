@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check bench bench-recurrence fmt synth lint-template deploy lock clean
+.PHONY: help setup run test check bench bench-recurrence bench-batch fmt synth lint-template deploy lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ bench: setup ## Measure dispatch and the run protocol, without the network
 
 bench-recurrence: setup ## Measure the recurrence engine beside cronsim, croniter and APScheduler
 	@$(PY) -m tests.bench.recurrence
+
+bench-batch: setup ## Measure `carillon preview --batch` beside a bare loop over cronsim
+	@$(PY) -m tests.bench.batch
 
 fmt: setup ## Format the code and repair what the linter can
 	@$(PY) -m ruff check --fix .

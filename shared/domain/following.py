@@ -9,7 +9,8 @@ from shared.domain.message import Message
 from shared.domain.resolving import resolve
 from shared.domain.run import Run, RunKind
 from shared.domain.wheel import message_of
-from shared.recurrence import ClosedDays, Delay
+from shared.recurrence import CalendarRule, ClosedDays, Delay
+from shared.recurrence.closed_days import MOST_ROLLED_DAYS
 
 _ENDS_THE_CHAIN = frozenset({SkipReason.PAUSED, SkipReason.DELETED, SkipReason.CHANGED})
 
@@ -26,7 +27,9 @@ def next_after_finish(
         return None
     if job.filing.filing_id != message.filing_id or run.reason in _ENDS_THE_CHAIN:
         return None
-    following = resolve(job.schedule, job.calendar, closed).sent.next(_end_of(run))
+    end = _end_of(run)
+    # A calendar without any open day does not end the chain: it may be opened again.
+    following = resolve(job.schedule, job.calendar, closed).sent.next(end) or job.schedule.next(end)
     return None if following is None else message_of(job, following)
 
 
@@ -37,13 +40,21 @@ def may_complete(job: Job, run: Run) -> bool:
 
 
 def completes(job: Job, run: Run, closed: ClosedDays | None) -> bool:
-    """Whether the job is to be deleted since no occurrence is left after that of a final run."""
+    """Whether the job is to be deleted since no occurrence is left after that of a final run.
+
+    A calendar that leaves none at present is not enough, since it may be opened again: the nominal
+    times must be over, too, but for those that it has moved to earlier days.
+    """
     if not may_complete(job, run):
         return False
     after = max(run.key.fire_at, job.filing.from_at)
     if isinstance(job.schedule, Delay):
         after = max(after, _end_of(run))
-    return resolve(job.schedule, job.calendar, closed).sent.next(after) is None
+    if resolve(job.schedule, job.calendar, closed).sent.next(after) is not None:
+        return False
+    if job.calendar is not None and job.calendar.rule is CalendarRule.PREVIOUS_BUSINESS_DAY:
+        after += timedelta(days=MOST_ROLLED_DAYS)
+    return job.schedule.next(after) is None
 
 
 def completed_until(job: Job, now: datetime, lifetime: timedelta) -> datetime:

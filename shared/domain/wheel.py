@@ -164,11 +164,12 @@ def entries_of(job: Job, sent: Recurrence | None = None) -> list[Entry]:
     """The entries of a job's filing: its standing slots, or the first link of its dated chain, or
     the message of a fixed delay's first occurrence.
 
-    `sent` is the schedule under the job's calendar, where that moves occurrences. Empty when it
-    has none left after the filing's `from_at`.
+    `sent` is the schedule under the job's calendar, where that moves occurrences. Empty when the
+    schedule has none left after the filing's `from_at`. A calendar that leaves none is no reason:
+    it may be opened again.
     """
-    sent = sent or job.schedule
-    first = sent.next(job.filing.from_at)
+    from_at = job.filing.from_at
+    first = (sent or job.schedule).next(from_at) or job.schedule.next(from_at)
     if first is None:
         return []
     if isinstance(job.schedule, Delay):

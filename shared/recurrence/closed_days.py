@@ -41,6 +41,11 @@ class ClosedDays:
                 merged.append((first, last))
         return cls(frozenset(weekdays), tuple(merged))
 
+    @property
+    def is_always(self) -> bool:
+        """Whether no day is open."""
+        return len(self.weekdays) == 7
+
     def __contains__(self, day: date) -> bool:
         if day.weekday() in self.weekdays:
             return True

@@ -17,8 +17,10 @@ Simple = At | Every | Cron
 """What can be combined."""
 
 MOST_REMOVED = 200_000
+MOST_COMPARED = 4_000_000
 LONGEST_SEARCH_SECONDS = 50 * 366 * 86_400
-"""A search ends when exceptions have taken out so many stretches, or all there was for so long."""
+"""A search ends when exceptions have taken out so many stretches, of many members and exceptions
+fewer (so many pairs of them are looked at), or all there was for so long."""
 
 _DAY_SECONDS = 86_400
 _DAY_MINUTES = 1440
@@ -74,10 +76,15 @@ class Combined(Recurrence):
             form["except"] = [exception.as_json() for exception in self.exceptions]
         return form
 
+    @property
+    def _most_removed(self) -> int:
+        pairs = len(self.schedules) * max(1, len(self.exceptions))
+        return min(MOST_REMOVED, MOST_COMPARED // pairs)
+
     def second_after(self, second: int) -> int | None:
         ahead = [_after(schedule, second) for schedule in self.schedules]
         limit = None
-        for _ in range(MOST_REMOVED):
+        for _ in range(self._most_removed):
             found = min(ahead)
             if found == _NEVER or (limit is not None and found > limit):
                 return None
@@ -96,7 +103,7 @@ class Combined(Recurrence):
     def second_before(self, second: int) -> int | None:
         behind = [_before(schedule, second) for schedule in self.schedules]
         limit = None
-        for _ in range(MOST_REMOVED):
+        for _ in range(self._most_removed):
             found = max(behind)
             if found == -_NEVER or (limit is not None and found < limit):
                 return None

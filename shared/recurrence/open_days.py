@@ -13,6 +13,7 @@ from shared.recurrence.value import FIRST_SECOND, LAST_SECOND, Recurrence, secon
 
 _DAY_SECONDS = 86_400
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_LAST_WALL = LAST_SECOND + _DAY_SECONDS
 _REACH_SECONDS = (MOST_ROLLED_DAYS + 2) * _DAY_SECONDS
 _SEARCHED_DAYS = (40, 400, 50 * 366)
 """How far is looked ahead, at first and then: what is found near makes the far search needless."""
@@ -76,6 +77,8 @@ class OnOpenDays(Recurrence):
     def second_after(self, second: int) -> int | None:
         if isinstance(self.base, Delay):
             return self._after_delay(self.base, second)
+        if self.closed.is_always:
+            return None
         near = nominal_walls(self.base).second_after(second - _REACH_SECONDS)
         if near is None:
             return None
@@ -89,7 +92,7 @@ class OnOpenDays(Recurrence):
         return None
 
     def second_before(self, second: int) -> int | None:
-        if isinstance(self.base, Delay):
+        if isinstance(self.base, Delay) or self.closed.is_always:
             return None
         near = nominal_walls(self.base).second_before(second + _REACH_SECONDS)
         if near is None:
@@ -127,6 +130,8 @@ class OnOpenDays(Recurrence):
         found = base.second_after(second)
         if found is None or found > base.last_second or not self.rolls:
             return found
+        if self.closed.is_always:
+            return None
         wall = found + zones.offset_at(self.timezone, found)
         day, time = divmod(wall, _DAY_SECONDS)
         if not self._is_closed(day):
@@ -233,13 +238,15 @@ class OnOpenDays(Recurrence):
     def _last_landing(self, source: int, target: int, high: int, second: int) -> Iterator[int]:
         """The last instant before `second` of those moved from one day to another, if any."""
         shift = (target - source) * _DAY_SECONDS
-        wall: int | None = min((source + 1) * _DAY_SECONDS, high - shift)
+        first, last = self._bounds()
+        first = max(first, source * _DAY_SECONDS)
+        wall: int | None = min((source + 1) * _DAY_SECONDS, high - shift, last + 1)
         walls = nominal_walls(self.base)
         while wall is not None and (wall := walls.second_before(wall)) is not None:
-            if wall < source * _DAY_SECONDS:
+            if wall < first:
                 return
             landing = self._landing(wall + shift)
-            if landing is not None and landing < second and self._is_within_bounds(wall):
+            if landing is not None and landing < second:
                 yield landing
                 return
 
@@ -268,21 +275,27 @@ class OnOpenDays(Recurrence):
     def _walls_between(self, low: int, high: int) -> Iterator[int]:
         """The base's nominal walls low <= w < high, ascending."""
         walls = nominal_walls(self.base)
+        first, last = self._bounds()
         if not low % 60 and high == low + 60:
             found = (low + second for second in walls.seconds_of_minute(low // 60))
-            yield from (wall for wall in found if self._is_within_bounds(wall))
+            yield from (wall for wall in found if first <= wall <= last)
             return
+        low, high = max(low, first), min(high, last + 1)
         wall = walls.second_after(low - 1)
         while wall is not None and wall < high:
-            if self._is_within_bounds(wall):
-                yield wall
+            yield wall
             wall = walls.second_after(wall)
 
-    def _is_within_bounds(self, wall: int) -> bool:
-        if self.start_at is None and self.end_at is None:
-            return True
-        reached = zones.first_reached(self.timezone, wall)
-        return self.base.first_second <= reached <= self.base.last_second
+    def _bounds(self) -> tuple[int, int]:
+        """The first and last wall that the clocks reach between the base's start and end."""
+        first = 0 if self.start_at is None else self._latest_wall(self.base.first_second - 1) + 1
+        last = _LAST_WALL if self.end_at is None else self._latest_wall(self.base.last_second)
+        return first, last
+
+    def _latest_wall(self, second: int) -> int:
+        """The latest wall that the clocks have reached by an instant."""
+        span = zones.span_at(self.timezone, second)
+        return max(second + span.offset, span.start + span.before - 1)
 
     def _sources(self, target: int) -> Iterator[int]:
         """The closed days whose occurrences are moved to a day."""

@@ -119,6 +119,21 @@ def test_the_next_tick_sees_a_changed_calendar() -> None:
     assert (skips, rolls) == tuple(world.jobs.get(j.owner, j.job_id) for j in (skips, rolls))
 
 
+@pytest.mark.parametrize("schedule", ["every 5m", "every 5m after finish"])
+@pytest.mark.parametrize("rule", [NEXT, PREVIOUS])
+def test_a_calendar_without_any_open_day_can_be_opened_again(
+    rule: CalendarRule, schedule: str
+) -> None:
+    world = World(XMAS_EVE, segments=1)
+    world.close("never", weekdays=range(7))
+    job = world.create("waits", schedule, calendar=("never", rule))
+    jump(world, XMAS_EVE + timedelta(minutes=3))
+    assert world.history(job) == []
+    world.close("never")
+    jump(world, XMAS_EVE + timedelta(minutes=20))
+    assert len(succeeded(world, job)) >= 2
+
+
 @pytest.mark.parametrize(("rule", "ran_on"), [(SKIP, []), (NEXT, [day(26)])])
 def test_a_day_closed_after_its_dispatch_is_closed_all_the_same(
     rule: CalendarRule, ran_on: list[datetime]

@@ -155,6 +155,8 @@ class ControlRow(Model):
     lease_until = InstantAttribute(null=True)
     backlog = ListAttribute(of=BacklogMap, null=True)
     cursor = CursorMap(null=True)
+    tzdata = UnicodeAttribute(null=True)
+    tzdata_from = IntegerAttribute(null=True)
 
 
 class ErrorMap(Map):

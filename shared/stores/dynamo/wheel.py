@@ -149,6 +149,8 @@ def control_item_of(control: Control) -> RawItem:
         or None,
         cursor=cursor
         and CursorMap(minute=cursor.minute, slot_key=cursor.slot_key, entry_key=cursor.entry_key),
+        tzdata=control.tzdata or None,
+        tzdata_from=control.tzdata_from or None,
     ).serialize()
 
 
@@ -168,6 +170,8 @@ def control_of(segment: int, item: RawItem) -> Control:
             for kept in row.backlog or ()
         ),
         cursor=Cursor(cursor.minute, cursor.slot_key, cursor.entry_key) if cursor else None,
+        tzdata=row.tzdata or "",
+        tzdata_from=row.tzdata_from or 0,
     )
 
 
