@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from shared.clock import Clock
 from shared.domain.job import Job
 from shared.domain.message import LONGEST_DELAY_SECONDS, Message
-from shared.domain.resolving import resolve, rolls
+from shared.domain.resolving import resolve, rolls_back
 from shared.domain.segment import Control, first_control
 from shared.domain.wheel import (
     Entry,
@@ -114,7 +114,7 @@ class Filer:
 
     def _sent(self, job: Job) -> Recurrence:
         """The occurrences of a job that are to be sent, under its calendar as it is now."""
-        if job.calendar is None or not rolls(job.calendar):
+        if job.calendar is None or not rolls_back(job.calendar):
             return job.schedule
         calendar = self._calendars.get(job.owner, job.calendar.name)
         closed = None if calendar is None else calendar.closed

@@ -62,7 +62,7 @@ class Api:
         filer = Filer(jobs, wheel, queue, clock, calendars)
         job_service = JobService(jobs, calendars, filer, clock, entropy, settings)
         run_service = RunService(job_service, runs, queue, clock, entropy, settings)
-        overview_service = OverviewService(job_service, runs, wheel, clock, settings)
+        overview_service = OverviewService(job_service, runs, wheel, calendars, clock, settings)
         JobRoutes(routes, job_service, calendars, clock, telemetry)
         RunRoutes(routes, run_service, telemetry)
         ScheduleRoutes(

@@ -13,13 +13,12 @@ from pydantic import (
     model_validator,
 )
 
-from functions.api.schedule_fields import CalendarName, Document
+from functions.api.schedule_fields import OUT_OF_RANGE, CalendarName, Document, is_in_range
 from shared.recurrence import CalendarRule, ClosedDays
 
 MOST_RANGES = 2_000
 """Dates and ranges of a calendar, together: it is one row."""
 
-LONGEST_RANGE_DAYS = 366
 LARGEST_ICALENDAR_BYTES = 256 * 1024
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -37,9 +36,9 @@ def _day(value: object) -> date:
     try:
         if isinstance(value, str) and _DATE.fullmatch(value):
             day = date.fromisoformat(value)
-            if 1970 < day.year < 9998:
+            if is_in_range(day):
                 return day
-            raise ValueError("must lie in the years 1971 to 9997")
+            raise ValueError(OUT_OF_RANGE)
     except ValueError as error:
         raise ValueError(f"{error}: dates are such as 2026-12-25") from None
     raise ValueError('must be a date such as "2026-12-25"')
@@ -59,21 +58,17 @@ Weekday = Annotated[str, BeforeValidator(_weekday), WithJsonSchema(_WEEKDAY_SCHE
 
 
 class RangeForm(Document):
-    """The first and the last day of a closed stretch, at most 366 days."""
+    """The first and the last day of a closed stretch."""
 
     from_: Day = Field(alias="from")
     to: Day
 
     @field_validator("to")
     @classmethod
-    def _within_a_year(cls, last: date, info: ValidationInfo) -> date:
+    def _not_backwards(cls, last: date, info: ValidationInfo) -> date:
         first = info.data.get("from_")
-        if first is None:
-            return last
-        if last < first:
+        if first is not None and last < first:
             raise ValueError(f"must not lie before from, {first}")
-        if (last - first).days >= LONGEST_RANGE_DAYS:
-            raise ValueError(f"must lie within {LONGEST_RANGE_DAYS} days, from included")
         return last
 
 

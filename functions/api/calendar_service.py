@@ -7,6 +7,7 @@ from itertools import accumulate
 
 from functions.api.calendar_bodies import MOST_RANGES, CalendarBody, Ranges
 from functions.api.errors import (
+    AlreadyThereError,
     CalendarInUseError,
     ContendedError,
     MissingError,
@@ -48,7 +49,7 @@ class CalendarService:
     def put(self, owner: str, name: str, body: CalendarBody, condition: Precondition) -> Put:
         """The calendar as `body` says, whatever it was before; one that says the same stays.
 
-        Raises RevisionMismatchError, InvalidFieldError, or ContendedError.
+        Raises RevisionMismatchError, AlreadyThereError, InvalidFieldError, or ContendedError.
         """
         now = self._clock.now()
         ranges = _ranges_of(body, now)
@@ -56,6 +57,8 @@ class CalendarService:
             stored = self._calendars.get(owner, name)
             revision = None if stored is None else stored.revision
             if not condition.holds(revision):
+                if condition.must_be_absent and revision is not None:
+                    raise AlreadyThereError(KIND, name, revision)
                 raise RevisionMismatchError(condition.revision, revision, KIND)
             calendar = Calendar(
                 owner=owner,

@@ -35,6 +35,7 @@ from shared.domain.job import (
     RetryPolicy,
     fraction_of,
 )
+from shared.domain.resolving import rolls
 from shared.domain.targets import Target, WebhookTarget
 from shared.errors import InvalidFieldError
 from shared.recurrence import Schedule
@@ -79,7 +80,8 @@ def fingerprint_of(body: JobBody) -> str:
 def created_draft(job_id: str, body: JobBody, settings: Settings, now: datetime) -> Draft:
     """The values of a new job; raises InvalidFieldError or PayloadTooLargeError."""
     scheduling = _new_scheduling(body, now)
-    window = offset_seconds(body.window, scheduling.schedule, fraction_of(job_id))
+    rolled = rolls(_calendar_use(body))
+    window = offset_seconds(body.window, scheduling.schedule, fraction_of(job_id), rolled)
     return _draft(body, scheduling, window, frozenset({"target", "timeout_seconds"}), settings)
 
 
@@ -99,8 +101,10 @@ def changed_draft(job: Job, patch: JobPatch, settings: Settings, now: datetime) 
     said = {name: document[name] for name in SCHEDULE_FIELDS}
     if SCHEDULE_FIELDS & changes.keys() and not is_same(body, ScheduleFields.model_validate(said)):
         scheduling = _new_scheduling(body, now)
-    if scheduling.schedule != job.schedule or "window" in changes:
-        window = offset_seconds(body.window, scheduling.schedule, fraction_of(job.job_id))
+    rolled = rolls(_calendar_use(body))
+    is_same_room = scheduling.schedule == job.schedule and rolled == rolls(job.calendar)
+    if not is_same_room or "window" in changes:
+        window = offset_seconds(body.window, scheduling.schedule, fraction_of(job.job_id), rolled)
     return _draft(body, scheduling, window, changes.keys(), settings)
 
 
@@ -120,7 +124,6 @@ def _draft(
         raise InvalidFieldError(
             "timeout_seconds", f"must be at most {longest}, the limit of this deployment"
         )
-    use = body.calendar
     return Draft(
         name=body.name,
         schedule=scheduling.schedule,
@@ -135,7 +138,7 @@ def _draft(
         on_complete=body.on_complete,
         window=window[0],
         spread_seconds=window[1],
-        calendar=None if use is None else CalendarUse(use.name, use.rule),
+        calendar=_calendar_use(body),
     )
 
 
@@ -144,6 +147,11 @@ def _new_scheduling(body: JobBody, now: datetime) -> Scheduling:
     scheduling = scheduling_of(body, now.replace(microsecond=0))
     refuse_finished(scheduling.schedule, scheduling.end_at, now)
     return scheduling
+
+
+def _calendar_use(body: JobBody) -> CalendarUse | None:
+    form = body.calendar
+    return None if form is None else CalendarUse(form.name, form.rule)
 
 
 def _compact_payload(payload: Any) -> str:

@@ -8,6 +8,7 @@ CarillonError
 ├── KeyReusedError             an idempotency key came with another request
 ├── KeyGoneError               the job of an idempotency key was deleted, or has completed
 ├── RevisionMismatchError      the job or calendar is not at the revision that was expected
+├── AlreadyThereError          something of that name is there, and must not be
 ├── CalendarInUseError         a calendar that jobs follow cannot be deleted
 └── ContendedError             others kept changing the job or calendar
 """
@@ -61,6 +62,13 @@ class RevisionMismatchError(CarillonError):
             return
         wanted = "and was changed just now" if expected is None else f"not {expected}"
         super().__init__(f"the {kind} is at revision {current}, {wanted}: read it again")
+
+
+class AlreadyThereError(CarillonError):
+    """The owner has a `kind` of that name, at `revision`."""
+
+    def __init__(self, kind: str, name: str, revision: int) -> None:
+        super().__init__(f"you have a {kind} {name!r} already, at revision {revision}")
 
 
 class CalendarInUseError(CarillonError):

@@ -47,6 +47,8 @@ def _path(location: Sequence[object]) -> str:
 def _message(error: Mapping[str, Any]) -> str:
     context = error.get("ctx") or {}
     match error["type"]:
+        case "model_attributes_type" | "model_type" | "dict_type" | "dataclass_type":
+            return "must be an object"
         case "missing":
             return "is required"
         case "extra_forbidden":

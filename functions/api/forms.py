@@ -224,7 +224,8 @@ class SegmentForm(BaseModel):
 
 
 class StatusForm(BaseModel):
-    """Runs are those unfinished among the newest 20 of each of `jobs_looked_into` jobs.
+    """Runs are those unfinished among the newest 20 of each of `jobs_looked_into` jobs. Active jobs
+    with no occurrence left count as completed.
 
     `complete` is false when the owner has more jobs than that. `segments` is for operators.
     """
@@ -232,6 +233,7 @@ class StatusForm(BaseModel):
     state: Literal["idle", "processing"]
     active_jobs: int
     paused_jobs: int
+    completed_jobs: int
     scheduled_runs: int
     running_runs: int
     retrying_runs: int
@@ -246,6 +248,7 @@ class StatusForm(BaseModel):
             state="processing" if overview.is_processing else "idle",
             active_jobs=overview.jobs[JobState.ACTIVE],
             paused_jobs=overview.jobs[JobState.PAUSED],
+            completed_jobs=overview.jobs[JobState.COMPLETED],
             scheduled_runs=runs[RunStatus.SCHEDULED],
             running_runs=runs[RunStatus.RUNNING],
             retrying_runs=runs[RunStatus.RETRYING],

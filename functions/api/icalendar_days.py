@@ -30,7 +30,9 @@ LONGEST_SECONDS = 5.0
 
 _FREQUENCIES = frozenset({"DAILY", "WEEKLY", "MONTHLY", "YEARLY"})
 _TIMES_OF_DAY = ("BYHOUR", "BYMINUTE", "BYSECOND")
+_ONCE = ("DTSTART", "DTEND", "DURATION", "RECURRENCE-ID")
 _DAY = timedelta(days=1)
+_BYTE_ORDER_MARK = "\ufeff"
 
 
 class _TimeIsUp(BaseException):
@@ -43,8 +45,10 @@ def closed_ranges(text: str, now: datetime) -> Ranges:
     Looked at are the days from the first of January of last year to the end of the fifth year
     from `now`. An event closes every day that it touches, by the clocks of its own time zone; its
     DTEND is exclusive (RFC 5545). Cancelled events close none; whether one shows as busy (TRANSP)
-    has no say. Raises InvalidFieldError on `icalendar`, naming the line of the bad event.
+    has no say. Raises InvalidFieldError on `icalendar`, naming the line of the bad event, and for
+    a file without events: it would open every day.
     """
+    text = text.removeprefix(_BYTE_ORDER_MARK)
     size_bytes = len(text.encode())
     if size_bytes > LARGEST_ICALENDAR_BYTES:
         raise _refusal(f"takes {size_bytes} bytes; the limit is {LARGEST_ICALENDAR_BYTES} bytes")
@@ -64,12 +68,10 @@ def closed_ranges(text: str, now: datetime) -> Ranges:
 
 def _spans(text: str, first: date, last: date) -> Ranges:
     calendar = _parsed(text)
-    for number, event in enumerate(calendar.walk("VEVENT")):
-        reason = _unfit(event)
-        if reason:
-            raise _refusal(f"line {_line_of(text, number)}: the event that begins here {reason}")
-    query = recurring_ical_events.of(calendar, components=["VEVENT"])
-    within = (series.between(first, last + _DAY) for series in query.series)
+    within = (
+        _occurrences(calendar, events, text, (first, last + _DAY))
+        for events in _series_of(calendar, text)
+    )
     found = list(islice(chain.from_iterable(within), MOST_OCCURRENCES + 1))
     if len(found) > MOST_OCCURRENCES:
         raise _refusal(f"has more than {MOST_OCCURRENCES} occurrences from {first} to {last}")
@@ -90,6 +92,41 @@ def _parsed(text: str) -> Any:
     return calendar
 
 
+def _series_of(calendar: Any, text: str) -> list[dict[int, Any]]:
+    """The events of each UID, by their places among all events; refuses what is unfit."""
+    series: dict[str, dict[int, Any]] = {}
+    known: set[tuple[str, str, str]] = set()
+    for number, event in enumerate(calendar.walk("VEVENT")):
+        uid = str(event.get("UID", f"without UID {number}"))
+        instance = getattr(event.get("RECURRENCE-ID"), "dt", None)
+        # Of several the libraries keep one, that of the highest SEQUENCE.
+        identity = (uid, str(instance), str(event.get("SEQUENCE", 0)))
+        reason = _unfit(event)
+        if not reason and identity in known:
+            reason = "has the UID of one before it, and no RECURRENCE-ID of its own"
+        if reason:
+            raise _refusal(_at_event(text, number, reason))
+        known.add(identity)
+        series.setdefault(uid, {})[number] = event
+    if not series:
+        raise _refusal("has no events (VEVENT)")
+    return list(series.values())
+
+
+def _occurrences(
+    calendar: Any, events: dict[int, Any], text: str, within: tuple[date, date]
+) -> Iterator[Any]:
+    """Those of the events of one UID that begin before an end and do not end before a begin."""
+    # One at a time: the libraries do not say which event it was that they cannot take.
+    calendar.subcomponents = list(events.values())
+    try:
+        for series in recurring_ical_events.of(calendar, components=["VEVENT"]).series:
+            yield from series.between(*within)
+    except Exception as error:
+        reason = f"cannot be read: {_shown(error)}"
+        raise _refusal(_at_event(text, min(events), reason)) from error
+
+
 def _unfit(event: Any) -> str:
     """What is wrong with an event; "" when nothing is."""
     if event.errors:
@@ -97,6 +134,10 @@ def _unfit(event: Any) -> str:
         return f"has a bad {name}: {_shown(message)}" if name else f"is broken: {_shown(message)}"
     if "DTSTART" not in event:
         return "has no DTSTART"
+    if any(isinstance(event.get(name), list) for name in _ONCE):
+        return f"has one of {', '.join(_ONCE)} twice"
+    if _ends_early(event):
+        return "ends before it begins"
     rules = event.get("RRULE", [])
     for rule in rules if isinstance(rules, list) else [rules]:
         frequency = str(rule.get("FREQ", [""])[0]).upper()
@@ -109,6 +150,17 @@ def _unfit(event: Any) -> str:
     return ""
 
 
+def _ends_early(event: Any) -> bool:
+    if "DURATION" in event and "DTEND" not in event:
+        return bool(event["DURATION"].dt < timedelta())
+    start = event["DTSTART"].dt
+    end = event["DTEND"].dt if "DTEND" in event else start
+    try:
+        return bool(end < start)
+    except TypeError:  # a date and a time, or times with a zone and without
+        return date(end.year, end.month, end.day) < date(start.year, start.month, start.day)
+
+
 def _days_of(start: date, end: date) -> tuple[date, date]:
     """The first and the last day that an event touches; `start` and `end` may be times, too."""
     first = start.date() if isinstance(start, datetime) else start
@@ -119,14 +171,15 @@ def _days_of(start: date, end: date) -> tuple[date, date]:
     return first, last
 
 
-def _line_of(text: str, number: int) -> int:
-    """The line on which the n-th event begins."""
+def _at_event(text: str, number: int, reason: str) -> str:
+    """What is wrong with the n-th event, from 0, and on which line it begins."""
     lines = (
         place
         for place, line in enumerate(text.splitlines(), start=1)
         if line.strip().upper() == "BEGIN:VEVENT"
     )
-    return next(islice(lines, number, None), 1)
+    line = next(islice(lines, number, None), 1)
+    return f"line {line}: the event that begins here {reason}"
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from shared.domain.job import Job, JobState
 from shared.domain.resolving import resolve
 from shared.domain.run import Run
 from shared.recurrence import ClosedDays, Delay, OnOpenDays, Recurrence, Schedule
+from shared.recurrence.zones import load_zone
 from shared.stores.ports import CalendarStore
 
 FAR = datetime(9998, 12, 31, tzinfo=UTC)
@@ -50,7 +51,8 @@ class CalendarReader:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A coming occurrence of a job; `note` tells where a calendar moved it from."""
+    """A coming occurrence of a job; `note` tells where a calendar moved it from, or that the day
+    is closed: a fixed delay comes by there, skipped."""
 
     fire_at: datetime
     job: Job
@@ -80,16 +82,25 @@ def outlook_of(job: Job, calendars: CalendarReader, now: datetime) -> Outlook:
     last_fire_at = last_of(job.schedule)
     if job.state is not JobState.ACTIVE:
         return Outlook(job.state, None, None, last_fire_at)
-    after = nominal_start(job, now)
+    state = shown_state(job, calendars, now)
     next_fire_at = None
     if not isinstance(job.schedule, Delay):
-        next_fire_at = calendars.opened(job.schedule, job.calendar).next(after)
-    # What a calendar closes today it may open tomorrow: only the schedule itself ends.
-    is_over = next_fire_at is None and job.schedule.next(after) is None
-    state = JobState.COMPLETED if is_over else job.state
+        opened = calendars.opened(job.schedule, job.calendar)
+        next_fire_at = opened.next(nominal_start(job, now))
     if next_fire_at is None:
         return Outlook(state, None, None, last_fire_at)
     return Outlook(state, next_fire_at, Occurrence(next_fire_at, job).effective_at, last_fire_at)
+
+
+def shown_state(job: Job, calendars: CalendarReader, now: datetime) -> JobState:
+    """COMPLETED for an active job that has no occurrence left, else the job's own state."""
+    after = nominal_start(job, now)
+    # What a calendar closes today it may open tomorrow: only the schedule itself ends. But what
+    # is moved may lie behind its end.
+    if job.state is not JobState.ACTIVE or job.schedule.next(after) is not None:
+        return job.state
+    is_left = calendars.opened(job.schedule, job.calendar).next(after) is not None
+    return job.state if is_left else JobState.COMPLETED
 
 
 def nominal_start(job: Job, after: datetime) -> datetime:
@@ -123,10 +134,12 @@ def after_finish(
     if newest is not None and newest.finished_at is not None:
         ended_at = newest.finished_at
         before = max(before, ended_at if not ended_at.microsecond else _next_second(ended_at))
-    fire_at = calendars.opened(job.schedule, job.calendar).next(before)
+    opened = calendars.opened(job.schedule, job.calendar)
+    fire_at = opened.next(before)
     if fire_at is None or Occurrence(fire_at, job).effective_at <= now:
         return None
-    return Occurrence(fire_at, job)
+    name = "" if job.calendar is None else job.calendar.name
+    return Occurrence(fire_at, job, closed_note(opened, fire_at, name))
 
 
 def moved_note(opened: Recurrence, fire_at: datetime, calendar: str) -> str | None:
@@ -134,15 +147,29 @@ def moved_note(opened: Recurrence, fire_at: datetime, calendar: str) -> str | No
     days = opened.moved_from(fire_at) if isinstance(opened, OnOpenDays) else ()
     if not days:
         return None
-    by = f"calendar {calendar}" if calendar else "the calendar"
-    return f"moved from {', '.join(map(str, days))} by {by}"
+    return f"moved from {', '.join(map(str, days))} by {_called(calendar)}"
+
+
+def closed_note(opened: Recurrence, fire_at: datetime, calendar: str) -> str | None:
+    """That the local day of an instant is closed, in words; None when it is not."""
+    if not isinstance(opened, OnOpenDays):
+        return None
+    day = fire_at.astimezone(load_zone(opened.timezone)).date()
+    return f"{day} is closed in {_called(calendar)}" if day in opened.closed else None
 
 
 def last_of(schedule: Schedule) -> datetime | None:
     """The last nominal occurrence; None when there is no last one, or it cannot be told."""
-    if isinstance(schedule, Delay) or schedule.next(ENDLESS_FROM) is not None:
+    if isinstance(schedule, Delay):
         return None
-    return schedule.previous(ENDLESS_FROM + _SECOND)
+    ends = schedule.end_at is not None or not schedule.is_recurring
+    if not ends and schedule.next(ENDLESS_FROM) is not None:
+        return None
+    return schedule.previous(FAR)
+
+
+def _called(calendar: str) -> str:
+    return f"calendar {calendar}" if calendar else "the calendar"
 
 
 def _next_second(instant: datetime) -> datetime:

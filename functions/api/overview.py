@@ -4,13 +4,14 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
+from functions.api.outlook import CalendarReader, shown_state
 from functions.api.service import JobService
 from shared.clock import Clock
 from shared.domain.job import JobState
 from shared.domain.run import RunStatus
 from shared.domain.wheel import minute_end
 from shared.settings import Settings
-from shared.stores.ports import RunStore, WheelStore
+from shared.stores.ports import CalendarStore, RunStore, WheelStore
 
 JOBS_LOOKED_INTO = 100
 """Of so many jobs, by job id, the newest runs are read: one query each."""
@@ -18,6 +19,7 @@ JOBS_LOOKED_INTO = 100
 RUNS_LOOKED_AT = 20
 """Newest runs of each of those jobs."""
 
+SHOWN = (JobState.ACTIVE, JobState.PAUSED, JobState.COMPLETED)
 UNFINISHED = (RunStatus.SCHEDULED, RunStatus.RUNNING, RunStatus.RETRYING)
 
 
@@ -25,6 +27,7 @@ UNFINISHED = (RunStatus.SCHEDULED, RunStatus.RUNNING, RunStatus.RETRYING)
 class Overview:
     """Counts over the jobs looked at; `is_complete` is False when the owner has more.
 
+    Jobs are counted by the state that they show: COMPLETED, not ACTIVE, with no occurrence left.
     Runs are counted by status among the newest RUNS_LOOKED_AT of the first JOBS_LOOKED_INTO jobs.
     """
 
@@ -63,10 +66,12 @@ class OverviewService:
         jobs: JobService,
         runs: RunStore,
         wheel: WheelStore,
+        calendars: CalendarStore,
         clock: Clock,
         settings: Settings,
     ) -> None:
         self._jobs = jobs
+        self._calendars = calendars
         self._runs = runs
         self._wheel = wheel
         self._clock = clock
@@ -77,8 +82,9 @@ class OverviewService:
         states: Counter[JobState] = Counter()
         first_ids: list[str] = []
         has_more = False
+        calendars, now = CalendarReader(self._calendars, owner), self._clock.now()
         for page in self._jobs.first_pages(owner):
-            states.update(job.state for job in page.items)
+            states.update(shown_state(job, calendars, now) for job in page.items)
             first_ids += [job.job_id for job in page.items[: JOBS_LOOKED_INTO - len(first_ids)]]
             has_more = page.next_cursor is not None
         runs: Counter[RunStatus] = Counter()
@@ -86,7 +92,7 @@ class OverviewService:
             newest = self._runs.list(owner, job_id, RUNS_LOOKED_AT).items
             runs.update(run.status for run in newest)
         return Overview(
-            jobs={state: states[state] for state in (JobState.ACTIVE, JobState.PAUSED)},
+            jobs={state: states[state] for state in SHOWN},
             runs={status: runs[status] for status in UNFINISHED},
             jobs_looked_into=len(first_ids),
             is_complete=not has_more and states.total() <= JOBS_LOOKED_INTO,

@@ -2,18 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 
 from functions.api.calendar_bodies import CalendarChoice
-from functions.api.outlook import FAR, moved_note
+from functions.api.outlook import FAR, closed_note, moved_note
 from functions.api.scheduling import Scheduling, offset_seconds, scheduling_of
 from functions.api.schemas import PreviewBody
 from shared.clock import Clock
 from shared.domain.cost import dollars_of_fires
 from shared.errors import InvalidFieldError
 from shared.recurrence import (
-    CalendarRule,
     ClosedDays,
     Delay,
     OnOpenDays,
@@ -33,9 +32,6 @@ from shared.recurrence.report import (
 from shared.recurrence.spread import parse_window
 from shared.recurrence.zones import load_zone
 from shared.stores.ports import CalendarStore
-
-REPORTED = timedelta(days=365)
-"""So far ahead transitions are told."""
 
 MOST_SKIPPED = 10
 _MOST_LOOKED_AT = 1_000
@@ -101,20 +97,20 @@ class PreviewService:
         after = body.after or self._clock.now()
         scheduling = scheduling_of(body, after)
         schedule = scheduling.schedule
-        window, window_seconds = offset_seconds(body.window, schedule, _LARGEST_FRACTION)
         choice = body.calendar
         opened: Recurrence = schedule
         rolls = False
         if choice is not None:
             opened = OnOpenDays(schedule, self._closed_days(owner, choice), choice.rule)
-            rolls = choice.rule is not CalendarRule.SKIP
+            rolls = opened.rolls
+        window, window_seconds = offset_seconds(body.window, schedule, _LARGEST_FRACTION, rolls)
         name = "" if choice is None else choice.name or ""
         found = tuple(islice(opened.between(after, FAR), body.count))
         skipped = _skipped(opened, after, found, body.count)
         return Preview(
             scheduling=scheduling,
             occurrences=tuple(_running(opened, found, name)),
-            skipped=tuple(_left_out(schedule.timezone, at, name) for at in skipped),
+            skipped=tuple(Listed(at, closed_note(opened, at, name)) for at in skipped),
             description=sentence(
                 schedule,
                 calendar=None if choice is None else (name or "given here", choice.rule),
@@ -140,7 +136,7 @@ class PreviewService:
 
 def report_of(schedule: Recurrence, after: datetime) -> Report:
     """The warnings and touched transitions of the year after an instant."""
-    transitions = touched_transitions(schedule, after, after + REPORTED)
+    transitions = touched_transitions(schedule, after)
     return Report(tuple(warnings_of(schedule, after)), tuple(transitions))
 
 
@@ -160,14 +156,15 @@ def _skipped(
     return islice(closed, MOST_SKIPPED)
 
 
-def _left_out(timezone: str, fire_at: datetime, calendar: str) -> Listed:
-    day = fire_at.astimezone(load_zone(timezone)).date()
-    name = f"calendar {calendar}" if calendar else "the calendar"
-    return Listed(fire_at, f"{day} is closed in {name}")
-
-
 def _running(opened: Recurrence, fire_times: Sequence[datetime], calendar: str) -> Iterator[Listed]:
-    """Occurrences that run; all but the first of a fixed delay follow from runs."""
+    """Occurrences that run; a fixed delay also comes by on closed days, where it is skipped.
+
+    All but the first of a fixed delay follow from runs.
+    """
+    is_delay = isinstance(getattr(opened, "base", opened), Delay)
     for number, fire_at in enumerate(fire_times):
-        follows = number > 0 and isinstance(getattr(opened, "base", opened), Delay)
-        yield Listed(fire_at, _EARLIEST if follows else moved_note(opened, fire_at, calendar))
+        if not is_delay:
+            yield Listed(fire_at, moved_note(opened, fire_at, calendar))
+            continue
+        notes = [_EARLIEST if number else None, closed_note(opened, fire_at, calendar)]
+        yield Listed(fire_at, "; ".join(filter(None, notes)) or None)

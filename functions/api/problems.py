@@ -123,6 +123,7 @@ _REFUSALS: tuple[tuple[type[Exception], Kind, str], ...] = (
     (refusals.KeyReusedError, Kind.KEY_REUSED, "Idempotency-Key"),
     (refusals.KeyGoneError, Kind.GONE, "Idempotency-Key"),
     (refusals.RevisionMismatchError, Kind.REVISION_MISMATCH, "If-Match"),
+    (refusals.AlreadyThereError, Kind.REVISION_MISMATCH, "If-None-Match"),
     (refusals.ContendedError, Kind.CONTENDED, ""),
 )
 

@@ -1,20 +1,25 @@
 """The fields by which requests say when something fires: types and models, apart from jobs."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from shared.recurrence import CalendarRule, DstRule, Fold, Gap
-
-MOST_SCHEDULES = 20
-"""Schedules of a list, and as many exceptions."""
+from shared.recurrence.combining import MOST_MEMBERS
 
 MOST_RUNS = 10_000
 """The largest `max_runs`: the end is found by going through them."""
 
-_DATE_TIME = {"type": "string", "format": "date-time"}
+_FIRST_YEAR, _LAST_YEAR = 1971, 9997
+
+_INSTANT = {"type": "string", "format": "date-time"}
+_MOMENT: dict[str, Any] = {
+    # Not of the format date-time (RFC 3339): that one always has an offset.
+    "type": "string",
+    "examples": ["2026-12-01T09:00:00", "2026-12-01T09:00:00+02:00"],
+}
 _ONE: list[dict[str, Any]] = [
     {"type": "string", "minLength": 1, "maxLength": 1024},
     {"type": "object", "minProperties": 1},
@@ -23,12 +28,12 @@ _LIST: dict[str, Any] = {
     "type": "array",
     "items": {"anyOf": _ONE},
     "minItems": 1,
-    "maxItems": MOST_SCHEDULES,
+    "maxItems": MOST_MEMBERS,
 }
 _SCHEDULE_SCHEMA: dict[str, Any] = {
     "anyOf": [*_ONE, _LIST],
-    "description": "Text, an object, or a list of 1 to 20 of these: their union, where the same "
-    "instant counts once.",
+    "description": f"Text, an object, or a list of 1 to {MOST_MEMBERS} of these: their union, "
+    "where the same instant counts once.",
     "examples": [
         "every 25m offset 2m",
         {"cron": "17 * * * *"},
@@ -45,6 +50,14 @@ _EXCEPT_SCHEMA: dict[str, Any] = {
 }
 _NULL = {"type": "null"}
 _WANTED = 'text, as "every 25m", or an object, as {"every": "25m"}'
+
+
+OUT_OF_RANGE = f"must lie in the years {_FIRST_YEAR} to {_LAST_YEAR}"
+
+
+def is_in_range(day: date) -> bool:
+    """Whether a day or an instant lies in the years that requests may speak of."""
+    return _FIRST_YEAR <= day.year <= _LAST_YEAR
 
 
 def _moment(value: object) -> datetime:
@@ -64,9 +77,12 @@ def _instant(value: object) -> datetime:
     moment = _moment(value)
     if moment.tzinfo is None:
         raise ValueError('needs an offset, as the Z of "2026-12-01T09:00:00Z" (in a URL, + is %2B)')
-    if not 1970 < moment.year < 9998:
-        raise ValueError("must lie in the years 1971 to 9997")
-    return moment.astimezone(UTC)
+    if is_in_range(moment):
+        instant = moment.astimezone(UTC)
+        # An offset may carry it into another year.
+        if is_in_range(instant):
+            return instant
+    raise ValueError(OUT_OF_RANGE)
 
 
 def _schedule(value: object) -> object:
@@ -74,12 +90,12 @@ def _schedule(value: object) -> object:
         return value
     if isinstance(value, list) and value:
         return _schedules(value)
-    raise ValueError(f"must be {_WANTED}, or a list of 1 to {MOST_SCHEDULES} of these")
+    raise ValueError(f"must be {_WANTED}, or a list of 1 to {MOST_MEMBERS} of these")
 
 
 def _schedules(value: object) -> object:
-    if not isinstance(value, list) or len(value) > MOST_SCHEDULES:
-        raise ValueError(f"must be a list of at most {MOST_SCHEDULES} schedules")
+    if not isinstance(value, list) or len(value) > MOST_MEMBERS:
+        raise ValueError(f"must be a list of at most {MOST_MEMBERS} schedules")
     if not all(isinstance(member, str | dict) for member in value):
         raise ValueError(f"must hold nothing but {_WANTED}")
     return value
@@ -89,16 +105,15 @@ def _or_null(check: Callable[[object], object]) -> Callable[[object], object]:
     return lambda value: None if value is None else check(value)
 
 
-Moment = Annotated[datetime, BeforeValidator(_moment), WithJsonSchema(_DATE_TIME)]
-Instant = Annotated[datetime, BeforeValidator(_instant), WithJsonSchema(_DATE_TIME)]
+Moment = Annotated[datetime, BeforeValidator(_moment), WithJsonSchema(_MOMENT)]
+Instant = Annotated[datetime, BeforeValidator(_instant), WithJsonSchema(_INSTANT)]
 ScheduleValue = Annotated[Any, AfterValidator(_schedule), WithJsonSchema(_SCHEDULE_SCHEMA)]
 ScheduleChange = Annotated[
     Any,
     AfterValidator(_or_null(_schedule)),
     WithJsonSchema({**_SCHEDULE_SCHEMA, "anyOf": [*_ONE, _LIST, _NULL]}),
 ]
-Exceptions = Annotated[Any, AfterValidator(_schedules), WithJsonSchema(_EXCEPT_SCHEMA)]
-ExceptionsChange = Annotated[
+Exceptions = Annotated[
     Any,
     AfterValidator(_or_null(_schedules)),
     WithJsonSchema({"anyOf": [_EXCEPT_SCHEMA, _NULL]}),
@@ -170,9 +185,9 @@ class ScheduleFields(Document):
     """When something fires, its window and calendar apart."""
 
     schedule: ScheduleValue
-    except_: Exceptions = Field(default=(), alias="except")
+    except_: Exceptions = Field(default=None, alias="except")
     timezone: ZoneName = "UTC"
     start_at: StartAt = None
     end_at: EndAt = None
     max_runs: MaxRuns | None = None
-    dst: DstForm = DstForm()
+    dst: DstForm | None = None

@@ -55,7 +55,8 @@ class TransitionForm(BaseModel):
 
 class OccurrenceForm(BaseModel):
     """`fire_at` is the nominal time, `effective_at` when the run starts; both as clocks in the
-    schedule's time zone show them, too. `note` tells from which closed day it was moved."""
+    schedule's time zone show them, too. `note` tells from which closed day it was moved, or, of a
+    fixed delay, that the day is closed: it is skipped."""
 
     fire_at: UtcTime
     local: str
@@ -124,7 +125,8 @@ class PreviewForm(BaseModel):
     """What a schedule would do as a job.
 
     `occurrences` run; `skipped` are the first few on closed days up to the last of these, under
-    the rule skip. Of a fixed delay, all but the first are the earliest possible. `last_fire_at`
+    the rule skip. Of a fixed delay, all but the first are the earliest possible, and those that
+    are skipped are among them, with a note. `last_fire_at`
     is the end that `end_at` and `max_runs` make, if any. `window_seconds` is the largest offset
     that a job can have in the window. Fires and cost are of the 30 days from `after` on, skipped
     ones apart: exact up to 10,000 fires, estimated beyond; US dollars on demand in us-east-1,

@@ -9,6 +9,7 @@ from typing import Any
 from functions.api.schedule_fields import ScheduleFields
 from shared.errors import InvalidFieldError
 from shared.recurrence import (
+    DEFAULT_DST,
     Combined,
     Delay,
     Schedule,
@@ -69,15 +70,18 @@ def refuse_finished(schedule: Schedule, end_at: datetime | None, now: datetime) 
     raise InvalidFieldError("schedule", f"has no occurrence after now{past}")
 
 
-def offset_seconds(window: str | None, schedule: Schedule, fraction: float) -> tuple[str, int]:
+def offset_seconds(
+    window: str | None, schedule: Schedule, fraction: float, rolls: bool
+) -> tuple[str, int]:
     """The canonical text of a window, "" for none, and the offset at a place in [0, 1) of it.
 
-    Raises InvalidFieldError on `window`.
+    `rolls`: a calendar moves occurrences to other days, nearer to others. Raises
+    InvalidFieldError on `window`.
     """
     if not window:
         return "", 0
     parsed = parse_window(window)
-    return parsed.text, spread_seconds(parsed, schedule, fraction)
+    return parsed.text, spread_seconds(parsed, schedule, fraction, rolls=rolls)
 
 
 def spoken(schedule: Schedule) -> tuple[str | list[str], list[str]]:
@@ -91,10 +95,9 @@ def spoken(schedule: Schedule) -> tuple[str | list[str], list[str]]:
 
 def _parsed(form: ScheduleFields, end_at: datetime | None) -> Schedule:
     value: Any = form.schedule
-    exceptions: Sequence[object] = form.except_
-    return parse_schedule(
-        value, form.timezone, form.start_at, end_at, form.dst.rule, tuple(exceptions)
-    )
+    exceptions: Sequence[object] = form.except_ or ()
+    dst = DEFAULT_DST if form.dst is None else form.dst.rule
+    return parse_schedule(value, form.timezone, form.start_at, end_at, dst, tuple(exceptions))
 
 
 def _occurrence_number(number: int, schedule: Schedule, after: datetime) -> datetime | None:

@@ -10,7 +10,7 @@ from functions.api.schedule_fields import (
     CalendarUseForm,
     Document,
     EndAt,
-    ExceptionsChange,
+    Exceptions,
     Instant,
     MaxRuns,
     ScheduleChange,
@@ -99,7 +99,7 @@ class JobPatch(Document):
 
     name: Name | None = None
     schedule: ScheduleChange = None
-    except_: ExceptionsChange = Field(default=None, alias="except")
+    except_: Exceptions = Field(default=None, alias="except")
     timezone: ZoneName | None = None
     start_at: StartAt = None
     end_at: EndAt = None

@@ -2,6 +2,7 @@
 
 from functions.executor.ports import ExecutorPorts
 from shared.domain import following, running
+from shared.domain.decisions import SendOn
 from shared.domain.job import Job
 from shared.domain.message import Message
 from shared.domain.run import Run, RunStatus
@@ -31,27 +32,47 @@ class FollowUp:
         if job is None or message.after_finish:
             # A chain must not go on over a pause that came while the run was under way.
             job = self._p.jobs.get(message.key.owner, message.key.job_id)
-        if message.after_finish and self._next(job, run, message):
-            return False
-        return self._complete(job, run)
+        following_message = self._next(job, run, message)
+        if following_message is None:
+            return self._complete(job, run, message)
+        self._p.filer.file_message(following_message)
+        return False
 
-    def _next(self, job: Job | None, run: Run, message: Message) -> bool:
-        """Send the next occurrence of a fixed delay, if there is one."""
+    def again(self, run: Run, message: Message, job: Job | None = None) -> SendOn | bool:
+        """The same for a message that met a run which had ended before, or is to be tried again.
+
+        Whether that message is a duplicate, or its executor died before it sent the next one of a
+        fixed delay, only the next run can tell: until it must have begun the message waits.
+        """
+        if not message.after_finish or not run.is_final:
+            return self.after(run, message, job)
+        job = self._p.jobs.get(message.key.owner, message.key.job_id)
+        following_message = self._next(job, run, message)
+        if following_message is None:
+            return self._complete(job, run, message)
+        now = self._p.clock.now()
+        look_at = following.look_again_at(following_message, now)
+        if look_at is not None:
+            return SendOn(look_at, "the run has ended, and the next one has yet to begin")
+        if self._p.runs.get(following_message.key) is None:
+            self._p.filer.file_message(following_message)
+        return False
+
+    def _next(self, job: Job | None, run: Run, message: Message) -> Message | None:
+        """The next occurrence of a fixed delay, if there is one."""
+        if not message.after_finish:
+            return None
         use = None if job is None else job.calendar
         closed = self._p.closed_days(message.key.owner, use)
-        following_message = following.next_after_finish(job, run, message, closed)
-        if following_message is None:
-            return False
-        self._p.filer.file_message(following_message)
-        return True
+        return following.next_after_finish(job, run, message, closed)
 
-    def _complete(self, job: Job | None, run: Run) -> bool:
+    def _complete(self, job: Job | None, run: Run, message: Message) -> bool:
         """Put the tombstone of a job that is to be deleted with the end of its last run."""
         for _ in range(_ROUNDS):
             if job is None or not following.may_complete(job, run):
                 return False
             closed = self._p.closed_days(job.owner, job.calendar)
-            if not following.completes(job, run, closed):
+            if not following.completes(job, run, message, closed):
                 return False
             now = self._p.clock.now()
             until = following.completed_until(job, now, self._p.run_lifetime)

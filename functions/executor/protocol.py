@@ -17,7 +17,7 @@ from shared.domain import running, starting
 from shared.domain.decisions import Claim, Drop, Go, Repeat, SendInstead, SendOn, Skip, Start
 from shared.domain.job import Job
 from shared.domain.message import LONGEST_DELAY_SECONDS, Message
-from shared.domain.passing_over import missed_row
+from shared.domain.passing_over import missed_row, within_its_filing
 from shared.domain.run import Run, RunKind, RunStatus
 from shared.domain.running import Terms
 from shared.domain.wheel import Slot
@@ -78,6 +78,9 @@ class RunProtocol:
         while early > timedelta():
             self._p.clock.sleep(early.total_seconds())
             early = message.due_at - self._p.clock.now()
+        message, report = self._within_its_filing(message)
+        if report is not None:
+            return report
         for turn in range(_ROUNDS):
             decision = self._decide_claim(message, ends_at, unseen=turn == 0)
             if not isinstance(decision, Claim):
@@ -95,6 +98,9 @@ class RunProtocol:
         retrying or final: repeat what follows. None while it cannot be settled yet: the message is
         to be received again.
         """
+        message, report = self._within_its_filing(message)
+        if report is not None:
+            return report
         for _ in range(_ROUNDS):
             decision = self._decide_claim(message, ends_at, unseen=False)
             if isinstance(decision, SendOn):
@@ -110,6 +116,24 @@ class RunProtocol:
     def wait_for_store(self, message: Message) -> Report:
         """What to do with a message whose handling ended in StoreUnavailableError."""
         return self._send_on(message, self._p.clock.now() + _STORE_PAUSE, "the store failed")
+
+    def _within_its_filing(self, message: Message) -> tuple[Message, Report | None]:
+        """The message, with what it stands for cut off at the end of its filing; or the report that
+        others were sent in its place."""
+        if message.missed is None:
+            return message, None
+        owner = message.key.owner
+        try:
+            job = self._p.jobs.get(owner, message.key.job_id)
+            closed = self._p.closed_days(owner, message.missed.calendar)
+        except StoreUnavailableError:
+            return message, self.wait_for_store(message)
+        instead = within_its_filing(job, message, closed)
+        if instead[0].key == message.key:
+            return instead[0], None
+        now = self._p.clock.now()
+        self._p.queue.send(instead, [each.delay_seconds(now) for each in instead])
+        return message, Report(Handled.SENT_ON, instead[0], reason="its filing had ended before")
 
     def _decide_claim(
         self, message: Message, ends_at: datetime, *, unseen: bool
@@ -134,7 +158,9 @@ class RunProtocol:
             case Repeat(run):
                 # What follows is repeated by whoever meets the run: its writer may have died.
                 job = self._look_after(message)[0] if message.slot_key else None
-                completes = self._follow_up.after(run, message, job)
+                completes = self._follow_up.again(run, message, job)
+                if isinstance(completes, SendOn):
+                    return self._send_on(message, completes.at, completes.reason)
                 reason = f"the run is {run.status.value}"
                 return Report(Handled.REPEATED, message, run, reason, completes)
 

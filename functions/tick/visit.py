@@ -11,7 +11,7 @@ from functions.tick.outbox import Outbox
 from shared.clock import Clock
 from shared.domain.dispatch import chain_goes_on, messages_of
 from shared.domain.rehoming import owed_messages, rehomed, zone_has_changed
-from shared.domain.resolving import Resolved, rolls
+from shared.domain.resolving import Resolved, rolls_back
 from shared.domain.segment import Cursor, with_backlog_minute_done, with_minute_done
 from shared.domain.wheel import Entry, Slot, minute_end, minute_start, slots_of_minute
 from shared.errors import CarillonError, StoreUnavailableError, UnreadableRowError
@@ -172,7 +172,7 @@ class Visit:
         Under a calendar that this version cannot read the nominal occurrences are sent: the
         executor, which reads it too, holds them until it can.
         """
-        if not rolls(entry.calendar) and not self._lease.control.backlog:
+        if not rolls_back(entry.calendar) and not self._lease.control.backlog:
             return None
         try:
             return self._calendars.resolved(entry)
@@ -196,6 +196,9 @@ class Visit:
         another tick's query sees them, or its announcement is seen here. The entry itself is put
         last: a tick that dies before leaves all of it to be done again.
         """
+        if self._lease.control.cursor is not None:
+            # A minute that was begun may have passed by where the new entries come.
+            self._lease.checkpoint(None)
         ports, control = self._ports, self._lease.control
         own, others = rehomed(entry)
         if others:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
+from infra.cli.instants import refuse_out_of_range
 from shared.errors import InvalidFieldError
 from shared.recurrence import CalendarRule, ClosedDays
 
@@ -17,9 +18,13 @@ def closed_days_of(form: Any) -> ClosedDays:
 
     Raises InvalidFieldError on `calendar`, `calendar.ranges[0].to`, ...
     """
-    if not isinstance(form, Mapping) or not form.keys() <= set(_MEMBERS):
+    if not isinstance(form, Mapping):
         message = f"must be an object of {', '.join(_MEMBERS)}, not {reprlib.repr(form)}"
         raise InvalidFieldError("calendar", message)
+    for member in form:
+        if member not in _MEMBERS:
+            message = f"is unknown: use {', '.join(_MEMBERS)}"
+            raise InvalidFieldError(f"calendar.{member}", message)
     weekdays = {
         _weekday(name, f"calendar.weekdays[{number}]")
         for number, name in enumerate(_list(form, "weekdays"))
@@ -67,7 +72,9 @@ def _range(value: object, number: int) -> tuple[date, date]:
 
 def _date(value: object, field: str) -> date:
     try:
-        return date.fromisoformat(value if isinstance(value, str) else "")
+        day = date.fromisoformat(value if isinstance(value, str) else "")
     except ValueError as error:
         message = f"{reprlib.repr(value)} is no date such as 2026-12-25"
         raise InvalidFieldError(field, message) from error
+    refuse_out_of_range(day, field)
+    return day

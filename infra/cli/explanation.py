@@ -1,18 +1,27 @@
 """All that is to be known of a schedule before a job has it, computed here."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
 from infra.cli.instants import utc_text
-from infra.cli.notes import transition_note, warning_note
-from infra.cli.occurrences import FAR, PreviewRequest, ending_after, instant_of, schedule_of
+from infra.cli.notes import notes_of
+from infra.cli.occurrences import (
+    FAR,
+    LARGEST_COUNT,
+    PreviewRequest,
+    ending_after,
+    instant_of,
+    schedule_of,
+)
 from infra.cli.output import write_line, write_table
 from shared.domain.cost import dollars_of_fires
 from shared.recurrence import (
     CalendarRule,
     ClosedDays,
+    Delay,
     OnOpenDays,
     Recurrence,
     SlotKind,
@@ -27,7 +36,6 @@ from shared.recurrence.explain import sentence
 from shared.recurrence.report import touched_transitions, warnings_of
 from shared.recurrence.zones import load_zone
 
-_REPORTED = timedelta(days=365)
 _LAST_FRACTION = 1 - 2**-48
 """The place in a window that no job's is beyond."""
 
@@ -43,18 +51,14 @@ class LocalCalendar:
 
 @dataclass(frozen=True, slots=True)
 class Coming:
-    """An occurrence: the UTC instant, what local clocks show, the days it was moved from."""
+    """An occurrence: the UTC instant, what local clocks show, what a calendar does to it."""
 
     fire_at: datetime
     local: datetime
-    moved_from: tuple[date, ...] = ()
+    note: str = ""
 
     def as_json(self) -> dict[str, str]:
         return {"fire_at": utc_text(self.fire_at), "local": self.local.isoformat()}
-
-    @property
-    def note(self) -> str:
-        return f"moved from {', '.join(map(str, self.moved_from))}" if self.moved_from else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +100,16 @@ class Explanation:
 
 
 def coming_of(request: PreviewRequest, calendar: LocalCalendar | None) -> list[Coming]:
-    """The next `limit` occurrences on open days; raises InvalidFieldError."""
-    return _coming(request, _fired(ending_after(request, schedule_of(request)), calendar))
+    """The next `limit` occurrences on open days; raises InvalidFieldError.
+
+    Those of a fixed delay that skips closed days are looked for among 10,000.
+    """
+    schedule = ending_after(request, schedule_of(request))
+    coming = _coming(request, schedule, calendar)
+    if _skips_as_it_runs(schedule, calendar):
+        looked_at = islice(coming, LARGEST_COUNT)
+        coming = (one for one in looked_at if not one.note)
+    return list(islice(coming, request.limit))
 
 
 def explain(
@@ -107,17 +119,18 @@ def explain(
     schedule = ending_after(request, schedule_of(request))
     fired = _fired(schedule, calendar)
     after = instant_of(request.after, request.timezone)
-    until = min(after, FAR - _REPORTED) + _REPORTED
     spread = None if window is None else parse_window(window)
-    largest = None if spread is None else spread_seconds(spread, schedule, _LAST_FRACTION)
     rolls = calendar is not None and calendar.rule is not CalendarRule.SKIP
+    largest = None
+    if spread is not None:
+        largest = spread_seconds(spread, schedule, _LAST_FRACTION, rolls=rolls)
     fires = fires_per_month(fired, after)
     return Explanation(
         description=_description(schedule, spread, calendar),
-        occurrences=_coming(request, fired),
+        occurrences=list(islice(_coming(request, schedule, calendar), request.limit)),
         warnings=[
             {"code": warning.code.value, "message": warning.message}
-            for warning in warnings_of(schedule, after)
+            for warning in warnings_of(fired, after)
         ],
         transitions=[
             {
@@ -129,7 +142,7 @@ def explain(
                 "first_local": touched.first_local.isoformat(),
                 "effect": touched.effect,
             }
-            for touched in touched_transitions(schedule, after, until)
+            for touched in touched_transitions(fired, after)
         ],
         slots=slots(schedule, largest or 0, rolls),
         fires_per_month=fires,
@@ -144,11 +157,10 @@ def write_explanation(explanation: Explanation) -> None:
     write_line("")
     _write_occurrences(explanation.occurrences)
     write_line("")
-    for transition in explanation.transitions:
-        write_line(transition_note(transition))
-    for warning in explanation.warnings:
-        write_line(warning_note(warning))
-    if explanation.transitions or explanation.warnings:
+    notes = list(notes_of(explanation.as_json()))
+    for note in notes:
+        write_line(note)
+    if notes:
         write_line("")
     if explanation.window_seconds is not None:
         write_line(f"window            starts at most {explanation.window_seconds} s later")
@@ -176,17 +188,28 @@ def _fired(schedule: Recurrence, calendar: LocalCalendar | None) -> Recurrence:
     return schedule if calendar is None else OnOpenDays(schedule, calendar.closed, calendar.rule)
 
 
-def _coming(request: PreviewRequest, fired: Recurrence) -> list[Coming]:
+def _coming(
+    request: PreviewRequest, schedule: Recurrence, calendar: LocalCalendar | None
+) -> Iterator[Coming]:
+    """What comes, found as it is asked for; of a fixed delay also what is to be skipped."""
     zone = load_zone(request.timezone)
-    after = instant_of(request.after, request.timezone)
-    return [
-        Coming(
-            instant,
-            instant.astimezone(zone),
-            fired.moved_from(instant) if isinstance(fired, OnOpenDays) else (),
-        )
-        for instant in islice(fired.between(after, FAR), request.limit)
-    ]
+    fired = _fired(schedule, calendar)
+    skips = _skips_as_it_runs(schedule, calendar)
+    for instant in fired.between(instant_of(request.after, request.timezone), FAR):
+        local = instant.astimezone(zone)
+        note = ""
+        if calendar is not None and skips:
+            if local.date() in calendar.closed:
+                note = f"{local.date()} is closed in calendar {calendar.name}"
+        elif isinstance(fired, OnOpenDays) and (days := fired.moved_from(instant)):
+            note = f"moved from {', '.join(map(str, days))}"
+        yield Coming(instant, local, note)
+
+
+def _skips_as_it_runs(schedule: Recurrence, calendar: LocalCalendar | None) -> bool:
+    """Whether occurrences on closed days come too: the next counts from a skipped one."""
+    rule = None if calendar is None else calendar.rule
+    return isinstance(schedule, Delay) and rule is CalendarRule.SKIP
 
 
 def _description(

@@ -1,11 +1,13 @@
 """Dates on the command line: ISO 8601 in, UTC text out."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
 from shared.errors import InvalidFieldError
 
 DATES_HELP = "ISO 8601; without an offset it is local time of the time zone given."
+
+_FIRST_YEAR, _LAST_YEAR = 1971, 9997
 
 
 def parse_instant(text: str, zone: ZoneInfo, field: str) -> datetime:
@@ -16,12 +18,22 @@ def parse_instant(text: str, zone: ZoneInfo, field: str) -> datetime:
     """
     try:
         moment = datetime.fromisoformat(text)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=zone)
-        return moment.astimezone(UTC)
-    except (ValueError, OverflowError) as error:
+    except ValueError as error:
         message = f"{text!r} is not an ISO 8601 instant such as 2026-03-29T00:00:00Z"
         raise InvalidFieldError(field, message) from error
+    refuse_out_of_range(moment, field)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=zone)
+    instant = moment.astimezone(UTC)
+    # An offset may carry it into another year.
+    refuse_out_of_range(instant, field)
+    return instant
+
+
+def refuse_out_of_range(day: date, field: str) -> None:
+    """Raises InvalidFieldError for a day, or a date and time, in years that the API refuses too."""
+    if not _FIRST_YEAR <= day.year <= _LAST_YEAR:
+        raise InvalidFieldError(field, f"must lie in the years {_FIRST_YEAR} to {_LAST_YEAR}")
 
 
 def utc_text(instant: datetime) -> str:

@@ -46,8 +46,11 @@ CalendarFileOption = Annotated[
     typer.Option(help='Days that are closed: {"weekdays", "dates", "ranges"} as a JSON file.'),
 ]
 CalendarRuleOption = Annotated[
-    str,
-    typer.Option(help="On closed days: skip, next_business_day or previous_business_day."),
+    str | None,
+    typer.Option(
+        help="On closed days: skip, next_business_day or previous_business_day.",
+        show_default="skip",
+    ),
 ]
 BatchOption = Annotated[
     bool, typer.Option("--batch", help="Answer JSON Lines from stdin instead, one line each.")
@@ -70,7 +73,7 @@ def preview(
     dst_fold: DstFoldOption = None,
     window: WindowOption = None,
     calendar_file: CalendarFileOption = None,
-    calendar_rule: CalendarRuleOption = "skip",
+    calendar_rule: CalendarRuleOption = None,
     count: CountOption = DEFAULT_COUNT,
     batch: BatchOption = False,
     explain: ExplainOption = False,
@@ -107,7 +110,7 @@ class _Look:
 
     window: str | None
     calendar_file: str | None
-    calendar_rule: str
+    calendar_rule: str | None
     is_whole: bool
     as_json: bool
 
@@ -115,8 +118,11 @@ class _Look:
 def _refuse_contradictions(schedule: str | None, batch: bool, look: _Look) -> None:
     if (schedule is None) != batch:
         raise typer.BadParameter("give either a SCHEDULE or --batch")
-    if batch and (look.is_whole or look.window is not None or look.calendar_file is not None):
+    given = (look.window, look.calendar_file, look.calendar_rule)
+    if batch and (look.is_whole or any(option is not None for option in given)):
         raise typer.BadParameter("--batch lists fire times only: no --explain, window or calendar")
+    if look.calendar_rule is not None and look.calendar_file is None:
+        raise typer.BadParameter("--calendar-rule needs a --calendar-file")
 
 
 def _show(request: PreviewRequest, look: _Look) -> None:
@@ -128,7 +134,7 @@ def _show(request: PreviewRequest, look: _Look) -> None:
     if look.calendar_file is not None:
         closed = closed_days_of(read_json(look.calendar_file, "calendar"))
         name = Path(look.calendar_file).stem
-        calendar = LocalCalendar(name, closed, calendar_rule(look.calendar_rule))
+        calendar = LocalCalendar(name, closed, calendar_rule(look.calendar_rule or "skip"))
     if look.as_json and not look.is_whole:
         write_json([coming.as_json() for coming in coming_of(request, calendar)])
         return

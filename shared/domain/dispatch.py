@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from shared.clock import id_created_at
 from shared.domain.job import CatchUp, Job, JobState
 from shared.domain.message import Message, Missed
-from shared.domain.resolving import Resolved, rolls
+from shared.domain.resolving import Resolved, resolve, rolls_back
 from shared.domain.segment import Backlog
-from shared.domain.wheel import YOUNG_ENTRY, Entry, minute_end, minute_of, minute_start
+from shared.domain.wheel import YOUNG_ENTRY, Entry, minute_end, minute_of
 from shared.recurrence import Recurrence, SlotKind
 from shared.recurrence.value import EPOCH
 
@@ -75,7 +75,9 @@ def _by_catch_up(
     """The message for an occurrence; None when a later one of the same outage stands for it.
 
     Decided against the backlog's own end, so that every tick that works on it decides alike. An
-    occurrence that the calendar leaves out stands for nothing but itself.
+    occurrence that the calendar leaves out stands for nothing but itself; so does one that a later
+    day is moved to, which is to find a row there. One that is itself moved out of the outage, to a
+    later day or an earlier one, has missed nothing.
     """
     minute = minute_of(message.due_at)
     backlog = next((b for b in backlogs if b.announced < minute <= b.until), None)
@@ -84,17 +86,18 @@ def _by_catch_up(
         return message
     if entry.catch_up is CatchUp.ALL:
         return message
-    fire_at = message.key.fire_at
-    open_ones: Recurrence = schedule if resolved is None else resolved.open
-    following = open_ones.next(fire_at)
-    if following is not None and following + entry.spread <= minute_end(backlog.until):
-        return None
-    if entry.calendar is not None and not rolls(entry.calendar) and not _is_one(open_ones, fire_at):
-        return replace(message, missed=Missed(fire_at, CatchUp.SKIP, schedule, entry.calendar))
+    fire_at, last = message.key.fire_at, minute_end(backlog.until) - entry.spread
+    if resolved is None:
+        resolved = resolve(schedule, None, None)
+    itself = replace(message, missed=Missed(fire_at, CatchUp.SKIP, schedule, entry.calendar))
+    landing = resolved.landing(fire_at)
+    if landing is None and rolls_back(entry.calendar):
+        return itself
+    if landing is not None and not fire_at <= landing <= last:
+        return message
+    if resolved.runs_later(fire_at, last):
+        return itself if resolved.is_moved_to(fire_at) else None
+    if landing is None:
+        return itself
     since = max(minute_end(backlog.announced) - entry.spread, entry.from_at)
     return replace(message, missed=Missed(since, entry.catch_up, schedule, entry.calendar))
-
-
-def _is_one(schedule: Recurrence, fire_at: datetime) -> bool:
-    minute = minute_of(fire_at)
-    return (fire_at - minute_start(minute)).seconds in schedule.seconds_of_minute(minute)

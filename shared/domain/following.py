@@ -5,14 +5,17 @@ from datetime import UTC, datetime, timedelta
 
 from shared.domain.decisions import SkipReason
 from shared.domain.job import Job, JobState, OnComplete
-from shared.domain.message import Message
-from shared.domain.resolving import resolve
+from shared.domain.message import LONGEST_DELAY_SECONDS, Message
+from shared.domain.resolving import resolve, rolls
 from shared.domain.run import Run, RunKind
 from shared.domain.wheel import message_of
-from shared.recurrence import CalendarRule, ClosedDays, Delay
+from shared.recurrence import ClosedDays, Delay
 from shared.recurrence.closed_days import MOST_ROLLED_DAYS
 
 _ENDS_THE_CHAIN = frozenset({SkipReason.PAUSED, SkipReason.DELETED, SkipReason.CHANGED})
+
+SETTLED = timedelta(seconds=5)
+"""After its due time a run has begun, unless its queue or its executors are behind."""
 
 
 def next_after_finish(
@@ -33,34 +36,46 @@ def next_after_finish(
     return None if following is None else message_of(job, following)
 
 
+def look_again_at(following: Message, now: datetime) -> datetime | None:
+    """When a message that met its run ended looks whether `following`, the next one, has begun.
+
+    None at once: when it must have by now, or when it is for the wheel, which keeps but one of
+    it. In the queue each sending would be another one, and each of these would send again.
+    """
+    look_at = following.due_at + SETTLED
+    ahead_seconds = (following.due_at - now).total_seconds()
+    return look_at if now < look_at and ahead_seconds <= LONGEST_DELAY_SECONDS else None
+
+
 def may_complete(job: Job, run: Run) -> bool:
     """Whether the end of the run could be the end of its job, apart from the schedule."""
     deletes = job.on_complete is OnComplete.DELETE
     return deletes and job.state is JobState.ACTIVE and run.key.kind is RunKind.SCHEDULED
 
 
-def completes(job: Job, run: Run, closed: ClosedDays | None) -> bool:
+def completes(job: Job, run: Run, message: Message, closed: ClosedDays | None) -> bool:
     """Whether the job is to be deleted since no occurrence is left after that of a final run.
 
     A calendar that leaves none at present is not enough, since it may be opened again: the nominal
-    times must be over, too, but for those that it has moved to earlier days.
+    times must be over, too. So what ran on an earlier day completes the job on its own day, when
+    the message that was sent for that meets the run.
     """
     if not may_complete(job, run):
         return False
-    after = max(run.key.fire_at, job.filing.from_at)
+    after = max(run.key.fire_at, message.nominal_at, job.filing.from_at)
     if isinstance(job.schedule, Delay):
         after = max(after, _end_of(run))
-    if resolve(job.schedule, job.calendar, closed).sent.next(after) is not None:
+    if resolve(job.schedule, job.calendar, closed).open.next(after) is not None:
         return False
-    if job.calendar is not None and job.calendar.rule is CalendarRule.PREVIOUS_BUSINESS_DAY:
-        after += timedelta(days=MOST_ROLLED_DAYS)
     return job.schedule.next(after) is None
 
 
 def completed_until(job: Job, now: datetime, lifetime: timedelta) -> datetime:
-    """How long the row of a completed job is kept: retries of its runs may wait long."""
+    """How long the row of a completed job is kept: retries of its runs may wait long, and so may
+    an occurrence whose day was opened again after it was moved on."""
     waits_seconds = (job.retry.max_attempts - 1) * job.retry.backoff.cap_seconds
-    return now + lifetime + timedelta(seconds=waits_seconds)
+    moved = timedelta(days=MOST_ROLLED_DAYS if rolls(job.calendar) else 0)
+    return now + lifetime + moved + timedelta(seconds=waits_seconds)
 
 
 def _end_of(run: Run) -> datetime:

@@ -14,6 +14,8 @@ PAYLOAD_LIMIT_BYTES = 64 * 1024
 """Largest payload as compact JSON; the job row is read at every run, 1 read unit per 4 KiB."""
 
 DEFAULT_TIMEOUT_SECONDS = 10
+MOST_REPLACED = 4
+"""How many replaced filings a job remembers: in an outage or a window each may have to say yet."""
 
 
 class JobState(StrEnum):
@@ -91,7 +93,7 @@ class Filing:
 
 @dataclass(frozen=True, slots=True)
 class PreviousFiling:
-    """The filing that a resume or a change replaced: it still covers (from_at, until_at]."""
+    """A filing that a resume or a change replaced: it still covers (from_at, until_at]."""
 
     filing_id: str
     from_at: datetime
@@ -107,7 +109,8 @@ class Job:
 
     `payload` is any JSON value as compact text. `fingerprint` is a digest of the creating
     request: a repetition under the same idempotency key must carry the same one.
-    `paused_at` is set while the state is PAUSED; `expires_at` only on tombstones.
+    `paused_at` is set while the state is PAUSED; `expires_at` only on tombstones. `earlier` are the
+    filings before `previous`, newest first.
 
     `schedule` ends at the earlier of `end_at` and the `max_runs`-th occurrence: `schedule.end_at`
     is that instant, `end_at` what the owner said. `window` is the owner's text ("15m", "50%"), ""
@@ -128,6 +131,7 @@ class Job:
     state: JobState = JobState.ACTIVE
     revision: int = 1
     previous: PreviousFiling | None = None
+    earlier: tuple[PreviousFiling, ...] = ()
     lane: Lane = Lane.NORMAL
     catch_up: CatchUp = CatchUp.LATEST
     retry: RetryPolicy = field(default_factory=RetryPolicy)
@@ -147,6 +151,23 @@ class Job:
         """Whether it is gone for its owner: deleted, or completed and to be deleted then."""
         return self.state in (JobState.DELETED, JobState.COMPLETED)
 
+    @property
+    def replaced(self) -> tuple[PreviousFiling, ...]:
+        """The replaced filings that are remembered, newest first."""
+        return () if self.previous is None else (self.previous, *self.earlier)
+
+    def ended_at(self, filing_id: str) -> datetime | None:
+        """Until when the occurrences of a filing count; None for those that go on or that are
+        unknown. Of one older than all that are remembered it is the latest instant possible."""
+        if filing_id == self.filing.filing_id:
+            return self.paused_at
+        for known in self.replaced:
+            if filing_id == known.filing_id:
+                return known.until_at
+        if self.replaced and filing_id < self.replaced[-1].filing_id:
+            return self.replaced[-1].from_at
+        return None
+
     def refiled(self, filing: Filing, now: datetime) -> "Job":
         """The active job under a new filing, with the next revision (resume, change of schedule).
 
@@ -160,6 +181,7 @@ class Job:
             revision=self.revision + 1,
             filing=filing,
             previous=previous,
+            earlier=self.replaced[: MOST_REPLACED - 1],
             paused_at=None,
             updated_at=now,
         )

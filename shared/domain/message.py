@@ -37,8 +37,9 @@ class Message:
 
     `due_at` is when this attempt may start: the fire time and the job's offset in its window, or
     a retry's own instant. `after_finish`: the end of this run makes the job's next occurrence.
-    `slot_key` names the wheel slot it was met in ("" when no tick sent it), so that a stale
-    entry can be removed by its exact key.
+    `moved_from` is the nominal time of an occurrence that the executor sent on to the key's, since
+    its day is closed. `slot_key` names the wheel slot it was met in ("" when no tick sent it), so
+    that a stale entry can be removed by its exact key.
     """
 
     key: RunKey
@@ -50,6 +51,12 @@ class Message:
     slot_key: str = ""
     missed: Missed | None = None
     after_finish: bool = False
+    moved_from: datetime | None = None
+
+    @property
+    def nominal_at(self) -> datetime:
+        """The nominal time of the occurrence: what filings cover."""
+        return self.key.fire_at if self.moved_from is None else self.moved_from
 
     def delay_seconds(self, now: datetime) -> int:
         """Seconds until due, rounded down, as far as a queue can delay: the executor waits out the
@@ -77,6 +84,8 @@ class Message:
             form["slot"] = self.slot_key
         if self.after_finish:
             form["after_finish"] = True
+        if self.moved_from is not None:
+            form["moved_from"] = int(self.moved_from.timestamp())
         if self.missed is not None:
             form["missed"] = _missed_form(self.missed)
         return form
@@ -84,7 +93,7 @@ class Message:
     @classmethod
     def from_dict(cls, form: dict[str, Any]) -> "Message":
         """Raises KeyError, TypeError or ValueError for a form that `as_dict` did not make."""
-        missed = form.get("missed")
+        missed, moved_from = form.get("missed"), form.get("moved_from")
         return cls(
             key=RunKey(
                 owner=str(form["owner"]),
@@ -102,6 +111,7 @@ class Message:
             slot_key=str(form.get("slot", "")),
             missed=None if missed is None else _missed(missed),
             after_finish=bool(form.get("after_finish", False)),
+            moved_from=None if moved_from is None else _instant(moved_from),
         )
 
 

@@ -1,15 +1,15 @@
 """What a catch-up passes over: one row of the history for many occurrences."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 
-from shared.domain.calendar import CalendarUse
 from shared.domain.decisions import SkipReason
-from shared.domain.job import CatchUp
-from shared.domain.message import Message
-from shared.domain.resolving import resolve, rolls
+from shared.domain.job import CatchUp, Job
+from shared.domain.message import Message, Missed
+from shared.domain.resolving import Resolved, resolve, rolls, rolls_back
 from shared.domain.run import Run, RunKey, RunKind, RunStatus
-from shared.recurrence import ClosedDays, Recurrence
+from shared.recurrence import CalendarRule, ClosedDays, OnOpenDays
 
 COUNT_LIMIT = 10_000
 """Occurrences that one skip row counts; beyond, it gives the span without the number."""
@@ -18,6 +18,33 @@ COUNT_LIMIT = 10_000
 def skips_itself(message: Message) -> bool:
     """Whether catch-up passes over the message's own occurrence too."""
     return message.missed is not None and message.missed.catch_up is CatchUp.SKIP
+
+
+def within_its_filing(
+    job: Job | None, message: Message, closed: ClosedDays | None = None
+) -> list[Message]:
+    """What is to be handled in the place of a message whose filing ended before its occurrence.
+
+    The tick cannot know that: it sends one message for all that an outage passed over. Here it
+    comes to be one for the last occurrence that was the filing's, and one for the closed days after
+    that, which stands for itself. As it is when its filing goes on, or is unknown; and if nothing
+    is left, for its own occurrence only. `closed` are the days of the calendar that it names.
+    """
+    missed = message.missed
+    ended_at = None if job is None else job.ended_at(message.filing_id)
+    if missed is None or ended_at is None or message.key.fire_at <= ended_at:
+        return [message]
+    resolved = resolve(missed.schedule, missed.calendar, closed)
+    after_end = ended_at + timedelta.resolution
+    last_sent, last_open = resolved.missed.previous(after_end), resolved.open.previous(after_end)
+    if rolls(missed.calendar):
+        last_open = last_sent
+    found, since = [], missed.since
+    for last, catch_up in ((last_open, missed.catch_up), (last_sent, CatchUp.SKIP)):
+        if last is not None and last > since:
+            found.append(_instead(message, last, replace(missed, since=since, catch_up=catch_up)))
+            since = last
+    return found or [replace(message, missed=replace(missed, since=message.key.fire_at))]
 
 
 def missed_row(
@@ -35,9 +62,9 @@ def missed_row(
     key, use = message.key, message.missed.calendar
     resolved = resolve(message.missed.schedule, use, closed)
     until = key.fire_at - timedelta(seconds=1)
-    covered = islice(resolved.sent.between(message.missed.since, until), COUNT_LIMIT + 1)
+    covered = islice(resolved.missed.between(message.missed.since, until), COUNT_LIMIT + 1)
     first = next(covered, None)
-    last = resolved.sent.previous(key.fire_at)
+    last = resolved.missed.previous(key.fire_at)
     if first is None or last is None:
         return None
     count = 1 + sum(1 for _ in covered)
@@ -55,16 +82,23 @@ def missed_row(
         reason=SkipReason.CATCH_UP,
         covers_from=first,
         covers_count=count if exact else None,
-        note=_closed_among(resolved.open, use, first, last, count) if exact else None,
+        note=_closed_among(resolved, first, last, count) if exact else None,
     )
 
 
-def _closed_among(
-    open_ones: Recurrence, use: CalendarUse | None, first: datetime, last: datetime, count: int
-) -> str | None:
-    if use is None or rolls(use):
+def _instead(message: Message, fire_at: datetime, missed: Missed) -> Message:
+    """The message for another occurrence of its filing."""
+    key = replace(message.key, fire_at=fire_at)
+    due_at = fire_at + (message.due_at - message.key.fire_at)
+    return replace(message, key=key, due_at=due_at, missed=missed)
+
+
+def _closed_among(resolved: Resolved, first: datetime, last: datetime, count: int) -> str | None:
+    use, closed = resolved.use, resolved.closed
+    if use is None or closed is None or rolls_back(use):
         return None
-    open_count = sum(1 for _ in open_ones.between(first - timedelta(seconds=1), last))
+    staying = OnOpenDays(resolved.schedule, closed, CalendarRule.SKIP)
+    open_count = sum(1 for _ in staying.between(first - timedelta(seconds=1), last))
     if open_count == count:
         return None
     return f"{count - open_count} of them on days closed in calendar {use.name}"

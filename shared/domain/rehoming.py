@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from shared.domain.message import Message
-from shared.domain.resolving import Resolved, rolls
+from shared.domain.resolving import Resolved, rolls_back
 from shared.domain.segment import Control
 from shared.domain.wheel import Entry, Slot, minute_end, minute_of
 from shared.recurrence import SlotKind, slots
@@ -33,7 +33,7 @@ def rehomed(entry: Entry) -> tuple[Entry, list[Entry]]:
     sent: until then whoever meets it begins anew. There are no others when the schedule is filed
     as a dated chain today.
     """
-    moves = rolls(entry.calendar)
+    moves = rolls_back(entry.calendar)
     if entry.schedule is None:
         return entry, []
     own = replace(entry, zone_digest=zone_digest(entry.schedule, entry.spread_seconds, moves))
@@ -57,7 +57,11 @@ def owed_messages(
     new_rules_from = control.tzdata_from or control.watermark + 1
     last_visit = minute - _MINUTES_BETWEEN_VISITS[entry.slot.kind]
     after = max(last_visit, min(new_rules_from - 1, control.watermark, minute - 1))
-    to_come = [(max(minute, backlog.done), backlog.until) for backlog in control.backlog]
+    to_come = [
+        # Live minutes are dispatched before the backlog: all of it is yet to come then.
+        (backlog.done if minute > backlog.until else max(minute, backlog.done), backlog.until)
+        for backlog in control.backlog
+    ]
     before = max(entry.from_at, minute_end(after) - entry.spread)
     for fire_at in sent.between(before, minute_end(horizon) - entry.spread):
         effective = minute_of(fire_at + entry.spread)

@@ -42,7 +42,7 @@ class Control:
     `horizon`: the last minute announced for dispatch. `watermark`: the last minute up to which
     every minute is dispatched or stands in `backlog`. Neither falls. `token` grows at each lease.
     `tzdata` is the version of the time zone rules that the last tick had, and `tzdata_from` the
-    first minute that was dispatched under it (0: not known).
+    first minute that was dispatched under it (0: no other has been known).
     """
 
     segment: int
@@ -73,9 +73,14 @@ class Control:
         return min((backlog.done for backlog in self.backlog), default=self.watermark)
 
     def dispatched(self, instant: datetime) -> bool:
-        """Whether every minute up to the one of `instant` is completely dispatched."""
+        """Whether every minute up to the one of `instant` is completely dispatched.
+
+        What an outage passed over is dispatched when its last minute is: an occurrence there may
+        stand for those before.
+        """
         minute = minute_of(instant)
-        return self.watermark >= minute and all(b.done >= minute for b in self.backlog)
+        whole = all(min(b.announced, b.done) >= minute for b in self.backlog)
+        return self.watermark >= minute and whole
 
 
 def first_control(segment: int, now: datetime) -> Control:
@@ -99,10 +104,10 @@ def acquired(
     previous = this_minute - 1
     backlog = seen.backlog
     if seen.watermark < previous:
-        announced = min(seen.horizon, previous)
+        announced = min(seen.horizon if seen.token else _unannounced(seen, look_ahead), previous)
         gap = Backlog(announced, done=seen.watermark, until=previous, taken_up_at=now)
         backlog = (*backlog, gap)
-    upgraded = tzdata != seen.tzdata
+    upgraded = seen.tzdata not in ("", tzdata)
     return replace(
         seen,
         horizon=max(seen.horizon, this_minute + look_ahead),
@@ -114,6 +119,12 @@ def acquired(
         tzdata=tzdata,
         tzdata_from=seen.complete_until + 1 if upgraded else seen.tzdata_from,
     )
+
+
+def _unannounced(seen: Control, look_ahead: int) -> int:
+    """What a tick would have announced in the minute in which a filer made the control item: no
+    outage can have begun before."""
+    return seen.horizon + 1 + look_ahead
 
 
 def renewed(held: Control, now: datetime) -> Control:

@@ -1,23 +1,24 @@
 """Whether a claimed run may start: by its job's row, and by its job's calendar."""
 
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from shared.clock import id_created_at
 from shared.domain.calendar import CalendarUse
 from shared.domain.decisions import Drop, Go, SendInstead, SendOn, Skip, SkipReason, Start
-from shared.domain.job import Job, JobState
+from shared.domain.job import MOST_REPLACED, Job, JobState, PreviousFiling
 from shared.domain.message import Message
 from shared.domain.passing_over import skips_itself
-from shared.domain.resolving import resolve, rolls
+from shared.domain.resolving import has, local_date, resolve, rolls, rolls_back
 from shared.domain.run import RunKind
 from shared.domain.wheel import YOUNG_ENTRY
-from shared.recurrence import At, ClosedDays, Delay, OnOpenDays, zones
+from shared.recurrence import ClosedDays, Delay, OnOpenDays
 from shared.recurrence.closed_days import MOST_ROLLED_DAYS
 
 YOUNG_MESSAGE = timedelta(seconds=60)
 """The row of an unknown filing this young may not be committed yet."""
 YOUNG_DELAY_SECONDS = 2
+_FAR_BACK = f"its filing was replaced more than {MOST_REPLACED} changes ago"
 
 
 def is_by_schedule(message: Message) -> bool:
@@ -39,6 +40,9 @@ def decide_start(
         if by_schedule and _young(message.filing_id, now):
             return _wait_for_commit(now)
         return Drop("there is no such job")
+    moved_back = _moved_back(job, message, closed) if by_schedule else None
+    if moved_back is not None:
+        return moved_back
     if job.state is JobState.DELETED:
         return Skip(SkipReason.DELETED)
     newer = message.filing_id > job.filing.filing_id
@@ -57,11 +61,14 @@ def _by_filing(job: Job, message: Message, now: datetime, closed: ClosedDays | N
     key = message.key
     if message.filing_id == job.filing.filing_id:
         return Go()
-    if key.fire_at > job.filing.from_at and yields(job, key.fire_at, closed):
+    instants = (key.fire_at, message.nominal_at)
+    if any(at > job.filing.from_at and yields(job, at, closed) for at in instants):
+        if message.missed is not None:
+            return Drop("the job's own filing catches up on it")
         due_at = key.fire_at + timedelta(seconds=job.spread_seconds)
-        if max(now, message.due_at) < due_at and not skips_itself(message):
+        if max(now, message.due_at) < due_at:
             # Another filing's place in the window: the run starts at the place that counts.
-            later = _instead(message, key.fire_at, due_at)
+            later = replace(message, due_at=due_at, slot_key="")
             return SendInstead(later, "before its place in the window")
         return Go()
     return _decide_other_filing(job, message, now)
@@ -69,20 +76,37 @@ def _by_filing(job: Job, message: Message, now: datetime, closed: ClosedDays | N
 
 def _decide_other_filing(job: Job, message: Message, now: datetime) -> Start:
     """An occurrence that the job's current filing does not contain."""
-    previous = job.previous
-    fire_at = message.key.fire_at
-    if previous is not None and message.filing_id == previous.filing_id:
-        if previous.covers(message.filing_id, fire_at):
-            return Go()
-        in_pause = previous.until_at < fire_at <= job.filing.from_at
-        return Skip(SkipReason.PAUSED if in_pause else SkipReason.CHANGED)
-    if message.filing_id > job.filing.filing_id and _young(message.filing_id, now):
+    fire_at, filing = message.nominal_at, job.filing
+    is_older = message.filing_id < filing.filing_id
+    if is_older and isinstance(job.schedule, Delay) and message.key.fire_at > filing.from_at:
+        # It may be the instant of the fixed delay's own occurrence, whose chain a row would end.
+        return Drop("its filing had ended")
+    next_from_at = filing.from_at
+    for known in job.replaced:
+        if message.filing_id == known.filing_id:
+            return _by_replaced(job, known, fire_at, next_from_at)
+        next_from_at = known.from_at
+    if not is_older and _young(message.filing_id, now):
         return _wait_for_commit(now)
-    if previous is not None and fire_at <= previous.from_at:
-        return Skip(SkipReason.CHANGED)
+    if job.replaced and fire_at <= next_from_at:
+        is_far = len(job.replaced) == MOST_REPLACED
+        return Skip(SkipReason.CHANGED, _FAR_BACK if is_far else None)
     # Noise of a change that never committed. Recording a skip here could take the place of the
     # outcome of a real occurrence of the same instant.
     return Drop("its filing does not count")
+
+
+def _by_replaced(
+    job: Job, known: PreviousFiling, fire_at: datetime, next_from_at: datetime
+) -> Start:
+    """An occurrence of a filing that was replaced by one that begins at `next_from_at`."""
+    if known.covers(known.filing_id, fire_at):
+        return Go()
+    if known.until_at < fire_at <= next_from_at:
+        return Skip(SkipReason.PAUSED)
+    if known != job.previous:
+        return Drop("later filings decide about it")
+    return Skip(SkipReason.CHANGED)
 
 
 def _by_calendar(job: Job, message: Message, closed: ClosedDays | None) -> Start:
@@ -91,27 +115,54 @@ def _by_calendar(job: Job, message: Message, closed: ClosedDays | None) -> Start
     passed_over = Skip(SkipReason.CATCH_UP)
     if use is None or closed is None:
         return passed_over if skips_itself(message) else Go()
-    day = fire_at.astimezone(zones.load_zone(job.schedule.timezone)).date()
+    day = local_date(job.schedule, fire_at)
     if day not in closed:
-        return passed_over if skips_itself(message) else Go(_note_of_move(job, fire_at, closed))
-    if not rolls(use):
-        return Skip(SkipReason.CALENDAR, _note_of_skip(day, use))
-    if skips_itself(message):
-        return passed_over
-    # The calendar was changed, or could not be read, when it was sent: it belongs to another day.
-    moved_to = _moved(job, use, fire_at, closed)
+        if _is_opened_again(job, message, closed):
+            return Drop("the day that it was moved from is open again")
+        return passed_over if skips_itself(message) else Go(_note_of_move(job, message, closed))
+    moved_to = None
+    if rolls(use):
+        resolved = resolve(job.schedule, use, closed)
+        moved_to = resolved.landing(message.nominal_at)
+        if moved_to is not None and moved_to <= fire_at:
+            # Days that are over were opened since: it goes on from where it is.
+            moved_to = resolved.landing(fire_at)
     if moved_to is None:
-        note = f"{_note_of_skip(day, use)}, as all of {MOST_ROLLED_DAYS} days around it"
-        return Skip(SkipReason.CALENDAR, note)
-    due_at = moved_to + timedelta(seconds=job.spread_seconds)
-    return SendInstead(_instead(message, moved_to, due_at), _note_of_skip(day, use))
+        return Skip(SkipReason.CALENDAR, _note_of_skip(day, use, closed))
+    return passed_over if skips_itself(message) else _moved(job, message, moved_to)
+
+
+def _moved_back(job: Job, message: Message, closed: ClosedDays | None) -> SendInstead | None:
+    """The occurrence of a closed day as that of the earlier day which it belongs to.
+
+    Its run was to be there: if there is one it has been absorbed, whatever the job has become.
+    """
+    if closed is None or not rolls_back(job.calendar) or skips_itself(message):
+        return None
+    day = local_date(job.schedule, message.key.fire_at)
+    if isinstance(job.schedule, Delay) or day not in closed:
+        return None
+    moved_to = resolve(job.schedule, job.calendar, closed).landing(message.nominal_at)
+    return None if moved_to is None else _moved(job, message, moved_to)
+
+
+def _is_opened_again(job: Job, message: Message, closed: ClosedDays) -> bool:
+    """Whether a tick sent it for a later, closed day, which will have its own message."""
+    return (
+        rolls_back(job.calendar)
+        and not isinstance(job.schedule, Delay)
+        and message.moved_from is None
+        and message.missed is None
+        and message.filing_id == job.filing.filing_id
+        and not yields(job, message.key.fire_at, closed)
+    )
 
 
 def yields(job: Job, fire_at: datetime, closed: ClosedDays | None = None) -> bool:
-    """Whether the job's schedule under its calendar has an occurrence at exactly this instant."""
-    epoch_seconds = int(fire_at.timestamp())
-    sent = resolve(job.schedule, job.calendar, closed).sent
-    return epoch_seconds % 60 in sent.seconds_of_minute(epoch_seconds // 60)
+    """Whether the job's schedule has an occurrence at exactly this instant: a nominal one, or one
+    that its calendar moves there."""
+    resolved = resolve(job.schedule, job.calendar, closed)
+    return has(resolved.sent, fire_at) or (rolls(job.calendar) and has(resolved.open, fire_at))
 
 
 def stale_since(job: Job | None, message: Message, now: datetime) -> datetime | None:
@@ -137,31 +188,39 @@ def _stale_since_nominal(job: Job | None, message: Message, now: datetime) -> da
     return made_at if now - made_at > YOUNG_ENTRY else None
 
 
-def _moved(job: Job, use: CalendarUse, fire_at: datetime, closed: ClosedDays) -> datetime | None:
-    """Where the calendar moves the occurrence that is nominally at `fire_at`."""
-    alone = At(fire_at.astimezone(UTC), job.schedule.timezone, dst=job.schedule.dst)
-    reach = timedelta(days=MOST_ROLLED_DAYS + 2)
-    return OnOpenDays(alone, closed, use.rule).next(fire_at - reach)
+def _moved(job: Job, message: Message, moved_to: datetime) -> SendInstead:
+    """The message for the instant that the calendar moves its occurrence to; what it has passed
+    over is recorded already."""
+    key = replace(message.key, fire_at=moved_to)
+    due_at = moved_to + timedelta(seconds=job.spread_seconds)
+    moved = replace(message, key=key, due_at=due_at, slot_key="", missed=None)
+    if not isinstance(job.schedule, Delay):
+        nominal_at = message.nominal_at
+        moved = replace(moved, moved_from=None if moved_to == nominal_at else nominal_at)
+    day = local_date(job.schedule, message.key.fire_at)
+    return SendInstead(moved, f"{day} is closed")
 
 
-def _instead(message: Message, fire_at: datetime, due_at: datetime) -> Message:
-    """The message with other times; what it has passed over is recorded already."""
-    key = replace(message.key, fire_at=fire_at)
-    return replace(message, key=key, due_at=due_at, slot_key="", missed=None)
+def _note_of_skip(day: date, use: CalendarUse, closed: ClosedDays) -> str:
+    note = f"{day} is closed in calendar {use.name}"
+    if not rolls(use):
+        return note
+    open_day = closed.open_day_from(day, use.rule)
+    if open_day is None:
+        return f"{note}, as all of {MOST_ROLLED_DAYS} days around it"
+    return f"{note}, and the clocks skip its time on {open_day}"
 
 
-def _note_of_skip(day: date, use: CalendarUse) -> str:
-    return f"{day} is closed in calendar {use.name}"
-
-
-def _note_of_move(job: Job, fire_at: datetime, closed: ClosedDays) -> str | None:
+def _note_of_move(job: Job, message: Message, closed: ClosedDays) -> str | None:
     use = job.calendar
     if use is None or not rolls(use) or isinstance(job.schedule, Delay):
         return None
-    days = OnOpenDays(job.schedule, closed, use.rule).moved_from(fire_at)
+    days = {*OnOpenDays(job.schedule, closed, use.rule).moved_from(message.key.fire_at)}
+    if message.moved_from is not None:
+        days.add(local_date(job.schedule, message.moved_from))
     if not days:
         return None
-    return f"moved from {', '.join(map(str, days))} by calendar {use.name}"
+    return f"moved from {', '.join(map(str, sorted(days)))} by calendar {use.name}"
 
 
 def _young(filing_id: str, now: datetime) -> bool:

@@ -8,10 +8,9 @@ from itertools import islice
 from shared.domain.calendar import CalendarUse
 from shared.domain.job import CatchUp, Job, Lane
 from shared.domain.message import Message
-from shared.domain.resolving import rolls
+from shared.domain.resolving import rolls_back
 from shared.domain.run import RunKey, RunKind
 from shared.recurrence import Delay, Recurrence, Schedule, SlotKind, slots
-from shared.recurrence.closed_days import MOST_ROLLED_DAYS
 from shared.recurrence.slots import is_zone_dependent, zone_digest
 from shared.recurrence.value import EPOCH, LAST_SECOND
 
@@ -137,14 +136,15 @@ class Entry:
         """The nominal times of the occurrences that hang on this dated link: those that are
         effective from its minute on up to `until`.
 
-        `since` is the instant from which this zone's rules are in force, if they are new: what
-        they yield from there on in the ZONE_CHANGE before the link hangs on it too.
+        `since` is the instant from which this zone's rules are in force, if they have replaced
+        others: when that lies in the ZONE_CHANGE before the link, other rules may have put it
+        here, and what the new ones yield from there on hangs on it too.
         """
         if self.schedule is None:
             return iter(())
         first = minute_start(self.slot.number)
-        if since is not None and since < first and is_zone_dependent(self.schedule):
-            first = max(since, first - ZONE_CHANGE)
+        if since is not None and is_zone_dependent(self.schedule):
+            first = since if first - ZONE_CHANGE < since < first else first
         before = max(self.from_at, first - self.spread - timedelta(seconds=1))
         return self.schedule.between(before, until - self.spread)
 
@@ -156,8 +156,7 @@ class Entry:
         last = None if self.schedule is None else _last_nominal(self.schedule)
         if last is None:
             return None
-        rolled = timedelta(days=MOST_ROLLED_DAYS + 1 if rolls(self.calendar) else 0)
-        return last + self.spread + rolled + DATED_ENTRY_LIFETIME
+        return last + self.spread + DATED_ENTRY_LIFETIME
 
 
 def entries_of(job: Job, sent: Recurrence | None = None) -> list[Entry]:
@@ -174,7 +173,7 @@ def entries_of(job: Job, sent: Recurrence | None = None) -> list[Entry]:
         return []
     if isinstance(job.schedule, Delay):
         return [entry_of_message(message_of(job, first))]
-    filed = slots(job.schedule, job.spread_seconds, rolls(job.calendar))
+    filed = slots(job.schedule, job.spread_seconds, rolls_back(job.calendar))
     if filed.kind is SlotKind.DATED:
         nowhere = Slot(SlotKind.DATED, minute_of(job.filing.from_at))
         return [_entry(job, nowhere).link_at(first, done=nowhere.number)]
@@ -235,7 +234,7 @@ def _entry(job: Job, slot: Slot) -> Entry:
         calendar=job.calendar,
         zone_digest=""
         if slot.kind is SlotKind.DATED
-        else zone_digest(job.schedule, job.spread_seconds, rolls(job.calendar)),
+        else zone_digest(job.schedule, job.spread_seconds, rolls_back(job.calendar)),
     )
 
 

@@ -78,9 +78,6 @@ class At(Recurrence):
     def text(self) -> str:
         return f"at {self._moment_text}"
 
-    def as_json(self) -> dict[str, str]:
-        return {"at": self._moment_text}
-
     def second_after(self, second: int) -> int | None:
         found = self.second
         return found if found > second else None

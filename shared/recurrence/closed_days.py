@@ -35,7 +35,7 @@ class ClosedDays:
         """Overlapping and adjacent ranges are merged; each must not end before it begins."""
         merged: list[tuple[date, date]] = []
         for first, last in sorted(ranges):
-            if merged and first <= merged[-1][1] + timedelta(days=1):
+            if merged and first - merged[-1][1] <= timedelta(days=1):
                 merged[-1] = (merged[-1][0], max(merged[-1][1], last))
             else:
                 merged.append((first, last))

@@ -3,27 +3,25 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
 
 from shared.recurrence import zones
 from shared.recurrence.at import At
 from shared.recurrence.cron import Cron
-from shared.recurrence.dst import DstRule, Fold
+from shared.recurrence.dst import DstRule
 from shared.recurrence.every import Every
-from shared.recurrence.expression import Expression, compile_expression
+from shared.recurrence.leftover import Leftover
 from shared.recurrence.value import Recurrence
 
 Simple = At | Every | Cron
 """What can be combined."""
 
-MOST_REMOVED = 200_000
-MOST_COMPARED = 4_000_000
 LONGEST_SEARCH_SECONDS = 50 * 366 * 86_400
-"""A search ends when exceptions have taken out so many stretches, of many members and exceptions
-fewer (so many pairs of them are looked at), or all there was for so long."""
+"""A search ends when exceptions have taken out all there was for so long."""
+
+_STEPS = 8
+"""So many instants that are taken out are passed one by one before whole days are looked at."""
 
 _DAY_SECONDS = 86_400
-_DAY_MINUTES = 1440
 _NEVER = 1 << 62
 
 
@@ -35,7 +33,7 @@ class Combined(Recurrence):
     it matches by the clocks as they are shown, whatever the DST rule, and what it would fire
     itself; every other exception takes out its own instants. Zone, start, end and DST rule are
     those of `schedules`: raises ValueError where these disagree, or are none. An occurrence that
-    comes only after 50 years without one, or after 200,000 that are taken out, is not found.
+    comes only after 50 years of which all is taken out is not found, unless an `at` gives it.
     """
 
     schedules: tuple[Simple, ...]
@@ -70,54 +68,39 @@ class Combined(Recurrence):
             text += " except " + " | ".join(exception.text for exception in self.exceptions)
         return text
 
-    def as_json(self) -> dict[str, Any]:
-        form: dict[str, Any] = {"any": [schedule.as_json() for schedule in self.schedules]}
-        if self.exceptions:
-            form["except"] = [exception.as_json() for exception in self.exceptions]
-        return form
-
-    @property
-    def _most_removed(self) -> int:
-        pairs = len(self.schedules) * max(1, len(self.exceptions))
-        return min(MOST_REMOVED, MOST_COMPARED // pairs)
-
     def second_after(self, second: int) -> int | None:
         ahead = [_after(schedule, second) for schedule in self.schedules]
-        limit = None
-        for _ in range(self._most_removed):
+        for _ in range(_STEPS):
             found = min(ahead)
-            if found == _NEVER or (limit is not None and found > limit):
+            if found == _NEVER:
                 return None
-            removed = self._removed_around(found)
-            if removed is None:
+            if not self._removes(found):
                 return found
-            if limit is None:
-                limit = found + LONGEST_SEARCH_SECONDS
-            last = removed[1]
             ahead = [
-                _after(schedule, last) if at <= last else at
+                _after(schedule, found) if at == found else at
                 for schedule, at in zip(self.schedules, ahead, strict=True)
             ]
-        return None
+        instants = [at for at in self._instants if at > found and not self._removes(at)]
+        limit = min([found + LONGEST_SEARCH_SECONDS, self.last_second + _DAY_SECONDS, *instants])
+        left = _leftover_of(self).after(found + 1, limit)
+        return min(instants, default=None) if left is None else left
 
     def second_before(self, second: int) -> int | None:
         behind = [_before(schedule, second) for schedule in self.schedules]
-        limit = None
-        for _ in range(self._most_removed):
+        for _ in range(_STEPS):
             found = max(behind)
-            if found == -_NEVER or (limit is not None and found < limit):
+            if found == -_NEVER:
                 return None
-            removed = self._removed_around(found)
-            if removed is None:
+            if not self._removes(found):
                 return found
-            if limit is None:
-                limit = found - LONGEST_SEARCH_SECONDS
-            first = removed[0]
             behind = [
-                _before(schedule, first) if at >= first else at
+                _before(schedule, found) if at == found else at
                 for schedule, at in zip(self.schedules, behind, strict=True)
             ]
-        return None
+        instants = [at for at in self._instants if at < found and not self._removes(at)]
+        limit = max([found - LONGEST_SEARCH_SECONDS, self.first_second - _DAY_SECONDS, *instants])
+        left = _leftover_of(self).before(found - 1, limit)
+        return max(instants, default=None) if left is None else left
 
     def seconds_of_minute(self, minute: int) -> tuple[int, ...]:
         found: set[int] = set()
@@ -126,25 +109,29 @@ class Combined(Recurrence):
         if not found:
             return ()
         start = minute * 60
-        return tuple(
-            second for second in sorted(found) if self._removed_around(start + second) is None
-        )
+        return tuple(second for second in sorted(found) if not self._removes(start + second))
 
     def has(self, second: int) -> bool:
         if not any(schedule.has(second) for schedule in self.schedules):
             return False
-        return self._removed_around(second) is None
+        return not self._removes(second)
 
-    def _removed_around(self, second: int) -> tuple[int, int] | None:
-        """The first and last instant of a stretch taken out that holds this one; None if none."""
+    @property
+    def _instants(self) -> list[int]:
+        return [schedule.second for schedule in self.schedules if isinstance(schedule, At)]
+
+    def _removes(self, second: int) -> bool:
+        """Whether an exception takes an instant out."""
         for exception in self.exceptions:
-            if isinstance(exception, Cron) and exception.covers_minute_of(second):
-                rule = exception.rule
-                if not rule.has_seconds or (len(rule.seconds) == 60 and exception.has(second)):
-                    return _covered_around(exception, second)
+            if (
+                isinstance(exception, Cron)
+                and not exception.rule.has_seconds
+                and exception.covers_minute_of(second)
+            ):
+                return True
             if exception.has(second):
-                return second, second
-        return None
+                return True
+        return False
 
 
 def _after(schedule: Simple, second: int) -> int:
@@ -157,36 +144,15 @@ def _before(schedule: Simple, second: int) -> int:
     return -_NEVER if found is None else found
 
 
-def _covered_around(exception: Cron, second: int) -> tuple[int, int]:
-    """The stretch around a covered instant in which all minutes shown are covered.
-
-    It ends with the day and with a change of the clocks. A search that leaves it at once takes
-    steps of a day through what `* * * * *` takes out.
-    """
-    span = zones.span_at(exception.timezone, second)
-    begin, end = span.start, span.end
-    if exception.rule.has_seconds:
-        # Its instants are taken out, not minutes: the pass of a fold at which it fires has a say.
-        begin += max(0, span.before - span.offset) if exception.fold is Fold.FIRST else 0
-        end -= max(0, span.offset - span.following) if exception.fold is Fold.SECOND else 0
-    wall = second + span.offset
-    start_of_day = second - wall % _DAY_SECONDS
-    first, last = _runs(exception.rule.text)[wall % _DAY_SECONDS // 60]
-    begin, end = max(begin, start_of_day + first * 60), min(end, start_of_day + (last + 1) * 60)
-    return begin, end - 1
+# Days are kept with it: few, for what is being searched through now.
+@lru_cache(maxsize=32)
+def _leftover_of(combined: Combined) -> Leftover:
+    members = [
+        schedule
+        for schedule in combined.schedules
+        if not isinstance(schedule, At) and schedule not in combined.exceptions
+    ]
+    return Leftover(members, combined.exceptions, combined.timezone)
 
 
-@lru_cache(maxsize=256)
-def _runs(expression: str) -> tuple[tuple[int, int], ...]:
-    """For each minute of the day the first and last of the matching ones that it stands among."""
-    rule: Expression = compile_expression(expression)
-    matching = rule.minutes_of_day
-    runs: list[tuple[int, int]] = []
-    minute = 0
-    while minute < _DAY_MINUTES:
-        last = minute
-        while last + 1 in matching and minute in matching:
-            last += 1
-        runs += [(minute, last)] * (last - minute + 1)
-        minute = last + 1
-    return tuple(runs)
+zones.when_cleared(_leftover_of.cache_clear)

@@ -68,9 +68,6 @@ class Cron(Recurrence):
     def text(self) -> str:
         return self.expression
 
-    def as_json(self) -> dict[str, str]:
-        return {"cron": self.expression}
-
     def second_after(self, second: int) -> int | None:
         return self._instants.after(second)
 

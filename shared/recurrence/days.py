@@ -102,6 +102,13 @@ class Days:
         mask = self._mask(first_weekday, _length(day.year, day.month))
         return bool(mask >> (day.day - 1) & 1)
 
+    def in_month(self, year: int, month: int) -> int:
+        """Its days as a number whose lowest bit is the first of the month."""
+        if month not in self.months or (self._years is not None and year not in self._years):
+            return 0
+        first_weekday = date(year, month, 1).isoweekday() % 7
+        return self._mask(first_weekday, _length(year, month))
+
     @property
     def is_ever(self) -> bool:
         """Whether there is such a day at all, past or to come."""

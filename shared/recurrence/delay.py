@@ -38,9 +38,6 @@ class Delay(Recurrence):
     def text(self) -> str:
         return f"every {format_duration(self.delay_seconds)} after finish"
 
-    def as_json(self) -> dict[str, str]:
-        return {"every": format_duration(self.delay_seconds), "after": "finish"}
-
     def second_after(self, second: int) -> int | None:
         return max(second + self.delay_seconds, self.first_second)
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 
 from shared.errors import InvalidFieldError
 from shared.recurrence.dst import DEFAULT_DST, DstRule
@@ -60,12 +61,6 @@ class Every(Recurrence):
         offset = f" offset {format_duration(self.offset_seconds)}" if self.offset_seconds else ""
         return f"every {format_duration(self.interval_seconds)}{offset}"
 
-    def as_json(self) -> dict[str, str]:
-        form = {"every": format_duration(self.interval_seconds)}
-        if self.offset_seconds:
-            form["offset"] = format_duration(self.offset_seconds)
-        return form
-
     def second_after(self, second: int) -> int | None:
         base = self.base_second
         count = max(1, (second - base) // self.interval_seconds + 1)
@@ -80,6 +75,16 @@ class Every(Recurrence):
         since = second - self.base_second
         return since > 0 and since % self.interval_seconds == 0 and second <= self.last_second
 
+    def bits(self, start: int, end: int) -> int:
+        interval = self.interval_seconds
+        first = max(start, self.base_second + 1)
+        first += (self.base_second - first) % interval
+        end = min(end, self.last_second + 1)
+        if first >= end:
+            return 0
+        found = _comb(interval, 1 << (end - first - 1).bit_length())
+        return (found & ((1 << (end - first)) - 1)) << (first - start)
+
     def seconds_of_minute(self, minute: int) -> tuple[int, ...]:
         start = minute * 60
         first = (self.base_second - start) % self.interval_seconds
@@ -88,3 +93,13 @@ class Every(Recurrence):
         if start + first <= self.base_second or start + 59 > self.last_second:
             return Recurrence.seconds_of_minute(self, minute)
         return tuple(range(first, 60, self.interval_seconds))
+
+
+@lru_cache(maxsize=256)
+def _comb(interval: int, length: int) -> int:
+    """Every so many bits one that is set, beginning with the lowest, in a number of some length."""
+    found, reached = 1, interval
+    while reached < length:
+        found |= found << reached
+        reached *= 2
+    return found & ((1 << length) - 1)

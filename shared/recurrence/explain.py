@@ -124,7 +124,7 @@ def _every_words(schedule: Every) -> _Words:
         interval = interval[2:]
     text = f"every {interval}"
     if schedule.offset_seconds:
-        text += f", {words_of_duration(schedule.offset_seconds)} after"
+        text += f", offset by {words_of_duration(schedule.offset_seconds)}"
     return _Words(text, f"what comes {text}", False)
 
 

@@ -89,6 +89,16 @@ class Expression:
         """The wall seconds of the day (0-86399) at which it can fire, ascending."""
         return tuple(hour * _HOUR + second for hour in self.hours for second in self._in_hour)
 
+    @property
+    def bits_of_day(self) -> int:
+        """The wall seconds of the day at which it can fire, as a number: bit n is second n."""
+        return _bits_of_day(self.hours, self.minutes, self.seconds)
+
+    @property
+    def bits_of_shown_minutes(self) -> int:
+        """The same of all seconds of the minutes at which it can fire."""
+        return _bits_of_day(self.hours, self.minutes, tuple(range(60)))
+
     def matches_day(self, day: date) -> bool:
         return self.days.matches(day)
 
@@ -263,6 +273,15 @@ def _in_hour(seconds: tuple[int, ...], minutes: tuple[int, ...]) -> tuple[tuple[
     """The seconds of an hour at which both match, ascending, and a table of its minutes."""
     table = bytes(minute in minutes for minute in range(60))
     return tuple(minute * 60 + second for minute in minutes for second in seconds), table
+
+
+@lru_cache(maxsize=256)
+def _bits_of_day(hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int, ...]) -> int:
+    one_minute = sum(1 << second for second in seconds)
+    one_hour = sum(one_minute << minute * 60 for minute in minutes).to_bytes(_HOUR // 8, "little")
+    empty = bytes(_HOUR // 8)
+    day = b"".join(one_hour if hour in hours else empty for hour in range(24))
+    return int.from_bytes(day, "little")
 
 
 @lru_cache(maxsize=1024)

@@ -52,9 +52,6 @@ class ShownWalls(Recurrence):
     def text(self) -> str:
         return self.schedule.text
 
-    def as_json(self) -> dict[str, str]:
-        return self.schedule.as_json()
-
     def second_after(self, second: int) -> int | None:
         zone, wall = self.schedule.timezone, second
         best = None
@@ -96,6 +93,18 @@ class ShownWalls(Recurrence):
         if span.end <= wall + _DAY_SECONDS or span.offset % 60:
             return Recurrence.seconds_of_minute(self, minute)
         return self.schedule.seconds_of_minute(minute - span.offset // 60)
+
+    def bits(self, start: int, end: int) -> int:
+        zone, found = self.schedule.timezone, 0
+        # No offset reaches a day.
+        instant = start - _DAY_SECONDS
+        while instant < end + _DAY_SECONDS:
+            span = zones.span_at(zone, instant)
+            low, high = max(span.start, start - span.offset), min(span.end, end - span.offset)
+            if low < high:
+                found |= self.schedule.bits(low, high) << (low + span.offset - start)
+            instant = span.end
+        return found
 
     def has(self, second: int) -> bool:
         return second % 60 in self.seconds_of_minute(second // 60)

@@ -71,9 +71,6 @@ class OnOpenDays(Recurrence):
         """The base's: a schedule is never stored with its calendar."""
         return self.base.text
 
-    def as_json(self) -> dict[str, str]:
-        return self.base.as_json()
-
     def second_after(self, second: int) -> int | None:
         if isinstance(self.base, Delay):
             return self._after_delay(self.base, second)

@@ -108,11 +108,6 @@ def _sides(value: object, setting: Setting) -> tuple[list[Single], list[Single]]
         if is_combination(value):
             return _members_of_text(value, setting)
         return [_placed(value, "schedule", setting)], []
-    if isinstance(value, Mapping) and "any" in value:
-        for key in value.keys() - {"any", "except"}:
-            raise InvalidFieldError(f"schedule.{str(key)[:40]}", "is unknown: use any and except")
-        members = _each(value["any"], "schedule.any", setting)
-        return members, _each(value.get("except", ()), "schedule.except", setting)
     if isinstance(value, Mapping):
         return [_placed(value, "schedule", setting)], []
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):

@@ -10,11 +10,12 @@ from shared.recurrence.cron import Cron
 from shared.recurrence.day_words import listed, month_name, restrictions_of
 from shared.recurrence.estimate import most_fires_per_day
 from shared.recurrence.open_days import OnOpenDays
-from shared.recurrence.touching import TouchedTransition, touches_of
-from shared.recurrence.value import Recurrence
+from shared.recurrence.touching import Touch, TouchedTransition, touches_of
+from shared.recurrence.value import EPOCH, LAST_SECOND, Recurrence
 
 __all__ = [
     "MANY_FIRES_A_DAY",
+    "REPORTED",
     "ScheduleWarning",
     "TouchedTransition",
     "WarningCode",
@@ -23,11 +24,15 @@ __all__ = [
 ]
 
 MANY_FIRES_A_DAY = 1_440
-_YEAR = timedelta(days=366)
+REPORTED = timedelta(days=366)
+"""Within a year: so far ahead transitions are told, and an occurrence is not far away. A leap year
+has so many days, and what comes once a year is never farther."""
+
 _YEAR_DAYS = 365
 _LEAP_CYCLE_YEARS = 4
 _MOST_TOLD = 2
 _LAST_YEAR = 9_990
+_LAST_INSTANT = EPOCH + timedelta(seconds=LAST_SECOND)
 
 
 class WarningCode(StrEnum):
@@ -56,13 +61,20 @@ class ScheduleWarning:
 
 
 def touched_transitions(
-    schedule: Recurrence, after: datetime, until: datetime
+    schedule: Recurrence, after: datetime, until: datetime | None = None
 ) -> list[TouchedTransition]:
-    """The transitions in (after, until] that touch occurrences, ascending.
+    """The transitions in (after, until] that touch occurrences, ascending; until None: REPORTED.
 
     One that means different things to different occurrences is listed once for each.
     """
-    return [touch.transition for touch in touches_of(schedule, after, until)]
+    return [touch.transition for touch in _touches(schedule, after, until)]
+
+
+def _touches(schedule: Recurrence, after: datetime, until: datetime | None = None) -> list[Touch]:
+    if until is None:
+        # Not past what a datetime can hold.
+        until = min(after, _LAST_INSTANT - REPORTED) + REPORTED
+    return touches_of(schedule, after, until)
 
 
 def warnings_of(schedule: Recurrence, after: datetime) -> list[ScheduleWarning]:
@@ -92,7 +104,7 @@ def _far_away(schedule: Recurrence, after: datetime) -> Iterator[ScheduleWarning
         yield ScheduleWarning(
             WarningCode.FAR_AWAY, f"There is no occurrence after {after:%Y-%m-%d}."
         )
-    elif first - after > _YEAR:
+    elif first - after > REPORTED:
         days = (first - after).days
         yield ScheduleWarning(
             WarningCode.FAR_AWAY,
@@ -101,8 +113,9 @@ def _far_away(schedule: Recurrence, after: datetime) -> Iterator[ScheduleWarning
 
 
 def _clock_changes(schedule: Recurrence, after: datetime) -> Iterator[ScheduleWarning]:
-    touches = touches_of(schedule, after, after + _YEAR)
-    effects = [touch.transition.effect for touch in touches if not touch.is_expected]
+    effects = [
+        touch.transition.effect for touch in _touches(schedule, after) if not touch.is_expected
+    ]
     if effects:
         more = len(effects) - _MOST_TOLD
         told = ". ".join(effects[:_MOST_TOLD]) + (f". And {more} more" if more > 0 else "")
@@ -140,7 +153,8 @@ def _of_days(cron: Cron, today: date) -> Iterator[ScheduleWarning]:
 
 
 def _days_of_year(cron: Cron, today: date) -> int:
-    return sum(cron.rule.matches_day(today + timedelta(days=n)) for n in range(_YEAR_DAYS))
+    first = min(today, _LAST_INSTANT.date() - timedelta(days=_YEAR_DAYS))
+    return sum(cron.rule.matches_day(first + timedelta(days=n)) for n in range(_YEAR_DAYS))
 
 
 def _months_without(cron: Cron, today: date) -> Iterator[ScheduleWarning]:

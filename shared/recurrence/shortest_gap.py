@@ -1,7 +1,7 @@
 """The shortest time between two occurrences of a schedule."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date
+from datetime import UTC, date
 from functools import lru_cache
 from itertools import chain, combinations, pairwise
 from math import gcd
@@ -11,11 +11,12 @@ from shared.recurrence.at import At
 from shared.recurrence.combined import Combined, Simple
 from shared.recurrence.cron import Cron
 from shared.recurrence.delay import Delay
+from shared.recurrence.dst import DstRule, Fold, Gap
 from shared.recurrence.every import Every
 from shared.recurrence.expression import Expression
 from shared.recurrence.filed_minutes import FILED_YEARS, shape_of
 from shared.recurrence.open_days import OnOpenDays
-from shared.recurrence.value import Recurrence
+from shared.recurrence.value import Recurrence, seconds_down
 
 _DAY_SECONDS = 86_400
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
@@ -44,6 +45,56 @@ def shortest_gap_seconds(schedule: Recurrence) -> int | None:
         case Combined():
             return _shortest_of_union(schedule.schedules)
     raise TypeError(f"{type(schedule).__name__} is no schedule")
+
+
+def shortest_rolling_gap(schedule: Recurrence) -> int | None:
+    """The shortest time between two occurrences when a calendar may move each to any other day.
+
+    A lower bound: that of times of day which all fire on every day, under a DST rule that leaves
+    out nothing of what the schedule's own or the calendar's would fire.
+    """
+    base = schedule.base if isinstance(schedule, OnOpenDays) else schedule
+    if isinstance(base, At | Delay):
+        return shortest_gap_seconds(base)
+    members = base.schedules if isinstance(base, Combined) else (base,)
+    folds = {member.fold for member in members if isinstance(member, Cron)}
+    # What is moved fires at the first pass by default, and after a gap unless the rule says skip.
+    fold = Fold.BOTH if Fold.BOTH in folds else base.dst.fold or Fold.FIRST
+    dst = DstRule(base.dst.gap or Gap.RUN_AFTER, fold)
+    daily = [_on_every_day(member, dst) for member in members]
+    gaps = [_shortest_of_union(daily)]
+    transitions = [second for second, _, _ in shape_of(base.timezone).gaps]
+    gaps += [
+        _shortest_between(member, transitions)
+        for member in daily
+        if transitions and isinstance(member, Every)
+    ]
+    return min((gap for gap in gaps if gap is not None), default=None)
+
+
+def _on_every_day(member: Recurrence, dst: DstRule) -> Cron | Every:
+    """A schedule of the times of day of another one, whatever its days are."""
+    zone = member.timezone
+    match member:
+        case Cron():
+            rule = member.rule
+            fields = (rule.seconds, rule.minutes, rule.hours)
+        case At():
+            wall = member.second + zones.offset_at(zone, member.second)
+            if member.moment.tzinfo is None:
+                wall = seconds_down(member.moment.replace(tzinfo=UTC))
+            fields = ((wall % 60,), (wall // 60 % 60,), (wall // 3600 % 24,))
+        case Every():
+            # Moved by days, and by what one offset of the zone is more than another.
+            offsets = sorted(shape_of(zone).offsets)
+            step = gcd(
+                member.interval_seconds, _DAY_SECONDS, *(each - offsets[0] for each in offsets)
+            )
+            return Every(step, member.base_second % step, zone)
+        case _:
+            raise TypeError(f"{type(member).__name__} is never moved")
+    texts = (",".join(map(str, numbers)) for numbers in fields)
+    return Cron(f"{' '.join(texts)} * * *", zone, dst=dst)
 
 
 def _shortest_of_union(members: Sequence[Simple]) -> int | None:

@@ -14,7 +14,7 @@ from shared.recurrence.durations import parse_interval
 from shared.recurrence.every import Every
 from shared.recurrence.expression import canonical_text, is_eventbridge, refuse_bad_terms
 from shared.recurrence.messages import quoted
-from shared.recurrence.sugar import cron_of_macro, cron_of_words, rate_seconds, refuse_unknown
+from shared.recurrence.sugar import cron_of_macro, cron_of_words, rate_seconds, unknown_error
 
 Single = At | Every | Delay | Cron
 
@@ -52,7 +52,7 @@ def single_of_text(text: str, setting: Setting) -> Single:
     if first == "at":
         return At(_moment(text.lstrip()[2:]), *setting)
     if first == "every":
-        return _every(words, setting)
+        return _every(text, setting)
     if first.startswith("@"):
         if first == "@every":
             return _interval(words[1:], setting)
@@ -61,7 +61,7 @@ def single_of_text(text: str, setting: Setting) -> Single:
     if bracket and name in ("at", "cron", "rate"):
         return _eventbridge(text, name, setting)
     if first[:1] == "p" and (first[1:2] == "t" or first[1:2].isdigit()):
-        return _every(["every", *words], setting)
+        return _every(f"every {text}", setting)
     return _of_words(text, words, setting)
 
 
@@ -89,12 +89,12 @@ def single_of_mapping(form: Mapping[str, object], setting: Setting) -> Single:
 
 
 def _of_words(text: str, words: list[str], setting: Setting) -> Single:
-    expression = cron_of_words(words) if words else None
+    expression = cron_of_words(text) if words else None
     if expression is not None:
         return Cron(expression, *setting)
     if len(words) >= 5 and "=" not in words[0]:
         return _cron(text, setting)
-    raise refuse_unknown(text, FORMS)
+    raise unknown_error(text, FORMS)
 
 
 def _cron_member(text: str, setting: Setting) -> Cron:
@@ -132,16 +132,23 @@ def _eventbridge(text: str, name: str, setting: Setting) -> Single:
     return Every(rate_seconds(inside), 0, *setting)
 
 
-def _every(words: list[str], setting: Setting) -> Single:
+def _every(text: str, setting: Setting) -> Single:
+    words = text.split()
     lowered = [word.lower() for word in words]
     if lowered[-2:] == ["after", "finish"]:
         return _delay(words[1:-2], setting)
     if "after" in lowered:
         wrong = quoted(" ".join(words[lowered.index("after") :]))
         raise InvalidFieldError("schedule.after", f'{wrong} is unknown: use "after finish"')
-    expression = cron_of_words(words)
+    expression = cron_of_words(text)
     if expression is not None:
         return Cron(expression, *setting)
+    if "at" in lowered:
+        raise InvalidFieldError(
+            "schedule",
+            f"{quoted(text)} is no schedule: an interval has no time of day. Use a cron expression "
+            'as "0 9 */2 * *", or an offset as "every 2d offset 9h", which counts in UTC',
+        )
     return _interval(words[1:], setting)
 
 

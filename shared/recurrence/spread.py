@@ -6,10 +6,16 @@ from dataclasses import dataclass
 from shared.errors import InvalidFieldError
 from shared.recurrence.durations import format_duration, parse_duration
 from shared.recurrence.messages import quoted
-from shared.recurrence.shortest_gap import shortest_gap_seconds
+from shared.recurrence.shortest_gap import shortest_gap_seconds, shortest_rolling_gap
 from shared.recurrence.value import Recurrence
 
-__all__ = ["Window", "parse_window", "shortest_gap_seconds", "spread_seconds"]
+__all__ = [
+    "Window",
+    "parse_window",
+    "shortest_gap_seconds",
+    "shortest_rolling_gap",
+    "spread_seconds",
+]
 
 LONGEST_WINDOW_SECONDS = 86_400
 
@@ -59,14 +65,17 @@ def parse_window(text: str) -> Window:
     return Window(percent=int(match[1]))
 
 
-def spread_seconds(window: Window, schedule: Recurrence, fraction: float) -> int:
+def spread_seconds(
+    window: Window, schedule: Recurrence, fraction: float, *, rolls: bool = False
+) -> int:
     """The offset of the job whose place in the window is `fraction`, in [0, 1).
 
     One constant for all occurrences, so that it can be filed: it is measured by the shortest gap
-    between two of them, and never reaches the next nominal time. Raises InvalidFieldError on
+    between two of them, and never reaches the next nominal time; nor where the schedule `rolls`,
+    that is where a calendar may move its occurrences to any day. Raises InvalidFieldError on
     `window` for a percentage of a schedule without an interval.
     """
-    gap = shortest_gap_seconds(schedule)
+    gap = shortest_rolling_gap(schedule) if rolls else shortest_gap_seconds(schedule)
     if window.seconds is not None:
         room = float(window.seconds if gap is None else min(window.seconds, gap))
     elif gap is not None:

@@ -40,7 +40,6 @@ _SINGULAR = {"hour": "hourly", "day": "daily", "week": "weekly", "month": "month
 _TIME = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?", re.ASCII)
 _MINUTE = re.compile(r":(\d\d)(?::(\d\d))?", re.ASCII)
 _MONTH_DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?", re.ASCII)
-_MINUTES_PER_DAY = 1_440
 
 RATE_UNITS = {"minute": 60, "hour": 3_600, "day": 86_400}
 
@@ -62,21 +61,24 @@ def cron_of_macro(text: str) -> str:
     )
 
 
-def cron_of_words(words: Sequence[str]) -> str | None:
-    """The expression of words as `daily at 09:00`; None when the first of them begins no such form.
+def cron_of_words(text: str) -> str | None:
+    """The expression of a text as `daily at 09:00`; None when its words begin no such form.
 
     Raises InvalidFieldError on `schedule` for words that go wrong later.
     """
-    words = [word.lower() for word in words]
-    if words[0] == "every" and len(words) > 2 and {"at", "on"} & set(words[2:]):
-        words = [_SINGULAR.get(words[1], words[1]), *words[2:]]
+    words = text.lower().split()
+    if words[0] == "every" and len(words) > 1:
+        if {"at", "on"} & set(words[2:]):
+            words = [_SINGULAR.get(words[1], words[1]), *words[2:]]
+        elif words[1] in _WEEK_PARTS or words[1] in _DAY_CODES:
+            words = words[1:]
     first = words[0].partition(",")[0]
     if first == "hourly":
-        return _hourly(words)
+        return _hourly(words, text)
     if first in _PERIODS or first in _WEEK_PARTS or first in _DAY_CODES:
         if len(words) == 1 and first in _PERIODS:
             return _PERIODS[first]
-        return _at_time_of_day(words)
+        return _at_time_of_day(words, text)
     return None
 
 
@@ -106,7 +108,7 @@ def rate_seconds(inside: str) -> int:
     return count * RATE_UNITS[singular]
 
 
-def refuse_unknown(text: str, forms: str) -> InvalidFieldError:
+def unknown_error(text: str, forms: str) -> InvalidFieldError:
     """The error, to be raised, for text that is no schedule of any kind."""
     words = text.split()
     first = words[0].lower() if words else ""
@@ -120,6 +122,11 @@ def refuse_unknown(text: str, forms: str) -> InvalidFieldError:
         hint = f' did you mean "at {text.strip()[:40]}"?'
     elif re.fullmatch(r"\d{1,9}[wdhms]", first):
         hint = f' did you mean "every {" ".join(words)[:40]}"?'
+    elif first[:1].isdigit() or "*" in first:
+        hint = (
+            f" a cron expression has five fields, minute hour day-of-month month day-of-week; "
+            f"this has {len(words)};"
+        )
     elif first:
         known = ("every", "at", *_PERIODS, *_WEEK_PARTS, *_DAY_CODES)
         hint = did_you_mean(first, known)
@@ -134,49 +141,51 @@ def did_you_mean(word: str, known: "Sequence[str] | dict[str, str]") -> str:
     return f' did you mean "{close[0]}"?' if close and close[0] != word else ""
 
 
-def _hourly(words: list[str]) -> str:
+def _hourly(words: list[str], text: str) -> str:
     if len(words) == 1:
         return _PERIODS["hourly"]
     match = _MINUTE.fullmatch(words[2]) if len(words) == 3 and words[1] == "at" else None
     minute, second = _numbers(match) if match else (60, 60)
     if minute > 59 or second > 59:
-        raise _refused(words, 'use "hourly at :17", or ":17:30" with seconds')
+        raise _refused(text, 'use "hourly at :17", or ":17:30" with seconds')
     return f"{f'{second} ' if second else ''}{minute} * * * *"
 
 
-def _at_time_of_day(words: list[str]) -> str:
-    time = _time_at_the_end(words)
+def _at_time_of_day(words: list[str], text: str) -> str:
+    time = _time_at_the_end(words, text)
     named, on = words[0], words[1:-2]
     if named == "daily" or named in _WEEK_PARTS:
         if on:
-            raise _refused(words, f'use "{named} at 09:00"')
+            raise _refused(text, f'use "{named} at 09:00"')
         return f"{time} * * {_WEEK_PARTS.get(named, '*')}"
     if named == "monthly":
-        return f"{time} {_days_of_month(on, words)}"
+        return f"{time} {_days_of_month(on, text)}"
     if named != "weekly":
-        return f"{time} * * {_days_of_week(words[:-2], words)}"
+        return f"{time} * * {_days_of_week(words[:-2], text)}"
     if len(on) < 2 or on[0] != "on":
-        raise _refused(words, 'use "weekly on mon at 09:00"')
-    return f"{time} * * {_days_of_week(on[1:], words)}"
+        raise _refused(text, 'use "weekly on mon at 09:00"')
+    return f"{time} * * {_days_of_week(on[1:], text)}"
 
 
-def _time_at_the_end(words: list[str]) -> str:
+def _time_at_the_end(words: list[str], text: str) -> str:
     """The second, minute and hour fields of `… at 09:00`."""
     if len(words) < 3 or words[-2] != "at":
-        raise _refused(words, f'end with a time of day, as in "{words[0]} at 09:00"')
+        given = " ".join(text.split()) if "at" not in words and len(words) < 3 else words[0]
+        raise _refused(text, f"end with a time of day, as in {quoted(f'{given} at 09:00')}")
     match = _TIME.fullmatch(words[-1])
     hour, minute, second = _numbers(match) if match else (24, 0, 0)
     if hour > 23 or minute > 59 or second > 59:
-        position = " ".join(words).rindex(words[-1]) + 1
+        shown = text.split()[-1]
+        position = len(text.rstrip()) - len(shown) + 1
         raise _refused(
-            words,
-            f"{quoted(words[-1])} at position {position} is no time of day: use 00:00 to 23:59, "
+            text,
+            f"{quoted(shown)} at position {position} is no time of day: use 00:00 to 23:59, "
             "with seconds as in 09:00:30",
         )
     return f"{f'{second} ' if second else ''}{minute} {hour}"
 
 
-def _days_of_week(spelled: list[str], words: list[str]) -> str:
+def _days_of_week(spelled: list[str], text: str) -> str:
     """The day-of-week field of `mon`, `mondays`, `mon,wed` or `monday and friday`."""
     names = " ".join(spelled).replace(",", " ").split()
     names = [name for name in names if name != "and"]
@@ -184,11 +193,11 @@ def _days_of_week(spelled: list[str], words: list[str]) -> str:
     if wrong or not names:
         bad = wrong[0] if wrong else " ".join(spelled)
         remedy = f"{quoted(bad)} is no day of the week:{did_you_mean(bad, list(_DAY_CODES))}"
-        raise _refused(words, f'{remedy} use "mon" or "monday" to "sun" or "sunday"')
+        raise _refused(text, f'{remedy} use "mon" or "monday" to "sun" or "sunday"')
     return ",".join(dict.fromkeys(_DAY_CODES[name] for name in names))
 
 
-def _days_of_month(on: list[str], words: list[str]) -> str:
+def _days_of_month(on: list[str], text: str) -> str:
     """The last three fields of what stands after `monthly`: `on 15`, `on second tuesday`."""
     if not on:
         return "1 * *"
@@ -204,7 +213,7 @@ def _days_of_month(on: list[str], words: list[str]) -> str:
         case [day] if (number := _MONTH_DAY.fullmatch(day)) and 1 <= int(number[1]) <= 31:
             return f"{int(number[1])} * *"
     raise _refused(
-        words,
+        text,
         'use "monthly on 1 at 09:00", with a day of 1 to 31, "last day", "last weekday", "last '
         'friday" or "second tuesday"',
     )
@@ -218,8 +227,8 @@ def _numbers(match: "re.Match[str]") -> list[int]:
     return [int(group or 0) for group in match.groups()]
 
 
-def _refused(words: list[str], remedy: str) -> InvalidFieldError:
-    return InvalidFieldError("schedule", f"{quoted(' '.join(words))} is no schedule: {remedy}")
+def _refused(text: str, remedy: str) -> InvalidFieldError:
+    return InvalidFieldError("schedule", f"{quoted(text)} is no schedule: {remedy}")
 
 
 def _is_number(text: str) -> bool:

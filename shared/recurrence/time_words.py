@@ -69,6 +69,8 @@ def _pace(numbers: Sequence[int], unit: str) -> str:
     """`every 10 minutes` where these 0-59 are that, counted from 0; else nothing."""
     if len(numbers) == 60:
         return f"every {unit}"
+    if tuple(numbers) == (0, 30):
+        return f"every 30 {unit}s"
     step = common_step(numbers)
     if step and numbers[0] == 0 and len(numbers) * step == 60:
         return f"every {step} {unit}s"

@@ -38,10 +38,6 @@ class Recurrence(ABC):
         """The canonical compact text; `parse_schedule` of it gives an equal value."""
 
     @abstractmethod
-    def as_json(self) -> dict[str, str]:
-        """The JSON form, without zone and start; `parse_schedule` takes it back."""
-
-    @abstractmethod
     def second_after(self, second: int) -> int | None:
         """The first occurrence strictly after an epoch second >= `first_second` - 1."""
 
@@ -98,6 +94,15 @@ class Recurrence(ABC):
             found.append(second - first)
             second = self._next_second(second)
         return tuple(found)
+
+    def bits(self, start: int, end: int) -> int:
+        """The occurrences in [start, end) as a number: bit n is the epoch second start + n."""
+        found = 0
+        second = self._next_second(start - 1)
+        while second is not None and second < end:
+            found |= 1 << (second - start)
+            second = self._next_second(second)
+        return found
 
     def _next_second(self, second: int) -> int | None:
         second = max(second, self.first_second - 1)

@@ -46,6 +46,10 @@ def test_a_created_job_comes_back_whole(kit: Kit) -> None:
         target=WebhookTarget(url="https://example.com/hook?a=ü"),
         payload='["ünïcode",null,1.5]',
         previous=PreviousFiling(FILING_ID, NOW - timedelta(days=1, microseconds=1), NOW),
+        earlier=tuple(
+            PreviousFiling(FILING_ID, NOW - timedelta(days=n + 1), NOW - timedelta(days=n))
+            for n in (1, 2)
+        ),
         state=JobState.PAUSED,
         revision=12,
         lane=Lane.HIGH,

@@ -112,6 +112,7 @@ retries = st.builds(
     counts,
     st.builds(Backoff, counts, st.floats(1, 1e9, allow_nan=False), counts),
 )
+replaced = st.builds(PreviousFiling, names, instants, instants)
 all_jobs = st.builds(
     Job,
     owner=names,
@@ -126,7 +127,8 @@ all_jobs = st.builds(
     updated_at=instants,
     state=st.sampled_from(JobState),
     revision=counts,
-    previous=st.none() | st.builds(PreviousFiling, names, instants, instants),
+    previous=st.none() | replaced,
+    earlier=st.lists(replaced, max_size=3).map(tuple),
     lane=st.sampled_from(Lane),
     catch_up=st.sampled_from(CatchUp),
     retry=retries,

@@ -136,10 +136,7 @@ def test_a_pause_ends_the_chain_and_a_resume_begins_one_only(schedule: str) -> N
     world.refile(paused)
     world.run_until(resumed_at + delay + timedelta(seconds=30))
     assert world.fired(job) == [MIDNIGHT + delay, resumed_at + delay]
-    skipped = [run for run in world.history(job) if run.status is RunStatus.SKIPPED]
-    assert [(run.key.fire_at, run.reason) for run in skipped] == [
-        (MIDNIGHT + 2 * delay, "changed"),
-    ]
+    assert {run.status for run in world.history(job)} == {RunStatus.SUCCEEDED}
 
 
 def test_a_pause_that_comes_while_the_run_is_under_way_ends_the_chain() -> None:

@@ -49,6 +49,8 @@ from shared.stores.memory.wheel import MemoryWheelStore
 OWNER = "owner-1"
 FUNCTION_SECONDS = 60
 LIFETIME = timedelta(days=30)
+TZDATA = "2026.1"
+"""The version of the time zone database that the ticks have, unless a test gives them another."""
 
 
 class RecordingTargets:
@@ -102,6 +104,7 @@ class World:
             filer=self.filer,
             clock=self.clock,
             on_bad_entry=lambda *where: self.bad_entries.append(" ".join(map(str, where))),
+            tzdata=TZDATA,
         )
 
     def new_job(

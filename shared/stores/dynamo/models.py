@@ -38,7 +38,7 @@ class FilingMap(Map):
     filing_id = UnicodeAttribute()
     from_at = InstantAttribute()
     until_at = InstantAttribute(null=True)
-    """Only of the previous filing."""
+    """Only of a filing that was replaced."""
 
 
 class CalendarUseMap(Map):
@@ -67,6 +67,7 @@ class JobRow(Model):
     segment = IntegerAttribute()
     filing = FilingMap()
     previous = FilingMap(null=True)
+    earlier = ListAttribute(of=FilingMap, null=True)
     created_at = InstantAttribute()
     updated_at = InstantAttribute()
     state = UnicodeAttribute()

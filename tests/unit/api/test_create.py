@@ -303,6 +303,7 @@ def test_a_key_that_cannot_be_one_is_refused(client: Client, key: str) -> None:
         ({"schedule": {"every": "5m", "offset": "5m"}}, "schedule.offset"),
         ({"schedule": {"every": "5m", "timezone": "UTC"}}, "schedule.timezone"),
         ({"schedule": {}}, "schedule"),
+        ({"schedule": {"any": []}}, "schedule"),
         ({"schedule": "at 2026-03-01T12:00:00Z"}, "schedule"),
         ({"timezone": "Europe/Rigga"}, "timezone"),
         ({"timezone": None}, "timezone"),
@@ -347,6 +348,20 @@ def test_a_bad_field_is_named(client: Client, changes: dict[str, Any], field: st
     assert answer.fields == [field]
     assert answer.json["errors"][0]["message"]
     assert field in answer.json["detail"]
+
+
+@pytest.mark.parametrize("field", ["target", "retry", "dst", "calendar"])
+def test_a_refusal_speaks_of_json(client: Client, field: str) -> None:
+    assert refused(client, **{field: 5}).json["detail"] == f"{field} must be an object"
+
+
+def test_null_stands_for_the_defaults_of_optional_fields(client: Client) -> None:
+    fields = ("except", "dst", "start_at", "end_at", "max_runs", "window", "calendar")
+    answer = client.post("/jobs", BODY | dict.fromkeys(fields))
+
+    assert answer.status == 201, answer.text
+    assert answer.json["except"] == []
+    assert answer.json["dst"] == {"gap": None, "fold": None}
 
 
 def test_every_bad_field_is_named_at_once(client: Client) -> None:

@@ -116,6 +116,19 @@ def test_every_reference_leads_somewhere(description: dict[str, Any]) -> None:
     assert names == set(description["components"]["schemas"]) - {"unused"}
 
 
+def test_only_instants_with_an_offset_are_said_to_be_date_times(
+    description: dict[str, Any],
+) -> None:
+    """RFC 3339, to which the format refers, knows no time without an offset."""
+    members = description["components"]["schemas"]["PreviewBody"]["properties"]
+
+    def formats(name: str) -> set[str | None]:
+        return {kind.get("format") for kind in members[name]["anyOf"]}
+
+    assert formats("start_at") == formats("end_at") == {None}
+    assert formats("after") == {"date-time", None}
+
+
 def test_all_but_the_description_needs_a_token(description: dict[str, Any]) -> None:
     assert description["security"] == [{"jwt": []}]
     assert description["components"]["securitySchemes"]["jwt"]["scheme"] == "bearer"

@@ -41,6 +41,7 @@ def closed(*lines: str) -> list[str]:
         (["DTSTART;VALUE=DATE:20261224", "DTEND;VALUE=DATE:20261227"], ["2026-12-24..2026-12-26"]),
         (["DTSTART;VALUE=DATE:20261224", "DURATION:P2D"], ["2026-12-24..2026-12-25"]),
         (["DTSTART:20261224T090000Z"], ["2026-12-24"]),
+        (["DTSTART:20261224T090000Z", "DTEND;VALUE=DATE:20261225"], ["2026-12-24"]),
         (["DTSTART:20261224T090000Z", "DTEND:20261224T100000Z"], ["2026-12-24"]),
         (["DTSTART:20261224T230000Z", "DTEND:20261225T000000Z"], ["2026-12-24"]),
         (["DTSTART:20261224T230000Z", "DTEND:20261225T000001Z"], ["2026-12-24..2026-12-25"]),
@@ -100,15 +101,25 @@ def test_one_cancelled_day_of_a_series_is_open() -> None:
 
 
 def test_days_side_by_side_become_one_range() -> None:
-    events = [event(f"DTSTART;VALUE=DATE:202612{day}", uid=str(day)) for day in (26, 24, 25, 25)]
+    events = [
+        event(f"DTSTART;VALUE=DATE:202612{day}", uid=str(n))
+        for n, day in enumerate((26, 24, 25, 25))
+    ]
 
     assert closed_ranges(calendar(*events), NOW) == [(date(2026, 12, 24), date(2026, 12, 26))]
 
 
-def test_a_file_without_events_closes_nothing() -> None:
-    todo = "BEGIN:VTODO\r\nUID:1\r\nDTSTART;VALUE=DATE:20260105\r\nEND:VTODO\r\n"
+def test_the_newer_of_two_revisions_of_an_event_counts() -> None:
+    older = event("DTSTART;VALUE=DATE:20260105", "SEQUENCE:1")
+    newer = event("DTSTART;VALUE=DATE:20260106", "SEQUENCE:2")
 
-    assert closed_ranges(calendar(todo), NOW) == []
+    assert closed_ranges(calendar(newer, older), NOW) == [(date(2026, 1, 6), date(2026, 1, 6))]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_file() -> None:
+    text = "\ufeff" + calendar(event("DTSTART;VALUE=DATE:20260105"))
+
+    assert closed_ranges(text, NOW) == [(date(2026, 1, 5), date(2026, 1, 5))]
 
 
 @pytest.mark.parametrize(
@@ -120,6 +131,8 @@ def test_a_file_without_events_closes_nothing() -> None:
         ("BEGIN:VCALENDAR\r\n", "cannot be read"),
         (calendar() + calendar(), "cannot be read"),
         (event("DTSTART;VALUE=DATE:20260105"), "VCALENDAR"),
+        (calendar(), "has no events"),
+        (calendar("BEGIN:VTODO\r\nUID:1\r\nEND:VTODO\r\n"), "has no events"),
         (calendar(event("DTSTART;VALUE=DATE:2026010")), "line 4: the event that begins here has"),
         (calendar(event("DTSTART;VALUE=DATE:20261345")), "DTSTART"),
         (calendar(event("SUMMARY:x")), "has no DTSTART"),
@@ -141,10 +154,32 @@ def test_what_cannot_be_read_is_refused_with_the_reason(text: str, word: str) ->
     assert word in refused.value.message
 
 
-def test_the_line_of_the_bad_event_is_told() -> None:
-    text = calendar(event("DTSTART;VALUE=DATE:20260105"), event("SUMMARY:x", uid="2"))
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (event("SUMMARY:x", uid="2"), "has no DTSTART"),
+        (event("DTSTART;VALUE=DATE:20261224"), "has the UID of one before it"),
+        (event("DTSTART;VALUE=DATE:99991231", uid="2"), "cannot be read"),
+        (event("DTSTART;VALUE=DATE:20261224", "DTSTART:20261225", uid="2"), "twice"),
+        (
+            event("DTSTART;VALUE=DATE:20261224", "DTEND;VALUE=DATE:20261223", uid="2"),
+            "ends before it begins",
+        ),
+        (
+            event("DTSTART:20261224T090000Z", "DTEND:20261224T085959Z", uid="2"),
+            "ends before it begins",
+        ),
+        (event("DTSTART;VALUE=DATE:20261224", "DURATION:-P1D", uid="2"), "ends before it begins"),
+        (
+            event("DTSTART:20261224T090000Z", "DTEND;VALUE=DATE:20261223", uid="2"),
+            "ends before it begins",
+        ),
+    ],
+)
+def test_the_line_of_the_bad_event_is_told(bad: str, reason: str) -> None:
+    text = calendar(event("DTSTART;VALUE=DATE:20260105"), bad)
 
-    with pytest.raises(InvalidFieldError, match="line 8: the event that begins here has no DTSTA"):
+    with pytest.raises(InvalidFieldError, match=f"line 8: the event that begins here .*{reason}"):
         closed_ranges(text, NOW)
 
 

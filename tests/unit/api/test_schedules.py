@@ -93,6 +93,30 @@ def test_preview_may_look_at_what_is_past_or_over(client: Client) -> None:
     assert past.json["slots"] == {"kind": "dated", "count": 1}
 
 
+def test_preview_of_the_last_second_in_any_zone(client: Client) -> None:
+    for timezone in ("America/New_York", "Pacific/Kiritimati"):
+        found = preview(
+            client, schedule="30 2 * * *", timezone=timezone, after="9997-12-31T23:59:59Z"
+        )
+        assert len(found["occurrences"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("schedule", "last"),
+    [
+        ({"schedule": "at 2300-01-01T00:00:00Z"}, "2300-01-01T00:00:00Z"),
+        ({"schedule": "0 9 * * *", "end_at": "2500-06-30T00:00:00Z"}, "2500-06-29T09:00:00Z"),
+        ({"schedule": "cron(0 9 1 1 ? 2030)"}, "2030-01-01T09:00:00Z"),
+        ({"schedule": "cron(0 9 1 1 ? *)"}, None),
+        ({"schedule": "0 9 * * *"}, None),
+    ],
+)
+def test_the_last_occurrence_is_told_however_late(
+    client: Client, schedule: dict[str, Any], last: str | None
+) -> None:
+    assert preview(client, **schedule)["last_fire_at"] == last
+
+
 def preview(client: Client, **body: Any) -> Any:
     answer = client.post("/schedules/preview", body)
     assert answer.status == 200, answer.text
@@ -213,6 +237,8 @@ def test_preview_warns(client: Client) -> None:
         ({"after": "2026-01-01T00:00:00"}, "after"),
         ({"after": "0001-01-01T00:00:00+14:00"}, "after"),
         ({"after": "9999-12-31T23:59:59Z"}, "after"),
+        ({"after": "9997-12-31T23:00:00-12:00"}, "after"),
+        ({"after": "1971-01-01T00:00:00+14:00"}, "after"),
         ({"after": 0}, "after"),
         ({"count": 0}, "count"),
         ({"count": 101}, "count"),

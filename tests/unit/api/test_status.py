@@ -19,6 +19,7 @@ def test_an_owner_without_jobs_is_idle(client: Client) -> None:
         "state": "idle",
         "active_jobs": 0,
         "paused_jobs": 0,
+        "completed_jobs": 0,
         "scheduled_runs": 0,
         "running_runs": 0,
         "retrying_runs": 0,
@@ -55,6 +56,21 @@ def test_paused_jobs_are_counted_apart(client: Client, job: dict[str, Any]) -> N
 
     answer = client.get("/status").json
     assert (answer["active_jobs"], answer["paused_jobs"]) == (1, 1)
+
+
+def test_jobs_without_an_occurrence_left_are_completed(client: Client, world: World) -> None:
+    client.put("/calendars/weekend", {"weekdays": ["sat", "sun"]})
+    monday = {"name": "weekend", "rule": "next_business_day"}
+    once = {"schedule": "at 2026-03-01T12:05:00Z"}
+    for body in (once, once | {"calendar": monday}, {"schedule": "every 1h after finish"}):
+        assert client.post("/jobs", BODY | body).status == 201
+    world.clock.advance(600)
+
+    answer = client.get("/status").json
+
+    shown = [job["state"] for job in client.get("/jobs").json["items"]]
+    assert sorted(shown) == ["active", "active", "completed"]
+    assert (answer["active_jobs"], answer["completed_jobs"]) == (2, 1)
 
 
 def test_runs_of_a_hundred_jobs_are_looked_at_and_it_says_so(client: Client) -> None:

@@ -93,11 +93,25 @@ def test_create_tells_what_to_know_of_the_schedule(signed_in: Run, api: FakeApi)
     as_json = signed_in("jobs", "create", "--task", "a", "--json")
 
     assert shown.stderr.splitlines() == [
-        r"Clock change 2027-03-28T01:00:00Z: 03:00 does not exist\x1b[2J (the first of 2)",
+        r"Clock change 2027-03-28T01:00:00Z: 03:00 does not exist\x1b[2J",
         "Warning: fires 86,400 times a day",
     ]
     assert [line.split()[0] for line in shown.stdout.splitlines()] == list(JOB)
     assert (json.loads(as_json.stdout), as_json.stderr) == (told, "")
+
+
+def test_the_clocks_are_warned_of_where_no_change_is_listed(signed_in: Run, api: FakeApi) -> None:
+    warning = {"code": "dst", "message": "clocks change"}
+    transition = {"transition_at": "2027-03-28T01:00:00Z", "effect": "03:00 does not exist"}
+    told = {**JOB, "warnings": [warning], "transitions": []}
+    api.answer("POST", "/jobs", told, status=201)
+    api.then("POST", "/jobs", {**told, "transitions": [transition]}, status=201)
+
+    alone = signed_in("jobs", "create", "--task", "a").stderr
+    listed = signed_in("jobs", "create", "--task", "a").stderr
+
+    assert alone == "Warning: clocks change\n"
+    assert listed == "Clock change 2027-03-28T01:00:00Z: 03:00 does not exist\n"
 
 
 def test_a_combined_schedule_is_one_line(signed_in: Run, api: FakeApi) -> None:

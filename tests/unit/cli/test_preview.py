@@ -80,11 +80,30 @@ def test_the_explanation_tells_what_the_clocks_do(run: Run) -> None:
     }
     assert (autumn["transition_at"], autumn["kind"]) == ("2026-10-25T01:00:00Z", "fold")
     assert next_spring["transition_at"] == "2027-03-28T01:00:00Z"
-    assert "dst" in {warning["code"] for warning in told["warnings"]}
+    assert [warning["code"] for warning in told["warnings"]] == ["dst"]
     for transition in told["transitions"]:
         assert f"Clock change {transition['transition_at']}: {transition['effect']}\n" in shown
-    for warning in told["warnings"]:
-        assert f"Warning: {warning['message']}\n" in shown
+    # It says nothing that the transitions do not.
+    assert "Warning" not in shown
+
+
+def test_warnings_that_are_not_of_the_clocks_are_shown(run: Run) -> None:
+    shown = run("preview", "30 3 13 * 5", "--timezone", "Europe/Riga").stdout
+
+    assert "\nWarning: Day-of-month 13 and day-of-week 5 both restrict" in shown
+
+
+def test_a_clock_change_of_many_times_is_told_once(run: Run) -> None:
+    shown = run(
+        "preview", "*/10 * * * *", "--timezone", "America/New_York", "--after",
+        "2027-03-14T06:00:00Z", "--count", "1",
+    ).stdout  # fmt: skip
+
+    line = next(line for line in shown.splitlines() if line.startswith("Clock change"))
+    assert line == (
+        "Clock change 2027-03-14T07:00:00Z: 02:00 to 02:50 (6 times) do not exist on 2027-03-14: "
+        "are left out"
+    )
 
 
 def test_bounds_exceptions_and_the_dst_rule(run: Run) -> None:
@@ -159,11 +178,88 @@ def test_a_calendar_in_a_file(
     assert (f"  {note}\n" in shown) == (note is not None)
 
 
+# The clocks of New York jump on Sunday 2027-03-14 at 07:00 UTC.
+@pytest.mark.parametrize(
+    ("weekdays", "codes", "changes"),
+    [
+        (["sat"], ["dst"], ["2027-03-14T07:00:00Z"]),
+        (["sun"], [], []),
+        (["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ["far_away"], []),
+    ],
+)
+def test_what_a_calendar_leaves_out_is_not_explained(
+    run: Run, tmp_path: Path, weekdays: list[str], codes: list[str], changes: list[str]
+) -> None:
+    file = tmp_path / "closed.json"
+    file.write_text(json.dumps({"weekdays": weekdays}))
+
+    result = run(
+        "preview", "30 2 * * *", "--timezone", "America/New_York", "--after",
+        "2027-03-10T12:00:00Z", "--calendar-file", str(file), "--explain", "--json",
+    )  # fmt: skip
+
+    told = json.loads(result.stdout)
+    assert [warning["code"] for warning in told["warnings"]] == codes
+    assert [transition["transition_at"] for transition in told["transitions"]] == changes
+
+
+def test_a_fixed_delay_skips_closed_days(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "sundays.json"
+    file.write_text('{"weekdays": ["sun"]}')
+    # 1 March 2026 is a Sunday, which begins in Riga at 22:00 UTC.
+    arguments = (
+        "preview", "every 1h after finish", "--timezone", "Europe/Riga", "--after",
+        "2026-02-28T20:00:00Z", "--count", "2", "--calendar-file", str(file),
+    )  # fmt: skip
+
+    bare = json.loads(run(*arguments, "--json").stdout)
+    told = json.loads(run(*arguments, "--explain", "--json").stdout)
+
+    runs = [
+        {"fire_at": "2026-02-28T21:00:00Z", "local": "2026-02-28T23:00:00+02:00"},
+        {"fire_at": "2026-03-01T22:00:00Z", "local": "2026-03-02T00:00:00+02:00"},
+    ]
+    closed = {
+        "fire_at": "2026-02-28T22:00:00Z",
+        "local": "2026-03-01T00:00:00+02:00",
+        "note": "2026-03-01 is closed in calendar sundays",
+    }
+    assert bare == runs
+    assert told["occurrences"] == [runs[0], closed]
+
+
+def test_a_fixed_delay_without_an_open_day_never_runs(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "closed.json"
+    file.write_text('{"weekdays": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]}')
+
+    result = run("preview", "every 1h after finish", "--calendar-file", str(file), "--json")
+
+    assert (result.exit_code, json.loads(result.stdout)) == (0, [])
+
+
+def test_a_window_ends_before_what_a_calendar_moves_near(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "weekend.json"
+    file.write_text('{"weekdays": ["sat", "sun"]}')
+
+    def largest(rule: str) -> int:
+        result = run(
+            "preview", "0 9 * * 6 | 30 9 * * 1", "--window", "24h", "--calendar-file", str(file),
+            "--calendar-rule", rule, "--explain", "--json",
+        )  # fmt: skip
+        return int(json.loads(result.stdout)["window_seconds"])
+
+    # Saturday's at 09:00 moves to Monday, half an hour before Monday's own.
+    assert largest("next_business_day") == 30 * 60 - 1
+    assert largest("skip") == 24 * 3600 - 1
+
+
 @pytest.mark.parametrize(
     ("content", "field"),
     [
         ("[]", "calendar"),
-        ('{"days": []}', "calendar"),
+        ('{"days": []}', "calendar.days"),
+        ('{"dates": ["9998-01-01", "2026-12-25"]}', "calendar.dates[0]"),
+        ('{"ranges": [{"from": "1970-12-31", "to": "2026-12-25"}]}', "calendar.ranges[0].from"),
         ('{"dates": "2026-12-25"}', "calendar.dates"),
         ('{"dates": ["2026-12-25", 7]}', "calendar.dates[1]"),
         ('{"weekdays": ["samedi"]}', "calendar.weekdays[0]"),
@@ -210,6 +306,14 @@ def test_after_without_offset_is_local_time_of_the_zone(run: Run) -> None:
     assert json.loads(result.stdout)[0]["local"] == "2026-01-01T11:00:00-05:00"
 
 
+@pytest.mark.parametrize("moment", ["1971-01-01T00:00:00-12:00", "9997-12-31T18:59:59"])
+def test_the_first_and_the_last_year(run: Run, moment: str) -> None:
+    result = run("preview", "30 2 * * *", "--timezone", "America/New_York", "--after", moment)
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "every day at 02:30 in America/New_York" in result.stdout
+
+
 def test_a_schedule_that_is_over_yields_an_empty_array(run: Run) -> None:
     result = run("preview", "at 2020-01-01T00:00:00", "--json")
 
@@ -226,6 +330,12 @@ def test_a_schedule_that_is_over_yields_an_empty_array(run: Run) -> None:
         (["0 * * * *", "--timezone", "Europe/Rigga"], "timezone"),
         (["0 * * * *", "--after", "yesterday"], "after"),
         (["0 * * * *", "--after", "0001-01-01T00:00:00+05:00"], "after"),
+        (["0 * * * *", "--after", "0001-01-01", "--timezone", "Asia/Tokyo"], "after"),
+        (["0 * * * *", "--after", "1970-12-31T23:59:59Z"], "after"),
+        (["0 * * * *", "--after", "1971-01-01T00:00:00+14:00"], "after"),
+        (["0 * * * *", "--after", "9997-12-31T23:00:00-12:00"], "after"),
+        (["0 * * * *", "--after", "9998-01-01T00:00:00Z"], "after"),
+        (["0 * * * *", "--after", "9999-12-31T23:59:59-12:00"], "after"),
         (["0 * * * *", "--start-at", "2026-13-01"], "start_at"),
         (["0 * * * *", "--end-at", "noon"], "end_at"),
         (["0 * * * *", "--dst-gap", "leap"], "dst.gap"),
@@ -233,6 +343,7 @@ def test_a_schedule_that_is_over_yields_an_empty_array(run: Run) -> None:
         (["0 * * * *", "--except", "["], "except[0]"),
         (["0 * * * *", "--calendar-file", "/nowhere/at/all"], "calendar"),
         (["every 5m after finish", "--max-runs", "3"], "max_runs"),
+        (['{"any": []}'], "schedule"),
     ],
 )
 def test_bad_input_is_named_by_field(run: Run, arguments: list[str], field: str) -> None:
@@ -256,6 +367,8 @@ def test_bad_input_is_named_by_field(run: Run, arguments: list[str], field: str)
         ["--batch", "--explain"],
         ["--batch", "--window", "5m"],
         ["--batch", "--calendar-file", "a.json"],
+        ["--batch", "--calendar-rule", "skip"],
+        ["0 * * * *", "--calendar-rule", "skip"],
     ],
 )
 def test_a_wrong_command_line_ends_with_2(run: Run, arguments: list[str]) -> None:

@@ -46,10 +46,13 @@ class TestWindows:
         )
         assert decide_start(changed, message(OLD), NOON) == Go()
 
-    def test_what_a_catch_up_passes_over_does_not_wait_either(self) -> None:
-        missed = Missed(NOON - timedelta(hours=1), CatchUp.SKIP, job().schedule)
+    @pytest.mark.parametrize("policy", [CatchUp.SKIP, CatchUp.LATEST])
+    def test_another_filings_catch_up_is_left_to_the_jobs_own(self, policy: CatchUp) -> None:
+        missed = Missed(NOON - timedelta(hours=1), policy, job().schedule)
         passed = message(NEWER_STALE, missed=missed)
-        assert decide_start(job(spread_seconds=90), passed, NOON) == Skip(SkipReason.CATCH_UP)
+        assert isinstance(decide_start(job(), passed, NOON), Drop)
+        own = decide_start(job(spread_seconds=90), message(missed=missed), NOON)
+        assert own == (Skip(SkipReason.CATCH_UP) if policy is CatchUp.SKIP else Go())
 
 
 class TestCalendars:

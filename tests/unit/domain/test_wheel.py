@@ -86,7 +86,8 @@ class TestDatedLinks:
         assert list(at_ten.chain(ten)) == [ten]
         assert list(at_ten.chain(ten, since=nine - HOUR)) == [nine, ten]
         assert list(at_ten.chain(ten, since=nine + HOUR / 2)) == [ten]
-        assert list(at_ten.chain(ten, since=ten - 2 * 26 * HOUR)) == [nine, ten]
+        assert list(at_ten.chain(ten, since=ten - 25 * HOUR)) == [nine, ten]
+        assert list(at_ten.chain(ten, since=ten - 26 * HOUR)) == [ten], "put here by the same rules"
         utc = replace(at_ten, schedule=parse_schedule("0 7,8 24 12 *"))
         assert list(utc.chain(ten, since=nine - HOUR)) == [ten], "no zone, no new rules"
 

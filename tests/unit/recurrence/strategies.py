@@ -194,11 +194,7 @@ def combinations(draw: st.DrawFn) -> Combined:
     setting = draw(settings_of_schedules())
     several = st.lists(simple_schedules(setting), min_size=1, max_size=4, unique=True)
     members = tuple(draw(several))
-    # Not too dense: a search through all that they take out is bounded, but long for a test.
-    sparse = simple_schedules(setting).filter(
-        lambda schedule: not isinstance(schedule, Every) or schedule.interval_seconds > 300
-    )
-    exceptions = draw(st.lists(sparse, max_size=3, unique=True))
+    exceptions = draw(st.lists(simple_schedules(setting), max_size=3, unique=True))
     if len(members) == 1 and not exceptions:
         exceptions = [Cron("0 12 25 12 *", **setting)]
     return Combined(members, tuple(exceptions))

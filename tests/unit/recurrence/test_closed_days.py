@@ -29,6 +29,11 @@ def test_overlapping_and_adjacent_ranges_are_merged() -> None:
     assert ClosedDays.of(set(), pairs) == ClosedDays.of(set(), pairs[::-1])
 
 
+def test_the_last_day_of_all_may_be_closed_twice() -> None:
+    pair = (date.max, date.max)
+    assert ClosedDays.of(set(), [pair, pair]).ranges == (pair,)
+
+
 @exact
 @given(st.sets(st.integers(0, 6)), ranges)
 def test_a_day_is_closed_when_one_of_them_holds_it(

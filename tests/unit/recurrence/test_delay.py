@@ -44,9 +44,8 @@ def test_what_follows_from_runs_cannot_be_looked_up() -> None:
     assert not delay.has(minute * 60)
 
 
-def test_text_and_json() -> None:
+def test_text() -> None:
     assert Delay(5400).text == "every 1h30m after finish"
-    assert Delay(5400).as_json() == {"every": "1h30m", "after": "finish"}
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 3_653 * 86_400 + 1])

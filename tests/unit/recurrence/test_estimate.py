@@ -25,6 +25,8 @@ MONTH = timedelta(days=MONTH_DAYS)
         "0 9-17 * * *",
         "0 9 * * 1-5 | 0 9,12 * * *",
         "* 9-12 * * * except * 10 * * *",
+        "* * * * * except * 3-23 * * *",
+        "* * * * * * except * 0-11,13-23 * * * | 0-9,11-59 12 * * *",
     ],
 )
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
@@ -69,12 +71,38 @@ def test_many_are_estimated(value: str, zone: str, expected: int) -> None:
     assert fires_per_month(parse_schedule(value, zone), NOW) == pytest.approx(expected, rel=0.03)
 
 
+def test_a_day_that_is_all_but_over_does_not_count() -> None:
+    # NOW is at 12:34 of 10 September.
+    assert fires_per_month(parse_schedule("* * 0-3 10 9 *"), NOW) == 0
+
+
+def test_there_is_nothing_left_to_count_at_the_end_of_time() -> None:
+    late = datetime(9999, 12, 20, tzinfo=UTC)
+    for value in ("* * * * *", "every 1h", "every 1h after finish"):
+        assert fires_per_month(parse_schedule(value), late) == 0
+
+
 def test_a_delay_is_counted_for_runs_that_take_no_time() -> None:
     assert fires_per_month(parse_schedule("every 1h after finish"), NOW) == 720
     start_at, end_at = NOW + timedelta(days=1), NOW + timedelta(days=2)
     bounded = parse_schedule("every 1h after finish", "UTC", start_at, end_at)
     assert fires_per_month(bounded, NOW) == 25
     assert fires_per_month(parse_schedule("every 40d after finish"), NOW) == 0
+
+
+@pytest.mark.parametrize("rule", CalendarRule)
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("every 1h after finish", 21.48 * 24), ("every 1m after finish", 21.48 * 1_440)],
+)
+def test_a_delay_is_counted_on_open_days(value: str, expected: float, rule: CalendarRule) -> None:
+    delay = parse_schedule(value)
+    weekends = OnOpenDays(delay, ClosedDays.of({5, 6}, []), rule)
+    assert fires_per_month(weekends, NOW) == pytest.approx(expected, rel=0.01)
+    open_always = OnOpenDays(delay, ClosedDays(), rule)
+    assert fires_per_month(open_always, NOW) == fires_per_month(delay, NOW)
+    closed_always = OnOpenDays(delay, ClosedDays.of(set(range(7)), []), rule)
+    assert fires_per_month(closed_always, NOW) == 0
 
 
 def test_a_calendar_takes_its_days_out() -> None:

@@ -28,7 +28,7 @@ RIGA = "Europe/Riga"
     [
         ("at 2026-12-01T09:00:00", "once on 2026-12-01 at 09:00 in Europe/Riga"),
         ("at 2026-12-01T09:00:05Z", "once on 2026-12-01 at 09:00:05 UTC"),
-        ("every 25m offset 2m", "every 25 minutes, 2 minutes after"),
+        ("every 25m offset 2m", "every 25 minutes, offset by 2 minutes"),
         ("every 1h", "every hour"),
         ("every 1d12h", "every 1 day 12 hours"),
         ("every 10m after finish", "10 minutes after the end of the last run"),
@@ -52,6 +52,9 @@ RIGA = "Europe/Riga"
         ("* * * * *", "every minute"),
         ("* * * * * *", "every second"),
         ("*/10 * * * *", "every 10 minutes in Europe/Riga"),
+        ("*/30 * * * *", "every 30 minutes in Europe/Riga"),
+        ("*/30 9-17 * * *", "every 30 minutes between 09:00 and 17:59 in Europe/Riga"),
+        ("15,45 9-17 * * *", "at minutes 15 and 45 of hours 9 to 17 in Europe/Riga"),
         ("*/7 * * * *", "every hour at minutes 0, 7, 14, 21, 28, 35, 42, 49 and 56 in Europe/Riga"),
         ("17 * * * *", "every hour at minute 17 in Europe/Riga"),
         ("5,10-15 * * * *", "every hour at minutes 5 and 10 to 15 in Europe/Riga"),
@@ -81,7 +84,7 @@ RIGA = "Europe/Riga"
         ("cron(15 10 ? * 6L 2022-2024)", "at 10:15 on the last Friday of every month in "
          "Europe/Riga, in 2022 to 2024"),
         ("cron(0 9 3W * ? *)", "at 09:00 on the weekday nearest the 3rd of every month in " + RIGA),
-        ("cron(0/30 20-2 ? * 3#2 *)", "at minutes 0 and 30 of hours 0 to 2 and 20 to 23 on the "
+        ("cron(0/30 20-2 ? * 3#2 *)", "every 30 minutes of hours 0 to 2 and 20 to 23 on the "
          "second Tuesday of every month in Europe/Riga"),
         # Combinations.
         ("0 9 * * 1-5 | 0 12 * * 6 except * * 25 12 * | 0 12 1 * *",

@@ -197,7 +197,7 @@ def test_when_every_day_is_closed_nothing_ever_fires(rule: CalendarRule) -> None
 def test_it_is_what_its_base_is() -> None:
     base = parse_schedule("at 2026-12-01T09:00:00 | at 2026-12-02T09:00:00", "Europe/Riga")
     schedule = OnOpenDays(base, WEEKENDS, NEXT)
-    assert (schedule.text, schedule.as_json()) == (base.text, base.as_json())
+    assert schedule.text == base.text
     assert (schedule.timezone, schedule.dst) == ("Europe/Riga", base.dst)
     assert not schedule.is_recurring
     assert on_open_days("0 9 * * *", "UTC", WEEKENDS, NEXT).is_recurring

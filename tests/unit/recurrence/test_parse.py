@@ -54,12 +54,11 @@ def test_forms_have_one_canonical_text(value: Form, text: str) -> None:
 
 @exact
 @given(schedules)
-def test_text_and_json_and_pickle_give_the_value_back(schedule: Schedule) -> None:
+def test_text_and_pickle_give_the_value_back(schedule: Schedule) -> None:
     beside = (schedule.timezone, schedule.start_at, schedule.end_at, schedule.dst)
     from_text = parse_schedule(schedule.text, *beside)
-    from_json = parse_schedule(schedule.as_json(), *beside)
-    assert from_text == from_json == pickle.loads(pickle.dumps(schedule)) == schedule
-    assert hash(from_text) == hash(from_json) == hash(schedule)
+    assert from_text == pickle.loads(pickle.dumps(schedule)) == schedule
+    assert hash(from_text) == hash(schedule)
 
 
 def test_kinds() -> None:
@@ -268,11 +267,6 @@ CHRISTMAS = "* * 25 12 *"
             [{"cron": "* * 1 1 *"}],
             f"{WEEK} except {CHRISTMAS} | * * 1 1 *",
         ),
-        (
-            {"any": ["0 9 * * 1-5", "0 12 * * 6"], "except": [CHRISTMAS]},
-            [],
-            f"{WEEK} except {CHRISTMAS}",
-        ),
         ("0 9 * * *", [CHRISTMAS], f"0 9 * * * except {CHRISTMAS}"),
         (["0 9 * * *", "daily at 09:00", {"cron": "0  9 * * *"}], [], "0 9 * * *"),
         (["0 9 * * *"], [], "0 9 * * *"),
@@ -292,7 +286,7 @@ CHRISTMAS = "* * 25 12 *"
 def test_combinations_have_one_canonical_text(value: Form, except_: list[Form], text: str) -> None:
     schedule = parse_schedule(value, except_=except_)
     assert schedule.text == text
-    assert parse_schedule(text) == parse_schedule(schedule.as_json()) == schedule
+    assert parse_schedule(text) == schedule
 
 
 def test_only_the_exceptions_of_a_combination_are_left_out() -> None:
@@ -335,10 +329,7 @@ def test_only_the_exceptions_of_a_combination_are_left_out() -> None:
         ("except 0 9 * * *", [], "schedule", "has an empty part"),
         ("0 9 * * * except 0 9 1 * * except 0 9 2 * *", [], "schedule", "more than once"),
         ("0 9 * * * | 0 25 * * *", [], "schedule", 'in "0 25 [*] [*] [*]": "25" at position 3'),
-        ({"any": "0 9 * * *"}, [], "schedule.any", "must be a list"),
-        ({"any": ["0 9 * * *", "x"]}, [], "schedule.any[1]", "is no schedule"),
-        ({"any": ["0 9 * * *"], "but": []}, [], "schedule.but", "use any and except"),
-        ({"any": ["0 9 * * *"], "except": [5]}, [], "schedule.except[0]", "must be text"),
+        ({"any": ["0 9 * * *"]}, [], "schedule", "exactly one of at, every, cron"),
     ],
 )
 def test_refused_combinations_name_the_member(

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from shared.recurrence import (
@@ -18,6 +18,7 @@ from shared.recurrence import (
     parse_schedule,
     zones,
 )
+from shared.recurrence.expression import canonical_text
 from shared.recurrence.report import (
     ScheduleWarning,
     TouchedTransition,
@@ -25,11 +26,22 @@ from shared.recurrence.report import (
     touched_transitions,
     warnings_of,
 )
-from tests.unit.recurrence.strategies import ZONES, exact_and_slow, expressions
+from tests.unit.recurrence.strategies import (
+    ZONES,
+    calendar_rules,
+    closed_days,
+    dst_rules,
+    eventbridge_expressions,
+    exact,
+    exact_and_slow,
+    expressions,
+)
 
 NOW = datetime(2026, 9, 1, tzinfo=UTC)
 YEAR = timedelta(days=366)
 NEW_YORK, RIGA = "America/New_York", "Europe/Riga"
+SKIP, NEXT, PREVIOUS = CalendarRule
+MOVED = "02:30 does not exist on 2027-03-14: runs at 03:00, when the clocks have jumped"
 
 
 def effects(value: str, zone: str, dst: DstRule = DstRule()) -> list[str]:  # noqa: B008
@@ -284,9 +296,135 @@ def test_no_more_than_two_touched_transitions_are_spelled_out() -> None:
     )
 
 
-def test_a_schedule_under_a_calendar_is_told_of_as_its_own() -> None:
+def test_more_than_a_thousand_are_counted_without_exceptions() -> None:
+    told = effects("* * * * * * except 0-29 2 * * *", NEW_YORK)
+    assert told[1] == (
+        "02:30 to 03:00 (more than 1,000 times) do not exist on 2027-03-14: are left out"
+    )
+    (few,) = effects("* * * * * * except 0-49 2 * * * | * 0-1,3-23 * * *", NEW_YORK)
+    assert few == "02:50 to 02:59:59 (600 times) do not exist on 2027-03-14: are left out"
+
+
+# Both transitions of New York are on Sundays.
+@pytest.mark.parametrize(
+    ("value", "dst", "closed", "rule", "told"),
+    [
+        ("30 2 * * *", DstRule(), {5}, SKIP, [MOVED]),
+        ("30 2 * * *", DstRule(), {6}, SKIP, []),
+        ("30 2 * * *", DstRule(Gap.SKIP), {6}, SKIP, []),
+        ("30 2 * * *", DstRule(), {6}, NEXT, []),
+        ("30 2 * * *", DstRule(), {6}, PREVIOUS, []),
+        ("at 2027-03-14T02:30:00", DstRule(), {6}, SKIP, []),
+        ("at 2027-03-14T02:30:00", DstRule(), {6}, NEXT, []),
+        # Of Saturdays, and of Mondays: moved to the Sunday.
+        ("30 2 * * 6", DstRule(), {5}, SKIP, []),
+        ("30 2 * * 6", DstRule(), {5}, NEXT, [MOVED]),
+        ("30 2 * * 6", DstRule(), {5}, PREVIOUS, []),
+        ("30 2 * * 1", DstRule(), {0}, PREVIOUS, [MOVED]),
+        ("30 2 * * 5", DstRule(), {4, 5}, NEXT, [MOVED]),
+        ("30 2 * * 4", DstRule(), {4, 5}, NEXT, []),
+        ("30 2 * * 6", DstRule(Gap.SKIP), {5}, NEXT,
+         ["02:30 does not exist on 2027-03-14: is left out"]),
+        # The dialect's own rule is for its own days; what is moved runs.
+        ("cron(30 2 ? * SUN *)", DstRule(), set(), NEXT,
+         ["02:30 does not exist on 2027-03-14: is left out"]),
+        ("cron(30 2 ? * * *)", DstRule(), {5}, NEXT, [MOVED]),
+        ("at 2027-03-13T02:30:00", DstRule(), {5}, NEXT, [MOVED]),
+        ("at 2027-03-13T07:30:00Z", DstRule(), {5}, NEXT, [MOVED]),
+        ("30 1 * * 6", DstRule(fold=Fold.SECOND), {5}, NEXT,
+         ["01:30 comes twice on 2026-11-01: runs at the second, 06:30Z"]),
+        ("30 1 * * 6", DstRule(fold=Fold.BOTH), {5}, NEXT,
+         ["01:30 comes twice on 2026-11-01: runs at the first, 05:30Z"]),
+        ("30 2 * * 6 | 0 2 * * 6 except * * 13 * *", DstRule(), {5}, NEXT, []),
+        ("30 2 * * 6 | 0 2 * * 6 except 0 * * * *", DstRule(), {5}, NEXT, [MOVED]),
+        ("every 1h after finish", DstRule(), {5}, NEXT, []),
+    ],
+)  # fmt: skip
+def test_what_a_calendar_closes_or_moves_is_told_of_where_it_runs(
+    value: str, dst: DstRule, closed: set[int], rule: CalendarRule, told: list[str]
+) -> None:
+    schedule = parse_schedule(value, NEW_YORK, dst=dst)
+    under = OnOpenDays(schedule, ClosedDays.of(closed, []), rule)
+    touched = touched_transitions(under, NOW)
+    assert [each.effect for each in touched] == told
+    warned = [warning for warning in warnings_of(under, NOW) if warning.code is WarningCode.DST]
+    assert bool(warned) is any(each.kind == "gap" for each in touched)
+
+
+def test_what_comes_every_hour_is_moved_without_a_warning() -> None:
+    for value in ("0 * * * *", "every 1h"):
+        under = OnOpenDays(parse_schedule(value, NEW_YORK), ClosedDays.of({5}, []), NEXT)
+        assert [each.kind for each in touched_transitions(under, NOW)] == ["fold", "gap"]
+        assert warnings_of(under, NOW) == []
+
+
+@st.composite
+def _met_under_a_calendar(draw: st.DrawFn) -> tuple[OnOpenDays, zones.Transition]:
+    zone = draw(st.sampled_from(ZONES[1:]))
+    changes = zones.transitions(zone, draw(st.integers(2024, 2040)))
+    assume(changes)
+    change = draw(st.sampled_from(changes))
+    near = datetime.fromtimestamp(change.second, UTC)
+    any_expression = st.one_of(expressions(), eventbridge_expressions()).map(canonical_text)
+    base = Cron(draw(any_expression), zone, dst=draw(dst_rules))
+    return OnOpenDays(base, draw(closed_days(near)), draw(calendar_rules)), change
+
+
+@exact
+@given(_met_under_a_calendar())
+def test_what_is_told_under_a_calendar_is_what_it_does(
+    met: tuple[OnOpenDays, zones.Transition],
+) -> None:
+    opened, change = met
+    assert isinstance(opened.base, Cron)
+    at = datetime.fromtimestamp(change.second, UTC)
+    first, end = sorted((change.second + change.before, change.second + change.after))
+    # Each wall time of the base as if no clock were changed, on the day that the rule gives it.
+    walls = set()
+    for days in range(-32, 33):
+        shift = days * 86_400
+        found = opened.base.rule.after(first - shift - 1)
+        while found is not None and found <= end - shift:
+            if _open_wall(opened, found) == found + shift:
+                walls.add(found + shift)
+            found = opened.base.rule.after(found)
+    fires_at_end = end in walls
+    walls.discard(end)
+    touched = touched_transitions(opened, at - timedelta(seconds=1), at)
+    assert sum(each.count or 0 for each in touched) == len(walls)
+    told = {(each.first_local - zones.WALL_EPOCH) // timedelta(seconds=1) for each in touched}
+    assert told <= walls
+    assert min(told, default=None) == min(walls, default=None)
+    for each in touched:
+        wall = (each.first_local - zones.WALL_EPOCH) // timedelta(seconds=1)
+        if each.kind == "gap":
+            assert ("left out" in each.effect) or opened.has(change.second), each
+            continue
+        passes = (opened.has(wall - change.before), opened.has(wall - change.after))
+        words = {(True, True): " both", (True, False): " the first", (False, True): " the second"}
+        assert words[passes] in each.effect
+    if not walls and change.before < change.after:
+        assert opened.has(change.second) is fires_at_end
+
+
+def _open_wall(opened: OnOpenDays, wall: int) -> int | None:
+    """Where the rule has a wall time run; None: nowhere."""
+    day = (zones.WALL_EPOCH + timedelta(seconds=wall)).date()
+    if opened.rule is SKIP:
+        return None if day in opened.closed else wall
+    target = opened.closed.open_day_from(day, opened.rule)
+    return None if target is None else wall + (target - day).days * 86_400
+
+
+@pytest.mark.parametrize(("year", "count"), [(1, 0), (1970, 1), (9997, 1), (9998, 0), (9999, 0)])
+def test_it_can_be_asked_of_any_year(year: int, count: int) -> None:
+    after = datetime(year, 12, 31, 12, tzinfo=UTC)
+    assert len(touched_transitions(parse_schedule("30 2 * * *", NEW_YORK), after)) == count
+    warnings_of(parse_schedule("0 0 13 * 5", NEW_YORK), after)
+
+
+def test_nothing_is_told_of_what_comes_after_all_schedules() -> None:
+    after = datetime(9998, 1, 1, tzinfo=UTC)
     daily = parse_schedule("30 2 * * *", NEW_YORK)
-    under = OnOpenDays(daily, ClosedDays.of({5}, []), CalendarRule.SKIP)
-    span = (NOW, NOW + YEAR)
-    assert touched_transitions(under, *span) == touched_transitions(daily, *span) != []
-    assert warnings_of(under, NOW) == warnings_of(daily, NOW) != []
+    (touched,) = touched_transitions(daily, after, datetime.max.replace(tzinfo=UTC))
+    assert touched.transition_at.year == 9998

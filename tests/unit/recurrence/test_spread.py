@@ -25,9 +25,11 @@ from shared.recurrence import (
     spread_seconds,
     zones,
 )
-from shared.recurrence.spread import shortest_gap_seconds
+from shared.recurrence.spread import shortest_gap_seconds, shortest_rolling_gap
 from tests.unit.recurrence.strategies import (
     any_expressions,
+    calendar_rules,
+    closed_days,
     dst_rules,
     exact,
     instants,
@@ -187,6 +189,46 @@ def test_of_crons_it_is_the_nearest_that_there_is(
 )
 def test_offset(window: Window, text: str, fraction: float, expected: int) -> None:
     assert spread_seconds(window, parse_schedule(text), fraction) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "expected"),
+    [
+        # Saturday's 09:00 and a closed Monday's 09:30 may meet on one day.
+        ("0 9 * * 6 | 30 9 * * 1", "UTC", 1800),
+        ("0 9 * * MON", "UTC", DAY),
+        ("0 9 * * MON", "Europe/Riga", DAY - HOUR),
+        ("50 23 * * 1 | 10 0 * * 4", "UTC", 20 * 60),
+        # 2026-03-29 03:00 EET -> 04:00 EEST: what is moved there runs at 04:00.
+        ("cron(30 3 ? * SAT *) | cron(5 4 ? * MON *)", "Europe/Riga", 300),
+        ("every 25h", "UTC", HOUR),
+        ("every 3d | 30 9 * * 1", "UTC", 9 * HOUR + 1800),
+        ("at 2026-01-01T09:00:00 | at 2026-03-01T09:20:00", "Europe/Riga", 1200),
+        ("at 2026-01-01T09:00:00", "UTC", None),
+        ("every 10m after finish", "UTC", 600),
+    ],
+)
+def test_what_a_calendar_moves_comes_no_nearer(text: str, zone: str, expected: int | None) -> None:
+    schedule = parse_schedule(text, zone)
+    assert shortest_rolling_gap(schedule) == expected
+    room = DAY if expected is None else min(DAY, expected)
+    assert spread_seconds(Window(seconds=DAY), schedule, 0.5, rolls=True) == room // 2
+
+
+@settings(exact, max_examples=60)
+@given(st.data(), schedules, calendar_rules)
+def test_no_two_moved_occurrences_are_nearer_than_the_rolling_gap(
+    data: st.DataObject, schedule: Schedule, rule: CalendarRule
+) -> None:
+    after = data.draw(instants(schedule.timezone)) - timedelta(hours=30)
+    moved = OnOpenDays(schedule, data.draw(closed_days(after)), rule)
+    gap = shortest_rolling_gap(schedule)
+    found = list(islice(moved.between(after, after + timedelta(days=2000)), 40))
+    if gap is None:
+        assert len(found) <= 1
+    elif rule is not CalendarRule.SKIP:
+        nearest = min(((b - a).total_seconds() for a, b in pairwise(found)), default=gap)
+        assert nearest >= gap
 
 
 def test_rounding_does_not_reach_the_next_occurrence() -> None:

@@ -159,7 +159,7 @@ def test_a_calendar_that_no_version_can_read_is_asked_for_once_a_tick(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World(START, segments=2)
-    rolling = ("holidays", CalendarRule.NEXT_BUSINESS_DAY)
+    rolling = ("holidays", CalendarRule.PREVIOUS_BUSINESS_DAY)
     for number in range(12):
         world.create(f"job-{number}", "* * * * *", calendar=rolling)
     world.tick()

@@ -1,0 +1,232 @@
+"""Jobs that are changed, paused and resumed: each filing has its say about its own span only."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from functions.tick.visit import SegmentOutcome
+from shared.domain.decisions import SkipReason
+from shared.domain.job import MOST_REPLACED, CatchUp, Filing, Job, Lane
+from shared.domain.run import RunKind, RunStatus
+from shared.domain.wheel import Slot, minute_of
+from shared.recurrence import CalendarRule, SlotKind
+from shared.stores.ports import EntryPage
+from tests.simulation.world import FUNCTION_SECONDS, World, times
+
+MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
+TICKS_STOP = MIDNIGHT + timedelta(minutes=2)
+TICKS_RETURN = MIDNIGHT + timedelta(hours=1, minutes=1)
+NEVER_SOON = "30 5 * * *"
+
+
+def minutes(*numbers: int) -> list[datetime]:
+    """The instants so many minutes after midnight."""
+    return [MIDNIGHT + timedelta(minutes=number) for number in numbers]
+
+
+def outage(world: World, *steps: tuple[int, Callable[[], object]]) -> None:
+    """No tick from TICKS_STOP until TICKS_RETURN; each step is done at its minute after midnight.
+    Then two minutes with ticks."""
+    world.run_until(TICKS_STOP)
+    for minute, step in steps:
+        world.run_until(*minutes(minute), ticking=False)
+        step()
+    world.run_until(TICKS_RETURN - timedelta(seconds=1), ticking=False)
+    world.run_until(TICKS_RETURN + timedelta(minutes=2))
+
+
+def succeeded(world: World, job: Job) -> list[datetime]:
+    history = world.history(job)
+    return [run.key.fire_at for run in history if run.status is RunStatus.SUCCEEDED]
+
+
+def covered(world: World, job: Job) -> list[datetime]:
+    """What the rows of missed occurrences cover, by the job's schedule."""
+    instants: list[datetime] = []
+    for run in world.history(job):
+        if run.key.kind is RunKind.MISSED:
+            assert run.covers_from is not None
+            before = run.covers_from - timedelta(seconds=1)
+            found = list(job.schedule.between(before, run.key.fire_at))
+            assert run.covers_count == len(found)
+            instants += found
+    return instants
+
+
+class TestFixedDelays:
+    @pytest.mark.parametrize("before", ["* * * * * *", "*/30 * * * * *"])
+    def test_a_job_changed_to_a_fixed_delay_goes_on(self, before: str) -> None:
+        """What the older filing sends for the second of the new one's first occurrence is nothing
+        that was to happen: no row of it may end the chain."""
+        world = World(MIDNIGHT)
+        job = world.create("job", before)
+        world.run_until(MIDNIGHT + timedelta(minutes=1, seconds=59))
+        world.tick()
+        changed_at = world.clock.now()
+        world.refile(job, "every 1m after finish")
+        world.run_until(MIDNIGHT + timedelta(minutes=20))
+        assert len([fire_at for fire_at in world.fired(job) if fire_at > changed_at]) >= 16
+
+    def test_one_refiled_in_the_second_in_which_its_run_ended_goes_on(self) -> None:
+        world = World(MIDNIGHT)
+        job = world.create("job", "every 10m after finish")
+        world.run_until(*minutes(10))
+        world.clock.set(MIDNIGHT + timedelta(minutes=10, milliseconds=400))
+        world.refile(job, lane=Lane.HIGH)
+        world.clock.set(MIDNIGHT + timedelta(minutes=10, seconds=1))
+        world.run_until(*minutes(60))
+        assert len(world.fired(job)) >= 5
+
+
+class TestOutages:
+    @pytest.mark.parametrize("policy", [CatchUp.LATEST, CatchUp.SKIP])
+    def test_each_filing_is_caught_up_on_as_far_as_it_reached(self, policy: CatchUp) -> None:
+        """Three changes in an outage: the first filing is not even the last but one."""
+        world = World(MIDNIGHT, segments=1)
+        box = [world.create("job", "*/5 * * * *", catch_up=policy)]
+
+        def change(schedule: str) -> Callable[[], None]:
+            return lambda: box.append(world.refile(box[-1], schedule))
+
+        outage(
+            world,
+            (12, change("40 6 * * *")),
+            (20, change("*/7 * * * *")),
+            (40, change("5 5 * * *")),
+        )
+        runs = {run.key.fire_at: run for run in world.history(box[0]) if run.attempt}
+        assert sorted(runs) == minutes(10, 35)
+        ran = policy is CatchUp.LATEST
+        assert {run.status for run in runs.values()} == {
+            RunStatus.SUCCEEDED if ran else RunStatus.SKIPPED
+        }
+        assert {run.reason for run in runs.values()} == {None if ran else SkipReason.CATCH_UP}
+        missed = [run for run in world.history(box[0]) if run.key.kind is RunKind.MISSED]
+        spans = [(run.covers_from, run.key.fire_at, run.covers_count) for run in missed]
+        assert spans == [(*minutes(5, 5), 1), (*minutes(21, 28), 2)]
+
+    def test_the_oldest_of_many_changes_leaves_a_record(self) -> None:
+        """Beyond those that the job's row remembers, nothing tells where a filing ended but the
+        beginning of the oldest that is known."""
+        world = World(MIDNIGHT, segments=1)
+        box = [world.create("job", "*/5 * * * *")]
+        steps = [
+            (12 + n, lambda n=n: box.append(world.refile(box[-1], f"{n} 5 * * *")))
+            for n in range(MOST_REPLACED + 1)
+        ]
+        outage(world, *steps)
+        (missed,) = [run for run in world.history(box[0]) if run.key.kind is RunKind.MISSED]
+        (last,) = [run for run in world.history(box[0]) if run.attempt]
+        assert (missed.covers_from, missed.key.fire_at) == tuple(minutes(5, 5))
+        assert (last.key.fire_at, last.status, last.reason) == (
+            *minutes(10),
+            RunStatus.SKIPPED,
+            SkipReason.CHANGED,
+        )
+        assert last.note == "its filing was replaced more than 4 changes ago"
+
+    def test_a_change_within_the_first_span_leaves_the_filing_nothing_to_catch_up(self) -> None:
+        world = World(MIDNIGHT, segments=1)
+        job = world.create("job", "10 * * * *")
+        outage(world, (8, lambda: world.refile(job, NEVER_SOON)))
+        assert [run.reason for run in world.history(job)] == [SkipReason.CHANGED]
+
+    @pytest.mark.parametrize("resumed", [True, False])
+    def test_a_pause_ends_what_is_caught_up(self, resumed: bool) -> None:
+        world = World(MIDNIGHT, segments=1)
+        job = world.create("job", "*/5 * * * *")
+        box: list[Job] = []
+        steps: list[tuple[int, Callable[[], object]]] = [(12, lambda: box.append(world.pause(job)))]
+        if resumed:
+            steps.append((52, lambda: world.refile(box[0])))
+        outage(world, *steps)
+        assert covered(world, job) == minutes(5, *([55] if resumed else []))
+        last = next(run for run in world.history(job) if run.key.fire_at == minutes(10)[0])
+        assert last.status is (RunStatus.SUCCEEDED if resumed else RunStatus.SKIPPED)
+
+    def test_closed_days_before_a_change_are_recorded_and_not_run(self) -> None:
+        start = MIDNIGHT - timedelta(minutes=30)
+        world = World(start, segments=1)
+        world.close("holidays", "2026-12-01")
+        calendar = ("holidays", CalendarRule.SKIP)
+        job = world.create("job", "*/5 * * * *", calendar=calendar)
+        world.run_until(start + timedelta(minutes=2))
+        world.run_until(*minutes(12), ticking=False)
+        world.refile(job, "30 5 5 * *")
+        open_again = MIDNIGHT + timedelta(days=1, minutes=7)
+        world.clock.set(open_again)
+        world.run_until(open_again + timedelta(minutes=1))
+        assert succeeded(world, job) == minutes(-5)
+        reasons = {run.key.fire_at: run.reason for run in world.history(job) if run.attempt}
+        assert reasons == {minutes(-5)[0]: None, minutes(10)[0]: SkipReason.CALENDAR}
+        assert covered(world, job) == minutes(-25, -20, -15, -10, 0, 5)
+
+    def test_an_entry_stays_until_the_whole_outage_is_caught_up_on(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The tick has no time to go on beyond 01:45 at first. The job was paused at 01:30; but the
+        entry is yet to send 02:00, which stands for 01:00."""
+        world = World(MIDNIGHT + timedelta(minutes=1), segments=1)
+        job = world.create("job", "0 * * * *")
+        world.run_until(*minutes(3))
+        world.run_until(*minutes(90), ticking=False)
+        world.pause(job)
+        world.run_until(MIDNIGHT + timedelta(minutes=177, seconds=59), ticking=False)
+        query = world.wheel.query
+
+        def late(segment: int, slot: Slot, after_key: str | None = None) -> EntryPage:
+            if slot == Slot(SlotKind.DATED, minute_of(*minutes(105))):
+                world.clock.advance(FUNCTION_SECONDS)
+            return query(segment, slot, after_key)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(world.wheel, "query", late)
+            *_, report = world.tick()
+        assert report.outcome is SegmentOutcome.OUT_OF_TIME
+        world.run_until(*minutes(180), ticking=False)
+        world.run_until(*minutes(185))
+        reasons = {run.key.fire_at: run.reason for run in world.history(job)}
+        assert reasons == dict.fromkeys(minutes(60, 180), SkipReason.PAUSED)
+
+
+class TestWhoseCatchUpCounts:
+    def test_the_jobs_own_policy_decides_from_its_filing_on(self) -> None:
+        world = World(MIDNIGHT, segments=1)
+        job = world.create("job", "*/5 * * * *", catch_up=CatchUp.SKIP)
+        outage(world, (32, lambda: world.refile(job, catch_up=CatchUp.ALL)))
+        assert succeeded(world, job) == minutes(*range(35, 61, 5))
+        assert covered(world, job) == minutes(5, 10, 15, 20, 25)
+
+    def test_noise_of_a_change_that_never_committed_skips_nothing(self) -> None:
+        world = World(MIDNIGHT, segments=1)
+        job = world.create("job", "*/20 * * * *", catch_up=CatchUp.ALL)
+        world.run_until(*minutes(1))
+        now = world.clock.now()
+        filing = Filing(world.entropy.new_id(now), now)
+        noise = replace(job.refiled(filing, now), catch_up=CatchUp.SKIP)
+        assert not world.filer.file_job(noise, revision=99)
+        world.run_until(TICKS_STOP)
+        world.run_until(TICKS_RETURN - timedelta(seconds=1), ticking=False)
+        world.tick()
+        ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
+        for kept in sorted(world.queue.kept(), key=lambda kept: kept.message.filing_id)[::-1]:
+            world.protocol.handle(kept.message, ends_at)
+            world.queue.delete(kept.receipt)
+        assert succeeded(world, job) == minutes(20, 40, 60)
+        assert len(world.history(job)) == 3
+
+
+def test_short_pauses_before_its_place_in_the_window_do_not_cost_the_run() -> None:
+    """00:10 is effective at 00:50; none of the pauses is at either time."""
+    world = World(MIDNIGHT)
+    job = world.create("job", "10 * * * *", window="50m", fraction=0.8)
+    box = [job]
+    for minute in range(12, 12 + MOST_REPLACED):
+        world.run_until(*minutes(minute))
+        box.append(world.refile(world.pause(box[-1])))
+    world.run_until(*minutes(55))
+    (run,) = world.history(job)
+    assert (run.status, run.key.fire_at) == (RunStatus.SUCCEEDED, *minutes(10))
+    assert run.started_at == times("00:50", MIDNIGHT)[0]
