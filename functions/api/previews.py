@@ -13,6 +13,7 @@ from shared.clock import Clock
 from shared.domain.cost import dollars_of_fires
 from shared.errors import InvalidFieldError
 from shared.recurrence import (
+    CalendarRule,
     ClosedDays,
     Delay,
     OnOpenDays,
@@ -99,10 +100,10 @@ class PreviewService:
         schedule = scheduling.schedule
         choice = body.calendar
         opened: Recurrence = schedule
-        rolls = False
+        rolls = rolls_back = False
         if choice is not None:
             opened = OnOpenDays(schedule, self._closed_days(owner, choice), choice.rule)
-            rolls = opened.rolls
+            rolls, rolls_back = opened.rolls, choice.rule is CalendarRule.PREVIOUS_BUSINESS_DAY
         window, window_seconds = offset_seconds(body.window, schedule, _LARGEST_FRACTION, rolls)
         name = "" if choice is None else choice.name or ""
         found = tuple(islice(opened.between(after, FAR), body.count))
@@ -117,7 +118,7 @@ class PreviewService:
                 window=parse_window(window) if window else None,
             ),
             report=report_of(opened, after),
-            slots=slots(schedule, window_seconds, rolls),
+            slots=slots(schedule, window_seconds, rolls_back),
             fires_per_month=fires_per_month(opened, after),
             window=window,
             window_seconds=window_seconds,

@@ -120,7 +120,8 @@ def explain(
     fired = _fired(schedule, calendar)
     after = instant_of(request.after, request.timezone)
     spread = None if window is None else parse_window(window)
-    rolls = calendar is not None and calendar.rule is not CalendarRule.SKIP
+    rule = CalendarRule.SKIP if calendar is None else calendar.rule
+    rolls = rule is not CalendarRule.SKIP
     largest = None
     if spread is not None:
         largest = spread_seconds(spread, schedule, _LAST_FRACTION, rolls=rolls)
@@ -144,7 +145,7 @@ def explain(
             }
             for touched in touched_transitions(fired, after)
         ],
-        slots=slots(schedule, largest or 0, rolls),
+        slots=slots(schedule, largest or 0, rolls=rule is CalendarRule.PREVIOUS_BUSINESS_DAY),
         fires_per_month=fires,
         dollars_per_month=dollars_of_fires(fires),
         window_seconds=largest,
