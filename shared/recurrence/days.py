@@ -48,7 +48,6 @@ class WeekDays:
 
 ANY_MONTH_DAY = MonthDays(frozenset(range(1, 32)))
 ANY_WEEK_DAY = WeekDays(frozenset(range(7)))
-ANY_MONTH = tuple(range(1, 13))
 
 
 class Days:

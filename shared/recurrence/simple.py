@@ -28,8 +28,6 @@ _MOMENT = re.compile(
 )
 _KEYS = ("at", "every", "cron")
 _CRON_STARTS = frozenset("0123456789*")
-_MOST_FIELDS = 7
-"""Beyond any dialect's: such a text is meant as cron, and refused as such."""
 
 
 class Setting(NamedTuple):

@@ -7,6 +7,7 @@ import pytest
 
 from shared.recurrence import parse_schedule
 from tests.unit.recurrence.dst_oracle import RULES, Case, Table, assert_fires, utc
+from tests.unit.recurrence.test_dst_tables_more import MORE_TABLES
 
 # Europe/Riga 2027-03-28: clocks go from 03:00 EET to 04:00 EEST at 01:00Z.
 RIGA_SPRING = Table(
@@ -558,6 +559,7 @@ TABLES = (
     LORD_HOWE_AUTUMN,
     SANTIAGO_SPRING,
     SANTIAGO_AUTUMN,
+    *MORE_TABLES,
 )
 CASES = [case for table in TABLES for case in table.cases()]
 SHORT_CASES = [case for case in CASES if case.is_short]

@@ -8,7 +8,7 @@ import pytest
 
 from shared.errors import InvalidFieldError
 from shared.recurrence import parse_schedule
-from tests.unit.recurrence.dst_oracle import RULES, Case, Table, assert_fires, utc
+from tests.unit.recurrence.dst_oracle import RULES, Table, assert_fires, utc
 
 # Asia/Beirut 2027-03-28: clocks go from 00:00 EET to 01:00 EEST at 22:00Z of the 27th; no midnight.
 BEIRUT_SPRING = Table(
@@ -512,7 +512,7 @@ cron(30 1,2 * * ? *)  30T12:00 .. 31T12:00
 """,
 )
 
-TABLES = (
+MORE_TABLES = (
     BEIRUT_SPRING,
     BEIRUT_AUTUMN,
     AMMAN_LAST_SPRING,
@@ -525,24 +525,7 @@ TABLES = (
     TROLL_SPRING,
     TROLL_AUTUMN,
 )
-CASES = [case for table in TABLES for case in table.cases()]
-SHORT_CASES = [case for case in CASES if case.is_short]
-
-
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: f"{table.zone} {table.at}")
-def test_the_clocks_change_as_written_above_the_table(table: Table) -> None:
-    table.assert_clocks()
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_cron(case: Case) -> None:
-    schedule = parse_schedule(case.expression, case.zone, dst=RULES[case.rule])
-    assert_fires(schedule, case.after, case.until, case.expected)
-
-
-@pytest.mark.parametrize("case", SHORT_CASES, ids=str)
-def test_the_oracle_gives_the_literal_times(case: Case) -> None:
-    assert case.fires_by_oracle() == case.expected
+"""Run by the tests of test_dst_tables.py."""
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -663,7 +646,7 @@ def test_an_at_beside_the_change_or_with_an_offset_heeds_no_rule(
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: f"{table.zone} {table.at}")
+@pytest.mark.parametrize("table", MORE_TABLES, ids=lambda table: f"{table.zone} {table.at}")
 def test_every_counts_elapsed_time_whatever_the_clocks_show(table: Table, rule: str) -> None:
     schedule = parse_schedule("every 30m offset 7m", table.zone, dst=RULES[rule])
     at = utc(table.at)
