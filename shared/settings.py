@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from fnmatch import fnmatchcase
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from shared.domain.job import Lane
@@ -19,7 +20,14 @@ TASK_RESERVE_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every setting has the name of its environment variable, in lower case."""
+    """Every setting has the name of its environment variable, in lower case.
+
+    `event_bus` is the name or ARN of an EventBridge bus, "" for none. `target_arns` are the AWS
+    resources that jobs may call, as IAM patterns (`*` any text, `?` one character).
+    `secrets_prefix` begins the names of owners' secrets and parameters. `owner_starts_per_minute`
+    limits the starts of each owner's runs (0: not), `catch_up_per_minute` the messages of a
+    backlog, over all segments.
+    """
 
     jobs_table: str
     wheel_table: str
@@ -35,6 +43,11 @@ class Settings:
     webhook_secret_arn: str
     webhook_allowed_networks: tuple[Network, ...]
     operators_group: str
+    event_bus: str
+    target_arns: tuple[str, ...]
+    secrets_prefix: str
+    owner_starts_per_minute: int
+    catch_up_per_minute: int
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":
@@ -55,6 +68,11 @@ class Settings:
             webhook_secret_arn=env.get("WEBHOOK_SECRET_ARN", ""),
             webhook_allowed_networks=_networks(env, "WEBHOOK_ALLOWED_NETWORKS"),
             operators_group=env.get("OPERATORS_GROUP", "operators"),
+            event_bus=env.get("EVENT_BUS", ""),
+            target_arns=_words(env, "TARGET_ARNS", ""),
+            secrets_prefix=env.get("SECRETS_PREFIX", "carillon"),
+            owner_starts_per_minute=_number(env, "OWNER_STARTS_PER_MINUTE", 0, 0, 10_000_000),
+            catch_up_per_minute=_number(env, "CATCH_UP_PER_MINUTE", 3000, 1, 10_000_000),
         )
 
     @property
@@ -72,6 +90,10 @@ class Settings:
     def longest_timeout_seconds(self) -> int:
         """The longest time limit that a job may have in this deployment."""
         return max(1, self.function_timeout_seconds - TASK_RESERVE_SECONDS)
+
+    def allows_target(self, arn: str) -> bool:
+        """Whether jobs may call this AWS resource in this deployment."""
+        return any(fnmatchcase(arn, pattern.replace("[", "[[]")) for pattern in self.target_arns)
 
     @classmethod
     def variable_names(cls) -> frozenset[str]:

@@ -24,17 +24,8 @@ from functions.api.scheduling import (
 )
 from functions.api.schemas import JobBody, JobPatch, RetryForm
 from shared.domain.calendar import CalendarUse
-from shared.domain.job import (
-    DEFAULT_TIMEOUT_SECONDS,
-    PAYLOAD_LIMIT_BYTES,
-    Backoff,
-    CatchUp,
-    Job,
-    Lane,
-    OnComplete,
-    RetryPolicy,
-    fraction_of,
-)
+from shared.domain.job import DEFAULT_TIMEOUT_SECONDS, PAYLOAD_LIMIT_BYTES, Job, Lane, fraction_of
+from shared.domain.policies import Backoff, CatchUp, OnComplete, RetryPolicy
 from shared.domain.resolving import rolls
 from shared.domain.targets import Target, WebhookTarget
 from shared.errors import InvalidFieldError

@@ -14,7 +14,8 @@ from functions.api.schedule_fields import CalendarUseForm, DstForm
 from functions.api.schedule_forms import TransitionForm, WarningForm
 from functions.api.scheduling import spoken
 from functions.api.schemas import BackoffForm, RetryForm
-from shared.domain.job import CatchUp, Job, JobState, Lane, OnComplete
+from shared.domain.job import Job, JobState, Lane
+from shared.domain.policies import CatchUp, OnComplete
 from shared.domain.run import AttemptRecord, Run, RunError, RunKind, RunStatus
 from shared.domain.targets import Target
 from shared.recurrence.explain import sentence

@@ -19,7 +19,8 @@ from functions.api.schedule_fields import (
     WindowText,
     ZoneName,
 )
-from shared.domain.job import CatchUp, Lane, OnComplete, RetryPolicy
+from shared.domain.job import Lane
+from shared.domain.policies import CatchUp, OnComplete, RetryPolicy
 from shared.domain.targets import Target
 from shared.recurrence import CalendarRule, Fold, Gap
 

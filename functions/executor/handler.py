@@ -12,8 +12,9 @@ from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.executor.batch import BatchRunner, Received
+from functions.executor.executor import Executor
 from functions.executor.ports import ExecutorPorts
-from functions.executor.protocol import Report, RunProtocol
+from functions.executor.protocol import Report
 from functions.executor.reporting import tell
 from functions.executor.targets import Targets
 from shared.clock import SystemClock, SystemEntropy
@@ -30,7 +31,7 @@ clock = SystemClock()
 stores = open_stores(settings, clock)
 targets = Targets(settings, clock)
 batches = BatchRunner()
-protocol = RunProtocol(
+executor = Executor(
     ExecutorPorts(
         jobs=stores.jobs,
         calendars=stores.calendars,
@@ -43,6 +44,10 @@ protocol = RunProtocol(
         entropy=SystemEntropy(),
         run_lifetime=settings.run_lifetime,
         longest_timeout_seconds=settings.longest_timeout_seconds,
+        gates=stores.gates,
+        operations=stores.operations,
+        events=stores.events,
+        owner_starts_per_minute=settings.owner_starts_per_minute,
     )
 )
 
@@ -55,10 +60,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     def handle(record: Received) -> None:
         message = decode(record.body)
         try:
-            reports.append(protocol.handle(message, ends_at))
+            reports.append(executor.handle(message, ends_at))
         except StoreUnavailableError as error:
             telemetry.failure(Action.MESSAGE_FAILED, error, run_id=message.key.run_id)
-            reports.append(protocol.wait_for_store(message))
+            reports.append(executor.wait_for_store(message))
 
     return _answer(event, handle, reports)
 
@@ -75,7 +80,7 @@ def dead_letter_handler(event: dict[str, Any], context: LambdaContext) -> dict[s
             # Nobody can ever read it: this line is all that is left of it.
             telemetry.record(Action.MESSAGE_MALFORMED, logging.ERROR, body=record.body[:1000])
             return
-        report = protocol.handle_dead(message, ends_at)
+        report = executor.handle_dead(message, ends_at)
         if report is None:
             raise StoreUnavailableError(f"{message.key.run_id} is held by a live lease")
         reports.append(report)

@@ -10,7 +10,16 @@ from shared.domain.calendar import CalendarUse
 from shared.domain.targets import Target
 from shared.filing import Filer
 from shared.recurrence import ClosedDays
-from shared.stores.ports import CalendarStore, JobStore, LaneQueue, RunStore, WheelStore
+from shared.stores.ports import (
+    CalendarStore,
+    EventSink,
+    GateStore,
+    JobStore,
+    LaneQueue,
+    OperationStore,
+    RunStore,
+    WheelStore,
+)
 
 
 class Deliverer(Protocol):
@@ -41,6 +50,10 @@ class ExecutorPorts:
     entropy: Entropy
     run_lifetime: timedelta
     longest_timeout_seconds: int
+    gates: GateStore
+    operations: OperationStore
+    events: EventSink
+    owner_starts_per_minute: int = 0
 
     def closed_days(self, owner: str, use: CalendarUse | None) -> ClosedDays | None:
         """The days that are closed in a calendar now; none of them where it does not exist.

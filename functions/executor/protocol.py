@@ -186,7 +186,7 @@ class RunProtocol:
             return self._finish(running.died(run, now), message, job)
         if run.attempt > job.retry.max_attempts:
             return self._finish(running.out_of_attempts(run, claim.over, now), message, job)
-        limit_seconds = min(job.timeout_seconds, self._p.longest_timeout_seconds)
+        limit_seconds = job.time_limit_seconds(self._p.longest_timeout_seconds)
         if now + timedelta(seconds=limit_seconds) + _FINISH_RESERVE > ends_at:
             later = SendOn(now + timedelta(seconds=1), "too little time is left in this process")
             return self._give_back(message, claim, later)

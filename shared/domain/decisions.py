@@ -19,6 +19,12 @@ class SkipReason(StrEnum):
     """An outage passed over it, and the job's catch-up policy does not run it."""
     CALENDAR = "calendar"
     """Its day is closed in the job's calendar."""
+    MISFIRE = "misfire"
+    """It came later than the job's grace, and the catch-up policy is to skip."""
+    OVERLAP = "overlap"
+    """Another run of the job was active."""
+    SPACING = "spacing"
+    """It would have started too soon after the start before (`tolerance`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,15 @@ class Skip:
 
     reason: SkipReason
     note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The claimed run goes back to its row, which says `reason`; `message` comes again at its
+    `wait_until`."""
+
+    message: Message
+    reason: str
 
 
 Start = Go | Skip | SendOn | SendInstead | Drop

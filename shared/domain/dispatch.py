@@ -9,8 +9,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from shared.clock import id_created_at
-from shared.domain.job import CatchUp, Job, JobState
+from shared.domain.job import Job, JobState
 from shared.domain.message import Message, Missed
+from shared.domain.policies import CatchUp
 from shared.domain.resolving import Resolved, resolve, rolls_back
 from shared.domain.segment import Backlog
 from shared.domain.wheel import YOUNG_ENTRY, Entry, minute_end, minute_of

@@ -4,8 +4,9 @@ import math
 from datetime import UTC, datetime, timedelta
 
 from shared.domain.decisions import SkipReason
-from shared.domain.job import Job, JobState, OnComplete
+from shared.domain.job import Job, JobState
 from shared.domain.message import LONGEST_DELAY_SECONDS, Message
+from shared.domain.policies import OnComplete
 from shared.domain.resolving import resolve, rolls
 from shared.domain.run import Run, RunKind
 from shared.domain.wheel import message_of

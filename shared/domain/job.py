@@ -7,13 +7,16 @@ from datetime import datetime
 from enum import StrEnum
 
 from shared.domain.calendar import CalendarUse
+from shared.domain.events import EventType
+from shared.domain.policies import CatchUp, Concurrency, OnComplete, Overlap, Rate, RetryPolicy
 from shared.domain.targets import Target
-from shared.recurrence import Schedule
+from shared.recurrence import Every, Schedule
 
 PAYLOAD_LIMIT_BYTES = 64 * 1024
 """Largest payload as compact JSON; the job row is read at every run, 1 read unit per 4 KiB."""
 
 DEFAULT_TIMEOUT_SECONDS = 10
+"""The time limit of an attempt of a job that states none and has no interval."""
 MOST_REPLACED = 4
 """How many replaced filings a job remembers: in an outage or a window each may have to say yet."""
 
@@ -34,50 +37,6 @@ class Lane(StrEnum):
     HIGH = "high"
     NORMAL = "normal"
     LOW = "low"
-
-
-class CatchUp(StrEnum):
-    """What is done with occurrences that an outage of the tick passed over."""
-
-    SKIP = "skip"
-    """None of them runs; one row of the history covers them."""
-    LATEST = "latest"
-    """Only the last of them runs; one row covers the others."""
-    ALL = "all"
-    """Each of them runs."""
-
-
-class OnComplete(StrEnum):
-    """What becomes of a job when no occurrence is left and its last run has ended."""
-
-    KEEP = "keep"
-    DELETE = "delete"
-
-
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """Delays between attempts: full jitter under an exponential ceiling.
-
-    The delay before attempt n + 1 is uniform in (0, min(cap, base * factor**(n - 1))], in whole
-    seconds and at least one (Exponential Backoff And Jitter, AWS Architecture Blog, 2015).
-    """
-
-    base_seconds: int = 2
-    factor: float = 2.0
-    cap_seconds: int = 3600
-
-    def delay_seconds(self, failed_attempt: int, fraction: float) -> int:
-        """Whole seconds to wait after attempt `failed_attempt` (from 1); fraction in [0, 1)."""
-        # 64 doublings pass any cap; beyond them the power of a float would overflow.
-        growth = self.factor ** min(failed_attempt - 1, 64)
-        ceiling = min(float(self.cap_seconds), self.base_seconds * growth)
-        return max(1, round(ceiling * (1 - fraction)))
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    max_attempts: int = 3
-    backoff: Backoff = field(default_factory=Backoff)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +75,12 @@ class Job:
     is that instant, `end_at` what the owner said. `window` is the owner's text ("15m", "50%"), ""
     for none; `spread_seconds` is the job's own offset in it: an occurrence with the nominal time
     `fire_at` starts at `fire_at + spread_seconds`.
+
+    `timeout_seconds` is None for the default (`time_limit_seconds`). `tolerance_seconds`,
+    `grace_seconds`, `pause_after_failures` and `expect_within_seconds` are None where the owner
+    wants none of it. `template`: the payload has placeholders (shared/domain/templates.py).
+    `tags` are pairs of key and value, in order of the keys. `note` says why it is paused, where it
+    was not its owner who did it.
     """
 
     owner: str
@@ -135,7 +100,21 @@ class Job:
     lane: Lane = Lane.NORMAL
     catch_up: CatchUp = CatchUp.LATEST
     retry: RetryPolicy = field(default_factory=RetryPolicy)
-    timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
+    timeout_seconds: int | None = None
+    overlap: Overlap = Overlap.ALLOW
+    tolerance_seconds: int | None = None
+    grace_seconds: int | None = None
+    concurrency: Concurrency | None = None
+    rate: Rate | None = None
+    pause_after_failures: int | None = None
+    expect_within_seconds: int | None = None
+    on_success: Target | None = None
+    on_failure: Target | None = None
+    events: tuple[EventType, ...] = ()
+    template: bool = False
+    parent: str = ""
+    tags: tuple[tuple[str, str], ...] = ()
+    note: str = ""
     fingerprint: str = ""
     end_at: datetime | None = None
     max_runs: int | None = None
@@ -150,6 +129,23 @@ class Job:
     def is_tombstone(self) -> bool:
         """Whether it is gone for its owner: deleted, or completed and to be deleted then."""
         return self.state in (JobState.DELETED, JobState.COMPLETED)
+
+    def time_limit_seconds(self, longest_seconds: int) -> int:
+        """The time limit of an attempt where processes allow for `longest_seconds`.
+
+        A job with an interval and no limit of its own has half the interval, so that it ends before
+        the next run of it begins (the seed 004_0db9a28ac7739f5f).
+        """
+        wanted = self.timeout_seconds
+        if wanted is None:
+            every = self.interval_seconds
+            wanted = DEFAULT_TIMEOUT_SECONDS if every is None else max(1, every // 2)
+        return min(wanted, longest_seconds)
+
+    @property
+    def interval_seconds(self) -> int | None:
+        """The interval of an `every` schedule; None for all others."""
+        return self.schedule.interval_seconds if isinstance(self.schedule, Every) else None
 
     @property
     def replaced(self) -> tuple[PreviousFiling, ...]:
@@ -183,15 +179,17 @@ class Job:
             previous=previous,
             earlier=self.replaced[: MOST_REPLACED - 1],
             paused_at=None,
+            note="",
             updated_at=now,
         )
 
-    def paused(self, now: datetime) -> "Job":
+    def paused(self, now: datetime, note: str = "") -> "Job":
         return replace(
             self,
             state=JobState.PAUSED,
             revision=self.revision + 1,
             paused_at=now,
+            note=note,
             updated_at=now,
         )
 
@@ -226,7 +224,8 @@ def job_id_of(owner: str, idempotency_key: str) -> str:
 def fires_differently(before: Job, after: Job) -> bool:
     """Whether the entries of `before` are not those of `after`: a change needs a new filing.
 
-    They carry the schedule with its bounds and DST rule, lane, catch-up, offset and calendar.
+    They carry the schedule with its bounds and DST rule, lane, catch-up with its grace, offset,
+    calendar and the watch.
     """
     return _filed(before) != _filed(after)
 
@@ -244,4 +243,12 @@ def segment_of(job_id: str, segments: int) -> int:
 
 
 def _filed(job: Job) -> tuple[object, ...]:
-    return (job.schedule, job.lane, job.catch_up, job.spread_seconds, job.calendar)
+    return (
+        job.schedule,
+        job.lane,
+        job.catch_up,
+        job.grace_seconds,
+        job.spread_seconds,
+        job.calendar,
+        job.expect_within_seconds,
+    )

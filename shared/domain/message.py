@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from shared.domain.calendar import CalendarUse
-from shared.domain.job import CatchUp, Lane
+from shared.domain.job import Lane
+from shared.domain.policies import CatchUp
 from shared.domain.run import RunKey, RunKind
 from shared.errors import InvalidFieldError, MalformedMessageError
 from shared.recurrence import CalendarRule, DstRule, Schedule, parse_schedule
@@ -38,8 +39,13 @@ class Message:
     `due_at` is when this attempt may start: the fire time and the job's offset in its window, or
     a retry's own instant. `after_finish`: the end of this run makes the job's next occurrence.
     `moved_from` is the nominal time of an occurrence that the executor sent on to the key's, since
-    its day is closed. `slot_key` names the wheel slot it was met in ("" when no tick sent it), so
-    that a stale entry can be removed by its exact key.
+    its day is closed. `wait_until`: a policy holds it back until then, for the `waits`-th time;
+    `has_rate_slot`: that is the start which its job's rate has reserved for it. `slot_key` names
+    the wheel slot it was met in ("" when no tick sent it), so that a stale entry can be removed by
+    its exact key.
+
+    Two kinds are no runs. WATCH: see whether the occurrence at `key.fire_at` has succeeded.
+    OPERATION: do step `attempt` of the operation that `key.job_id` names.
     """
 
     key: RunKey
@@ -52,6 +58,14 @@ class Message:
     missed: Missed | None = None
     after_finish: bool = False
     moved_from: datetime | None = None
+    wait_until: datetime | None = None
+    waits: int = 0
+    has_rate_slot: bool = False
+
+    @property
+    def starts_at(self) -> datetime:
+        """The instant before which it must not be handled."""
+        return self.due_at if self.wait_until is None else max(self.due_at, self.wait_until)
 
     @property
     def nominal_at(self) -> datetime:
@@ -59,9 +73,9 @@ class Message:
         return self.key.fire_at if self.moved_from is None else self.moved_from
 
     def delay_seconds(self, now: datetime) -> int:
-        """Seconds until due, rounded down, as far as a queue can delay: the executor waits out the
-        rest."""
-        return max(0, min(LONGEST_DELAY_SECONDS, int((self.due_at - now).total_seconds())))
+        """Seconds until it may start, rounded down, as far as a queue can delay: the executor
+        waits out the rest."""
+        return max(0, min(LONGEST_DELAY_SECONDS, int((self.starts_at - now).total_seconds())))
 
     def as_dict(self) -> dict[str, Any]:
         key = self.key
@@ -86,6 +100,12 @@ class Message:
             form["after_finish"] = True
         if self.moved_from is not None:
             form["moved_from"] = int(self.moved_from.timestamp())
+        if self.wait_until is not None:
+            form["wait_until"] = int(self.wait_until.timestamp())
+        if self.waits:
+            form["waits"] = self.waits
+        if self.has_rate_slot:
+            form["rate_slot"] = True
         if self.missed is not None:
             form["missed"] = _missed_form(self.missed)
         return form
@@ -94,6 +114,7 @@ class Message:
     def from_dict(cls, form: dict[str, Any]) -> "Message":
         """Raises KeyError, TypeError or ValueError for a form that `as_dict` did not make."""
         missed, moved_from = form.get("missed"), form.get("moved_from")
+        wait_until = form.get("wait_until")
         return cls(
             key=RunKey(
                 owner=str(form["owner"]),
@@ -112,6 +133,9 @@ class Message:
             missed=None if missed is None else _missed(missed),
             after_finish=bool(form.get("after_finish", False)),
             moved_from=None if moved_from is None else _instant(moved_from),
+            wait_until=None if wait_until is None else _instant(wait_until),
+            waits=int(form.get("waits", 0)),
+            has_rate_slot=bool(form.get("rate_slot", False)),
         )
 
 

@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from shared.domain.decisions import SkipReason
-from shared.domain.job import CatchUp, Job
+from shared.domain.job import Job
 from shared.domain.message import Message, Missed
+from shared.domain.policies import CatchUp
 from shared.domain.resolving import Resolved, resolve, rolls, rolls_back
 from shared.domain.run import Run, RunKey, RunKind, RunStatus
 from shared.recurrence import CalendarRule, ClosedDays, OnOpenDays

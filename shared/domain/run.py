@@ -1,6 +1,6 @@
 """The run: the record of handling one occurrence, and the states it can be in."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -12,8 +12,16 @@ RESULT_LIMIT_BYTES = 512
 class RunKind(StrEnum):
     SCHEDULED = "scheduled"
     MANUAL = "manual"
+    BACKFILL = "backfill"
+    """An occurrence run on request; `request_id` is the operation's id."""
+    CALLBACK = "callback"
+    """A call of a job's `on_success` or `on_failure`; `request_id` names the run it tells of."""
     MISSED = "missed"
     """Not a run: one skip row that covers the occurrences which a catch-up passed over."""
+    WATCH = "watch"
+    """Not a run: a row that says that no success was recorded in time after a fire time."""
+    OPERATION = "operation"
+    """Never a row: a message that does the next step of an operation."""
 
 
 class RunStatus(StrEnum):
@@ -25,6 +33,8 @@ class RunStatus(StrEnum):
     TIMED_OUT = "timed_out"
     SKIPPED = "skipped"
     CANCELLED = "cancelled"
+    MISSED = "missed"
+    """Of rows of the watch only."""
 
 
 TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
@@ -48,11 +58,32 @@ TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
     RunStatus.TIMED_OUT: frozenset(),
     RunStatus.SKIPPED: frozenset(),
     RunStatus.CANCELLED: frozenset(),
+    RunStatus.MISSED: frozenset(),
 }
-"""Which status may follow which; docs/architecture.md draws it and a test compares the two."""
+"""Which status may follow which; docs/running.md draws it and a test compares the two."""
 
 FINAL = frozenset(status for status, following in TRANSITIONS.items() if not following)
 DEAD_LETTER = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
+FAIL_KIND = "fail"
+"""The kind of error of a task that raises Fail: for good, whatever the retry policy says."""
+
+
+class DeadReason(StrEnum):
+    """The closed list of reasons why a run is a dead letter."""
+
+    REFUSED = "refused"
+    """An error that no retry can help."""
+    EXHAUSTED = "exhausted"
+    """No attempts are left."""
+    EXECUTOR_DIED = "executor_died"
+    """Executors stopped on it each time."""
+
+
+class Settled(StrEnum):
+    """How a dead letter left the list of dead letters before it expired."""
+
+    REDRIVEN = "redriven"
+    DISCARDED = "discarded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +115,25 @@ class RunKey:
         """
         kind = f"{self.kind.value}-{self.request_id}" if self.request_id else self.kind.value
         return f"{self.job_id}_{self.fire_at:%Y%m%dT%H%M%SZ}_{kind}_{self.redrive}"
+
+    @property
+    def redriven(self) -> "RunKey":
+        """The key of the run that runs this one, a dead letter, again."""
+        return replace(self, redrive=self.redrive + 1)
+
+    @property
+    def callback(self) -> "RunKey":
+        """The key of the run that calls back about this one."""
+        named = f"{self.kind.value}-{self.redrive}-{self.request_id}"
+        return RunKey(self.owner, self.job_id, RunKind.CALLBACK, self.fire_at, named)
+
+    @property
+    def called_back(self) -> "RunKey":
+        """Of a callback: the key of the run it tells of. Raises ValueError for any other."""
+        kind, redrive, request_id = self.request_id.split("-", 2)
+        return RunKey(
+            self.owner, self.job_id, RunKind(kind), self.fire_at, request_id, int(redrive)
+        )
 
     @classmethod
     def from_run_id(cls, owner: str, run_id: str) -> "RunKey":
@@ -121,7 +171,8 @@ class Run:
     `token` grows at each claim and `claim_id` is unique to one: together they fence the final
     write. `lease_until` counts only while RUNNING. `started_at` is the first attempt's start.
     `effective_at` is when it was to start where that is not its fire time (a window); `note` says
-    in words what its status and reason do not. For a skip that covers a range, `covers_from` ..
+    in words what its status and reason do not. `settled`: of a dead letter that is none any more.
+    For a skip that covers a range, `covers_from` ..
     key.fire_at are its first and last occurrence and `covers_count` their number.
     """
 
@@ -145,6 +196,7 @@ class Run:
     covers_count: int | None = None
     effective_at: datetime | None = None
     note: str | None = None
+    settled: Settled | None = None
     attempts: tuple[AttemptRecord, ...] = field(default=())
 
     @property
@@ -157,6 +209,11 @@ class Run:
     @property
     def is_final(self) -> bool:
         return self.status in FINAL
+
+    @property
+    def is_dead_letter(self) -> bool:
+        """Whether it stands on the list of dead letters."""
+        return self.status in DEAD_LETTER and self.settled is None
 
 
 def cut(text: str, limit: int = RESULT_LIMIT_BYTES) -> str:

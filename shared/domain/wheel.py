@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 from shared.domain.calendar import CalendarUse
-from shared.domain.job import CatchUp, Job, Lane
+from shared.domain.job import Job, Lane
 from shared.domain.message import Message
+from shared.domain.policies import CatchUp
 from shared.domain.resolving import rolls_back
 from shared.domain.run import RunKey, RunKind
 from shared.recurrence import Delay, Recurrence, Schedule, SlotKind, slots
@@ -78,7 +79,9 @@ class Entry:
     Either it carries a `schedule` (a standing entry, or in a dated slot one link of a chain) or a
     `message`, sent as it stands when `message.due_at` comes (a retry too far ahead for the queue).
     Entries are written once, never changed. Slots count effective times: nominal ones and
-    `spread_seconds`. `zone_digest` tells by which rules of its zone a standing entry was filed.
+    `spread_seconds`; of a watch, the job's `expect_within_seconds` is part of that, and its
+    messages ask after an occurrence instead of running it. `zone_digest` tells by which rules of
+    its zone a standing entry was filed.
     """
 
     segment: int
@@ -94,6 +97,8 @@ class Entry:
     spread_seconds: int = 0
     calendar: CalendarUse | None = None
     zone_digest: str = ""
+    grace_seconds: int = 0
+    is_watch: bool = False
 
     @property
     def key(self) -> str:

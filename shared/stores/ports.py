@@ -11,11 +11,15 @@ used from several threads.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
 from shared.domain.calendar import Calendar
+from shared.domain.events import Event
+from shared.domain.gate import Gate
 from shared.domain.job import Job
 from shared.domain.message import Message
+from shared.domain.operation import Operation
 from shared.domain.run import Run, RunKey
 from shared.domain.segment import Control
 from shared.domain.wheel import Entry, Slot
@@ -33,6 +37,14 @@ class Page(Generic[Item]):
 
     items: tuple[Item, ...]
     next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs: those with this `parent` ("" for any) and all of these `tags`, (key, value)."""
+
+    parent: str = ""
+    tags: tuple[tuple[str, str], ...] = ()
 
 
 class JobStore(Protocol):
@@ -53,10 +65,13 @@ class JobStore(Protocol):
         """Put the row if the stored one has exactly `revision`."""
         ...
 
-    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Job]:
+    def list(
+        self, owner: str, limit: int, cursor: str | None = None, only: JobFilter | None = None
+    ) -> Page[Job]:
         """The owner's jobs by job id, without tombstones; may be eventually consistent.
 
-        A page has at most `limit` items, and fewer only at the end.
+        A page has at most `limit` items, and fewer only at the end. `only` leaves out all others;
+        a cursor goes on under the filter that it came from.
         """
         ...
 
@@ -126,6 +141,18 @@ class WheelStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class DeadLetterFilter:
+    """Which dead letters; empty members leave none out. `reason` is a DeadReason's value, `error`
+    an error kind, `from_at` and `until_at` bound fire times, inclusive, in whole seconds."""
+
+    job_id: str = ""
+    reason: str = ""
+    error: str = ""
+    from_at: datetime | None = None
+    until_at: datetime | None = None
+
+
 class RunStore(Protocol):
     """Runs by run key. `claim`, `finish` and `withdraw` are the only ways to change one.
 
@@ -156,8 +183,62 @@ class RunStore(Protocol):
         """
         ...
 
-    def list(self, owner: str, job_id: str, limit: int, cursor: str | None = None) -> Page[Run]:
-        """The job's runs, newest fire time first; may be eventually consistent."""
+    def list(
+        self,
+        owner: str,
+        job_id: str,
+        limit: int,
+        cursor: str | None = None,
+        *,
+        from_at: datetime | None = None,
+        until_at: datetime | None = None,
+    ) -> Page[Run]:
+        """The job's runs, newest fire time first; may be eventually consistent.
+
+        `from_at` and `until_at` bound their fire times, inclusive, in whole seconds.
+        """
+        ...
+
+    def dead_letters(
+        self,
+        owner: str,
+        limit: int,
+        cursor: str | None = None,
+        only: DeadLetterFilter | None = None,
+    ) -> Page[Run]:
+        """The owner's dead letters (`Run.is_dead_letter`), newest fire time first.
+
+        Eventually consistent: one that has just died or was just settled may be missing or there.
+        """
+        ...
+
+
+class GateStore(Protocol):
+    """Gates by (owner, name)."""
+
+    def get(self, owner: str, name: str) -> Gate | None:
+        """The row, strongly consistent; rows past their `expires_at` may still be answered."""
+        ...
+
+    def put(self, gate: Gate, over_revision: int | None) -> bool:
+        """Put the row if the stored one has exactly `over_revision`; None: if there is none."""
+        ...
+
+
+class OperationStore(Protocol):
+    """Operations by (owner, operation id)."""
+
+    def get(self, owner: str, operation_id: str) -> Operation | None:
+        """The row, strongly consistent."""
+        ...
+
+    def put(self, operation: Operation, over_revision: int | None) -> bool:
+        """Put the row if the stored one has exactly `over_revision`; None: if there is none."""
+        ...
+
+    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Operation]:
+        """The owner's operations, newest first (ids order by time); may be eventually consistent.
+        Pages as JobStore's."""
         ...
 
 
@@ -172,4 +253,13 @@ class LaneQueue(Protocol):
         caller repeats everything: duplicates are absorbed by the claim). Raises ValueError for
         another number of delays than messages, or a delay out of range.
         """
+        ...
+
+
+class EventSink(Protocol):
+    """Where lifecycle events go; a deployment without a bus has one that drops them."""
+
+    def emit(self, events: Sequence[Event]) -> int:
+        """Hand the events on; answers how many were not taken, beyond the implementation's own
+        repetitions. Raises nothing: a run must not fail for its event's sake."""
         ...

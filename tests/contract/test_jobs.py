@@ -7,17 +7,8 @@ from datetime import timedelta
 import pytest
 
 from shared.domain.calendar import CalendarUse
-from shared.domain.job import (
-    Backoff,
-    CatchUp,
-    Filing,
-    Job,
-    JobState,
-    Lane,
-    OnComplete,
-    PreviousFiling,
-    RetryPolicy,
-)
+from shared.domain.job import Filing, Job, JobState, Lane, PreviousFiling
+from shared.domain.policies import Backoff, CatchUp, OnComplete, RetryPolicy
 from shared.domain.targets import WebhookTarget
 from shared.errors import InvalidFieldError
 from shared.recurrence import CalendarRule, DstRule, Fold, Gap, Schedule, parse_schedule

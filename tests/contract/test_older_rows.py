@@ -8,8 +8,9 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from shared.domain.job import CatchUp, Lane, PreviousFiling
+from shared.domain.job import Lane, PreviousFiling
 from shared.domain.message import Message, Missed, decode, encode
+from shared.domain.policies import CatchUp
 from shared.domain.run import RunStatus
 from shared.domain.wheel import Slot, entry_of_message
 from shared.recurrence import SlotKind, parse_schedule

@@ -6,8 +6,9 @@ from datetime import timedelta
 import pytest
 
 from shared.domain.calendar import CalendarUse
-from shared.domain.job import CatchUp, Lane
+from shared.domain.job import Lane
 from shared.domain.message import Message, Missed
+from shared.domain.policies import CatchUp
 from shared.domain.run import RunKind
 from shared.recurrence import CalendarRule, Schedule, parse_schedule
 from tests.contract.kit import Kit, contend

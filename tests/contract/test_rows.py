@@ -10,18 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.domain.calendar import Calendar, CalendarUse
-from shared.domain.job import (
-    Backoff,
-    CatchUp,
-    Filing,
-    Job,
-    JobState,
-    Lane,
-    OnComplete,
-    PreviousFiling,
-    RetryPolicy,
-    job_id_of,
-)
+from shared.domain.job import Filing, Job, JobState, Lane, PreviousFiling, job_id_of
+from shared.domain.policies import Backoff, CatchUp, OnComplete, RetryPolicy
 from shared.domain.run import (
     DEAD_LETTER,
     RESULT_LIMIT_BYTES,

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from shared.domain.calendar import CalendarUse
-from shared.domain.job import CatchUp, Lane
+from shared.domain.job import Lane
+from shared.domain.policies import CatchUp
 from shared.domain.segment import Backlog, Control, Cursor
 from shared.domain.wheel import Entry, Slot, entry_of_message
 from shared.recurrence import CalendarRule, Schedule, SlotKind, parse_schedule

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from threading import Lock
 
+from functions.executor.executor import Executor
 from functions.executor.ports import ExecutorPorts
-from functions.executor.protocol import RunProtocol
 from functions.executor.targets import Call, Outcome, Success
 from functions.tick.dispatcher import Dispatcher
 from functions.tick.visit import SegmentReport, TickPorts
@@ -16,6 +16,7 @@ from shared.domain.targets import TaskTarget, WebhookTarget
 from shared.filing import Filer
 from shared.recurrence import parse_schedule
 from shared.stores.dynamo import Stores
+from shared.stores.memory import NoEvents
 from shared.stores.ports import LaneQueue, WheelStore
 
 OWNER = "9f4c1c1e-6d3a-4b52-8f5e-0a2b7c9d1e3f"
@@ -93,8 +94,8 @@ class System:
         dispatcher = Dispatcher(ports, lease_owner=owner, look_ahead_minutes=2)
         return dispatcher.tick(range(segments), (), now + timedelta(seconds=50))
 
-    def protocol(self) -> RunProtocol:
-        return RunProtocol(
+    def executor(self) -> Executor:
+        return Executor(
             ExecutorPorts(
                 jobs=self.stores.jobs,
                 calendars=self.stores.calendars,
@@ -107,6 +108,9 @@ class System:
                 entropy=self.entropy,
                 run_lifetime=timedelta(days=30),
                 longest_timeout_seconds=55,
+                gates=self.stores.gates,
+                operations=self.stores.operations,
+                events=NoEvents(),
             )
         )
 

@@ -82,7 +82,7 @@ def tick_at_once(system: System, wheel: WheelStore | None = None) -> list[Segmen
 
 def execute_all(system: System, settings: Settings) -> int:
     """Sixteen executors until the lane is empty; the number of messages."""
-    protocol = system.protocol()
+    protocol = system.executor()
     url = settings.lane_queues[Lane.NORMAL]
 
     def work(_: int) -> int:

@@ -117,7 +117,7 @@ def test_a_thousand_fires_of_recurring_jobs(
         clock.advance(60)
         system.tick(SEGMENTS)
     clock.advance(240)
-    protocol = system.protocol()
+    protocol = system.executor()
     while taken := queues.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
         for message in taken:
             protocol.handle(decode(message["Body"]), system.ends_at())

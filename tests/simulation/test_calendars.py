@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from shared.domain.calendar import Calendar
-from shared.domain.job import CatchUp, Job
+from shared.domain.job import Job
 from shared.domain.message import Missed
+from shared.domain.policies import CatchUp
 from shared.domain.run import Run, RunKind, RunStatus
 from shared.domain.wheel import message_of
 from shared.errors import StoreUnavailableError, UnreadableRowError

@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.domain.job import CatchUp, Job
+from shared.domain.job import Job
 from shared.domain.message import Missed
+from shared.domain.policies import CatchUp
 from shared.domain.run import RunKind, RunStatus
 from shared.domain.wheel import Slot, message_of
 from shared.recurrence import Schedule, SlotKind, slots

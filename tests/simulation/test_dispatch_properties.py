@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.domain.calendar import Calendar, CalendarUse
-from shared.domain.job import CatchUp
+from shared.domain.policies import CatchUp
 from shared.domain.resolving import Resolved, resolve
 from shared.domain.run import RunStatus
 from shared.domain.wheel import entries_of, minute_end

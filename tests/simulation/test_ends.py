@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain.job import Backoff, CatchUp, Job, JobState, OnComplete, RetryPolicy
+from shared.domain.job import Job, JobState
 from shared.domain.message import Message
+from shared.domain.policies import Backoff, CatchUp, OnComplete, RetryPolicy
 from shared.domain.run import RunError, RunStatus
 from shared.domain.wheel import entries_of
 from shared.recurrence import CalendarRule

@@ -7,8 +7,9 @@ from itertools import pairwise
 import pytest
 
 from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain.job import Backoff, Job, RetryPolicy
+from shared.domain.job import Job
 from shared.domain.message import Message
+from shared.domain.policies import Backoff, RetryPolicy
 from shared.domain.run import Run, RunError, RunStatus
 from shared.recurrence import CalendarRule
 from tests.simulation.world import FUNCTION_SECONDS, World, times

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from functions.executor.protocol import Handled
-from shared.domain.job import CatchUp, Job, JobState, OnComplete
+from shared.domain.job import Job, JobState
 from shared.domain.message import decode, encode
+from shared.domain.policies import CatchUp, OnComplete
 from shared.domain.run import RunKind, RunStatus
 from shared.domain.wheel import entries_of, message_of
 from shared.recurrence import CalendarRule, SlotKind

@@ -8,7 +8,8 @@ import pytest
 
 from functions.tick.visit import SegmentOutcome
 from shared.domain.decisions import SkipReason
-from shared.domain.job import MOST_REPLACED, CatchUp, Filing, Job, Lane
+from shared.domain.job import MOST_REPLACED, Filing, Job, Lane
+from shared.domain.policies import CatchUp
 from shared.domain.run import RunKind, RunStatus
 from shared.domain.wheel import Slot, minute_of
 from shared.recurrence import CalendarRule, SlotKind

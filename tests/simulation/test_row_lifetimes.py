@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain.job import Backoff, RetryPolicy
+from shared.domain.policies import Backoff, RetryPolicy
 from shared.domain.run import RunError, RunStatus
 from shared.domain.segment import Control
 from shared.settings import Settings

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain.job import Backoff, CatchUp, RetryPolicy
+from shared.domain.policies import Backoff, CatchUp, RetryPolicy
 from shared.domain.run import RunError, RunKind, RunStatus
 from tests.simulation.world import World, times
 

@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.domain.job import CatchUp, Job
+from shared.domain.job import Job
+from shared.domain.policies import CatchUp
 from shared.domain.run import RunKind, RunStatus
 from shared.domain.wheel import entries_of
 from shared.recurrence import SlotKind, slots

@@ -10,8 +10,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.domain.job import CatchUp, Job
+from shared.domain.job import Job
 from shared.domain.message import Message
+from shared.domain.policies import CatchUp
 from shared.domain.segment import Cursor
 from shared.domain.wheel import Slot, minute_of
 from shared.recurrence import SlotKind

@@ -8,25 +8,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from itertools import islice
+from typing import Any
 
+from functions.executor.executor import Executor
 from functions.executor.ports import ExecutorPorts
-from functions.executor.protocol import Report, RunProtocol
+from functions.executor.protocol import Report
 from functions.executor.targets import Call, Outcome, Success
 from functions.tick.dispatcher import Dispatcher
 from functions.tick.visit import SegmentReport, TickPorts
 from shared.clock import ManualClock, SeededEntropy
 from shared.domain.calendar import Calendar, CalendarUse
-from shared.domain.job import (
-    CatchUp,
-    Filing,
-    Job,
-    Lane,
-    OnComplete,
-    RetryPolicy,
-    fraction_of,
-    job_id_of,
-    segment_of,
-)
+from shared.domain.job import Filing, Job, Lane, fraction_of, job_id_of, segment_of
+from shared.domain.policies import CatchUp, OnComplete, RetryPolicy
 from shared.domain.run import Run
 from shared.domain.targets import TaskTarget, WebhookTarget
 from shared.domain.wheel import minute_of
@@ -41,7 +34,10 @@ from shared.recurrence import (
     spread_seconds,
 )
 from shared.stores.memory.calendars import MemoryCalendarStore
+from shared.stores.memory.events import MemoryEvents
+from shared.stores.memory.gates import MemoryGateStore
 from shared.stores.memory.jobs import MemoryJobStore
+from shared.stores.memory.operations import MemoryOperationStore
 from shared.stores.memory.queue import MemoryQueue
 from shared.stores.memory.runs import MemoryRunStore
 from shared.stores.memory.wheel import MemoryWheelStore
@@ -76,12 +72,15 @@ class World:
         self.calendars = MemoryCalendarStore()
         self.wheel = MemoryWheelStore(page_size=7)
         self.runs = MemoryRunStore()
+        self.gates = MemoryGateStore()
+        self.operations = MemoryOperationStore()
+        self.events = MemoryEvents()
         self.queue = MemoryQueue(self.clock, visibility_timeout_seconds=6 * FUNCTION_SECONDS)
         self.filer = Filer(self.jobs, self.wheel, self.queue, self.clock, self.calendars)
         self.targets = RecordingTargets()
         self.bad_entries: list[str] = []
         self.reports: list[Report] = []
-        self.protocol = RunProtocol(
+        self.executor = Executor(
             ExecutorPorts(
                 jobs=self.jobs,
                 calendars=self.calendars,
@@ -94,6 +93,9 @@ class World:
                 entropy=self.entropy,
                 run_lifetime=LIFETIME,
                 longest_timeout_seconds=FUNCTION_SECONDS - 5,
+                gates=self.gates,
+                operations=self.operations,
+                events=self.events,
             )
         )
         self.tick_ports = TickPorts(
@@ -125,11 +127,13 @@ class World:
         catch_up: CatchUp = CatchUp.LATEST,
         lane: Lane = Lane.NORMAL,
         retry: RetryPolicy | None = None,
-        timeout_seconds: int = 10,
+        timeout_seconds: int | None = 10,
+        **more: Any,
     ) -> Job:
         """A job as the api would make it now; not filed.
 
-        `fraction` in [0, 1) is its place in the window, which otherwise follows from its id.
+        `fraction` in [0, 1) is its place in the window, which otherwise follows from its id;
+        `more` are other members of Job.
         """
         now = self.clock.now()
         job_id = job_id_of(OWNER, name)
@@ -157,6 +161,7 @@ class World:
             window=window,
             spread_seconds=spread_seconds(parse_window(window), parsed, place) if window else 0,
             calendar=None if calendar is None else CalendarUse(*calendar),
+            **more,
         )
 
     def create(self, name: str, schedule: str | Sequence[object], **options: object) -> Job:
@@ -210,7 +215,7 @@ class World:
         ends_at = self.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
         while received := self.queue.receive(self.clock.now(), 10):
             for one in received:
-                self.reports.append(self.protocol.handle(one.message, ends_at))
+                self.reports.append(self.executor.handle(one.message, ends_at))
                 self.queue.delete(one.receipt)
 
     def run_until(self, until: datetime, *, ticking: bool = True) -> None:

@@ -19,7 +19,16 @@ from shared.stores.dynamo.runs import DynamoRunStore
 from shared.stores.dynamo.skew import SkewMeter
 from shared.stores.dynamo.table import Table
 from shared.stores.dynamo.wheel import DynamoWheelStore
-from shared.stores.ports import CalendarStore, JobStore, LaneQueue, RunStore, WheelStore
+from shared.stores.ports import (
+    CalendarStore,
+    EventSink,
+    GateStore,
+    JobStore,
+    LaneQueue,
+    OperationStore,
+    RunStore,
+    WheelStore,
+)
 
 CONNECT_TIMEOUT_SECONDS = 2
 READ_TIMEOUT_SECONDS = 5
@@ -37,6 +46,9 @@ class Stores:
     wheel: WheelStore
     runs: RunStore
     queue: LaneQueue
+    gates: GateStore
+    operations: OperationStore
+    events: EventSink
     skew_seconds: Callable[[], float | None]
     """This machine's clock minus DynamoDB's, as last seen; None before the first answer."""
 

@@ -1,17 +1,8 @@
 """Jobs in DynamoDB."""
 
 from shared.domain.calendar import CalendarUse
-from shared.domain.job import (
-    Backoff,
-    CatchUp,
-    Filing,
-    Job,
-    JobState,
-    Lane,
-    OnComplete,
-    PreviousFiling,
-    RetryPolicy,
-)
+from shared.domain.job import Filing, Job, JobState, Lane, PreviousFiling
+from shared.domain.policies import Backoff, CatchUp, OnComplete, RetryPolicy
 from shared.domain.targets import target_adapter
 from shared.errors import CarillonError, UnreadableRowError
 from shared.recurrence import CalendarRule, DstRule, parse_schedule

@@ -9,8 +9,9 @@ from pynamodb.expressions.condition import Condition
 
 from shared.clock import Clock, Entropy
 from shared.domain.calendar import CalendarUse
-from shared.domain.job import CatchUp, Lane
+from shared.domain.job import Lane
 from shared.domain.message import decode, encode
+from shared.domain.policies import CatchUp
 from shared.domain.segment import Backlog, Control, Cursor
 from shared.domain.wheel import Entry, Slot
 from shared.errors import CarillonError

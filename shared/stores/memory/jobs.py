@@ -5,7 +5,7 @@ from threading import Lock
 
 from shared.domain.job import Job
 from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
-from shared.stores.ports import Page
+from shared.stores.ports import JobFilter, Page
 
 
 class MemoryJobStore:
@@ -34,7 +34,9 @@ class MemoryJobStore:
                 return True
             return stored == row
 
-    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Job]:
+    def list(
+        self, owner: str, limit: int, cursor: str | None = None, only: JobFilter | None = None
+    ) -> Page[Job]:
         scope = ("jobs", owner)
         after = "" if cursor is None else decode_cursor(scope, cursor)
         with self._lock:
@@ -43,12 +45,17 @@ class MemoryJobStore:
                     job
                     for job in self._rows.values()
                     if job.owner == owner and job.job_id > after and not job.is_tombstone
+                    if only is None or _matches(job, only)
                 ),
                 key=lambda job: job.job_id,
             )
         page = tuple(jobs[:limit])
         more = len(jobs) > limit
         return Page(page, encode_cursor(scope, page[-1].job_id) if more else None)
+
+
+def _matches(job: Job, only: JobFilter) -> bool:
+    return only.parent in ("", job.parent) and set(only.tags) <= set(job.tags)
 
 
 def _as_stored(job: Job) -> Job:

@@ -1,11 +1,13 @@
 """Runs in a dict."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from threading import Lock
 
 from shared.domain.run import Run, RunKey, RunStatus, cut
 from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
-from shared.stores.ports import Page
+from shared.stores.ports import DeadLetterFilter, Page
 
 
 class MemoryRunStore:
@@ -39,21 +41,43 @@ class MemoryRunStore:
             del self._rows[run.key]
             return True
 
-    def list(self, owner: str, job_id: str, limit: int, cursor: str | None = None) -> Page[Run]:
-        scope = ("runs", owner, job_id)
-        after = "" if cursor is None else decode_cursor(scope, cursor)
+    def list(
+        self,
+        owner: str,
+        job_id: str,
+        limit: int,
+        cursor: str | None = None,
+        *,
+        from_at: datetime | None = None,
+        until_at: datetime | None = None,
+    ) -> Page[Run]:
+        after = "" if cursor is None else decode_cursor(("runs", owner, job_id), cursor)
         with self._lock:
-            runs = sorted(
-                (
-                    run
-                    for key, run in self._rows.items()
-                    if (key.owner, key.job_id) == (owner, job_id) and key.sort_key > after
-                ),
-                key=lambda run: run.key.sort_key,
-            )
-        page = tuple(runs[:limit])
-        more = len(runs) > limit
-        return Page(page, encode_cursor(scope, page[-1].key.sort_key) if more else None)
+            runs = [
+                run
+                for key, run in self._rows.items()
+                if (key.owner, key.job_id) == (owner, job_id) and key.sort_key > after
+                if _is_within(run, from_at, until_at)
+            ]
+        page = sorted(runs, key=lambda run: run.key.sort_key)
+        return _page(page, limit, ("runs", owner, job_id), lambda run: run.key.sort_key)
+
+    def dead_letters(
+        self,
+        owner: str,
+        limit: int,
+        cursor: str | None = None,
+        only: DeadLetterFilter | None = None,
+    ) -> Page[Run]:
+        after = "" if cursor is None else decode_cursor(("dead_letters", owner), cursor)
+        with self._lock:
+            runs = [
+                run
+                for key, run in self._rows.items()
+                if key.owner == owner and run.is_dead_letter and _dead_key(run) > after
+                if only is None or _matches(run, only)
+            ]
+        return _page(sorted(runs, key=_dead_key), limit, ("dead_letters", owner), _dead_key)
 
     def _put(self, run: Run, stored: Run | None, allowed: bool) -> bool:
         note = None if run.note is None else cut(run.note)
@@ -70,3 +94,28 @@ def _is_held(stored: Run | None, run: Run) -> bool:
         and stored.status is RunStatus.RUNNING
         and (stored.token, stored.claim_id) == (run.token, run.claim_id)
     )
+
+
+def _page(
+    runs: list[Run], limit: int, scope: tuple[str, ...], key_of: Callable[[Run], str]
+) -> Page[Run]:
+    page = tuple(runs[:limit])
+    return Page(page, encode_cursor(scope, key_of(page[-1])) if len(runs) > limit else None)
+
+
+def _dead_key(run: Run) -> str:
+    return f"{run.key.sort_key}#{run.key.job_id}"
+
+
+def _matches(run: Run, only: DeadLetterFilter) -> bool:
+    return (
+        only.job_id in ("", run.key.job_id)
+        and only.reason in ("", run.reason)
+        and only.error in ("", run.error.kind if run.error else "")
+        and _is_within(run, only.from_at, only.until_at)
+    )
+
+
+def _is_within(run: Run, from_at: datetime | None, until_at: datetime | None) -> bool:
+    fire_at = run.key.fire_at
+    return (from_at is None or from_at <= fire_at) and (until_at is None or fire_at <= until_at)

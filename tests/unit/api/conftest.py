@@ -43,6 +43,11 @@ SETTINGS = Settings(
     webhook_secret_arn="",
     webhook_allowed_networks=(ip_network("127.0.0.0/8"),),
     operators_group="operators",
+    event_bus="",
+    target_arns=(),
+    secrets_prefix="carillon",
+    owner_starts_per_minute=0,
+    catch_up_per_minute=3000,
 )
 
 BODY: dict[str, Any] = {

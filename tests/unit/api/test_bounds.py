@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from shared.domain.job import JobState, OnComplete, fraction_of
+from shared.domain.job import JobState, fraction_of
+from shared.domain.policies import OnComplete
 from shared.domain.run import RunStatus
 from shared.domain.wheel import minute_of, slots_of_minute
 from shared.recurrence import Combined, Fold, Gap

@@ -7,8 +7,9 @@ import pytest
 
 from shared.domain import running
 from shared.domain.decisions import Claim, Drop, Go, Repeat, SendOn, Skip, SkipReason
-from shared.domain.job import Filing, JobState, PreviousFiling, RetryPolicy
+from shared.domain.job import Filing, JobState, PreviousFiling
 from shared.domain.message import decode, encode
+from shared.domain.policies import RetryPolicy
 from shared.domain.run import TRANSITIONS, RunError, RunKey, RunKind, RunStatus
 from shared.domain.running import Terms
 from shared.domain.starting import decide_start

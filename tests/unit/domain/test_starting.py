@@ -7,8 +7,9 @@ import pytest
 
 from shared.domain.calendar import CalendarUse
 from shared.domain.decisions import Drop, Go, SendInstead, SendOn, Skip, SkipReason
-from shared.domain.job import CatchUp, Filing, JobState, PreviousFiling
+from shared.domain.job import Filing, JobState, PreviousFiling
 from shared.domain.message import Missed
+from shared.domain.policies import CatchUp
 from shared.domain.run import RunKind
 from shared.domain.starting import decide_start, stale_since
 from shared.recurrence import CalendarRule, ClosedDays, parse_schedule

@@ -7,7 +7,8 @@ import pytest
 
 from shared.domain.calendar import CalendarUse
 from shared.domain.dispatch import messages_of
-from shared.domain.job import Job, OnComplete, fires_differently
+from shared.domain.job import Job, fires_differently
+from shared.domain.policies import OnComplete
 from shared.domain.wheel import Entry, Slot, entries_of, message_of, messages_until, minute_of
 from shared.recurrence import CalendarRule, SlotKind, parse_schedule
 from tests.unit.domain.samples import NOON, job

@@ -8,8 +8,9 @@ import pytest
 
 from functions.executor.protocol import Handled
 from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain.job import Job, RetryPolicy
+from shared.domain.job import Job
 from shared.domain.message import Message
+from shared.domain.policies import RetryPolicy
 from shared.domain.run import Run, RunError, RunKind, RunStatus
 from shared.domain.wheel import message_of
 from shared.errors import StoreUnavailableError

@@ -8,8 +8,9 @@ import pytest
 from functions.executor.protocol import Handled
 from functions.executor.targets import Failure
 from shared.domain.calendar import Calendar
-from shared.domain.job import Backoff, Job, JobState, OnComplete, RetryPolicy
+from shared.domain.job import Job, JobState
 from shared.domain.message import Message
+from shared.domain.policies import Backoff, OnComplete, RetryPolicy
 from shared.domain.run import Run, RunError, RunStatus
 from shared.domain.wheel import Slot, message_of, minute_of
 from shared.errors import StoreUnavailableError

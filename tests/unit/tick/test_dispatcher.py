@@ -11,8 +11,8 @@ from functions.tick.dispatcher import Dispatcher
 from functions.tick.segments import segments_in_use, share_of
 from functions.tick.visit import SegmentOutcome
 from shared.domain import dispatch
-from shared.domain.job import CatchUp
 from shared.domain.message import Message
+from shared.domain.policies import CatchUp
 from shared.domain.run import RunStatus
 from shared.domain.segment import Control, first_control
 from shared.domain.wheel import Slot, entry_of_message, message_of, minute_of

@@ -8,8 +8,9 @@ import pytest
 
 from functions.tick.visit import SegmentOutcome
 from shared.domain.calendar import Calendar
-from shared.domain.job import CatchUp, Filing, Job, Lane
+from shared.domain.job import Filing, Job, Lane
 from shared.domain.message import Message
+from shared.domain.policies import CatchUp
 from shared.domain.segment import Control
 from shared.domain.wheel import Entry, Slot, entries_of, minute_of
 from shared.errors import StoreUnavailableError, UnreadableRowError

@@ -1,0 +1,46 @@
+"""What an executor does with a message, by its kind."""
+
+from datetime import datetime
+
+from functions.executor.operations import OperationWorker
+from functions.executor.ports import ExecutorPorts
+from functions.executor.protocol import Report, RunProtocol
+from functions.executor.watching import Watch
+from shared.domain.message import Message
+from shared.domain.run import RunKind
+
+
+class Executor:
+    """Handles one message at a time; several threads may share it.
+
+    Every method may raise StoreUnavailableError and QueueUnavailableError.
+    """
+
+    def __init__(self, ports: ExecutorPorts) -> None:
+        self._runs = RunProtocol(ports)
+        self._watch = Watch(ports)
+        self._operations = OperationWorker(ports)
+
+    def handle(self, message: Message, ends_at: datetime) -> Report:
+        """Handle a message of a lane; the process may be stopped at `ends_at`."""
+        match message.key.kind:
+            case RunKind.WATCH:
+                return self._watch.look(message)
+            case RunKind.OPERATION:
+                return self._operations.step(message)
+            case _:
+                return self._runs.handle(message, ends_at)
+
+    def handle_dead(self, message: Message, ends_at: datetime) -> Report | None:
+        """Handle a message of a dead-letter queue; None while it cannot be settled yet."""
+        match message.key.kind:
+            case RunKind.WATCH:
+                return self._watch.look(message)
+            case RunKind.OPERATION:
+                return self._operations.fail(message)
+            case _:
+                return self._runs.handle_dead(message, ends_at)
+
+    def wait_for_store(self, message: Message) -> Report:
+        """What to do with a message whose handling ended in StoreUnavailableError."""
+        return self._runs.wait_for_store(message)

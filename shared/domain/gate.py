@@ -1,0 +1,67 @@
+"""Gates: small rows that runs pass by before they start, for policies that need a memory.
+
+A job's own gate (overlap, spacing, failures in a row), the gate of a concurrency key, the gate of a
+rate. They stand apart from the job row: that is large, and its revision is its owner's.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A run that holds a place of a concurrency key, at most until its claim's lease ends."""
+
+    run_id: str
+    claim_id: str
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A gate row, whole; every write of it is conditional on the revision that was seen.
+
+    Of a job: `active` is the run id whose row decides whether the job has an active run, `waiting`
+    the one that waits for its end, with its filing; `started` is the run that started last, at
+    `started_at`; `failed` are the run ids that died since the last success, oldest first. Of a
+    concurrency key: `holders`. Of a rate: `next_at`, the theoretical arrival time of the next start
+    (GCRA). Empty members are those of the others.
+    """
+
+    owner: str
+    name: str
+    revision: int
+    expires_at: datetime
+    active: str = ""
+    waiting: str = ""
+    waiting_filing: str = ""
+    started: str = ""
+    started_at: datetime | None = None
+    failed: tuple[str, ...] = ()
+    holders: tuple[Holder, ...] = ()
+    next_at: datetime | None = None
+
+    def next_revision(self, expires_at: datetime) -> "Gate":
+        """The gate as its next version begins: change members of that with `replace`."""
+        return replace(self, revision=self.revision + 1, expires_at=expires_at)
+
+
+def first_gate(owner: str, name: str, expires_at: datetime) -> Gate:
+    """A gate that nobody has passed yet, before it is stored."""
+    return Gate(owner, name, 0, expires_at)
+
+
+def job_gate(job_id: str) -> str:
+    return f"job/{job_id}"
+
+
+def key_gate(key: str) -> str:
+    return f"key/{key}"
+
+
+def rate_gate(key: str) -> str:
+    return f"rate/{key}"
+
+
+OWNER_GATE = "owner"
+"""The gate of the deployment's own limit for each owner."""
