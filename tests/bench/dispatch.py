@@ -56,7 +56,7 @@ def _handle() -> None:
     ends_at = world.clock.now() + timedelta(seconds=60)
     began = time.perf_counter()
     for message in messages:
-        world.protocol.handle(message, ends_at)
+        world.executor.handle(message, ends_at)
     seconds = time.perf_counter() - began
     print(f"handle runs on memory stores          {len(messages) / seconds:>10,.0f} runs/s")
 

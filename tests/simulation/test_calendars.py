@@ -350,7 +350,7 @@ def test_a_manual_run_does_not_ask_the_calendar() -> None:
     row = Run(key, RunStatus.SCHEDULED, 0, 0, "", manual.filing_id, now, now)
     assert world.runs.claim(row, None)
     world.clock.set(day(24))
-    world.protocol.handle(manual, ends_at)
+    world.executor.handle(manual, ends_at)
     assert world.fired(job) == [day(24)]
 
 
@@ -367,9 +367,9 @@ def test_a_missed_row_waits_for_a_calendar_that_cannot_be_read(
     ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
     with monkeypatch.context() as patch:
         patch.setattr(world.calendars, "get", failing(StoreUnavailableError("throttled")))
-        world.protocol.handle(message, ends_at)
+        world.executor.handle(message, ends_at)
         assert world.history(job) == []
-    world.protocol.handle(message, ends_at)
+    world.executor.handle(message, ends_at)
     row, run = world.history(job)
     assert (row.covers_count, row.note) == (3, "1 of them on days closed in calendar holidays")
     assert run.status is RunStatus.SUCCEEDED

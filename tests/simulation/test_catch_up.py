@@ -93,7 +93,7 @@ def handle_newest_filing_first(world: World) -> None:
     visible = [kept for kept in world.queue.kept() if kept.visible_at <= world.clock.now()]
     assert len({kept.message.filing_id for kept in visible}) == 2
     for kept in sorted(visible, key=lambda kept: kept.message.filing_id, reverse=True):
-        world.protocol.handle(kept.message, ends_at)
+        world.executor.handle(kept.message, ends_at)
         world.queue.delete(kept.receipt)
 
 
@@ -109,7 +109,7 @@ def test_a_catch_up_in_the_dead_letter_queue_is_recorded_with_all_that_it_passed
     world.clock.set(TICKS_RETURN)
     missed = Missed(TICKS_STOP, policy, job.schedule)
     message = replace(message_of(job, MIDNIGHT + timedelta(hours=2, minutes=55)), missed=missed)
-    world.protocol.handle_dead(message, world.clock.now() + timedelta(seconds=FUNCTION_SECONDS))
+    world.executor.handle_dead(message, world.clock.now() + timedelta(seconds=FUNCTION_SECONDS))
     run = world.runs.get(message.key)
     assert run is not None
     assert run.status is outcome

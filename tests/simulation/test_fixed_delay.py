@@ -84,7 +84,7 @@ def test_an_executor_that_dies_between_finish_and_follow_up_does_not_end_the_cha
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(world.protocol._follow_up, "after", die)
+        patch.setattr(world.executor._follow_up, "after", die)
         with pytest.raises(Killed):
             world.execute()
     assert [run.status for run in world.history(job)] == [RunStatus.SUCCEEDED]
@@ -120,7 +120,7 @@ def test_an_executor_that_died_for_good_leaves_the_chain_to_the_dead_letter_cons
     world.queue.delete(kept.receipt)
     world.clock.advance(600)
     ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
-    assert world.protocol.handle_dead(kept.message, ends_at) is not None
+    assert world.executor.handle_dead(kept.message, ends_at) is not None
     world.run_until(MIDNIGHT + timedelta(minutes=35))
     assert [run.status for run in chain_of(world, job)] == [RunStatus.DEAD, RunStatus.SUCCEEDED]
 

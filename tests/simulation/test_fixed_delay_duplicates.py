@@ -103,7 +103,7 @@ class TestAMessageThatFindsItsRunEnded:
 
     def handled(self, world: World, message: Message) -> Handled:
         ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
-        return world.protocol.handle(message, ends_at).handled
+        return world.executor.handle(message, ends_at).handled
 
     def test_looks_again_when_the_next_one_must_have_begun(self, world: World, job: Job) -> None:
         message = self.ended(world, job)

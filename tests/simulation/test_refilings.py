@@ -213,7 +213,7 @@ class TestWhoseCatchUpCounts:
         world.tick()
         ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
         for kept in sorted(world.queue.kept(), key=lambda kept: kept.message.filing_id)[::-1]:
-            world.protocol.handle(kept.message, ends_at)
+            world.executor.handle(kept.message, ends_at)
             world.queue.delete(kept.receipt)
         assert succeeded(world, job) == minutes(20, 40, 60)
         assert len(world.history(job)) == 3

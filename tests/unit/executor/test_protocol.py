@@ -60,7 +60,7 @@ def crash_in_call(world: World, message: Message) -> None:
 
     world.targets.behave = die
     with pytest.raises(Killed):
-        world.protocol.handle(message, ends_at(world))
+        world.executor.handle(message, ends_at(world))
     world.targets.behave = lambda call: Success(None)
 
 
@@ -76,15 +76,15 @@ def test_an_ordinary_run_is_one_claim_one_read_one_finish(
             return _original(*args)  # type: ignore[operator]
 
         monkeypatch.setattr(store, name, counted)
-    report = world.protocol.handle(due(world, job), ends_at(world))
+    report = world.executor.handle(due(world, job), ends_at(world))
     assert report.handled is Handled.RAN
     assert calls == ["claim", "finish"]
 
 
 def test_a_duplicate_repeats_nothing_but_the_follow_up(world: World, job: Job) -> None:
     message = due(world, job)
-    world.protocol.handle(message, ends_at(world))
-    report = world.protocol.handle(message, ends_at(world))
+    world.executor.handle(message, ends_at(world))
+    report = world.executor.handle(message, ends_at(world))
     assert report.handled is Handled.REPEATED
     assert len(world.targets.calls) == 1
 
@@ -102,7 +102,7 @@ def test_the_job_is_read_after_the_claim(
         return claimed
 
     monkeypatch.setattr(world.runs, "claim", claim_then_pause)
-    report = world.protocol.handle(message, ends_at(world))
+    report = world.executor.handle(message, ends_at(world))
     assert (report.handled, report.reason) == (Handled.SKIPPED, "paused")
     assert world.targets.calls == []
 
@@ -110,7 +110,7 @@ def test_the_job_is_read_after_the_claim(
 def test_an_early_message_is_sent_on_with_the_delay_that_is_left(world: World, job: Job) -> None:
     message = due(world, job)
     world.clock.advance(-30)
-    report = world.protocol.handle(message, ends_at(world))
+    report = world.executor.handle(message, ends_at(world))
     assert report.handled is Handled.SENT_ON
     (copy,) = world.queue.kept()
     assert (copy.message, copy.visible_at) == (message, message.due_at)
@@ -120,7 +120,7 @@ def test_an_early_message_is_sent_on_with_the_delay_that_is_left(world: World, j
 def test_a_little_early_it_waits_and_starts_on_the_second(world: World, job: Job) -> None:
     message = due(world, job)
     world.clock.advance(-0.8)
-    world.protocol.handle(message, ends_at(world))
+    world.executor.handle(message, ends_at(world))
     assert run_of(world, message).lag_seconds == 0.0
 
 
@@ -130,13 +130,13 @@ def test_a_crash_in_the_call_is_taken_over_once_the_lease_has_lapsed(
     message = due(world, job)
 
     crash_in_call(world, message)
-    held = world.protocol.handle(message, ends_at(world))
+    held = world.executor.handle(message, ends_at(world))
     assert held.handled is Handled.SENT_ON
     assert len(world.queue.kept()) == 1
     lease_until = run_of(world, message).lease_until
     assert lease_until is not None
     world.clock.set(lease_until)
-    assert world.protocol.handle(message, ends_at(world)).handled is Handled.RAN
+    assert world.executor.handle(message, ends_at(world)).handled is Handled.RAN
     run = run_of(world, message)
     assert (run.status, run.attempt) == (RunStatus.SUCCEEDED, 2)
     assert [record.error.kind for record in run.attempts] == ["executor_died"]
@@ -148,7 +148,7 @@ def test_crashes_beyond_the_attempts_end_as_a_dead_letter(world: World, job: Job
     for _ in range(3):
         crash_in_call(world, message)
         world.clock.advance(FUNCTION_SECONDS + 2)
-    world.protocol.handle(message, ends_at(world))
+    world.executor.handle(message, ends_at(world))
     run = run_of(world, message)
     assert (run.status, run.reason) == (RunStatus.DEAD, "the executor died on every attempt")
 
@@ -162,11 +162,11 @@ def test_a_paused_worker_cannot_record_over_its_successor(world: World, job: Job
     def oversleep(call: Call) -> Outcome:
         if call.attempt == 1:
             world.clock.advance(FUNCTION_SECONDS + 5)
-            inner.append(world.protocol.handle(message, ends_at(world)).handled)
+            inner.append(world.executor.handle(message, ends_at(world)).handled)
         return Success(f"by attempt {call.attempt}")
 
     world.targets.behave = oversleep
-    report = world.protocol.handle(message, ends_at(world))
+    report = world.executor.handle(message, ends_at(world))
     assert inner == [Handled.RAN]
     assert report.handled is Handled.REPEATED
     assert run_of(world, message).result == "by attempt 2"
@@ -184,10 +184,10 @@ def test_a_crash_between_finish_and_follow_up_is_repaired_by_the_next_reception(
 
     monkeypatch.setattr(world.queue, "send", die)
     with pytest.raises(Killed):
-        world.protocol.handle(message, ends_at(world))
+        world.executor.handle(message, ends_at(world))
     assert run_of(world, message).status is RunStatus.RETRYING
     monkeypatch.setattr(world.queue, "send", send)
-    world.protocol.handle(message, ends_at(world))
+    world.executor.handle(message, ends_at(world))
     (retry,) = world.queue.kept()
     assert retry.message.attempt == 2
 
@@ -195,21 +195,21 @@ def test_a_crash_between_finish_and_follow_up_is_repaired_by_the_next_reception(
 def test_a_message_before_its_commit_waits_and_leaves_no_run(world: World) -> None:
     uncommitted = world.new_job("new", "* * * * *")
     message = message_of(uncommitted, NOON)
-    report = world.protocol.handle(message, ends_at(world))
+    report = world.executor.handle(message, ends_at(world))
     assert report.handled is Handled.SENT_ON
     assert world.runs.get(message.key) is None
     world.clock.advance(61)
-    assert world.protocol.handle(message, ends_at(world)).handled is Handled.DROPPED
+    assert world.executor.handle(message, ends_at(world)).handled is Handled.DROPPED
 
 
 def test_a_run_is_not_started_in_a_process_that_cannot_finish_it(world: World, job: Job) -> None:
     message = due(world, job)
-    report = world.protocol.handle(message, world.clock.now() + timedelta(seconds=5))
+    report = world.executor.handle(message, world.clock.now() + timedelta(seconds=5))
     assert report.handled is Handled.SENT_ON
     assert world.targets.calls == []
     assert world.runs.get(message.key) is None
     world.clock.advance(1)
-    assert world.protocol.handle(message, ends_at(world)).handled is Handled.RAN
+    assert world.executor.handle(message, ends_at(world)).handled is Handled.RAN
 
 
 class TestDeadLetterQueue:
@@ -217,7 +217,7 @@ class TestDeadLetterQueue:
 
     def test_a_run_that_was_never_started_is_dead(self, world: World, job: Job) -> None:
         message = due(world, job)
-        assert world.protocol.handle_dead(message, ends_at(world)) is not None
+        assert world.executor.handle_dead(message, ends_at(world)) is not None
         run = run_of(world, message)
         assert (run.status, run.error and run.error.kind) == (RunStatus.DEAD, "executor_died")
 
@@ -225,33 +225,33 @@ class TestDeadLetterQueue:
         message = due(world, job)
 
         crash_in_call(world, message)
-        assert world.protocol.handle_dead(message, ends_at(world)) is None
+        assert world.executor.handle_dead(message, ends_at(world)) is None
         world.clock.advance(FUNCTION_SECONDS + 2)
-        assert world.protocol.handle_dead(message, ends_at(world)) is not None
+        assert world.executor.handle_dead(message, ends_at(world)) is not None
         assert run_of(world, message).status is RunStatus.DEAD
 
     def test_a_retrying_run_gets_its_follow_up_again(self, world: World, job: Job) -> None:
         message = due(world, job)
         world.targets.behave = lambda call: Failure(RunError("busy", "later"))
-        world.protocol.handle(message, ends_at(world))
+        world.executor.handle(message, ends_at(world))
         for kept in world.queue.kept():
             world.queue.delete(kept.receipt)
-        world.protocol.handle_dead(message, ends_at(world))
+        world.executor.handle_dead(message, ends_at(world))
         (retry,) = world.queue.kept()
         assert retry.message.attempt == 2
 
     def test_a_finished_run_is_left_alone(self, world: World, job: Job) -> None:
         message = due(world, job)
-        world.protocol.handle(message, ends_at(world))
+        world.executor.handle(message, ends_at(world))
         before = run_of(world, message)
-        report = world.protocol.handle_dead(message, ends_at(world))
+        report = world.executor.handle_dead(message, ends_at(world))
         assert report is not None
         assert run_of(world, message) == before
 
     def test_a_paused_jobs_run_is_skipped_not_dead(self, world: World, job: Job) -> None:
         message = due(world, job)
         world.pause(job)
-        world.protocol.handle_dead(message, ends_at(world))
+        world.executor.handle_dead(message, ends_at(world))
         assert run_of(world, message).status is RunStatus.SKIPPED
 
 
@@ -261,7 +261,7 @@ def test_a_manual_run_is_claimed_from_its_scheduled_row(world: World, job: Job) 
     now = world.clock.now()
     row = Run(manual.key, RunStatus.SCHEDULED, 0, 0, "", manual.filing_id, now, now)
     assert world.runs.claim(row, None)
-    assert world.protocol.handle(manual, ends_at(world)).handled is Handled.RAN
+    assert world.executor.handle(manual, ends_at(world)).handled is Handled.RAN
     assert run_of(world, manual).attempt == 1
 
 
@@ -278,6 +278,6 @@ def test_a_takeover_that_cannot_read_the_job_forgets_no_attempt(
 
     with monkeypatch.context() as patch:
         patch.setattr(world.jobs, "get", throttle)
-        assert world.protocol.handle(message, ends_at(world)).handled is Handled.SENT_ON
-    world.protocol.handle(message, ends_at(world))
+        assert world.executor.handle(message, ends_at(world)).handled is Handled.SENT_ON
+    world.executor.handle(message, ends_at(world))
     assert run_of(world, message).attempt == 2

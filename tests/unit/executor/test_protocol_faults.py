@@ -57,9 +57,9 @@ def execute_for(world: World, seconds: int) -> None:
     for _ in range(seconds):
         for received in world.queue.receive(world.clock.now(), 10):
             try:
-                world.protocol.handle(received.message, ends_at(world))
+                world.executor.handle(received.message, ends_at(world))
             except StoreUnavailableError:
-                world.protocol.wait_for_store(received.message)
+                world.executor.wait_for_store(received.message)
             world.queue.delete(received.receipt)
         world.clock.advance(1)
 
@@ -99,7 +99,7 @@ class TestTimeLimits:
         """The lease lasts a little longer than the process, and is no measure for the limit."""
         job = world.create("job", "* * * * *", timeout_seconds=10)
         message = due(world, job)
-        report = world.protocol.handle(message, ends_at(world, seconds_left))
+        report = world.executor.handle(message, ends_at(world, seconds_left))
         assert report.handled is Handled.SENT_ON
         assert world.targets.calls == []
         assert world.runs.get(message.key) is None
@@ -125,7 +125,7 @@ class TestAttempts:
         job = world.create("job", "at 2026-12-01T12:01:00", retry=policy)
         world.targets.behave = lambda call: Failure(RunError("busy", "later"))
         message = due(world, job)
-        world.protocol.handle(message, ends_at(world))
+        world.executor.handle(message, ends_at(world))
         changed = replace(job, retry=RetryPolicy(max_attempts=1), revision=job.revision + 1)
         assert world.jobs.replace(changed, job.revision)
         execute_for(world, 300)
@@ -152,11 +152,11 @@ class TestNoise:
 
         def read_while_the_real_one_comes(owner: str, job_id: str) -> Job | None:
             monkeypatch.setattr(world.jobs, "get", get)
-            inner.append(world.protocol.handle(real, ends_at(world)).handled)
+            inner.append(world.executor.handle(real, ends_at(world)).handled)
             return get(owner, job_id)
 
         monkeypatch.setattr(world.jobs, "get", read_while_the_real_one_comes)
-        world.protocol.handle(noise, ends_at(world))
+        world.executor.handle(noise, ends_at(world))
         assert inner == [Handled.SENT_ON]
         execute_for(world, 2 * FUNCTION_SECONDS)
         run = run_of(world, real)
@@ -183,7 +183,7 @@ class TestNoise:
         with monkeypatch.context() as patch:
             patch.setattr(world.jobs, "get", die)
             with pytest.raises(Killed):
-                world.protocol.handle(noise, ends_at(world))
+                world.executor.handle(noise, ends_at(world))
         assert run_of(world, noise).status is RunStatus.RUNNING
         world.queue.send([noise], [0])
         execute_for(world, 600)
@@ -241,14 +241,14 @@ class TestEndsOfJobs:
         with monkeypatch.context() as patch:
             patch.setattr(world.jobs, "replace", lambda job, revision: False)
             with pytest.raises(StoreUnavailableError):
-                world.protocol.handle(last, ends_at(world))
-        assert world.protocol.handle(last, ends_at(world)).completes
+                world.executor.handle(last, ends_at(world))
+        assert world.executor.handle(last, ends_at(world)).completes
 
     def test_a_duplicate_of_an_earlier_run_completes_nothing(self, world: World) -> None:
         job = world.create("job", "* * * * *", max_runs=3, on_complete=OnComplete.DELETE)
         message = due(world, job)
-        assert not world.protocol.handle(message, ends_at(world)).completes
-        assert not world.protocol.handle(message, ends_at(world)).completes
+        assert not world.executor.handle(message, ends_at(world)).completes
+        assert not world.executor.handle(message, ends_at(world)).completes
         assert world.jobs.get(job.owner, job.job_id) == job
 
     def test_its_row_outlives_the_longest_waits_of_its_retries(self, world: World) -> None:
@@ -257,7 +257,7 @@ class TestEndsOfJobs:
         job = world.create(
             "job", "at 2026-12-01T12:01:00", on_complete=OnComplete.DELETE, retry=policy
         )
-        world.protocol.handle(due(world, job), ends_at(world))
+        world.executor.handle(due(world, job), ends_at(world))
         stored = world.jobs.get(job.owner, job.job_id)
         assert stored is not None
         assert stored.expires_at is not None
@@ -281,10 +281,10 @@ class TestClosedLate:
         with monkeypatch.context() as patch:
             patch.setattr(world.jobs, "get", die)
             with pytest.raises(Killed):
-                world.protocol.handle(message, ends_at(world))
+                world.executor.handle(message, ends_at(world))
         world.clock.advance(FUNCTION_SECONDS + 2)
         world.close("holidays", "2026-12-02")
-        report = world.protocol.handle(message, ends_at(world))
+        report = world.executor.handle(message, ends_at(world))
         assert report.handled is Handled.SENT_ON
         assert report.message.key.fire_at == NOON + timedelta(days=2)
         assert world.runs.get(message.key) is None
@@ -305,6 +305,6 @@ class TestClosedLate:
 
         with monkeypatch.context() as patch:
             patch.setattr(world.calendars, "get", throttled)
-            assert world.protocol.handle(message, ends_at(world)).handled is Handled.SENT_ON
-        world.protocol.handle(message, ends_at(world))
+            assert world.executor.handle(message, ends_at(world)).handled is Handled.SENT_ON
+        world.executor.handle(message, ends_at(world))
         assert run_of(world, message).attempt == 2

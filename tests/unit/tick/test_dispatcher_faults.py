@@ -147,7 +147,7 @@ def test_entries_of_a_replaced_filing_leave_the_wheel_when_its_lane_is_the_slowe
         ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
         for lane in (Lane.HIGH, Lane.NORMAL):
             for received in world.queue.receive(world.clock.now(), 100, lane):
-                world.protocol.handle(received.message, ends_at)
+                world.executor.handle(received.message, ends_at)
                 world.queue.delete(received.receipt)
 
     monkeypatch.setattr(world, "execute", execute_high_lane_first)
