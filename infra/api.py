@@ -14,7 +14,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.acknowledgments import acknowledge
-from infra.functions import OPERATORS_GROUP
+from infra.environment import OPERATORS_GROUP
 from infra.log_retention import log_retention
 from infra.options import Options
 

@@ -1,10 +1,11 @@
 """The Lambda functions, each with its own role, log group and grants."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aws_cdk import Duration, IgnoreMode, RemovalPolicy, Stack
+from aws_cdk import Duration, IgnoreMode, RemovalPolicy
+from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_event_sources as event_sources
@@ -13,11 +14,13 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.lanes import QUEUE_RETENTION_DAYS, Lane, Lanes
+from infra.environment import environment
+from infra.lanes import Lane, Lanes
 from infra.layer import create_layer, runtime
 from infra.log_retention import log_retention
 from infra.options import LANES, Options
 from infra.tables import Tables
+from infra.targets import allow_secrets, allow_targets
 
 ROOT = Path(__file__).parent.parent
 MEMORY_MB = 512
@@ -26,15 +29,13 @@ DEAD_LETTER_CONCURRENCY = 2
 API_TIMEOUT_SECONDS = 29
 """An HTTP API gives up after 30 s."""
 
-OPERATORS_GROUP = "operators"
-
 READ_ITEM = ("dynamodb:GetItem",)
 PUT_ITEM = ("dynamodb:PutItem",)
 DELETE_ITEM = ("dynamodb:DeleteItem",)
 WRITE_BATCH = ("dynamodb:BatchWriteItem",)
 QUERY = ("dynamodb:Query",)
 SEND = ("sqs:SendMessage",)
-READ_SECRET = ("secretsmanager:GetSecretValue",)
+PUT_EVENTS = ("events:PutEvents",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +60,18 @@ class Functions(Construct):
         tables: Tables,
         lanes: Lanes,
         webhook_secret: secretsmanager.ISecret,
+        event_bus: events.IEventBus | None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._options = options
         self._tables = tables
         self._lane_arns = [lane.queue.queue_arn for lane in lanes.by_name.values()]
+        self._dead_letter_arns = [
+            lane.dead_letter_queue.queue_arn for lane in lanes.by_name.values()
+        ]
         self._secret = webhook_secret
-        self._environment = _environment(options, tables, lanes, webhook_secret)
+        self._event_bus = event_bus
+        self._environment = environment(options, tables, lanes, webhook_secret, event_bus)
         self._layer = create_layer(self, "Dependencies", options)
         self._code = _code()
         self.tick = self._create_tick()
@@ -97,7 +103,10 @@ class Functions(Construct):
         )
         executor = self._function(f"Executor{lane.name.capitalize()}", shape)
         self._allow_running(executor)
-        _allow(executor, READ_SECRET, [self._secret.secret_arn])
+        # Operations look for dead letters.
+        _allow(executor, QUERY, [self._tables.dead_letter_index_arn])
+        allow_secrets(executor, self._secret.secret_arn, self._options.secrets_prefix)
+        allow_targets(executor, self._options.target_arns, self._dead_letter_arns)
         limit = self._options.lanes[lane.name].max_concurrency
         executor.add_event_source(_batches(lane.queue, limit))
         return executor
@@ -117,8 +126,8 @@ class Functions(Construct):
         return consumer
 
     def _allow_running(self, function: lambda_.Function) -> None:
-        """What the run protocol needs: read jobs and calendars, complete jobs, record runs, send
-        copies, file late retries."""
+        """What the run protocol needs: read jobs and calendars, complete and pause jobs, pass
+        gates, go on with operations, record runs, send copies, file late retries."""
         _allow(function, (*READ_ITEM, *PUT_ITEM), [self._tables.jobs.table_arn])
         runs = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *QUERY)
         _allow(function, runs, [self._tables.runs.table_arn])
@@ -158,7 +167,7 @@ class Functions(Construct):
         )
         log_group.grant_write(role)
         loop = lambda_.RecursiveLoop
-        return lambda_.Function(
+        function = lambda_.Function(
             self,
             name,
             code=self._code,
@@ -176,6 +185,9 @@ class Functions(Construct):
             # Lambda would take the chain for a runaway loop and cut it.
             recursive_loop=loop.ALLOW if shape.sends_to_itself else loop.TERMINATE,
         )
+        if self._event_bus is not None:
+            _allow(function, PUT_EVENTS, [self._event_bus.event_bus_arn])
+        return function
 
 
 def _code() -> lambda_.Code:
@@ -199,40 +211,3 @@ def _allow(function: lambda_.Function, actions: Sequence[str], resources: Sequen
     function.add_to_role_policy(
         iam.PolicyStatement(actions=list(actions), resources=list(resources))
     )
-
-
-def _environment(
-    options: Options, tables: Tables, lanes: Lanes, webhook_secret: secretsmanager.ISecret
-) -> Mapping[str, str]:
-    """What shared/settings.py reads, the same for every function."""
-    urls = {lane.name: lane.queue.queue_url for lane in lanes.by_name.values()}
-    return {
-        "JOBS_TABLE": tables.jobs.table_name,
-        "WHEEL_TABLE": tables.wheel.table_name,
-        "RUNS_TABLE": tables.runs.table_name,
-        "LANE_QUEUES": Stack.of(tables).to_json_string(urls),
-        "WEBHOOK_SECRET_ARN": webhook_secret.secret_arn,
-        **chosen_settings(options),
-        "POWERTOOLS_METRICS_NAMESPACE": "Carillon",
-        "POWERTOOLS_LOG_LEVEL": "INFO",
-        # Zones come from the pinned tzdata package, never from the runtime's own files: all
-        # functions must agree on every offset.
-        "PYTHONTZPATH": "",
-    }
-
-
-def chosen_settings(options: Options) -> Mapping[str, str]:
-    """The environment variables that follow from the options alone."""
-    chosen = {
-        "SEGMENTS": str(options.segments),
-        "LOOK_AHEAD_MINUTES": str(options.look_ahead_minutes),
-        "TICK_WORKERS": str(options.tick_workers),
-        "RUN_RETENTION_DAYS": str(options.run_retention_days),
-        "QUEUE_RETENTION_DAYS": str(QUEUE_RETENTION_DAYS),
-        "FUNCTION_TIMEOUT_SECONDS": str(options.executor_timeout_seconds),
-        "TASK_MODULES": ",".join(options.task_modules),
-        "WEBHOOK_ALLOWED_NETWORKS": ",".join(options.webhook_allowed_networks),
-        "OPERATORS_GROUP": OPERATORS_GROUP,
-    }
-    # An empty list of networks says what an absent variable says.
-    return {name: value for name, value in chosen.items() if value}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_network
 
+from infra.target_arns import target_pattern
 from shared.errors import ConfigurationError
 
 LANES = ("high", "normal", "low")
@@ -28,7 +29,11 @@ class Options:
     """What can be chosen at deployment; cdk.json holds the defaults.
 
     `issuer` and `audience` are both empty (a Cognito user pool is created) or both set.
-    `local_layer_python` and `layer_directory` exist for emulators; see infra/layer.py.
+    `target_arns` are the AWS resources that jobs may call; `event_bus` makes a bus for lifecycle
+    events; `secrets_prefix` begins the names of the secrets and parameters that jobs may name;
+    `owner_starts_per_minute` is 0 for no limit; `catch_up_per_minute` is the pace at which a
+    backlog is worked off. `local_layer_python` and `layer_directory` exist for emulators; see
+    infra/layer.py.
     """
 
     stage: str
@@ -43,6 +48,11 @@ class Options:
     audience: str
     webhook_allowed_networks: tuple[str, ...]
     task_modules: tuple[str, ...]
+    target_arns: tuple[str, ...]
+    event_bus: bool
+    secrets_prefix: str
+    owner_starts_per_minute: int
+    catch_up_per_minute: int
     log_retention_days: int
     local_layer_python: str
     layer_directory: str
@@ -76,6 +86,11 @@ class Options:
             audience=audience,
             webhook_allowed_networks=_listed(context, "webhook_allowed_networks", _network),
             task_modules=_task_modules(context),
+            target_arns=_listed(context, "target_arns", target_pattern),
+            event_bus=_switch(context, "event_bus"),
+            secrets_prefix=_secrets_prefix(context),
+            owner_starts_per_minute=_integer(context, "owner_starts_per_minute", 0, 10_000_000),
+            catch_up_per_minute=_integer(context, "catch_up_per_minute", 1, 10_000_000),
             log_retention_days=_log_retention(context),
             local_layer_python=_text(context, "local_layer_python"),
             layer_directory=_text(context, "layer_directory"),
@@ -106,6 +121,15 @@ def _matching(context: Mapping[str, object], key: str, pattern: str) -> str:
     if not re.fullmatch(pattern, text):
         raise ConfigurationError(key, f"{text!r} does not match {pattern}")
     return text
+
+
+def _switch(context: Mapping[str, object], key: str) -> bool:
+    value = _value(context, key)
+    on_or_off = {"true": True, "false": False, "": False}
+    text = str(value).strip().lower() if isinstance(value, str | bool) else None
+    if text not in on_or_off:
+        raise ConfigurationError(key, f"expected true or false, got {value!r}")
+    return on_or_off[text]
 
 
 def _integer(context: Mapping[str, object], key: str, least: int, most: int) -> int:
@@ -180,6 +204,17 @@ def _task_modules(context: Mapping[str, object]) -> tuple[str, ...]:
     if not modules:
         raise ConfigurationError("task_modules", "expected at least one Python module")
     return modules
+
+
+def _secrets_prefix(context: Mapping[str, object]) -> str:
+    """At most five levels: Parameter Store knows 15, of which owner and name take two."""
+    level = r"[A-Za-z0-9_.-]{1,60}"
+    prefix = _matching(context, "secrets_prefix", rf"{level}(/{level}){{0,4}}")
+    if prefix.lower().startswith(("aws", "ssm")):
+        raise ConfigurationError(
+            "secrets_prefix", f"{prefix!r}: Parameter Store keeps aws… and ssm… to itself"
+        )
+    return prefix
 
 
 def _network(text: str) -> str:

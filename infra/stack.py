@@ -5,6 +5,7 @@ from constructs import Construct
 
 from infra.api import Api
 from infra.clock import Clock
+from infra.events import Events
 from infra.functions import Functions
 from infra.lanes import Lanes
 from infra.observability import Observability
@@ -25,8 +26,15 @@ class CarillonStack(Stack):
         self.tables = Tables(self, "Tables", options)
         self.lanes = Lanes(self, "Lanes", options)
         self.webhooks = Webhooks(self, "Webhooks", options)
+        self.events = Events(self, "Events") if options.event_bus else None
         self.functions = Functions(
-            self, "Functions", options, self.tables, self.lanes, self.webhooks.secret
+            self,
+            "Functions",
+            options,
+            self.tables,
+            self.lanes,
+            self.webhooks.secret,
+            None if self.events is None else self.events.bus,
         )
         self.clock = Clock(self, "Clock", options, self.functions.tick)
         self.api = Api(self, "Api", options, self.functions.api)
@@ -54,6 +62,9 @@ class CarillonStack(Stack):
         if self.api.users is not None:
             addresses["UserPoolId"] = self.api.users.pool.user_pool_id
             addresses["UserPoolClientId"] = self.api.users.client.user_pool_client_id
+        if self.events is not None:
+            addresses["EventBusName"] = self.events.bus.event_bus_name
+            addresses["EventBusArn"] = self.events.bus.event_bus_arn
         for name, lane in self.lanes.by_name.items():
             title = name.capitalize()
             addresses[f"QueueUrl{title}"] = lane.queue.queue_url

@@ -19,6 +19,8 @@ from shared.domain.wheel import (
     entry_of_message,
     messages_until,
     minute_end,
+    watch_entries_of,
+    watch_messages_until,
 )
 from shared.errors import StoreUnavailableError
 from shared.recurrence import Recurrence, SlotKind
@@ -55,14 +57,16 @@ class Filer:
         False when the commit lost: the entries and messages are noise, told by their filing.
         """
         sent = self._sent(job)
-        entries = entries_of(job, sent)
+        entries = [*entries_of(job, sent), *watch_entries_of(job)]
         self._wheel.put_entries(entries)
         horizon = self.control(job.segment).horizon
-        announced = messages_until(job, sent, minute_end(horizon))
+        until = minute_end(horizon)
+        announced = [*messages_until(job, sent, until), *watch_messages_until(job, until)]
         self._send(announced, at_least=UNCOMMITTED_DELAY_SECONDS)
-        if entries and entries[0].slot.kind is SlotKind.DATED and entries[0].slot.number <= horizon:
-            # The tick may have passed the first link before it was put: never rely on its visit.
-            self._file_next(entries[0], horizon)
+        for entry in entries:
+            if entry.slot.kind is SlotKind.DATED and entry.slot.number <= horizon:
+                # The tick may have passed a first link before it was put: never rely on its visit.
+                self._file_next(entry, horizon)
         if revision is None:
             committed = self._jobs.create(job)
         else:
@@ -86,9 +90,9 @@ class Filer:
         self._file_next(entry, horizon)
 
     def file_message(self, message: Message) -> None:
-        """See to it that a message comes when it is due: by its queue, or later by the wheel."""
+        """See to it that a message comes when it may start: by its queue, or later by the wheel."""
         now = self._clock.now()
-        if (message.due_at - now).total_seconds() > LONGEST_DELAY_SECONDS:
+        if (message.starts_at - now).total_seconds() > LONGEST_DELAY_SECONDS:
             self.file_entry(entry_of_message(message))
         else:
             self._queue.send([message], [message.delay_seconds(now)])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -26,7 +27,8 @@ class Settings:
     resources that jobs may call, as IAM patterns (`*` any text, `?` one character).
     `secrets_prefix` begins the names of owners' secrets and parameters. `owner_starts_per_minute`
     limits the starts of each owner's runs (0: not), `catch_up_per_minute` the messages of a
-    backlog, over all segments.
+    backlog, over all segments. The names of the deployment's own resources begin with
+    `stack_name` and a dash ("" where there is no stack).
     """
 
     jobs_table: str
@@ -48,6 +50,7 @@ class Settings:
     secrets_prefix: str
     owner_starts_per_minute: int
     catch_up_per_minute: int
+    stack_name: str = ""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":
@@ -70,9 +73,10 @@ class Settings:
             operators_group=env.get("OPERATORS_GROUP", "operators"),
             event_bus=env.get("EVENT_BUS", ""),
             target_arns=_words(env, "TARGET_ARNS", ""),
-            secrets_prefix=env.get("SECRETS_PREFIX", "carillon"),
+            secrets_prefix=_secrets_prefix(env),
             owner_starts_per_minute=_number(env, "OWNER_STARTS_PER_MINUTE", 0, 0, 10_000_000),
             catch_up_per_minute=_number(env, "CATCH_UP_PER_MINUTE", 3000, 1, 10_000_000),
+            stack_name=env.get("STACK_NAME", ""),
         )
 
     @property
@@ -93,7 +97,17 @@ class Settings:
 
     def allows_target(self, arn: str) -> bool:
         """Whether jobs may call this AWS resource in this deployment."""
-        return any(fnmatchcase(arn, pattern.replace("[", "[[]")) for pattern in self.target_arns)
+        return not self.is_own(arn) and any(_covers(each, arn) for each in self.target_arns)
+
+    def is_own(self, arn: str) -> bool:
+        """Whether the resource is the deployment's own, which jobs never call, whatever is allowed.
+
+        Who could send to its queues, or invoke its functions, could act as any owner.
+        """
+        names = re.split("[:/]", _segments(arn)[-1])
+        return bool(self.stack_name) and any(
+            name.startswith(f"{self.stack_name}-") for name in names
+        )
 
     @classmethod
     def variable_names(cls) -> frozenset[str]:
@@ -113,6 +127,31 @@ def _number(env: Mapping[str, str], name: str, default: int | None, low: int, hi
     if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
         raise ConfigurationError(name, f"must be a whole number from {low} to {high}, not {text!r}")
     return int(text)
+
+
+def _secrets_prefix(env: Mapping[str, str]) -> str:
+    name = "SECRETS_PREFIX"
+    prefix = env.get(name, "carillon")
+    if not re.fullmatch(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*", prefix):
+        raise ConfigurationError(name, f"must be a path such as teams/carillon, not {prefix!r}")
+    return prefix
+
+
+def _covers(pattern: str, arn: str) -> bool:
+    """Whether an ARN matches segment by segment, so that no wildcard reaches into the next.
+
+    IAM lets one reach further; what IAM alone would allow is refused here.
+    """
+    patterns, segments = _segments(pattern), _segments(arn)
+    return len(segments) == len(patterns) and all(
+        fnmatchcase(segment, each.replace("[", "[[]"))
+        for segment, each in zip(segments, patterns, strict=True)
+    )
+
+
+def _segments(arn: str) -> list[str]:
+    """arn, partition, service, region, account and resource, the last with all its colons."""
+    return arn.split(":", 5)
 
 
 def _words(env: Mapping[str, str], name: str, default: str) -> tuple[str, ...]:

@@ -9,6 +9,9 @@
                 return {"stopped_at": item}
             ...
 
+A task that raises fails: it is tried again as its job's retry policy says. It may raise
+`Retry(after=...)` to say when, and `Fail(reason)` to say that no retry can help.
+
 The executor runs them in child processes, which import the deployment's task modules once and
 serve run after run; so a module's state lives from run to run, until a run is stopped or dies.
 """
@@ -17,7 +20,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from logging import Logger, LoggerAdapter
 from typing import Any, TypeVar, overload
 
@@ -42,6 +45,35 @@ class UnknownTaskError(CarillonError):
         super().__init__(f"no task is registered as {name!r}; registered: {known}")
 
 
+class Retry(Exception):
+    """Raised by a task: this attempt failed, and the next is wanted `after` so many seconds.
+
+    It counts as an attempt: with none left the run is a dead letter. Without `after` the job's
+    backoff decides. The history keeps `reason` (cut at 512 bytes) under the kind `retry`.
+    """
+
+    after_seconds: float | None = None
+
+    def __init__(self, after: float | timedelta | None = None, reason: str = "") -> None:
+        """Raises ValueError for a negative or infinite time."""
+        super().__init__(reason or "the task asks to be tried again")
+        seconds = after.total_seconds() if isinstance(after, timedelta) else after
+        if seconds is not None and not 0 <= seconds < float("inf"):
+            raise ValueError(f"after must be a time of 0 seconds or more, not {after!r}")
+        if seconds is not None:
+            self.after_seconds = float(seconds)
+
+
+class Fail(Exception):
+    """Raised by a task: this run failed for good, whatever attempts are left.
+
+    The history keeps `reason` (cut at 512 bytes) under the kind `fail`.
+    """
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason or "the task failed for good")
+
+
 class TaskLogger(LoggerAdapter[Logger]):
     """A stdlib logger whose records carry the run's ids besides the call's own `extra`."""
 
@@ -58,8 +90,9 @@ class TaskContext:
     """What a task may know about the attempt that it runs in.
 
     `run_id` is the same at every attempt of a run: the key to deduplicate by. `fire_at` is aware,
-    in UTC. `remaining()` answers the seconds until the hard stop, never below 0: the process is
-    killed then. `timeout_seconds` is the whole limit of the attempt.
+    in UTC; `effective_at` is when the run was to start: later than that in a window. `remaining()`
+    answers the seconds until the hard stop, never below 0: the process is killed then.
+    `timeout_seconds` is the whole limit of the attempt. `tags` are the job's.
     """
 
     run_id: str
@@ -67,7 +100,9 @@ class TaskContext:
     job_name: str
     attempt: int
     fire_at: datetime
+    effective_at: datetime
     timeout_seconds: float
+    tags: Mapping[str, str]
     remaining: Callable[[], float]
     logger: TaskLogger
 

@@ -8,11 +8,18 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions.api.backfills import BackfillRoutes
+from functions.api.bulk import BulkRoutes
+from functions.api.bulk_service import BulkService
 from functions.api.calendar_service import CalendarService
 from functions.api.calendars import CalendarRoutes
+from functions.api.dead_letters import DeadLetterRoutes
 from functions.api.forecasts import ForecastService
 from functions.api.jobs import JSON, JobRoutes
+from functions.api.missing import MissedService
 from functions.api.occurrences import OccurrenceService
+from functions.api.operating import OperationService
+from functions.api.operations import OperationRoutes
 from functions.api.overview import OverviewService
 from functions.api.previews import PreviewService
 from functions.api.problems import Kind, ProblemError, answer_errors, problem_of, problem_response
@@ -22,12 +29,22 @@ from functions.api.running import RunService
 from functions.api.runs import RunRoutes
 from functions.api.schedules import ScheduleRoutes
 from functions.api.service import JobService
+from functions.api.settling import DeadLetterService
 from functions.api.status import StatusRoutes
 from shared.clock import Clock, Entropy
 from shared.errors import CarillonError
 from shared.filing import Filer
+from shared.redriving import Redriver
 from shared.settings import Settings
-from shared.stores.ports import CalendarStore, JobStore, LaneQueue, RunStore, WheelStore
+from shared.stores.ports import (
+    CalendarStore,
+    EventSink,
+    JobStore,
+    LaneQueue,
+    OperationStore,
+    RunStore,
+    WheelStore,
+)
 from shared.telemetry import Telemetry
 
 VERSION = "1.0"
@@ -38,6 +55,8 @@ _RESOLVERS_OWN = ("HTTPValidationError", "ValidationError", "ResponseValidationE
 class Api:
     """Answers events of an API Gateway HTTP API (payload format 2.0)."""
 
+    _description: dict[str, Any]
+
     def __init__(
         self,
         *,
@@ -46,25 +65,34 @@ class Api:
         wheel: WheelStore,
         runs: RunStore,
         queue: LaneQueue,
+        operations: OperationStore,
+        events: EventSink,
         clock: Clock,
         entropy: Entropy,
         settings: Settings,
         telemetry: Telemetry,
     ) -> None:
-        # A wrong answer of ours must not read as a wrong request: hence a status of its own.
-        self.app = APIGatewayHttpResolver(
-            enable_validation=True, response_validation_error_http_code=500
-        )
+        self.app = _resolver()
         self._telemetry = telemetry
-        self._description: dict[str, Any] = {}
         routes = Routes(self.app)
         answer_errors(self.app, telemetry, routes.no_route)
         filer = Filer(jobs, wheel, queue, clock, calendars)
-        job_service = JobService(jobs, calendars, filer, clock, entropy, settings)
-        run_service = RunService(job_service, runs, queue, clock, entropy, settings)
+        job_service = JobService(jobs, calendars, filer, events, clock, entropy, settings)
         overview_service = OverviewService(job_service, runs, wheel, calendars, clock, settings)
-        JobRoutes(routes, job_service, calendars, clock, telemetry)
-        RunRoutes(routes, run_service, telemetry)
+        JobRoutes(
+            routes, job_service, calendars, clock, telemetry, settings.longest_timeout_seconds
+        )
+        BulkRoutes(routes, BulkService(job_service, clock), telemetry)
+        RunRoutes(routes, RunService(job_service, runs, queue, clock, entropy, settings), telemetry)
+        operating = OperationService(
+            job_service, calendars, runs, operations, filer, clock, entropy, settings
+        )
+        OperationRoutes(routes, operating, telemetry)
+        redriver = Redriver(runs, filer, clock, entropy, settings.run_lifetime)
+        settling = DeadLetterService(job_service, runs, redriver, clock)
+        DeadLetterRoutes(routes, settling, operating, telemetry)
+        missed = MissedService(job_service, calendars, runs, clock)
+        BackfillRoutes(routes, missed, operating, telemetry)
         ScheduleRoutes(
             routes,
             OccurrenceService(job_service, calendars, runs, clock),
@@ -122,6 +150,7 @@ class Api:
         return Response(200, JSON, self._description)
 
     def _add_description(self, routes: Routes) -> None:
+        self._description = {}
         routes.add(
             "GET",
             "/openapi.json",
@@ -130,3 +159,8 @@ class Api:
             answers={200: "The description"},
             is_open=True,
         )
+
+
+def _resolver() -> APIGatewayHttpResolver:
+    # A wrong answer of ours must not read as a wrong request: hence a status of its own.
+    return APIGatewayHttpResolver(enable_validation=True, response_validation_error_http_code=500)

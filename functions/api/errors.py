@@ -10,6 +10,10 @@ CarillonError
 ├── RevisionMismatchError      the job or calendar is not at the revision that was expected
 ├── AlreadyThereError          something of that name is there, and must not be
 ├── CalendarInUseError         a calendar that jobs follow cannot be deleted
+├── NotCancellableError        a run that is running, or has ended
+├── NotADeadLetterError        a run that cannot be redriven or discarded
+├── JobGoneError               a dead letter whose job was deleted cannot be redriven
+├── OperationEndedError        an operation that has ended cannot be cancelled
 └── ContendedError             others kept changing the job or calendar
 """
 
@@ -43,8 +47,8 @@ class MissingError(CarillonError):
 
 
 class KeyReusedError(CarillonError):
-    def __init__(self, job_id: str) -> None:
-        super().__init__(f"the key created job {job_id} from another body: use a new key")
+    def __init__(self, identifier: str, kind: str = "job") -> None:
+        super().__init__(f"the key created {kind} {identifier} from another body: use a new key")
 
 
 class KeyGoneError(CarillonError):
@@ -86,3 +90,27 @@ class CalendarInUseError(CarillonError):
 class ContendedError(CarillonError):
     def __init__(self, identifier: str, kind: str = "job") -> None:
         super().__init__(f"{kind} {identifier} was being changed by other requests: try again")
+
+
+class NotCancellableError(CarillonError):
+    """`status` is the run's: only one that waits, for its start or a retry, can be cancelled."""
+
+    def __init__(self, run_id: str, status: str) -> None:
+        super().__init__(f"run {run_id} is {status}: it can be cancelled only while it waits")
+
+
+class NotADeadLetterError(CarillonError):
+    """`why` says what the run is instead."""
+
+    def __init__(self, run_id: str, why: str) -> None:
+        super().__init__(f"run {run_id} cannot be settled: {why}")
+
+
+class JobGoneError(CarillonError):
+    def __init__(self, run_id: str, job_id: str) -> None:
+        super().__init__(f"run {run_id} cannot be redriven: job {job_id} was deleted")
+
+
+class OperationEndedError(CarillonError):
+    def __init__(self, operation_id: str, state: str) -> None:
+        super().__init__(f"operation {operation_id} has {state} and cannot be cancelled")

@@ -11,7 +11,7 @@ LONGEST_PATH_CHARACTERS = 200
 _WHOLE = frozenset({"schedule", "except", "payload"})
 """Fields whose inner structure is not pydantic's matter: what it appends is its own wording."""
 
-_TAGGED = frozenset({"target"})
+_TAGGED = frozenset({"target", "on_success", "on_failure"})
 """Fields told apart by a member `type`: pydantic inserts its value into the path."""
 
 
@@ -28,6 +28,11 @@ def _field_error(error: Mapping[str, Any], prefixed: bool) -> tuple[str, str]:
         del location[1:]
     if location and location[0] in _TAGGED:
         del location[1:2]
+        if location[1:2] == ["headers"]:
+            # Of the forms of a header's value, too.
+            del location[3:4]
+    if location[-1:] == ["[key]"]:
+        location.pop()
     if error["type"] in ("union_tag_not_found", "union_tag_invalid"):
         location.append("type")
     return (_path(location) or "body")[:LONGEST_PATH_CHARACTERS], _message(error)

@@ -22,6 +22,8 @@ def create_api() -> Api:
         wheel=stores.wheel,
         runs=stores.runs,
         queue=stores.queue,
+        operations=stores.operations,
+        events=stores.events,
         clock=clock,
         entropy=SystemEntropy(),
         settings=settings,

@@ -5,7 +5,8 @@ from typing import Annotated
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Header, Path, Query
 
-from functions.api.forms import JobForm, JobPage, JobReport
+from functions.api.filters import ParentQuery, TagQuery, filter_of
+from functions.api.job_forms import JobForm, JobPage, JobReport
 from functions.api.outlook import CalendarReader, outlook_of
 from functions.api.previews import report_of
 from functions.api.problems import Kind
@@ -50,12 +51,14 @@ class JobRoutes:
         calendars: CalendarStore,
         clock: Clock,
         telemetry: Telemetry,
+        longest_timeout_seconds: int,
     ) -> None:
         self._app = routes.app
         self._service = service
         self._calendars = calendars
         self._clock = clock
         self._telemetry = telemetry
+        self._longest_seconds = longest_timeout_seconds
         self._add_collection(routes)
         self._add_item(routes)
 
@@ -77,13 +80,19 @@ class JobRoutes:
             job, 201 if created.is_new else 200, {"Location": f"/jobs/{job.job_id}"}
         )
 
-    def list_jobs(self, limit: Limit = 20, cursor: Cursor = None) -> Response[JobPage]:
+    def list_jobs(
+        self,
+        limit: Limit = 20,
+        cursor: Cursor = None,
+        parent: ParentQuery = "",
+        tag: TagQuery = "",
+    ) -> Response[JobPage]:
         """By job id. A page can be shorter than `limit`; `next_cursor` is null on the last one."""
         owner = self._owner()
-        page = self._service.list(owner, limit, cursor)
+        page = self._service.list(owner, limit, cursor, filter_of(parent, tag))
         calendars, now = CalendarReader(self._calendars, owner), self._clock.now()
         outlooks = [outlook_of(job, calendars, now) for job in page.items]
-        return Response(200, JSON, JobPage.of(page, outlooks))
+        return Response(200, JSON, JobPage.of(page, outlooks, self._longest_seconds))
 
     def get_job(self, job_id: JobId) -> Response[JobForm]:
         """A deleted job is not found, nor is a completed one that was to be deleted then."""
@@ -106,20 +115,20 @@ class JobRoutes:
 
     def delete_job(self, job_id: JobId) -> Response[None]:
         """No run starts any more; the history stays until it expires. Again: not found."""
-        job = self._service.delete(self._owner(), job_id)
+        job = self._service.delete(self._owner(), job_id).job
         self._report(Action.JOB_DELETED, job)
         self._telemetry.measure(Metric.JOBS_DELETED)
         return Response(204)
 
     def pause_job(self, job_id: JobId) -> Response[JobForm]:
         """No run starts any more until it is resumed. A paused job stays as it is."""
-        job = self._service.pause(self._owner(), job_id)
+        job = self._service.pause(self._owner(), job_id).job
         self._report(Action.JOB_PAUSED, job)
         return self._answer(job)
 
     def resume_job(self, job_id: JobId) -> Response[JobForm]:
         """Fires again from now on; what was missed stays so. An active job stays as it is."""
-        job = self._service.resume(self._owner(), job_id)
+        job = self._service.resume(self._owner(), job_id).job
         self._report(Action.JOB_RESUMED, job)
         return self._answer(job)
 
@@ -179,7 +188,8 @@ class JobRoutes:
 
     def _answer(self, job: Job) -> Response[JobForm]:
         calendars = CalendarReader(self._calendars, job.owner)
-        form = JobForm.of(job, outlook_of(job, calendars, self._clock.now()))
+        outlook = outlook_of(job, calendars, self._clock.now())
+        form = JobForm.of(job, outlook, self._longest_seconds)
         return Response(200, JSON, form, {"ETag": etag(job.revision)})
 
     def _answer_report(
@@ -188,7 +198,8 @@ class JobRoutes:
         now = self._clock.now()
         calendars = CalendarReader(self._calendars, job.owner)
         report = report_of(calendars.opened(job.schedule, job.calendar), now)
-        form = JobReport.with_report(job, outlook_of(job, calendars, now), report)
+        outlook = outlook_of(job, calendars, now)
+        form = JobReport.with_report(job, outlook, self._longest_seconds, report)
         return Response(status, JSON, form, {"ETag": etag(job.revision), **(headers or {})})
 
     def _report(self, action: Action, job: Job) -> None:

@@ -32,6 +32,10 @@ class Kind(Enum):
     NOT_FOUND = ("not-found", 404, "Not found")
     METHOD_NOT_ALLOWED = ("method-not-allowed", 405, "The resource does not have this method")
     CONTENDED = ("contended", 409, "Other requests changed it meanwhile")
+    NOT_CANCELLABLE = ("not-cancellable", 409, "The run cannot be cancelled")
+    NOT_A_DEAD_LETTER = ("not-a-dead-letter", 409, "The run is not a dead letter")
+    JOB_GONE = ("job-gone", 409, "The run's job was deleted")
+    OPERATION_ENDED = ("operation-ended", 409, "The operation has ended")
     CALENDAR_IN_USE = ("calendar-in-use", 409, "Jobs follow the calendar")
     GONE = ("gone", 410, "The job of this idempotency key is gone")
     REVISION_MISMATCH = ("revision-mismatch", 412, "It is at another revision")
@@ -125,6 +129,10 @@ _REFUSALS: tuple[tuple[type[Exception], Kind, str], ...] = (
     (refusals.RevisionMismatchError, Kind.REVISION_MISMATCH, "If-Match"),
     (refusals.AlreadyThereError, Kind.REVISION_MISMATCH, "If-None-Match"),
     (refusals.ContendedError, Kind.CONTENDED, ""),
+    (refusals.NotCancellableError, Kind.NOT_CANCELLABLE, ""),
+    (refusals.NotADeadLetterError, Kind.NOT_A_DEAD_LETTER, ""),
+    (refusals.JobGoneError, Kind.JOB_GONE, ""),
+    (refusals.OperationEndedError, Kind.OPERATION_ENDED, ""),
 )
 
 
@@ -140,10 +148,10 @@ def unsupported_media_type() -> ProblemError:
     return ProblemError(Kind.UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json")
 
 
-def problem_response(problem: ProblemError, instance: str) -> Response[str]:
-    """The answer to a refused request; `instance` is its path."""
+def problem_members(problem: ProblemError, instance: str) -> dict[str, Any]:
+    """The members of the problem in JSON; `instance` is the request's path."""
     kind = problem.kind
-    body = {
+    return {
         "type": kind.uri,
         "title": kind.title,
         "status": kind.status,
@@ -151,10 +159,14 @@ def problem_response(problem: ProblemError, instance: str) -> Response[str]:
         "instance": instance,
         "errors": [{"field": field, "message": message} for field, message in problem.errors],
     }
+
+
+def problem_response(problem: ProblemError, instance: str) -> Response[str]:
+    """The answer to a refused request; `instance` is its path."""
     return Response(
-        status_code=kind.status,
+        status_code=problem.kind.status,
         content_type=CONTENT_TYPE,
-        body=json.dumps(body, separators=(",", ":")),
+        body=json.dumps(problem_members(problem, instance), separators=(",", ":")),
         headers=problem.headers,
     )
 

@@ -17,6 +17,8 @@ BODY_LIMIT_BYTES = 1024 * 1024
 MOST_LEVELS = 64
 """Nesting of a body; what is stored must be read again, on any stack."""
 
+MOST_KEY_CHARACTERS = 255
+
 _ETAG = re.compile(r'"(\d{1,18})"|(\d{1,18})', re.ASCII)
 _KEY = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?", re.ASCII)
 
@@ -113,7 +115,9 @@ def precondition(app: APIGatewayHttpResolver) -> Precondition:
     return replace(_if_match(app), must_be_absent=unless == "*")
 
 
-def idempotency_key(app: APIGatewayHttpResolver) -> str | None:
+def idempotency_key(
+    app: APIGatewayHttpResolver, most_characters: int = MOST_KEY_CHARACTERS
+) -> str | None:
     """The `Idempotency-Key`, with or without its quotes; None when there is none."""
     text = app.current_event.headers.get("idempotency-key")
     if text is None:
@@ -121,12 +125,17 @@ def idempotency_key(app: APIGatewayHttpResolver) -> str | None:
     key = str(text).strip()
     if len(key) >= 2 and key[0] == key[-1] == '"':
         key = key[1:-1]
-    if _KEY.fullmatch(key) is None:
-        message = "must be 1 to 255 printable ASCII characters"
+    if key_of(key) is None or len(key) > most_characters:
+        message = f"must be 1 to {most_characters} printable ASCII characters"
         raise ProblemError(
             Kind.INVALID_HEADER, f"Idempotency-Key {message}", [("Idempotency-Key", message)]
         )
     return key
+
+
+def key_of(text: str) -> str | None:
+    """The text if it can be an idempotency key."""
+    return text if _KEY.fullmatch(text) else None
 
 
 def _if_match(app: APIGatewayHttpResolver) -> Precondition:

@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, get_args
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
@@ -74,15 +74,19 @@ class Routes:
     def no_route(self) -> ProblemError:
         """Why no route fits the request: its path is unknown, or only its method is."""
         event = self.app.current_event
-        for template, methods in self._methods.items():
-            pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
-            if re.fullmatch(pattern, event.path) and event.http_method not in methods:
-                allowed = ", ".join(sorted(methods))
-                detail = f"{event.http_method} is not among {allowed}"
-                return ProblemError(
-                    Kind.METHOD_NOT_ALLOWED, detail[:200], headers={"Allow": allowed}
-                )
+        methods = self._methods_of(event.path)
+        if methods and event.http_method not in methods:
+            return _not_allowed(event.http_method, methods)
         return ProblemError(Kind.NOT_FOUND, "there is no such resource")
+
+    def _methods_of(self, path: str) -> list[str]:
+        """The methods of a path; one of its own is no item of that name (`/jobs/pause`)."""
+        if path in self._methods:
+            return self._methods[path]
+        for template, methods in self._methods.items():
+            if re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template)), path):
+                return methods
+        return []
 
     def _remember(self, method: str, template: str, call: Callable[..., Any]) -> None:
         queries = set()
@@ -99,6 +103,10 @@ class Routes:
         self, app: APIGatewayHttpResolver, next_middleware: NextMiddleware
     ) -> Response[Any]:
         event = app.current_event
+        methods = self._methods_of(event.path)
+        if methods and event.http_method not in methods:
+            # The resolver took a path of its own for an item: `GET /jobs/pause` asks for no job.
+            raise _not_allowed(event.http_method, methods)
         route = (event.http_method.upper(), app.request.route)
         known = self._queries.get(route)
         if known is not None:
@@ -119,6 +127,12 @@ def _form_of(call: Callable[..., Any]) -> Any:
     """The model in the annotation Response[model]."""
     (form,) = get_args(inspect.signature(call).return_annotation)
     return form
+
+
+def _not_allowed(method: str, methods: Iterable[str]) -> ProblemError:
+    allowed = ", ".join(sorted(methods))
+    detail = f"{method} is not among {allowed}"
+    return ProblemError(Kind.METHOD_NOT_ALLOWED, detail[:200], headers={"Allow": allowed})
 
 
 def _content(form: Any) -> dict[str, Any]:

@@ -1,11 +1,12 @@
-"""Manual runs and the history of runs, apart from HTTP."""
+"""Manual runs, the history of runs, and cancelling one, apart from HTTP."""
 
 import hashlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from functions.api.errors import ContendedError, MissingError
+from functions.api.errors import ContendedError, MissingError, NotCancellableError
 from functions.api.service import JobService, is_job_id
+from functions.api.spans import whole_span
 from shared.clock import Clock, Entropy
 from shared.domain.job import Job
 from shared.domain.message import Message
@@ -14,7 +15,12 @@ from shared.errors import QueueUnavailableError
 from shared.settings import Settings
 from shared.stores.ports import LaneQueue, Page, RunStore
 
+CANCELLED_ON_REQUEST = "on request"
+"""The reason of a run that somebody cancelled."""
+
 _NEVER = datetime.fromtimestamp(0, UTC)
+_CANCELLABLE = frozenset({RunStatus.SCHEDULED, RunStatus.RETRYING})
+_ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,36 +80,70 @@ class RunService:
             self._send(job, run)
         return run
 
-    def list(self, owner: str, job_id: str, limit: int, cursor: str | None) -> Page[Run]:
-        """One page of the job's runs, newest first; a deleted job's are kept until they expire."""
+    def list(
+        self,
+        owner: str,
+        job_id: str,
+        limit: int,
+        cursor: str | None,
+        from_at: datetime | None = None,
+        until_at: datetime | None = None,
+    ) -> Page[Run]:
+        """One page of the job's runs, newest first; a deleted job's are kept until they expire.
+
+        Only those with fire times in [from_at, until_at]; raises InvalidFieldError.
+        """
+        from_at, until_at = whole_span(from_at, until_at)
         if self._jobs.find(owner, job_id) is None:
             raise MissingError("job", job_id)
-        return self._runs.list(owner, job_id, limit, cursor)
+        return self._runs.list(owner, job_id, limit, cursor, from_at=from_at, until_at=until_at)
 
     def get(self, owner: str, job_id: str, run_id: str) -> Run:
         """One run, with its attempts."""
-        key = _key_of(owner, job_id, run_id)
-        run = None if key is None else self._runs.get(key)
+        key = run_key_of(owner, run_id)
+        run = None if key is None or key.job_id != job_id else self._runs.get(key)
         if run is None:
             raise MissingError("run", run_id)
         return run
+
+    def cancel(self, owner: str, job_id: str, run_id: str) -> Run:
+        """The cancelled run: its message is absorbed. A cancelled one stays as it is.
+
+        Raises NotCancellableError unless it waits, for its start or for a retry.
+        """
+        for _ in range(_ROUNDS):
+            run = self.get(owner, job_id, run_id)
+            if run.status is RunStatus.CANCELLED:
+                return run
+            if run.status not in _CANCELLABLE:
+                raise NotCancellableError(run_id, run.status.value)
+            cancelled = self._cancelled(run, CANCELLED_ON_REQUEST)
+            if self._runs.claim(cancelled, run):
+                return cancelled
+        raise ContendedError(run_id, "run")
 
     def _request_once(self, job: Job, run: Run) -> Run:
         """Send; a run that nobody can ask for again must not stay scheduled for ever."""
         try:
             self._send(job, run)
         except QueueUnavailableError:
-            now = self._clock.now()
-            cancelled = replace(
-                run,
-                status=RunStatus.CANCELLED,
-                reason="its message could not be sent",
-                updated_at=now,
-                finished_at=now,
-            )
-            self._runs.claim(cancelled, run)
+            self._runs.claim(self._cancelled(run, "its message could not be sent"), run)
             raise
         return run
+
+    def _cancelled(self, run: Run, reason: str) -> Run:
+        now = self._clock.now()
+        return replace(
+            run,
+            status=RunStatus.CANCELLED,
+            reason=reason,
+            token=run.token + 1,
+            claim_id=self._entropy.new_id(now),
+            updated_at=now,
+            finished_at=now,
+            next_attempt_at=None,
+            expires_at=max(run.expires_at, now + self._settings.run_lifetime),
+        )
 
     def _key_of_receipt(
         self, job: Job, request_id: str, fire_at: datetime, now: datetime
@@ -152,11 +192,11 @@ class RunService:
         self._queue.send([message], [0])
 
 
-def _key_of(owner: str, job_id: str, run_id: str) -> RunKey | None:
-    """The key that a public id stands for, if it is one of this job's."""
+def run_key_of(owner: str, run_id: str) -> RunKey | None:
+    """The key that a public id stands for; None for text that is no run's id."""
     try:
         key = RunKey.from_run_id(owner, run_id)
     except (ValueError, OverflowError):
         return None
-    is_canonical = key.run_id == run_id and key.job_id == job_id and is_job_id(job_id)
+    is_canonical = key.run_id == run_id and is_job_id(key.job_id)
     return key if is_canonical else None

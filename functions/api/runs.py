@@ -1,16 +1,17 @@
-"""The resource /jobs/{job_id}/runs, and manual runs."""
+"""The resource /jobs/{job_id}/runs: manual runs, the history, cancelling."""
 
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Path
 
-from functions.api.forms import RunDetail, RunPage
 from functions.api.jobs import JSON, Cursor, IdempotencyKey, JobId, Limit
 from functions.api.problems import Kind
 from functions.api.requests import caller_of, idempotency_key
 from functions.api.routing import Routes
+from functions.api.run_forms import RunDetail, RunPage
 from functions.api.running import RunService
+from functions.api.spans import FireTimeFrom, FireTimeTo
 from shared.telemetry import Action, Metric, Telemetry
 
 RunId = Annotated[str, Path(description="A `run_id` of the job's history.")]
@@ -37,15 +38,27 @@ class RunRoutes:
         return Response(202, JSON, RunDetail.of(run), {"Location": location})
 
     def list_runs(
-        self, job_id: JobId, limit: Limit = 20, cursor: Cursor = None
+        self,
+        job_id: JobId,
+        from_at: FireTimeFrom = None,
+        to: FireTimeTo = None,
+        limit: Limit = 20,
+        cursor: Cursor = None,
     ) -> Response[RunPage]:
         """Newest fire time first. A deleted job's history can be read until it expires."""
-        page = self._service.list(self._owner(), job_id, limit, cursor)
+        page = self._service.list(self._owner(), job_id, limit, cursor, from_at, to)
         return Response(200, JSON, RunPage.of(page))
 
     def get_run(self, job_id: JobId, run_id: RunId) -> Response[RunDetail]:
-        """With each of its failed attempts."""
+        """With each of its attempts, the last one too."""
         run = self._service.get(self._owner(), job_id, run_id)
+        return Response(200, JSON, RunDetail.of(run))
+
+    def cancel_run(self, job_id: JobId, run_id: RunId) -> Response[RunDetail]:
+        """A run that waits, for its start or for a retry, does not start any more. One that was
+        cancelled before stays as it is; one that is running or has ended is not cancelled."""
+        run = self._service.cancel(self._owner(), job_id, run_id)
+        self._telemetry.record(Action.RUN_CANCELLED, run_id=run_id, owner=run.key.owner)
         return Response(200, JSON, RunDetail.of(run))
 
     def _add(self, routes: Routes) -> None:
@@ -73,6 +86,14 @@ class RunRoutes:
             summary="Read a run",
             answers={200: "The run"},
             problems=(Kind.NOT_FOUND,),
+        )
+        routes.add(
+            "POST",
+            "/jobs/<job_id>/runs/<run_id>/cancel",
+            self.cancel_run,
+            summary="Cancel a run that waits",
+            answers={200: "The cancelled run"},
+            problems=(Kind.NOT_FOUND, Kind.CONTENDED, Kind.NOT_CANCELLABLE),
         )
 
     def _owner(self) -> str:

@@ -5,6 +5,26 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from functions.api.calendar_bodies import CalendarChoice
+from functions.api.policy_fields import (
+    MOST_TAGS,
+    ConcurrencyForm,
+    ConcurrencyPatch,
+    ExpectWithin,
+    FailuresToPause,
+    Flag,
+    Grace,
+    JobEvents,
+    Parent,
+    RateForm,
+    RatePatch,
+    RetryForm,
+    RetryPatch,
+    TagKey,
+    Tags,
+    TagValue,
+    TimeoutSeconds,
+    Tolerance,
+)
 from functions.api.schedule_fields import (
     CalendarName,
     CalendarUseForm,
@@ -20,7 +40,7 @@ from functions.api.schedule_fields import (
     ZoneName,
 )
 from shared.domain.job import Lane
-from shared.domain.policies import CatchUp, OnComplete, RetryPolicy
+from shared.domain.policies import CatchUp, OnComplete, Overlap
 from shared.domain.targets import Target
 from shared.recurrence import CalendarRule, Fold, Gap
 
@@ -28,57 +48,41 @@ LARGEST_COUNT = 100
 """Occurrences that one answer lists."""
 
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern=r"\S")]
-Attempts = Annotated[int, Field(ge=1, le=100, strict=True)]
-BaseSeconds = Annotated[int, Field(ge=1, le=86_400, strict=True)]
-Factor = Annotated[float, Field(ge=1, le=100, strict=True)]
-CapSeconds = Annotated[int, Field(ge=1, le=604_800, strict=True)]
-TimeoutSeconds = Annotated[int, Field(ge=1, le=895, strict=True)]
-"""The deployment's own limit is lower still: the executor's timeout less 5 s."""
-
-_RETRY = RetryPolicy()
-
-
-class BackoffForm(Document):
-    """Delays before retries: random below base * factor ** (failed attempts - 1), capped."""
-
-    base_seconds: BaseSeconds = _RETRY.backoff.base_seconds
-    factor: Factor = _RETRY.backoff.factor
-    cap_seconds: CapSeconds = _RETRY.backoff.cap_seconds
-
-
-class RetryForm(Document):
-    max_attempts: Attempts = _RETRY.max_attempts
-    backoff: BackoffForm = BackoffForm()
 
 
 class JobBody(ScheduleFields):
     """A job to be created, or as it is to be after a change.
 
     `on_complete` says what becomes of it when its last run has ended and no occurrence is left:
-    it is kept and shows as completed, or goes.
+    it is kept and shows as completed, or goes. `timeout_seconds` null is the default: half the
+    interval of an `every` schedule, else 10 s. `template`: strings of the payload may have
+    placeholders such as `{{fire_at}}`. `on_success` and `on_failure` are called about each run that
+    succeeded, or became a dead letter.
     """
 
     name: Name
     target: Target
     payload: Any = None
-    lane: Lane = Lane.NORMAL
+    template: Flag = False
+    priority: Lane = Lane.NORMAL
     catch_up: CatchUp = CatchUp.LATEST
+    grace: Grace | None = None
+    overlap: Overlap = Overlap.ALLOW
+    tolerance: Tolerance | None = None
+    concurrency: ConcurrencyForm | None = None
+    rate: RateForm | None = None
     retry: RetryForm = RetryForm()
     timeout_seconds: TimeoutSeconds | None = None
+    pause_after_failures: FailuresToPause | None = None
+    expect_within: ExpectWithin | None = None
+    on_success: Target | None = None
+    on_failure: Target | None = None
+    events: JobEvents = ()
     on_complete: OnComplete = OnComplete.KEEP
     window: WindowText | None = None
     calendar: CalendarUseForm | None = None
-
-
-class BackoffPatch(Document):
-    base_seconds: BaseSeconds | None = None
-    factor: Factor | None = None
-    cap_seconds: CapSeconds | None = None
-
-
-class RetryPatch(Document):
-    max_attempts: Attempts | None = None
-    backoff: BackoffPatch | None = None
+    parent: Parent | None = None
+    tags: Tags = Field(default_factory=dict)
 
 
 class DstPatch(Document):
@@ -94,8 +98,8 @@ class CalendarUsePatch(Document):
 class JobPatch(Document):
     """What is to change: absent fields stay, null sets a field to its default.
 
-    The members of `retry`, `dst`, `calendar`, and of `target` while its type stays, are merged one
-    by one; `schedule`, `except` and `payload` are replaced whole.
+    The members of `retry`, `dst`, `calendar`, `concurrency`, `rate`, `tags`, and of a target while
+    its type stays, are merged one by one; all others are replaced whole.
     """
 
     name: Name | None = None
@@ -108,13 +112,26 @@ class JobPatch(Document):
     dst: DstPatch | None = None
     target: dict[str, Any] | None = None
     payload: Any = None
-    lane: Lane | None = None
+    template: Flag | None = None
+    priority: Lane | None = None
     catch_up: CatchUp | None = None
+    grace: Grace | None = None
+    overlap: Overlap | None = None
+    tolerance: Tolerance | None = None
+    concurrency: ConcurrencyPatch | None = None
+    rate: RatePatch | None = None
     retry: RetryPatch | None = None
     timeout_seconds: TimeoutSeconds | None = None
+    pause_after_failures: FailuresToPause | None = None
+    expect_within: ExpectWithin | None = None
+    on_success: dict[str, Any] | None = None
+    on_failure: dict[str, Any] | None = None
+    events: JobEvents | None = None
     on_complete: OnComplete | None = None
     window: WindowText | None = None
     calendar: CalendarUsePatch | None = None
+    parent: Parent | None = None
+    tags: Annotated[dict[TagKey, TagValue | None], Field(max_length=2 * MOST_TAGS)] | None = None
 
 
 class PreviewBody(ScheduleFields):

@@ -17,11 +17,12 @@ from functions.api.errors import (
 )
 from functions.api.schemas import JobBody, JobPatch
 from shared.clock import Clock, Entropy
+from shared.domain.events import EventType, job_event
 from shared.domain.job import Filing, Job, JobState, fires_differently, job_id_of, segment_of
 from shared.errors import InvalidFieldError
 from shared.filing import Filer
 from shared.settings import Settings
-from shared.stores.ports import CalendarStore, JobStore, Page
+from shared.stores.ports import CalendarStore, EventSink, JobFilter, JobStore, Page
 
 ATTEMPTS = 4
 """Times that a pause, resume or deletion is tried against concurrent changes."""
@@ -44,6 +45,14 @@ class Created:
     is_new: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """`is_change` is False for a job that was as it was wanted already."""
+
+    job: Job
+    is_change: bool = True
+
+
 class JobService:
     """The jobs of one owner at a time: no method can name a job of another one's.
 
@@ -56,6 +65,7 @@ class JobService:
         jobs: JobStore,
         calendars: CalendarStore,
         filer: Filer,
+        events: EventSink,
         clock: Clock,
         entropy: Entropy,
         settings: Settings,
@@ -63,6 +73,7 @@ class JobService:
         self._jobs = jobs
         self._calendars = calendars
         self._filer = filer
+        self._events = events
         self._clock = clock
         self._entropy = entropy
         self._settings = settings
@@ -70,7 +81,7 @@ class JobService:
     def create(self, owner: str, body: JobBody, key: str | None) -> Created:
         """Put a job on the wheel; under a `key` it happens once, however often it is asked for.
 
-        Raises InvalidFieldError, PayloadTooLargeError, KeyReusedError or KeyGoneError.
+        Raises what `created_draft` raises, KeyReusedError or KeyGoneError.
         """
         now = self._clock.now()
         fingerprint = fingerprint_of(body)
@@ -100,16 +111,22 @@ class JobService:
         # Run keys join owner and job id: an id must never be able to carry the separator.
         return self._jobs.get(owner, job_id) if is_job_id(job_id) else None
 
-    def list(self, owner: str, limit: int, cursor: str | None) -> Page[Job]:
+    def list(
+        self, owner: str, limit: int, cursor: str | None, only: JobFilter | None = None
+    ) -> Page[Job]:
         """One page of the owner's jobs, by job id; raises InvalidFieldError for the cursor.
 
         It is shorter than `limit` when the payloads are large, too: an answer is limited in size.
         """
-        page = self._jobs.list(owner, limit, cursor)
+        page = self._jobs.list(owner, limit, cursor, only)
         fitting = _fitting(page.items)
         if fitting == len(page.items):
             return page
-        return self._jobs.list(owner, fitting, cursor)
+        return self._jobs.list(owner, fitting, cursor, only)
+
+    def select(self, owner: str, limit: int, cursor: str | None, only: JobFilter) -> Page[Job]:
+        """As `list`, whatever the size of the payloads: for work on them, not for an answer."""
+        return self._jobs.list(owner, limit, cursor, only)
 
     def first_pages(self, owner: str) -> Iterator[Page[Job]]:
         """The owner's first 1,000 jobs in pages, by job id, whatever their size.
@@ -150,45 +167,50 @@ class JobService:
             raise RevisionMismatchError(revision, self.get(owner, job_id).revision)
         return changed
 
-    def pause(self, owner: str, job_id: str) -> Job:
+    def pause(self, owner: str, job_id: str) -> Changed:
         """The paused job; none of its runs starts any more. A paused one stays as it is."""
 
-        def step(job: Job) -> Job | None:
+        def step(job: Job) -> Changed | None:
             if job.state is JobState.PAUSED:
-                return job
-            paused = job.paused(self._clock.now())
-            return paused if self._jobs.replace(paused, job.revision) else None
+                return Changed(job, is_change=False)
+            now = self._clock.now()
+            paused = job.paused(now)
+            if not self._jobs.replace(paused, job.revision):
+                return None
+            if EventType.JOB_PAUSED in job.events:
+                self._events.emit([job_event(EventType.JOB_PAUSED, paused, now)])
+            return Changed(paused)
 
         return self._until_won(owner, job_id, step)
 
-    def resume(self, owner: str, job_id: str) -> Job:
+    def resume(self, owner: str, job_id: str) -> Changed:
         """The active job, filed from now on. An active one stays as it is."""
 
-        def step(job: Job) -> Job | None:
+        def step(job: Job) -> Changed | None:
             if job.state is JobState.ACTIVE:
-                return job
+                return Changed(job, is_change=False)
             now = self._clock.now()
             resumed = job.refiled(self._new_filing(now), now)
-            return resumed if self._filer.file_job(resumed, job.revision) else None
+            return Changed(resumed) if self._filer.file_job(resumed, job.revision) else None
 
         return self._until_won(owner, job_id, step)
 
-    def delete(self, owner: str, job_id: str) -> Job:
+    def delete(self, owner: str, job_id: str) -> Changed:
         """The tombstone, which holds the job's key; a second deletion finds no job."""
 
-        def step(job: Job) -> Job | None:
+        def step(job: Job) -> Changed | None:
             now = self._clock.now()
             tombstone = job.deleted(now, now + self._settings.run_lifetime)
-            return tombstone if self._jobs.replace(tombstone, job.revision) else None
+            return Changed(tombstone) if self._jobs.replace(tombstone, job.revision) else None
 
         return self._until_won(owner, job_id, step)
 
-    def _until_won(self, owner: str, job_id: str, step: Callable[[Job], Job | None]) -> Job:
+    def _until_won(self, owner: str, job_id: str, step: Callable[[Job], Changed | None]) -> Changed:
         """Repeat `step` on the row as it is now until its conditional write wins."""
         for _ in range(ATTEMPTS):
-            job = step(self.get(owner, job_id))
-            if job is not None:
-                return job
+            changed = step(self.get(owner, job_id))
+            if changed is not None:
+                return changed
         raise ContendedError(job_id)
 
     def _new_job_id(self, owner: str, key: str | None, now: datetime) -> str:

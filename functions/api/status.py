@@ -2,11 +2,11 @@
 
 from aws_lambda_powertools.event_handler import Response
 
-from functions.api.forms import StatusForm
 from functions.api.jobs import JSON
 from functions.api.overview import OverviewService
 from functions.api.requests import caller_of
 from functions.api.routing import Routes
+from functions.api.status_forms import StatusForm
 
 
 class StatusRoutes:

@@ -18,10 +18,10 @@ from threading import Thread
 
 from functions.executor.child_logs import JsonLines, start_logging, task_logger
 from functions.executor.deadline import Deadline
-from functions.executor.one_line import exception_line, one_line
+from functions.executor.one_line import exception_line, kind_of, one_line
 from functions.executor.wire import Hello, Report, Request
-from shared.domain.run import RunError
-from shared.tasks import TaskContext, TaskRegistry, UnknownTaskError, registered_tasks
+from shared.domain.run import FAIL_KIND, RETRY_KIND, RunError
+from shared.tasks import Fail, Retry, TaskContext, TaskRegistry, UnknownTaskError, registered_tasks
 
 OVERDUE_SECONDS = 1.0
 """So long after its limit a call that nobody stopped ends the process by itself."""
@@ -93,16 +93,16 @@ class TaskServer:
             job_name=request.job_name,
             attempt=request.attempt,
             fire_at=datetime.fromisoformat(request.fire_at),
+            effective_at=datetime.fromisoformat(request.effective_at),
             timeout_seconds=request.timeout_seconds,
+            tags=request.tags,
             remaining=Deadline(request.deadline_at).remaining,
             logger=task_logger(f"task.{request.task}", ids),
         )
         try:
             result = result_text(function(json.loads(request.payload), context))
         except BaseException as error:  # sys.exit and KeyboardInterrupt too: the child goes on
-            context.logger.exception("the task failed")
-            kind = type(error).__name__[:128]
-            return Report(request.number, error=RunError(kind, exception_line(error)))
+            return _failed(request.number, error, context)
         return Report(request.number, result=result)
 
     def _not_found(self, error: UnknownTaskError) -> RunError:
@@ -111,6 +111,17 @@ class TaskServer:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in self._import_failures.items())
         message = f"{error}; modules that could not be imported: {reasons}"
         return RunError("task_import_failed", one_line(message))
+
+
+def _failed(number: int, error: BaseException, context: TaskContext) -> Report:
+    message = exception_line(error)
+    if isinstance(error, Retry):
+        context.logger.warning("the task asks to be tried again: %s", message)
+        return Report(number, None, RunError(RETRY_KIND, message), error.after_seconds)
+    context.logger.error("the task failed", exc_info=error)
+    if isinstance(error, Fail):
+        return Report(number, error=RunError(FAIL_KIND, message, permanent=True))
+    return Report(number, error=RunError(kind_of(error), message))
 
 
 def result_text(value: object) -> str | None:

@@ -27,7 +27,7 @@ class Executor:
             case RunKind.WATCH:
                 return self._watch.look(message)
             case RunKind.OPERATION:
-                return self._operations.step(message)
+                return self._operations.step(message, ends_at)
             case _:
                 return self._runs.handle(message, ends_at)
 

@@ -12,6 +12,7 @@ from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.executor.batch import BatchRunner, Received
+from functions.executor.events import BufferedEvents
 from functions.executor.executor import Executor
 from functions.executor.ports import ExecutorPorts
 from functions.executor.protocol import Report
@@ -23,7 +24,7 @@ from shared.errors import MalformedMessageError, StoreUnavailableError
 from shared.filing import Filer
 from shared.settings import Settings
 from shared.stores.dynamo import open_stores
-from shared.telemetry import Action, create_telemetry
+from shared.telemetry import Action, Metric, create_telemetry
 
 settings = Settings.from_environment()
 telemetry = create_telemetry("executor")
@@ -31,6 +32,7 @@ clock = SystemClock()
 stores = open_stores(settings, clock)
 targets = Targets(settings, clock)
 batches = BatchRunner()
+events = BufferedEvents(stores.events)
 executor = Executor(
     ExecutorPorts(
         jobs=stores.jobs,
@@ -46,7 +48,7 @@ executor = Executor(
         longest_timeout_seconds=settings.longest_timeout_seconds,
         gates=stores.gates,
         operations=stores.operations,
-        events=stores.events,
+        events=events,
         owner_starts_per_minute=settings.owner_starts_per_minute,
     )
 )
@@ -96,6 +98,9 @@ def _answer(
         for r in SQSEvent(event).records
     ]
     failed = batches.run(records, handle, _on_error)
+    lost = events.flush()
+    if lost:
+        telemetry.measure(Metric.EVENTS_LOST, lost)
     tell(telemetry, reports, len(failed))
     telemetry.flush()
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}

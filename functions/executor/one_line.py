@@ -2,6 +2,9 @@
 
 from shared.domain.run import cut
 
+KIND_LIMIT_CHARACTERS = 128
+"""Longer names of error classes are cut here."""
+
 
 def one_line(text: str) -> str:
     """The text cut to the history's length, on one line, without what cannot be printed.
@@ -17,3 +20,8 @@ def exception_line(error: BaseException) -> str:
         return one_line(str(error))
     except Exception:  # a broken __str__ is the task's
         return "(its message cannot be shown)"
+
+
+def kind_of(error: BaseException) -> str:
+    """The error's class as the history's kind, cut at KIND_LIMIT_CHARACTERS."""
+    return one_line(type(error).__name__)[:KIND_LIMIT_CHARACTERS]

@@ -1,18 +1,164 @@
-"""The steps of operations: backfill, and redrive or discard in bulk."""
+"""The steps of operations: each does what is due in its period, records it, orders the next."""
 
+from dataclasses import replace
+from datetime import datetime, timedelta
+from math import ceil
+
+from functions.executor.backfilling import Backfill
+from functions.executor.dead_letters import DeadLetters
 from functions.executor.ports import ExecutorPorts
 from functions.executor.protocol import Handled, Report
-from shared.domain.message import Message
+from shared.domain.message import LONGEST_DELAY_SECONDS, Message
+from shared.domain.operation import (
+    STEP_SECONDS,
+    Operation,
+    OperationKind,
+    OperationState,
+    Progress,
+)
+
+HOLD_SECONDS = 60
+"""Between two looks at a backfill whose job is paused."""
+YOUNG_OPERATION = timedelta(seconds=60)
+"""The row of an operation this young may not be put yet: its first message is sent before."""
+YOUNG_DELAY = timedelta(seconds=2)
+LOOK_AGAIN = timedelta(seconds=STEP_SECONDS + HOLD_SECONDS)
+"""After a step was recorded the next one has begun, unless nobody ordered it."""
+
+_EARLY = timedelta(seconds=2)
+_LONGEST_WORK = timedelta(seconds=20)
+_RECORD_RESERVE = timedelta(seconds=3)
+"""Left between a step's work and the end of its process."""
+_PROCESS_END = timedelta(seconds=10)
+"""A process lives at most so much longer than the longest limit of an attempt."""
+_ROUNDS = 4
+_DIED = "executors died on step {step}: start another operation to go on"
 
 
 class OperationWorker:
-    """Handles messages of kind OPERATION."""
+    """Handles messages of kind OPERATION; raises StoreUnavailableError, QueueUnavailableError.
+
+    A step that is doubled, lost half-way or late does no harm: run keys are functions of what is
+    run, and the row says which step is next.
+    """
 
     def __init__(self, ports: ExecutorPorts) -> None:
         self._p = ports
+        self._backfill = Backfill(ports)
+        self._dead_letters = DeadLetters(ports)
 
-    def step(self, message: Message) -> Report:
-        return Report(Handled.DROPPED, message, reason="not built yet")
+    def step(self, message: Message, ends_at: datetime) -> Report:
+        """Do the step that the message orders; the process may be stopped at `ends_at`."""
+        early = message.due_at - self._p.clock.now()
+        if early > _EARLY:
+            return self._send_on(message, message.due_at, "before its time")
+        self._p.clock.sleep(early.total_seconds())
+        for _ in range(_ROUNDS):
+            now = self._p.clock.now()
+            operation = self._p.operations.get(message.key.owner, message.key.job_id)
+            if operation is None or message.attempt != operation.step or operation.is_final:
+                return self._without_step(message, operation, now)
+            if operation.busy_until is not None and now < operation.busy_until:
+                return self._send_on(message, operation.busy_until, "another executor is at it")
+            work_until = min(now + _LONGEST_WORK, ends_at - _RECORD_RESERVE)
+            if work_until <= now:
+                at = now + timedelta(seconds=1)
+                return self._send_on(message, at, "too little time is left in this process")
+            taken = self._taken(operation, now)
+            if self._p.operations.put(taken, operation.revision):
+                return self._do(taken, message, work_until)
+        return self._send_on(message, self._p.clock.now(), "the operation changed at every step")
 
-    def fail(self, message: Message) -> Report:
-        return Report(Handled.DROPPED, message, reason="not built yet")
+    def fail(self, message: Message) -> Report | None:
+        """Settle a step that executors died on, each time: the operation has failed.
+
+        None while another executor may be at it.
+        """
+        for _ in range(_ROUNDS):
+            now = self._p.clock.now()
+            operation = self._p.operations.get(message.key.owner, message.key.job_id)
+            if operation is None or operation.is_final or message.attempt != operation.step:
+                return self._without_step(message, operation, now)
+            if operation.busy_until is not None and now < operation.busy_until:
+                return None
+            failed = replace(
+                operation,
+                state=OperationState.FAILED,
+                revision=operation.revision + 1,
+                note=_DIED.format(step=operation.step),
+                busy_until=None,
+                updated_at=now,
+                expires_at=now + self._p.run_lifetime,
+            )
+            if self._p.operations.put(failed, operation.revision):
+                return Report(Handled.RAN, message, reason=failed.note)
+        return None
+
+    def _without_step(self, message: Message, operation: Operation | None, now: datetime) -> Report:
+        """What to do with a message that orders no step that is to be done."""
+        if operation is None:
+            if now - message.key.fire_at < YOUNG_OPERATION:
+                return self._send_on(message, now + YOUNG_DELAY, "the operation may not be put yet")
+            return Report(Handled.DROPPED, message, reason="there is no such operation")
+        if operation.is_final:
+            reason = f"the operation is {operation.state.value}"
+            return Report(Handled.REPEATED, message, reason=reason)
+        if message.attempt != operation.step - 1 or operation.busy_until is not None:
+            return Report(Handled.REPEATED, message, reason="later steps have begun")
+        # A duplicate, or its executor died before it ordered the next step: time will tell.
+        look_at = operation.updated_at + LOOK_AGAIN
+        if now < look_at:
+            return self._send_on(message, look_at, "the next step has yet to begin")
+        self._p.filer.file_message(operation.step_message(_second_from(now)))
+        return Report(Handled.REPEATED, message, reason="the next step was not ordered")
+
+    def _taken(self, operation: Operation, now: datetime) -> Operation:
+        """The operation with its step held until this process has surely ended."""
+        longest = timedelta(seconds=self._p.longest_timeout_seconds) + _PROCESS_END
+        hold = max(longest, timedelta(seconds=STEP_SECONDS + 1))
+        return replace(operation, revision=operation.revision + 1, busy_until=now + hold)
+
+    def _do(self, operation: Operation, message: Message, work_until: datetime) -> Report:
+        begin = _second_from(self._p.clock.now())
+        if operation.kind is OperationKind.BACKFILL:
+            progress = self._backfill.step(operation, begin, work_until)
+        else:
+            progress = self._dead_letters.step(operation, begin, work_until)
+        recorded = self._record(operation, progress)
+        if recorded is None:
+            return Report(Handled.DROPPED, message, reason="another executor did the step")
+        if not recorded.is_final:
+            pause_seconds = HOLD_SECONDS if recorded.note else STEP_SECONDS
+            next_at = begin + timedelta(seconds=pause_seconds)
+            self._p.filer.file_message(recorded.step_message(next_at))
+        return Report(Handled.RAN, message)
+
+    def _record(self, taken: Operation, progress: Progress) -> Operation | None:
+        """The operation with the step recorded; None if another one took it over.
+
+        A cancellation that came meanwhile stands, with what was done.
+        """
+        seen = taken
+        for _ in range(_ROUNDS):
+            now = self._p.clock.now()
+            recorded = progress.recorded_on(seen, now, now + self._p.run_lifetime)
+            if self._p.operations.put(recorded, seen.revision):
+                return recorded
+            stored = self._p.operations.get(taken.owner, taken.operation_id)
+            held = (taken.step, taken.busy_until)
+            if stored is None or (stored.step, stored.busy_until) != held:
+                return None
+            seen = stored
+        return None
+
+    def _send_on(self, message: Message, at: datetime, reason: str) -> Report:
+        """Send a copy, visible at `at` or a little later."""
+        wait_seconds = ceil((at - self._p.clock.now()).total_seconds())
+        self._p.queue.send([message], [max(0, min(wait_seconds, LONGEST_DELAY_SECONDS))])
+        return Report(Handled.SENT_ON, message, reason=reason)
+
+
+def _second_from(instant: datetime) -> datetime:
+    """The first whole second from an instant on."""
+    whole = instant.replace(microsecond=0)
+    return whole if whole == instant else whole + timedelta(seconds=1)

@@ -10,19 +10,21 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from math import ceil
 
+from functions.executor.calling import Order, order_of
+from functions.executor.events import Happenings
 from functions.executor.follow_up import FollowUp
+from functions.executor.gates import Gates
 from functions.executor.ports import ExecutorPorts
-from functions.executor.targets import Call, Failure, Success
+from functions.executor.stale_entries import remove_stale_entry
+from functions.executor.targets import Failure, Success
 from shared.domain import running, starting
-from shared.domain.decisions import Claim, Drop, Go, Repeat, SendInstead, SendOn, Skip, Start
+from shared.domain.decisions import Claim, Drop, Go, Repeat, SendInstead, SendOn, Skip, Start, Wait
 from shared.domain.job import Job
 from shared.domain.message import LONGEST_DELAY_SECONDS, Message
 from shared.domain.passing_over import missed_row, within_its_filing
 from shared.domain.run import Run, RunKind, RunStatus
 from shared.domain.running import Terms
-from shared.domain.wheel import Slot
 from shared.errors import StoreUnavailableError
-from shared.recurrence import SlotKind
 
 _LEASE_MARGIN = timedelta(seconds=1)
 _FINISH_RESERVE = timedelta(seconds=1.5)
@@ -41,6 +43,8 @@ class Handled(StrEnum):
     SENT_ON = "sent_on"
     REPEATED = "repeated"
     DROPPED = "dropped"
+    LOOKED = "looked"
+    """The watch found nothing amiss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +67,23 @@ class RunProtocol:
     def __init__(self, ports: ExecutorPorts) -> None:
         self._p = ports
         self._follow_up = FollowUp(ports)
+        self._gates = Gates(ports)
+        self._happenings = Happenings(ports.events)
 
     def handle(self, message: Message, ends_at: datetime) -> Report:
         """Handle a message of a lane; the process may be stopped at `ends_at`.
 
         0. early: send on, or wait; 1. claim; 2. read the job and decide; 3. record what a
-        catch-up passed over; 4. deliver; 5. finish; 6. follow up. A step whose write is refused
-        starts again with the row as it is now. Raises StoreUnavailableError and
+        catch-up passed over; 4. pass the gates; 5. deliver; 6. finish; 7. follow up. A step whose
+        write is refused starts again with the row as it is now. Raises StoreUnavailableError and
         QueueUnavailableError.
         """
-        early = message.due_at - self._p.clock.now()
+        early = message.starts_at - self._p.clock.now()
         if early > running.EARLY:
-            return self._send_on(message, message.due_at, "before its time")
+            return self._send_on(message, message.starts_at, "before its time")
         while early > timedelta():
             self._p.clock.sleep(early.total_seconds())
-            early = message.due_at - self._p.clock.now()
+            early = message.starts_at - self._p.clock.now()
         message, report = self._within_its_filing(message)
         if report is not None:
             return report
@@ -139,7 +145,9 @@ class RunProtocol:
         self, message: Message, ends_at: datetime, *, unseen: bool
     ) -> Claim | SendOn | Repeat | Drop:
         """Decide by the run row; an ordinary run is claimed without a read, as if absent."""
-        ordinary = message.attempt == 1 and message.key.kind is RunKind.SCHEDULED
+        key = message.key
+        is_first = message.attempt == 1 and not message.waits and not key.redrive
+        ordinary = is_first and key.kind is RunKind.SCHEDULED
         seen = None if unseen and ordinary else self._p.runs.get(message.key)
         now = self._p.clock.now()
         terms = Terms(
@@ -186,11 +194,40 @@ class RunProtocol:
             return self._finish(running.died(run, now), message, job)
         if run.attempt > job.retry.max_attempts:
             return self._finish(running.out_of_attempts(run, claim.over, now), message, job)
+        return self._start(message, replace(claim, run=run), job, ends_at)
+
+    def _start(self, message: Message, claim: Claim, job: Job, ends_at: datetime) -> Report | None:
+        """Pass the gates, and deliver the run; a run that is held back waits in its row."""
+        run = claim.run
         limit_seconds = job.time_limit_seconds(self._p.longest_timeout_seconds)
-        if now + timedelta(seconds=limit_seconds) + _FINISH_RESERVE > ends_at:
-            later = SendOn(now + timedelta(seconds=1), "too little time is left in this process")
-            return self._give_back(message, claim, later)
-        return self._finish(self._deliver(run, job, limit_seconds), message, job)
+        needed = timedelta(seconds=limit_seconds) + _FINISH_RESERVE
+        if self._p.clock.now() + needed > ends_at:
+            return self._give_back(message, claim, self._another_process())
+        try:
+            admitted = self._admit(claim, message, job)
+        except StoreUnavailableError:
+            at = self._p.clock.now() + _STORE_PAUSE
+            return self._give_back(message, claim, SendOn(at, "a gate cannot be read"))
+        now = self._p.clock.now()
+        if isinstance(admitted, Skip):
+            skipped = running.skipped(run, admitted.reason, now, admitted.note)
+            return self._finish(skipped, message, job)
+        if isinstance(admitted, Wait):
+            return self._wait(message, claim, admitted)
+        if now + needed > ends_at:  # the gates were slow
+            self._gates.leave(run, job)
+            return self._give_back(message, claim, self._another_process())
+        ended = self._deliver(run, job, admitted, limit_seconds)
+        self._gates.leave(run, job)
+        return self._finish(ended, message, job)
+
+    def _admit(self, claim: Claim, message: Message, job: Job) -> Order | Skip | Wait:
+        """What the run is to call, once every gate has let it pass."""
+        order = order_of(self._p, claim.run, job)
+        if isinstance(order, Skip):
+            return order
+        outcome = self._gates.admit(claim, message, job)
+        return order if isinstance(outcome, Go) else outcome
 
     def _look_after(self, message: Message) -> tuple[Job | None, Start]:
         """Read the job, then its calendar, and decide; record what a catch-up passed over, remove a
@@ -206,7 +243,7 @@ class RunProtocol:
         start = starting.decide_start(job, message, now, closed)
         if job is not None and isinstance(start, Go | Skip | SendInstead):
             self._record_missed(message, now)
-        self._remove_stale_entry(job, message, now)
+        remove_stale_entry(self._p, job, message, now)
         return job, start
 
     def _record_missed(self, message: Message, now: datetime) -> None:
@@ -217,25 +254,19 @@ class RunProtocol:
         if missed is not None:
             self._p.runs.claim(missed, None)
 
-    def _deliver(self, run: Run, job: Job, limit_seconds: int) -> Run:
-        call = Call(
-            run_id=run.key.run_id,
-            job_id=job.job_id,
-            job_name=job.name,
-            owner=job.owner,
-            attempt=run.attempt,
-            fire_at=run.key.fire_at,
-            payload=job.payload,
-            timeout_seconds=limit_seconds,
-        )
-        outcome = self._p.targets.deliver(job.target, call)
+    def _deliver(self, run: Run, job: Job, order: Order, limit_seconds: int) -> Run:
+        run = running.begun(run, self._p.clock.now())
+        self._happenings.started(run, job, run.attempt_started_at or run.updated_at)
+        outcome = self._p.targets.deliver(order.target, order.call(run, job, limit_seconds))
         now = self._p.clock.now()
         match outcome:
             case Success(result):
                 return running.succeeded(run, result, now)
-            case Failure(error, timed_out):
+            case Failure(error, timed_out, retry_after_seconds):
                 fraction = self._p.entropy.fraction()
-                return running.failed(run, job, error, timed_out, now, fraction)
+                return running.failed(
+                    run, job, error, timed_out, now, fraction, retry_after_seconds
+                )
 
     def _finish(self, run: Run, message: Message, job: Job) -> Report | None:
         if not self._p.runs.finish(run):
@@ -254,13 +285,8 @@ class RunProtocol:
         """
         over = claim.over
         moved = isinstance(start, SendInstead) and start.message.key != message.key
-        made_for_nothing = (
-            (moved or isinstance(start, Drop))
-            and over is not None
-            and over.status is RunStatus.RUNNING
-            and over.filing_id == message.filing_id
-        )
-        if over is None or made_for_nothing:
+        made_for_nothing = moved or isinstance(start, Drop)
+        if over is None or (made_for_nothing and running.was_made_by(over, message)):
             undone = self._p.runs.withdraw(claim.run)
         else:
             now = self._p.clock.now()
@@ -275,22 +301,28 @@ class RunProtocol:
         reason = start.reason if isinstance(start, Drop) else "there is no such job"
         return Report(Handled.DROPPED, message, reason=reason)
 
+    def _wait(self, message: Message, claim: Claim, wait: Wait) -> Report | None:
+        """Put the claimed run back in its row, then send the message that comes again for it.
+
+        A crash in between leaves the message received: it comes again at once, and is decided anew.
+        """
+        back = running.waiting(claim.run, claim.over, wait, self._p.clock.now())
+        if not self._p.runs.finish(back):
+            return None
+        self._p.filer.file_message(wait.message)
+        return Report(Handled.SENT_ON, wait.message, reason=wait.reason)
+
+    def _another_process(self) -> SendOn:
+        at = self._p.clock.now() + timedelta(seconds=1)
+        return SendOn(at, "too little time is left in this process")
+
     def _send_on(self, message: Message, at: datetime, reason: str) -> Report:
         """Send a copy, visible at `at`; before its fire time the executor waits out the rest."""
         now = self._p.clock.now()
         delay = (
-            message.delay_seconds(now) if at == message.due_at else ceil((at - now).total_seconds())
+            message.delay_seconds(now)
+            if at == message.starts_at
+            else ceil((at - now).total_seconds())
         )
         self._p.queue.send([message], [max(0, min(delay, LONGEST_DELAY_SECONDS))])
         return Report(Handled.SENT_ON, message, reason=reason)
-
-    def _remove_stale_entry(self, job: Job | None, message: Message, now: datetime) -> None:
-        """Remove the wheel entry that sent this message, once it can be of no use any more."""
-        stale_since = starting.stale_since(job, message, now) if message.slot_key else None
-        if stale_since is None:
-            return
-        slot = Slot.from_key(message.slot_key)
-        control = self._p.wheel.get_control(message.segment)
-        if slot.kind is not SlotKind.DATED and control and control.dispatched(stale_since):
-            entry_key = f"{message.key.job_id}#{message.filing_id}"
-            self._p.wheel.remove_entry(message.segment, slot, entry_key)

@@ -12,6 +12,7 @@ _ACTIONS = {
     RunStatus.DEAD: Action.RUN_DEAD,
     RunStatus.TIMED_OUT: Action.RUN_TIMED_OUT,
     RunStatus.SKIPPED: Action.RUN_SKIPPED,
+    RunStatus.MISSED: Action.RUN_MISSED,
 }
 _METRICS = {
     RunStatus.SUCCEEDED: Metric.RUNS_SUCCEEDED,
@@ -19,6 +20,7 @@ _METRICS = {
     RunStatus.DEAD: Metric.RUNS_DEAD,
     RunStatus.TIMED_OUT: Metric.RUNS_DEAD,
     RunStatus.SKIPPED: Metric.RUNS_SKIPPED,
+    RunStatus.MISSED: Metric.RUNS_MISSED,
 }
 
 
@@ -47,7 +49,7 @@ def _tell_run(telemetry: Telemetry, run: Run) -> None:
     if run.attempt == 1 and run.lag_seconds is not None:
         telemetry.measure(Metric.RUN_LAG, max(run.lag_seconds, 0))
     if run.status is not RunStatus.SUCCEEDED:
-        dead = run.status in (RunStatus.DEAD, RunStatus.TIMED_OUT)
+        dead = run.status in (RunStatus.DEAD, RunStatus.TIMED_OUT, RunStatus.MISSED)
         telemetry.record(
             _ACTIONS[run.status],
             logging.ERROR if dead else logging.INFO,

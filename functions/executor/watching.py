@@ -1,15 +1,56 @@
 """The missed-run watch: looks whether an occurrence has succeeded in time."""
 
+from datetime import datetime, timedelta
+from math import ceil
+
+from functions.executor.events import Happenings
 from functions.executor.ports import ExecutorPorts
 from functions.executor.protocol import Handled, Report
-from shared.domain.message import Message
+from functions.executor.stale_entries import remove_stale_entry
+from shared.domain import running, watching
+from shared.domain.job import Job
+from shared.domain.message import LONGEST_DELAY_SECONDS, Message
 
 
 class Watch:
-    """Handles messages of kind WATCH."""
+    """Handles messages of kind WATCH. It costs no write where all is well.
+
+    Its method may raise StoreUnavailableError and QueueUnavailableError.
+    """
 
     def __init__(self, ports: ExecutorPorts) -> None:
         self._p = ports
+        self._happenings = Happenings(ports.events)
 
     def look(self, message: Message) -> Report:
-        return Report(Handled.DROPPED, message, reason="not built yet")
+        """Look at the occurrence when its time has come; put a row and tell if it is missed."""
+        early = message.starts_at - self._p.clock.now()
+        if early > running.EARLY:
+            delay_seconds = min(ceil(early.total_seconds()), LONGEST_DELAY_SECONDS)
+            self._p.queue.send([message], [delay_seconds])
+            return Report(Handled.SENT_ON, message, reason="before its time")
+        while early > timedelta():
+            self._p.clock.sleep(early.total_seconds())
+            early = message.starts_at - self._p.clock.now()
+        job = self._p.jobs.get(message.key.owner, message.key.job_id)
+        now = self._p.clock.now()
+        report = self._look_at(job, message, now)
+        remove_stale_entry(self._p, job, message, now)
+        return report
+
+    def _look_at(self, job: Job | None, message: Message, now: datetime) -> Report:
+        use = None if job is None else job.calendar
+        closed = self._p.closed_days(message.key.owner, use)
+        if job is None or not watching.is_expected(job, message, closed):
+            return Report(Handled.LOOKED, message, reason="no success is expected")
+        note = watching.complaint(watching.last_run(message.key, self._p.runs.get))
+        if note is None:
+            return Report(Handled.LOOKED, message, reason="nothing is amiss")
+        row = watching.missed_row(job, message, note, now, now + self._p.run_lifetime)
+        if self._p.runs.claim(row, None):
+            self._happenings.missed(row, job)
+            return Report(Handled.RAN, message, row)
+        stored = self._p.runs.get(message.key)
+        if stored is not None:
+            self._happenings.missed(stored, job)
+        return Report(Handled.REPEATED, message, stored, "it was told before")

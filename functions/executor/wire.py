@@ -29,7 +29,8 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Run a task once. `payload` is JSON text, `fire_at` ISO 8601, `deadline_at` a Deadline's."""
+    """Run a task once. `payload` is JSON text, `deadline_at` a Deadline's, the other instants are
+    ISO 8601."""
 
     number: int
     task: str
@@ -39,8 +40,10 @@ class Request:
     job_name: str
     attempt: int
     fire_at: str
+    effective_at: str
     timeout_seconds: float
     deadline_at: float
+    tags: Mapping[str, str]
 
     def to_line(self) -> bytes:
         return _line(asdict(self))
@@ -52,11 +55,15 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How the request of this number went: a result text (or none), or an error."""
+    """How the request of this number went: a result text (or none), or an error.
+
+    `retry_after_seconds`: when the task wants its next attempt.
+    """
 
     number: int
     result: str | None = None
     error: RunError | None = None
+    retry_after_seconds: float | None = None
 
     def to_line(self) -> bytes:
         return _line(asdict(self))
@@ -64,12 +71,13 @@ class Report:
     @classmethod
     def from_line(cls, line: bytes) -> "Report":
         """Raises ValueError for a line that is no Report."""
-        members = _members(line, "number", "result", "error")
-        error = members["error"]
+        members = _members(line, "number", "result", "error", "retry_after_seconds")
+        error, after_seconds = members["error"], members["retry_after_seconds"]
         return cls(
             number=int(members["number"]),
             result=members["result"],
             error=None if error is None else RunError(**error),
+            retry_after_seconds=None if after_seconds is None else float(after_seconds),
         )
 
 

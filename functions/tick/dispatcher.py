@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from functions.tick.calendars import CalendarReader
 from functions.tick.lease import Lease
 from functions.tick.visit import SegmentOutcome, SegmentReport, TickPorts, Visit
+from shared.domain.segment import Control
 from shared.domain.wheel import minute_of
 from shared.errors import CarillonError
 
@@ -61,8 +62,11 @@ class Dispatcher:
             return SegmentReport(segment, SegmentOutcome.OUT_OF_TIME)
         try:
             seen = ports.filer.control(segment)
-            if not seen.has_work(ports.clock.now(), self._look_ahead):
-                return SegmentReport(segment, SegmentOutcome.CURRENT)
+            now = ports.clock.now()
+            if not seen.has_work(now, self._look_ahead):
+                return _untouched(seen, SegmentOutcome.CURRENT, now)
+            if backlog and seen.paced_until >= minute_of(now):
+                return _untouched(seen, SegmentOutcome.PACED, now)
             lease = Lease.acquire(
                 ports.wheel,
                 ports.clock,
@@ -74,6 +78,13 @@ class Dispatcher:
         except CarillonError as error:
             return SegmentReport(segment, SegmentOutcome.FAILED, reason=str(error))
         if lease is None:
-            lag_minutes = seen.lag_minutes(ports.clock.now())
-            return SegmentReport(segment, SegmentOutcome.HELD, lag_minutes=lag_minutes)
-        return Visit(ports, self._calendars, lease, deadline).run(backlog=backlog)
+            return _untouched(seen, SegmentOutcome.HELD, ports.clock.now())
+        return Visit(ports, self._calendars, lease, deadline, backlog=backlog).run()
+
+
+def _untouched(seen: Control, outcome: SegmentOutcome, now: datetime) -> SegmentReport:
+    """Of a segment that is left as it is."""
+    lag_minutes = seen.lag_minutes(now)
+    return SegmentReport(
+        seen.segment, outcome, lag_minutes=lag_minutes, was_idle=seen.idle, idle=seen.idle
+    )

@@ -12,6 +12,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.tick.dispatcher import Dispatcher
+from functions.tick.idleness import change_of
 from functions.tick.segments import segments_in_use, share_of
 from functions.tick.visit import SegmentOutcome, SegmentReport, TickPorts
 from shared.clock import SystemClock, SystemEntropy
@@ -40,6 +41,9 @@ def _on_bad_entry(segment: int, slot_key: str, entry_key: str, reason: str) -> N
     telemetry.measure(Metric.ENTRIES_SET_ASIDE)
 
 
+in_use = segments_in_use(stores.wheel, settings.segments)
+if in_use > settings.segments:
+    telemetry.record(Action.SEGMENTS_LOWERED, logging.ERROR, set=settings.segments, used=in_use)
 ports = TickPorts(
     jobs=stores.jobs,
     calendars=stores.calendars,
@@ -49,23 +53,25 @@ ports = TickPorts(
     clock=clock,
     on_bad_entry=_on_bad_entry,
     tzdata=version("tzdata"),
+    catch_up_share=max(1, settings.catch_up_per_minute // in_use),
 )
-in_use = segments_in_use(stores.wheel, settings.segments)
-if in_use > settings.segments:
-    telemetry.record(Action.SEGMENTS_LOWERED, logging.ERROR, set=settings.segments, used=in_use)
 
 
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Dispatch the worker's share of the segments; fails if any of them failed."""
     now = clock.now()
     deadline = now + timedelta(milliseconds=context.get_remaining_time_in_millis()) - RESERVE
-    own, others = share_of(in_use, settings.tick_workers, int(event.get("worker", 0)))
+    worker = int(event.get("worker", 0))
+    own, others = share_of(in_use, settings.tick_workers, worker)
     dispatcher = Dispatcher(
         ports,
         lease_owner=entropy.new_id(now),
         look_ahead_minutes=settings.look_ahead_minutes,
     )
     reports = dispatcher.tick(own, others, deadline)
+    change = change_of(reports, own, worker, now)
+    if change is not None:
+        telemetry.measure(Metric.EVENTS_LOST, stores.events.emit([change]))
     _tell(reports)
     failed = [report.segment for report in reports if report.outcome is SegmentOutcome.FAILED]
     if failed:

@@ -5,11 +5,9 @@ from shared.domain.segment import (
     LEASE,
     RENEW_AFTER,
     Control,
-    Cursor,
     acquired,
     freed,
     renewed,
-    with_cursor,
 )
 from shared.stores.ports import WheelStore
 
@@ -47,13 +45,13 @@ class Lease:
         lease_until = self._stored.lease_until
         return lease_until is None or self._clock.now() >= lease_until - (LEASE - RENEW_AFTER)
 
-    def checkpoint(self, cursor: Cursor | None) -> None:
+    def checkpoint(self) -> None:
         """Record the progress and renew; raises LeaseLostError."""
-        self._put(renewed(with_cursor(self.control, cursor), self._clock.now()))
+        self._put(renewed(self.control, self._clock.now()))
 
-    def free(self) -> None:
+    def free(self, *, idle: bool) -> None:
         """Record the progress and let go; raises LeaseLostError."""
-        self._put(freed(self.control))
+        self._put(freed(self.control, idle))
 
     def _put(self, control: Control) -> None:
         if not self._wheel.put_control(control, over=self._stored):

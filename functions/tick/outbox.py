@@ -9,16 +9,28 @@ FLUSH_AT = 2_000
 
 
 class Outbox:
-    """Holds messages until `flush`; counts what the queue has acknowledged."""
+    """Holds messages until `flush`; counts what the queue has acknowledged.
 
-    def __init__(self, queue: LaneQueue, clock: Clock) -> None:
+    With a `share`, so many messages are spread over a minute by their delays.
+    """
+
+    def __init__(self, queue: LaneQueue, clock: Clock, share: int | None = None) -> None:
         self._queue = queue
         self._clock = clock
-        self._held: list[Message] = []
+        self._share = share
+        self._held: list[tuple[Message, int]] = []
         self.sent = 0
 
+    @property
+    def is_used_up(self) -> bool:
+        """Whether the share is. An entry's messages go together, so that it may be exceeded."""
+        return self._share is not None and self.sent + len(self._held) >= self._share
+
     def add(self, message: Message) -> None:
-        self._held.append(message)
+        at_least = 0
+        if self._share is not None:
+            at_least = min(59, 60 * (self.sent + len(self._held)) // self._share)
+        self._held.append((message, at_least))
         if len(self._held) >= FLUSH_AT:
             self.flush()
 
@@ -27,6 +39,8 @@ class Outbox:
         if not self._held:
             return
         now = self._clock.now()
-        self._queue.send(self._held, [message.delay_seconds(now) for message in self._held])
+        messages = [message for message, _ in self._held]
+        delays = [max(message.delay_seconds(now), at_least) for message, at_least in self._held]
+        self._queue.send(messages, delays)
         self.sent += len(self._held)
         self._held = []

@@ -12,8 +12,15 @@ from shared.clock import Clock
 from shared.domain.dispatch import chain_goes_on, messages_of
 from shared.domain.rehoming import owed_messages, rehomed, zone_has_changed
 from shared.domain.resolving import Resolved, rolls_back
-from shared.domain.segment import Cursor, with_backlog_minute_done, with_minute_done
-from shared.domain.wheel import Entry, Slot, minute_end, minute_start, slots_of_minute
+from shared.domain.segment import (
+    Cursor,
+    paced,
+    with_backlog_cursor,
+    with_backlog_minute_done,
+    with_cursor,
+    with_minute_done,
+)
+from shared.domain.wheel import Entry, Slot, minute_end, minute_of, minute_start, slots_of_minute
 from shared.errors import CarillonError, StoreUnavailableError, UnreadableRowError
 from shared.filing import Filer
 from shared.recurrence import SlotKind
@@ -31,6 +38,8 @@ class SegmentOutcome(StrEnum):
     """Another tick holds the lease, or won the race for it."""
     LOST = "lost"
     """Another tick took the segment over while this one worked on it."""
+    PACED = "paced"
+    """Its share of catching up in this minute is used up; the next tick goes on from there."""
     OUT_OF_TIME = "out_of_time"
     """The progress is recorded; the next tick goes on from there."""
     FAILED = "failed"
@@ -40,7 +49,8 @@ class SegmentOutcome(StrEnum):
 @dataclass(frozen=True, slots=True)
 class SegmentReport:
     """What became of one segment in one tick. `lag_minutes` is how far dispatch lags behind,
-    `rehomed` the number of filings that new rules of a time zone have brought to other slots."""
+    `rehomed` the number of filings that new rules of a time zone have brought to other slots.
+    `idle` says whether nothing is left that was due, `was_idle` the same of the visit before."""
 
     segment: int
     outcome: SegmentOutcome
@@ -50,11 +60,14 @@ class SegmentReport:
     backlog: bool = False
     reason: str = ""
     rehomed: int = 0
+    was_idle: bool = False
+    idle: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TickPorts:
-    """What a tick works on. `tzdata` is the version of its time zone database."""
+    """What a tick works on. `tzdata` is the version of its time zone database, `catch_up_share`
+    how many messages of a backlog one segment may send in a minute (None: any number)."""
 
     jobs: JobStore
     calendars: CalendarStore
@@ -64,32 +77,48 @@ class TickPorts:
     clock: Clock
     on_bad_entry: OnBadEntry
     tzdata: str = ""
+    catch_up_share: int | None = None
 
 
 class _OutOfTimeError(Exception):
     """The deadline has come."""
 
 
+class _PacedError(Exception):
+    """The share of catching up is used up."""
+
+
 class Visit:
-    """Dispatches minutes of one segment; counts what it did."""
+    """Dispatches the live minutes of one segment, or (`backlog`) those that an outage left behind;
+    counts what it did."""
 
     def __init__(
-        self, ports: TickPorts, calendars: CalendarReader, lease: Lease, deadline: datetime
+        self,
+        ports: TickPorts,
+        calendars: CalendarReader,
+        lease: Lease,
+        deadline: datetime,
+        *,
+        backlog: bool,
     ) -> None:
+        control = lease.control
         self._ports = ports
         self._calendars = calendars
         self._lease = lease
         self._deadline = deadline
-        self._outbox = Outbox(ports.queue, ports.clock)
+        self._backlog = backlog
+        self._outbox = Outbox(ports.queue, ports.clock, ports.catch_up_share if backlog else None)
         self._minutes = 0
         self._rehomed = 0
-        self._resume_at = lease.control.cursor
+        self._began_in = minute_of(ports.clock.now())
+        self._resume_at = [each for each in (control.cursor, control.backlog_cursor) if each]
+        self._was_idle = control.idle
 
-    def run(self, *, backlog: bool) -> SegmentReport:
-        """Dispatch the live minutes or the backlog, record the progress, free the lease."""
+    def run(self) -> SegmentReport:
+        """Dispatch, record the progress, free the lease."""
         outcome, reason = SegmentOutcome.DISPATCHED, ""
         try:
-            if backlog:
+            if self._backlog:
                 self._backlog_minutes()
             else:
                 self._live_minutes()
@@ -97,10 +126,13 @@ class Visit:
             return self._report(SegmentOutcome.LOST)
         except _OutOfTimeError:
             outcome = SegmentOutcome.OUT_OF_TIME
+        except _PacedError:
+            outcome = SegmentOutcome.PACED
+            self._lease.control = paced(self._lease.control, self._began_in)
         except CarillonError as error:
             outcome, reason = SegmentOutcome.FAILED, str(error)
         try:
-            self._lease.free()
+            self._lease.free(idle=self._is_idle(outcome))
         except LeaseLostError:
             return self._report(SegmentOutcome.LOST)
         except CarillonError as error:  # the lease lapses; the next tick goes on
@@ -122,10 +154,10 @@ class Visit:
 
     def _minute(self, minute: int) -> None:
         """Send everything that is due in one minute; the queue has all of it on return."""
-        self._keep_lease(self._lease.control.cursor)
+        cursor = next((each for each in self._resume_at if each.minute == minute), None)
+        self._keep_lease(cursor)
         slots, after_key = list(slots_of_minute(minute)), None
-        cursor = self._resume_at
-        if cursor is not None and cursor.minute == minute:
+        if cursor is not None:
             slots = slots[[slot.key for slot in slots].index(cursor.slot_key) :]
             after_key = cursor.entry_key
         for slot in slots:
@@ -196,10 +228,12 @@ class Visit:
         another tick's query sees them, or its announcement is seen here. The entry itself is put
         last: a tick that dies before leaves all of it to be done again.
         """
-        if self._lease.control.cursor is not None:
+        lease = self._lease
+        if lease.control.cursor is not None or lease.control.backlog_cursor is not None:
             # A minute that was begun may have passed by where the new entries come.
-            self._lease.checkpoint(None)
-        ports, control = self._ports, self._lease.control
+            lease.control = with_backlog_cursor(with_cursor(lease.control, None), None)
+            lease.checkpoint()
+        ports, control = self._ports, lease.control
         own, others = rehomed(entry)
         if others:
             ports.wheel.put_entries(others)
@@ -227,12 +261,29 @@ class Visit:
         self._ports.on_bad_entry(entry.segment, entry.slot.key, entry.key, reason)
 
     def _keep_lease(self, cursor: Cursor | None) -> None:
+        """Renew the lease when it is due, and stop when time or share are over; then `cursor` is
+        how far the minute has got."""
         out_of_time = self._ports.clock.now() >= self._deadline
         if out_of_time or self._lease.renewal_due():
-            self._outbox.flush()
-            self._lease.checkpoint(cursor)
+            self._record(cursor)
+            self._lease.checkpoint()
         if out_of_time:
             raise _OutOfTimeError
+        if self._outbox.is_used_up:
+            self._record(cursor)
+            raise _PacedError
+
+    def _record(self, cursor: Cursor | None) -> None:
+        """Note the progress, for the next write of the control item."""
+        self._outbox.flush()
+        note = with_backlog_cursor if self._backlog else with_cursor
+        self._lease.control = note(self._lease.control, cursor)
+
+    def _is_idle(self, outcome: SegmentOutcome) -> bool:
+        """Whether nothing is due; as before when the visit did not come to its end."""
+        if self._outbox.sent or self._lease.control.backlog:
+            return False
+        return self._was_idle or outcome is SegmentOutcome.DISPATCHED
 
     def _report(self, outcome: SegmentOutcome, reason: str = "") -> SegmentReport:
         control = self._lease.control
@@ -245,4 +296,6 @@ class Visit:
             backlog=bool(control.backlog),
             reason=reason,
             rehomed=self._rehomed,
+            was_idle=self._was_idle,
+            idle=control.idle,
         )

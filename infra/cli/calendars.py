@@ -1,15 +1,16 @@
 """`carillon calendars ...`: the days on which jobs do not fire; put, list, show, delete."""
 
-import sys
 from typing import Annotated, Any
 
 import typer
 
+from infra.cli.asking import YesOption, confirm
 from infra.cli.client import calendar_path
 from infra.cli.exits import CliError
 from infra.cli.json_input import read_json, read_text
-from infra.cli.output import write_json, write_line, write_record, write_table
-from infra.cli.session import ApiUrlOption, JsonOption, TokenOption, connect, invocation_of
+from infra.cli.option_groups import with_option_groups
+from infra.cli.output import write_answer, write_done, write_items
+from infra.cli.session import SessionOptions, connect, invocation_of
 from shared.errors import InvalidFieldError
 
 calendars = typer.Typer(help="Calendars of closed days, for jobs.", no_args_is_help=True)
@@ -44,24 +45,24 @@ DescriptionOption = Annotated[str | None, typer.Option(help="What the calendar i
 
 
 @calendars.command()
+@with_option_groups
 def put(
     ctx: typer.Context,
     name: NameArgument,
+    *,
     file: FileOption = None,
     ics: IcsOption = None,
     weekday: WeekdayOption = None,
     date: DateOption = None,
     range_: RangeOption = None,
     description: DescriptionOption = None,
-    api_url: ApiUrlOption = None,
-    token: TokenOption = None,
-    as_json: JsonOption = False,
+    session: SessionOptions,
 ) -> None:
     """Create a calendar, or replace it whole; options go over the file.
 
     Every job that follows the calendar follows the new one from then on.
     """
-    invocation_of(ctx, as_json)
+    as_json = invocation_of(ctx).as_json
     if file == "-" and ics == "-":
         raise typer.BadParameter("--file - and --ics - cannot both read stdin")
     try:
@@ -70,58 +71,46 @@ def put(
         raise CliError.from_invalid_field(error) from error
     if not body:
         raise typer.BadParameter("give --file, --ics, --weekday, --date or --range")
-    api = connect(ctx, api_url, token, as_json)
-    _show(ctx, api.put(calendar_path(name), body))
+    api = connect(ctx, session)
+    write_answer(api.put(calendar_path(name), body), as_json)
 
 
 @calendars.command(name="list")
-def list_calendars(
-    ctx: typer.Context,
-    api_url: ApiUrlOption = None,
-    token: TokenOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@with_option_groups
+def list_calendars(ctx: typer.Context, *, session: SessionOptions) -> None:
     """List your calendars; with --json, an array."""
-    found = list(connect(ctx, api_url, token, as_json).items("/calendars", None))
-    if invocation_of(ctx).as_json:
-        write_json(found)
-    else:
-        rows = [[_cell(calendar, column) for column in _COLUMNS] for calendar in found]
-        write_table(_COLUMNS, rows)
+    found = list(connect(ctx, session).items("/calendars", None))
+    write_items(found, _COLUMNS, invocation_of(ctx).as_json, _cell)
 
 
 @calendars.command()
+@with_option_groups
 def show(
     ctx: typer.Context,
     name: NameArgument,
-    api_url: ApiUrlOption = None,
-    token: TokenOption = None,
-    as_json: JsonOption = False,
+    *,
+    session: SessionOptions,
 ) -> None:
     """Show one calendar, whole."""
-    api = connect(ctx, api_url, token, as_json)
-    _show(ctx, api.get(calendar_path(name)))
+    answer = connect(ctx, session).get(calendar_path(name))
+    write_answer(answer, invocation_of(ctx).as_json)
 
 
 @calendars.command()
+@with_option_groups
 def delete(
     ctx: typer.Context,
     name: NameArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal.")] = False,
-    api_url: ApiUrlOption = None,
-    token: TokenOption = None,
-    as_json: JsonOption = False,
+    *,
+    yes: YesOption = False,
+    session: SessionOptions,
 ) -> None:
     """Delete a calendar; refused while a job follows it."""
-    api = connect(ctx, api_url, token, as_json)
+    api = connect(ctx, session)
     path = calendar_path(name)
-    if not yes and sys.stdin.isatty():
-        typer.confirm(f"Delete the calendar {name} for good?", abort=True, err=True)
+    confirm(f"Delete the calendar {name} for good?", yes)
     api.delete(path)
-    if invocation_of(ctx).as_json:
-        write_json({"name": name, "state": "deleted"})
-    else:
-        write_line(f"deleted {name}")
+    write_done(f"deleted {name}", {"name": name, "state": "deleted"}, invocation_of(ctx).as_json)
 
 
 def _body(
@@ -152,13 +141,6 @@ def _range(text: str, number: int) -> dict[str, str]:
         message = f"{text!r} is no range such as 2026-12-24..2027-01-01"
         raise InvalidFieldError(f"ranges[{number}]", message)
     return {"from": first.strip(), "to": last.strip()}
-
-
-def _show(ctx: typer.Context, record: dict[str, Any]) -> None:
-    if invocation_of(ctx).as_json:
-        write_json(record)
-    else:
-        write_record(record)
 
 
 def _cell(calendar: dict[str, Any], column: str) -> Any:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
+from uuid import uuid4
 
 from infra.cli.exits import CliError, ExitCode, exit_code_of_status
 
@@ -15,6 +16,7 @@ PAGE_SIZE = 100
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 Json = dict[str, Any]
+Query = Mapping[str, str | int]
 
 
 def is_loopback(url: str) -> bool:
@@ -62,6 +64,27 @@ def calendar_path(name: str) -> str:
     return f"/calendars/{_path_part(name, 'name', 'the name of a calendar')}"
 
 
+def run_path(run_id: str, suffix: str = "") -> str:
+    """`/jobs/{job_id}/runs/{run_id}` + suffix: a run's id begins with its job's.
+
+    Raises CliError for text that cannot be a run id.
+    """
+    job_id, underscore, _ = run_id.partition("_")
+    if not underscore:
+        raise CliError.bad_field("run_id", f"{run_id!r} is not a run id such as `runs` shows")
+    return job_path(job_id, f"/runs/{quote(run_id, safe='')}{suffix}")
+
+
+def dead_letter_path(run_id: str, suffix: str = "") -> str:
+    """`/dead-letters/{run_id}` + suffix; raises CliError for text that cannot be a run id."""
+    return f"/dead-letters/{_path_part(run_id, 'run_id', 'a run id')}{suffix}"
+
+
+def operation_path(operation_id: str, suffix: str = "") -> str:
+    """`/operations/{operation_id}` + suffix; raises CliError for text that cannot be an id."""
+    return f"/operations/{_path_part(operation_id, 'operation_id', 'an operation id')}{suffix}"
+
+
 def _path_part(text: str, field: str, what: str) -> str:
     if not text or text.strip(".") == "":
         raise CliError.bad_field(field, f"{text!r} is not {what}")
@@ -82,7 +105,7 @@ class ApiClient:
     def close(self) -> None:
         self._http.close()
 
-    def get(self, path: str, query: Mapping[str, str | int] | None = None) -> Json:
+    def get(self, path: str, query: Query | None = None) -> Json:
         return self._object(self._send("GET", path, query=query))
 
     def post(
@@ -90,24 +113,63 @@ class ApiClient:
     ) -> Json:
         return self._object(self._send("POST", path, body=body, headers=headers))
 
+    def post_once(self, path: str, body: Json | None, key: str | None) -> Json:
+        """Post under an idempotency key, the caller's or a fresh one.
+
+        When nobody knows whether it worked, the problem tells how to repeat it safely.
+        """
+        # An empty key is the API's to refuse: a script's unset variable must not lose its guard.
+        key = uuid4().hex if key is None else key
+        try:
+            return self.post(path, body, {"Idempotency-Key": key})
+        except CliError as error:
+            if error.is_outcome_unknown:
+                error.add(f"repeat with --idempotency-key {key}: it cannot be done twice")
+            raise
+
     def put(self, path: str, body: Json) -> Json:
         return self._object(self._send("PUT", path, body=body))
+
+    def patch(self, path: str, body: Json, headers: Mapping[str, str]) -> Json:
+        return self._object(self._send("PATCH", path, body=body, headers=headers))
 
     def delete(self, path: str) -> None:
         self._send("DELETE", path)
 
-    def items(self, path: str, limit: int | None) -> Iterator[Json]:
+    def change_all(self, method: str, path: str, query: Query) -> int:
+        """How many were changed by a request that goes on under the cursor that it answers.
+
+        The problem of one that fails in between tells how many were changed before.
+        """
+        changed = 0
+        cursor: str | None = None
+        while True:
+            here = query if cursor is None else {**query, "cursor": cursor}
+            try:
+                answer = self._object(self._send(method, path, query=here))
+            except CliError as error:
+                if changed:
+                    error.add(f"{changed} were changed before that; repeat the same command")
+                raise
+            changed += int(answer.get("changed", 0))
+            cursor = answer.get("next_cursor")
+            if cursor is None:
+                return changed
+
+    def items(self, path: str, limit: int | None, query: Query | None = None) -> Iterator[Json]:
         """The items of a paged list, page by page, at most `limit` (None: all of them)."""
-        for page in self.pages(path, limit):
+        for page in self.pages(path, limit, query):
             yield from page
 
-    def pages(self, path: str, limit: int | None) -> Iterator[list[Json]]:
+    def pages(
+        self, path: str, limit: int | None, filters: Query | None = None
+    ) -> Iterator[list[Json]]:
         """The pages of a list until it ends or `limit` items were given."""
         left = limit
         cursor: str | None = None
         while left is None or left > 0:
             size = PAGE_SIZE if left is None else min(left, PAGE_SIZE)
-            query: dict[str, str | int] = {"limit": size}
+            query: dict[str, str | int] = {**(filters or {}), "limit": size}
             if cursor is not None:
                 query["cursor"] = cursor
             answer = self.get(path, query)
@@ -123,7 +185,7 @@ class ApiClient:
         method: str,
         path: str,
         *,
-        query: Mapping[str, str | int] | None = None,
+        query: Query | None = None,
         body: Json | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> "httpx.Response":

@@ -5,13 +5,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from infra.cli.backfill import backfill, missed
+from infra.cli.bulk import import_jobs
 from infra.cli.calendars import calendars
+from infra.cli.dead_letters import dead_letters
 from infra.cli.exits import EXIT_CODES_HELP, CliError
 from infra.cli.forecast import forecast
 from infra.cli.jobs import jobs
 from infra.cli.login import login
+from infra.cli.operations import operations
 from infra.cli.output import write_error, write_line
 from infra.cli.preview import preview
+from infra.cli.run import run
 from infra.cli.runs import runs
 from infra.cli.session import Invocation, JsonOption, invocation_of
 from infra.cli.status import status
@@ -76,10 +81,16 @@ def root(
 
 
 app.command()(preview)
+jobs.command(name="import")(import_jobs)
+jobs.command()(backfill)
+jobs.command()(missed)
 app.add_typer(jobs, name="jobs")
 app.command()(runs)
+app.add_typer(run, name="run")
 app.command()(upcoming)
 app.command()(forecast)
+app.add_typer(dead_letters, name="dead-letters")
+app.add_typer(operations, name="operations")
 app.add_typer(calendars, name="calendars")
 app.command()(login)
 app.command()(status)

@@ -25,7 +25,7 @@ EXIT_CODES_HELP = "\n".join(
     (
         "Exit codes:",
         "0  done",
-        "1  unexpected error, here or in the API",
+        "1  unexpected error, here or in the API; or an operation that did not succeed",
         "2  the command line is wrong",
         "3  the API, or the command itself, refused the input; stderr names each field",
         "4  not found, or gone",
@@ -84,6 +84,16 @@ class CliError(Exception):
     @classmethod
     def from_invalid_field(cls, error: InvalidFieldError) -> "CliError":
         return cls.bad_field(error.field, error.message)
+
+    @property
+    def is_outcome_unknown(self) -> bool:
+        """Whether what was asked for may have been done all the same."""
+        return self.exit_code in (ExitCode.UNREACHABLE, ExitCode.UNEXPECTED)
+
+    def add(self, hint: str) -> None:
+        """Say one more thing in the detail."""
+        detail = self.problem.get("detail")
+        self.problem["detail"] = f"{detail}; {hint}" if detail else hint
 
     def text(self, as_json: bool) -> str:
         """What stderr gets: one JSON document, or a headline and a line per field."""

@@ -5,16 +5,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
-from zoneinfo import ZoneInfo
 
 import typer
 
 from infra.cli.chart import ASCII, BLOCKS, bars, columns_of
 from infra.cli.exits import CliError, ExitCode
-from infra.cli.instants import parse_instant, utc_text
+from infra.cli.instants import utc_text
+from infra.cli.lists import span_of
+from infra.cli.option_groups import with_option_groups
 from infra.cli.output import write_error, write_json, write_line, write_table
-from infra.cli.session import ApiUrlOption, JsonOption, TokenOption, connect, invocation_of
-from shared.errors import InvalidFieldError
+from infra.cli.session import SessionOptions, connect, invocation_of
 
 _HEIGHT = 8
 _PLAIN_WIDTH = 80
@@ -31,22 +31,22 @@ UntilOption = Annotated[
 ]
 
 
+@with_option_groups
 def forecast(
     ctx: typer.Context,
+    *,
     from_at: FromOption = None,
     until_at: UntilOption = None,
-    api_url: ApiUrlOption = None,
-    token: TokenOption = None,
-    as_json: JsonOption = False,
+    session: SessionOptions,
 ) -> None:
     """Show how many times your jobs will fire in each minute to come, and where the peaks are.
 
     With --json, the API's answer:
     {"from", "to", "complete", "total", "peaks", "minutes"}.
     """
-    as_json = invocation_of(ctx, as_json).as_json
-    query = _query(from_at, until_at)
-    answer = connect(ctx, api_url, token, as_json).get("/forecast", query)
+    as_json = invocation_of(ctx).as_json
+    query = span_of(from_at, until_at)
+    answer = connect(ctx, session).get("/forecast", query)
     if answer.get("complete") is False:
         write_error("Note: not all of your jobs were counted; there may be more fires than shown")
     if as_json:
@@ -58,17 +58,6 @@ def forecast(
         raise CliError.local(
             ExitCode.UNEXPECTED, "Unexpected answer", f"no forecast: {error!r}"
         ) from error
-
-
-def _query(from_at: str | None, until_at: str | None) -> dict[str, str | int]:
-    query: dict[str, str | int] = {}
-    for name, text in (("from", from_at), ("to", until_at)):
-        if text is not None:
-            try:
-                query[name] = utc_text(parse_instant(text, ZoneInfo("UTC"), name))
-            except InvalidFieldError as error:
-                raise CliError.from_invalid_field(error) from error
-    return query
 
 
 def _write(answer: Mapping[str, Any]) -> None:

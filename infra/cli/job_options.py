@@ -1,10 +1,17 @@
-"""The options of `carillon jobs create`, as types."""
+"""The options of `carillon jobs create` and `change`: None where they were not given."""
 
+from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from infra.cli.instants import DATES_HELP
+
+_target = partial(typer.Option, rich_help_panel="What is called")
+_retry = partial(typer.Option, rich_help_panel="Attempts")
+_policy = partial(typer.Option, rich_help_panel="Policies", show_default=False)
+_label = partial(typer.Option, rich_help_panel="Labels and events", show_default=False)
 
 NameOption = Annotated[str | None, typer.Option(help="What you call the job.")]
 ScheduleOption = Annotated[
@@ -48,20 +55,120 @@ DstGapOption = Annotated[
 DstFoldOption = Annotated[
     str | None, typer.Option(help="Local times shown twice: first, second or both.")
 ]
-TaskOption = Annotated[str | None, typer.Option(help="Call this registered Python task ...")]
-WebhookOption = Annotated[str | None, typer.Option(help="... or POST to this HTTPS URL.")]
-PayloadOption = Annotated[str | None, typer.Option(help="JSON, @FILE, or @- for stdin.")]
-MaxAttemptsOption = Annotated[int | None, typer.Option(help="Attempts before a dead letter.")]
-TimeoutOption = Annotated[int | None, typer.Option(help="Time limit of one attempt, in seconds.")]
-LaneOption = Annotated[str | None, typer.Option(help="high, normal or low.")]
-CatchUpOption = Annotated[
-    str | None, typer.Option(help="What an outage missed: skip, latest or all.")
-]
-IdempotencyKeyOption = Annotated[
-    str | None,
-    typer.Option(help="Repeating this under the same key does nothing a second time."),
-]
 FileOption = Annotated[
     str | None,
-    typer.Option(help="The body of POST /jobs as a JSON file, or - for stdin; options go over it."),
+    typer.Option(help="The request's body as a JSON file, or - for stdin; options go over it."),
 ]
+TaskOption = Annotated[str | None, _target(help="Call this registered Python task ...")]
+WebhookOption = Annotated[str | None, _target(help="... or POST to this HTTPS URL ...")]
+TargetOption = Annotated[
+    str | None,
+    _target(help="... or this: the ARN of a function, queue, topic or state machine; or JSON."),
+]
+PayloadOption = Annotated[str | None, _target(help="JSON, @FILE, or @- for stdin.")]
+TemplateOption = Annotated[
+    bool | None, _target(help="Whether the payload has {{placeholders}}.", show_default=False)
+]
+OnSuccessOption = Annotated[
+    str | None, _target(help="Call this when a run succeeds: a task, URL, ARN, or JSON.")
+]
+OnFailureOption = Annotated[
+    str | None, _target(help="Call this when a run is dead: a task, URL, ARN, or JSON.")
+]
+MaxAttemptsOption = Annotated[int | None, _retry(help="Attempts before a dead letter.")]
+BackoffOption = Annotated[
+    str | None, _retry(help="Between attempts: exponential (with jitter) or fixed.")
+]
+BackoffBaseOption = Annotated[int | None, _retry(help="The first delay, in seconds.")]
+BackoffFactorOption = Annotated[float | None, _retry(help="How much longer each next one is.")]
+BackoffCapOption = Annotated[int | None, _retry(help="The longest delay, in seconds.")]
+RetryOnOption = Annotated[
+    list[str] | None,
+    _retry(
+        help="Retry this kind of error only, as timeout or http_5xx; repeatable.",
+        show_default=False,
+    ),
+]
+TimeoutOption = Annotated[
+    int | None, _retry("--timeout", help="Time limit of one attempt, in seconds.")
+]
+PriorityOption = Annotated[str | None, _policy(help="high, normal or low.")]
+OverlapOption = Annotated[
+    str | None, _policy(help="While a run is active: allow, skip or queue_one.")
+]
+ToleranceOption = Annotated[
+    str | None,
+    _policy(help="Drop a run that starts sooner after the last one than the interval less this."),
+]
+CatchUpOption = Annotated[str | None, _policy(help="What an outage missed: skip, latest or all.")]
+GraceOption = Annotated[str | None, _policy(help='How late is not missed yet, as "5m".')]
+ConcurrencyOption = Annotated[
+    str | None,
+    _policy(metavar="KEY=LIMIT", help="At most LIMIT runs at once of all jobs with the KEY."),
+]
+RateOption = Annotated[
+    str | None,
+    _policy(
+        metavar="LIMIT/PER[@KEY]",
+        help="At most LIMIT starts per duration, as 60/1m; of all jobs with the KEY, if any.",
+    ),
+]
+PauseAfterFailuresOption = Annotated[
+    int | None, _policy(help="Pause the job after so many dead runs in a row.")
+]
+ExpectWithinOption = Annotated[
+    str | None, _policy(help='Say when no success is recorded so long after a fire time, as "10m".')
+]
+ParentOption = Annotated[
+    str | None, _label(help="What the job belongs to; jobs can be chosen by it.")
+]
+TagOption = Annotated[list[str] | None, _label("--tag", help="KEY=VALUE; repeatable.")]
+EventOption = Annotated[
+    list[str] | None, _label("--event", help="Publish this event, as run.dead; repeatable.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """Named as in the API's JSON where one option is one member."""
+
+    name: NameOption = None
+    schedule: ScheduleOption = None
+    timezone: TimezoneOption = None
+    start_at: StartAtOption = None
+    end_at: EndAtOption = None
+    max_runs: MaxRunsOption = None
+    on_complete: OnCompleteOption = None
+    exceptions: ExceptOption = None
+    window: WindowOption = None
+    calendar: CalendarOption = None
+    calendar_rule: CalendarRuleOption = None
+    dst_gap: DstGapOption = None
+    dst_fold: DstFoldOption = None
+    task: TaskOption = None
+    webhook: WebhookOption = None
+    target: TargetOption = None
+    payload: PayloadOption = None
+    template: TemplateOption = None
+    on_success: OnSuccessOption = None
+    on_failure: OnFailureOption = None
+    max_attempts: MaxAttemptsOption = None
+    backoff: BackoffOption = None
+    backoff_base: BackoffBaseOption = None
+    backoff_factor: BackoffFactorOption = None
+    backoff_cap: BackoffCapOption = None
+    retry_on: RetryOnOption = None
+    timeout_seconds: TimeoutOption = None
+    priority: PriorityOption = None
+    overlap: OverlapOption = None
+    tolerance: ToleranceOption = None
+    catch_up: CatchUpOption = None
+    grace: GraceOption = None
+    concurrency: ConcurrencyOption = None
+    rate: RateOption = None
+    pause_after_failures: PauseAfterFailuresOption = None
+    expect_within: ExpectWithinOption = None
+    parent: ParentOption = None
+    tags: TagOption = None
+    events: EventOption = None
+    file: FileOption = None

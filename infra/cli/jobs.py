@@ -1,45 +1,25 @@
-"""`carillon jobs ...`: create, list, show, pause, resume, run, delete."""
+"""`carillon jobs ...`: create, change, list, show, run, and what is done to one job or to many."""
 
-import sys
+from collections.abc import Mapping
 from typing import Annotated, Any
-from uuid import uuid4
 
 import typer
 
-from infra.cli.client import ApiClient, job_path
-from infra.cli.exits import CliError, ExitCode
-from infra.cli.job_body import JobOptions, job_body
-from infra.cli.job_options import (
-    CalendarOption,
-    CalendarRuleOption,
-    CatchUpOption,
-    DstFoldOption,
-    DstGapOption,
-    EndAtOption,
-    ExceptOption,
-    FileOption,
-    IdempotencyKeyOption,
-    LaneOption,
-    MaxAttemptsOption,
-    MaxRunsOption,
-    NameOption,
-    OnCompleteOption,
-    PayloadOption,
-    ScheduleOption,
-    StartAtOption,
-    TaskOption,
-    TimeoutOption,
-    TimezoneOption,
-    WebhookOption,
-    WindowOption,
-)
+from infra.cli.asking import YesOption, confirm
+from infra.cli.client import job_path
+from infra.cli.exits import CliError
+from infra.cli.filters import FilterOptions
+from infra.cli.job_body import is_empty, job_body, refuse_contradictions
+from infra.cli.job_options import JobOptions
+from infra.cli.lists import LengthOptions
 from infra.cli.notes import NOTED, write_notes
-from infra.cli.output import printable, write_json, write_line, write_record, write_table
+from infra.cli.option_groups import with_option_groups
+from infra.cli.output import printable, write_done, write_items, write_json, write_record
+from infra.cli.run_display import write_run
 from infra.cli.session import (
-    ApiUrlOption,
+    IdempotencyKeyOption,
     JobIdArgument,
-    JsonOption,
-    TokenOption,
+    SessionOptions,
     connect,
     invocation_of,
 )
@@ -49,179 +29,209 @@ jobs = typer.Typer(help="Create, look at and change jobs.", no_args_is_help=True
 
 _COLUMNS = ("job_id", "name", "state", "schedule", "timezone", "target", "next_fire_at")
 
+OptionalJobIdArgument = Annotated[str | None, typer.Argument(metavar="JOB_ID", show_default=False)]
+RevisionOption = Annotated[
+    int | None,
+    typer.Option(help="Only if the job is at this revision.", show_default="whichever it is at"),
+]
+ClearOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--clear", metavar="MEMBER", help="Back to its default, as grace or tags.team; repeatable.",
+        show_default=False,
+    ),
+]  # fmt: skip
+
 
 @jobs.command()
+@with_option_groups
 def create(
     ctx: typer.Context,
-    name: NameOption = None,
-    schedule: ScheduleOption = None,
-    timezone: TimezoneOption = None,
-    start_at: StartAtOption = None,
-    end_at: EndAtOption = None,
-    max_runs: MaxRunsOption = None,
-    on_complete: OnCompleteOption = None,
-    exceptions: ExceptOption = None,
-    window: WindowOption = None,
-    calendar: CalendarOption = None,
-    calendar_rule: CalendarRuleOption = None,
-    dst_gap: DstGapOption = None,
-    dst_fold: DstFoldOption = None,
-    task: TaskOption = None,
-    webhook: WebhookOption = None,
-    payload: PayloadOption = None,
-    max_attempts: MaxAttemptsOption = None,
-    timeout: TimeoutOption = None,
-    lane: LaneOption = None,
-    catch_up: CatchUpOption = None,
+    *,
+    options: JobOptions,
     idempotency_key: IdempotencyKeyOption = None,
-    file: FileOption = None,
-    api_url: ApiUrlOption = None,
-    token: TokenOption = None,
-    as_json: JsonOption = False,
+    session: SessionOptions,
 ) -> None:
     """Create a job and show it; what to know of its schedule goes to stderr."""
-    invocation_of(ctx, as_json)
-    # Lists that were not given are empty, however typer calls them.
-    body = _body(JobOptions(
-        file, name, schedule or None, exceptions or None, timezone, start_at, end_at, max_runs,
-        on_complete, window, calendar, calendar_rule, dst_gap, dst_fold, task, webhook, payload,
-        lane, catch_up, max_attempts, timeout,
-    ))  # fmt: skip
-    api = connect(ctx, api_url, token, as_json)
-    _show(ctx, _post_once(api, "/jobs", body, idempotency_key))
+    as_json = invocation_of(ctx).as_json
+    if is_empty(options):
+        raise typer.BadParameter(
+            "give --file, or --name, --schedule and --task, --webhook or --target"
+        )
+    body = _body(options)
+    _show(connect(ctx, session).post_once("/jobs", body, idempotency_key), as_json)
+
+
+@jobs.command()
+@with_option_groups
+def change(
+    ctx: typer.Context,
+    job_id: JobIdArgument,
+    *,
+    options: JobOptions,
+    clear: ClearOption = None,
+    revision: RevisionOption = None,
+    session: SessionOptions,
+) -> None:
+    """Change what is given of a job; the rest stays as it is.
+
+    A change of when it fires counts from now on.
+    """
+    as_json = invocation_of(ctx).as_json
+    body = _body(options)
+    for name in clear or ():
+        _clear(body, name)
+    if not body:
+        raise typer.BadParameter("give what is to change")
+    condition = "*" if revision is None else f'"{revision}"'
+    answer = connect(ctx, session).patch(job_path(job_id), body, {"If-Match": condition})
+    _show(answer, as_json)
 
 
 @jobs.command(name="list")
+@with_option_groups
 def list_jobs(
-    ctx: typer.Context,
-    limit: Annotated[int, typer.Option(help="At most so many jobs.", min=1)] = 100,
-    every: Annotated[bool, typer.Option("--all", help="All of them, however many.")] = False,
-    api_url: ApiUrlOption = None,
-    token: TokenOption = None,
-    as_json: JsonOption = False,
+    ctx: typer.Context, *, chosen: FilterOptions, length: LengthOptions, session: SessionOptions
 ) -> None:
-    """List your jobs; with --json, an array."""
-    api = connect(ctx, api_url, token, as_json)
-    found = list(api.items("/jobs", None if every else limit))
-    if invocation_of(ctx).as_json:
-        write_json(found)
-    else:
-        rows = [[_cell(job, column) for column in _COLUMNS] for job in found]
-        write_table(_COLUMNS, rows)
+    """List your jobs, all or those of a parent or tag; with --json, an array."""
+    found = list(connect(ctx, session).items("/jobs", length.most, chosen.query))
+    write_items(found, _COLUMNS, invocation_of(ctx).as_json, _cell)
 
 
 @jobs.command()
-def show(
-    ctx: typer.Context,
-    job_id: JobIdArgument,
-    api_url: ApiUrlOption = None,
-    token: TokenOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@with_option_groups
+def show(ctx: typer.Context, job_id: JobIdArgument, *, session: SessionOptions) -> None:
     """Show one job, whole."""
-    _show(ctx, connect(ctx, api_url, token, as_json).get(job_path(job_id)))
+    answer = connect(ctx, session).get(job_path(job_id))
+    _show(answer, invocation_of(ctx).as_json)
 
 
 @jobs.command()
+@with_option_groups
 def pause(
     ctx: typer.Context,
-    job_id: JobIdArgument,
-    api_url: ApiUrlOption = None,
-    token: TokenOption = None,
-    as_json: JsonOption = False,
+    job_id: OptionalJobIdArgument = None,
+    *,
+    chosen: FilterOptions,
+    session: SessionOptions,
 ) -> None:
-    """Stop a job's occurrences until it is resumed."""
-    _show(ctx, connect(ctx, api_url, token, as_json).post(job_path(job_id, "/pause")))
+    """Stop the occurrences of a job, or of all of a parent or tag, until they are resumed."""
+    _act(ctx, session, job_id, chosen, "pause", "paused")
 
 
 @jobs.command()
+@with_option_groups
 def resume(
     ctx: typer.Context,
-    job_id: JobIdArgument,
-    api_url: ApiUrlOption = None,
-    token: TokenOption = None,
-    as_json: JsonOption = False,
+    job_id: OptionalJobIdArgument = None,
+    *,
+    chosen: FilterOptions,
+    session: SessionOptions,
 ) -> None:
-    """Let a paused job fire again, from now on."""
-    _show(ctx, connect(ctx, api_url, token, as_json).post(job_path(job_id, "/resume")))
+    """Let a paused job, or all of a parent or tag, fire again from now on."""
+    _act(ctx, session, job_id, chosen, "resume", "resumed")
 
 
 @jobs.command()
+@with_option_groups
 def run(
     ctx: typer.Context,
     job_id: JobIdArgument,
+    *,
     idempotency_key: IdempotencyKeyOption = None,
-    api_url: ApiUrlOption = None,
-    token: TokenOption = None,
-    as_json: JsonOption = False,
+    session: SessionOptions,
 ) -> None:
-    """Run a job now, whatever its schedule says; shows the run's id."""
-    api = connect(ctx, api_url, token, as_json)
-    _show(ctx, _post_once(api, job_path(job_id, "/run"), None, idempotency_key))
+    """Run a job now, whatever its schedule says; shows the run."""
+    api = connect(ctx, session)
+    answer = api.post_once(job_path(job_id, "/run"), None, idempotency_key)
+    write_run(answer, invocation_of(ctx).as_json)
 
 
 @jobs.command()
+@with_option_groups
 def delete(
     ctx: typer.Context,
-    job_id: JobIdArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal.")] = False,
-    api_url: ApiUrlOption = None,
-    token: TokenOption = None,
-    as_json: JsonOption = False,
+    job_id: OptionalJobIdArgument = None,
+    *,
+    chosen: FilterOptions,
+    yes: YesOption = False,
+    session: SessionOptions,
 ) -> None:
-    """Delete a job for good; its history stays until it expires."""
-    api = connect(ctx, api_url, token, as_json)
+    """Delete a job, or all of a parent or tag, for good; histories stay until they expire."""
+    query = _one_or_many(job_id, chosen)
+    api = connect(ctx, session)
+    as_json = invocation_of(ctx).as_json
+    if job_id is None:
+        confirm(f"Delete all jobs of {_told(query)} for good?", yes)
+        _write_changed(api.change_all("DELETE", "/jobs", query), "deleted", as_json)
+        return
     path = job_path(job_id)
-    if not yes and sys.stdin.isatty():
-        typer.confirm(f"Delete {job_id} for good?", abort=True, err=True)
+    confirm(f"Delete {job_id} for good?", yes)
     api.delete(path)
-    if invocation_of(ctx).as_json:
-        write_json({"job_id": job_id, "state": "deleted"})
+    write_done(f"deleted {job_id}", {"job_id": job_id, "state": "deleted"}, as_json)
+
+
+def _act(
+    ctx: typer.Context,
+    session: SessionOptions,
+    job_id: str | None,
+    chosen: FilterOptions,
+    action: str,
+    done: str,
+) -> None:
+    query = _one_or_many(job_id, chosen)
+    api = connect(ctx, session)
+    as_json = invocation_of(ctx).as_json
+    if job_id is None:
+        _write_changed(api.change_all("POST", f"/jobs/{action}", query), done, as_json)
     else:
-        write_line(f"deleted {job_id}")
+        _show(api.post(job_path(job_id, f"/{action}")), as_json)
+
+
+def _one_or_many(job_id: str | None, chosen: FilterOptions) -> dict[str, str | int]:
+    """The filters of many jobs, none for one; raises typer.BadParameter for both or neither."""
+    query = chosen.query
+    if (job_id is None) != bool(query):
+        raise typer.BadParameter("give either a JOB_ID, or --parent or --tag")
+    return query
+
+
+def _write_changed(changed: int, done: str, as_json: bool) -> None:
+    noun = "job" if changed == 1 else "jobs"
+    write_done(f"{done} {changed:,} {noun}", {"changed": changed}, as_json)
+
+
+def _told(query: Mapping[str, Any]) -> str:
+    return " and ".join(f"{name} {printable(value)}" for name, value in query.items())
 
 
 def _body(options: JobOptions) -> dict[str, Any]:
-    if options == JobOptions():
-        raise typer.BadParameter("give --file, or --name, --schedule and --task or --webhook")
-    if options.task is not None and options.webhook is not None:
-        raise typer.BadParameter("give either --task or --webhook")
-    if options.file == "-" and options.payload == "@-":
-        raise typer.BadParameter("--file - and --payload @- cannot both read stdin")
+    refuse_contradictions(options)
     try:
         return job_body(options)
     except InvalidFieldError as error:
         raise CliError.from_invalid_field(error) from error
 
 
-def _post_once(
-    api: ApiClient, path: str, body: dict[str, Any] | None, key: str | None
-) -> dict[str, Any]:
-    """Post under an idempotency key, the caller's or a fresh one.
-
-    When nobody knows whether it worked, the problem tells how to repeat it safely.
-    """
-    # An empty key is the API's to refuse: a script's unset variable must not lose its guard.
-    key = uuid4().hex if key is None else key
-    try:
-        return api.post(path, body, headers={"Idempotency-Key": key})
-    except CliError as error:
-        if error.exit_code in (ExitCode.UNREACHABLE, ExitCode.UNEXPECTED):
-            hint = f"repeat with --idempotency-key {key}: it cannot be done twice"
-            detail = error.problem.get("detail")
-            error.problem["detail"] = f"{detail}; {hint}" if detail else hint
-        raise
+def _clear(body: dict[str, Any], name: str) -> None:
+    """Put null for a member, or as `tags.team` for one within it; raises typer.BadParameter."""
+    member, dot, inner = name.partition(".")
+    member = member.replace("-", "_")
+    where, what = (body.setdefault(member, {}), inner) if dot else (body, member)
+    if not isinstance(where, dict) or what in where:
+        raise typer.BadParameter(f"{name} cannot be both given and cleared, nor cleared twice")
+    where[what] = None
 
 
-def _show(ctx: typer.Context, record: dict[str, Any]) -> None:
-    if invocation_of(ctx).as_json:
-        write_json(record)
+def _show(job: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        write_json(job)
         return
-    write_notes(record)
+    write_notes(job)
     # The target whole: here its type counts.
     write_record({
-        name: value if name == "target" else _cell(record, name)
-        for name, value in record.items()
+        name: value if name == "target" else _cell(job, name)
+        for name, value in job.items()
         if name not in NOTED
     })  # fmt: skip
 
@@ -229,9 +239,20 @@ def _show(ctx: typer.Context, record: dict[str, Any]) -> None:
 def _cell(job: dict[str, Any], column: str) -> Any:
     value = job.get(column)
     if column == "target" and isinstance(value, dict):
-        return value.get("name") or value.get("url") or value
+        return _called(value)
     if column in ("schedule", "except") and isinstance(value, list):
         return " | ".join(map(printable, value)) or None
     if column == "calendar" and isinstance(value, dict):
         return f"{value.get('name')} ({value.get('rule')})"
+    if column == "tags" and isinstance(value, dict):
+        return " ".join(f"{key}={text}" for key, text in value.items()) or None
+    if column == "events" and isinstance(value, list):
+        return " ".join(map(printable, value)) or None
     return value
+
+
+def _called(target: dict[str, Any]) -> Any:
+    """What identifies a target: its name, URL or ARN."""
+    named = (target.get("name"), target.get("url"))
+    arns = (value for member, value in target.items() if member.endswith("_arn"))
+    return next((value for value in (*named, *arns) if value), target)

@@ -49,7 +49,7 @@ def login(
     The password is asked for, or taken from CARILLON_PASSWORD.
     A stored token is only ever sent to the API that it was stored for.
     """
-    invocation = invocation_of(ctx, as_json)
+    invocation = invocation_of(ctx)
     url = checked_url(_api_url(api_url or invocation.api_url), "api_url")
     if token is None:
         name = username or _ask("Username", "--username")

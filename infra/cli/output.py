@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 
@@ -51,6 +51,35 @@ def write_record(record: Mapping[str, Any]) -> None:
     width = max((len(name) for name in record), default=0)
     for name, value in record.items():
         write_line(f"{name:<{width}}  {printable(value)}")
+
+
+def write_answer(record: Mapping[str, Any], as_json: bool) -> None:
+    """One object, as JSON or for people."""
+    if as_json:
+        write_json(record)
+    else:
+        write_record(record)
+
+
+def write_items(
+    items: Sequence[dict[str, Any]],
+    columns: Sequence[str],
+    as_json: bool,
+    cell: Callable[[dict[str, Any], str], Any] = dict.get,
+) -> None:
+    """A list, as one JSON array or as a table of what `cell` makes of each item and column."""
+    if as_json:
+        write_json(items)
+    else:
+        write_table(columns, [[cell(item, column) for column in columns] for item in items])
+
+
+def write_done(what: str, told: Mapping[str, Any], as_json: bool) -> None:
+    """What was done: a line for people, `told` as JSON."""
+    if as_json:
+        write_json(told)
+    else:
+        write_line(what)
 
 
 def _write_rich(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:

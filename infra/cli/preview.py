@@ -91,7 +91,7 @@ def preview(
     Each line of stdout answers one, in order; a bad line stops nothing:
     {"fire_at": [...]} or {"error": "..."}.
     """
-    look = _Look(window, calendar_file, calendar_rule, explain, invocation_of(ctx, as_json).as_json)
+    look = _Look(window, calendar_file, calendar_rule, explain, invocation_of(ctx).as_json)
     _refuse_contradictions(schedule, batch, look)
     try:
         request = request_of_options(

@@ -10,31 +10,22 @@ import typer
 
 from infra.cli.client import ApiClient, Json, job_path
 from infra.cli.exits import CliError, ExitCode
-from infra.cli.output import (
-    effective_at,
-    printable,
-    write_error,
-    write_json,
-    write_line,
-    write_table,
-)
-from infra.cli.session import (
-    ApiUrlOption,
-    JobIdArgument,
-    JsonOption,
-    TokenOption,
-    connect,
-    invocation_of,
-)
+from infra.cli.lists import SpanOptions
+from infra.cli.option_groups import with_option_groups
+from infra.cli.output import printable, write_error, write_items, write_json, write_line
+from infra.cli.run_display import COLUMNS, run_cell
+from infra.cli.session import JobIdArgument, SessionOptions, connect, invocation_of
 
-_COLUMNS = ("fire_at", "effective_at", "status", "attempt", "lag_seconds", "outcome", "run_id")
-_FINAL = frozenset({"succeeded", "dead", "timed_out", "skipped", "cancelled"})
+_FINAL = frozenset({"succeeded", "dead", "timed_out", "skipped", "cancelled", "missed"})
 _FAILURES_IN_A_ROW = 10
 
 
+@with_option_groups
 def runs(
     ctx: typer.Context,
     job_id: JobIdArgument,
+    *,
+    span: SpanOptions,
     limit: Annotated[int, typer.Option(help="At most so many runs, the newest.", min=1)] = 20,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on with each change until Ctrl-C.")
@@ -42,26 +33,23 @@ def runs(
     interval: Annotated[
         float, typer.Option(help="Seconds between two looks with --follow.", min=0.1)
     ] = 1.0,
-    api_url: ApiUrlOption = None,
-    token: TokenOption = None,
-    as_json: JsonOption = False,
+    session: SessionOptions,
 ) -> None:
     """Show a job's runs, newest first; with --json, an array.
 
     With --follow, oldest first, a line for each new run or changed status;
     with --json, JSON Lines.
     """
-    api = connect(ctx, api_url, token, as_json)
+    query = span.span
+    if follow and query:
+        raise typer.BadParameter("--follow shows what comes: no --from or --to")
+    api = connect(ctx, session)
     path = job_path(job_id, "/runs")
     as_json = invocation_of(ctx).as_json
     if follow:
         write_changes(Follower(api, path, limit), interval, as_json)
         return
-    found = list(api.items(path, limit))
-    if as_json:
-        write_json(found)
-    else:
-        write_table(_COLUMNS, [[_cell(run, column) for column in _COLUMNS] for run in found])
+    write_items(list(api.items(path, limit, query)), COLUMNS, as_json, run_cell)
 
 
 class Follower:
@@ -153,28 +141,9 @@ def _write_change(run: Json, as_json: bool) -> None:
     if as_json:
         write_json(run, compact=True)
     else:
-        write_line("  ".join(printable(_cell(run, column)) for column in _COLUMNS))
+        write_line("  ".join(printable(run_cell(run, column)) for column in COLUMNS))
 
 
 def _fire_text(run: Json) -> str:
     # Uniform UTC texts sort as their instants do.
     return str(run.get("fire_at"))
-
-
-def _cell(run: Json, column: str) -> Any:
-    if column == "effective_at":
-        return effective_at(run)
-    return _outcome(run) if column == "outcome" else run.get(column)
-
-
-def _outcome(run: Json) -> Any:
-    """Why, and with what: the error, the result or the reason, and the note on it."""
-    error = run.get("error")
-    if isinstance(error, dict):
-        outcome: Any = f"{error.get('kind')}: {error.get('message')}"
-    else:
-        outcome = run.get("result") or run.get("reason")
-    note = run.get("note")
-    if not note:
-        return outcome
-    return f"{printable(outcome)} ({note})" if outcome else note

@@ -9,6 +9,28 @@ from infra.cli.client import ApiClient, checked_token, checked_url
 from infra.cli.credentials import load_credentials
 from infra.cli.exits import CliError, ExitCode
 
+
+@dataclass(slots=True)
+class Invocation:
+    """The global options of this call; `as_json` also where `--json` stands after the command."""
+
+    api_url: str | None = None
+    token: str | None = None
+    as_json: bool = False
+
+
+def invocation_of(ctx: typer.Context) -> Invocation:
+    """The call's options."""
+    return ctx.ensure_object(Invocation)
+
+
+def _note_json(ctx: typer.Context, value: bool) -> bool:
+    """Noted as it is read, so that whatever goes wrong after that is told in JSON."""
+    invocation = invocation_of(ctx)
+    invocation.as_json = invocation.as_json or value
+    return value
+
+
 ApiUrlOption = Annotated[
     str | None,
     typer.Option("--api-url", help="The deployment's address (else CARILLON_API_URL, or login)."),
@@ -17,35 +39,35 @@ TokenOption = Annotated[
     str | None,
     typer.Option("--token", help="The bearer token (else CARILLON_TOKEN, or login)."),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, problems on stderr too.")]
+JsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="Print JSON, problems on stderr too.", callback=_note_json),
+]
 JobIdArgument = Annotated[str, typer.Argument(metavar="JOB_ID", show_default=False)]
+IdempotencyKeyOption = Annotated[
+    str | None,
+    typer.Option(help="Repeating this under the same key does nothing a second time."),
+]
 
 
-@dataclass(slots=True)
-class Invocation:
-    """The global options of this call; a command's own options are merged in as they are read."""
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """What every command takes that calls the API."""
 
-    api_url: str | None = None
-    token: str | None = None
-    as_json: bool = False
-
-
-def invocation_of(ctx: typer.Context, as_json: bool = False) -> Invocation:
-    """The call's options, `--json` given before or after the command's name."""
-    invocation = ctx.ensure_object(Invocation)
-    invocation.as_json = invocation.as_json or as_json
-    return invocation
+    api_url: ApiUrlOption = None
+    token: TokenOption = None
+    as_json: JsonOption = False
 
 
-def connect(ctx: typer.Context, api_url: str | None, token: str | None, as_json: bool) -> ApiClient:
+def connect(ctx: typer.Context, session: SessionOptions) -> ApiClient:
     """A client for the API; closed with the context.
 
     Address and token: the command's option, the global option or environment variable, the
     stored sign-in, in this order. Raises CliError when one is missing.
     """
-    invocation = invocation_of(ctx, as_json)
-    url = api_url or invocation.api_url
-    secret = token or invocation.token
+    invocation = invocation_of(ctx)
+    url = session.api_url or invocation.api_url
+    secret = session.token or invocation.token
     if url is None or secret is None:
         stored = load_credentials()
         if url is None and stored is not None:

@@ -2,18 +2,15 @@
 
 import typer
 
+from infra.cli.option_groups import with_option_groups
 from infra.cli.output import write_json, write_line, write_record, write_table
-from infra.cli.session import ApiUrlOption, JsonOption, TokenOption, connect, invocation_of
+from infra.cli.session import SessionOptions, connect, invocation_of
 
 
-def status(
-    ctx: typer.Context,
-    api_url: ApiUrlOption = None,
-    token: TokenOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@with_option_groups
+def status(ctx: typer.Context, *, session: SessionOptions) -> None:
     """Show whether your jobs are idle or being processed; operators see every segment too."""
-    answer = connect(ctx, api_url, token, as_json).get("/status")
+    answer = connect(ctx, session).get("/status")
     if invocation_of(ctx).as_json:
         write_json(answer)
         return

@@ -5,24 +5,25 @@ from typing import Annotated
 import typer
 
 from infra.cli.client import job_path
+from infra.cli.option_groups import with_option_groups
 from infra.cli.output import effective_at, write_error, write_json, write_table
-from infra.cli.session import ApiUrlOption, JsonOption, TokenOption, connect, invocation_of
+from infra.cli.session import SessionOptions, connect, invocation_of
 
 _COLUMNS = ("fire_at", "local", "effective_at", "name", "job_id")
 
 
+@with_option_groups
 def upcoming(
     ctx: typer.Context,
     job_id: Annotated[
-        str | None, typer.Argument(metavar="[JOB_ID]", show_default="all your jobs")
+        str | None, typer.Argument(metavar="JOB_ID", show_default="all your jobs")
     ] = None,
+    *,
     count: Annotated[int, typer.Option(help="How many occurrences.", min=1)] = 10,
-    api_url: ApiUrlOption = None,
-    token: TokenOption = None,
-    as_json: JsonOption = False,
+    session: SessionOptions,
 ) -> None:
     """Show the next occurrences, of one job or across all of yours; with --json, an array."""
-    api = connect(ctx, api_url, token, as_json)
+    api = connect(ctx, session)
     path = "/upcoming" if job_id is None else job_path(job_id, "/upcoming")
     answer = api.get(path, {"count": count})
     found = answer.get("items", [])

@@ -38,6 +38,18 @@ LANES = {
     "low": {"max_concurrency": 2},
 }
 
+#: What jobs may call: everything that the emulator's one account has, but the deployment's own.
+TARGET_ARNS = tuple(
+    f"arn:aws:{service}:*:{ACCOUNT_ID}:{resource}"
+    for service, resource in (
+        ("lambda", "function:*"),
+        ("sqs", "*"),
+        ("sns", "*"),
+        ("events", "event-bus/*"),
+        ("states", "stateMachine:*"),
+    )
+)
+
 #: Short, so that a run whose worker was killed is taken over within a minute.
 EXECUTOR_TIMEOUT_SECONDS = 10
 
@@ -111,6 +123,8 @@ def context_arguments(layer_directory: Path, overrides: Mapping[str, object]) ->
         "lanes": LANES,
         "executor_timeout_seconds": EXECUTOR_TIMEOUT_SECONDS,
         "webhook_allowed_networks": "127.0.0.0/8",
+        "target_arns": ",".join(TARGET_ARNS),
+        "event_bus": True,
         "layer_directory": str(layer_directory),
         **overrides,
     }

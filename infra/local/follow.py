@@ -12,7 +12,7 @@ REST_ROUNDS = 8
 FIRST_LOOK_BACK = 100
 LOOK_BACK = 30
 
-_FINAL = frozenset({"succeeded", "dead", "timed_out", "skipped", "cancelled"})
+_FINAL = frozenset({"succeeded", "dead", "timed_out", "skipped", "cancelled", "missed"})
 
 
 class Follower:

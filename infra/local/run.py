@@ -168,7 +168,7 @@ def _register(stack: Stack) -> None:
             say(f"  {sample.name:<13} was deleted and is not registered again")
             continue
         before = "  as before" if job["job_id"] in known else ""
-        say(f"  {sample.name:<13} {sample.body['schedule']:<23} {job['job_id']}{before}")
+        say(f"  {sample.name:<13} {sample.body['schedule']:<31} {job['job_id']}{before}")
 
 
 def _print_addresses(stack: Stack) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 ONE_SHOT_DELAY = timedelta(seconds=20)
 FAILURE_DELAY = timedelta(seconds=10)
+SLEEP_SECONDS = 3.5
+"""More than the two seconds between two occurrences, less than the time limit here: 5 s."""
 
 
 @dataclass(frozen=True)
@@ -31,35 +33,52 @@ class Sample:
 
 
 def sample_jobs(now: datetime, webhook_url: str) -> list[Sample]:
-    """The four recurring jobs, the same at every start, and two one-shots soon after `now`."""
+    """The five recurring jobs, the same at every start, and two one-shots soon after `now`.
+
+    `overlap` has two occurrences within the time that a run of it takes: the second is skipped. It
+    sleeps in the low lane, where it stands in no other's way. Who is called about the end of
+    `always-fails` is the receiver, too.
+    """
     receiver = {"type": "webhook", "url": webhook_url}
     retry = {
         "max_attempts": 3,
         "backoff": {"base_seconds": 4, "factor": 2, "cap_seconds": 8},
     }
     return [
-        _sample("heartbeat", "every 5s", _task("echo"), "still here"),
-        _sample("riga-minute", "* * * * *", _task("echo"), "hello", timezone="Europe/Riga"),
-        _sample("webhook", "every 20s", receiver, "ding"),
-        _sample("spread", "*/2 * * * *", _task("echo"), "at my own second", window="50%"),
-        _sample("one-shot", _at(now + ONE_SHOT_DELAY), _task("echo"), "once"),
+        _sample("heartbeat", "every 5s", _task("echo"), _says("still here")),
+        _sample("riga-minute", "* * * * *", _task("echo"), _says("hello"), timezone="Europe/Riga"),
+        _sample("webhook", "every 20s", receiver, _says("ding")),
+        _sample("spread", "*/2 * * * *", _task("echo"), _says("at my own second"), window="50%"),
+        _sample(
+            "overlap",
+            "every 30s | every 30s offset 2s",
+            _task("sleep"),
+            {"seconds": SLEEP_SECONDS},
+            overlap="skip",
+            priority="low",
+        ),
+        _sample("one-shot", _at(now + ONE_SHOT_DELAY), _task("echo"), _says("once")),
         _sample(
             "always-fails",
             _at(now + FAILURE_DELAY),
             _task("fail"),
-            "as asked",
+            _says("as asked"),
             retry=retry,
+            on_failure=receiver,
         ),
     ]
 
 
 def _sample(
-    name: str, schedule: str, target: dict[str, str], message: str, **more: object
+    name: str, schedule: str, target: dict[str, str], payload: dict[str, Any], **more: object
 ) -> Sample:
-    payload = {"message": message}
     return Sample(
         {"name": name, "schedule": schedule, "target": target, "payload": payload, **more}
     )
+
+
+def _says(message: str) -> dict[str, Any]:
+    return {"message": message}
 
 
 def _task(name: str) -> dict[str, str]:

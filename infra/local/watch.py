@@ -16,6 +16,9 @@ PASSING = frozenset({"scheduled", "running"})
 
 _NAME_WIDTH = 13
 
+#: Kinds of runs that start long after the fire time that they carry.
+_OF_EARLIER_TIMES = frozenset({"backfill", "callback", "watch"})
+
 
 @dataclass(frozen=True)
 class SeenRun:
@@ -29,6 +32,8 @@ class SeenRun:
     updated_at: datetime
     lag_seconds: float | None
     remark: str
+    #: What it is, where it is about an earlier fire time: its lag says nothing.
+    afterwards: str
 
     @classmethod
     def from_answer(cls, job_name: str, item: dict[str, Any]) -> SeenRun:
@@ -42,6 +47,7 @@ class SeenRun:
             updated_at=datetime.fromisoformat(item["updated_at"]),
             lag_seconds=item["lag_seconds"],
             remark=_remark(item),
+            afterwards=_afterwards(item),
         )
 
 
@@ -52,6 +58,12 @@ def _remark(item: dict[str, Any]) -> str:
     if item["covers_count"] is not None:
         words.append(f"covers {item['covers_count']} occurrences")
     return ": ".join(words)
+
+
+def _afterwards(item: dict[str, Any]) -> str:
+    if item["redrive"]:
+        return "redrive"
+    return str(item["kind"]) if item["kind"] in _OF_EARLIER_TIMES else ""
 
 
 class Watch:
@@ -82,9 +94,11 @@ class Watch:
 
     def is_on_time(self, run: SeenRun) -> bool:
         """Whether the run fired while everything was up and warm: no catch-up, no cold start."""
-        return run.fire_at >= self._warm_at
+        return run.fire_at >= self._warm_at and not run.afterwards
 
     def _standing(self, run: SeenRun) -> str:
+        if run.afterwards:
+            return f"  {run.afterwards}"
         if self.is_on_time(run):
             return ""
         return "  catch-up" if run.fire_at < self._since else "  not warm yet"

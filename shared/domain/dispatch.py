@@ -5,7 +5,7 @@ are nominal.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from shared.clock import id_created_at
@@ -15,7 +15,7 @@ from shared.domain.policies import CatchUp
 from shared.domain.resolving import Resolved, resolve, rolls_back
 from shared.domain.segment import Backlog
 from shared.domain.wheel import YOUNG_ENTRY, Entry, minute_end, minute_of
-from shared.recurrence import Recurrence, SlotKind
+from shared.recurrence import Recurrence, Schedule, SlotKind
 from shared.recurrence.value import EPOCH
 
 
@@ -73,32 +73,86 @@ def _standing_times(entry: Entry, sent: Recurrence, minute: int) -> Iterator[dat
 def _by_catch_up(
     entry: Entry, message: Message, backlogs: Sequence[Backlog], resolved: Resolved | None
 ) -> Message | None:
-    """The message for an occurrence; None when a later one of the same outage stands for it.
-
-    Decided against the backlog's own end, so that every tick that works on it decides alike. An
-    occurrence that the calendar leaves out stands for nothing but itself; so does one that a later
-    day is moved to, which is to find a row there. One that is itself moved out of the outage, to a
-    later day or an earlier one, has missed nothing.
-    """
+    """The message for an occurrence; None when a later one of the same outage stands for it."""
     minute = minute_of(message.due_at)
     backlog = next((b for b in backlogs if b.announced < minute <= b.until), None)
-    schedule = entry.schedule
-    if backlog is None or schedule is None or not schedule.is_recurring:
+    if backlog is None or entry.schedule is None or not entry.schedule.is_recurring:
         return message
     if entry.catch_up is CatchUp.ALL:
         return message
-    fire_at, last = message.key.fire_at, minute_end(backlog.until) - entry.spread
-    if resolved is None:
-        resolved = resolve(schedule, None, None)
-    itself = replace(message, missed=Missed(fire_at, CatchUp.SKIP, schedule, entry.calendar))
-    landing = resolved.landing(fire_at)
-    if landing is None and rolls_back(entry.calendar):
-        return itself
-    if landing is not None and not fire_at <= landing <= last:
-        return message
-    if resolved.runs_later(fire_at, last):
-        return itself if resolved.is_moved_to(fire_at) else None
-    if landing is None:
-        return itself
-    since = max(minute_end(backlog.announced) - entry.spread, entry.from_at)
-    return replace(message, missed=Missed(since, entry.catch_up, schedule, entry.calendar))
+    outage = _Outage.of(entry, entry.schedule, backlog, resolved)
+    found = outage.message(message)
+    if found is not None and entry.is_watch:
+        return replace(found, missed=None)  # what was passed over has its row by the job's policy
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Outage:
+    """What an outage means to one entry; instants are nominal.
+
+    Occurrences after `since` and up to `last` were not sent in time. Those after `in_time` are
+    within the job's grace all the same. All of it is decided against the backlog's own instants, so
+    that every tick that works on it decides alike.
+    """
+
+    entry: Entry
+    resolved: Resolved
+    since: datetime
+    last: datetime
+    in_time: datetime
+
+    @classmethod
+    def of(
+        cls, entry: Entry, schedule: Schedule, backlog: Backlog, resolved: Resolved | None
+    ) -> "_Outage":
+        since = max(minute_end(backlog.announced) - entry.spread, entry.from_at)
+        due_after = backlog.taken_up_at - timedelta(seconds=entry.grace_seconds)
+        return cls(
+            entry=entry,
+            resolved=resolved or resolve(schedule, None, None),
+            since=since,
+            last=minute_end(backlog.until) - entry.spread,
+            in_time=max(since, due_after - entry.spread),
+        )
+
+    def message(self, message: Message) -> Message | None:
+        """The message for one of its occurrences; None when a later one stands for it.
+
+        The first one within the grace runs, as all that follow, and stands for those before. If
+        there is none within it, the last one stands for the others, by the policy. An occurrence
+        that the calendar leaves out stands for nothing but itself; so does one that a later day is
+        moved to, which is to find a row there. One that is itself moved out of the outage, to a
+        later day or an earlier one, or into the grace, has missed nothing.
+        """
+        fire_at, resolved = message.key.fire_at, self.resolved
+        first_in_time = self._first_in_time()
+        if fire_at == first_in_time:
+            return self._for(message, self.since, CatchUp.LATEST)
+        if fire_at > self.in_time:
+            return message
+        landing = resolved.landing(fire_at)
+        if landing is None and rolls_back(self.entry.calendar):
+            return self._for(message, fire_at, CatchUp.SKIP)
+        if landing is not None and not fire_at <= landing <= self.last:
+            return message
+        if first_in_time is not None and landing is not None and landing > self.in_time:
+            return message
+        if first_in_time is not None or resolved.runs_later(fire_at, self.last):
+            moved_to = resolved.is_moved_to(fire_at)
+            return self._for(message, fire_at, CatchUp.SKIP) if moved_to else None
+        if landing is None:
+            return self._for(message, fire_at, CatchUp.SKIP)
+        runs = landing > self.in_time
+        return self._for(message, self.since, CatchUp.LATEST if runs else self.entry.catch_up)
+
+    def _first_in_time(self) -> datetime | None:
+        """The first occurrence within the grace: without one, nothing of an outage is."""
+        if not self.entry.grace_seconds:
+            return None
+        first = self.resolved.missed.next(self.in_time)
+        return first if first is not None and first <= self.last else None
+
+    def _for(self, message: Message, since: datetime, catch_up: CatchUp) -> Message:
+        schedule, calendar = self.resolved.schedule, self.entry.calendar
+        return replace(message, missed=Missed(since, catch_up, schedule, calendar))

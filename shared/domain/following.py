@@ -3,6 +3,7 @@
 import math
 from datetime import UTC, datetime, timedelta
 
+from shared.domain import policies
 from shared.domain.decisions import SkipReason
 from shared.domain.job import Job, JobState
 from shared.domain.message import LONGEST_DELAY_SECONDS, Message
@@ -74,7 +75,11 @@ def completes(job: Job, run: Run, message: Message, closed: ClosedDays | None) -
 def completed_until(job: Job, now: datetime, lifetime: timedelta) -> datetime:
     """How long the row of a completed job is kept: retries of its runs may wait long, and so may
     an occurrence whose day was opened again after it was moved on."""
-    waits_seconds = (job.retry.max_attempts - 1) * job.retry.backoff.cap_seconds
+    backoff = job.retry.backoff
+    longest_seconds = max(
+        backoff.base_seconds, backoff.cap_seconds, policies.LONGEST_RETRY_DELAY_SECONDS
+    )
+    waits_seconds = (job.retry.max_attempts - 1) * longest_seconds
     moved = timedelta(days=MOST_ROLLED_DAYS if rolls(job.calendar) else 0)
     return now + lifetime + moved + timedelta(seconds=waits_seconds)
 

@@ -18,14 +18,23 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
+class Starts:
+    """`count` starts that a rate counts until the instant `until`."""
+
+    count: int
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Gate:
     """A gate row, whole; every write of it is conditional on the revision that was seen.
 
     Of a job: `active` is the run id whose row decides whether the job has an active run, `waiting`
     the one that waits for its end, with its filing; `started` is the run that started last, at
     `started_at`; `failed` are the run ids that died since the last success, oldest first. Of a
-    concurrency key: `holders`. Of a rate: `next_at`, the theoretical arrival time of the next start
-    (GCRA). Empty members are those of the others.
+    concurrency key: `holders`. Of a rate: `starts`, those that still count, `started_at`, the last
+    of them, which may be yet to come, and `started`, the claim that it was granted to. Empty
+    members are those of the others.
     """
 
     owner: str
@@ -39,7 +48,7 @@ class Gate:
     started_at: datetime | None = None
     failed: tuple[str, ...] = ()
     holders: tuple[Holder, ...] = ()
-    next_at: datetime | None = None
+    starts: tuple[Starts, ...] = ()
 
     def next_revision(self, expires_at: datetime) -> "Gate":
         """The gate as its next version begins: change members of that with `replace`."""
@@ -59,8 +68,9 @@ def key_gate(key: str) -> str:
     return f"key/{key}"
 
 
-def rate_gate(key: str) -> str:
-    return f"rate/{key}"
+def rate_gate(key: str, job_id: str) -> str:
+    """The gate of a rate's key; without one the job has a rate of its own."""
+    return f"rate/{key}" if key else f"rate-of-job/{job_id}"
 
 
 OWNER_GATE = "owner"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from shared.domain.run import FAIL_KIND, RunError
+from shared.domain.run import FAIL_KIND, RETRY_KIND, RunError
 
 LONGEST_RETRY_DELAY_SECONDS = 7 * 86_400
 """A target that asks for a later retry (Retry-After, `Retry(after=...)`) gets this one."""
@@ -68,7 +68,8 @@ class Backoff:
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """`retry_on` are error kinds (`timeout`, `http_503`, `http_5xx`, an exception's class name):
-    with any, these are retried and no others; without, all but those that no retry can help."""
+    with any, these are retried and no others; without, all but those that no retry can help. What a
+    task itself says, by raising Retry or Fail, stands above both."""
 
     max_attempts: int = 3
     backoff: Backoff = field(default_factory=Backoff)
@@ -78,8 +79,8 @@ class RetryPolicy:
         """Whether a further attempt may follow this error, as far as its kind goes."""
         if not self.retry_on:
             return not error.permanent
-        if error.kind == FAIL_KIND:
-            return False
+        if error.kind in (FAIL_KIND, RETRY_KIND):
+            return error.kind == RETRY_KIND
         kinds = {error.kind}
         if error.kind.startswith("http_") and len(error.kind) == 8:
             kinds.add(f"{error.kind[:6]}xx")

@@ -66,6 +66,8 @@ FINAL = frozenset(status for status, following in TRANSITIONS.items() if not fol
 DEAD_LETTER = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
 FAIL_KIND = "fail"
 """The kind of error of a task that raises Fail: for good, whatever the retry policy says."""
+RETRY_KIND = "retry"
+"""The kind of error of a task that raises Retry: to be tried again, whatever the policy says."""
 
 
 class DeadReason(StrEnum):

@@ -4,10 +4,11 @@ import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from shared.domain.decisions import Claim, Drop, Repeat, SendOn, SkipReason
+from shared.domain.decisions import Claim, Drop, Repeat, SendOn, SkipReason, Wait
 from shared.domain.job import Job
 from shared.domain.message import Message
-from shared.domain.run import AttemptRecord, Run, RunError, RunStatus
+from shared.domain.policies import LONGEST_RETRY_DELAY_SECONDS
+from shared.domain.run import AttemptRecord, DeadReason, Run, RunError, RunStatus
 
 EARLY = timedelta(seconds=2)
 """A message earlier than this is sent on; otherwise the executor waits."""
@@ -58,6 +59,12 @@ def decide_claim(
     return Repeat(seen)
 
 
+def begun(run: Run, now: datetime) -> Run:
+    """The claimed run when its target is about to be called: gates may have taken their time."""
+    is_first = run.started_at == run.attempt_started_at
+    return replace(run, attempt_started_at=now, started_at=now if is_first else run.started_at)
+
+
 def succeeded(run: Run, result: str | None, now: datetime) -> Run:
     return _ended(run, RunStatus.SUCCEEDED, now, result=result)
 
@@ -75,15 +82,28 @@ def skipped(run: Run, reason: SkipReason, now: datetime, note: str | None = None
 
 
 def failed(
-    run: Run, job: Job, error: RunError, timed_out: bool, now: datetime, fraction: float
+    run: Run,
+    job: Job,
+    error: RunError,
+    timed_out: bool,
+    now: datetime,
+    fraction: float,
+    retry_after_seconds: float | None = None,
 ) -> Run:
-    """The run after a failed attempt: retrying while attempts are left and can help."""
-    if error.permanent:
-        return replace(_ended(run, RunStatus.DEAD, now, error=error), reason="refused for good")
+    """The run after a failed attempt: retrying while attempts are left and can help.
+
+    `retry_after_seconds` is what the target asked for: it takes the place of the backoff.
+    """
+    ended = _ended(run, RunStatus.TIMED_OUT if timed_out else RunStatus.DEAD, now, error=error)
+    if not job.retry.retries(error):
+        return replace(ended, reason=DeadReason.REFUSED)
     if run.attempt >= job.retry.max_attempts:
-        status = RunStatus.TIMED_OUT if timed_out else RunStatus.DEAD
-        return replace(_ended(run, status, now, error=error), reason="no attempts left")
-    delay = timedelta(seconds=job.retry.backoff.delay_seconds(run.attempt, fraction))
+        return replace(ended, reason=DeadReason.EXHAUSTED)
+    if retry_after_seconds is None:
+        delay_seconds: float = job.retry.backoff.delay_seconds(run.attempt, fraction)
+    else:
+        delay_seconds = min(max(retry_after_seconds, 1), LONGEST_RETRY_DELAY_SECONDS)
+    delay = timedelta(seconds=delay_seconds)
     return replace(
         run,
         status=RunStatus.RETRYING,
@@ -91,7 +111,7 @@ def failed(
         updated_at=now,
         expires_at=run.expires_at + delay,
         error=error,
-        next_attempt_at=_ceil_second(now + delay),
+        next_attempt_at=ceil_second(now + delay),
         attempts=(*run.attempts, _record(run, error, now)),
     )
 
@@ -100,13 +120,39 @@ def out_of_attempts(run: Run, over: Run | None, now: datetime) -> Run:
     """The run is dead without another attempt: executors died on it, or fewer are allowed now."""
     if over is None or over.status is not RunStatus.RETRYING or over.error is None:
         return died(run, now)
-    return replace(_ended(run, RunStatus.DEAD, now, error=over.error), reason="no attempts left")
+    ended = _ended(run, RunStatus.DEAD, now, error=over.error)
+    return replace(ended, reason=DeadReason.EXHAUSTED)
 
 
 def died(run: Run, now: datetime) -> Run:
     """The run is dead because executors stopped on it."""
-    reason = "the executor died on every attempt"
-    return replace(_ended(run, RunStatus.DEAD, now, error=EXECUTOR_DIED), reason=reason)
+    ended = _ended(run, RunStatus.DEAD, now, error=EXECUTOR_DIED)
+    return replace(ended, reason=DeadReason.EXECUTOR_DIED)
+
+
+def waiting(run: Run, over: Run | None, wait: Wait, now: datetime) -> Run:
+    """The row of a claimed run that a policy holds back, under the claim's token (for `finish`).
+
+    One that has yet to begin is SCHEDULED, and says why and until when; any other is as it was. So
+    long as the wait may last, the row lives longer.
+    """
+    starts_at = wait.message.starts_at
+    longer = max(timedelta(), starts_at - now)
+    if over is not None and over.status is not RunStatus.SCHEDULED:
+        back = given_back(run, over, now)
+        return replace(back, expires_at=max(back.expires_at, run.expires_at + longer))
+    return replace(
+        run,
+        status=RunStatus.SCHEDULED,
+        attempt=0,
+        updated_at=now,
+        expires_at=run.expires_at + longer,
+        lease_until=None,
+        started_at=None,
+        attempt_started_at=None,
+        next_attempt_at=starts_at,
+        note=wait.reason,
+    )
 
 
 def given_back(run: Run, over: Run, now: datetime) -> Run:
@@ -115,6 +161,15 @@ def given_back(run: Run, over: Run, now: datetime) -> Run:
     return replace(
         over, token=run.token, claim_id=run.claim_id, lease_until=lease_until, updated_at=now
     )
+
+
+def was_made_by(over: Run, message: Message) -> bool:
+    """Whether the row that was claimed over is there for the sake of this message alone: an earlier
+    claim for it ended without a word, or a policy held it back."""
+    if over.filing_id != message.filing_id:
+        return False
+    waits = over.status is RunStatus.SCHEDULED and over.next_attempt_at is not None
+    return waits or over.status is RunStatus.RUNNING
 
 
 def retry_message(run: Run, message: Message) -> Message:
@@ -126,6 +181,9 @@ def retry_message(run: Run, message: Message) -> Message:
         due_at=due_at,
         slot_key="",
         missed=None,
+        wait_until=None,
+        waits=0,
+        has_rate_slot=False,
     )
 
 
@@ -144,8 +202,10 @@ def _claimed(seen: Run | None, message: Message, attempt: int, now: datetime, te
         attempt_started_at=now,
     )
     if seen is None or not seen.attempt:
-        # Later attempts are due at times of their own.
-        return replace(fresh, effective_at=_effective_at(message))
+        # Later attempts are due at times of their own, and so is one that was held back.
+        waited = seen is not None and seen.next_attempt_at is not None
+        effective_at = seen.effective_at if seen and waited else _effective_at(message)
+        return replace(fresh, effective_at=effective_at)
     return replace(
         fresh,
         started_at=seen.started_at or now,
@@ -187,5 +247,6 @@ def _ended(
     )
 
 
-def _ceil_second(instant: datetime) -> datetime:
+def ceil_second(instant: datetime) -> datetime:
+    """The first whole second that is not before the instant."""
     return datetime.fromtimestamp(math.ceil(instant.timestamp()), UTC)

@@ -41,8 +41,11 @@ class Control:
 
     `horizon`: the last minute announced for dispatch. `watermark`: the last minute up to which
     every minute is dispatched or stands in `backlog`. Neither falls. `token` grows at each lease.
-    `tzdata` is the version of the time zone rules that the last tick had, and `tzdata_from` the
-    first minute that was dispatched under it (0: no other has been known).
+    `cursor` is how far the live minute that was begun has got, `backlog_cursor` that of the first
+    backlog; `paced_until` is the last minute whose share of catching up is used up. `idle`: the
+    last visit found nothing to send. `tzdata` is the version of the time zone rules that the last
+    tick had, and `tzdata_from` the first minute that was dispatched under it (0: no other has been
+    known).
     """
 
     segment: int
@@ -55,6 +58,9 @@ class Control:
     cursor: Cursor | None = None
     tzdata: str = ""
     tzdata_from: int = 0
+    backlog_cursor: Cursor | None = None
+    paced_until: int = 0
+    idle: bool = False
 
     def held_at(self, now: datetime) -> bool:
         return self.lease_until is not None and now < self.lease_until
@@ -102,10 +108,12 @@ def acquired(
         return None
     this_minute = minute_of(now)
     previous = this_minute - 1
-    backlog = seen.backlog
+    backlog, backlog_cursor = seen.backlog, seen.backlog_cursor
     if seen.watermark < previous:
         announced = min(seen.horizon if seen.token else _unannounced(seen, look_ahead), previous)
         gap = Backlog(announced, done=seen.watermark, until=previous, taken_up_at=now)
+        if not backlog:  # the minute that was begun is the first of it
+            backlog_cursor = seen.cursor
         backlog = (*backlog, gap)
     upgraded = seen.tzdata not in ("", tzdata)
     return replace(
@@ -116,6 +124,7 @@ def acquired(
         lease_owner=lease_owner,
         lease_until=now + LEASE,
         backlog=backlog,
+        backlog_cursor=backlog_cursor,
         tzdata=tzdata,
         tzdata_from=seen.complete_until + 1 if upgraded else seen.tzdata_from,
     )
@@ -132,25 +141,31 @@ def renewed(held: Control, now: datetime) -> Control:
 
 
 def with_cursor(held: Control, cursor: Cursor | None) -> Control:
+    """How far the live minute has got."""
     return replace(held, cursor=cursor)
 
 
-def freed(held: Control) -> Control:
-    return replace(held, lease_until=None, lease_owner="")
+def with_backlog_cursor(held: Control, cursor: Cursor | None) -> Control:
+    """How far the next minute of the first backlog has got."""
+    return replace(held, backlog_cursor=cursor)
+
+
+def paced(held: Control, minute: int) -> Control:
+    """The share of catching up of `minute` is used up."""
+    return replace(held, paced_until=max(held.paced_until, minute))
+
+
+def freed(held: Control, idle: bool = False) -> Control:
+    return replace(held, lease_until=None, lease_owner="", idle=idle)
 
 
 def with_minute_done(held: Control, minute: int) -> Control:
     """A live minute is completely dispatched."""
-    return replace(held, watermark=max(held.watermark, minute), cursor=_cursor_after(held, minute))
+    return replace(held, watermark=max(held.watermark, minute), cursor=None)
 
 
 def with_backlog_minute_done(held: Control, minute: int) -> Control:
     """The next minute of the first backlog is completely dispatched."""
     first, *others = held.backlog
     rest = () if minute >= first.until else (replace(first, done=minute),)
-    return replace(held, backlog=(*rest, *others), cursor=_cursor_after(held, minute))
-
-
-def _cursor_after(held: Control, minute: int) -> Cursor | None:
-    """The cursor, unless it points into the minute that is now done."""
-    return None if held.cursor is not None and held.cursor.minute == minute else held.cursor
+    return replace(held, backlog=(*rest, *others), backlog_cursor=None)

@@ -10,7 +10,7 @@ from shared.domain.job import MOST_REPLACED, Job, JobState, PreviousFiling
 from shared.domain.message import Message
 from shared.domain.passing_over import skips_itself
 from shared.domain.resolving import has, local_date, resolve, rolls, rolls_back
-from shared.domain.run import RunKind
+from shared.domain.run import RunKey, RunKind
 from shared.domain.wheel import YOUNG_ENTRY
 from shared.recurrence import ClosedDays, Delay, OnOpenDays
 from shared.recurrence.closed_days import MOST_ROLLED_DAYS
@@ -25,6 +25,11 @@ def is_by_schedule(message: Message) -> bool:
     """Whether schedule and calendar have a say: not in retries, manual runs and redrives."""
     key = message.key
     return key.kind is RunKind.SCHEDULED and message.attempt == 1 and key.redrive == 0
+
+
+def runs_while_paused(key: RunKey) -> bool:
+    """Whether a pause of its job has no say: somebody asked for it, or it tells of a past run."""
+    return key.kind in (RunKind.MANUAL, RunKind.CALLBACK) or key.redrive > 0
 
 
 def decide_start(
@@ -46,7 +51,7 @@ def decide_start(
     if job.state is JobState.DELETED:
         return Skip(SkipReason.DELETED)
     newer = message.filing_id > job.filing.filing_id
-    if job.state is JobState.PAUSED and key.kind is not RunKind.MANUAL:
+    if job.state is JobState.PAUSED and not runs_while_paused(key):
         if by_schedule and newer and _young(message.filing_id, now):
             return _wait_for_commit(now)  # a resume that has yet to commit
         return Skip(SkipReason.PAUSED)
@@ -193,7 +198,16 @@ def _moved(job: Job, message: Message, moved_to: datetime) -> SendInstead:
     over is recorded already."""
     key = replace(message.key, fire_at=moved_to)
     due_at = moved_to + timedelta(seconds=job.spread_seconds)
-    moved = replace(message, key=key, due_at=due_at, slot_key="", missed=None)
+    moved = replace(
+        message,
+        key=key,
+        due_at=due_at,
+        slot_key="",
+        missed=None,
+        wait_until=None,
+        waits=0,
+        has_rate_slot=False,
+    )
     if not isinstance(job.schedule, Delay):
         nominal_at = message.nominal_at
         moved = replace(moved, moved_from=None if moved_to == nominal_at else nominal_at)

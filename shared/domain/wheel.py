@@ -9,7 +9,7 @@ from shared.domain.calendar import CalendarUse
 from shared.domain.job import Job, Lane
 from shared.domain.message import Message
 from shared.domain.policies import CatchUp
-from shared.domain.resolving import rolls_back
+from shared.domain.resolving import rolls, rolls_back
 from shared.domain.run import RunKey, RunKind
 from shared.recurrence import Delay, Recurrence, Schedule, SlotKind, slots
 from shared.recurrence.slots import is_zone_dependent, zone_digest
@@ -77,7 +77,7 @@ class Entry:
     """A slim row: this job, under this filing, may be due in this slot of this segment.
 
     Either it carries a `schedule` (a standing entry, or in a dated slot one link of a chain) or a
-    `message`, sent as it stands when `message.due_at` comes (a retry too far ahead for the queue).
+    `message`, sent as it stands when it may start (a retry too far ahead for the queue).
     Entries are written once, never changed. Slots count effective times: nominal ones and
     `spread_seconds`; of a watch, the job's `expect_within_seconds` is part of that, and its
     messages ask after an occurrence instead of running it. `zone_digest` tells by which rules of
@@ -103,10 +103,12 @@ class Entry:
     @property
     def key(self) -> str:
         """The sort key inside the slot."""
-        standing = f"{self.job_id}#{self.filing_id}"
-        if self.message is not None:
-            return f"{standing}#{self.message.key.sort_key}#{self.message.attempt}"
-        return standing
+        message = self.message
+        if message is not None:
+            waits = f"#{message.waits}" if message.waits else ""
+            standing = standing_key(self.job_id, self.filing_id)
+            return f"{standing}#{message.key.sort_key}#{message.attempt}{waits}"
+        return standing_key(self.job_id, self.filing_id, is_watch=self.is_watch)
 
     @property
     def spread(self) -> timedelta:
@@ -115,8 +117,9 @@ class Entry:
 
     def message_at(self, fire_at: datetime) -> Message:
         """The message for the occurrence with the nominal time `fire_at`."""
+        kind = RunKind.WATCH if self.is_watch else RunKind.SCHEDULED
         return Message(
-            key=RunKey(self.owner, self.job_id, RunKind.SCHEDULED, fire_at),
+            key=RunKey(self.owner, self.job_id, kind, fire_at),
             filing_id=self.filing_id,
             segment=self.segment,
             lane=self.lane,
@@ -164,6 +167,11 @@ class Entry:
         return last + self.spread + DATED_ENTRY_LIFETIME
 
 
+def standing_key(job_id: str, filing_id: str, *, is_watch: bool = False) -> str:
+    """The sort key of a filing's entries with a schedule, and of those of its watch."""
+    return f"{job_id}#{filing_id}#watch" if is_watch else f"{job_id}#{filing_id}"
+
+
 def entries_of(job: Job, sent: Recurrence | None = None) -> list[Entry]:
     """The entries of a job's filing: its standing slots, or the first link of its dated chain, or
     the message of a fixed delay's first occurrence.
@@ -178,11 +186,28 @@ def entries_of(job: Job, sent: Recurrence | None = None) -> list[Entry]:
         return []
     if isinstance(job.schedule, Delay):
         return [entry_of_message(message_of(job, first))]
-    filed = slots(job.schedule, job.spread_seconds, rolls_back(job.calendar))
-    if filed.kind is SlotKind.DATED:
-        nowhere = Slot(SlotKind.DATED, minute_of(job.filing.from_at))
-        return [_entry(job, nowhere).link_at(first, done=nowhere.number)]
-    return [_entry(job, Slot(filed.kind, number)) for number in sorted(filed.numbers)]
+    return _filed(_entry(job), first)
+
+
+def watch_entries_of(job: Job) -> list[Entry]:
+    """The entries of the job's watch: as if its occurrences came `expect_within_seconds` later.
+
+    Empty without a watch. A job with a fixed delay, or a calendar that moves occurrences, has none.
+    """
+    within_seconds = job.expect_within_seconds
+    if within_seconds is None or isinstance(job.schedule, Delay) or rolls(job.calendar):
+        return []
+    first = job.schedule.next(job.filing.from_at)
+    if first is None:
+        return []
+    watch = replace(
+        _entry(job),
+        catch_up=CatchUp.LATEST,
+        grace_seconds=0,
+        spread_seconds=job.spread_seconds + within_seconds,
+        is_watch=True,
+    )
+    return _filed(watch, first)
 
 
 def message_of(job: Job, fire_at: datetime) -> Message:
@@ -210,11 +235,20 @@ def messages_until(job: Job, sent: Recurrence, until: datetime) -> list[Message]
     return [message_of(job, fire_at) for fire_at in fire_times]
 
 
+def watch_messages_until(job: Job, until: datetime) -> list[Message]:
+    """The messages of the watch for those occurrences of a filing that it looks at by `until`."""
+    return [
+        replace(watch.message_at(fire_at), slot_key="")
+        for watch in watch_entries_of(job)[:1]
+        for fire_at in job.schedule.between(watch.from_at, until - watch.spread)
+    ]
+
+
 def entry_of_message(message: Message) -> Entry:
-    """The dated entry that sends `message` when it is due."""
+    """The dated entry that sends `message` when it may start."""
     return Entry(
         segment=message.segment,
-        slot=Slot(SlotKind.DATED, minute_of(message.due_at)),
+        slot=Slot(SlotKind.DATED, minute_of(message.starts_at)),
         owner=message.key.owner,
         job_id=message.key.job_id,
         filing_id=message.filing_id,
@@ -224,10 +258,27 @@ def entry_of_message(message: Message) -> Entry:
     )
 
 
-def _entry(job: Job, slot: Slot) -> Entry:
+def _filed(entry: Entry, first: datetime) -> list[Entry]:
+    """The entry in each slot of its schedule; of a dated chain, the link for the nominal `first`.
+
+    `entry` stands in the dated slot of its filing's beginning.
+    """
+    if entry.schedule is None:
+        return []
+    moves = rolls_back(entry.calendar)
+    filed = slots(entry.schedule, entry.spread_seconds, moves)
+    if filed.kind is SlotKind.DATED:
+        return [entry.link_at(first, done=entry.slot.number)]
+    digest = zone_digest(entry.schedule, entry.spread_seconds, moves)
+    places = [Slot(filed.kind, number) for number in sorted(filed.numbers)]
+    return [replace(entry, slot=place, zone_digest=digest) for place in places]
+
+
+def _entry(job: Job) -> Entry:
+    """An entry of the job's filing, before it has its slots."""
     return Entry(
         segment=job.segment,
-        slot=slot,
+        slot=Slot(SlotKind.DATED, minute_of(job.filing.from_at)),
         owner=job.owner,
         job_id=job.job_id,
         filing_id=job.filing.filing_id,
@@ -237,9 +288,7 @@ def _entry(job: Job, slot: Slot) -> Entry:
         schedule=job.schedule,
         spread_seconds=job.spread_seconds,
         calendar=job.calendar,
-        zone_digest=""
-        if slot.kind is SlotKind.DATED
-        else zone_digest(job.schedule, job.spread_seconds, rolls_back(job.calendar)),
+        grace_seconds=job.grace_seconds or 0,
     )
 
 

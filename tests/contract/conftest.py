@@ -1,5 +1,10 @@
-"""The fixture that every contract test runs over."""
+"""The fixture that every contract test runs over.
 
+An implementation from elsewhere joins by the variable CONTRACT_KIT, which names a function that
+opens a Kit: `CONTRACT_KIT=my_stores.kit:open_kit pytest tests/contract -k yours` (docs/stores.md).
+"""
+
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +18,8 @@ __all__ = ["ministack_server"]
 
 MINISTACK = pytest.param("ministack", marks=pytest.mark.ministack)
 AWS_IMPLEMENTATIONS = ["moto", MINISTACK]
-IMPLEMENTATIONS = ["memory", *AWS_IMPLEMENTATIONS]
+YOURS = ["yours"] if os.environ.get("CONTRACT_KIT") else []
+IMPLEMENTATIONS = ["memory", *AWS_IMPLEMENTATIONS, *YOURS]
 
 
 @pytest.fixture(scope="module", params=IMPLEMENTATIONS)
@@ -28,10 +34,13 @@ def aws_kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
     yield from _opened(request)
 
 
-@pytest.fixture(scope="module", params=["memory", MINISTACK])
+@pytest.fixture(scope="module", params=["memory", MINISTACK, *YOURS])
 def threaded_kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
     """The implementations that can be raced on."""
-    yield from _opened(request)
+    for kit in _opened(request):
+        if not kit.is_threaded:
+            pytest.skip("this kit is not for several threads")
+        yield kit
 
 
 @pytest.fixture
@@ -41,6 +50,10 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
 
 
 def _opened(request: pytest.FixtureRequest) -> Iterator[Kit]:
+    if request.param == "yours":
+        with kits.named_kit(os.environ["CONTRACT_KIT"]) as kit:
+            yield kit
+        return
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
         environment.setenv("AWS_ACCESS_KEY_ID", "test")

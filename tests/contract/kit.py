@@ -1,10 +1,11 @@
 """The implementations under test, each with what a test needs besides the ports."""
 
+import importlib
 import itertools
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Barrier
@@ -22,12 +23,22 @@ from shared.settings import Settings
 from shared.stores.dynamo import open_stores
 from shared.stores.memory import (
     MemoryCalendarStore,
+    MemoryGateStore,
     MemoryJobStore,
+    MemoryOperationStore,
     MemoryQueue,
     MemoryRunStore,
     MemoryWheelStore,
 )
-from shared.stores.ports import CalendarStore, JobStore, LaneQueue, RunStore, WheelStore
+from shared.stores.ports import (
+    CalendarStore,
+    GateStore,
+    JobStore,
+    LaneQueue,
+    OperationStore,
+    RunStore,
+    WheelStore,
+)
 from tests.tables import create_deployment
 
 Answer = TypeVar("Answer")
@@ -45,13 +56,15 @@ class Kit:
     calendars: CalendarStore
     wheel: WheelStore
     runs: RunStore
+    gates: GateStore
+    operations: OperationStore
     queue: LaneQueue
     is_threaded: bool
     """Whether it can be used from several threads at once."""
     receive: Callable[[Lane], list[Message]]
     """Take and delete all messages of a lane that are visible now."""
     wait: Callable[[float], None]
-    """Let so many seconds go by."""
+    """Let so many seconds go by, for the queue's delays."""
     settings: Settings | None = None
     """Of the deployment on DynamoDB and SQS; None in memory."""
 
@@ -90,6 +103,8 @@ def memory_kit() -> Kit:
         calendars=MemoryCalendarStore(),
         wheel=MemoryWheelStore(page_size=7),
         runs=MemoryRunStore(),
+        gates=MemoryGateStore(),
+        operations=MemoryOperationStore(),
         queue=queue,
         is_threaded=True,
         receive=receive,
@@ -108,6 +123,15 @@ def moto_kit() -> Iterator[Kit]:
 def ministack_kit() -> Kit:
     """On the MiniStack that AWS_ENDPOINT_URL names."""
     return _aws_kit(is_threaded=True, wait=sleep)
+
+
+@contextmanager
+def named_kit(name: str) -> Iterator[Kit]:
+    """The kit that `package.module:function` opens: a Kit, or a context manager of one."""
+    module, _, function = name.partition(":")
+    opened = getattr(importlib.import_module(module), function)()
+    with nullcontext(opened) if isinstance(opened, Kit) else opened as kit:
+        yield kit
 
 
 def _aws_kit(is_threaded: bool, wait: Callable[[float], None]) -> Kit:
@@ -129,6 +153,8 @@ def _aws_kit(is_threaded: bool, wait: Callable[[float], None]) -> Kit:
         calendars=stores.calendars,
         wheel=stores.wheel,
         runs=stores.runs,
+        gates=stores.gates,
+        operations=stores.operations,
         queue=stores.queue,
         is_threaded=is_threaded,
         receive=receive,

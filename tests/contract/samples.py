@@ -4,8 +4,10 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from shared.domain.calendar import Calendar
+from shared.domain.gate import Gate, Holder, Starts, job_gate
 from shared.domain.job import Filing, Job, Lane, job_id_of
 from shared.domain.message import Message
+from shared.domain.operation import Operation, OperationKind, OperationState
 from shared.domain.run import Run, RunKey, RunKind, RunStatus
 from shared.domain.segment import Control
 from shared.domain.targets import TaskTarget
@@ -90,6 +92,74 @@ def a_run(key: RunKey, **changes: Any) -> Run:
         "attempt_started_at": NOW,
     }
     return Run(key=key, **{**fields, **changes})
+
+
+def a_gate(owner: str, **changes: Any) -> Gate:
+    fields: dict[str, Any] = {
+        "owner": owner,
+        "name": job_gate(job_id()),
+        "revision": 1,
+        "expires_at": NOW.replace(microsecond=0) + timedelta(days=30),
+    }
+    return Gate(**{**fields, **changes})
+
+
+def a_full_gate(owner: str, **changes: Any) -> Gate:
+    """A gate with everything that one can have; in life it is a job's, a key's or a rate's."""
+    fields: dict[str, Any] = {
+        "revision": 12,
+        "active": a_key(owner).run_id,
+        "waiting": a_key(owner, FIRE_AT + timedelta(hours=1)).run_id,
+        "waiting_filing": FILING_ID,
+        "started": a_key(owner).run_id,
+        "started_at": NOW + timedelta(microseconds=1),
+        "failed": ("first", "second"),
+        "holders": (Holder("one", CLAIM_ID, NOW), Holder("another", "ü", FIRE_AT)),
+        "starts": (Starts(3, NOW), Starts(1, NOW + timedelta(microseconds=1))),
+    }
+    return a_gate(owner, **{**fields, **changes})
+
+
+def operation_id(number: int = 0) -> str:
+    """Ids that order by their number."""
+    return f"01KAGZ7T2M9GQ4C5V0Y6N8X{number:03d}"
+
+
+def an_operation(owner: str, number: int = 0, **changes: Any) -> Operation:
+    fields: dict[str, Any] = {
+        "owner": owner,
+        "operation_id": operation_id(number),
+        "kind": OperationKind.REDRIVE,
+        "created_at": NOW,
+        "updated_at": NOW,
+        "expires_at": NOW.replace(microsecond=0) + timedelta(days=30),
+        "per_minute": 600,
+    }
+    return Operation(**{**fields, **changes})
+
+
+def a_full_operation(owner: str, **changes: Any) -> Operation:
+    """An operation with everything that one can have."""
+    fields: dict[str, Any] = {
+        "kind": OperationKind.BACKFILL,
+        "updated_at": NOW + timedelta(microseconds=1),
+        "per_minute": 60,
+        "job_id": job_id(),
+        "from_at": FIRE_AT - timedelta(days=1),
+        "until_at": FIRE_AT,
+        "only_missed": True,
+        "reason": "exhausted",
+        "error": "http_503",
+        "state": OperationState.CANCELLED,
+        "revision": 7,
+        "step": 6,
+        "cursor": "2026-11-20T12:35:17Z",
+        "done": 180,
+        "passed_over": 3,
+        "note": "cancelled by its owner — später",
+        "busy_until": NOW + timedelta(seconds=59),
+    }
+    return an_operation(owner, **{**fields, **changes})
 
 
 def an_entry(owner: str, segment: int, number: int = 0, **changes: Any) -> Entry:

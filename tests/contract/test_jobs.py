@@ -3,27 +3,70 @@
 import dataclasses
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from shared.domain.calendar import CalendarUse
-from shared.domain.job import Filing, Job, JobState, Lane, PreviousFiling
-from shared.domain.policies import Backoff, CatchUp, OnComplete, RetryPolicy
-from shared.domain.targets import WebhookTarget
-from shared.errors import InvalidFieldError
+from shared.domain.events import EventType
+from shared.domain.job import Filing, JobState, Lane, PreviousFiling
+from shared.domain.policies import (
+    Backoff,
+    BackoffType,
+    CatchUp,
+    Concurrency,
+    OnComplete,
+    Overlap,
+    Rate,
+    RetryPolicy,
+)
+from shared.domain.targets import (
+    EventBridgeTarget,
+    LambdaTarget,
+    SecretReference,
+    SnsTarget,
+    SqsTarget,
+    StepFunctionsTarget,
+    Target,
+    TaskTarget,
+    WebhookTarget,
+)
 from shared.recurrence import CalendarRule, DstRule, Fold, Gap, Schedule, parse_schedule
-from shared.stores.cursors import encode_cursor
 from tests.contract.kit import CONTENDERS, Kit, contend
 from tests.contract.samples import (
     FILING_ID,
     FIRE_AT,
     NOW,
     a_bounded_schedule,
-    a_calendar,
     a_combined_schedule,
     a_job,
     job_id,
 )
+
+POLICIES: dict[str, Any] = {
+    "overlap": Overlap.QUEUE_ONE,
+    "tolerance_seconds": 0,
+    "grace_seconds": 90,
+    "concurrency": Concurrency("database/ü", 1),
+    "rate": Rate(5, 60, "partner"),
+    "pause_after_failures": 3,
+    "expect_within_seconds": 600,
+    "on_success": TaskTarget(name="samples.hello"),
+    "on_failure": WebhookTarget(
+        url="https://example.com/failed?a=ü",
+        method="PUT",
+        headers={"X-Plain": "a b", "X-Key": SecretReference(secret="partner-key")},
+        signing_secret=SecretReference(secret="signing"),
+    ),
+    "events": (EventType.RUN_DEAD, EventType.JOB_PAUSED),
+    "template": True,
+    "parent": "channel/5 ü",
+    "tags": (("a.b", "1"), ("team", "Kunden ü"), ("x[0]", "")),
+    "note": "paused after 3 failures in a row",
+}
+
+
+AT = "us-east-1:123456789012"
 
 
 def test_an_unknown_job_is_none(kit: Kit) -> None:
@@ -45,7 +88,7 @@ def test_a_created_job_comes_back_whole(kit: Kit) -> None:
         revision=12,
         lane=Lane.HIGH,
         catch_up=CatchUp.ALL,
-        retry=RetryPolicy(7, Backoff(3, 1.1, 900)),
+        retry=RetryPolicy(7, Backoff(3, 1.1, 900, BackoffType.FIXED), ("timeout", "http_5xx")),
         timeout_seconds=55,
         fingerprint="0" * 64,
         end_at=NOW + timedelta(days=9),
@@ -55,7 +98,31 @@ def test_a_created_job_comes_back_whole(kit: Kit) -> None:
         spread_seconds=749,
         calendar=CalendarUse("Feiertage ü", CalendarRule.NEXT_BUSINESS_DAY),
         paused_at=NOW + timedelta(microseconds=1),
+        **POLICIES,
     )
+    assert kit.jobs.create(job)
+    assert kit.jobs.get(job.owner, job.job_id) == job
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_each_policy_comes_back_alone(kit: Kit, name: str) -> None:
+    job = a_job(kit.new_owner(), **{name: POLICIES[name]})
+    assert kit.jobs.create(job)
+    assert kit.jobs.get(job.owner, job.job_id) == job
+
+
+TARGETS: list[Target] = [
+    LambdaTarget(function_arn=f"arn:aws:lambda:{AT}:function:f", invocation="event"),
+    SqsTarget(queue_arn=f"arn:aws:sqs:{AT}:orders.fifo", message_group_id="g"),
+    SnsTarget(topic_arn=f"arn:aws:sns:{AT}:news", subject="Hello"),
+    EventBridgeTarget(bus_arn=f"arn:aws:events:{AT}:event-bus/b", source="s", detail_type="d"),
+    StepFunctionsTarget(state_machine_arn=f"arn:aws:states:{AT}:stateMachine:m"),
+]
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: str(target.type))
+def test_a_target_comes_back_whole(kit: Kit, target: Target) -> None:
+    job = a_job(kit.new_owner(), target=target, on_failure=target)
     assert kit.jobs.create(job)
     assert kit.jobs.get(job.owner, job.job_id) == job
 
@@ -152,56 +219,6 @@ def test_owners_do_not_see_each_other(kit: Kit) -> None:
     assert kit.jobs.create(dataclasses.replace(mine, owner=other))
 
 
-def _created(kit: Kit, owner: str, count: int, **changes: object) -> list[Job]:
-    jobs = [a_job(owner, job_id=job_id(number), **changes) for number in range(count)]
-    for job in jobs:
-        assert kit.jobs.create(job)
-    return sorted(jobs, key=lambda job: job.job_id)
-
-
-def test_list_pages_in_the_order_of_job_ids(kit: Kit) -> None:
-    owner = kit.new_owner()
-    jobs = _created(kit, owner, 7)
-    first = kit.jobs.list(owner, 3)
-    assert first.next_cursor is not None
-    second = kit.jobs.list(owner, 3, first.next_cursor)
-    assert second.next_cursor is not None
-    third = kit.jobs.list(owner, 3, second.next_cursor)
-    assert [len(page.items) for page in (first, second, third)] == [3, 3, 1]
-    assert [*first.items, *second.items, *third.items] == jobs
-    assert third.next_cursor is None
-
-
-def test_a_page_that_is_just_full_is_the_last(kit: Kit) -> None:
-    owner = kit.new_owner()
-    jobs = _created(kit, owner, 3)
-    page = kit.jobs.list(owner, 3)
-    assert (list(page.items), page.next_cursor) == (jobs, None)
-
-
-def test_list_fills_its_pages_over_tombstones(kit: Kit) -> None:
-    owner = kit.new_owner()
-    jobs = _created(kit, owner, 12)
-    alive = [jobs[0], jobs[7], jobs[11]]
-    for number, job in enumerate(jobs):
-        if job not in alive:
-            end = job.completed if number % 2 else job.deleted
-            assert kit.jobs.replace(end(NOW, NOW), job.revision)
-    page = kit.jobs.list(owner, 2)
-    assert list(page.items) == alive[:2]
-    assert page.next_cursor is not None
-    rest = kit.jobs.list(owner, 2, page.next_cursor)
-    assert (list(rest.items), rest.next_cursor) == (alive[2:], None)
-
-
-def test_no_page_for_an_owner_with_tombstones_only(kit: Kit) -> None:
-    owner = kit.new_owner()
-    for job in _created(kit, owner, 3):
-        assert kit.jobs.replace(job.deleted(NOW, NOW), job.revision)
-    page = kit.jobs.list(owner, 2)
-    assert (page.items, page.next_cursor) == ((), None)
-
-
 def test_a_completed_job_keeps_its_key_and_payload(kit: Kit) -> None:
     job = a_job(kit.new_owner())
     completed = job.completed(NOW, NOW.replace(microsecond=0) + timedelta(days=31))
@@ -210,39 +227,6 @@ def test_a_completed_job_keeps_its_key_and_payload(kit: Kit) -> None:
     assert kit.jobs.get(job.owner, job.job_id) == completed
     assert not kit.jobs.create(job)
     assert kit.jobs.list(job.owner, 10).items == ()
-
-
-def test_calendars_are_not_listed_among_jobs(kit: Kit) -> None:
-    owner = kit.new_owner()
-    for number in range(3):
-        assert kit.calendars.put(a_calendar(owner, name=f"calendar{number}"), None)
-    empty = kit.jobs.list(owner, 2)
-    assert (empty.items, empty.next_cursor) == ((), None)
-    jobs = _created(kit, owner, 4)
-    first = kit.jobs.list(owner, 2)
-    assert first.next_cursor is not None
-    rest = kit.jobs.list(owner, 2, first.next_cursor)
-    assert ([*first.items, *rest.items], rest.next_cursor) == (jobs, None)
-
-
-@pytest.mark.parametrize("key", ["~", "~calendar/a", "ü"])
-def test_a_forged_cursor_leads_to_no_calendars(kit: Kit, key: str) -> None:
-    owner = kit.new_owner()
-    assert kit.calendars.put(a_calendar(owner), None)
-    page = kit.jobs.list(owner, 5, encode_cursor(("jobs", owner), key))
-    assert (page.items, page.next_cursor) == ((), None)
-
-
-def test_cursors_are_of_one_owner_and_method(kit: Kit) -> None:
-    owner = kit.new_owner()
-    _created(kit, owner, 2)
-    cursor = kit.jobs.list(owner, 1).next_cursor
-    assert cursor is not None
-    with pytest.raises(InvalidFieldError) as refused:
-        kit.jobs.list(kit.new_owner(), 1, cursor)
-    assert refused.value.field == "cursor"
-    with pytest.raises(InvalidFieldError):
-        kit.runs.list(owner, job_id(), 1, cursor)
 
 
 def test_one_of_many_creators_wins(threaded_kit: Kit) -> None:

@@ -1,4 +1,5 @@
-"""Rows and messages as they were written before schedules had ends, windows and calendars.
+"""Rows and messages as they were written before schedules had ends, windows and calendars, and
+before jobs had policies beyond a retry.
 
 They are read as they were meant, and what leaves the new fields to their defaults is still
 written just so: an upgrade rewrites nothing, and a rollback can read it.
@@ -11,7 +12,9 @@ from typing import Any
 from shared.domain.job import Lane, PreviousFiling
 from shared.domain.message import Message, Missed, decode, encode
 from shared.domain.policies import CatchUp
-from shared.domain.run import RunStatus
+from shared.domain.run import RunError, RunStatus
+from shared.domain.segment import Cursor
+from shared.domain.targets import WebhookTarget
 from shared.domain.wheel import Slot, entry_of_message
 from shared.recurrence import SlotKind, parse_schedule
 from shared.stores.dynamo import jobs, runs, wheel
@@ -20,6 +23,7 @@ from tests.contract.samples import (
     FILING_ID,
     FIRE_AT,
     NOW,
+    a_control,
     a_job,
     a_key,
     a_message,
@@ -110,6 +114,26 @@ RUN = {
 }
 
 
+DEAD_RUN: dict[str, Any] = {
+    **{name: value for name, value in RUN.items() if name != "r"},
+    "s": {"S": "dead"},
+    "x": {"M": {"k": {"S": "http_410"}, "m": {"S": "Gone"}, "p": {"BOOL": True}}},
+    "y": {"S": "refused"},
+    "dead_owner": {"S": OWNER},
+    "dead_key": {"S": f"8204821882#scheduled##0#{JOB_ID}"},
+}
+CONTROL: dict[str, Any] = {
+    "segment_slot": {"S": "3#control"},
+    "entry_key": {"S": "control"},
+    "horizon": {"N": "29700000"},
+    "watermark": {"N": "29699998"},
+    "token": {"N": "0"},
+    "cursor": {
+        "M": {"minute": {"N": "29699999"}, "slot_key": {"S": "h17"}, "entry_key": {"S": "job#f"}}
+    },
+}
+
+
 def the_message() -> Message:
     missed = Missed(FIRE_AT - timedelta(hours=3), CatchUp.LATEST, SCHEDULE)
     return a_message(OWNER, slot_key="h17", missed=missed)
@@ -121,7 +145,7 @@ def test_the_samples_have_the_id_that_these_rows_have() -> None:
 
 def test_a_job() -> None:
     previous = PreviousFiling(FILING_ID, NOW - timedelta(days=1), NOW)
-    job = a_job(OWNER, schedule=SCHEDULE, previous=previous)
+    job = a_job(OWNER, schedule=SCHEDULE, previous=previous, timeout_seconds=10)
     assert jobs.job_of(JOB) == job
     assert jobs.item_of(job) == JOB
 
@@ -149,3 +173,24 @@ def test_a_run() -> None:
     run = a_run(a_key(OWNER), status=RunStatus.SUCCEEDED, **fields)
     assert runs.run_of(RUN) == run
     assert runs.item_of(run) == RUN
+
+
+def test_a_dead_letter() -> None:
+    error = RunError("http_410", "Gone", permanent=True)
+    fields = {"finished_at": NOW, "lease_until": None, "error": error, "reason": "refused"}
+    run = a_run(a_key(OWNER), status=RunStatus.DEAD, **fields)
+    assert runs.run_of(DEAD_RUN) == run
+    assert runs.item_of(run) == DEAD_RUN
+
+
+def test_a_webhook() -> None:
+    text = '{"type":"webhook","url":"https://example.com/hook"}'
+    job = jobs.job_of({**JOB, "target": {"S": text}})
+    assert job.target == WebhookTarget(url="https://example.com/hook")
+    assert jobs.item_of(job)["target"] == {"S": text}
+
+
+def test_a_control() -> None:
+    control = a_control(3, cursor=Cursor(29_699_999, "h17", "job#f"))
+    assert wheel.control_of(3, CONTROL) == control
+    assert wheel.control_item_of(control) == CONTROL

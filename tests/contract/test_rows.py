@@ -1,243 +1,48 @@
 """Items of DynamoDB: exact, of the promised size, and with the attributes that indexes need."""
 
+import dataclasses
 import json
-import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from pynamodb.models import Model
 
-from shared.domain.calendar import Calendar, CalendarUse
-from shared.domain.job import Filing, Job, JobState, Lane, PreviousFiling, job_id_of
-from shared.domain.policies import Backoff, CatchUp, OnComplete, RetryPolicy
-from shared.domain.run import (
-    DEAD_LETTER,
-    RESULT_LIMIT_BYTES,
-    AttemptRecord,
-    Run,
-    RunError,
-    RunKey,
-    RunKind,
-    RunStatus,
-)
-from shared.domain.segment import Backlog, Control, Cursor
-from shared.domain.targets import TaskTarget, WebhookTarget
-from shared.domain.wheel import Entry, Slot, entry_of_message
-from shared.recurrence import CalendarRule, DstRule, Fold, Gap, SlotKind, parse_schedule
-from shared.recurrence.spread import LONGEST_WINDOW_SECONDS
-from shared.stores.dynamo import calendars, jobs, runs, wheel
-from shared.stores.dynamo.models import CalendarRow, JobRow
+from shared.domain.calendar import CalendarUse
+from shared.domain.events import JOB_EVENTS
+from shared.domain.gate import Holder, key_gate
+from shared.domain.job import Lane
+from shared.domain.policies import Backoff, CatchUp, Concurrency, Overlap, Rate, RetryPolicy
+from shared.domain.run import DEAD_LETTER, RESULT_LIMIT_BYTES, RunError, RunStatus, Settled
+from shared.domain.segment import Backlog, Cursor
+from shared.domain.targets import SecretReference, WebhookTarget
+from shared.domain.wheel import Slot, entry_of_message
+from shared.recurrence import CalendarRule, SlotKind, parse_schedule
+from shared.stores.dynamo import calendars, gates, jobs, operations, runs, wheel
+from shared.stores.dynamo.models import CalendarRow, GateRow, JobRow, OperationRow
 from shared.stores.dynamo.table import RawItem, keys_of
 from tests.contract.kit import Kit
 from tests.contract.samples import (
+    CLAIM_ID,
     FILING_ID,
     FIRE_AT,
     NOW,
     a_bounded_schedule,
     a_calendar,
     a_control,
+    a_full_operation,
+    a_gate,
     a_job,
     a_key,
     a_message,
     a_run,
     an_entry,
+    an_operation,
 )
 from tests.item_sizes import item_size, read_units, write_units
 
 SUBJECT = "d4c8f4a8-10b1-70aa-5c3e-9f1e2d3c4b5a"
 """A Cognito subject is an owner of this length."""
-
-instants = st.datetimes(datetime(1970, 1, 2), datetime(9998, 1, 1), timezones=st.just(UTC))
-seconds = instants.map(lambda instant: instant.replace(microsecond=0))
-# A schedule's anchor lies in 1971 at the earliest; sort keys of runs end in 2286.
-fires = st.datetimes(datetime(1971, 1, 2), datetime(2250, 1, 1), timezones=st.just(UTC)).map(
-    lambda instant: instant.replace(microsecond=0)
-)
-# Behind every anchor, by more than any interval.
-ends = st.datetimes(datetime(2260, 1, 1), datetime(9990, 1, 1), timezones=st.just(UTC)).map(
-    lambda instant: instant.replace(microsecond=0)
-)
-counts = st.integers(0, 2**53)
-job_ids = st.integers().map(lambda number: job_id_of("owner", str(number)))
-names = st.text(min_size=1, max_size=40)
-maybe_instants = st.none() | instants
-schedules = st.builds(
-    parse_schedule,
-    st.sampled_from(
-        [
-            "17 * * * *",
-            "*/5 * * * * *",
-            "every 25m offset 2m",
-            "0 3 * * 1-5",
-            "cron(0 9 ? * MON-FRI *)",
-            "every 10m after finish",
-            "0 9 * * 1-5 | every 25m except * * 25 12 * | 0 0 1 * *",
-        ]
-    ),
-    st.sampled_from(["UTC", "Europe/Riga", "Asia/Kathmandu"]),
-    st.none() | fires,
-    st.none() | ends,
-    st.builds(DstRule, st.none() | st.sampled_from(Gap), st.none() | st.sampled_from(Fold)),
-)
-calendar_uses = st.none() | st.builds(CalendarUse, names, st.sampled_from(CalendarRule))
-days = st.dates(date(1970, 1, 1), date(9998, 12, 31))
-all_calendars = st.builds(
-    Calendar,
-    owner=names,
-    name=names,
-    revision=counts,
-    weekdays=st.frozensets(st.integers(0, 6)),
-    ranges=st.lists(st.tuples(days, days).map(sorted).map(tuple), max_size=5).map(tuple),
-    created_at=instants,
-    updated_at=instants,
-    description=st.text(),
-)
-targets = st.sampled_from(
-    [TaskTarget(name="samples.hello"), WebhookTarget(url="https://example.com/ü?a=b")]
-)
-retries = st.builds(
-    RetryPolicy,
-    counts,
-    st.builds(Backoff, counts, st.floats(1, 1e9, allow_nan=False), counts),
-)
-replaced = st.builds(PreviousFiling, names, instants, instants)
-all_jobs = st.builds(
-    Job,
-    owner=names,
-    job_id=job_ids,
-    name=st.text(),
-    schedule=schedules,
-    target=targets,
-    payload=st.text(),
-    segment=counts,
-    filing=st.builds(Filing, names, instants),
-    created_at=instants,
-    updated_at=instants,
-    state=st.sampled_from(JobState),
-    revision=counts,
-    previous=st.none() | replaced,
-    earlier=st.lists(replaced, max_size=3).map(tuple),
-    lane=st.sampled_from(Lane),
-    catch_up=st.sampled_from(CatchUp),
-    retry=retries,
-    timeout_seconds=counts,
-    fingerprint=st.text(),
-    end_at=maybe_instants,
-    max_runs=st.none() | counts,
-    on_complete=st.sampled_from(OnComplete),
-    window=st.sampled_from(["", "15m", "50%"]),
-    spread_seconds=counts,
-    calendar=calendar_uses,
-    paused_at=maybe_instants,
-    expires_at=st.none() | seconds,
-)
-errors = st.builds(RunError, st.text(), st.text(), st.booleans())
-keys = st.builds(
-    RunKey, names, job_ids, st.sampled_from(RunKind), fires, st.text(), st.integers(0, 99)
-)
-all_runs = st.builds(
-    Run,
-    key=keys,
-    status=st.sampled_from(RunStatus),
-    attempt=counts,
-    token=counts,
-    claim_id=st.text(),
-    filing_id=st.text(),
-    updated_at=instants,
-    expires_at=seconds,
-    lease_until=maybe_instants,
-    started_at=maybe_instants,
-    attempt_started_at=maybe_instants,
-    finished_at=maybe_instants,
-    next_attempt_at=maybe_instants,
-    result=st.none() | st.text(),
-    error=st.none() | errors,
-    reason=st.none() | st.text(),
-    covers_from=maybe_instants,
-    covers_count=st.none() | counts,
-    effective_at=maybe_instants,
-    note=st.none() | st.text(max_size=RESULT_LIMIT_BYTES // 4),
-    attempts=st.lists(st.builds(AttemptRecord, counts, instants, instants, errors), max_size=3).map(
-        tuple
-    ),
-)
-slots = st.builds(Slot, st.sampled_from(SlotKind), st.integers(0, 10**8))
-all_entries = st.builds(
-    Entry,
-    segment=counts,
-    slot=slots,
-    owner=names,
-    job_id=job_ids,
-    filing_id=st.just(FILING_ID),
-    from_at=instants,
-    lane=st.sampled_from(Lane),
-    catch_up=st.sampled_from(CatchUp),
-    schedule=schedules,
-    spread_seconds=st.integers(0, LONGEST_WINDOW_SECONDS),
-    calendar=calendar_uses,
-    zone_digest=st.text(),
-)
-all_controls = st.builds(
-    Control,
-    segment=counts,
-    horizon=counts,
-    watermark=counts,
-    token=counts,
-    lease_owner=st.text(),
-    lease_until=maybe_instants,
-    backlog=st.lists(st.builds(Backlog, counts, counts, counts, instants), max_size=3).map(tuple),
-    cursor=st.none() | st.builds(Cursor, counts, names, names),
-)
-
-
-def _through_dynamodb(item: RawItem) -> RawItem:
-    """The item as it comes back: JSON both ways; DynamoDB keeps only numbers in this spelling."""
-    text = json.dumps(item)
-    for number in re.findall(r'\{"N": "([^"]*)"\}', text):
-        assert re.fullmatch(r"0|-?[1-9][0-9]{0,37}", number)
-    restored: RawItem = json.loads(text)
-    return restored
-
-
-@settings(deadline=None)  # other work on the machine must not fail it
-@given(all_jobs)
-def test_a_job_survives_its_item(job: Job) -> None:
-    assert jobs.job_of(_through_dynamodb(jobs.item_of(job))) == job
-
-
-@settings(deadline=None)  # other work on the machine must not fail it
-@given(all_calendars)
-def test_a_calendar_survives_its_item(calendar: Calendar) -> None:
-    assert calendars.calendar_of(_through_dynamodb(calendars.item_of(calendar))) == calendar
-
-
-@settings(deadline=None)  # other work on the machine must not fail it
-@given(all_runs)
-def test_a_run_survives_its_item(run: Run) -> None:
-    assert runs.run_of(_through_dynamodb(runs.item_of(run))) == run
-
-
-@settings(deadline=None)  # other work on the machine must not fail it
-@given(all_entries)
-def test_an_entry_survives_its_item(entry: Entry) -> None:
-    item = _through_dynamodb(wheel.item_of(entry))
-    assert wheel.entry_of(entry.segment, entry.slot, item) == entry
-
-
-@settings(deadline=None)  # other work on the machine must not fail it
-@given(all_controls)
-def test_a_control_survives_its_item(control: Control) -> None:
-    item = _through_dynamodb(wheel.control_item_of(control))
-    assert wheel.control_of(control.segment, item) == control
-
-
-@settings(deadline=None)  # other work on the machine must not fail it
-@given(keys, keys)
-def test_runs_of_a_job_are_in_the_order_of_their_fire_times(one: RunKey, other: RunKey) -> None:
-    if one.fire_at != other.fire_at:
-        assert (one.sort_key < other.sort_key) == (one.fire_at > other.fire_at)
 
 
 @pytest.mark.parametrize(
@@ -278,8 +83,10 @@ def test_an_entry_with_everything_is_small() -> None:
         spread_seconds=899,
         calendar=CalendarUse("holidays", CalendarRule.NEXT_BUSINESS_DAY),
         zone_digest="Kd8a0Q",
+        grace_seconds=3600,
+        is_watch=True,
     )
-    assert item_size(wheel.item_of(entry)) <= 240
+    assert item_size(wheel.item_of(entry)) <= 250
 
 
 def test_a_retry_far_ahead_is_one_write_unit() -> None:
@@ -310,6 +117,71 @@ def test_a_job_with_a_small_payload_is_small() -> None:
     assert item_size(item) < 2048
 
 
+def test_a_job_with_every_policy_is_one_read_unit() -> None:
+    hook = WebhookTarget(
+        url="https://example.com/hooks/carillon",
+        headers={"X-Api-Key": SecretReference(secret="partner-key")},
+        signing_secret=SecretReference(secret="signing"),
+    )
+    job = a_job(
+        SUBJECT,
+        payload=json.dumps({"text": "x" * 256}),
+        target=hook,
+        retry=RetryPolicy(5, Backoff(10), ("timeout", "http_5xx")),
+        overlap=Overlap.QUEUE_ONE,
+        tolerance_seconds=30,
+        grace_seconds=600,
+        concurrency=Concurrency("database", 5),
+        rate=Rate(100, 60, "partner"),
+        pause_after_failures=5,
+        expect_within_seconds=600,
+        on_success=hook,
+        on_failure=hook,
+        events=JOB_EVENTS,
+        template=True,
+        parent="channel/5",
+        tags=(("channel", "5"), ("team", "billing")),
+        note="x" * 256,
+    )
+    assert read_units(item_size(jobs.item_of(job))) == 1
+
+
+def test_what_a_job_does_not_use_takes_no_space() -> None:
+    used = set(jobs.item_of(a_job(SUBJECT)))
+    assert not used & {
+        "overlap",
+        "rate",
+        "events",
+        "template",
+        "tags",
+        "parent",
+        "note",
+        "previous",
+    }
+    assert not used & {"timeout_seconds", "tolerance_seconds", "grace_seconds", "on_failure"}
+
+
+def test_a_gate_in_its_ordinary_use_is_one_write_unit() -> None:
+    run_id, later = a_key(SUBJECT).run_id, a_key(SUBJECT, FIRE_AT + timedelta(hours=1)).run_id
+    of_a_job = a_gate(
+        SUBJECT,
+        active=run_id,
+        waiting=later,
+        waiting_filing=FILING_ID,
+        started=run_id,
+        started_at=NOW,
+        failed=(run_id,) * 5,
+    )
+    of_a_key = a_gate(SUBJECT, name=key_gate("database"), holders=(Holder(run_id, CLAIM_ID, NOW),))
+    many = dataclasses.replace(of_a_key, holders=of_a_key.holders * 6)
+    for gate in (of_a_job, of_a_key, many):
+        assert write_units(gates.item_of(gate)) == 1
+
+
+def test_an_operation_is_one_write_unit() -> None:
+    assert write_units(operations.item_of(a_full_operation(SUBJECT))) == 1
+
+
 def test_a_usual_calendar_is_one_read_unit() -> None:
     singles = tuple((FIRE_AT.date() + timedelta(days=31 * n),) * 2 for n in range(100))
     calendar = a_calendar(SUBJECT, ranges=singles, description="x" * 256)
@@ -326,8 +198,9 @@ def test_the_largest_calendar_fits_an_item() -> None:
     assert item_size(calendars.item_of(calendar)) < 32 * 1024
 
 
-def test_calendars_stand_under_the_keys_of_jobs() -> None:
-    names = [[key.attr_name for key in keys_of(model)] for model in (JobRow, CalendarRow)]
+@pytest.mark.parametrize("model", [CalendarRow, GateRow, OperationRow])
+def test_what_else_an_owner_has_stands_under_the_keys_of_jobs(model: type[Model]) -> None:
+    names = [[key.attr_name for key in keys_of(each)] for each in (JobRow, model)]
     assert names[0] == names[1]
 
 
@@ -366,6 +239,29 @@ def test_only_dead_letters_are_in_their_index(aws_kit: Kit, status: RunStatus) -
         assert item["dead_key"]["S"].startswith(run.key.sort_key)
     else:
         assert not {"dead_owner", "dead_key"} & set(item)
+
+
+@pytest.mark.parametrize("settled", list(Settled))
+def test_a_settled_dead_letter_leaves_the_index(aws_kit: Kit, settled: Settled) -> None:
+    assert aws_kit.settings is not None
+    owner = aws_kit.new_owner()
+    run = a_run(a_key(owner), status=RunStatus.DEAD)
+    assert aws_kit.runs.claim(run, over=None)
+    after = dataclasses.replace(run, settled=settled, token=2)
+    assert aws_kit.runs.claim(after, over=run)
+    (item,) = aws_kit.raw_items(aws_kit.settings.runs_table, job_key=f"{owner}#{run.key.job_id}")
+    assert not {"dead_owner", "dead_key"} & set(item)
+
+
+def test_gates_and_operations_expire(aws_kit: Kit) -> None:
+    assert aws_kit.settings is not None
+    owner = aws_kit.new_owner()
+    assert aws_kit.gates.put(a_gate(owner, expires_at=NOW), None)
+    assert aws_kit.operations.put(an_operation(owner, expires_at=NOW), None)
+    items = aws_kit.raw_items(aws_kit.settings.jobs_table, owner=owner)
+    second = {"N": str(int(NOW.timestamp()) + 1)}
+    assert [item["expires_at"] for item in items] == [second, second]
+    assert [item["job_id"]["S"].partition("/")[0] for item in items] == ["~gate", "~operation"]
 
 
 def test_expiry_is_a_number_of_seconds(aws_kit: Kit) -> None:

@@ -1,7 +1,7 @@
 """RunStore."""
 
 import dataclasses
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -10,8 +10,10 @@ from shared.domain.run import (
     AttemptRecord,
     Run,
     RunError,
+    RunKey,
     RunKind,
     RunStatus,
+    Settled,
     cut,
 )
 from shared.errors import InvalidFieldError
@@ -55,6 +57,7 @@ def test_a_run_comes_back_whole(kit: Kit) -> None:
         covers_count=0,
         effective_at=FIRE_AT + timedelta(seconds=299),
         note="moved from 2026-12-25 by calendar Feiertage ü",
+        settled=Settled.DISCARDED,
         attempts=(
             AttemptRecord(1, NOW, NOW + timedelta(seconds=1), RunError("timeout", "")),
             AttemptRecord(2, NOW, NOW, error),
@@ -234,6 +237,57 @@ def test_a_page_that_is_just_full_is_the_last(kit: Kit) -> None:
     page = kit.runs.list(owner, job_id(), 1)
     assert (page.items, page.next_cursor) == ((run,), None)
     assert kit.runs.list(owner, job_id(1), 1).items == ()
+
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("from_at", "until_at", "hours"),
+    [
+        (FIRE_AT + HOUR, None, [4, 3, 2, 1]),
+        (None, FIRE_AT + HOUR, [1, 0]),
+        (FIRE_AT + HOUR, FIRE_AT + 3 * HOUR, [3, 2, 1]),
+        (FIRE_AT + 2 * HOUR, FIRE_AT + 2 * HOUR, [2]),
+        (FIRE_AT + timedelta(seconds=1), FIRE_AT + HOUR - timedelta(seconds=1), []),
+        (FIRE_AT + 3 * HOUR, FIRE_AT + HOUR, []),
+        (datetime(1900, 1, 1, tzinfo=UTC), datetime(1950, 1, 1, tzinfo=UTC), []),
+        (datetime(1900, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC), [4, 3, 2, 1, 0]),
+        (datetime(9000, 1, 1, tzinfo=UTC), None, []),
+    ],
+    ids=["from", "until", "both", "one second", "between", "turned", "before", "ever", "after"],
+)
+def test_a_span_bounds_fire_times(
+    kit: Kit, from_at: datetime | None, until_at: datetime | None, hours: list[int]
+) -> None:
+    owner = kit.new_owner()
+    for hour in range(5):
+        assert kit.runs.claim(a_run(a_key(owner, FIRE_AT + hour * HOUR)), over=None)
+    page = kit.runs.list(owner, job_id(), 9, from_at=from_at, until_at=until_at)
+    assert [(run.key.fire_at - FIRE_AT) // HOUR for run in page.items] == hours
+    assert page.next_cursor is None
+
+
+def test_a_span_has_runs_of_every_kind_and_goes_on_page_by_page(kit: Kit) -> None:
+    owner, late = kit.new_owner(), FIRE_AT + HOUR
+    keys = [
+        a_key(owner),
+        a_key(owner, redrive=1),
+        a_key(owner, kind=RunKind.WATCH),
+        a_key(owner, kind=RunKind.BACKFILL, request_id="operation"),
+        a_key(owner).callback,
+        a_key(owner, late),
+        a_key(owner, FIRE_AT - HOUR),
+    ]
+    for key in keys:
+        assert kit.runs.claim(a_run(key), over=None)
+    found, cursor = list[RunKey](), None
+    while True:
+        page = kit.runs.list(owner, job_id(), 2, cursor, from_at=FIRE_AT, until_at=FIRE_AT)
+        found += [run.key for run in page.items]
+        if (cursor := page.next_cursor) is None:
+            break
+    assert found == sorted(keys[:5], key=lambda key: key.sort_key)
 
 
 def test_cursors_are_of_one_owner_and_job(kit: Kit) -> None:

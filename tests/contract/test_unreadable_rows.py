@@ -14,7 +14,15 @@ from shared.errors import UnreadableRowError
 from shared.recurrence import SlotKind
 from shared.settings import Settings
 from tests.contract.kit import Kit
-from tests.contract.samples import a_calendar, a_job, an_entry
+from tests.contract.samples import (
+    a_calendar,
+    a_full_gate,
+    a_job,
+    a_key,
+    a_run,
+    an_entry,
+    an_operation,
+)
 
 HOURLY_17 = Slot(SlotKind.HOURLY, 17)
 
@@ -61,8 +69,24 @@ def test_an_entry_that_cannot_be_read_is_told_by_its_key_among_the_others(
         {"dst": {"S": "backwards/both"}},
         {"on_complete": {"S": "archive"}},
         {"calendar": {"M": {"name": {"S": "holidays"}, "rule": {"S": "fast"}}}},
+        {"overlap": {"S": "replace"}},
+        {"events": {"L": [{"S": "run.dead"}, {"S": "run.lost"}]}},
+        {"on_failure": {"S": '{"type":"webhook"}'}},
+        {"tolerance_seconds": {"S": "90"}},
     ],
-    ids=["target", "time zone", "state", "no filing", "DST rule", "completion", "calendar rule"],
+    ids=[
+        "target",
+        "time zone",
+        "state",
+        "no filing",
+        "DST rule",
+        "completion",
+        "calendar rule",
+        "overlap",
+        "event",
+        "callback",
+        "text for a number",
+    ],
 )
 def test_a_job_that_cannot_be_read_raises_what_the_port_names(
     aws_kit: Kit, spoilt: dict[str, dict[str, Any] | None]
@@ -100,6 +124,54 @@ def test_a_calendar_that_cannot_be_read_raises_what_the_port_names(
         aws_kit.calendars.get(calendar.owner, calendar.name)
     with pytest.raises(UnreadableRowError, match="~calendar/holidays"):
         aws_kit.calendars.list(calendar.owner, 10)
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [{"s": {"S": "resting"}}, {"z": {"S": "forgotten"}}, {"n": {"S": "1"}}],
+    ids=["status", "settlement", "text for a number"],
+)
+def test_a_run_that_cannot_be_read_is_an_unreadable_row(
+    aws_kit: Kit, spoilt: dict[str, dict[str, str]]
+) -> None:
+    run = a_run(a_key(aws_kit.new_owner()))
+    assert aws_kit.runs.claim(run, over=None)
+    table = settings_of(aws_kit).runs_table
+    (item,) = aws_kit.raw_items(table, job_key=f"{run.key.owner}#{run.key.job_id}")
+    put_spoilt(table, item, spoilt)
+    with pytest.raises(UnreadableRowError, match=run.key.job_id):
+        aws_kit.runs.get(run.key)
+    with pytest.raises(UnreadableRowError, match=run.key.job_id):
+        aws_kit.runs.list(run.key.owner, run.key.job_id, 10)
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [{"kind": {"S": "audit"}}, {"state": {"S": "resting"}}, {"step": {"S": "1"}}],
+    ids=["kind", "state", "text for a number"],
+)
+def test_an_operation_that_cannot_be_read_raises_what_the_port_names(
+    aws_kit: Kit, spoilt: dict[str, dict[str, str]]
+) -> None:
+    operation = an_operation(aws_kit.new_owner())
+    assert aws_kit.operations.put(operation, None)
+    table = settings_of(aws_kit).jobs_table
+    (item,) = aws_kit.raw_items(table, owner=operation.owner)
+    put_spoilt(table, item, spoilt)
+    with pytest.raises(UnreadableRowError, match="~operation/"):
+        aws_kit.operations.get(operation.owner, operation.operation_id)
+    with pytest.raises(UnreadableRowError, match="~operation/"):
+        aws_kit.operations.list(operation.owner, 10)
+
+
+def test_a_gate_that_cannot_be_read_raises_what_the_port_names(aws_kit: Kit) -> None:
+    gate = a_full_gate(aws_kit.new_owner())
+    assert aws_kit.gates.put(gate, None)
+    table = settings_of(aws_kit).jobs_table
+    (item,) = aws_kit.raw_items(table, owner=gate.owner)
+    put_spoilt(table, item, {"starts": {"L": [{"S": "soon"}]}})
+    with pytest.raises(UnreadableRowError, match="~gate/job"):
+        aws_kit.gates.get(gate.owner, gate.name)
 
 
 def put_spoilt(

@@ -58,6 +58,8 @@ def test_nothing_to_put_is_nothing_done(kit: Kit) -> None:
         {"schedule": parse_schedule("every 25m offset 2m", start_at=FIRE_AT)},
         {"slot": Slot(SlotKind.DATED, 29_700_000), "from_at": FIRE_AT},
         {"spread_seconds": 299, "zone_digest": "Kd8a0Q"},
+        {"catch_up": CatchUp.SKIP, "grace_seconds": 90},
+        {"is_watch": True, "spread_seconds": 604_800},
         *({"calendar": CalendarUse("Feiertage/ü", rule)} for rule in CalendarRule),
     ],
 )
@@ -161,6 +163,17 @@ def test_remove_takes_exactly_one_key(kit: Kit) -> None:
     assert _all_entries(kit, segment) == [kept]
 
 
+def test_a_watch_has_entries_beside_the_jobs_own(kit: Kit) -> None:
+    owner, segment = kit.new_owner(), kit.new_segment()
+    entry = an_entry(owner, segment)
+    watch = dataclasses.replace(entry, is_watch=True, spread_seconds=600)
+    kit.wheel.put_entries([entry, watch])
+    page = kit.wheel.query(segment, entry.slot)
+    assert page.entries == (entry, watch)
+    kit.wheel.remove_entry(segment, entry.slot, watch.key)
+    assert kit.wheel.query(segment, entry.slot).entries == (entry,)
+
+
 def test_an_unknown_segment_has_no_control(kit: Kit) -> None:
     assert kit.wheel.get_control(kit.new_segment()) is None
 
@@ -175,6 +188,9 @@ def _full(segment: int) -> Control:
         cursor=Cursor(29_700_000, "h17", "job#filing"),
         tzdata="2026.6",
         tzdata_from=29_699_000,
+        backlog_cursor=Cursor(15, "d15", "job#filing#watch"),
+        paced_until=29_700_000,
+        idle=True,
     )
 
 

@@ -5,31 +5,28 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-import boto3
 import pytest
 
 from shared.clock import ManualClock, SeededEntropy
 from shared.domain.run import RunStatus
 from shared.domain.wheel import Slot
-from shared.errors import ConfigurationError, StoreUnavailableError
+from shared.errors import StoreUnavailableError
 from shared.recurrence import SlotKind
 from shared.settings import Settings
 from shared.stores.dynamo import open_stores
-from shared.stores.dynamo.connecting import (
-    CONNECT_TIMEOUT_SECONDS,
-    READ_TIMEOUT_SECONDS,
-    TOTAL_ATTEMPTS,
-    open_connection,
-)
+from shared.stores.ports import DeadLetterFilter
 from tests.contract.kit import Kit
 from tests.contract.samples import (
+    FIRE_AT,
     NOW,
     a_calendar,
     a_control,
+    a_gate,
     a_job,
     a_key,
     a_run,
     an_entry,
+    an_operation,
     job_id,
 )
 from tests.contract.wire import Wire
@@ -85,6 +82,28 @@ def _changed_calendar(kit: Kit) -> Write:
     return lambda: kit.calendars.put(changed, 1)
 
 
+def _first_gate(kit: Kit) -> Write:
+    gate = a_gate(kit.new_owner())
+    return lambda: kit.gates.put(gate, None)
+
+
+def _passed_gate(kit: Kit) -> Write:
+    gate = a_gate(kit.new_owner())
+    assert kit.gates.put(gate, None)
+    return lambda: kit.gates.put(gate.next_revision(NOW), gate.revision)
+
+
+def _first_operation(kit: Kit) -> Write:
+    operation = an_operation(kit.new_owner())
+    return lambda: kit.operations.put(operation, None)
+
+
+def _operation_step(kit: Kit) -> Write:
+    operation = an_operation(kit.new_owner())
+    assert kit.operations.put(operation, None)
+    return lambda: kit.operations.put(dataclasses.replace(operation, revision=2, step=2), 1)
+
+
 def _first_control(kit: Kit) -> Write:
     segment = kit.new_segment()
     return lambda: kit.wheel.put_control(a_control(segment), over=None)
@@ -105,6 +124,10 @@ CONDITIONAL_PUTS = [
     _finish,
     _first_calendar,
     _changed_calendar,
+    _first_gate,
+    _passed_gate,
+    _first_operation,
+    _operation_step,
     _first_control,
     _lease,
 ]
@@ -166,17 +189,36 @@ def test_a_list_reads_its_own_kind_only(aws_kit: Kit, wire: Wire) -> None:
         assert aws_kit.jobs.create(a_job(owner, job_id=job_id(number)))
     for number in range(5):
         assert aws_kit.calendars.put(a_calendar(owner, name=f"calendar{number}"), None)
+        assert aws_kit.gates.put(a_gate(owner, name=f"key/{number}"), None)
+    for number in range(2):
+        assert aws_kit.operations.put(an_operation(owner, number), None)
     scanned: list[int] = []
-    for _ in range(4):
+    for _ in range(6):
         wire.edit_answer("Query", lambda answer: scanned.append(answer["ScannedCount"]))
     wire.calls.clear()
     jobs = aws_kit.jobs.list(owner, 2)
     aws_kit.jobs.list(owner, 2, jobs.next_cursor)
     calendars = aws_kit.calendars.list(owner, 4)
     aws_kit.calendars.list(owner, 4, calendars.next_cursor)
+    operations = aws_kit.operations.list(owner, 1)
+    aws_kit.operations.list(owner, 1, operations.next_cursor)
     # One more than asked for tells whether there are more; at the end there is none to read.
-    assert scanned == [3, 1, 5, 1]
-    assert wire.operations() == ["Query"] * 4
+    assert scanned == [3, 1, 5, 1, 2, 1]
+    assert wire.operations() == ["Query"] * 6
+
+
+def test_a_span_of_runs_is_all_that_is_read(aws_kit: Kit, wire: Wire) -> None:
+    owner = aws_kit.new_owner()
+    for hour in range(6):
+        key = a_key(owner, FIRE_AT + timedelta(hours=hour))
+        assert aws_kit.runs.claim(a_run(key, status=RunStatus.DEAD), over=None)
+    span = (FIRE_AT + timedelta(hours=2), FIRE_AT + timedelta(hours=3))
+    scanned: list[int] = []
+    for _ in range(2):
+        wire.edit_answer("Query", lambda answer: scanned.append(answer["ScannedCount"]))
+    aws_kit.runs.list(owner, job_id(), 9, from_at=span[0], until_at=span[1])
+    aws_kit.runs.dead_letters(owner, 9, only=DeadLetterFilter(from_at=span[0], until_at=span[1]))
+    assert scanned == [2, 2]
 
 
 def test_reads_are_single_and_strong(aws_kit: Kit, wire: Wire) -> None:
@@ -186,10 +228,12 @@ def test_reads_are_single_and_strong(aws_kit: Kit, wire: Wire) -> None:
     aws_kit.jobs.get(owner, job_id())
     aws_kit.calendars.get(owner, "holidays")
     aws_kit.runs.get(a_key(owner))
+    aws_kit.gates.get(owner, "owner")
+    aws_kit.operations.get(owner, "any")
     aws_kit.wheel.get_control(segment)
     page = aws_kit.wheel.query(segment, HOURLY_17)
     assert (len(page.entries), page.last_key) == (3, None)
-    assert wire.operations() == ["GetItem"] * 4 + ["Query"]
+    assert wire.operations() == ["GetItem"] * 6 + ["Query"]
     assert all(call.body["ConsistentRead"] is True for call in wire.calls)
 
 
@@ -257,117 +301,3 @@ def test_entries_never_processed_are_an_unavailable_store(aws_kit: Kit, wire: Wi
         wheel.put_entries([an_entry(owner, segment, number) for number in range(2)])
     assert 2 < len(wire.calls) < 20
     assert (clock.now() - NOW).total_seconds() < 15
-
-
-THROTTLES = ["ProvisionedThroughputExceededException", "ThrottlingException"]
-
-
-@pytest.mark.parametrize("code", [*THROTTLES, "RequestLimitExceeded"])
-def test_throttling_is_ridden_out(aws_kit: Kit, wire: Wire, code: str) -> None:
-    run = a_run(a_key(aws_kit.new_owner()))
-    wire.refuse("PutItem", code, times=TOTAL_ATTEMPTS - 1)
-    assert aws_kit.runs.claim(run, over=None)
-    assert aws_kit.runs.get(run.key) == run
-
-
-def _calls(kit: Kit) -> dict[str, tuple[str, Callable[[], object]]]:
-    """Every method of the stores: the operation it rests on, and a call."""
-    owner, segment = kit.new_owner(), kit.new_segment()
-    job, run, calendar = a_job(owner), a_run(a_key(owner)), a_calendar(owner)
-    entry, control = an_entry(owner, segment), a_control(segment)
-    both = [entry, an_entry(owner, segment, 1)]
-    return {
-        "jobs.get": ("GetItem", lambda: kit.jobs.get(owner, job.job_id)),
-        "jobs.create": ("PutItem", lambda: kit.jobs.create(job)),
-        "jobs.replace": ("PutItem", lambda: kit.jobs.replace(job, 1)),
-        "jobs.list": ("Query", lambda: kit.jobs.list(owner, 5)),
-        "calendars.get": ("GetItem", lambda: kit.calendars.get(owner, calendar.name)),
-        "calendars.put": ("PutItem", lambda: kit.calendars.put(calendar, None)),
-        "calendars.put_over": ("PutItem", lambda: kit.calendars.put(calendar, 1)),
-        "calendars.delete": ("DeleteItem", lambda: kit.calendars.delete(owner, calendar.name, 1)),
-        "calendars.list": ("Query", lambda: kit.calendars.list(owner, 5)),
-        "wheel.put_entry": ("PutItem", lambda: kit.wheel.put_entries([entry])),
-        "wheel.put_entries": ("BatchWriteItem", lambda: kit.wheel.put_entries(both)),
-        "wheel.query": ("Query", lambda: kit.wheel.query(segment, HOURLY_17)),
-        "wheel.remove_entry": (
-            "DeleteItem",
-            lambda: kit.wheel.remove_entry(segment, HOURLY_17, entry.key),
-        ),
-        "wheel.get_control": ("GetItem", lambda: kit.wheel.get_control(segment)),
-        "wheel.put_control": ("PutItem", lambda: kit.wheel.put_control(control, over=None)),
-        "runs.get": ("GetItem", lambda: kit.runs.get(run.key)),
-        "runs.claim": ("PutItem", lambda: kit.runs.claim(run, over=None)),
-        "runs.claim_over": ("PutItem", lambda: kit.runs.claim(run, over=run)),
-        "runs.finish": ("PutItem", lambda: kit.runs.finish(run)),
-        "runs.withdraw": ("DeleteItem", lambda: kit.runs.withdraw(run)),
-        "runs.list": ("Query", lambda: kit.runs.list(owner, job.job_id, 5)),
-    }
-
-
-def _fresh(kit: Kit) -> Kit:
-    """The kit on new clients: botocore lets one client repeat only so often until a success."""
-    stores = open_stores(_settings(kit), ManualClock(NOW), SeededEntropy(1))
-    return dataclasses.replace(
-        kit,
-        jobs=stores.jobs,
-        calendars=stores.calendars,
-        wheel=stores.wheel,
-        runs=stores.runs,
-        queue=stores.queue,
-    )
-
-
-@pytest.mark.parametrize("code", [*THROTTLES, "InternalServerError"])
-def test_a_service_that_goes_on_refusing_is_an_unavailable_store(
-    aws_kit: Kit, wire: Wire, code: str
-) -> None:
-    for name in _calls(aws_kit):
-        operation, call = _calls(_fresh(aws_kit))[name]
-        wire.calls.clear()
-        wire.refuse(operation, code, times=TOTAL_ATTEMPTS)
-        with pytest.raises(StoreUnavailableError) as unavailable:
-            call()
-        assert wire.operations() == [operation] * TOTAL_ATTEMPTS, name
-        assert unavailable.value.__cause__ is not None, name
-
-
-def test_what_no_repetition_mends_is_not_repeated(aws_kit: Kit, wire: Wire) -> None:
-    for name, (operation, call) in _calls(_fresh(aws_kit)).items():
-        wire.calls.clear()
-        wire.refuse(operation, "ResourceNotFoundException", times=1)
-        with pytest.raises(StoreUnavailableError):
-            call()
-        assert wire.operations() == [operation], name
-
-
-def test_a_connection_that_goes_on_breaking_is_an_unavailable_store(
-    aws_kit: Kit, wire: Wire
-) -> None:
-    for name in _calls(aws_kit):
-        operation, call = _calls(_fresh(aws_kit))[name]
-        wire.lose_answers(operation, TOTAL_ATTEMPTS)
-        with pytest.raises(StoreUnavailableError):
-            call()
-
-
-def test_a_read_back_that_fails_is_an_unavailable_store(aws_kit: Kit, wire: Wire) -> None:
-    run = a_run(a_key(aws_kit.new_owner()))
-    assert aws_kit.runs.claim(run, over=None)
-    wire.refuse("GetItem", "InternalServerError", times=TOTAL_ATTEMPTS)
-    with pytest.raises(StoreUnavailableError):
-        aws_kit.runs.claim(run, over=None)
-
-
-def test_every_call_has_a_time_limit(aws_kit: Kit) -> None:
-    config: Any = open_connection().client.meta.config
-    assert config.connect_timeout == CONNECT_TIMEOUT_SECONDS <= 5
-    assert config.read_timeout == READ_TIMEOUT_SECONDS <= 10
-
-
-def test_no_region_is_a_wrong_configuration(aws_kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("AWS_DEFAULT_REGION")
-    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
-    with pytest.raises(ConfigurationError) as wrong:
-        open_stores(_settings(aws_kit), ManualClock(NOW))
-    assert wrong.value.name == "AWS_DEFAULT_REGION"

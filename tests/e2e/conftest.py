@@ -20,6 +20,7 @@ from infra.local.warm import warm
 
 Json = dict[str, Any]
 ENDED = {"succeeded", "dead", "timed_out", "skipped", "cancelled"}
+TASK_MODULES = ("functions.executor.tasks.samples", "functions.executor.tasks.faults")
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,10 @@ class Person:
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     with Emulator() as emulator:
-        deployment = deploy(emulator.endpoint_url, tmp_path_factory.mktemp("deployment"))
+        directory = tmp_path_factory.mktemp("deployment")
+        deployment = deploy(
+            emulator.endpoint_url, directory, context={"task_modules": ",".join(TASK_MODULES)}
+        )
         user = create_user(deployment, "warmer", operator=True)
         with Api(deployment.api_url, lambda: sign_in(deployment, user)) as api:
             warm(deployment, api)

@@ -9,7 +9,7 @@ import pytest
 # The CDK library starts `node` from PATH when it is imported: that of this environment.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
-from tests.infra.stacks import SynthesizedStack, synthesize
+from tests.infra.stacks import TARGETS, SynthesizedStack, synthesize
 
 
 @pytest.fixture(scope="session")
@@ -36,5 +36,10 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
         audience="carillon",
         webhook_allowed_networks="10.1.0.0/16, 127.0.0.0/8",
         task_modules="functions.executor.tasks.samples, functions.executor.tasks.own",
+        target_arns=",".join(TARGETS),
+        event_bus="true",
+        secrets_prefix="teams/carillon",
+        owner_starts_per_minute="600",
+        catch_up_per_minute="1200",
         log_retention_days="7",
     )

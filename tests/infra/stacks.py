@@ -13,6 +13,16 @@ REPOSITORY = Path(__file__).parents[2]
 ACCOUNT = "123456789012"
 REGION = "eu-west-1"
 
+TARGETS = (
+    "arn:aws:lambda:*:210987654321:function:report-*",
+    "arn:aws:lambda:eu-west-1:123456789012:function:bill:live",
+    "arn:aws:sqs:eu-west-1:123456789012:orders",
+    "arn:aws:sns:eu-west-1:123456789012:news*",
+    "arn:aws:events:eu-west-1:123456789012:event-bus/default",
+    "arn:aws:states:eu-west-1:123456789012:stateMachine:close-month",
+)
+"""What jobs may call in the unusual stack."""
+
 Resource = Mapping[str, Any]
 
 

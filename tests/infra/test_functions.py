@@ -2,11 +2,20 @@ import ast
 
 import pytest
 
-from infra.functions import chosen_settings
+from infra.app import STACK_NAME
+from infra.environment import ROOM_BYTES, chosen_settings
 from infra.options import Options
 from shared.domain.job import Lane
+from shared.errors import ConfigurationError
 from shared.settings import Settings
-from tests.infra.stacks import REPOSITORY, SynthesizedStack, default_context, deployed, referred
+from tests.infra.stacks import (
+    REPOSITORY,
+    TARGETS,
+    SynthesizedStack,
+    default_context,
+    deployed,
+    referred,
+)
 
 OF_LIBRARIES = {
     "PYTHONTZPATH",
@@ -68,8 +77,8 @@ def test_the_environment_is_what_the_settings_read(
 ) -> None:
     expected = Settings.variable_names() | OF_LIBRARIES
     assert set(unusual.functions()[name]["Environment"]["Variables"]) == expected
-    # The list is empty by default, and an empty value is left out.
-    without = expected - {"WEBHOOK_ALLOWED_NETWORKS"}
+    # These are empty by default, and an empty value is left out.
+    without = expected - {"WEBHOOK_ALLOWED_NETWORKS", "TARGET_ARNS", "EVENT_BUS"}
     assert set(production.functions()[name]["Environment"]["Variables"]) == without
 
 
@@ -96,6 +105,11 @@ def test_the_settings_say_what_was_chosen(unusual: SynthesizedStack) -> None:
         )
         assert (settings.segments, settings.tick_workers) == (64, 3)
         assert (settings.look_ahead_minutes, settings.run_retention_days) == (5, 90)
+        assert settings.target_arns == TARGETS
+        assert settings.event_bus == unusual.output("EventBusName")
+        assert settings.secrets_prefix == "teams/carillon"
+        assert (settings.owner_starts_per_minute, settings.catch_up_per_minute) == (600, 1200)
+        assert settings.stack_name == STACK_NAME
 
 
 @pytest.mark.parametrize("name", ["api", *EXECUTORS])
@@ -115,9 +129,11 @@ def test_the_settings_hold_the_executors_own_timeout(
         {"executor_timeout_seconds": 3},
         {"segments": 4096, "look_ahead_minutes": 10, "tick_workers": 5},
         {"run_retention_days": 3650, "executor_timeout_seconds": 900},
+        {"owner_starts_per_minute": 0, "catch_up_per_minute": 1, "secrets_prefix": "a.b/c_d/e-f"},
+        {"owner_starts_per_minute": 10_000_000, "catch_up_per_minute": 10_000_000},
     ],
 )
-def test_the_settings_accept_whatever_the_options_accept(extremes: dict[str, int]) -> None:
+def test_the_settings_accept_whatever_the_options_accept(extremes: dict[str, object]) -> None:
     options = Options.from_context({**default_context(), **extremes})
     settings = Settings.from_environment(
         {
@@ -130,6 +146,47 @@ def test_the_settings_accept_whatever_the_options_accept(extremes: dict[str, int
     )
     assert settings.segments == options.segments
     assert settings.function_timeout_seconds == options.executor_timeout_seconds
+    assert settings.secrets_prefix == options.secrets_prefix
+    assert settings.owner_starts_per_minute == options.owner_starts_per_minute
+    assert settings.catch_up_per_minute == options.catch_up_per_minute
+
+
+def listing(bytes_long: int) -> Options:
+    """Options with so long a list of targets."""
+    begin = "arn:aws:sqs:eu-west-1:123456789012:"
+    pattern = begin + (bytes_long - len(begin)) * "q"
+    return Options.from_context({**default_context(), "target_arns": pattern})
+
+
+def test_options_too_long_for_the_environment_are_refused_by_name() -> None:
+    others = sum(len(name + value) for name, value in chosen_settings(listing(100)).items()) - 100
+    # An empty list counts by its name, too.
+    longest = ROOM_BYTES - others - len("WEBHOOK_ALLOWED_NETWORKS")
+    assert len(chosen_settings(listing(longest))["TARGET_ARNS"]) == longest
+    with pytest.raises(ConfigurationError, match=f"{longest + 1} bytes long") as raised:
+        chosen_settings(listing(longest + 1))
+    assert raised.value.name == "target_arns"
+
+
+def test_the_fullest_environment_is_within_the_limit_of_lambda(
+    unusual: SynthesizedStack,
+) -> None:
+    """Names known at deployment only count as their longest: a queue's URL, a table's name."""
+    chosen = set(chosen_settings(listing(100))) | {"WEBHOOK_ALLOWED_NETWORKS"}
+    for function in unusual.functions().values():
+        fixed = {
+            name: deployed(value)
+            for name, value in function["Environment"]["Variables"].items()
+            if name not in chosen
+        }
+        names = {name: text for name, text in fixed.items() if name.endswith("_TABLE")}
+        assert len(names) == 3
+        size_bytes = sum(len(name + text) for name, text in fixed.items())
+        # A logical id becomes stack-id-XXXXXXXXXXXX; a queue's URL has its host before that.
+        size_bytes += 7 * len(f"{STACK_NAME}--123456789ABC")
+        size_bytes += 3 * len("https://sqs.ap-southeast-7.amazonaws.com/123456789012/")
+        size_bytes += len("arn:aws:secretsmanager:ap-southeast-7:123456789012:secret:-abcdef")
+        assert size_bytes + ROOM_BYTES <= 4096
 
 
 @pytest.mark.parametrize("lane", ["High", "Normal", "Low"])

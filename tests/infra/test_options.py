@@ -5,7 +5,7 @@ import pytest
 from infra.options import LANES, LOG_RETENTION_DAYS, LaneOptions, Options
 from shared.domain.job import Lane
 from shared.errors import ConfigurationError
-from tests.infra.stacks import default_context
+from tests.infra.stacks import TARGETS, default_context
 
 
 def test_the_defaults_are_those_of_cdk_json() -> None:
@@ -22,6 +22,11 @@ def test_the_defaults_are_those_of_cdk_json() -> None:
         audience="",
         webhook_allowed_networks=(),
         task_modules=("functions.executor.tasks.samples",),
+        target_arns=(),
+        event_bus=False,
+        secrets_prefix="carillon",
+        owner_starts_per_minute=0,
+        catch_up_per_minute=3000,
         log_retention_days=30,
         local_layer_python="",
         layer_directory="",
@@ -43,8 +48,10 @@ def test_lists_are_separated_by_commas() -> None:
             **default_context(),
             "webhook_allowed_networks": "10.0.0.0/8, fd00::/8,",
             "task_modules": "tasks.one,tasks.two",
+            "target_arns": ", ".join(TARGETS),
         }
     )
+    assert options.target_arns == TARGETS
     assert options.webhook_allowed_networks == ("10.0.0.0/8", "fd00::/8")
     assert options.task_modules == ("tasks.one", "tasks.two")
 
@@ -81,6 +88,24 @@ def test_only_production_keeps_its_data(stage: str, keeps: bool) -> None:
         ("webhook_allowed_networks", "intranet"),
         ("task_modules", ""),
         ("task_modules", "tasks.py/own"),
+        ("target_arns", "*"),
+        ("target_arns", f"{TARGETS[0]},orders"),
+        ("target_arns", [TARGETS[0]]),
+        ("event_bus", "maybe"),
+        ("event_bus", 1),
+        ("event_bus", "my-bus"),
+        ("secrets_prefix", ""),
+        ("secrets_prefix", "/carillon"),
+        ("secrets_prefix", "carillon/"),
+        ("secrets_prefix", "carillon/*"),
+        ("secrets_prefix", "a/b/c/d/e/f"),
+        ("secrets_prefix", "a" * 61),
+        ("secrets_prefix", "AWS-secrets"),
+        ("secrets_prefix", "ssm/carillon"),
+        ("owner_starts_per_minute", -1),
+        ("owner_starts_per_minute", 10_000_001),
+        ("catch_up_per_minute", 0),
+        ("catch_up_per_minute", 10_000_001),
         ("layer_directory", 0),
     ],
 )
@@ -89,6 +114,14 @@ def test_an_error_names_its_key(key: str, value: object) -> None:
         Options.from_context({**default_context(), key: value})
     assert raised.value.name == key
     assert str(raised.value).startswith(f"{key}: ")
+
+
+@pytest.mark.parametrize(
+    ("value", "on"),
+    [(True, True), ("true", True), (" True ", True), (False, False), ("false", False), ("", False)],
+)
+def test_a_switch_is_on_or_off(value: object, on: bool) -> None:
+    assert Options.from_context({**default_context(), "event_bus": value}).event_bus is on
 
 
 @pytest.mark.parametrize("value", [1, 1001, "x", None])

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from tests.infra.stacks import SynthesizedStack, deployed, referred
+from infra.app import STACK_NAME
+from tests.infra.stacks import (
+    ACCOUNT,
+    REGION,
+    TARGETS,
+    SynthesizedStack,
+    deployed,
+    referred,
+)
 
 LANES = ("QueueUrlHigh", "QueueUrlNormal", "QueueUrlLow")
 CONSUME = {
@@ -18,21 +26,34 @@ CONSUME = {
 GET, PUT, DELETE = "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"
 BATCH, QUERY = "dynamodb:BatchWriteItem", "dynamodb:Query"
 SEND_TO_LANES = {lane: {"sqs:SendMessage"} for lane in LANES}
+DEAD_LETTERS = "RunsTable/index/dead_letters"
 
-RUNNING = {
+Grants = dict[str, set[str]]
+
+RUNNING: Grants = {
     "JobsTable": {GET, PUT},
     "RunsTable": {GET, PUT, DELETE, QUERY},
     "WheelTable": {GET, PUT, DELETE, BATCH},
 }
 
 
-def executor(lane: str) -> dict[str, set[str]]:
+def secrets_under(prefix: str) -> Grants:
+    return {
+        f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:{prefix}/*": {
+            "secretsmanager:GetSecretValue"
+        },
+        f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/{prefix}/*": {"ssm:GetParameter"},
+    }
+
+
+def executor(lane: str) -> Grants:
     own_queue = {f"QueueUrl{lane}": {"sqs:SendMessage"} | CONSUME}
     secret = {"WebhookSecretArn": {"secretsmanager:GetSecretValue"}}
-    return {**RUNNING, **SEND_TO_LANES, **own_queue, **secret}
+    return {**RUNNING, **SEND_TO_LANES, **own_queue, DEAD_LETTERS: {QUERY}, **secret}
 
 
-ALLOWED: dict[str, dict[str, set[str]]] = {
+EXECUTORS = {f"executor-{lane.lower()}": executor(lane) for lane in ("High", "Normal", "Low")}
+ALLOWED: dict[str, Grants] = {
     "tick": {
         "JobsTable": {GET},
         "WheelTable": {GET, PUT, DELETE, BATCH, QUERY},
@@ -40,9 +61,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         # Lambda delivers the record of a failed tick with the tick's own role.
         "failed ticks": {"sqs:SendMessage", "sqs:GetQueueAttributes", "sqs:GetQueueUrl"},
     },
-    "executor-high": executor("High"),
-    "executor-normal": executor("Normal"),
-    "executor-low": executor("Low"),
+    **EXECUTORS,
     "dead-letter-consumer": {
         **RUNNING,
         **SEND_TO_LANES,
@@ -51,7 +70,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
     "api": {
         "JobsTable": {GET, PUT, DELETE, QUERY},
         "RunsTable": {GET, PUT, QUERY},
-        "RunsTable/index/dead_letters": {QUERY},
+        DEAD_LETTERS: {QUERY},
         "WheelTable": {GET, PUT, BATCH},
         **SEND_TO_LANES,
     },
@@ -60,15 +79,41 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
 
 @pytest.mark.parametrize("name", sorted(ALLOWED))
 def test_a_function_may_do_exactly_this(production: SynthesizedStack, name: str) -> None:
-    granted: dict[str, set[str]] = {}
-    for statement in statements_of(production, name):
-        assert statement["Effect"] == "Allow"
-        for resource in listed(statement["Resource"]):
-            named = resource_name(production, resource)
-            granted.setdefault(named, set()).update(listed(statement["Action"]))
-    logs = granted.pop("own log group")
-    assert logs == {"logs:CreateLogStream", "logs:PutLogEvents"}
-    assert granted == ALLOWED[name]
+    secrets = secrets_under("carillon") if name in EXECUTORS else {}
+    assert stated(production, name, "Allow") == ALLOWED[name] | secrets
+    assert stated(production, name, "Deny") == {}
+
+
+@pytest.mark.parametrize("name", sorted(ALLOWED))
+def test_options_add_exactly_this(unusual: SynthesizedStack, name: str) -> None:
+    """The listed targets and the secrets for the executors alone; the bus for every function."""
+    added: Grants = {"EventBusName": {"events:PutEvents"}}
+    denied: Grants = {}
+    if name in EXECUTORS:
+        report, bill, orders, news, bus, state_machine = TARGETS
+        added |= secrets_under("teams/carillon") | {
+            report: {"lambda:InvokeFunction"},
+            bill: {"lambda:InvokeFunction"},
+            orders: {"sqs:SendMessage", "sqs:GetQueueUrl"},
+            news: {"sns:Publish"},
+            bus: {"events:PutEvents"},
+            state_machine: {"states:StartExecution"},
+        }
+        own_functions = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{STACK_NAME}-*"
+        denied = {f"DeadLetter{lane}": {"sqs:SendMessage"} for lane in LANES}
+        denied[own_functions] = {"lambda:InvokeFunction"}
+    assert stated(unusual, name, "Allow") == ALLOWED[name] | added
+    assert stated(unusual, name, "Deny") == denied
+
+
+def test_what_is_denied_by_name_are_the_functions_that_there_are(
+    unusual: SynthesizedStack,
+) -> None:
+    """CloudFormation names what has no name by the stack's: `Carillon-…`."""
+    for function in unusual.functions().values():
+        assert "FunctionName" not in function
+    for queue in unusual.properties("SQS::Queue").values():
+        assert "QueueName" not in queue
 
 
 def test_no_role_carries_a_managed_policy(production: SynthesizedStack) -> None:
@@ -78,13 +123,12 @@ def test_no_role_carries_a_managed_policy(production: SynthesizedStack) -> None:
 
 
 def test_nothing_is_allowed_on_everything(production: SynthesizedStack) -> None:
+    wildcards: set[str] = set()
     for policy in production.properties("IAM::Policy").values():
         for statement in policy["PolicyDocument"]["Statement"]:
-            wildcards = [
-                *listed(statement["Action"]),
-                *map(deployed, listed(statement["Resource"])),
-            ]
-            assert not [text for text in wildcards if "*" in text]
+            texts = [*listed(statement["Action"]), *map(deployed, listed(statement["Resource"]))]
+            wildcards |= {text for text in texts if "*" in text}
+    assert wildcards == set(secrets_under("carillon"))
 
 
 def test_only_one_rule_and_one_api_may_invoke(production: SynthesizedStack) -> None:
@@ -100,6 +144,19 @@ def test_only_one_rule_and_one_api_may_invoke(production: SynthesizedStack) -> N
         assert "SourceArn" in permission
 
 
+def stated(stack: SynthesizedStack, name: str, effect: str) -> Grants:
+    """The actions that a function's role is allowed or denied, by resource; its log apart."""
+    found: Grants = {}
+    for statement in statements_of(stack, name):
+        if statement["Effect"] == effect:
+            for resource in listed(statement["Resource"]):
+                named = resource_name(stack, resource)
+                found.setdefault(named, set()).update(listed(statement["Action"]))
+    if effect == "Allow":
+        assert found.pop("own log group") == {"logs:CreateLogStream", "logs:PutLogEvents"}
+    return found
+
+
 def statements_of(stack: SynthesizedStack, name: str) -> Iterator[Mapping[str, Any]]:
     role = referred(stack.functions()[name]["Role"])
     for policy in stack.properties("IAM::Policy").values():
@@ -108,8 +165,14 @@ def statements_of(stack: SynthesizedStack, name: str) -> Iterator[Mapping[str, A
 
 
 def resource_name(stack: SynthesizedStack, resource: object) -> str:
-    """The output that names a resource, with a suffix like /index/…, or a word of our own."""
-    logical_id, slash, suffix = deployed(resource).partition("/")
+    """The output that names a resource, with a suffix like /index/…, or a word of our own.
+
+    An ARN that is written out stands for itself.
+    """
+    text = deployed(resource)
+    if text.startswith("arn:"):
+        return text
+    logical_id, slash, suffix = text.partition("/")
     if logical_id in stack.resources("Logs::LogGroup"):
         return "own log group"
     for output in stack.template["Outputs"]:

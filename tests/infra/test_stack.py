@@ -31,12 +31,15 @@ OUTPUTS = {
     "ExecutorFunctionLow",
 }
 
+USER_POOL = {"UserPoolId", "UserPoolClientId"}
+EVENT_BUS = {"EventBusName", "EventBusArn"}
+
 
 def test_the_outputs_are_an_interface(
     production: SynthesizedStack, unusual: SynthesizedStack
 ) -> None:
     assert set(production.template["Outputs"]) == OUTPUTS
-    assert set(unusual.template["Outputs"]) == OUTPUTS - {"UserPoolId", "UserPoolClientId"}
+    assert set(unusual.template["Outputs"]) == OUTPUTS - USER_POOL | EVENT_BUS
 
 
 def test_the_template_belongs_to_no_account(production: SynthesizedStack) -> None:

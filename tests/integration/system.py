@@ -12,7 +12,7 @@ from functions.tick.visit import SegmentReport, TickPorts
 from shared.clock import Clock, SystemEntropy
 from shared.domain.job import Filing, Job, job_id_of, segment_of
 from shared.domain.message import Message
-from shared.domain.targets import TaskTarget, WebhookTarget
+from shared.domain.targets import Target, TaskTarget
 from shared.filing import Filer
 from shared.recurrence import parse_schedule
 from shared.stores.dynamo import Stores
@@ -29,7 +29,7 @@ class CountingTargets:
         self.calls: dict[str, int] = {}
         self._lock = Lock()
 
-    def deliver(self, target: TaskTarget | WebhookTarget, call: Call) -> Outcome:
+    def deliver(self, target: Target, call: Call) -> Outcome:
         with self._lock:
             self.calls[call.run_id] = self.calls.get(call.run_id, 0) + 1
         return Success(None)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shared.domain.calendar import Calendar, CalendarUse
 from shared.domain.policies import CatchUp
 from shared.domain.resolving import Resolved, resolve
-from shared.domain.run import RunStatus
+from shared.domain.run import RunKind, RunStatus
 from shared.domain.wheel import entries_of, minute_end
 from shared.recurrence import ClosedDays, Schedule, parse_schedule
 from tests.simulation.world import OWNER, World
@@ -41,6 +41,7 @@ TICK_GAPS = st.lists(st.integers(0, 400), min_size=1, max_size=12)
     gaps=TICK_GAPS,
     segments=st.integers(1, 3),
     spread_seconds=st.sampled_from([0, 0, 1, 59, 60, 61, 1800, 86_399]),
+    share=st.none() | st.integers(1, 3),
     use=st.none() | calendar_rules.map(lambda rule: CalendarUse("days", rule)),
     data=st.data(),
 )
@@ -50,11 +51,13 @@ def test_any_ticks_dispatch_exactly_the_occurrences_of_the_span(
     gaps: list[int],
     segments: int,
     spread_seconds: int,
+    share: int | None,
     use: CalendarUse | None,
     data: st.DataObject,
 ) -> None:
     closed: ClosedDays = data.draw(closed_days(start), "closed days")
     world = World(start, segments)
+    world.tick_ports = replace(world.tick_ports, catch_up_share=share)
     row = Calendar(OWNER, "days", 1, closed.weekdays, closed.ranges, start, start)
     assert world.calendars.put(row, None)
     job = replace(
@@ -68,6 +71,9 @@ def test_any_ticks_dispatch_exactly_the_occurrences_of_the_span(
     assert world.filer.file_job(job, None)
     for seconds in accumulate(gaps):
         world.clock.set(start + timedelta(seconds=seconds))
+        world.tick()
+    while world.filer.control(job.segment).backlog:
+        world.clock.advance(60)
         world.tick()
     control = world.filer.control(job.segment)
     dispatched_until = minute_end(control.watermark)
@@ -86,6 +92,40 @@ def test_any_ticks_dispatch_exactly_the_occurrences_of_the_span(
     assert sorted(world.fired(job)) == over, "each once, however often it was sent"
     nowhere = {fire_at for fire_at, at in landings.items() if at is None}
     assert {run.key.fire_at for run in world.history(job)} == {*over, *nowhere}, "all are recorded"
+
+
+@exact_and_slow
+@given(
+    schedule=st.one_of(DENSE, crons, everies(), any_simple(), combinations()),
+    start=STARTS,
+    gaps=st.lists(st.integers(0, 119), min_size=1, max_size=12),
+    spread_seconds=st.sampled_from([0, 0, 59, 86_399]),
+    within_seconds=st.sampled_from([1, 60, 600, 86_400, 7 * 86_400]) | st.integers(1, 7 * 86_400),
+)
+def test_a_watch_looks_at_each_occurrence_once_its_time_has_passed(
+    schedule: Schedule,
+    start: datetime,
+    gaps: list[int],
+    spread_seconds: int,
+    within_seconds: int,
+) -> None:
+    later = timedelta(seconds=spread_seconds + within_seconds)
+    world = World(start - later, segments=1)
+    job = replace(
+        world.new_job("job", "* * * * *", expect_within_seconds=within_seconds),
+        schedule=schedule,
+        spread_seconds=spread_seconds,
+    )
+    assert world.filer.file_job(job, None)
+    world.leap_to(start)
+    for seconds in accumulate(gaps):
+        world.clock.set(start + timedelta(seconds=seconds))
+        world.tick()
+    dispatched_until = minute_end(world.filer.control(0).watermark)
+    messages = [kept.message for kept in world.queue.kept()]
+    looks = {m.key.fire_at: m.due_at for m in messages if m.key.kind is RunKind.WATCH}
+    expected = schedule.between(job.filing.from_at, dispatched_until - later)
+    assert looks == {fire_at: fire_at + later for fire_at in expected}
 
 
 def landing_at(resolved: Resolved, fire_at: datetime) -> datetime | None:

@@ -84,7 +84,7 @@ def test_an_executor_that_dies_between_finish_and_follow_up_does_not_end_the_cha
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(world.executor._follow_up, "after", die)
+        patch.setattr(world.executor._runs._follow_up, "after", die)
         with pytest.raises(Killed):
             world.execute()
     assert [run.status for run in world.history(job)] == [RunStatus.SUCCEEDED]

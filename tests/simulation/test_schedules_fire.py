@@ -66,7 +66,7 @@ def test_a_failing_run_is_retried_and_ends_as_a_dead_letter_with_its_reason() ->
     job = world.create("failing", "at 2026-12-01T00:00:30", retry=policy)
     world.run_until(MIDNIGHT + timedelta(minutes=2))
     (run,) = world.history(job)
-    assert (run.status, run.attempt, run.reason) == (RunStatus.DEAD, 3, "no attempts left")
+    assert (run.status, run.attempt, run.reason) == (RunStatus.DEAD, 3, "exhausted")
     assert [record.attempt for record in run.attempts] == [1, 2]
     assert run.error is not None
     assert run.error.message == "boom"

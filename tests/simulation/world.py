@@ -21,7 +21,7 @@ from shared.domain.calendar import Calendar, CalendarUse
 from shared.domain.job import Filing, Job, Lane, fraction_of, job_id_of, segment_of
 from shared.domain.policies import CatchUp, OnComplete, RetryPolicy
 from shared.domain.run import Run
-from shared.domain.targets import TaskTarget, WebhookTarget
+from shared.domain.targets import Target, TaskTarget
 from shared.domain.wheel import minute_of
 from shared.filing import Filer
 from shared.recurrence import (
@@ -56,7 +56,7 @@ class RecordingTargets:
         self.calls: list[Call] = []
         self.behave: Callable[[Call], Outcome] = lambda call: Success("done")
 
-    def deliver(self, target: TaskTarget | WebhookTarget, call: Call) -> Outcome:
+    def deliver(self, target: Target, call: Call) -> Outcome:
         self.calls.append(call)
         return self.behave(call)
 
@@ -80,24 +80,23 @@ class World:
         self.targets = RecordingTargets()
         self.bad_entries: list[str] = []
         self.reports: list[Report] = []
-        self.executor = Executor(
-            ExecutorPorts(
-                jobs=self.jobs,
-                calendars=self.calendars,
-                wheel=self.wheel,
-                runs=self.runs,
-                queue=self.queue,
-                filer=self.filer,
-                targets=self.targets,
-                clock=self.clock,
-                entropy=self.entropy,
-                run_lifetime=LIFETIME,
-                longest_timeout_seconds=FUNCTION_SECONDS - 5,
-                gates=self.gates,
-                operations=self.operations,
-                events=self.events,
-            )
+        self.executor_ports = ExecutorPorts(
+            jobs=self.jobs,
+            calendars=self.calendars,
+            wheel=self.wheel,
+            runs=self.runs,
+            queue=self.queue,
+            filer=self.filer,
+            targets=self.targets,
+            clock=self.clock,
+            entropy=self.entropy,
+            run_lifetime=LIFETIME,
+            longest_timeout_seconds=FUNCTION_SECONDS - 5,
+            gates=self.gates,
+            operations=self.operations,
+            events=self.events,
         )
+        self.executor = Executor(self.executor_ports)
         self.tick_ports = TickPorts(
             jobs=self.jobs,
             calendars=self.calendars,

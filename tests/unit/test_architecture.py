@@ -16,7 +16,7 @@ LAYERS = [
     {"shared.recurrence", "shared.tasks"},
     {"shared.domain"},
     {"shared.settings", "shared.telemetry", "shared.stores"},
-    {"shared.filing"},
+    {"shared.filing", "shared.redriving", "shared.missing"},
     {"functions"},
 ]
 """From the bottom up: a module may import its own layer and those below."""

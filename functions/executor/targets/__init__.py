@@ -8,12 +8,17 @@ from functions.executor.one_line import exception_line
 from functions.executor.targets.call import Call, Caller, Failure, Outcome, Success
 from shared.clock import Clock
 from shared.domain.run import RunError
-from shared.domain.targets import TaskTarget, WebhookTarget
+from shared.domain.targets import AnyTarget
 from shared.settings import Settings
 
 __all__ = ["Call", "Failure", "Outcome", "Success", "Targets"]
 
 _MODULES = {
+    "eventbridge": "functions.executor.targets.eventbridge",
+    "lambda": "functions.executor.targets.lambda_",
+    "sns": "functions.executor.targets.sns",
+    "sqs": "functions.executor.targets.sqs",
+    "stepfunctions": "functions.executor.targets.stepfunctions",
     "task": "functions.executor.targets.task",
     "webhook": "functions.executor.targets.webhook",
 }
@@ -29,7 +34,7 @@ class Targets:
         self._callers: dict[str, Caller] = {}
         self._lock = Lock()
 
-    def deliver(self, target: TaskTarget | WebhookTarget, call: Call) -> Outcome:
+    def deliver(self, target: AnyTarget, call: Call) -> Outcome:
         """Call the target, for at most the call's limit; raises nothing for what it does."""
         try:
             return self._caller(target.type).deliver(target, call)

@@ -11,7 +11,9 @@ from shared.domain.run import RunError
 class Call:
     """One attempt, and everything a target may know about it.
 
-    `payload` is compact JSON text, `timeout_seconds` the hard limit of the attempt.
+    `payload` is compact JSON text, rendered if it was a template. `timeout_seconds` is the hard
+    limit of the attempt. `effective_at` is when the run was to start; None where that is `fire_at`.
+    `tags` are the job's, pairs of key and value.
     """
 
     run_id: str
@@ -22,6 +24,8 @@ class Call:
     fire_at: datetime
     payload: str
     timeout_seconds: float
+    effective_at: datetime | None = None
+    tags: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +37,14 @@ class Success:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """`timed_out`: the call was stopped at its limit; whether it had an effect is not known."""
+    """`timed_out`: the call was stopped at its limit; whether it had an effect is not known.
+
+    `retry_after_seconds`, at least 0, is when the target asks to be tried again, counted from now.
+    """
 
     error: RunError
     timed_out: bool = False
+    retry_after_seconds: float | None = None
 
 
 Outcome = Success | Failure

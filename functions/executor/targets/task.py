@@ -17,8 +17,9 @@ def create_caller(settings: Settings, clock: Clock) -> "TaskCaller":
 
 
 class TaskCaller:
-    """Kinds of failure besides the exceptions that tasks raise: `unknown_task` (for good),
-    `task_import_failed`, `task_died`, `task_not_ready`, `task_not_started`, `timeout`."""
+    """Kinds of failure besides the classes of what tasks raise: `fail` (for good) and `retry`,
+    which tasks ask for; `unknown_task` (for good), `task_import_failed`, `task_died`,
+    `task_not_ready`, `task_not_started`, `timeout`."""
 
     def __init__(self, pool: ChildPool) -> None:
         self._pool = pool
@@ -34,8 +35,10 @@ class TaskCaller:
             job_name=call.job_name,
             attempt=call.attempt,
             fire_at=call.fire_at.isoformat(),
+            effective_at=(call.effective_at or call.fire_at).isoformat(),
             timeout_seconds=call.timeout_seconds,
             deadline_at=deadline.at,
+            tags=dict(call.tags),
         )
         try:
             return _outcome(self._pool.run(request, deadline))
@@ -58,4 +61,6 @@ class TaskCaller:
 
 
 def _outcome(report: Report) -> Outcome:
-    return Success(report.result) if report.error is None else Failure(report.error)
+    if report.error is None:
+        return Success(report.result)
+    return Failure(report.error, retry_after_seconds=report.retry_after_seconds)

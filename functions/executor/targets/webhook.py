@@ -1,7 +1,8 @@
-"""Webhook targets: the payload by POST, signed by the Standard Webhooks scheme."""
+"""Webhook targets: an HTTPS request, signed by the Standard Webhooks scheme."""
 
 import ssl
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
 import httpcore
@@ -9,7 +10,8 @@ from standardwebhooks.webhooks import Webhook
 
 from functions.executor.deadline import Deadline
 from functions.executor.one_line import exception_line, one_line
-from functions.executor.targets.call import Call, Failure, Outcome, Success
+from functions.executor.targets.answers import Answer, judge, without
+from functions.executor.targets.call import Call, Failure, Outcome
 from functions.executor.targets.network import (
     Connector,
     GuardedBackend,
@@ -20,15 +22,24 @@ from functions.executor.targets.network import (
     connect,
     look_up,
 )
-from functions.executor.targets.signing import SecretReader, SigningKey, SigningKeyError
+from functions.executor.targets.secrets import AwsSecrets, OwnerSecrets, SecretError, name_of
+from functions.executor.targets.signing import (
+    DeploymentKey,
+    SigningKeyError,
+    deployment_secret,
+    signing_key,
+)
 from shared.clock import Clock
 from shared.domain.run import RunError
+from shared.domain.target_rules import check_header_value
 from shared.domain.targets import WebhookTarget
 from shared.settings import Network, Settings
 
 BODY_LIMIT_BYTES = 64 * 1024
 """An answer is read up to here; the history keeps only its beginning."""
-RETRIED_CLIENT_ERRORS = frozenset({408, 425, 429})
+LONG_PART = 8
+"""A part of a secret with so many characters (the token of `Bearer …`) is not told either."""
+WITHOUT_BODY = frozenset({"GET", "DELETE"})
 _URL_CHARACTERS = "".join(chr(code) for code in range(0x21, 0x7F))
 
 KIND_OF_ERROR: dict[type[Exception], str] = {
@@ -43,20 +54,34 @@ KIND_OF_ERROR: dict[type[Exception], str] = {
 
 
 def create_caller(settings: Settings, clock: Clock) -> "WebhookCaller":
-    key = SigningKey(SecretReader(settings.webhook_secret_arn), clock)
-    return WebhookCaller(clock, key.get, settings.webhook_allowed_networks)
+    secrets = AwsSecrets()
+    key = DeploymentKey(lambda: deployment_secret(secrets, settings.webhook_secret_arn), clock)
+    owners = OwnerSecrets(secrets, settings.secrets_prefix, clock)
+    return WebhookCaller(clock, key.get, settings.webhook_allowed_networks, owners)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request with its secrets filled in; `hidden` are the texts that must not be told."""
+
+    address: httpcore.URL
+    headers: list[tuple[str, str]] = field(repr=False)
+    content: bytes | None
+    hidden: list[str] = field(repr=False)
 
 
 class WebhookCaller:
     """Kinds of failure: `timeout`, `http_<status>`, `dns_error`, `address_refused` and
     `plain_http_refused` (for good), `connect_error`, `tls_error`, `network_error`,
-    `protocol_error`, `signing_key_error`. Every call has a connection of its own."""
+    `protocol_error`, `signing_key_error`, `secret_missing`, `secret_unavailable`,
+    `secret_invalid`. Every call has a connection of its own."""
 
     def __init__(
         self,
         clock: Clock,
         key: Callable[[Deadline], str],
         allowed_networks: Sequence[Network],
+        secrets: OwnerSecrets,
         *,
         resolver: Resolver = look_up,
         connector: Connector = connect,
@@ -65,14 +90,18 @@ class WebhookCaller:
         self._clock = clock
         self._key = key
         self._allowed_networks = tuple(allowed_networks)
+        self._secrets = secrets
         self._resolver = resolver
         self._connector = connector
         self._tls = httpcore.default_ssl_context() if tls is None else tls
 
     def deliver(self, target: WebhookTarget, call: Call) -> Outcome:
         deadline = Deadline.after(call.timeout_seconds)
+        hidden: list[str] = []
         try:
-            status, headers, body = self._post(target.url, call, deadline)
+            request = self._prepare(target, call, deadline)
+            hidden = request.hidden
+            answer = self._send(target.method, request, deadline)
         except (TimeoutError, httpcore.TimeoutException):
             return _timeout(call)
         except RefusedError as error:
@@ -81,9 +110,11 @@ class WebhookCaller:
             return _failure("dns_error", error)
         except SigningKeyError as error:
             return _failure("signing_key_error", error)
+        except SecretError as error:
+            return _failure(error.kind, error)
         except tuple(KIND_OF_ERROR) as error:
-            return _failure(kind_of_error(error), error)
-        return judge(status, headers, body)
+            return _failure(kind_of_error(error), error, hidden=hidden)
+        return judge(answer, self._clock.now(), hidden)
 
     def prepare(self, count: int) -> None:
         """Nothing to do: connections are not kept."""
@@ -91,63 +122,76 @@ class WebhookCaller:
     def close(self) -> None:
         """Nothing to do: connections are not kept."""
 
-    def _post(
-        self, url: str, call: Call, deadline: Deadline
-    ) -> tuple[int, Sequence[tuple[bytes, bytes]], bytes]:
-        """Status, headers and the beginning of the body of the answer."""
-        address = _url(url)
-        headers = [("Host", _host(address)), *self._headers(call, self._key(deadline))]
+    def _prepare(self, target: WebhookTarget, call: Call, deadline: Deadline) -> Prepared:
+        """The request with its signature and its secrets; raises SecretError, SigningKeyError."""
+        address = _url(target.url)
+        content = None if target.method in WITHOUT_BODY else call.payload
+        key, hidden = self._signing_key(target, call, deadline)
+        headers = [("Host", _host(address)), *self._headers(call, key, content)]
+        for name, value in target.headers.items():
+            if not isinstance(value, str):
+                reference, value = value, self._secrets.text(call.owner, value, deadline)
+                try:
+                    check_header_value(value)
+                except ValueError as error:
+                    message = f"{name_of(reference)}, as the header {name}, {error}"
+                    raise SecretError("secret_invalid", message) from error
+                hidden += [value, *(part for part in value.split() if len(part) >= LONG_PART)]
+            headers.append((name, value))
+        return Prepared(address, headers, None if content is None else content.encode(), hidden)
+
+    def _signing_key(
+        self, target: WebhookTarget, call: Call, deadline: Deadline
+    ) -> tuple[str, list[str]]:
+        """The key, and what of it is the owner's secret."""
+        reference = target.signing_secret
+        if reference is None:
+            return self._key(deadline), []
+        text = self._secrets.text(call.owner, reference, deadline)
+        try:
+            return signing_key(text), [text]
+        except ValueError as error:
+            raise SecretError("secret_invalid", f"{name_of(reference)} {error}") from error
+
+    def _send(self, method: str, request: Prepared, deadline: Deadline) -> Answer:
         backend = GuardedBackend(
             deadline,
             self._allowed_networks,
-            plain=address.scheme == b"http",
+            plain=request.address.scheme == b"http",
             resolver=self._resolver,
             connector=self._connector,
         )
-        content = call.payload.encode()
         with (
             httpcore.HTTPConnection(
-                address.origin, ssl_context=self._tls, network_backend=backend
+                request.address.origin, ssl_context=self._tls, network_backend=backend
             ) as connection,
-            connection.stream("POST", address, headers=headers, content=content) as answer,
+            connection.stream(
+                method, request.address, headers=request.headers, content=request.content
+            ) as answer,
         ):
             body = b""
             for part in answer.iter_stream():
                 body += part
                 if len(body) >= BODY_LIMIT_BYTES:
                     break
-            return answer.status, answer.headers, body[:BODY_LIMIT_BYTES]
+            return Answer(answer.status, answer.headers, body[:BODY_LIMIT_BYTES])
 
-    def _headers(self, call: Call, key: str) -> list[tuple[str, str]]:
+    def _headers(self, call: Call, key: str, content: str | None) -> list[tuple[str, str]]:
         now = self._clock.now()
+        signature = Webhook(key).sign(call.run_id, now, content or "")
+        body = [] if content is None else [("Content-Type", "application/json")]
         return [
-            ("Content-Type", "application/json"),
+            *body,
             ("User-Agent", "Carillon"),
             ("Connection", "close"),
             ("webhook-id", call.run_id),
             ("webhook-timestamp", str(int(now.timestamp()))),
-            ("webhook-signature", Webhook(key).sign(call.run_id, now, call.payload)),
+            ("webhook-signature", signature),
             ("Idempotency-Key", call.run_id),
             ("Carillon-Job-Id", call.job_id),
             ("Carillon-Attempt", str(call.attempt)),
             ("Carillon-Fire-At", f"{call.fire_at:%Y-%m-%dT%H:%M:%SZ}"),
         ]
-
-
-def judge(status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> Outcome:
-    """2xx is success. For good are redirects, and 4xx but for those that ask to come again."""
-    text = body.decode("utf-8", "replace")
-    if 200 <= status < 300:
-        return Success(one_line(f"{status} {text}"))
-    message = f"the endpoint answered {status}"
-    if 300 <= status < 400:
-        places = [value for name, value in headers if name.lower() == b"location"]
-        to = f" to {places[0].decode('latin-1')}" if places else ""
-        message = f"{message}{to}; redirects are not followed"
-    elif text:
-        message = f"{message}: {text}"
-    permanent = 300 <= status < 500 and status not in RETRIED_CLIENT_ERRORS
-    return Failure(RunError(f"http_{status}", one_line(message), permanent))
 
 
 def kind_of_error(error: Exception) -> str:
@@ -183,6 +227,8 @@ def _timeout(call: Call) -> Failure:
     return Failure(RunError("timeout", message), timed_out=True)
 
 
-def _failure(kind: str, error: Exception, *, permanent: bool = False) -> Failure:
-    message = exception_line(error) or type(error).__name__
-    return Failure(RunError(kind, message, permanent))
+def _failure(
+    kind: str, error: Exception, *, permanent: bool = False, hidden: Sequence[str] = ()
+) -> Failure:
+    message = without(hidden, str(error)) if hidden else exception_line(error)
+    return Failure(RunError(kind, one_line(message) or type(error).__name__, permanent))

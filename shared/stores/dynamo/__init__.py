@@ -1,5 +1,6 @@
-"""The ports on DynamoDB (PynamoDB) and SQS (boto3)."""
+"""The ports on DynamoDB (PynamoDB), SQS and EventBridge (boto3)."""
 
-from shared.stores.dynamo.connecting import Stores, open_stores
+from shared.stores.dynamo.connecting import open_stores
+from shared.stores.stores import Stores
 
 __all__ = ["Stores", "open_stores"]

@@ -1,9 +1,12 @@
 """Attribute types that PynamoDB lacks, exact to the microsecond and typed."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from pynamodb.attributes import Attribute
-from pynamodb.constants import NUMBER
+from pynamodb.constants import LIST, MAP, NUMBER
+from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.operand import Path
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -43,3 +46,43 @@ class IntegerAttribute(Attribute[int]):
 
     def deserialize(self, value: str) -> int:
         return int(value)
+
+
+class TextListAttribute(Attribute[tuple[str, ...]]):
+    """Texts in order."""
+
+    attr_type = LIST
+
+    def serialize(self, value: tuple[str, ...]) -> list[dict[str, str]]:
+        return [{"S": text} for text in value]
+
+    def deserialize(self, value: list[dict[str, str]]) -> tuple[str, ...]:
+        return tuple(typed["S"] for typed in value)
+
+
+class TextMapAttribute(Attribute[dict[str, str]]):
+    """Texts by name."""
+
+    attr_type = MAP
+
+    def serialize(self, value: dict[str, str]) -> dict[str, dict[str, str]]:
+        return {name: {"S": text} for name, text in value.items()}
+
+    def deserialize(self, value: dict[str, dict[str, str]]) -> dict[str, str]:
+        return {name: typed["S"] for name, typed in value.items()}
+
+    def has(self, name: str, text: str) -> Condition:
+        """The condition that the map has this text under this name, whatever that is spelt with."""
+        condition: Condition = _Member([self.attr_name, name]) == text
+        return condition
+
+
+class _Member(Path):
+    """The path to a member of a map; brackets in its name are no index of a list."""
+
+    def _serialize_value(
+        self, value: list[str], placeholder_names: dict[str, str], values: dict[str, Any]
+    ) -> str:
+        return ".".join(
+            placeholder_names.setdefault(name, f"#{len(placeholder_names)}") for name in value
+        )

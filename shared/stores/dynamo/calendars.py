@@ -72,7 +72,7 @@ def calendar_of(item: RawItem) -> Calendar:
             updated_at=row.updated_at,
             description=row.description or "",
         )
-    except (ValueError, AttributeError, KeyError, OverflowError) as error:
+    except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
         raise UnreadableRowError(f"calendar {item.get('job_id')}: {error}") from error
 
 

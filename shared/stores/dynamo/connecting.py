@@ -1,8 +1,5 @@
 """Opening the stores of a deployment."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import boto3
 from botocore.config import Config
 from botocore.exceptions import NoRegionError
@@ -12,45 +9,25 @@ from shared.clock import Clock, Entropy, SystemEntropy
 from shared.errors import ConfigurationError
 from shared.settings import Settings
 from shared.stores.dynamo.calendars import DynamoCalendarStore
+from shared.stores.dynamo.events import EventBridgeEvents, EventsClient
+from shared.stores.dynamo.gates import DynamoGateStore
 from shared.stores.dynamo.jobs import DynamoJobStore
 from shared.stores.dynamo.models import JobRow, RunRow, WheelRow
+from shared.stores.dynamo.operations import DynamoOperationStore
 from shared.stores.dynamo.queue import PARALLEL_REQUESTS, SqsLaneQueue
 from shared.stores.dynamo.runs import DynamoRunStore
 from shared.stores.dynamo.skew import SkewMeter
 from shared.stores.dynamo.table import Table
 from shared.stores.dynamo.wheel import DynamoWheelStore
-from shared.stores.ports import (
-    CalendarStore,
-    EventSink,
-    GateStore,
-    JobStore,
-    LaneQueue,
-    OperationStore,
-    RunStore,
-    WheelStore,
-)
+from shared.stores.memory import NoEvents
+from shared.stores.ports import EventSink
+from shared.stores.stores import Stores
 
 CONNECT_TIMEOUT_SECONDS = 2
 READ_TIMEOUT_SECONDS = 5
 TOTAL_ATTEMPTS = 5
 """Of one request, by botocore's standard mode: backoff with jitter, throttling included."""
 POOL_CONNECTIONS = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Stores:
-    """The ports of one deployment."""
-
-    jobs: JobStore
-    calendars: CalendarStore
-    wheel: WheelStore
-    runs: RunStore
-    queue: LaneQueue
-    gates: GateStore
-    operations: OperationStore
-    events: EventSink
-    skew_seconds: Callable[[], float | None]
-    """This machine's clock minus DynamoDB's, as last seen; None before the first answer."""
 
 
 def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None) -> Stores:
@@ -65,7 +42,7 @@ def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None
         connection = open_connection()
         skew = SkewMeter(clock)
         connection.client.meta.events.register("after-call.dynamodb", skew.observe)
-        sqs = boto3.client("sqs", config=_queue_config())
+        sqs = boto3.client("sqs", config=_client_config(PARALLEL_REQUESTS))
     except NoRegionError as error:
         raise ConfigurationError("AWS_DEFAULT_REGION", "must be set") from error
     jobs = Table(connection, JobRow, settings.jobs_table)
@@ -75,6 +52,9 @@ def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None
         wheel=DynamoWheelStore(Table(connection, WheelRow, settings.wheel_table), clock, entropy),
         runs=DynamoRunStore(Table(connection, RunRow, settings.runs_table)),
         queue=SqsLaneQueue(sqs, settings.lane_queues, clock, entropy),
+        gates=DynamoGateStore(jobs),
+        operations=DynamoOperationStore(jobs),
+        events=_event_sink(settings, clock, entropy),
         skew_seconds=skew.seconds,
     )
 
@@ -91,10 +71,21 @@ def open_connection() -> Connection:
     return connection
 
 
-def _queue_config() -> Config:
+def _event_sink(settings: Settings, clock: Clock, entropy: Entropy) -> EventSink:
+    if not settings.event_bus:
+        return NoEvents()
+    return EventBridgeEvents(_events_client, settings.event_bus, clock, entropy)
+
+
+def _events_client() -> EventsClient:
+    client: EventsClient = boto3.client("events", config=_client_config(POOL_CONNECTIONS))
+    return client
+
+
+def _client_config(connections: int) -> Config:
     return Config(
         connect_timeout=CONNECT_TIMEOUT_SECONDS,
         read_timeout=READ_TIMEOUT_SECONDS,
-        max_pool_connections=PARALLEL_REQUESTS,
+        max_pool_connections=connections,
         retries={"mode": "standard", "total_max_attempts": TOTAL_ATTEMPTS},
     )

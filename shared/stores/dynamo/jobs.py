@@ -1,19 +1,23 @@
 """Jobs in DynamoDB."""
 
+from pynamodb.expressions.condition import Condition
+
 from shared.domain.calendar import CalendarUse
 from shared.domain.job import Filing, Job, JobState, Lane, PreviousFiling
-from shared.domain.policies import Backoff, CatchUp, OnComplete, RetryPolicy
-from shared.domain.targets import target_adapter
+from shared.domain.policies import OnComplete
 from shared.errors import CarillonError, UnreadableRowError
 from shared.recurrence import CalendarRule, DstRule, parse_schedule
 from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
-from shared.stores.dynamo.models import CalendarUseMap, FilingMap, JobRow, RetryMap
+from shared.stores.dynamo.models import CalendarUseMap, FilingMap, JobRow
+from shared.stores.dynamo.policies import attributes_of, fields_of, target_of, target_text
 from shared.stores.dynamo.table import RawItem, Table
-from shared.stores.ports import Page
+from shared.stores.ports import JobFilter, Page
 
-_ALIVE = (JobRow.state != JobState.DELETED.value) & (JobRow.state != JobState.COMPLETED.value)
+_ALIVE: Condition = (JobRow.state != JobState.DELETED.value) & (
+    JobRow.state != JobState.COMPLETED.value
+)
 _JOBS = ("!", "~")
-"""Where an owner's jobs stand; calendars are kept behind them."""
+"""Where an owner's jobs stand; calendars, gates and operations are kept behind them."""
 
 
 class DynamoJobStore:
@@ -32,10 +36,13 @@ class DynamoJobStore:
     def replace(self, job: Job, revision: int) -> bool:
         return self._table.put(item_of(job), JobRow.revision == revision)
 
-    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Job]:
+    def list(
+        self, owner: str, limit: int, cursor: str | None = None, only: JobFilter | None = None
+    ) -> Page[Job]:
         scope = ("jobs", owner)
         after = None if cursor is None else decode_cursor(scope, cursor)
-        items, more = self._table.page(owner, after, limit, only=_ALIVE, span=_JOBS)
+        wanted = _wanted(only or JobFilter())
+        items, more = self._table.page(owner, after, limit, only=wanted, span=_JOBS)
         jobs = tuple(job_of(item) for item in items)
         return Page(jobs, encode_cursor(scope, jobs[-1].job_id) if more else None)
 
@@ -52,7 +59,7 @@ def item_of(job: Job) -> RawItem:
         start_at=schedule.start_at,
         ends_at=schedule.end_at,
         dst=schedule.dst.text or None,
-        target=target_adapter.dump_json(job.target).decode(),
+        target=target_text(job.target),
         payload=job.payload,
         segment=job.segment,
         filing=FilingMap(filing_id=job.filing.filing_id, from_at=job.filing.from_at),
@@ -63,9 +70,6 @@ def item_of(job: Job) -> RawItem:
         state=job.state.value,
         revision=job.revision,
         lane=job.lane.value,
-        catch_up=job.catch_up.value,
-        retry=_retry_map(job.retry),
-        timeout_seconds=job.timeout_seconds,
         fingerprint=job.fingerprint,
         end_at=job.end_at,
         max_runs=job.max_runs,
@@ -75,6 +79,7 @@ def item_of(job: Job) -> RawItem:
         calendar=job.calendar and _calendar_use_map(job.calendar),
         paused_at=job.paused_at,
         expires_at=job.expires_at and whole_seconds(job.expires_at),
+        **attributes_of(job),
     ).serialize()
 
 
@@ -82,7 +87,7 @@ def job_of(item: RawItem) -> Job:
     """The job of an item that `item_of` made; raises UnreadableRowError for any other."""
     try:
         return _job_of(JobRow.from_raw_data(item))
-    except (CarillonError, ValueError, AttributeError, KeyError) as error:
+    except (CarillonError, ValueError, TypeError, AttributeError, KeyError) as error:
         raise UnreadableRowError(f"job {item.get('job_id')}: {error}") from error
 
 
@@ -98,7 +103,7 @@ def _job_of(row: JobRow) -> Job:
             row.ends_at,
             DstRule.from_text(row.dst or ""),
         ),
-        target=target_adapter.validate_json(row.target),
+        target=target_of(row.target),
         payload=row.payload,
         segment=row.segment,
         filing=Filing(row.filing.filing_id, row.filing.from_at),
@@ -109,9 +114,6 @@ def _job_of(row: JobRow) -> Job:
         state=JobState(row.state),
         revision=row.revision,
         lane=Lane(row.lane),
-        catch_up=CatchUp(row.catch_up),
-        retry=_retry_policy(row.retry),
-        timeout_seconds=row.timeout_seconds,
         fingerprint=row.fingerprint,
         end_at=row.end_at,
         max_runs=row.max_runs,
@@ -121,7 +123,18 @@ def _job_of(row: JobRow) -> Job:
         calendar=_calendar_use(row.calendar) if row.calendar else None,
         paused_at=row.paused_at,
         expires_at=row.expires_at,
+        **fields_of(row),
     )
+
+
+def _wanted(only: JobFilter) -> Condition:
+    """Jobs that pass the filter and are no tombstones."""
+    wanted = _ALIVE
+    if only.parent:
+        wanted &= JobRow.parent == only.parent
+    for key, value in only.tags:
+        wanted &= JobRow.tags.has(key, value)
+    return wanted
 
 
 def _previous_map(previous: PreviousFiling) -> FilingMap:
@@ -140,17 +153,3 @@ def _calendar_use_map(use: CalendarUse) -> CalendarUseMap:
 
 def _calendar_use(stored: CalendarUseMap) -> CalendarUse:
     return CalendarUse(stored.name, CalendarRule(stored.rule))
-
-
-def _retry_map(retry: RetryPolicy) -> RetryMap:
-    return RetryMap(
-        max_attempts=retry.max_attempts,
-        base_seconds=retry.backoff.base_seconds,
-        factor=repr(float(retry.backoff.factor)),
-        cap_seconds=retry.backoff.cap_seconds,
-    )
-
-
-def _retry_policy(stored: RetryMap) -> RetryPolicy:
-    backoff = Backoff(stored.base_seconds, float(stored.factor), stored.cap_seconds)
-    return RetryPolicy(stored.max_attempts, backoff)

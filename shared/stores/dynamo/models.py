@@ -16,7 +16,12 @@ from pynamodb.attributes import (
 from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
 from pynamodb.models import Model
 
-from shared.stores.dynamo.attributes import InstantAttribute, IntegerAttribute
+from shared.stores.dynamo.attributes import (
+    InstantAttribute,
+    IntegerAttribute,
+    TextListAttribute,
+    TextMapAttribute,
+)
 
 
 class Map(MapAttribute[str, Any]):
@@ -32,6 +37,20 @@ class RetryMap(Map):
     factor = UnicodeAttribute()
     """As text: a float's own spelling comes back exactly."""
     cap_seconds = IntegerAttribute()
+    type = UnicodeAttribute(null=True)
+    """Of the backoff; absent when exponential."""
+    retry_on = TextListAttribute(null=True)
+
+
+class ConcurrencyMap(Map):
+    key = UnicodeAttribute()
+    limit = IntegerAttribute()
+
+
+class RateMap(Map):
+    limit = IntegerAttribute()
+    per_seconds = IntegerAttribute()
+    key = UnicodeAttribute(null=True)
 
 
 class FilingMap(Map):
@@ -49,7 +68,7 @@ class CalendarUseMap(Map):
 class JobRow(Model):
     """One job; table jobs.
 
-    Absent: what no job had before issue 3, and what a job leaves to the default.
+    Absent: what a job leaves to the default, and so all that jobs did not have in earlier versions.
     """
 
     owner = UnicodeAttribute(hash_key=True)
@@ -75,7 +94,23 @@ class JobRow(Model):
     lane = UnicodeAttribute()
     catch_up = UnicodeAttribute()
     retry = RetryMap()
-    timeout_seconds = IntegerAttribute()
+    timeout_seconds = IntegerAttribute(null=True)
+    overlap = UnicodeAttribute(null=True)
+    tolerance_seconds = IntegerAttribute(null=True)
+    grace_seconds = IntegerAttribute(null=True)
+    concurrency = ConcurrencyMap(null=True)
+    rate = RateMap(null=True)
+    pause_after_failures = IntegerAttribute(null=True)
+    expect_within_seconds = IntegerAttribute(null=True)
+    on_success = UnicodeAttribute(null=True)
+    """JSON, as is `target`; so is `on_failure`."""
+    on_failure = UnicodeAttribute(null=True)
+    events = TextListAttribute(null=True)
+    template = BooleanAttribute(null=True)
+    """Present only when true."""
+    parent = UnicodeAttribute(null=True)
+    tags = TextMapAttribute(null=True)
+    note = UnicodeAttribute(null=True)
     fingerprint = UnicodeAttribute()
     end_at = InstantAttribute(null=True)
     max_runs = IntegerAttribute(null=True)
@@ -103,11 +138,69 @@ class CalendarRow(Model):
     updated_at = InstantAttribute()
 
 
+class HolderMap(Map):
+    run_id = UnicodeAttribute(attr_name="r")
+    claim_id = UnicodeAttribute(attr_name="c")
+    until = InstantAttribute(attr_name="u")
+
+
+class StartsMap(Map):
+    count = IntegerAttribute(attr_name="n")
+    until = InstantAttribute(attr_name="u")
+
+
+class GateRow(Model):
+    """One gate; in table jobs too, behind all jobs of its owner."""
+
+    owner = UnicodeAttribute(hash_key=True)
+    gate_key = UnicodeAttribute(range_key=True, attr_name="job_id")
+    """`~gate/{name}`; a name too long or too strange for a key is there by its digest."""
+    revision = IntegerAttribute()
+    active = UnicodeAttribute(null=True)
+    waiting = UnicodeAttribute(null=True)
+    waiting_filing = UnicodeAttribute(null=True)
+    started = UnicodeAttribute(null=True)
+    started_at = InstantAttribute(null=True)
+    failed = TextListAttribute(null=True)
+    holders = ListAttribute(of=HolderMap, null=True)
+    starts = ListAttribute(of=StartsMap, null=True)
+    expires_at = TTLAttribute()
+
+
+class OperationRow(Model):
+    """One operation; in table jobs too, behind all jobs of its owner."""
+
+    owner = UnicodeAttribute(hash_key=True)
+    operation_key = UnicodeAttribute(range_key=True, attr_name="job_id")
+    """`~operation/{operation id}`."""
+    kind = UnicodeAttribute()
+    created_at = InstantAttribute()
+    updated_at = InstantAttribute()
+    per_minute = IntegerAttribute()
+    of_job = UnicodeAttribute(null=True)
+    """Its `job_id`: that name is the sort key's."""
+    from_at = InstantAttribute(null=True)
+    until_at = InstantAttribute(null=True)
+    only_missed = BooleanAttribute(null=True)
+    """Present only when true."""
+    reason = UnicodeAttribute(null=True)
+    error = UnicodeAttribute(null=True)
+    state = UnicodeAttribute()
+    revision = IntegerAttribute()
+    step = IntegerAttribute()
+    cursor = UnicodeAttribute(null=True)
+    done = IntegerAttribute()
+    passed_over = IntegerAttribute()
+    note = UnicodeAttribute(null=True)
+    busy_until = InstantAttribute(null=True)
+    expires_at = TTLAttribute()
+
+
 class WheelRow(Model):
     """One entry; table wheel. Its names are single letters: the tick pays for each byte it reads.
 
-    Job id and filing id stand in the key. Absent: lane when normal, catch-up when latest, zone
-    when UTC, and whatever else is the default.
+    Job id and filing id stand in the key, and whether it is one of the watch. Absent: lane when
+    normal, catch-up when latest, zone when UTC, and whatever else is the default.
     """
 
     segment_slot = UnicodeAttribute(hash_key=True)
@@ -126,6 +219,7 @@ class WheelRow(Model):
     zone_digest = UnicodeAttribute(attr_name="g", null=True)
     lane = UnicodeAttribute(attr_name="l", null=True)
     catch_up = UnicodeAttribute(attr_name="c", null=True)
+    grace_seconds = IntegerAttribute(attr_name="r", null=True)
     message = UnicodeAttribute(attr_name="m", null=True)
     """A queue body, sent as it stands."""
     expires_at = TTLAttribute(null=True)
@@ -156,6 +250,10 @@ class ControlRow(Model):
     lease_until = InstantAttribute(null=True)
     backlog = ListAttribute(of=BacklogMap, null=True)
     cursor = CursorMap(null=True)
+    backlog_cursor = CursorMap(null=True)
+    paced_until = IntegerAttribute(null=True)
+    idle = BooleanAttribute(null=True)
+    """Present only when true."""
     tzdata = UnicodeAttribute(null=True)
     tzdata_from = IntegerAttribute(null=True)
 
@@ -209,6 +307,7 @@ class RunRow(Model):
     covers_count = IntegerAttribute(attr_name="cn", null=True)
     effective_at = InstantAttribute(attr_name="d", null=True)
     note = UnicodeAttribute(attr_name="o", null=True)
+    settled = UnicodeAttribute(attr_name="z", null=True)
     attempts = ListAttribute(attr_name="h", of=AttemptMap, null=True)
     dead_owner = UnicodeAttribute(null=True)
     dead_key = UnicodeAttribute(null=True)

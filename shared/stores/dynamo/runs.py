@@ -1,21 +1,30 @@
 """Runs in DynamoDB."""
 
+from datetime import datetime
+from functools import reduce
+from operator import and_
+
 from pynamodb.expressions.condition import Condition
 
 from shared.domain.run import (
-    DEAD_LETTER,
     AttemptRecord,
     Run,
     RunError,
     RunKey,
     RunKind,
     RunStatus,
+    Settled,
     cut,
 )
+from shared.errors import UnreadableRowError
+from shared.recurrence.value import EPOCH
 from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
-from shared.stores.dynamo.models import AttemptMap, ErrorMap, RunRow
-from shared.stores.dynamo.table import RawItem, Table
-from shared.stores.ports import Page
+from shared.stores.dynamo.models import AttemptMap, DeadLetterIndex, ErrorMap, RunRow
+from shared.stores.dynamo.table import RawItem, Span, Table
+from shared.stores.ports import DeadLetterFilter, Page
+
+_NOTHING = ("~", "!")
+"""A span without keys."""
 
 
 class DynamoRunStore:
@@ -23,6 +32,9 @@ class DynamoRunStore:
 
     def __init__(self, table: Table) -> None:
         self._table = table
+        self._dead_letters = table.index(
+            DeadLetterIndex.Meta.index_name, DeadLetterIndex.dead_owner, DeadLetterIndex.dead_key
+        )
 
     def get(self, key: RunKey) -> Run | None:
         item = self._table.get(job_key_of(key.owner, key.job_id), key.sort_key)
@@ -42,12 +54,36 @@ class DynamoRunStore:
             job_key_of(key.owner, key.job_id), key.sort_key, _stands_as(run, RunStatus.RUNNING)
         )
 
-    def list(self, owner: str, job_id: str, limit: int, cursor: str | None = None) -> Page[Run]:
+    def list(
+        self,
+        owner: str,
+        job_id: str,
+        limit: int,
+        cursor: str | None = None,
+        *,
+        from_at: datetime | None = None,
+        until_at: datetime | None = None,
+    ) -> Page[Run]:
         scope = ("runs", owner, job_id)
         after = None if cursor is None else decode_cursor(scope, cursor)
-        items, more = self._table.page(job_key_of(owner, job_id), after, limit)
+        span = _span(from_at, until_at)
+        items, more = self._table.page(job_key_of(owner, job_id), after, limit, span=span)
         runs = tuple(run_of(item) for item in items)
         return Page(runs, encode_cursor(scope, runs[-1].key.sort_key) if more else None)
+
+    def dead_letters(
+        self,
+        owner: str,
+        limit: int,
+        cursor: str | None = None,
+        only: DeadLetterFilter | None = None,
+    ) -> Page[Run]:
+        scope, only = ("dead_letters", owner), only or DeadLetterFilter()
+        after = None if cursor is None else decode_cursor(scope, cursor)
+        span, wanted = _span(only.from_at, only.until_at), _wanted(owner, only)
+        items, more = self._dead_letters.page(owner, after, limit, only=wanted, span=span)
+        runs = tuple(run_of(item) for item in items)
+        return Page(runs, encode_cursor(scope, _dead_key(runs[-1].key)) if more else None)
 
 
 def job_key_of(owner: str, job_id: str) -> str:
@@ -58,7 +94,7 @@ def job_key_of(owner: str, job_id: str) -> str:
 def item_of(run: Run) -> RawItem:
     """The item of a run."""
     key = run.key
-    dead = run.status in DEAD_LETTER
+    dead = run.is_dead_letter
     return RunRow(
         job_key=job_key_of(key.owner, key.job_id),
         run_key=key.sort_key,
@@ -81,16 +117,24 @@ def item_of(run: Run) -> RawItem:
         covers_count=run.covers_count,
         effective_at=run.effective_at,
         note=None if run.note is None else cut(run.note),
+        settled=run.settled and run.settled.value,
         attempts=[_attempt_map(record) for record in run.attempts] or None,
         dead_owner=key.owner if dead else None,
-        dead_key=f"{key.sort_key}#{key.job_id}" if dead else None,
+        dead_key=_dead_key(key) if dead else None,
         expires_at=whole_seconds(run.expires_at),
     ).serialize()
 
 
 def run_of(item: RawItem) -> Run:
-    """The run of an item that `item_of` made."""
-    row = RunRow.from_raw_data(item)
+    """The run of an item that `item_of` made; raises UnreadableRowError for any other."""
+    try:
+        return _run_of(RunRow.from_raw_data(item))
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        where = f"{item.get('job_key')}/{item.get('run_key')}"
+        raise UnreadableRowError(f"run {where}: {error}") from error
+
+
+def _run_of(row: RunRow) -> Run:
     return Run(
         key=_key_of(row),
         status=RunStatus(row.status),
@@ -111,6 +155,7 @@ def run_of(item: RawItem) -> Run:
         covers_count=row.covers_count,
         effective_at=row.effective_at,
         note=row.note,
+        settled=Settled(row.settled) if row.settled else None,
         attempts=tuple(
             AttemptRecord(kept.attempt, kept.started_at, kept.finished_at, _error_of(kept.error))
             for kept in row.attempts or ()
@@ -127,6 +172,41 @@ def _stands_as(run: Run, status: RunStatus) -> Condition:
         & (RunRow.status == status.value)
     )
     return condition
+
+
+def _wanted(owner: str, only: DeadLetterFilter) -> Condition | None:
+    """What the filter asks beyond the span of fire times."""
+    wanted = []
+    if only.job_id:
+        wanted.append(RunRow.job_key == job_key_of(owner, only.job_id))
+    if only.reason:
+        wanted.append(RunRow.reason == only.reason)
+    if only.error:
+        wanted.append(RunRow.error["kind"] == only.error)
+    return reduce(and_, wanted) if wanted else None
+
+
+def _span(from_at: datetime | None, until_at: datetime | None) -> Span | None:
+    """The sort keys of runs and dead letters with fire times in [from_at, until_at].
+
+    A fire time leads its key, newest first, and a mark follows it.
+    """
+    if from_at is None and until_at is None:
+        return None
+    if until_at is not None and until_at < EPOCH:
+        return _NOTHING
+    newest = "!" if until_at is None else f"{_newest_first(until_at)}#"
+    oldest = "~" if from_at is None else f"{_newest_first(whole_seconds(max(from_at, EPOCH)))}$"
+    return newest, oldest
+
+
+def _newest_first(instant: datetime) -> str:
+    return RunKey("", "", RunKind.SCHEDULED, instant).sort_key.partition("#")[0]
+
+
+def _dead_key(key: RunKey) -> str:
+    """The place of a run among its owner's dead letters."""
+    return f"{key.sort_key}#{key.job_id}"
 
 
 def _key_of(row: RunRow) -> RunKey:

@@ -26,7 +26,10 @@ Span = tuple[str, str]
 """First and last sort key of a part of a partition."""
 
 
-def keys_of(model: type[Model]) -> tuple[Attribute[Any], Attribute[Any]]:
+Key = Attribute[Any]
+
+
+def keys_of(model: type[Model]) -> tuple[Key, Key]:
     """The partition and sort key attributes of a model."""
     attributes = model.get_attributes().values()
     hash_key = next(attribute for attribute in attributes if attribute.is_hash_key)
@@ -34,18 +37,100 @@ def keys_of(model: type[Model]) -> tuple[Attribute[Any], Attribute[Any]]:
     return hash_key, range_key
 
 
-class Table:
-    """One table, behind a connection that is shared with the other tables.
+class Partitions:
+    """The items of a table, or of an index of it, by partition and in the order of sort keys.
 
-    Everything raises StoreUnavailableError for what botocore's retries did not mend.
+    Raises StoreUnavailableError for what botocore's retries did not mend.
     """
 
-    def __init__(self, connection: Connection, model: type[Model], name: str) -> None:
+    def __init__(
+        self, connection: Connection, name: str, hash_key: Key, range_key: Key, index: str = ""
+    ) -> None:
         self._connection = connection
         self._name = name
-        hash_key, self._range_key = keys_of(model)
-        self._hash_name, self._range_name = hash_key.attr_name, self._range_key.attr_name
-        connection.add_meta_table(_meta_table(name, self._hash_name, self._range_name))
+        self._index = index or None
+        self._range_key = range_key
+        self._hash_name, self._range_name = hash_key.attr_name, range_key.attr_name
+
+    def query(
+        self,
+        hash_key: str,
+        after: str | None,
+        limit: int | None = None,
+        only: Condition | None = None,
+        consistent: bool = False,
+        span: Span | None = None,
+        backwards: bool = False,
+    ) -> tuple[list[RawItem], str | None]:
+        """One request: items with greater sort keys than `after`, and where the next one begins.
+
+        `span` keeps to a part of the partition; what lies outside is not read. `limit` counts
+        items before the filter `only`. `backwards`: in falling order of the keys, those less than
+        `after`, which lies in the span. The second value is None at the end.
+        """
+        begin = self._key(hash_key, after) if backwards and after is not None else None
+        with _failures_mapped():
+            answer = self._connection.query(
+                self._name,
+                hash_key,
+                range_key_condition=self._behind(None if backwards else after, span),
+                filter_condition=only,
+                consistent_read=consistent,
+                limit=limit,
+                exclusive_start_key=begin,
+                scan_index_forward=False if backwards else None,
+                index_name=self._index,
+            )
+        last = answer.get("LastEvaluatedKey")
+        return answer["Items"], last[self._range_name]["S"] if last else None
+
+    def page(
+        self,
+        hash_key: str,
+        after: str | None,
+        limit: int,
+        only: Condition | None = None,
+        span: Span | None = None,
+        backwards: bool = False,
+    ) -> tuple[list[RawItem], bool]:
+        """A full page of at most `limit` items that pass `only`, and whether there are more."""
+        if span is not None and (span[0] > span[1] or (after or "") >= span[1]):
+            return [], False  # BETWEEN would refuse the one; a forged cursor leads to the other
+        found, after = self.query(hash_key, after, limit + 1, only, span=span, backwards=backwards)
+        while after is not None and len(found) <= limit:
+            # What the filter took away is made up by whole megabytes: few requests.
+            items, after = self.query(hash_key, after, None, only, span=span, backwards=backwards)
+            found += items
+        return found[:limit], len(found) > limit
+
+    def _behind(self, after: str | None, span: Span | None) -> Condition | None:
+        """Sort keys greater than `after`, inside of `span`: one comparison is all there may be."""
+        if span is None:
+            return None if after is None else self._range_key > after
+        first, last = span
+        if after is not None:
+            # No key lies between a text and the same text with a NUL behind it.
+            first = max(first, after + "\0")
+        between: Condition = self._range_key.between(first, last)
+        return between
+
+    def _key(self, hash_key: str, range_key: str) -> RawItem:
+        return {self._hash_name: {"S": hash_key}, self._range_name: {"S": range_key}}
+
+
+class Table(Partitions):
+    """One table, behind a connection that is shared with the other tables."""
+
+    def __init__(self, connection: Connection, model: type[Model], name: str) -> None:
+        super().__init__(connection, name, *keys_of(model))
+        connection.add_meta_table(_meta_table(name, model))
+
+    def index(self, index: str, hash_key: Key, range_key: Key) -> Partitions:
+        """Its items as an index of it orders them; those without the index's keys are not in it.
+
+        An index is eventually consistent.
+        """
+        return Partitions(self._connection, self._name, hash_key, range_key, index)
 
     def get(self, hash_key: str, range_key: str) -> RawItem | None:
         """The item, by a strongly consistent read."""
@@ -86,61 +171,6 @@ class Table:
                 return False
         return True
 
-    def query(
-        self,
-        hash_key: str,
-        after: str | None,
-        limit: int | None = None,
-        only: Condition | None = None,
-        consistent: bool = False,
-        span: Span | None = None,
-    ) -> tuple[list[RawItem], str | None]:
-        """One request: items with greater sort keys than `after`, and where the next one begins.
-
-        `span` keeps to a part of the partition; what lies outside is not read. `limit` counts
-        items before the filter `only`. The second value is None at the end.
-        """
-        with _failures_mapped():
-            answer = self._connection.query(
-                self._name,
-                hash_key,
-                range_key_condition=self._behind(after, span),
-                filter_condition=only,
-                consistent_read=consistent,
-                limit=limit,
-            )
-        last = answer.get("LastEvaluatedKey")
-        return answer["Items"], last[self._range_name]["S"] if last else None
-
-    def page(
-        self,
-        hash_key: str,
-        after: str | None,
-        limit: int,
-        only: Condition | None = None,
-        span: Span | None = None,
-    ) -> tuple[list[RawItem], bool]:
-        """A full page of at most `limit` items that pass `only`, and whether there are more."""
-        if span is not None and after is not None and after >= span[1]:
-            return [], False  # only a forged cursor leads here, and BETWEEN would refuse it
-        found, after = self.query(hash_key, after, limit + 1, only, span=span)
-        while after is not None and len(found) <= limit:
-            # What the filter took away is made up by whole megabytes: few requests.
-            items, after = self.query(hash_key, after, None, only, span=span)
-            found += items
-        return found[:limit], len(found) > limit
-
-    def _behind(self, after: str | None, span: Span | None) -> Condition | None:
-        """Sort keys greater than `after`, inside of `span`: one comparison is all there may be."""
-        if span is None:
-            return None if after is None else self._range_key > after
-        first, last = span
-        if after is not None:
-            # No key lies between a text and the same text with a NUL behind it.
-            first = max(first, after + "\0")
-        between: Condition = self._range_key.between(first, last)
-        return between
-
     def put_all(self, items: Sequence[RawItem], clock: Clock, entropy: Entropy) -> None:
         """Put items of different keys, 25 a request; what is left unprocessed is repeated."""
         for start in range(0, len(items), _BATCH_SIZE):
@@ -176,18 +206,18 @@ def _failures_mapped() -> Iterator[None]:
         raise StoreUnavailableError(str(error)) from error
 
 
-def _meta_table(name: str, hash_name: str, range_name: str) -> MetaTable:
-    """What PynamoDB must know of a table to build requests; indexes are not read here."""
+def _meta_table(name: str, model: type[Model]) -> MetaTable:
+    """What PynamoDB must know of a table and its indexes to build requests."""
+    schema = model._get_schema()
+    indexes = [
+        {"IndexName": index["index_name"], "KeySchema": index["key_schema"]}
+        for index in schema["global_secondary_indexes"]
+    ]
     return MetaTable(
         {
             "TableName": name,
-            "KeySchema": [
-                {"AttributeName": hash_name, "KeyType": "HASH"},
-                {"AttributeName": range_name, "KeyType": "RANGE"},
-            ],
-            "AttributeDefinitions": [
-                {"AttributeName": hash_name, "AttributeType": "S"},
-                {"AttributeName": range_name, "AttributeType": "S"},
-            ],
+            "KeySchema": schema["key_schema"],
+            "AttributeDefinitions": schema["attribute_definitions"],
+            "GlobalSecondaryIndexes": indexes,
         }
     )

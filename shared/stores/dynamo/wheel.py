@@ -23,6 +23,8 @@ from shared.stores.ports import EntryPage
 
 _CONTROL_KEY = "control"
 _UTC = "UTC"
+_WATCH = "watch"
+"""Ends the keys of the entries of a job's watch."""
 _LETTERS = {
     CalendarRule.SKIP: "s",
     CalendarRule.NEXT_BUSINESS_DAY: "n",
@@ -90,6 +92,7 @@ def item_of(entry: Entry) -> RawItem:
         zone_digest=entry.zone_digest or None,
         lane=entry.lane.value if entry.lane is not Lane.NORMAL else None,
         catch_up=entry.catch_up.value if entry.catch_up is not CatchUp.LATEST else None,
+        grace_seconds=entry.grace_seconds or None,
         message=message and encode(message),
         expires_at=entry.expires_at,
     ).serialize()
@@ -100,8 +103,8 @@ def entry_of(segment: int, slot: Slot, item: RawItem) -> Entry:
 
     Read by hand and not by the model: a page of a megabyte holds thousands of them.
     """
-    job_id, filing_id = item["entry_key"]["S"].split("#", 2)[:2]
-    text, body = item.get("s"), item.get("m")
+    job_id, filing_id, *rest = item["entry_key"]["S"].split("#", 2)
+    text, body, grace = item.get("s"), item.get("m"), item.get("r")
     lane, catch_up = item.get("l"), item.get("c")
     spread, calendar, digest = item.get("w"), item.get("k"), item.get("g")
     return Entry(
@@ -118,6 +121,8 @@ def entry_of(segment: int, slot: Slot, item: RawItem) -> Entry:
         spread_seconds=int(spread["N"]) if spread else 0,
         calendar=_calendar_use(calendar["S"]) if calendar else None,
         zone_digest=digest["S"] if digest else "",
+        grace_seconds=int(grace["N"]) if grace else 0,
+        is_watch=rest == [_WATCH],
     )
 
 
@@ -134,7 +139,6 @@ def _schedule_of(text: str, item: RawItem) -> Schedule:
 
 def control_item_of(control: Control) -> RawItem:
     """The item of a control item."""
-    cursor = control.cursor
     return ControlRow(
         segment_slot=_control_partition(control.segment),
         entry_key=_CONTROL_KEY,
@@ -148,8 +152,10 @@ def control_item_of(control: Control) -> RawItem:
             for b in control.backlog
         ]
         or None,
-        cursor=cursor
-        and CursorMap(minute=cursor.minute, slot_key=cursor.slot_key, entry_key=cursor.entry_key),
+        cursor=control.cursor and _cursor_map(control.cursor),
+        backlog_cursor=control.backlog_cursor and _cursor_map(control.backlog_cursor),
+        paced_until=control.paced_until or None,
+        idle=control.idle or None,
         tzdata=control.tzdata or None,
         tzdata_from=control.tzdata_from or None,
     ).serialize()
@@ -158,7 +164,6 @@ def control_item_of(control: Control) -> RawItem:
 def control_of(segment: int, item: RawItem) -> Control:
     """The control item of an item that `control_item_of` made."""
     row = ControlRow.from_raw_data(item)
-    cursor = row.cursor
     return Control(
         segment=segment,
         horizon=row.horizon,
@@ -170,10 +175,21 @@ def control_of(segment: int, item: RawItem) -> Control:
             Backlog(kept.announced, kept.done, kept.until, kept.taken_up_at)
             for kept in row.backlog or ()
         ),
-        cursor=Cursor(cursor.minute, cursor.slot_key, cursor.entry_key) if cursor else None,
+        cursor=_cursor_of(row.cursor) if row.cursor else None,
+        backlog_cursor=_cursor_of(row.backlog_cursor) if row.backlog_cursor else None,
+        paced_until=row.paced_until or 0,
+        idle=bool(row.idle),
         tzdata=row.tzdata or "",
         tzdata_from=row.tzdata_from or 0,
     )
+
+
+def _cursor_map(cursor: Cursor) -> CursorMap:
+    return CursorMap(minute=cursor.minute, slot_key=cursor.slot_key, entry_key=cursor.entry_key)
+
+
+def _cursor_of(stored: CursorMap) -> Cursor:
+    return Cursor(stored.minute, stored.slot_key, stored.entry_key)
 
 
 def _page(segment: int, slot: Slot, items: Sequence[RawItem], last_key: str | None) -> EntryPage:

@@ -88,7 +88,7 @@ def test_the_life_of_a_job(deployment: Deployment) -> None:
     assert ok(client.post("/jobs", BODY, key="k")) == answered
     assert ok(client.get(path)) == created
     assert ok(client.get("/jobs"))["items"] == [created]
-    changed = ok(client.patch(path, {"schedule": {"cron": "*/5 * * * *"}, "lane": "high"}, 1))
+    changed = ok(client.patch(path, {"schedule": {"cron": "*/5 * * * *"}, "priority": "high"}, 1))
     assert (changed["revision"], changed["payload"]) == (2, BODY["payload"])
     assert client.patch(path, {"name": "late"}, 1).status == 412
     assert ok(client.post(f"{path}/pause"))["state"] == "paused"
@@ -101,9 +101,30 @@ def test_the_life_of_a_job(deployment: Deployment) -> None:
     assert client.post("/jobs", BODY, key="k").status == 410
 
 
+def test_many_jobs_at_once_from_several_threads(deployment: Deployment) -> None:
+    client = deployment.client()
+    tagged = BODY | {"parent": "channel", "tags": {"team": "x"}, "overlap": "skip", "grace": "1m"}
+    items = [tagged | {"name": f"job {n}"} for n in range(60)]
+    first = ok(client.post("/jobs/bulk", {"items": items}, key="k"))
+    again = ok(client.post("/jobs/bulk", {"items": [*items, BODY]}, key="k"))
+
+    assert (first["created"], again["created"], again["existing"]) == (60, 1, 60)
+    assert len(ok(client.get("/jobs", tag="team:x", limit="100"))["items"]) == 60
+    paused = ok(client.send("POST", "/jobs/pause", query={"parent": "channel"}))
+    assert paused == {"changed": 60, "next_cursor": None}
+    resumed = ok(client.send("POST", "/jobs/resume", query={"tag": "team:x"}))
+    assert resumed == {"changed": 60, "next_cursor": None}
+    page = ok(client.get("/jobs", parent="channel", limit="1"))
+    assert (page["items"][0]["state"], page["items"][0]["overlap"]) == ("active", "skip")
+    gone = ok(client.send("DELETE", "/jobs", query={"parent": "channel", "tag": "team:x"}))
+    assert gone == {"changed": 60, "next_cursor": None}
+    (left,) = ok(client.get("/jobs"))["items"]
+    assert left["parent"] is None
+
+
 def test_a_manual_run_reaches_its_lane_and_the_history(deployment: Deployment) -> None:
     client = deployment.client()
-    path = f"/jobs/{ok(client.post('/jobs', BODY | {'lane': 'high'}), 201)['job_id']}"
+    path = f"/jobs/{ok(client.post('/jobs', BODY | {'priority': 'high'}), 201)['job_id']}"
     run = ok(client.post(f"{path}/run", key="k"), 202)
 
     assert ok(client.post(f"{path}/run", key="k"), 202) == run

@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any
 
-from shared.tasks import TaskContext, task
+from shared.tasks import Fail, Retry, TaskContext, task
 
 
 @task
@@ -122,6 +122,16 @@ def huge_error(payload: Any, context: TaskContext) -> None:
 @task
 def leave(payload: Any, context: TaskContext) -> None:
     sys.exit("enough")
+
+
+@task
+def come_back(payload: Any, context: TaskContext) -> None:
+    raise Retry(after=payload["seconds"], reason="no lock yet")
+
+
+@task
+def give_up(payload: Any, context: TaskContext) -> None:
+    raise Fail(payload)
 
 
 @task

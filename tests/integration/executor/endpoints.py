@@ -27,6 +27,7 @@ class Received:
     path: str
     headers: dict[str, str]
     body: bytes
+    method: str = "POST"
 
 
 @dataclass
@@ -57,15 +58,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         endpoint = self.server.endpoint
-        body = self.rfile.read(int(self.headers["content-length"]))
+        body = self.rfile.read(int(self.headers.get("content-length", "0")))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        endpoint.received.append(Received(self.path, headers, body))
+        endpoint.received.append(Received(self.path, headers, body, self.command))
         self.send_response(endpoint.status)
         for name, value in endpoint.answer_headers.items():
             self.send_header(name, value)
         self.send_header("content-length", str(len(endpoint.answer)))
         self.end_headers()
         self.wfile.write(endpoint.answer)
+
+    do_GET = do_PUT = do_PATCH = do_DELETE = do_POST
 
     def log_message(self, format: str, *arguments: object) -> None:
         """Nothing."""

@@ -1,7 +1,7 @@
 """Webhook callers on loopback, and connections that tell where they went."""
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from ipaddress import ip_network
 from typing import Any
@@ -10,6 +10,7 @@ from functions.executor.deadline import Deadline
 from functions.executor.targets.addresses import Address
 from functions.executor.targets.call import Call
 from functions.executor.targets.network import connect
+from functions.executor.targets.secrets import AwsSecrets, OwnerSecrets, SecretError
 from functions.executor.targets.signing import signing_key
 from functions.executor.targets.webhook import WebhookCaller
 from shared.clock import SystemClock
@@ -36,12 +37,35 @@ class Connections:
         return connect(address, port, limit_seconds)
 
 
+class StubSecrets(AwsSecrets):
+    """Texts by their full names instead of Secrets Manager and SSM."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        super().__init__()
+        self.texts = dict(texts)
+
+    def secret(self, secret_id: str) -> str:
+        if secret_id not in self.texts:
+            raise SecretError("secret_missing", "does not exist (ResourceNotFoundException)")
+        return self.texts[secret_id]
+
+    def parameter(self, name: str) -> str:
+        return self.secret(name)
+
+
+def owner_secrets(texts: Mapping[str, str]) -> OwnerSecrets:
+    return OwnerSecrets(StubSecrets(texts), "carillon", SystemClock())
+
+
 def key(deadline: Deadline) -> str:
     return KEY
 
 
-def caller(allowed: Sequence[Any] = LOOPBACK, **network: Any) -> WebhookCaller:
-    return WebhookCaller(SystemClock(), key, allowed, **network)
+def caller(
+    allowed: Sequence[Any] = LOOPBACK, texts: Mapping[str, str] | None = None, **network: Any
+) -> WebhookCaller:
+    """`texts` are the owners' secrets, by their full names."""
+    return WebhookCaller(SystemClock(), key, allowed, owner_secrets(texts or {}), **network)
 
 
 def call(payload: str = PAYLOAD, timeout_seconds: float = 10) -> Call:
@@ -57,5 +81,7 @@ def call(payload: str = PAYLOAD, timeout_seconds: float = 10) -> Call:
     )
 
 
-def target(port: int, host: str = HOST, scheme: str = "http", path: str = "/hook") -> WebhookTarget:
-    return WebhookTarget(url=f"{scheme}://{host}:{port}{path}")
+def target(
+    port: int, host: str = HOST, scheme: str = "http", path: str = "/hook", **members: Any
+) -> WebhookTarget:
+    return WebhookTarget(url=f"{scheme}://{host}:{port}{path}", **members)

@@ -12,7 +12,7 @@ import pytest
 from moto import mock_aws
 
 from functions.executor.targets import Call, Failure, Success, Targets
-from functions.executor.targets.signing import SecretReader, SigningKeyError
+from functions.executor.targets.secrets import AwsSecrets, SecretError
 from shared.clock import SystemClock
 from shared.domain.run import RunError
 from shared.domain.targets import TaskTarget, WebhookTarget
@@ -68,11 +68,11 @@ def test_a_defect_of_ours_ends_in_the_history_too() -> None:
 
 
 def test_the_secret_is_read_from_secrets_manager(secret_arn: str) -> None:
-    read = SecretReader(secret_arn)
-    assert read() == "s" * 48
-    assert read() == "s" * 48
-    with pytest.raises(SigningKeyError, match="ResourceNotFoundException"):
-        SecretReader(secret_arn.replace("webhooks", "others"))()
+    secrets = AwsSecrets()
+    assert secrets.secret(secret_arn) == "s" * 48
+    with pytest.raises(SecretError, match="ResourceNotFoundException") as caught:
+        secrets.secret(secret_arn.replace("webhooks", "others"))
+    assert caught.value.kind == "secret_missing"
 
 
 def test_a_target_is_imported_when_it_is_first_used() -> None:

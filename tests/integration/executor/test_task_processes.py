@@ -14,6 +14,7 @@ import pytest
 
 from functions.executor.targets.call import Failure, Success
 from shared.domain.run import RESULT_LIMIT_BYTES, RunError
+from shared.settings import Settings
 from tests.integration.executor.processes import (
     TASKS,
     Tasks,
@@ -23,6 +24,7 @@ from tests.integration.executor.processes import (
     wait_until,
     written_pids,
 )
+from tests.integration.executor.test_targets import ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parents[3]
 BROKEN = "tests.integration.executor.broken_tasks"
@@ -235,6 +237,42 @@ def test_a_start_that_takes_longer_than_the_limit_serves_a_later_call() -> None:
         assert outcome == Failure(RunError("task_not_ready", message))
         assert caller.run("nothing") == Success(None)
         assert children() == starting
+
+
+def test_a_task_says_when_it_is_to_be_tried_again_or_that_it_is_over(shared: Tasks) -> None:
+    assert shared.run("come_back", '{"seconds":90}') == Failure(
+        RunError("retry", "no lock yet"), retry_after_seconds=90
+    )
+    assert shared.run("give_up", '"no such customer"') == Failure(
+        RunError("fail", "no such customer", permanent=True)
+    )
+
+
+KILLED = """
+from tests.integration.executor.processes import children, tasks
+with tasks("functions.executor.tasks.faults", "functions.executor.tasks.samples") as caller:
+    print(caller.run("kill_executor", '{"attempts":0}'), flush=True)
+    caller.pool.prepare(2)
+    print(*children(), flush=True)
+    caller.run("kill_executor")
+"""
+
+
+def test_a_task_can_kill_its_executor_for_tests() -> None:
+    """As when memory runs out: nothing is said, nothing is cleaned up, no child stays behind."""
+    executor = subprocess.run(
+        [sys.executable, "-c", KILLED], capture_output=True, text=True, cwd=ROOT, timeout=60
+    )
+    assert executor.returncode == -signal.SIGKILL
+    outcome, pids = executor.stdout.splitlines()
+    assert outcome == "Success(result='\"survived at attempt 1\"')"
+    assert len(pids.split()) == 2
+    assert wait_until(lambda: not any(is_running(int(pid)) for pid in pids.split()))
+
+
+def test_no_deployment_has_the_harmful_tasks_unless_it_names_them() -> None:
+    defaults = Settings.from_environment(ENVIRONMENT).task_modules
+    assert "functions.executor.tasks.faults" not in defaults
 
 
 def test_closing_leaves_no_process() -> None:

@@ -33,6 +33,7 @@ from tests.integration.executor.sending import (
     Connections,
     call,
     caller,
+    owner_secrets,
     target,
 )
 
@@ -285,7 +286,7 @@ def test_without_a_key_nothing_is_sent() -> None:
         raise SigningKeyError("denied")
 
     with endpoint() as hook:
-        sender = WebhookCaller(SystemClock(), no_key, LOOPBACK)
+        sender = WebhookCaller(SystemClock(), no_key, LOOPBACK, owner_secrets({}))
         outcome = sender.deliver(target(hook.port), call())
         assert hook.received == []
     assert isinstance(outcome, Failure)

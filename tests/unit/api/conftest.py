@@ -18,7 +18,9 @@ from shared.domain.job import Lane
 from shared.settings import Settings
 from shared.stores.memory import (
     MemoryCalendarStore,
+    MemoryEvents,
     MemoryJobStore,
+    MemoryOperationStore,
     MemoryQueue,
     MemoryRunStore,
     MemoryWheelStore,
@@ -72,6 +74,8 @@ class World:
     wheel: MemoryWheelStore
     runs: MemoryRunStore
     queue: MemoryQueue
+    operations: MemoryOperationStore
+    events: MemoryEvents
     clock: ManualClock
     log: StringIO
     settings: Settings = SETTINGS
@@ -89,6 +93,8 @@ class World:
             "wheel": self.wheel,
             "runs": self.runs,
             "queue": self.queue,
+            "operations": self.operations,
+            "events": self.events,
             "clock": self.clock,
             "entropy": SeededEntropy(1),
             "settings": self.settings,
@@ -105,6 +111,8 @@ def new_world(now: datetime = NOW) -> World:
         wheel=MemoryWheelStore(),
         runs=MemoryRunStore(),
         queue=MemoryQueue(clock),
+        operations=MemoryOperationStore(),
+        events=MemoryEvents(),
         clock=clock,
         log=StringIO(),
     )

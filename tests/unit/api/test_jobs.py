@@ -120,7 +120,7 @@ def test_a_change_of_name_keeps_the_filing(
         {"schedule": {"cron": "*/7 * * * *"}},
         {"timezone": "Europe/Riga"},
         {"start_at": "2026-03-01T12:00:01Z"},
-        {"lane": "low"},
+        {"priority": "low"},
         {"catch_up": "skip"},
     ],
 )
@@ -148,7 +148,7 @@ def test_retry_and_target_are_merged_and_null_means_the_default(client: Client) 
         "payload": {"a": {"b": 1}},
         "start_at": "2026-02-01T00:00:00Z",
         "timeout_seconds": 20,
-        "lane": "high",
+        "priority": "high",
     }
     path = f"/jobs/{client.post('/jobs', body).json['job_id']}"
     change = {
@@ -157,17 +157,17 @@ def test_retry_and_target_are_merged_and_null_means_the_default(client: Client) 
         "payload": {"c": 2},
         "start_at": None,
         "timeout_seconds": None,
-        "lane": None,
+        "priority": None,
     }
 
     changed = client.patch(path, change, 1).json
 
-    assert changed["target"] == {"type": "webhook", "url": "https://example.com/b"}
-    backoff = {"base_seconds": 5, "factor": 2.0, "cap_seconds": 100}
-    assert changed["retry"] == {"max_attempts": 4, "backoff": backoff}
+    assert changed["target"].items() >= {"type": "webhook", "url": "https://example.com/b"}.items()
+    backoff = {"type": "exponential", "base_seconds": 5, "factor": 2.0, "cap_seconds": 100}
+    assert changed["retry"] == {"max_attempts": 4, "backoff": backoff, "retry_on": []}
     assert changed["payload"] == {"c": 2}
-    assert (changed["start_at"], changed["timeout_seconds"]) == (None, 10)
-    assert changed["lane"] == "normal"
+    assert (changed["start_at"], changed["timeout_seconds"]) == (None, None)
+    assert changed["priority"] == "normal"
 
 
 def test_another_type_of_target_replaces_the_old_one(client: Client, job: dict[str, Any]) -> None:
@@ -175,7 +175,7 @@ def test_another_type_of_target_replaces_the_old_one(client: Client, job: dict[s
 
     answer = client.patch(f"/jobs/{job['job_id']}", {"target": target}, 1)
 
-    assert answer.json["target"] == target
+    assert answer.json["target"].items() >= target.items()
 
 
 def test_a_change_that_changes_nothing_writes_nothing(client: Client, job: dict[str, Any]) -> None:
@@ -198,7 +198,7 @@ def test_a_change_that_changes_nothing_writes_nothing(client: Client, job: dict[
         ({"timezone": "Nowhere"}, "timezone"),
         ({"target": {"name": "a b"}}, "target.name"),
         ({"target": {"type": "webhook"}}, "target.url"),
-        ({"target": {"type": "lambda"}}, "target.type"),
+        ({"target": {"type": "lambada"}}, "target.type"),
         ({"target": {"url": "https://example.com/"}}, "target.url"),
         ({"target": {"type": "webhook", "url": "http://example.com/"}}, "target.url"),
         ({"retry": {"backoff": {"factor": 0}}}, "retry.backoff.factor"),
@@ -209,7 +209,7 @@ def test_a_change_that_changes_nothing_writes_nothing(client: Client, job: dict[
 def test_a_bad_change_is_refused_whole(
     client: Client, job: dict[str, Any], change: dict[str, Any], field: str
 ) -> None:
-    answer = client.patch(f"/jobs/{job['job_id']}", {"lane": "low"} | change, 1)
+    answer = client.patch(f"/jobs/{job['job_id']}", {"priority": "low"} | change, 1)
 
     assert answer.status == 422, answer.text
     assert answer.fields == [field]
@@ -222,14 +222,14 @@ def test_a_large_payload_is_refused_in_a_change_too(client: Client, job: dict[st
     assert (answer.status, answer.fields) == (413, ["payload"])
 
 
-def test_a_fired_one_shot_can_be_renamed_and_put_into_another_lane(
+def test_a_fired_one_shot_can_be_renamed_and_given_another_priority(
     client: Client, world: World
 ) -> None:
     body = BODY | {"schedule": "at 2026-03-01T12:01:00Z"}
     path = f"/jobs/{client.post('/jobs', body).json['job_id']}"
     world.clock.advance(3600)
 
-    answer = client.patch(path, {"name": "done", "lane": "low"}, 1)
+    answer = client.patch(path, {"name": "done", "priority": "low"}, 1)
 
     assert (answer.status, answer.json["next_fire_at"]) == (200, None)
 
@@ -272,7 +272,7 @@ def test_a_change_needs_the_revision(
         assert client.get(f"/jobs/{job['job_id']}").json == job
 
 
-@pytest.mark.parametrize("change", [{"name": "mine"}, {"lane": "low"}])
+@pytest.mark.parametrize("change", [{"name": "mine"}, {"priority": "low"}])
 @pytest.mark.parametrize("tag", ['"1"', "*"])
 def test_a_change_that_loses_a_race_is_told_so(
     world: World, change: dict[str, Any], tag: str

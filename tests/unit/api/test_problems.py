@@ -33,12 +33,15 @@ def test_a_problem_has_the_members_of_rfc_9457(client: Client) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
-        ("PUT", "/jobs", "GET, POST"),
-        ("HEAD", "/jobs", "GET, POST"),
-        ("OPTIONS", "/jobs", "GET, POST"),
+        ("PUT", "/jobs", "DELETE, GET, POST"),
+        ("HEAD", "/jobs", "DELETE, GET, POST"),
+        ("OPTIONS", "/jobs", "DELETE, GET, POST"),
         ("POST", "/jobs/x", "DELETE, GET, PATCH"),
         ("BREW", "/jobs/x", "DELETE, GET, PATCH"),
         ("GET", "/jobs/x/pause", "POST"),
+        ("GET", "/jobs/pause", "POST"),
+        ("DELETE", "/jobs/bulk", "POST"),
+        ("PUT", "/jobs/resume", "POST"),
         ("DELETE", "/jobs/x/runs/y.z", "GET"),
         ("GET", "/schedules/preview", "POST"),
         ("POST", "/forecast", "GET"),

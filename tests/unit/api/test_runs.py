@@ -195,6 +195,7 @@ RETRYING_FORM = {
     "error": ERROR_FORM,
     "reason": None,
     "note": None,
+    "settled": None,
     "covers_from": None,
     "covers_count": None,
 }

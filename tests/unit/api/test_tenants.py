@@ -18,7 +18,7 @@ Request = Callable[[Client, str], Answer]
 ROUTES: dict[str, Request] = {
     "get": lambda client, path: client.get(path),
     "patch": lambda client, path: client.patch(path, {"name": "stolen"}, 1),
-    "patch whatever revision": lambda client, path: client.patch(path, {"lane": "low"}, "*"),
+    "patch whatever revision": lambda client, path: client.patch(path, {"priority": "low"}, "*"),
     "patch a wrong revision": lambda client, path: client.patch(path, {"name": "stolen"}, 7),
     "delete": lambda client, path: client.delete(path),
     "pause": lambda client, path: client.post(f"{path}/pause"),
@@ -27,6 +27,10 @@ ROUTES: dict[str, Request] = {
     "run by key": lambda client, path: client.post(f"{path}/run", key="k"),
     "runs": lambda client, path: client.get(f"{path}/runs"),
     "upcoming": lambda client, path: client.get(f"{path}/upcoming"),
+    "missed": lambda client, path: client.get(f"{path}/missed"),
+    "backfill": lambda client, path: client.post(
+        f"{path}/backfill", {"from": "2026-03-01T00:00:00Z", "to": "2026-03-01T01:00:00Z"}
+    ),
 }
 
 
@@ -74,6 +78,38 @@ def test_lists_hold_only_the_caller_s(
     assert {found["job_id"] for found in upcoming} == {own["job_id"]}
     status = stranger.get("/status").json
     assert (status["state"], status["active_jobs"]) == ("idle", 1)
+
+
+def test_another_owner_s_dead_letter_or_waiting_run_cannot_be_told_from_none(
+    client: Client, stranger: Client, world: World, job: dict[str, Any]
+) -> None:
+    run_id = client.post(f"/jobs/{job['job_id']}/run").json["run_id"]
+    sent = world.queue.kept()
+    for method, path in (
+        ("POST", f"/jobs/{job['job_id']}/runs/{run_id}/cancel"),
+        ("POST", f"/dead-letters/{run_id}/redrive"),
+        ("DELETE", f"/dead-letters/{run_id}"),
+    ):
+        other = run_id.replace(job["job_id"], "0" * 26)
+        answer = stranger.send(method, path)
+        missing = stranger.send(method, path.replace(job["job_id"], "0" * 26))
+        assert answer.status == 404, path
+        assert answer.text.replace(run_id, other).replace(job["job_id"], "0" * 26) == missing.text
+    assert client.get(f"/jobs/{job['job_id']}/runs/{run_id}").json["status"] == "scheduled"
+    assert world.queue.kept() == sent
+
+
+def test_another_owner_s_operation_cannot_be_told_from_none(
+    client: Client, stranger: Client
+) -> None:
+    started = client.post("/dead-letters/discard", {})
+    assert started.status == 202, started.text
+    path = f"/operations/{started.json['operation_id']}"
+
+    assert stranger.get(path).status == 404
+    assert stranger.post(f"{path}/cancel").status == 404
+    assert stranger.get("/operations").json["items"] == []
+    assert client.get(path).json["state"] == "running"
 
 
 def test_a_cursor_of_another_owner_is_refused(client: Client, stranger: Client) -> None:
@@ -124,6 +160,14 @@ def test_no_store_is_asked_for_text_that_is_no_job_id(world: World, job_id: str)
 
     calendars = world.calendars
     filer = Filer(world.jobs, world.wheel, world.queue, world.clock, calendars)
-    service = JobService(Unasked(), calendars, filer, world.clock, SeededEntropy(1), world.settings)
+    service = JobService(
+        Unasked(),
+        calendars,
+        filer,
+        world.events,
+        world.clock,
+        SeededEntropy(1),
+        world.settings,
+    )
 
     assert service.find("owner", job_id) is None

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from typer.testing import CliRunner, Result
 
+from infra.cli.client import ApiClient
 from infra.cli.commands import app
 
 
@@ -76,7 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    do_GET = do_POST = do_PUT = do_DELETE = _serve
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: the recorded requests are the log."""
@@ -122,6 +123,14 @@ def signed_in(run: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("CARILLON_API_URL", api.url)
     monkeypatch.setenv("CARILLON_TOKEN", "secret-token")
     return run
+
+
+@pytest.fixture
+def client(api: FakeApi) -> Iterator[ApiClient]:
+    """The commands' own client of the fake API."""
+    opened = ApiClient(api.url, "t")
+    yield opened
+    opened.close()
 
 
 @pytest.fixture

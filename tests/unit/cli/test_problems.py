@@ -55,6 +55,29 @@ def test_with_json_the_problem_is_json(signed_in: Run, api: FakeApi) -> None:
     assert json.loads(signed_in("--json", "jobs", "create", "--task", "a").stderr) == PROBLEM
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["jobs", "pause", "--parent", ""],
+        ["runs", "j1", "--from", "soon"],
+        ["forecast", "--to", "soon"],
+        ["dead-letters", "redrive", "--from", "soon"],
+        ["jobs", "backfill", "j1", "--from", "soon", "--to", "later"],
+        ["jobs", "import", "/nowhere/at/all"],
+        ["run", "show", "j1"],
+    ],
+)
+def test_with_json_what_is_refused_here_is_json_too(run: Run, arguments: list[str]) -> None:
+    signed_in = ["--api-url", "http://127.0.0.1:1", "--token", "t"]
+
+    for result in (
+        run(*arguments, *signed_in, "--json"),
+        run("--json", *signed_in, *arguments),
+    ):
+        assert result.exit_code == 3
+        assert json.loads(result.stderr)["title"] == "Bad input"
+
+
 def test_the_gateways_own_401_becomes_a_problem(signed_in: Run, api: FakeApi) -> None:
     api.answer("GET", "/status", {"message": "Unauthorized"}, status=401)
 

@@ -1,7 +1,6 @@
 """`carillon runs`, `upcoming` and `status`."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -77,13 +76,6 @@ def test_the_outcome_carries_the_note(
 
     cells = [cell.strip() for cell in row.split("  ") if cell.strip()]
     assert cells == [run["fire_at"], "-", "skipped", "1", "0.25", outcome, "j1.0"]
-
-
-@pytest.fixture
-def client(api: FakeApi) -> Iterator[ApiClient]:
-    opened = ApiClient(api.url, "t")
-    yield opened
-    opened.close()
 
 
 def _changes(follower: Follower) -> list[tuple[str, str]]:
@@ -178,6 +170,35 @@ def test_follow_as_a_command_ends_with_0_on_ctrl_c(
 
 def test_follow_of_a_job_that_is_not_there_ends(signed_in: Run) -> None:
     assert signed_in("runs", "j1", "--follow").exit_code == 4
+
+
+def test_runs_of_a_span_of_time(signed_in: Run, api: FakeApi) -> None:
+    api.answer("GET", "/jobs/j1/runs", _page(_run(0), cursor="more"))
+    api.then("GET", "/jobs/j1/runs", _page())
+
+    result = signed_in(
+        "runs", "j1", "--from", "2026-01-01", "--to", "2026-01-01T02:00:00+02:00", "--json"
+    )
+
+    assert result.exit_code == 0
+    span = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T00:00:00Z"}
+    assert [request.query for request in api.requests] == [
+        {**span, "limit": "20"},
+        {**span, "limit": "19", "cursor": "more"},
+    ]
+
+
+def test_what_comes_has_no_span(signed_in: Run, api: FakeApi) -> None:
+    assert signed_in("runs", "j1", "--follow", "--from", "2026-01-01").exit_code == 2
+    assert signed_in("runs", "j1", "--to", "soon").exit_code == 3
+    assert api.requests == []
+
+
+def test_a_settled_run_says_so(signed_in: Run, api: FakeApi) -> None:
+    error = {"kind": "http_503", "message": "busy"}
+    api.answer("GET", "/jobs/j1/runs", _page(_run(0) | {"error": error, "settled": "redriven"}))
+
+    assert "http_503: busy (redriven)" in signed_in("runs", "j1").stdout
 
 
 def test_upcoming_of_one_job_and_of_all(signed_in: Run, api: FakeApi) -> None:

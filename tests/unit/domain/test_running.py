@@ -120,10 +120,27 @@ class TestStart:
         assert decide_start(completed, message(), NOON) == Go()
         assert decide_start(completed, message(attempt=2), NOON) == Go()
 
-    def test_a_paused_job_runs_by_hand_and_a_resume_in_the_making_waits(self) -> None:
+    @pytest.mark.parametrize(
+        ("key", "runs"),
+        [
+            (replace(KEY, kind=RunKind.MANUAL, request_id="r"), True),
+            (KEY.redriven, True),
+            (KEY.callback, True),
+            (replace(KEY, kind=RunKind.BACKFILL, request_id="o"), False),
+            (replace(KEY, kind=RunKind.BACKFILL, request_id="o", redrive=1), True),
+        ],
+    )
+    def test_a_paused_job_runs_what_somebody_asks_for_and_calls_back(
+        self, key: RunKey, runs: bool
+    ) -> None:
         paused = job(state=JobState.PAUSED, paused_at=NOON - timedelta(hours=1))
-        manual = message(key=replace(KEY, kind=RunKind.MANUAL, request_id="r"))
-        assert decide_start(paused, manual, NOON) == Go()
+        start = Go() if runs else Skip(SkipReason.PAUSED)
+        assert decide_start(paused, message(key=key), NOON) == start
+        deleted = job(state=JobState.DELETED)
+        assert decide_start(deleted, message(key=key), NOON) == Skip(SkipReason.DELETED)
+
+    def test_of_a_paused_job_a_resume_in_the_making_waits(self) -> None:
+        paused = job(state=JobState.PAUSED, paused_at=NOON - timedelta(hours=1))
         assert isinstance(decide_start(paused, message(NEWER_YOUNG), NOON), SendOn)
 
     def test_another_filings_message_runs_when_the_schedule_yields_its_time(self) -> None:
@@ -169,14 +186,39 @@ class TestEnds:
         assert again.status is RunStatus.RETRYING
         assert again.next_attempt_at == NOON + timedelta(seconds=2)
         last = running.failed(replace(first, attempt=2), policy, error, False, NOON, 0.0)
-        assert (last.status, last.reason) == (RunStatus.DEAD, "no attempts left")
+        assert (last.status, last.reason) == (RunStatus.DEAD, "exhausted")
         timed_out = running.failed(replace(first, attempt=2), policy, error, True, NOON, 0.0)
         assert timed_out.status is RunStatus.TIMED_OUT
 
     def test_a_permanent_failure_is_dead_at_once(self) -> None:
         error = RunError("http_404", "no such page", permanent=True)
         ended = running.failed(run(RunStatus.RUNNING), job(), error, False, NOON, 0.0)
-        assert (ended.status, ended.reason) == (RunStatus.DEAD, "refused for good")
+        assert (ended.status, ended.reason) == (RunStatus.DEAD, "refused")
+
+    def test_the_kinds_that_the_policy_does_not_name_are_refused(self) -> None:
+        choosy = job(retry=RetryPolicy(retry_on=("http_5xx",)))
+        slow = RunError("timeout", "too slow")
+        refused = running.failed(run(RunStatus.RUNNING), choosy, slow, True, NOON, 0.0)
+        assert (refused.status, refused.reason) == (RunStatus.TIMED_OUT, "refused")
+        busy = RunError("http_503", "later")
+        again = running.failed(run(RunStatus.RUNNING), choosy, busy, False, NOON, 0.0)
+        assert again.status is RunStatus.RETRYING
+
+    @pytest.mark.parametrize(
+        ("asked", "waits"), [(1200, 1200), (0, 1), (0.2, 1), (90.1, 91), (10**9, 7 * 86_400)]
+    )
+    def test_a_target_may_ask_for_its_own_delay(self, asked: float, waits: int) -> None:
+        busy = RunError("http_503", "later")
+        claimed = run(RunStatus.RUNNING)
+        failed = running.failed(claimed, job(), busy, False, NOON, 0.0, asked)
+        assert failed.next_attempt_at == NOON + timedelta(seconds=waits)
+        assert failed.expires_at >= claimed.expires_at + timedelta(seconds=waits - 1)
+
+    def test_an_asked_delay_gives_no_further_attempt(self) -> None:
+        policy = job(retry=RetryPolicy(max_attempts=1))
+        error = RunError("http_503", "later")
+        dead = running.failed(run(RunStatus.RUNNING), policy, error, False, NOON, 0.0, 5)
+        assert (dead.status, dead.reason) == (RunStatus.DEAD, "exhausted")
 
     def test_the_retrys_time_is_a_whole_second_not_before_the_delay(self) -> None:
         now = NOON + timedelta(milliseconds=300)

@@ -1,9 +1,19 @@
-"""A segment's control item: which rules of time zones it was dispatched by."""
+"""A segment's control item: its rules of time zones, its places in minutes begun, its pace."""
 
 from dataclasses import replace
 from datetime import timedelta
 
-from shared.domain.segment import Backlog, Control, acquired, first_control
+from shared.domain.segment import (
+    Backlog,
+    Control,
+    Cursor,
+    acquired,
+    first_control,
+    freed,
+    paced,
+    with_backlog_minute_done,
+    with_minute_done,
+)
 from shared.domain.wheel import minute_of
 from tests.unit.domain.samples import NOON
 
@@ -33,3 +43,42 @@ def test_what_is_left_of_a_backlog_is_dispatched_by_the_new_version_too() -> Non
     behind = Backlog(MINUTE - 60, done=MINUTE - 50, until=MINUTE - 20, taken_up_at=NOON)
     control = taken(replace(STANDING, backlog=(behind,)), "2025c")
     assert control.tzdata_from == MINUTE - 49
+
+
+class TestCursors:
+    """A live minute and a backlog each have their own: the one must not cost the other's place."""
+
+    LIVE = Cursor(MINUTE, "h0", "job-b")
+    BEHIND = Cursor(MINUTE - 49, "d1", "job-a")
+    BACKLOG = Backlog(MINUTE - 60, done=MINUTE - 50, until=MINUTE - 20, taken_up_at=NOON)
+
+    def test_a_live_minute_leaves_the_place_in_the_backlog(self) -> None:
+        control = replace(
+            STANDING, backlog=(self.BACKLOG,), cursor=self.LIVE, backlog_cursor=self.BEHIND
+        )
+        done = with_minute_done(control, MINUTE)
+        assert (done.cursor, done.backlog_cursor) == (None, self.BEHIND)
+        behind = with_backlog_minute_done(control, MINUTE - 49)
+        assert (behind.cursor, behind.backlog_cursor) == (self.LIVE, None)
+        assert behind.backlog[0].done == MINUTE - 49
+
+    def test_a_minute_that_was_begun_is_gone_on_with_when_it_is_the_first_of_a_backlog(
+        self,
+    ) -> None:
+        begun = replace(STANDING, cursor=self.LIVE)
+        late = taken(begun, "2025b", minutes_later=30)
+        assert late.backlog_cursor == self.LIVE
+        behind = replace(begun, backlog=(self.BACKLOG,), backlog_cursor=self.BEHIND)
+        assert taken(behind, "2025b", minutes_later=30).backlog_cursor == self.BEHIND
+        in_time = taken(begun, "2025b")
+        assert (in_time.cursor, in_time.backlog_cursor) == (self.LIVE, None)
+
+
+def test_the_freeing_write_says_whether_anything_was_due() -> None:
+    assert freed(STANDING, idle=True).idle
+    assert not freed(replace(STANDING, idle=True)).idle
+    assert taken(replace(STANDING, idle=True), "2025b").idle, "until the visit has found something"
+
+
+def test_a_share_once_used_stays_used() -> None:
+    assert paced(paced(STANDING, MINUTE), MINUTE - 1).paced_until == MINUTE

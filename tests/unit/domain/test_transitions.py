@@ -5,7 +5,7 @@ from pathlib import Path
 
 from shared.domain.run import TRANSITIONS, RunStatus
 
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "architecture.md"
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "running.md"
 
 
 def test_the_diagram_shows_the_table() -> None:

@@ -2,16 +2,32 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shared.domain.calendar import CalendarUse
 from shared.domain.dispatch import messages_of
-from shared.domain.job import Job, fires_differently
-from shared.domain.policies import OnComplete
-from shared.domain.wheel import Entry, Slot, entries_of, message_of, messages_until, minute_of
-from shared.recurrence import CalendarRule, SlotKind, parse_schedule
-from tests.unit.domain.samples import NOON, job
+from shared.domain.job import Filing, Job, Lane, fires_differently
+from shared.domain.policies import CatchUp, OnComplete
+from shared.domain.run import RunKind
+from shared.domain.wheel import (
+    Entry,
+    Slot,
+    entries_of,
+    entry_of_message,
+    message_of,
+    messages_until,
+    minute_of,
+    slots_of_minute,
+    watch_entries_of,
+    watch_messages_until,
+)
+from shared.recurrence import CalendarRule, Schedule, SlotKind, parse_schedule
+from tests.unit.domain.samples import CURRENT, NOON, job, message
+from tests.unit.recurrence.strategies import exact, schedules
 
 HOUR = timedelta(hours=1)
 
@@ -137,3 +153,83 @@ def test_a_job_fires_differently_when_its_entries_would_say_so(
     changes: dict[str, object], differs: bool
 ) -> None:
     assert fires_differently(job(), job(**changes)) is differs
+
+
+class TestWatchEntries:
+    @pytest.mark.parametrize(
+        ("changes", "number"),
+        [({}, 27), ({"spread_seconds": 90}, 28), ({"spread_seconds": 30, "lane": Lane.HIGH}, 27)],
+    )
+    def test_they_stand_as_much_later_as_a_success_is_expected(
+        self, changes: dict[str, object], number: int
+    ) -> None:
+        watched = replace(filed("17 * * * *", expect_within_seconds=600), **changes)  # type: ignore[arg-type]
+        (entry,) = watch_entries_of(watched)
+        assert entry.slot == Slot(SlotKind.HOURLY, number)
+        assert entry.key == f"{watched.job_id}#{watched.filing.filing_id}#watch"
+        message = entry.message_at(NOON)
+        assert message.key.kind is RunKind.WATCH
+        assert message.due_at == NOON + timedelta(seconds=600 + watched.spread_seconds)
+        assert message.lane is watched.lane
+
+    def test_they_have_no_say_in_catching_up(self) -> None:
+        watched = filed(
+            "17 * * * *", expect_within_seconds=600, catch_up=CatchUp.ALL, grace_seconds=60
+        )
+        (entry,) = watch_entries_of(watched)
+        assert (entry.catch_up, entry.grace_seconds) == (CatchUp.LATEST, 0)
+        (own,) = entries_of(watched)
+        assert (own.catch_up, own.grace_seconds, own.is_watch) == (CatchUp.ALL, 60, False)
+
+    def test_what_has_no_instants_of_its_own_is_not_watched(self) -> None:
+        rolling = CalendarUse("c", CalendarRule.NEXT_BUSINESS_DAY)
+        assert watch_entries_of(filed("17 * * * *")) == []
+        assert watch_entries_of(filed("every 10m after finish", expect_within_seconds=60)) == []
+        assert (
+            watch_entries_of(filed("17 * * * *", expect_within_seconds=60, calendar=rolling)) == []
+        )
+        past = filed("at 2026-12-01T09:00:00", expect_within_seconds=60)
+        assert watch_entries_of(past) == []
+
+    def test_a_filer_sends_what_is_announced(self) -> None:
+        watched = filed("*/10 * * * *", expect_within_seconds=600)
+        from_at = watched.filing.from_at
+        found = watch_messages_until(watched, from_at + timedelta(minutes=30))
+        assert [m.key.fire_at - from_at for m in found] == [
+            timedelta(minutes=10),
+            timedelta(minutes=20),
+        ]
+        assert {(m.key.kind, m.slot_key) for m in found} == {(RunKind.WATCH, "")}
+        assert watch_messages_until(filed("*/10 * * * *"), NOON) == []
+
+    @exact
+    @given(
+        schedule=schedules,
+        since=st.integers(0, 700 * 86_400).map(lambda s: NOON - timedelta(seconds=s)),
+        within_seconds=st.integers(1, 7 * 86_400),
+        spread_seconds=st.sampled_from([0, 59, 86_399]),
+    )
+    def test_every_look_falls_in_a_slot_of_its_own(
+        self, schedule: Schedule, since: datetime, within_seconds: int, spread_seconds: int
+    ) -> None:
+        watched = job(
+            schedule=schedule,
+            filing=Filing(CURRENT, since),
+            expect_within_seconds=within_seconds,
+            spread_seconds=spread_seconds,
+        )
+        entries = watch_entries_of(watched)
+        later = timedelta(seconds=within_seconds + spread_seconds)
+        for fire_at in islice(schedule.between(since, since + timedelta(days=800)), 60):
+            minute = minute_of(fire_at + later)
+            stands = {entry.slot for entry in entries} & {*slots_of_minute(minute)}
+            is_chain = entries[0].slot.kind is SlotKind.DATED
+            assert stands or (is_chain and entries[0].slot.number <= minute)
+
+
+def test_a_message_that_waits_stands_where_it_may_start_under_a_key_of_its_own() -> None:
+    waits = message(wait_until=NOON + HOUR, waits=2)
+    entry = entry_of_message(waits)
+    assert entry.slot == Slot(SlotKind.DATED, minute_of(NOON + HOUR))
+    assert entry.key != entry_of_message(replace(waits, waits=3)).key
+    assert entry.key == f"{entry_of_message(message()).key}#2"

@@ -150,7 +150,7 @@ def test_crashes_beyond_the_attempts_end_as_a_dead_letter(world: World, job: Job
         world.clock.advance(FUNCTION_SECONDS + 2)
     world.executor.handle(message, ends_at(world))
     run = run_of(world, message)
-    assert (run.status, run.reason) == (RunStatus.DEAD, "the executor died on every attempt")
+    assert (run.status, run.reason) == (RunStatus.DEAD, "executor_died")
 
 
 def test_a_paused_worker_cannot_record_over_its_successor(world: World, job: Job) -> None:

@@ -130,7 +130,7 @@ class TestAttempts:
         assert world.jobs.replace(changed, job.revision)
         execute_for(world, 300)
         run = run_of(world, message)
-        assert (run.status, run.reason) == (RunStatus.DEAD, "no attempts left")
+        assert (run.status, run.reason) == (RunStatus.DEAD, "exhausted")
         assert run.error == RunError("busy", "later")
         assert len(world.targets.calls) == 1
 

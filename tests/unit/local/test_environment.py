@@ -1,3 +1,4 @@
+import json
 import socket
 from pathlib import Path
 
@@ -5,12 +6,14 @@ import pytest
 
 from infra.local.deployment import aws_environment, context_arguments
 from infra.local.emulator import (
+    REPOSITORY,
     EmulatorFailed,
     emulator_environment,
     free_port,
     port_is_free,
     port_of_state,
 )
+from infra.options import Options
 
 
 def test_the_emulator_listens_on_loopback_only_and_inherits_no_aws_set_up() -> None:
@@ -69,6 +72,18 @@ def test_options_become_context_arguments_and_can_be_overridden() -> None:
     assert pairs["segments"] == "4"
     assert pairs["executor_timeout_seconds"] == "3"
     assert '"normal":{"max_concurrency":4}' in pairs["lanes"]
+
+
+def test_local_options_are_options() -> None:
+    """Jobs may call every target of the emulator's account, and there is a bus for events."""
+    arguments = context_arguments(Path("/layer"), {})
+    chosen = dict(argument.split("=", 1) for argument in arguments[1::2])
+    defaults = json.loads((REPOSITORY / "cdk.json").read_text())["context"]
+    options = Options.from_context({**defaults, **chosen})
+    services = {pattern.split(":")[2] for pattern in options.target_arns}
+    assert services == {"lambda", "sqs", "sns", "events", "states"}
+    assert {pattern.split(":")[4] for pattern in options.target_arns} == {"000000000000"}
+    assert options.event_bus
 
 
 def test_a_state_keeps_its_port(tmp_path: Path) -> None:

@@ -40,6 +40,8 @@ class History:
             "error": None,
             "reason": None,
             "covers_count": None,
+            "kind": "scheduled",
+            "redrive": 0,
         }
 
     def follower(self) -> Follower:

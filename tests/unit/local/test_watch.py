@@ -19,6 +19,8 @@ def answer(offset_seconds: float, status: str = "succeeded", **more: Any) -> dic
         "error": None,
         "reason": None,
         "covers_count": None,
+        "kind": "scheduled",
+        "redrive": 0,
         **more,
     }
 
@@ -51,6 +53,16 @@ def test_every_attempt_of_a_failing_run_is_news() -> None:
         ("dead", 3),
     ]
     assert watch.lags == [0.25]  # its first start counts, once
+
+
+def test_what_is_about_an_earlier_time_says_so_and_has_no_lag() -> None:
+    watch = Watch(STARTED_AT, WARM_AT)
+    runs = [seen(5, kind="callback", lag_seconds=9.0), seen(6, redrive=1, lag_seconds=60.0)]
+
+    lines = [watch.line(run, WARM_AT) for run in watch.news(runs)]
+
+    assert [line.split()[-1] for line in lines] == ["callback", "redrive"]
+    assert watch.lags == []
 
 
 def test_what_ended_before_the_start_is_no_news() -> None:

@@ -4,6 +4,7 @@ import json
 import logging
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,15 @@ import pytest
 from functions.executor.child import TaskServer, import_modules, result_text
 from functions.executor.child_logs import JsonLines
 from functions.executor.deadline import Deadline
-from functions.executor.one_line import exception_line, one_line
+from functions.executor.one_line import (
+    KIND_LIMIT_CHARACTERS,
+    exception_line,
+    kind_of,
+    one_line,
+)
 from functions.executor.wire import Hello, Report, Request
 from shared.domain.run import RESULT_LIMIT_BYTES, RunError
-from shared.tasks import TaskContext, TaskRegistry
+from shared.tasks import Fail, Retry, TaskContext, TaskRegistry
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -76,8 +82,10 @@ def request(task: str, payload: str = "null", number: int = 1) -> Request:
         job_name="name",
         attempt=2,
         fire_at="2026-01-01T00:00:00+00:00",
+        effective_at="2026-01-01T00:00:07+00:00",
         timeout_seconds=5,
         deadline_at=Deadline.after(5).at,
+        tags={"team": "blue"},
     )
 
 
@@ -91,9 +99,10 @@ def test_a_task_gets_payload_and_context() -> None:
     def it(payload: Any, context: TaskContext) -> Any:
         assert 4 < context.remaining() <= 5
         assert not context.expired
-        fire_at = context.fire_at.isoformat()
+        instants = [context.fire_at.isoformat(), context.effective_at.isoformat()]
         ids = [context.run_id, context.job_id, context.job_name]
-        return [payload, *ids, context.attempt, fire_at, context.timeout_seconds]
+        known = [context.attempt, *instants, context.timeout_seconds, context.tags]
+        return [payload, *ids, *known]
 
     report = serve(it, '{"a":1}')
     assert report.error is None
@@ -104,7 +113,9 @@ def test_a_task_gets_payload_and_context() -> None:
         "name",
         2,
         "2026-01-01T00:00:00+00:00",
+        "2026-01-01T00:00:07+00:00",
         5,
+        {"team": "blue"},
     ]
     assert report.number == 7
 
@@ -114,6 +125,54 @@ def test_what_a_task_raises_is_reported_with_its_class() -> None:
         raise LookupError("no such\nrow")
 
     assert serve(it).error == RunError("LookupError", "no such row")
+
+
+class Later(Retry):
+    """A kind of Retry that never called the constructor of its base."""
+
+    def __init__(self) -> None:
+        Exception.__init__(self, "later")
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "after_seconds"),
+    [
+        (Retry(), "the task asks to be tried again", None),
+        (Retry(after=90, reason="no\nlock"), "no lock", 90),
+        (Retry(after=timedelta(minutes=2)), "the task asks to be tried again", 120),
+        (Retry(0), "the task asks to be tried again", 0),
+        (Later(), "later", None),
+    ],
+)
+def test_a_task_may_say_when_it_is_to_be_tried_again(
+    error: Retry, message: str, after_seconds: float | None
+) -> None:
+    def it(payload: Any, context: TaskContext) -> None:
+        raise error
+
+    report = serve(it)
+    assert report.error == RunError("retry", message)
+    assert report.retry_after_seconds == after_seconds
+
+
+@pytest.mark.parametrize("after", [-1, timedelta(seconds=-1), float("inf"), float("nan")])
+def test_a_time_that_cannot_be_waited_for_is_refused(after: Any) -> None:
+    with pytest.raises(ValueError, match="must be a time of 0 seconds or more"):
+        Retry(after=after)
+
+
+def test_a_task_may_fail_for_good() -> None:
+    def it(payload: Any, context: TaskContext) -> None:
+        raise Fail("no such customer")
+
+    report = serve(it)
+    assert report.error == RunError("fail", "no such customer", permanent=True)
+    assert report.retry_after_seconds is None
+
+
+def test_a_long_class_name_is_cut() -> None:
+    long = type("E" * 500 + "\n", (Exception,), {})
+    assert kind_of(long()) == "E" * KIND_LIMIT_CHARACTERS
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()])
@@ -152,6 +211,7 @@ def test_lines_are_read_as_they_were_written() -> None:
         Report(1),
         Report(2, result="a\nb"),
         Report(3, error=RunError("ValueError", "x", permanent=True)),
+        Report(4, error=RunError("retry", "x"), retry_after_seconds=2.5),
     ):
         assert report.to_line().count(b"\n") == 1
         assert Report.from_line(report.to_line()) == report

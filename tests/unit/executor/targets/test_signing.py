@@ -8,12 +8,16 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from functions.executor.deadline import Deadline
-from functions.executor.targets.signing import (
+from functions.executor.targets.secrets import (
     REFRESH_AFTER,
     RETRY_AFTER,
-    SecretReader,
-    SigningKey,
+    AwsSecrets,
+    SecretError,
+)
+from functions.executor.targets.signing import (
+    DeploymentKey,
     SigningKeyError,
+    deployment_secret,
     signing_key,
 )
 from shared.clock import ManualClock
@@ -32,7 +36,7 @@ class Secret:
     def __call__(self) -> str:
         self.reads += 1
         if self.text is None:
-            raise SigningKeyError("denied")
+            raise SecretError("secret_unavailable", "denied")
         return self.text
 
 
@@ -46,9 +50,16 @@ def test_a_text_with_the_prefix_is_a_key_already() -> None:
     assert signing_key("whsec_c2VjcmV0") == "whsec_c2VjcmV0"
 
 
+@pytest.mark.parametrize("text", ["whsec_not base64", "whsec_abc"])
+def test_a_text_that_only_looks_like_a_key_is_refused_untold(text: str) -> None:
+    with pytest.raises(ValueError, match="is no signing key") as caught:
+        signing_key(text)
+    assert text not in str(caught.value)
+
+
 def test_the_key_is_read_once_and_again_when_it_is_old() -> None:
     clock, secret = ManualClock(START), Secret("first")
-    key = SigningKey(secret, clock)
+    key = DeploymentKey(secret, clock)
     assert [key.get(Deadline.after(5)) for _ in range(3)] == [signing_key("first")] * 3
     assert secret.reads == 1
     secret.text = "second"
@@ -59,7 +70,7 @@ def test_the_key_is_read_once_and_again_when_it_is_old() -> None:
 
 def test_the_old_key_serves_on_when_it_cannot_be_refreshed() -> None:
     clock, secret = ManualClock(START), Secret("first")
-    key = SigningKey(secret, clock)
+    key = DeploymentKey(secret, clock)
     key.get(Deadline.after(5))
     secret.text = None
     clock.advance(REFRESH_AFTER.total_seconds())
@@ -73,7 +84,7 @@ def test_the_old_key_serves_on_when_it_cannot_be_refreshed() -> None:
 
 def test_without_any_key_the_failure_is_told_and_tried_again() -> None:
     secret = Secret(None)
-    key = SigningKey(secret, ManualClock(START))
+    key = DeploymentKey(secret, ManualClock(START))
     with pytest.raises(SigningKeyError, match="denied"):
         key.get(Deadline.after(5))
     secret.text = "first"
@@ -87,7 +98,7 @@ def test_a_read_that_hangs_ends_at_the_deadline_and_serves_the_next_call() -> No
         release.wait(30)
         return "late"
 
-    key = SigningKey(hang, ManualClock(START))
+    key = DeploymentKey(hang, ManualClock(START))
     with pytest.raises(TimeoutError):
         key.get(Deadline.after(0.1))
     release.set()
@@ -95,5 +106,6 @@ def test_a_read_that_hangs_ends_at_the_deadline_and_serves_the_next_call() -> No
 
 
 def test_a_deployment_without_a_secret_is_told_the_variable() -> None:
+    key = DeploymentKey(lambda: deployment_secret(AwsSecrets(), ""), ManualClock(START))
     with pytest.raises(SigningKeyError, match="WEBHOOK_SECRET_ARN"):
-        SecretReader("")()
+        key.get(Deadline.after(5))

@@ -33,7 +33,9 @@ def context(remaining: float, timeout_seconds: float = 60) -> TaskContext:
         job_name="name",
         attempt=1,
         fire_at=datetime(2026, 1, 1, tzinfo=UTC),
+        effective_at=datetime(2026, 1, 1, tzinfo=UTC),
         timeout_seconds=timeout_seconds,
+        tags={},
         remaining=lambda: remaining,
         logger=TaskLogger(logging.getLogger("task.test"), {"run_id": "run", "job_id": "job"}),
     )

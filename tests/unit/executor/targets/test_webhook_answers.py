@@ -1,21 +1,26 @@
 """What an endpoint's answer, or its absence, means for the run."""
 
+from datetime import UTC, datetime
+
 import httpcore
 import pytest
 
+from functions.executor.targets.answers import Answer, judge, retry_after_seconds
 from functions.executor.targets.call import Failure, Success
 from functions.executor.targets.network import TlsError
-from functions.executor.targets.webhook import judge, kind_of_error
+from functions.executor.targets.webhook import kind_of_error
 from shared.domain.run import RESULT_LIMIT_BYTES
+
+NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
 def test_2xx_is_success(status: int) -> None:
-    assert judge(status, [], b"") == Success(str(status))
+    assert judge(Answer(status), NOW) == Success(str(status))
 
 
 def test_the_result_is_one_line_with_the_beginning_of_the_body() -> None:
-    outcome = judge(200, [], b"first\nsecond \x1b[31m" + b"x" * 5000)
+    outcome = judge(Answer(200, [], b"first\nsecond \x1b[31m" + b"x" * 5000), NOW)
     assert isinstance(outcome, Success)
     assert outcome.result is not None
     assert outcome.result.startswith("200 first second  [31mxxx")
@@ -47,7 +52,7 @@ def test_the_result_is_one_line_with_the_beginning_of_the_body() -> None:
     ],
 )
 def test_which_failures_are_for_good(status: int, permanent: bool) -> None:
-    outcome = judge(status, [], b"why")
+    outcome = judge(Answer(status, [], b"why"), NOW)
     assert isinstance(outcome, Failure)
     assert outcome.error.kind == f"http_{status}"
     assert outcome.error.permanent is permanent
@@ -55,14 +60,14 @@ def test_which_failures_are_for_good(status: int, permanent: bool) -> None:
 
 
 def test_a_failure_tells_the_beginning_of_the_body() -> None:
-    outcome = judge(503, [], "später \ud83d".encode("utf-8", "surrogatepass"))
+    outcome = judge(Answer(503, [], "später \ud83d".encode("utf-8", "surrogatepass")), NOW)
     assert isinstance(outcome, Failure)
     assert outcome.error.message.startswith("the endpoint answered 503: später")
     outcome.error.message.encode()  # what no store could encode is gone
 
 
 def test_a_redirect_tells_where_it_pointed() -> None:
-    outcome = judge(302, [(b"Location", b"http://169.254.169.254/latest")], b"")
+    outcome = judge(Answer(302, [(b"Location", b"http://169.254.169.254/latest")], b""), NOW)
     assert isinstance(outcome, Failure)
     assert "to http://169.254.169.254/latest; redirects are not followed" in outcome.error.message
 
@@ -88,3 +93,50 @@ def test_the_kinds_of_connection_errors_are_told_apart() -> None:
     assert kind_of_error(httpcore.ConnectError("x")) == "connect_error"
     assert kind_of_error(httpcore.ReadError("x")) == "network_error"
     assert kind_of_error(httpcore.RemoteProtocolError("x")) == "protocol_error"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("120", 120),
+        (" 0 ", 0),
+        ("99999999999999999999", 10**9),
+        ("Sat, 21 Nov 2026 12:02:00 GMT", 120),
+        ("Saturday, 21-Nov-26 12:02:00 GMT", 120),
+        ("Sat Nov 21 12:02:00 2026", 120),
+        ("Sat, 21 Nov 2026 14:02:00 +0200", 120),
+        ("Sat, 21 Nov 2026 11:00:00 GMT", 0),
+        ("-5", None),
+        ("1.5", None),
+        ("soon", None),
+        ("\u0663", None),
+        ("", None),
+    ],
+)
+def test_a_retry_after_in_all_its_forms(text: str, seconds: float | None) -> None:
+    assert retry_after_seconds(text, NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    ("status", "honoured"), [(408, 1), (425, 1), (429, 1), (500, 1), (503, 1), (301, 0), (404, 0)]
+)
+def test_a_retry_after_counts_where_a_retry_can_help(status: int, honoured: int) -> None:
+    outcome = judge(Answer(status, [(b"Retry-After", b"30")]), NOW)
+    assert isinstance(outcome, Failure)
+    assert outcome.retry_after_seconds == (30 if honoured else None)
+
+
+def test_what_an_endpoint_repeats_of_a_secret_is_not_told() -> None:
+    secrets = ["Bearer hunter2hunter2", "hunter2hunter2"]
+    told = judge(
+        Answer(200, body=b'{"a":"Bearer hunter2hunter2","b":"hunter2hunter2"}'), NOW, secrets
+    )
+    assert told == Success('200 {"a":"[hidden]","b":"[hidden]"}')
+    at_the_cut = b"x" * 490 + b"hunter2hunter2" + b"y" * 100
+    for answer in (
+        Answer(500, body=at_the_cut),
+        Answer(302, [(b"Location", b"https://e.example/?t=hunter2hunter2")]),
+    ):
+        outcome = judge(answer, NOW, secrets)
+        assert isinstance(outcome, Failure)
+        assert "hunter2" not in outcome.error.message

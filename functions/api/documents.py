@@ -1,0 +1,112 @@
+"""A job as the JSON document that would create it, and a change merged into it (RFC 7396)."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from functions.api.scheduling import spoken
+from shared.domain.job import Job
+from shared.domain.policies import Concurrency, Rate, RetryPolicy
+from shared.recurrence import format_duration
+
+_MERGED = frozenset({"retry", "dst", "calendar", "concurrency", "rate", "tags"})
+"""Objects whose members a change names one by one."""
+
+TARGETS = ("target", "on_success", "on_failure")
+"""These are merged too, while they keep their type."""
+
+
+def document_of(job: Job) -> dict[str, Any]:
+    """The job as the body that would create it, every member said."""
+    schedule, exceptions = spoken(job.schedule)
+    dst, use = job.schedule.dst, job.calendar
+    return {
+        "name": job.name,
+        "schedule": schedule,
+        "except": exceptions,
+        "timezone": job.schedule.timezone,
+        "start_at": job.schedule.start_at,
+        "end_at": job.end_at,
+        "max_runs": job.max_runs,
+        "dst": {"gap": dst.gap, "fold": dst.fold},
+        "target": job.target.model_dump(),
+        "payload": json.loads(job.payload),
+        "template": job.template,
+        "priority": job.lane,
+        "catch_up": job.catch_up,
+        "grace": _duration(job.grace_seconds),
+        "overlap": job.overlap,
+        "tolerance": _duration(job.tolerance_seconds),
+        "concurrency": _concurrency(job.concurrency),
+        "rate": _rate(job.rate),
+        "retry": _retry(job.retry),
+        "timeout_seconds": job.timeout_seconds,
+        "pause_after_failures": job.pause_after_failures,
+        "expect_within": _duration(job.expect_within_seconds),
+        "on_success": None if job.on_success is None else job.on_success.model_dump(),
+        "on_failure": None if job.on_failure is None else job.on_failure.model_dump(),
+        "events": job.events,
+        "on_complete": job.on_complete,
+        "window": job.window or None,
+        "calendar": None if use is None else {"name": use.name, "rule": use.rule},
+        "parent": job.parent or None,
+        "tags": dict(job.tags),
+    }
+
+
+def merged_document(document: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The document after a change: null takes a member away, so that it gets its default."""
+    merged = dict(document)
+    for field, value in changes.items():
+        if value is None:
+            del merged[field]
+        elif field in _MERGED or (field in TARGETS and _keeps_type(document[field], value)):
+            merged[field] = _merge(merged[field], value)
+        else:
+            merged[field] = value
+    return merged
+
+
+def _keeps_type(target: Mapping[str, Any] | None, change: Mapping[str, Any]) -> bool:
+    return target is not None and bool(change.get("type", target["type"]) == target["type"])
+
+
+def _merge(value: Any, change: Any) -> Any:
+    """RFC 7396: members are merged, null removes one, anything but objects replaces."""
+    if not isinstance(change, dict):
+        return change
+    merged = dict(value) if isinstance(value, dict) else {}
+    for name, member in change.items():
+        if member is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = _merge(merged.get(name), member)
+    return merged
+
+
+def _duration(seconds: int | None) -> str | None:
+    return None if seconds is None else format_duration(seconds)
+
+
+def _retry(retry: RetryPolicy) -> dict[str, Any]:
+    backoff = retry.backoff
+    return {
+        "max_attempts": retry.max_attempts,
+        "backoff": {
+            "type": backoff.type,
+            "base_seconds": backoff.base_seconds,
+            "factor": backoff.factor,
+            "cap_seconds": backoff.cap_seconds,
+        },
+        "retry_on": retry.retry_on,
+    }
+
+
+def _concurrency(concurrency: Concurrency | None) -> dict[str, Any] | None:
+    return None if concurrency is None else {"key": concurrency.key, "limit": concurrency.limit}
+
+
+def _rate(rate: Rate | None) -> dict[str, Any] | None:
+    if rate is None:
+        return None
+    return {"limit": rate.limit, "per": format_duration(rate.per_seconds), "key": rate.key}

@@ -1,0 +1,72 @@
+"""The resource /operations: work on many runs that goes on after its request was answered."""
+
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Path
+
+from functions.api.jobs import JSON, Cursor, Limit
+from functions.api.operating import OperationService
+from functions.api.operation_forms import OperationForm, OperationPage
+from functions.api.problems import Kind
+from functions.api.requests import caller_of
+from functions.api.routing import Routes
+from shared.telemetry import Action, Telemetry
+
+OperationId = Annotated[str, Path(description="The `operation_id` that the request answered.")]
+
+
+class OperationRoutes:
+    """Each method answers one route."""
+
+    def __init__(self, routes: Routes, service: OperationService, telemetry: Telemetry) -> None:
+        self._app = routes.app
+        self._service = service
+        self._telemetry = telemetry
+        self._add(routes)
+
+    def list_operations(self, limit: Limit = 20, cursor: Cursor = None) -> Response[OperationPage]:
+        """Newest first. One that has ended is kept as long as a run."""
+        page = self._service.list(self._owner(), limit, cursor)
+        return Response(200, JSON, OperationPage.of(page))
+
+    def get_operation(self, operation_id: OperationId) -> Response[OperationForm]:
+        """With its progress."""
+        operation = self._service.get(self._owner(), operation_id)
+        return Response(200, JSON, OperationForm.of(operation))
+
+    def cancel_operation(self, operation_id: OperationId) -> Response[OperationForm]:
+        """No further step of it is done; what it has sent, at most half a minute's, goes on."""
+        operation = self._service.cancel(self._owner(), operation_id)
+        self._telemetry.record(
+            Action.OPERATION_CANCELLED, operation_id=operation_id, owner=operation.owner
+        )
+        return Response(200, JSON, OperationForm.of(operation))
+
+    def _add(self, routes: Routes) -> None:
+        routes.add(
+            "GET",
+            "/operations",
+            self.list_operations,
+            summary="List your operations",
+            answers={200: "A page of operations"},
+        )
+        routes.add(
+            "GET",
+            "/operations/<operation_id>",
+            self.get_operation,
+            summary="Read an operation",
+            answers={200: "The operation"},
+            problems=(Kind.NOT_FOUND,),
+        )
+        routes.add(
+            "POST",
+            "/operations/<operation_id>/cancel",
+            self.cancel_operation,
+            summary="Cancel an operation",
+            answers={200: "The cancelled operation"},
+            problems=(Kind.NOT_FOUND, Kind.CONTENDED, Kind.OPERATION_ENDED),
+        )
+
+    def _owner(self) -> str:
+        return caller_of(self._app.current_event.raw_event).owner

@@ -1,0 +1,67 @@
+"""What the answer about the state of everything carries."""
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+from functions.api.instants import UtcTime
+from functions.api.overview import Overview, SegmentView
+from shared.domain.job import JobState
+from shared.domain.run import RunStatus
+
+
+class SegmentForm(BaseModel):
+    """How far a segment is dispatched, in whole minutes; instants are those minutes' ends."""
+
+    segment: int
+    watermark_at: UtcTime | None
+    horizon_at: UtcTime | None
+    lag_minutes: int
+    backlog_minutes: int
+    lease_until: UtcTime | None
+
+    @classmethod
+    def of(cls, view: SegmentView) -> "SegmentForm":
+        return cls(
+            segment=view.segment,
+            watermark_at=view.watermark_at,
+            horizon_at=view.horizon_at,
+            lag_minutes=view.lag_minutes,
+            backlog_minutes=view.backlog_minutes,
+            lease_until=view.lease_until,
+        )
+
+
+class StatusForm(BaseModel):
+    """Runs are those unfinished among the newest 20 of each of `jobs_looked_into` jobs. Active jobs
+    with no occurrence left count as completed.
+
+    `complete` is false when the owner has more jobs than that. `segments` is for operators.
+    """
+
+    state: Literal["idle", "processing"]
+    active_jobs: int
+    paused_jobs: int
+    completed_jobs: int
+    scheduled_runs: int
+    running_runs: int
+    retrying_runs: int
+    jobs_looked_into: int
+    complete: bool
+    segments: list[SegmentForm] | None = None
+
+    @classmethod
+    def of(cls, overview: Overview, segments: list[SegmentView] | None) -> "StatusForm":
+        runs = overview.runs
+        return cls(
+            state="processing" if overview.is_processing else "idle",
+            active_jobs=overview.jobs[JobState.ACTIVE],
+            paused_jobs=overview.jobs[JobState.PAUSED],
+            completed_jobs=overview.jobs[JobState.COMPLETED],
+            scheduled_runs=runs[RunStatus.SCHEDULED],
+            running_runs=runs[RunStatus.RUNNING],
+            retrying_runs=runs[RunStatus.RETRYING],
+            jobs_looked_into=overview.jobs_looked_into,
+            complete=overview.is_complete,
+            segments=None if segments is None else [SegmentForm.of(view) for view in segments],
+        )

@@ -1,0 +1,188 @@
+"""What the targets in AWS share: clients, limits, and what AWS's refusals mean.
+
+An attempt calls once: the SDK repeats nothing, since a call without an answer may have had its
+effect. Repeating is the retry policy's matter.
+"""
+
+import re
+from collections.abc import Callable
+from math import ceil
+from threading import Lock
+from typing import Any
+
+from functions.executor.deadline import Deadline
+from functions.executor.one_line import exception_line, one_line
+from functions.executor.targets.call import Call, Failure, Outcome
+from functions.executor.within import call_within
+from shared.domain.run import RunError
+from shared.domain.target_rules import region_of
+
+CONNECT_SECONDS = 5
+MOST_CONNECTIONS = 50
+"""To one service in one region; more calls at once wait for one of them."""
+
+THROTTLED = frozenset(
+    {
+        "KmsThrottled",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "Throttled",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+PERMANENT_KINDS: dict[str, str] = {
+    "AWS.SimpleQueueService.NonExistentQueue": "not_found",
+    "AccessDenied": "access_denied",
+    "AccessDeniedException": "access_denied",
+    "AuthorizationError": "access_denied",
+    "AuthorizationErrorException": "access_denied",
+    "InvalidArn": "invalid_request",
+    "InvalidExecutionInput": "invalid_request",
+    "InvalidMessageContents": "invalid_request",
+    "InvalidParameter": "invalid_request",
+    "InvalidParameterValue": "invalid_request",
+    "InvalidParameterValueException": "invalid_request",
+    "InvalidRequestContentException": "invalid_request",
+    "MalformedDetail": "invalid_request",
+    "MissingParameter": "invalid_request",
+    "NotAuthorizedForSourceException": "access_denied",
+    "NotFound": "not_found",
+    "NotFoundException": "not_found",
+    "QueueDoesNotExist": "not_found",
+    "RequestEntityTooLargeException": "payload_too_large",
+    "RequestTooLargeException": "payload_too_large",
+    "ResourceNotFoundException": "not_found",
+    "StateMachineDoesNotExist": "not_found",
+    "StateMachineDeleting": "not_found",
+    "UnsupportedMediaTypeException": "invalid_request",
+    "ValidationError": "invalid_request",
+    "ValidationException": "invalid_request",
+}
+"""AWS's codes for what no repetition changes; any other code is itself the kind."""
+
+Send = Callable[[Any, Any, Call], Outcome]
+"""Client, target and call to an outcome; raises botocore's errors."""
+
+
+class AwsClients:
+    """The clients of one service, by region and limit, made on first use; for several threads.
+
+    A limit is rounded up to a power of two: few clients, none of which waits twice as long.
+    """
+
+    def __init__(self, service: str) -> None:
+        self._service = service
+        self._clients: dict[tuple[str, int], Any] = {}
+        self._lock = Lock()
+
+    def get(self, region: str, limit_seconds: float) -> Any:
+        # Half a second of imports that a deployment without such targets never pays for.
+        import boto3
+        from botocore.config import Config
+
+        read_seconds = 1 << max(0, ceil(limit_seconds) - 1).bit_length()
+        with self._lock:
+            key = (region, read_seconds)
+            if key not in self._clients:
+                config = Config(
+                    connect_timeout=min(CONNECT_SECONDS, read_seconds),
+                    read_timeout=read_seconds,
+                    retries={"total_max_attempts": 1},
+                    max_pool_connections=MOST_CONNECTIONS,
+                    tcp_keepalive=True,
+                )
+                session: Any = boto3.Session()
+                self._clients[key] = session.client(
+                    self._service, region_name=region, config=config
+                )
+            return self._clients[key]
+
+
+class AwsCaller:
+    """Calls one AWS service under the call's limit.
+
+    Kinds of failure: `timeout`, `throttled`, `connect_error`, `network_error`, `no_credentials`;
+    for good `access_denied`, `not_found`, `invalid_request`, `payload_too_large`; else AWS's code.
+    """
+
+    def __init__(self, service: str, send: Send) -> None:
+        self._clients = AwsClients(service)
+        self._send = send
+
+    def deliver(self, target: Any, call: Call) -> Outcome:
+        deadline = Deadline.after(call.timeout_seconds)
+        try:
+            return call_within(deadline, lambda: self._call(target, call, deadline))
+        except TimeoutError:
+            message = f"no answer within {call.timeout_seconds:g} s"
+            return Failure(RunError("timeout", message), timed_out=True)
+
+    def prepare(self, count: int) -> None:
+        """Nothing to do: clients are made when they are needed."""
+
+    def close(self) -> None:
+        """Nothing to do: connections end with the process."""
+
+    def _call(self, target: Any, call: Call, deadline: Deadline) -> Outcome:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        client = self._clients.get(region_of(target.resource_arn), call.timeout_seconds)
+        if deadline.passed:  # nobody waits any more: it must not be called
+            raise TimeoutError
+        try:
+            return self._send(client, target, call)
+        except ClientError as error:
+            return refusal(error.response)
+        except BotoCoreError as error:
+            return no_answer(error)
+
+
+def refusal(response: Any) -> Failure:
+    """What an error answer of AWS means; `response` is that of botocore's ClientError."""
+    told = response.get("Error", {})
+    metadata = response.get("ResponseMetadata", {})
+    wanted = str(metadata.get("HTTPHeaders", {}).get("retry-after", ""))
+    after_seconds = float(wanted) if re.fullmatch("[0-9]{1,9}", wanted) else None
+    return coded(
+        str(told.get("Code", "")),
+        str(told.get("Message", "")),
+        metadata.get("HTTPStatusCode"),
+        after_seconds,
+    )
+
+
+def coded(
+    code: str, message: str, status: int | None = None, retry_after_seconds: float | None = None
+) -> Failure:
+    """The failure that AWS's code stands for."""
+    if PERMANENT_KINDS.get(code) == "access_denied":
+        message = "this deployment is not allowed to call it"  # AWS's words name its roles
+    text = one_line(f"{code}: {message}" if message else code)
+    if code in PERMANENT_KINDS:
+        return Failure(RunError(PERMANENT_KINDS[code], text, permanent=True))
+    throttled = code in THROTTLED or status == 429
+    kind = "throttled" if throttled else one_line(code)[:64] or "aws_error"
+    return Failure(RunError(kind, text), retry_after_seconds=retry_after_seconds)
+
+
+def no_answer(error: Exception) -> Failure:
+    """What it means that AWS was not reached, or did not answer."""
+    from botocore import exceptions
+
+    match error:
+        case exceptions.ConnectTimeoutError() | exceptions.EndpointConnectionError():
+            kind = "connect_error"
+        case exceptions.ReadTimeoutError():
+            return Failure(RunError("timeout", exception_line(error)), timed_out=True)
+        case exceptions.HTTPClientError():
+            kind = "network_error"
+        case exceptions.NoCredentialsError() | exceptions.PartialCredentialsError():
+            kind = "no_credentials"
+        case exceptions.ParamValidationError():
+            return Failure(RunError("invalid_request", exception_line(error), permanent=True))
+        case _:
+            kind = type(error).__name__
+    return Failure(RunError(kind, exception_line(error)))

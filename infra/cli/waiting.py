@@ -1,0 +1,97 @@
+"""Waiting for the end of an operation, with its progress on stderr."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+import typer
+
+from infra.cli.client import ApiClient, Json, operation_path
+from infra.cli.exits import CliError, ExitCode
+from infra.cli.output import printable, write_answer, write_error
+
+INTERVAL_SECONDS = 2.0
+_FAILURES_IN_A_ROW = 10
+
+
+def finish(
+    api: ApiClient,
+    operation: Json,
+    wait: bool,
+    as_json: bool,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Show the operation, with `wait` once it is over.
+
+    Raises typer.Exit with 1 for one that was waited for and did not succeed.
+    """
+    if wait:
+        operation = _over(api, operation, as_json, sleep)
+    write_answer(operation, as_json)
+    if wait and operation.get("state") != "succeeded":
+        raise typer.Exit(ExitCode.UNEXPECTED)
+
+
+def fraction_of(operation: Json) -> float | None:
+    """How far in its span it has come, in [0, 1]; None where that cannot be told."""
+    try:
+        first, last, reached = (
+            datetime.fromisoformat(str(operation[name])) for name in ("from", "to", "reached")
+        )
+        return min(max((reached - first) / (last - first), 0.0), 1.0)
+    except (KeyError, ValueError, TypeError, ZeroDivisionError):
+        return None
+
+
+def _over(api: ApiClient, operation: Json, as_json: bool, sleep: Callable[[float], None]) -> Json:
+    operation_id = str(operation.get("operation_id", ""))
+    path = operation_path(operation_id)
+    failures = 0
+    try:
+        with _progress() as show:
+            while operation.get("state") == "running":
+                show(operation)
+                sleep(INTERVAL_SECONDS)
+                try:
+                    operation = api.get(path)
+                    failures = 0
+                except CliError as error:
+                    failures += 1
+                    if error.exit_code != ExitCode.UNREACHABLE or failures >= _FAILURES_IN_A_ROW:
+                        raise
+                    write_error(error.text(as_json))
+    except KeyboardInterrupt:
+        write_error(f"It goes on: `carillon operations show {operation_id} --wait`, or `cancel`")
+        raise
+    return operation
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Json], None]]:
+    """What shows an operation's progress: a bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda operation: None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("", total=None)
+
+        def show(operation: Json) -> None:
+            fraction = fraction_of(operation)
+            total = None if fraction is None else 1.0
+            progress.update(
+                bar, description=escape(_told(operation)), completed=fraction or 0.0, total=total
+            )
+
+        yield show
+
+
+def _told(operation: Json) -> str:
+    done, passed_over = operation.get("done", 0), operation.get("passed_over", 0)
+    return f"{printable(operation.get('kind'))}: {done} done, {passed_over} passed over"

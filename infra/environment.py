@@ -1,0 +1,82 @@
+"""The functions' environment: what shared/settings.py reads, the same for every function."""
+
+from collections.abc import Mapping
+
+from aws_cdk import Stack
+from aws_cdk import aws_events as events
+from aws_cdk import aws_secretsmanager as secretsmanager
+
+from infra.lanes import QUEUE_RETENTION_DAYS, Lanes
+from infra.options import Options
+from infra.tables import Tables
+from shared.errors import ConfigurationError
+
+OPERATORS_GROUP = "operators"
+
+ROOM_BYTES = 2560
+"""What the options may take of Lambda's 4 KB for all variables; the rest is for the names of
+tables, queues and secret, which are known at deployment only."""
+
+
+def environment(
+    options: Options,
+    tables: Tables,
+    lanes: Lanes,
+    webhook_secret: secretsmanager.ISecret,
+    event_bus: events.IEventBus | None,
+) -> Mapping[str, str]:
+    """All variables; raises ConfigurationError when the options' are longer than the room."""
+    stack = Stack.of(tables)
+    urls = {lane.name: lane.queue.queue_url for lane in lanes.by_name.values()}
+    return {
+        "STACK_NAME": stack.stack_name,
+        "JOBS_TABLE": tables.jobs.table_name,
+        "WHEEL_TABLE": tables.wheel.table_name,
+        "RUNS_TABLE": tables.runs.table_name,
+        "LANE_QUEUES": stack.to_json_string(urls),
+        "WEBHOOK_SECRET_ARN": webhook_secret.secret_arn,
+        **({} if event_bus is None else {"EVENT_BUS": event_bus.event_bus_name}),
+        **chosen_settings(options),
+        "POWERTOOLS_METRICS_NAMESPACE": "Carillon",
+        "POWERTOOLS_LOG_LEVEL": "INFO",
+        # Zones come from the pinned tzdata package, never from the runtime's own files: all
+        # functions must agree on every offset.
+        "PYTHONTZPATH": "",
+    }
+
+
+def chosen_settings(options: Options) -> Mapping[str, str]:
+    """The environment variables that follow from the options alone.
+
+    Raises ConfigurationError, naming the longest, when they take more than their room.
+    """
+    chosen = {
+        "SEGMENTS": str(options.segments),
+        "LOOK_AHEAD_MINUTES": str(options.look_ahead_minutes),
+        "TICK_WORKERS": str(options.tick_workers),
+        "RUN_RETENTION_DAYS": str(options.run_retention_days),
+        "QUEUE_RETENTION_DAYS": str(QUEUE_RETENTION_DAYS),
+        "FUNCTION_TIMEOUT_SECONDS": str(options.executor_timeout_seconds),
+        "TASK_MODULES": ",".join(options.task_modules),
+        "WEBHOOK_ALLOWED_NETWORKS": ",".join(options.webhook_allowed_networks),
+        "OPERATORS_GROUP": OPERATORS_GROUP,
+        "TARGET_ARNS": ",".join(options.target_arns),
+        "SECRETS_PREFIX": options.secrets_prefix,
+        "OWNER_STARTS_PER_MINUTE": str(options.owner_starts_per_minute),
+        "CATCH_UP_PER_MINUTE": str(options.catch_up_per_minute),
+    }
+    _check_room(chosen)
+    # An empty list says what an absent variable says.
+    return {name: value for name, value in chosen.items() if value}
+
+
+def _check_room(chosen: Mapping[str, str]) -> None:
+    size_bytes = sum(len(f"{name}{value}".encode()) for name, value in chosen.items())
+    if size_bytes > ROOM_BYTES:
+        longest = max(chosen, key=lambda name: len(chosen[name]))
+        raise ConfigurationError(
+            longest.lower(),
+            f"{len(chosen[longest])} bytes long; all options together take {size_bytes} bytes of "
+            f"the functions' environment, which has room for {ROOM_BYTES}: shorten the list, "
+            "by wider patterns for instance",
+        )

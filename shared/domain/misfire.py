@@ -1,0 +1,31 @@
+"""Misfire: what comes later than its job's grace is skipped, where its catch-up is to skip."""
+
+from datetime import datetime, timedelta
+
+from shared.domain.decisions import Skip, SkipReason
+from shared.domain.job import Job
+from shared.domain.policies import CatchUp
+from shared.domain.run import Run, RunKind
+
+
+def misfire(job: Job, run: Run, now: datetime) -> Skip | None:
+    """The skip of an occurrence whose first attempt would start too late; None if it is in time.
+
+    Its time is the effective one, whatever has held it back since: a queue, an outage of the
+    executors, another policy.
+    """
+    if job.grace_seconds is None or job.catch_up is not CatchUp.SKIP:
+        return None
+    if not is_first_of_occurrence(run):
+        return None
+    late = now - (run.effective_at or run.key.fire_at)
+    if late <= timedelta(seconds=job.grace_seconds):
+        return None
+    note = f"{int(late.total_seconds())} s late, with {job.grace_seconds} s of grace"
+    return Skip(SkipReason.MISFIRE, note)
+
+
+def is_first_of_occurrence(run: Run) -> bool:
+    """Whether a claimed run is an occurrence of the schedule at its first attempt: not a retry, a
+    takeover, a redrive, or a run that somebody asked for."""
+    return run.key.kind is RunKind.SCHEDULED and run.attempt == 1 and run.key.redrive == 0

@@ -1,0 +1,79 @@
+"""The missed-run watch (`expect_within`): whether an occurrence has succeeded in time."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from shared.domain.decisions import SkipReason
+from shared.domain.job import Job, JobState
+from shared.domain.message import Message
+from shared.domain.resolving import local_date
+from shared.domain.run import Run, RunKey, RunKind, RunStatus, Settled
+from shared.recurrence import ClosedDays
+
+NOT_SUCCEEDED = "not_succeeded"
+"""The reason of the watch's rows."""
+
+_MEANT = frozenset({SkipReason.PAUSED, SkipReason.DELETED, SkipReason.CHANGED, SkipReason.CALENDAR})
+"""Skips that are what the owner wants: nobody expects a success then."""
+
+
+def is_expected(job: Job | None, message: Message, closed: ClosedDays | None) -> bool:
+    """Whether a success was to be there by now for the occurrence that the watch's message names.
+
+    Not of a job that is paused or gone, of one that is not watched any more, of an occurrence that
+    its filing does not cover, or on a day that is `closed` in the job's calendar.
+    """
+    if job is None or job.state is not JobState.ACTIVE or job.expect_within_seconds is None:
+        return False
+    fire_at, filing_id = message.key.fire_at, message.filing_id
+    if filing_id == job.filing.filing_id:
+        covered = fire_at > job.filing.from_at
+    else:
+        covered = any(known.covers(filing_id, fire_at) for known in job.replaced)
+    return covered and (closed is None or local_date(job.schedule, fire_at) not in closed)
+
+
+def last_run(key: RunKey, get: Callable[[RunKey], Run | None]) -> Run | None:
+    """The row of the occurrence that a watch's `key` names: of its run, or of the run that runs it
+    again after it was a dead letter."""
+    run = get(replace(key, kind=RunKind.SCHEDULED))
+    while run is not None and run.settled is Settled.REDRIVEN:
+        again = get(run.key.redriven)
+        if again is None:
+            return run
+        run = again
+    return run
+
+
+def complaint(run: Run | None) -> str | None:
+    """What stands where a success was expected, in words; None if nothing is amiss."""
+    if run is None:
+        return "no run of it was recorded"
+    status, reason = run.status, run.reason
+    if status in (RunStatus.SUCCEEDED, RunStatus.CANCELLED):
+        return None
+    if status is RunStatus.SKIPPED and reason in _MEANT:
+        return None
+    why = f" ({reason})" if reason else ""
+    error = f": {run.error.kind}: {run.error.message}" if run.error else ""
+    return f"{run.key.run_id} is {status.value}{why}{error}"
+
+
+def missed_row(job: Job, message: Message, note: str, now: datetime, expires_at: datetime) -> Run:
+    """The watch's row: no success was recorded in time."""
+    effective_at = message.key.fire_at + timedelta(seconds=job.spread_seconds)
+    return Run(
+        key=message.key,
+        status=RunStatus.MISSED,
+        attempt=0,
+        token=0,
+        claim_id="",
+        filing_id=message.filing_id,
+        updated_at=now,
+        expires_at=expires_at,
+        finished_at=now,
+        reason=NOT_SUCCEEDED,
+        note=note,
+        effective_at=effective_at if job.spread_seconds else None,
+    )

@@ -1,0 +1,146 @@
+"""Redriving: running a dead letter again, or taking it off the list without that."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from shared.clock import Clock, Entropy
+from shared.domain.job import Job, JobState
+from shared.domain.message import Message
+from shared.domain.run import DEAD_LETTER, Run, RunStatus, Settled
+from shared.errors import StoreUnavailableError
+from shared.filing import Filer
+from shared.stores.ports import RunStore
+
+_ROUNDS = 4
+"""How often a dead letter's row may change under its settling before that is given up."""
+
+
+class Refusal(StrEnum):
+    """Why a run is not redriven, or not discarded."""
+
+    NOT_DEAD = "it is not a dead letter"
+    DISCARDED = "it was discarded"
+    REDRIVEN = "it was redriven"
+    JOB_GONE = "its job was deleted"
+    EXPIRED = "it was redriven, and the run that was made of it has expired"
+
+
+class Redriver:
+    """Used by the api and the executor; raises StoreUnavailableError and QueueUnavailableError.
+
+    A repetition goes on wherever another one stopped, and answers the same run.
+    """
+
+    def __init__(
+        self,
+        runs: RunStore,
+        filer: Filer,
+        clock: Clock,
+        entropy: Entropy,
+        run_lifetime: timedelta,
+    ) -> None:
+        self._runs = runs
+        self._filer = filer
+        self._clock = clock
+        self._entropy = entropy
+        self._run_lifetime = run_lifetime
+
+    def redrive(self, dead: Run, job: Job | None, due_at: datetime) -> Run | Refusal:
+        """The run that runs `dead` again, to start at `due_at`, a whole second.
+
+        `dead` and its `job` are rows as they were read just now. 1. put the new run's row, unless
+        it stands; 2. send its message; 3. settle the dead letter. A crash after 1 or 2 leaves a
+        dead letter, whose next redrive goes on; one that is settled is never sent again.
+        """
+        if dead.settled is Settled.REDRIVEN:
+            return self._runs.get(dead.key.redriven) or Refusal.EXPIRED
+        refusal = _refusal(dead, job)
+        if refusal is not None or job is None:
+            return refusal or Refusal.JOB_GONE
+        run = self._recorded(dead, job, due_at)
+        if run.status is RunStatus.SCHEDULED:
+            self._filer.file_message(_message(run, job, run.effective_at or due_at))
+        self._settle(dead, Settled.REDRIVEN)
+        return run
+
+    def discard(self, dead: Run) -> Run | Refusal:
+        """The dead letter, discarded; one that is being redriven is not."""
+        if dead.settled is Settled.DISCARDED:
+            return dead
+        if dead.settled is Settled.REDRIVEN:
+            return Refusal.REDRIVEN
+        if dead.status not in DEAD_LETTER:
+            return Refusal.NOT_DEAD
+        if self._runs.get(dead.key.redriven) is not None:
+            # Whoever began to redrive it died before the end: the new run goes its way.
+            self._settle(dead, Settled.REDRIVEN)
+            return Refusal.REDRIVEN
+        settled = self._settle(dead, Settled.DISCARDED)
+        return Refusal.REDRIVEN if settled.settled is Settled.REDRIVEN else settled
+
+    def _recorded(self, dead: Run, job: Job, due_at: datetime) -> Run:
+        """The new run's row, put now unless it stands already."""
+        now = self._clock.now()
+        run = Run(
+            key=dead.key.redriven,
+            status=RunStatus.SCHEDULED,
+            attempt=0,
+            token=0,
+            claim_id=self._entropy.new_id(now),
+            filing_id=job.filing.filing_id,
+            updated_at=now,
+            expires_at=now + self._run_lifetime,
+            effective_at=due_at,
+        )
+        if self._runs.claim(run, None):
+            return run
+        stored = self._runs.get(run.key)
+        if stored is None:
+            raise StoreUnavailableError(f"{run.key.run_id} is neither put nor read")
+        return stored
+
+    def _settle(self, dead: Run, how: Settled) -> Run:
+        """The dead letter's row with `settled`.
+
+        A redrive that was begun overrules a discard that came between: the new run is on its way.
+        """
+        for _ in range(_ROUNDS):
+            now = self._clock.now()
+            settled = replace(
+                dead,
+                settled=how,
+                token=dead.token + 1,
+                claim_id=self._entropy.new_id(now),
+                updated_at=now,
+                expires_at=max(dead.expires_at, now + self._run_lifetime),
+            )
+            if self._runs.claim(settled, dead):
+                return settled
+            stored = self._runs.get(dead.key)
+            if stored is None:
+                return settled  # it has expired meanwhile
+            dead = stored
+            if dead.settled in (how, Settled.REDRIVEN):
+                return dead
+        raise StoreUnavailableError(f"the row of {dead.key.run_id} changed at every step")
+
+
+def _refusal(dead: Run, job: Job | None) -> Refusal | None:
+    if dead.settled is Settled.DISCARDED:
+        return Refusal.DISCARDED
+    if not dead.is_dead_letter:
+        return Refusal.NOT_DEAD
+    if job is None or job.state is JobState.DELETED:
+        return Refusal.JOB_GONE
+    return None
+
+
+def _message(run: Run, job: Job, due_at: datetime) -> Message:
+    return Message(
+        key=run.key,
+        filing_id=job.filing.filing_id,
+        segment=job.segment,
+        lane=job.lane,
+        due_at=due_at,
+    )

@@ -1,0 +1,88 @@
+"""Gates in DynamoDB, in the partitions of their owners' jobs."""
+
+import hashlib
+
+from shared.domain.gate import Gate, Holder, Starts
+from shared.errors import UnreadableRowError
+from shared.stores.cursors import whole_seconds
+from shared.stores.dynamo.models import GateRow, HolderMap, StartsMap
+from shared.stores.dynamo.table import RawItem, Table
+
+_PREFIX = "~gate/"
+_DIGEST = "~"
+"""Begins the digest that stands in a key for a name."""
+_NAME_LIMIT_BYTES = 512
+"""Of a name that stands in a key as it is; a sort key may have 1,024 bytes."""
+
+
+class DynamoGateStore:
+    """GateStore on table jobs; rows leave by TTL."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def get(self, owner: str, name: str) -> Gate | None:
+        item = self._table.get(owner, key_of(name))
+        return None if item is None else gate_of(name, item)
+
+    def put(self, gate: Gate, over_revision: int | None) -> bool:
+        if over_revision is None:
+            return self._table.put(item_of(gate), GateRow.gate_key.does_not_exist())
+        return self._table.put(item_of(gate), GateRow.revision == over_revision)
+
+
+def key_of(name: str) -> str:
+    """The sort key of a gate: no two names have the same."""
+    data = name.encode("utf-8", "surrogatepass")
+    if len(data) <= _NAME_LIMIT_BYTES and not name.startswith(_DIGEST) and _is_storable(name):
+        return _PREFIX + name
+    return f"{_PREFIX}{_DIGEST}{hashlib.sha256(data).hexdigest()}"
+
+
+def item_of(gate: Gate) -> RawItem:
+    """The item of a gate."""
+    return GateRow(
+        owner=gate.owner,
+        gate_key=key_of(gate.name),
+        revision=gate.revision,
+        active=gate.active or None,
+        waiting=gate.waiting or None,
+        waiting_filing=gate.waiting_filing or None,
+        started=gate.started or None,
+        started_at=gate.started_at,
+        failed=gate.failed or None,
+        holders=[_holder_map(holder) for holder in gate.holders] or None,
+        starts=[StartsMap(count=s.count, until=s.until) for s in gate.starts] or None,
+        expires_at=whole_seconds(gate.expires_at),
+    ).serialize()
+
+
+def gate_of(name: str, item: RawItem) -> Gate:
+    """The gate of an item that `item_of` made; raises UnreadableRowError for any other."""
+    try:
+        row = GateRow.from_raw_data(item)
+        return Gate(
+            owner=row.owner,
+            name=name,
+            revision=row.revision,
+            expires_at=row.expires_at,
+            active=row.active or "",
+            waiting=row.waiting or "",
+            waiting_filing=row.waiting_filing or "",
+            started=row.started or "",
+            started_at=row.started_at,
+            failed=row.failed or (),
+            holders=tuple(Holder(h.run_id, h.claim_id, h.until) for h in row.holders or ()),
+            starts=tuple(Starts(s.count, s.until) for s in row.starts or ()),
+        )
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise UnreadableRowError(f"gate {item.get('job_id')}: {error}") from error
+
+
+def _holder_map(holder: Holder) -> HolderMap:
+    return HolderMap(run_id=holder.run_id, claim_id=holder.claim_id, until=holder.until)
+
+
+def _is_storable(name: str) -> bool:
+    """Whether it is proper text: a lone surrogate has no UTF-8."""
+    return name.encode("utf-8", "ignore").decode() == name

@@ -1,0 +1,156 @@
+"""JobStore.list."""
+
+import pytest
+
+from shared.domain.job import Job
+from shared.errors import InvalidFieldError
+from shared.stores.cursors import encode_cursor
+from shared.stores.ports import JobFilter
+from tests.contract.kit import Kit
+from tests.contract.samples import (
+    NOW,
+    a_calendar,
+    a_full_gate,
+    a_full_operation,
+    a_job,
+    job_id,
+)
+
+
+def _created(kit: Kit, owner: str, count: int, **changes: object) -> list[Job]:
+    jobs = [a_job(owner, job_id=job_id(number), **changes) for number in range(count)]
+    for job in jobs:
+        assert kit.jobs.create(job)
+    return sorted(jobs, key=lambda job: job.job_id)
+
+
+def test_list_pages_in_the_order_of_job_ids(kit: Kit) -> None:
+    owner = kit.new_owner()
+    jobs = _created(kit, owner, 7)
+    first = kit.jobs.list(owner, 3)
+    assert first.next_cursor is not None
+    second = kit.jobs.list(owner, 3, first.next_cursor)
+    assert second.next_cursor is not None
+    third = kit.jobs.list(owner, 3, second.next_cursor)
+    assert [len(page.items) for page in (first, second, third)] == [3, 3, 1]
+    assert [*first.items, *second.items, *third.items] == jobs
+    assert third.next_cursor is None
+
+
+def test_a_page_that_is_just_full_is_the_last(kit: Kit) -> None:
+    owner = kit.new_owner()
+    jobs = _created(kit, owner, 3)
+    page = kit.jobs.list(owner, 3)
+    assert (list(page.items), page.next_cursor) == (jobs, None)
+
+
+def test_list_fills_its_pages_over_tombstones(kit: Kit) -> None:
+    owner = kit.new_owner()
+    jobs = _created(kit, owner, 12)
+    alive = [jobs[0], jobs[7], jobs[11]]
+    for number, job in enumerate(jobs):
+        if job not in alive:
+            end = job.completed if number % 2 else job.deleted
+            assert kit.jobs.replace(end(NOW, NOW), job.revision)
+    page = kit.jobs.list(owner, 2)
+    assert list(page.items) == alive[:2]
+    assert page.next_cursor is not None
+    rest = kit.jobs.list(owner, 2, page.next_cursor)
+    assert (list(rest.items), rest.next_cursor) == (alive[2:], None)
+
+
+def test_no_page_for_an_owner_with_tombstones_only(kit: Kit) -> None:
+    owner = kit.new_owner()
+    for job in _created(kit, owner, 3):
+        assert kit.jobs.replace(job.deleted(NOW, NOW), job.revision)
+    page = kit.jobs.list(owner, 2)
+    assert (page.items, page.next_cursor) == ((), None)
+
+
+def test_what_else_an_owner_has_is_not_listed_among_jobs(kit: Kit) -> None:
+    owner = kit.new_owner()
+    for number in range(3):
+        assert kit.calendars.put(a_calendar(owner, name=f"calendar{number}"), None)
+        assert kit.gates.put(a_full_gate(owner, name=f"key/{number}"), None)
+        assert kit.operations.put(a_full_operation(owner, operation_id=str(number)), None)
+    empty = kit.jobs.list(owner, 2)
+    assert (empty.items, empty.next_cursor) == ((), None)
+    jobs = _created(kit, owner, 4)
+    first = kit.jobs.list(owner, 2)
+    assert first.next_cursor is not None
+    rest = kit.jobs.list(owner, 2, first.next_cursor)
+    assert ([*first.items, *rest.items], rest.next_cursor) == (jobs, None)
+
+
+@pytest.mark.parametrize("key", ["~", "~calendar/a", "ü"])
+def test_a_forged_cursor_leads_to_no_calendars(kit: Kit, key: str) -> None:
+    owner = kit.new_owner()
+    assert kit.calendars.put(a_calendar(owner), None)
+    page = kit.jobs.list(owner, 5, encode_cursor(("jobs", owner), key))
+    assert (page.items, page.next_cursor) == ((), None)
+
+
+def test_cursors_are_of_one_owner_and_method(kit: Kit) -> None:
+    owner = kit.new_owner()
+    _created(kit, owner, 2)
+    cursor = kit.jobs.list(owner, 1).next_cursor
+    assert cursor is not None
+    with pytest.raises(InvalidFieldError) as refused:
+        kit.jobs.list(kit.new_owner(), 1, cursor)
+    assert refused.value.field == "cursor"
+    with pytest.raises(InvalidFieldError):
+        kit.runs.list(owner, job_id(), 1, cursor)
+
+
+def _listed(kit: Kit, owner: str, only: JobFilter) -> list[str]:
+    page = kit.jobs.list(owner, 50, only=only)
+    assert page.next_cursor is None
+    return [job.name for job in page.items]
+
+
+@pytest.mark.parametrize(
+    ("only", "names"),
+    [
+        (JobFilter(), {"plain", "child", "tagged", "both", "other"}),
+        (JobFilter(parent="channel/5"), {"child", "both"}),
+        (JobFilter(parent="channel"), set()),
+        (JobFilter(tags=(("team", "ü"),)), {"tagged", "both"}),
+        (JobFilter(tags=(("x[0].b", "2"),)), {"tagged", "other"}),
+        (JobFilter(tags=(("team", "ü"), ("x[0].b", "2"))), {"tagged"}),
+        (JobFilter("channel/5", (("team", "ü"),)), {"both"}),
+        (JobFilter(tags=(("team", "2"),)), set()),
+        (JobFilter(tags=(("nobody", "ü"),)), set()),
+    ],
+    ids=str,
+)
+def test_a_filter_leaves_out_all_others(kit: Kit, only: JobFilter, names: set[str]) -> None:
+    owner = kit.new_owner()
+    members: dict[str, dict[str, object]] = {
+        "plain": {},
+        "child": {"parent": "channel/5"},
+        "tagged": {"tags": (("team", "ü"), ("x[0].b", "2"))},
+        "both": {"parent": "channel/5", "tags": (("team", "ü"),)},
+        "other": {"tags": (("team", "o"), ("x[0].b", "2"))},
+    }
+    for number, (name, changes) in enumerate(members.items()):
+        assert kit.jobs.create(a_job(owner, name=name, job_id=job_id(number), **changes))
+    assert set(_listed(kit, owner, only)) == names
+
+
+def test_filtered_pages_are_full_and_go_on(kit: Kit) -> None:
+    owner = kit.new_owner()
+    jobs = [a_job(owner, job_id=job_id(n), parent="even" if n % 2 == 0 else "") for n in range(20)]
+    for job in jobs:
+        assert kit.jobs.create(job)
+    gone = next(job for job in jobs if job.parent)
+    assert kit.jobs.replace(gone.deleted(NOW, NOW), gone.revision)
+    wanted = sorted((j for j in jobs if j.parent and j != gone), key=lambda job: job.job_id)
+    only, found, cursor = JobFilter(parent="even"), list[Job](), None
+    sizes = []
+    while True:
+        page = kit.jobs.list(owner, 4, cursor, only)
+        found += page.items
+        sizes.append(len(page.items))
+        if (cursor := page.next_cursor) is None:
+            break
+    assert (found, sizes) == (wanted, [4, 4, 1])

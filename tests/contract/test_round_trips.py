@@ -1,0 +1,313 @@
+"""Items of DynamoDB: whatever a row has, comes back from its item."""
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from shared.domain.calendar import Calendar, CalendarUse
+from shared.domain.events import EventType
+from shared.domain.gate import Gate, Holder, Starts
+from shared.domain.job import Filing, Job, JobState, Lane, PreviousFiling, job_id_of
+from shared.domain.operation import Operation, OperationKind, OperationState
+from shared.domain.policies import (
+    Backoff,
+    BackoffType,
+    CatchUp,
+    Concurrency,
+    OnComplete,
+    Overlap,
+    Rate,
+    RetryPolicy,
+)
+from shared.domain.run import (
+    RESULT_LIMIT_BYTES,
+    AttemptRecord,
+    Run,
+    RunError,
+    RunKey,
+    RunKind,
+    RunStatus,
+    Settled,
+)
+from shared.domain.segment import Backlog, Control, Cursor
+from shared.domain.targets import LambdaTarget, TaskTarget, WebhookTarget
+from shared.domain.wheel import Entry, Slot
+from shared.recurrence import CalendarRule, DstRule, Fold, Gap, SlotKind, parse_schedule
+from shared.recurrence.spread import LONGEST_WINDOW_SECONDS
+from shared.stores.dynamo import calendars, gates, jobs, operations, runs, wheel
+from shared.stores.dynamo.table import RawItem
+from tests.contract.samples import FILING_ID
+
+Members = dict[str, st.SearchStrategy[Any]]
+
+instants = st.datetimes(datetime(1970, 1, 2), datetime(9998, 1, 1), timezones=st.just(UTC))
+seconds = instants.map(lambda instant: instant.replace(microsecond=0))
+# A schedule's anchor lies in 1971 at the earliest; sort keys of runs end in 2286.
+fires = st.datetimes(datetime(1971, 1, 2), datetime(2250, 1, 1), timezones=st.just(UTC)).map(
+    lambda instant: instant.replace(microsecond=0)
+)
+# Behind every anchor, by more than any interval.
+ends = st.datetimes(datetime(2260, 1, 1), datetime(9990, 1, 1), timezones=st.just(UTC)).map(
+    lambda instant: instant.replace(microsecond=0)
+)
+counts = st.integers(0, 2**53)
+maybe_counts = st.none() | counts
+job_ids = st.integers().map(lambda number: job_id_of("owner", str(number)))
+names = st.text(min_size=1, max_size=40)
+maybe_instants = st.none() | instants
+schedules = st.builds(
+    parse_schedule,
+    st.sampled_from(
+        [
+            "17 * * * *",
+            "*/5 * * * * *",
+            "every 25m offset 2m",
+            "0 3 * * 1-5",
+            "cron(0 9 ? * MON-FRI *)",
+            "every 10m after finish",
+            "0 9 * * 1-5 | every 25m except * * 25 12 * | 0 0 1 * *",
+        ]
+    ),
+    st.sampled_from(["UTC", "Europe/Riga", "Asia/Kathmandu"]),
+    st.none() | fires,
+    st.none() | ends,
+    st.builds(DstRule, st.none() | st.sampled_from(Gap), st.none() | st.sampled_from(Fold)),
+)
+calendar_uses = st.none() | st.builds(CalendarUse, names, st.sampled_from(CalendarRule))
+days = st.dates(date(1970, 1, 1), date(9998, 12, 31))
+targets = st.sampled_from(
+    [
+        TaskTarget(name="samples.hello"),
+        WebhookTarget(url="https://example.com/ü?a=b", method="GET", headers={"X-A": "b"}),
+        LambdaTarget(function_arn="arn:aws:lambda:us-east-1:123456789012:function:f"),
+    ]
+)
+retries = st.builds(
+    RetryPolicy,
+    counts,
+    st.builds(
+        Backoff, counts, st.floats(1, 1e9, allow_nan=False), counts, st.sampled_from(BackoffType)
+    ),
+    st.lists(st.text(), max_size=3).map(tuple),
+)
+replaced = st.builds(PreviousFiling, names, instants, instants)
+errors = st.builds(RunError, st.text(), st.text(), st.booleans())
+keys = st.builds(
+    RunKey, names, job_ids, st.sampled_from(RunKind), fires, st.text(), st.integers(0, 99)
+)
+cursors = st.none() | st.builds(Cursor, counts, names, names)
+
+JOB: Members = {
+    "owner": names,
+    "job_id": job_ids,
+    "name": st.text(),
+    "schedule": schedules,
+    "target": targets,
+    "payload": st.text(),
+    "segment": counts,
+    "filing": st.builds(Filing, names, instants),
+    "created_at": instants,
+    "updated_at": instants,
+    "state": st.sampled_from(JobState),
+    "revision": counts,
+    "previous": st.none() | replaced,
+    "earlier": st.lists(replaced, max_size=3).map(tuple),
+    "lane": st.sampled_from(Lane),
+    "catch_up": st.sampled_from(CatchUp),
+    "retry": retries,
+    "timeout_seconds": maybe_counts,
+    "overlap": st.sampled_from(Overlap),
+    "tolerance_seconds": maybe_counts,
+    "grace_seconds": maybe_counts,
+    "concurrency": st.none() | st.builds(Concurrency, st.text(), counts),
+    "rate": st.none() | st.builds(Rate, counts, counts, st.text()),
+    "pause_after_failures": maybe_counts,
+    "expect_within_seconds": maybe_counts,
+    "on_success": st.none() | targets,
+    "on_failure": st.none() | targets,
+    "events": st.lists(st.sampled_from(EventType), max_size=3).map(tuple),
+    "template": st.booleans(),
+    "parent": st.text(),
+    "tags": st.dictionaries(names, st.text(), max_size=3).map(lambda d: tuple(sorted(d.items()))),
+    "note": st.text(),
+    "fingerprint": st.text(),
+    "end_at": maybe_instants,
+    "max_runs": maybe_counts,
+    "on_complete": st.sampled_from(OnComplete),
+    "window": st.sampled_from(["", "15m", "50%"]),
+    "spread_seconds": counts,
+    "calendar": calendar_uses,
+    "paused_at": maybe_instants,
+    "expires_at": st.none() | seconds,
+}
+CALENDAR: Members = {
+    "owner": names,
+    "name": names,
+    "revision": counts,
+    "weekdays": st.frozensets(st.integers(0, 6)),
+    "ranges": st.lists(st.tuples(days, days).map(sorted).map(tuple), max_size=5).map(tuple),
+    "created_at": instants,
+    "updated_at": instants,
+    "description": st.text(),
+}
+GATE: Members = {
+    "owner": names,
+    "name": names,
+    "revision": counts,
+    "expires_at": seconds,
+    "active": st.text(),
+    "waiting": st.text(),
+    "waiting_filing": st.text(),
+    "started": st.text(),
+    "started_at": maybe_instants,
+    "failed": st.lists(st.text(), max_size=3).map(tuple),
+    "holders": st.lists(st.builds(Holder, st.text(), st.text(), instants), max_size=3).map(tuple),
+    "starts": st.lists(st.builds(Starts, counts, instants), max_size=3).map(tuple),
+}
+OPERATION: Members = {
+    "owner": names,
+    "operation_id": names,
+    "kind": st.sampled_from(OperationKind),
+    "created_at": instants,
+    "updated_at": instants,
+    "expires_at": seconds,
+    "per_minute": counts,
+    "job_id": st.text(),
+    "from_at": maybe_instants,
+    "until_at": maybe_instants,
+    "only_missed": st.booleans(),
+    "reason": st.text(),
+    "error": st.text(),
+    "state": st.sampled_from(OperationState),
+    "revision": counts,
+    "step": counts,
+    "cursor": st.text(),
+    "done": counts,
+    "passed_over": counts,
+    "note": st.text(),
+    "busy_until": maybe_instants,
+}
+RUN: Members = {
+    "key": keys,
+    "status": st.sampled_from(RunStatus),
+    "attempt": counts,
+    "token": counts,
+    "claim_id": st.text(),
+    "filing_id": st.text(),
+    "updated_at": instants,
+    "expires_at": seconds,
+    "lease_until": maybe_instants,
+    "started_at": maybe_instants,
+    "attempt_started_at": maybe_instants,
+    "finished_at": maybe_instants,
+    "next_attempt_at": maybe_instants,
+    "result": st.none() | st.text(),
+    "error": st.none() | errors,
+    "reason": st.none() | st.text(),
+    "covers_from": maybe_instants,
+    "covers_count": maybe_counts,
+    "effective_at": maybe_instants,
+    "note": st.none() | st.text(max_size=RESULT_LIMIT_BYTES // 4),
+    "settled": st.none() | st.sampled_from(Settled),
+    "attempts": st.lists(
+        st.builds(AttemptRecord, counts, instants, instants, errors), max_size=3
+    ).map(tuple),
+}
+ENTRY: Members = {
+    "segment": counts,
+    "slot": st.builds(Slot, st.sampled_from(SlotKind), st.integers(0, 10**8)),
+    "owner": names,
+    "job_id": job_ids,
+    "filing_id": st.just(FILING_ID),
+    "from_at": instants,
+    "lane": st.sampled_from(Lane),
+    "catch_up": st.sampled_from(CatchUp),
+    "schedule": schedules,
+    "message": st.none(),  # of its own: tests/contract/test_wheel.py
+    "spread_seconds": st.integers(0, LONGEST_WINDOW_SECONDS),
+    "calendar": calendar_uses,
+    "zone_digest": st.text(),
+    "grace_seconds": counts,
+    "is_watch": st.booleans(),
+}
+CONTROL: Members = {
+    "segment": counts,
+    "horizon": counts,
+    "watermark": counts,
+    "token": counts,
+    "lease_owner": st.text(),
+    "lease_until": maybe_instants,
+    "backlog": st.lists(st.builds(Backlog, counts, counts, counts, instants), max_size=3).map(
+        tuple
+    ),
+    "cursor": cursors,
+    "tzdata": st.text(),
+    "tzdata_from": counts,
+    "backlog_cursor": cursors,
+    "paced_until": counts,
+    "idle": st.booleans(),
+}
+
+ROWS: list[tuple[type, Members, Callable[[Any, Callable[[RawItem], RawItem]], Any]]] = [
+    (Job, JOB, lambda job, stored: jobs.job_of(stored(jobs.item_of(job)))),
+    (Calendar, CALENDAR, lambda one, stored: calendars.calendar_of(stored(calendars.item_of(one)))),
+    (Gate, GATE, lambda gate, stored: gates.gate_of(gate.name, stored(gates.item_of(gate)))),
+    (
+        Operation,
+        OPERATION,
+        lambda one, stored: operations.operation_of(stored(operations.item_of(one))),
+    ),
+    (Run, RUN, lambda run, stored: runs.run_of(stored(runs.item_of(run)))),
+    (
+        Entry,
+        ENTRY,
+        lambda one, stored: wheel.entry_of(one.segment, one.slot, stored(wheel.item_of(one))),
+    ),
+    (
+        Control,
+        CONTROL,
+        lambda one, stored: wheel.control_of(one.segment, stored(wheel.control_item_of(one))),
+    ),
+]
+every_row = pytest.mark.parametrize(
+    ("row", "members", "restored"), ROWS, ids=[row.__name__ for row, _, _ in ROWS]
+)
+
+
+def _through_dynamodb(item: RawItem) -> RawItem:
+    """The item as it comes back: JSON both ways; DynamoDB keeps only numbers in this spelling."""
+    text = json.dumps(item)
+    for number in re.findall(r'\{"N": "([^"]*)"\}', text):
+        assert re.fullmatch(r"0|-?[1-9][0-9]{0,37}", number)
+    restored: RawItem = json.loads(text)
+    return restored
+
+
+@every_row
+def test_no_member_is_forgotten_here(row: Any, members: Members, restored: Any) -> None:
+    assert set(members) == {field.name for field in dataclasses.fields(row)}
+
+
+@every_row
+# Other work on the machine must not fail it.
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_a_row_survives_its_item(
+    row: Any, members: Members, restored: Any, data: st.DataObject
+) -> None:
+    value = data.draw(st.builds(row, **members))
+    assert restored(value, _through_dynamodb) == value
+
+
+@settings(deadline=None)  # other work on the machine must not fail it
+@given(keys, keys)
+def test_runs_of_a_job_are_in_the_order_of_their_fire_times(one: RunKey, other: RunKey) -> None:
+    if one.fire_at != other.fire_at:
+        assert (one.sort_key < other.sort_key) == (one.fire_at > other.fire_at)

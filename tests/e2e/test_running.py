@@ -1,0 +1,235 @@
+"""What becomes of occurrences on the deployed stack: retries, dead letters, policies, lanes."""
+
+from datetime import UTC, datetime, timedelta
+from statistics import median
+from time import monotonic, sleep
+
+import pytest
+
+from tests.e2e.conftest import Json, Person
+from tests.e2e.endpoints import endpoint
+
+pytestmark = pytest.mark.e2e
+
+LAG_LIMIT_SECONDS = 1.5
+NEVER = "0 0 1 1 *"
+"""A schedule for jobs that only run by hand."""
+
+
+def seconds_ahead(seconds: int) -> str:
+    return f"at {datetime.now(UTC) + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}"
+
+
+def instant(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def task(name: str) -> Json:
+    return {"type": "task", "name": name}
+
+
+def post(person: Person, path: str, body: Json | None = None, status: int = 202) -> Json:
+    answer = person.http.post(path, json=body) if body is not None else person.http.post(path)
+    assert answer.status_code == status, answer.text
+    found: Json = answer.json()
+    return found
+
+
+def run_by_hand(person: Person, job: Json) -> Json:
+    return post(person, f"/jobs/{job['job_id']}/run")
+
+
+def run_of(person: Person, run: Json) -> Json:
+    answer = person.http.get(f"/jobs/{run['job_id']}/runs/{run['run_id']}")
+    assert answer.status_code == 200, answer.text
+    found: Json = answer.json()
+    return found
+
+
+def until(condition: object, within_seconds: float = 30) -> None:
+    """Wait for a condition, a function without parameters."""
+    assert callable(condition)
+    deadline = monotonic() + within_seconds
+    while not condition():
+        assert monotonic() < deadline, "it did not come about in time"
+        sleep(0.3)
+
+
+def status_of(person: Person, run: Json) -> str:
+    return str(run_of(person, run)["status"])
+
+
+def test_retry_after_is_honoured_and_every_attempt_is_told(alice: Person) -> None:
+    with endpoint((429, {"retry-after": "4"}), (503, {})) as hook:
+        job = alice.create(
+            seconds_ahead(2),
+            target={"type": "webhook", "url": hook.url},
+            retry={"max_attempts": 4, "backoff": {"type": "fixed", "base_seconds": 1}},
+        )
+        (run,) = alice.ended_runs(job, 1)
+        first, second, third = (came_at for came_at, _, _ in hook.requests)
+    assert run["status"] == "succeeded"
+    assert 4 <= second - first <= 4 + 2 * LAG_LIMIT_SECONDS
+    assert 1 <= third - second <= 1 + 2 * LAG_LIMIT_SECONDS
+    attempts = run_of(alice, run)["attempts"]
+    assert [attempt["attempt"] for attempt in attempts] == [1, 2, 3]
+    kinds = [attempt["error"] and attempt["error"]["kind"] for attempt in attempts]
+    assert kinds == ["http_429", "http_503", None]
+    assert all(instant(a["started_at"]) <= instant(a["finished_at"]) for a in attempts)
+
+
+def test_a_dead_letter_is_redriven_into_success_and_the_history_shows_both(alice: Person) -> None:
+    with endpoint((500, {})) as hook:
+        job = alice.create(
+            seconds_ahead(2),
+            target={"type": "webhook", "url": hook.url},
+            retry={"max_attempts": 1},
+        )
+        (dead,) = alice.ended_runs(job, 1)
+        assert (dead["status"], dead["reason"]) == ("dead", "exhausted")
+
+        def letters() -> list[str]:
+            page = alice.http.get("/dead-letters", params={"job_id": job["job_id"]}).json()
+            return [letter["run_id"] for letter in page["items"]]
+
+        until(lambda: letters() == [dead["run_id"]])
+        again = post(alice, f"/dead-letters/{dead['run_id']}/redrive")
+        assert post(alice, f"/dead-letters/{dead['run_id']}/redrive")["run_id"] == again["run_id"]
+        until(lambda: status_of(alice, again) == "succeeded")
+        until(lambda: letters() == [])
+    history = {run["run_id"]: run for run in alice.runs(job)}
+    assert history[dead["run_id"]]["settled"] == "redriven"
+    assert history[again["run_id"]]["redrive"] == 1
+    assert history[again["run_id"]]["fire_at"] == history[dead["run_id"]]["fire_at"]
+    assert len(hook.requests) == 2
+
+
+def test_a_message_that_kills_its_executor_ends_as_a_dead_letter_beside_nine_good_ones(
+    alice: Person,
+) -> None:
+    at = seconds_ahead(4)
+    good = [alice.create(at, name=f"beside-{number}") for number in range(9)]
+    bad = alice.create(at, target=task("kill_executor"), retry={"max_attempts": 1})
+    (run,) = alice.ended_runs(bad, 1, within_seconds=150)
+    assert (run["status"], run["reason"]) == ("dead", "executor_died")
+    for job in good:
+        (run,) = alice.ended_runs(job, 1, within_seconds=150)
+        assert run["status"] == "succeeded", run
+
+
+def test_overlap_skip_leaves_out_what_is_due_meanwhile(alice: Person) -> None:
+    job = alice.create(
+        "every 2s",
+        target=task("sleep"),
+        payload={"seconds": 3},
+        timeout_seconds=5,
+        overlap="skip",
+    )
+    until(lambda: sum(run["status"] == "succeeded" for run in alice.runs(job)) >= 2)
+    alice.http.delete(f"/jobs/{job['job_id']}")
+    runs = alice.runs(job)
+    skipped = [run for run in runs if run["reason"] == "overlap"]
+    assert skipped
+    assert_never_together([run for run in runs if run["status"] == "succeeded"], 1)
+
+
+def test_queue_one_runs_the_one_that_waited_when_the_first_has_ended(alice: Person) -> None:
+    first_at = datetime.now(UTC) + timedelta(seconds=3)
+    times = [f"at {first_at + timedelta(seconds=s):%Y-%m-%dT%H:%M:%S}" for s in (0, 1, 2)]
+    job = alice.create(
+        times, target=task("sleep"), payload={"seconds": 4}, timeout_seconds=5, overlap="queue_one"
+    )
+    first, second, third = sorted(alice.ended_runs(job, 3), key=lambda run: str(run["fire_at"]))
+    assert [run["status"] for run in (first, second, third)] == [
+        "succeeded",
+        "succeeded",
+        "skipped",
+    ]
+    assert third["reason"] == "overlap"
+    waited = instant(second["started_at"]) - instant(first["finished_at"])
+    assert 0 <= waited.total_seconds() <= 2 * LAG_LIMIT_SECONDS
+
+
+def test_at_most_so_many_runs_of_a_concurrency_key_at_once(alice: Person) -> None:
+    jobs = [
+        alice.create(
+            NEVER,
+            name=f"keyed-{number}",
+            target=task("sleep"),
+            payload={"seconds": 1},
+            concurrency={"key": "tight", "limit": 2},
+        )
+        for number in range(2)
+    ]
+    runs = [run_by_hand(alice, job) for job in jobs for _ in range(4)]
+    until(lambda: all(status_of(alice, run) == "succeeded" for run in runs), 90)
+    assert_never_together([run_of(alice, run) for run in runs], 2)
+
+
+def test_a_rate_spreads_starts(alice: Person) -> None:
+    job = alice.create(NEVER, name="rated", rate={"limit": 1, "per": "2s"})
+    runs = [run_by_hand(alice, job) for _ in range(4)]
+    until(lambda: all(status_of(alice, run) == "succeeded" for run in runs), 60)
+    starts = sorted(instant(run_of(alice, run)["started_at"]) for run in runs)
+    assert (starts[-1] - starts[0]).total_seconds() >= 3 * 2 - 0.5
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "reason"), [("pause", "paused"), ("delete", "deleted"), ("change", "changed")]
+)
+def test_what_comes_between_dispatch_and_start_holds(
+    alice: Person, meanwhile: str, reason: str
+) -> None:
+    job = alice.create(seconds_ahead(6))  # dispatched at once: the message waits for its second
+    path = f"/jobs/{job['job_id']}"
+    if meanwhile == "pause":
+        assert alice.http.post(f"{path}/pause").status_code == 200
+    elif meanwhile == "delete":
+        assert alice.http.delete(path).status_code == 204
+    else:
+        answer = alice.http.patch(path, json={"schedule": NEVER}, headers={"If-Match": "*"})
+        assert answer.status_code == 200, answer.text
+    (run,) = alice.ended_runs(job, 1)
+    assert (run["status"], run["reason"], run["started_at"]) == ("skipped", reason, None)
+
+
+def test_a_flood_in_low_does_not_delay_high(alice: Person) -> None:
+    flood = alice.create(
+        NEVER,
+        name="flood",
+        priority="low",
+        target=task("sleep"),
+        payload={"seconds": 4},
+        timeout_seconds=5,
+    )
+    for _ in range(80):
+        run_by_hand(alice, flood)
+    urgent = alice.create("every 2s", name="urgent", priority="high")
+    runs = alice.ended_runs(urgent, 5)
+    alice.http.delete(f"/jobs/{urgent['job_id']}")
+    unfinished = [run for run in alice.runs(flood) if run["status"] != "succeeded"]
+    assert unfinished, "the flood was over before the urgent runs were"
+    assert {run["status"] for run in runs} == {"succeeded"}
+    assert median(run["lag_seconds"] for run in runs) <= LAG_LIMIT_SECONDS
+    alice.http.delete(f"/jobs/{flood['job_id']}")
+
+
+def test_failures_in_a_row_pause_the_job_and_the_note_says_so(alice: Person) -> None:
+    job = alice.create(
+        "every 2s", target=task("fail"), retry={"max_attempts": 1}, pause_after_failures=2
+    )
+    path = f"/jobs/{job['job_id']}"
+    until(lambda: alice.http.get(path).json()["state"] == "paused")
+    now = alice.http.get(path).json()
+    assert "2" in now["note"]
+    dead = [run for run in alice.runs(job) if run["status"] == "dead"]
+    assert len(dead) == 2
+    alice.http.delete(path)
+
+
+def assert_never_together(runs: list[Json], limit: int) -> None:
+    """No more than `limit` of the runs were under way at any one instant."""
+    spans = [(instant(run["started_at"]), instant(run["finished_at"])) for run in runs]
+    for start, _ in spans:
+        together = sum(began <= start < ended for began, ended in spans)
+        assert together <= limit, spans

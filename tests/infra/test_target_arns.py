@@ -1,0 +1,58 @@
+import pytest
+
+from infra.target_arns import Grant, grants, target_pattern
+from tests.infra.stacks import TARGETS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *TARGETS,
+        "arn:aws:lambda:*:*:function:*",
+        "arn:aws:lambda:eu-*:12345678901?:function:a?c:$LATEST",
+        "arn:aws-us-gov:sqs:us-gov-west-1:123456789012:orders.fifo",
+        "arn:aws-cn:sns:cn-north-1:123456789012:*",
+        "arn:aws:events:eu-west-1:123456789012:event-bus/aws.partner/shop/*",
+        "arn:aws:states:eu-west-1:123456789012:stateMachine:close:1",
+    ],
+)
+def test_patterns_of_what_jobs_can_call(text: str) -> None:
+    assert target_pattern(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("*", "is no ARN"),
+        ("arn:aws:lambda:*", "is no ARN"),
+        ("arn:*:lambda:eu-west-1:123456789012:function:a", "is no ARN"),
+        ("arn:aws:*:eu-west-1:123456789012:a", "of service '\\*'"),
+        ("arn:aws:s3:::bucket", "of service 's3'"),
+        ("arn:aws:sqs::123456789012:orders", "for a region"),
+        ("arn:aws:sqs:eu-west-1::orders", "for an account"),
+        ("arn:aws:sqs:eu-west-1:1234567890123:orders", "for an account"),
+        ("arn:aws:lambda:eu-west-1:123456789012:*", "expected function:NAME"),
+        ("arn:aws:lambda:eu-west-1:123456789012:layer:a", "expected function:NAME"),
+        ("arn:aws:lambda:eu-west-1:123456789012:function:${aws:username}", "expected function"),
+        ("arn:aws:events:eu-west-1:123456789012:rule/a", "expected event-bus/NAME"),
+        ("arn:aws:states:eu-west-1:123456789012:execution:a", "expected stateMachine:NAME"),
+        ("arn:aws:sns:eu-west-1:123456789012:topic:6a0d", "expected TOPIC"),
+    ],
+)
+def test_an_error_says_what_would_be_right(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        target_pattern(text)
+
+
+def test_every_service_gets_what_its_target_calls_and_no_more() -> None:
+    assert grants(TARGETS) == [
+        Grant(("events:PutEvents",), (TARGETS[4],)),
+        Grant(("lambda:InvokeFunction",), TARGETS[:2]),
+        Grant(("sns:Publish",), (TARGETS[3],)),
+        Grant(("sqs:GetQueueUrl", "sqs:SendMessage"), (TARGETS[2],)),
+        Grant(("states:StartExecution",), (TARGETS[5],)),
+    ]
+
+
+def test_an_empty_list_grants_nothing() -> None:
+    assert grants(()) == []

@@ -1,0 +1,189 @@
+"""What the end of a run brings about: callbacks, the pause after failures."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from functions.executor.targets import Call, Failure, Outcome, Success
+from shared.domain.events import EventType
+from shared.domain.gate import job_gate
+from shared.domain.job import Job, JobState
+from shared.domain.policies import RetryPolicy
+from shared.domain.run import Run, RunError, RunKind, RunStatus
+from shared.domain.targets import TaskTarget
+from shared.domain.wheel import message_of
+from shared.errors import StoreUnavailableError
+from tests.simulation.world import OWNER, World
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+FAILURE = Failure(RunError("E", "broken", permanent=True))
+CALLBACKS = {"on_success": TaskTarget(name="praised"), "on_failure": TaskTarget(name="told")}
+
+
+def minute(number: int) -> datetime:
+    return NOON + timedelta(minutes=number)
+
+
+@pytest.fixture
+def world() -> World:
+    return World(NOON, segments=1)
+
+
+def callbacks(world: World, job: Job) -> list[Run]:
+    return [run for run in world.history(job) if run.key.kind is RunKind.CALLBACK]
+
+
+def calls_back(call: Call) -> bool:
+    return "_callback-" in call.run_id
+
+
+def failing_at(*numbers: int) -> Callable[[Call], Outcome]:
+    """A target that fails at these minutes, and succeeds with all else."""
+    instants = {minute(number) for number in numbers}
+
+    def behave(call: Call) -> Outcome:
+        fails = call.fire_at in instants and not calls_back(call)
+        return FAILURE if fails else Success('"done"')
+
+    return behave
+
+
+def stored(world: World, job: Job) -> Job:
+    row = world.jobs.get(OWNER, job.job_id)
+    assert row is not None
+    return row
+
+
+class TestCallbacks:
+    def test_a_success_and_a_failure_call_their_own_target_with_the_run(self, world: World) -> None:
+        job = world.create("job", "* * * * *", tags=(("env", "prod"),), **CALLBACKS)
+        world.targets.behave = failing_at(2)
+        world.run_until(minute(2) + timedelta(seconds=5))
+        told = [json.loads(call.payload) for call in world.targets.calls if calls_back(call)]
+        assert [(each["fire_at"], each["status"]) for each in told] == [
+            ("2026-12-01T12:01:00Z", "succeeded"),
+            ("2026-12-01T12:02:00Z", "dead"),
+        ]
+        success, failure = told
+        assert (success["result"], success["tags"]) == ('"done"', {"env": "prod"})
+        assert failure["error"] == {"kind": "E", "message": "broken"}
+        assert [run.status for run in callbacks(world, job)] == [RunStatus.SUCCEEDED] * 2
+
+    def test_a_retrying_or_skipped_run_calls_nobody(self, world: World) -> None:
+        job = world.create("job", "* * * * *", retry=RetryPolicy(max_attempts=9), **CALLBACKS)
+        world.targets.behave = lambda call: Failure(RunError("E", "e"))
+        world.run_until(minute(1) + timedelta(seconds=1))
+        world.pause(job)
+        world.run_until(minute(8))
+        assert {run.status for run in world.history(job)} == {RunStatus.SKIPPED}
+        assert callbacks(world, job) == []
+
+    def test_a_callback_is_retried_and_a_dead_one_is_told_to_nobody(self, world: World) -> None:
+        job = world.create(
+            "job", "at 2026-12-01T12:01:00Z", retry=RetryPolicy(max_attempts=2), **CALLBACKS
+        )
+
+        def behave(call: Call) -> Outcome:
+            return Failure(RunError("E", "e")) if calls_back(call) else Success("done")
+
+        world.targets.behave = behave
+        world.run_until(minute(10))
+        (callback,) = callbacks(world, job)
+        assert (callback.status, callback.attempt) == (RunStatus.DEAD, 2)
+
+    def test_a_duplicate_calls_back_once(self, world: World) -> None:
+        job = world.create("job", "at 2026-12-01T12:01:00Z", **CALLBACKS)
+        world.run_until(minute(1))
+        message = world.reports[0].message
+        world.clock.advance(30)
+        for _ in range(3):
+            world.executor.handle(message, world.clock.now() + timedelta(seconds=60))
+            world.execute()
+        assert len([call for call in world.targets.calls if calls_back(call)]) == 1
+        assert len(callbacks(world, job)) == 1
+
+
+class TestPauseAfterFailures:
+    def test_so_many_failures_in_a_row_pause_the_job_with_a_note_and_an_event(
+        self, world: World
+    ) -> None:
+        job = world.create(
+            "job", "* * * * *", pause_after_failures=3, events=(EventType.JOB_PAUSED,)
+        )
+        world.targets.behave = failing_at(1, 3, 4, 5, 6)
+        world.run_until(minute(4) + timedelta(seconds=30))
+        assert stored(world, job).state is JobState.ACTIVE, "a success came in between"
+        world.run_until(minute(8))
+        row = stored(world, job)
+        last = f"{job.job_id}_20261201T120500Z_scheduled_0"
+        assert (row.state, row.paused_at) == (JobState.PAUSED, minute(5))
+        assert row.note == f"paused since 3 runs in a row failed, last {last}"
+        assert world.fired(job)[-1] == minute(5)
+        (event,) = world.events.emitted
+        assert (event.type, event.data["note"]) == (EventType.JOB_PAUSED, row.note)
+
+    def test_after_a_resume_the_count_begins_anew(self, world: World) -> None:
+        job = world.create("job", "* * * * *", pause_after_failures=2)
+        world.targets.behave = lambda call: FAILURE
+        world.run_until(minute(2) + timedelta(seconds=30))
+        world.refile(stored(world, job))
+        world.run_until(minute(3) + timedelta(seconds=30))
+        assert stored(world, job).state is JobState.ACTIVE
+        world.run_until(minute(4))
+        assert stored(world, job).state is JobState.PAUSED
+
+    def test_duplicates_count_once_and_not_after_a_later_success(self, world: World) -> None:
+        job = world.create("job", "* * * * *", pause_after_failures=2)
+        world.targets.behave = failing_at(1)
+        world.run_until(minute(1))
+        message = world.reports[0].message
+        ends_at = minute(3)
+        for _ in range(3):
+            world.executor.handle(message, ends_at)
+        assert stored(world, job).state is JobState.ACTIVE
+        world.run_until(minute(2))
+        world.executor.handle(message, ends_at)
+        gate = world.gates.get(OWNER, job_gate(job.job_id))
+        assert gate is not None
+        assert gate.failed == ()
+
+    def test_a_duplicate_of_an_old_success_forgets_no_later_failure(self, world: World) -> None:
+        job = world.create("job", "* * * * *", pause_after_failures=3)
+        world.targets.behave = failing_at(2, 3)
+        world.run_until(minute(3))
+        world.executor.handle(world.reports[0].message, minute(5))
+        gate = world.gates.get(OWNER, job_gate(job.job_id))
+        assert gate is not None
+        assert len(gate.failed) == 2
+
+    def test_a_crash_before_the_pause_is_repaired_by_the_next_reception(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        job = world.create("job", "* * * * *", pause_after_failures=1)
+        world.targets.behave = lambda call: FAILURE
+
+        def unavailable(job: Job, revision: int) -> bool:
+            raise StoreUnavailableError("jobs")
+
+        world.tick()
+        world.clock.set(minute(1))
+        (received,) = world.queue.receive(world.clock.now(), 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(world.jobs, "replace", unavailable)
+            with pytest.raises(StoreUnavailableError):
+                world.executor.handle(received.message, minute(2))
+        assert stored(world, job).state is JobState.ACTIVE
+        world.executor.handle(received.message, minute(2))
+        assert stored(world, job).state is JobState.PAUSED
+
+    def test_runs_that_somebody_asked_for_do_not_count(self, world: World) -> None:
+        job = world.create("job", "0 5 * * *", pause_after_failures=1)
+        world.targets.behave = lambda call: FAILURE
+        message = message_of(job, NOON)
+        key = replace(message.key, kind=RunKind.MANUAL, request_id="r")
+        world.executor.handle(replace(message, key=key), minute(1))
+        assert [run.status for run in world.history(job)] == [RunStatus.DEAD]
+        assert stored(world, job).state is JobState.ACTIVE

@@ -1,0 +1,185 @@
+"""Lifecycle events: what a subscriber hears of runs, jobs and the scheduler itself."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from functions.executor.events import BufferedEvents
+from functions.executor.targets import Call, Failure, Outcome, Success
+from functions.tick.idleness import change_of
+from shared.domain.events import JOB_EVENTS, EventType
+from shared.domain.job import Job
+from shared.domain.policies import OnComplete, RetryPolicy
+from shared.domain.run import RunError
+from shared.stores.memory.events import MemoryEvents
+from tests.simulation.world import World
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+ONCE = "at 2026-12-01T12:01:00Z"
+
+
+@pytest.fixture
+def world() -> World:
+    return World(NOON, segments=1)
+
+
+def minute(number: int) -> datetime:
+    return NOON + timedelta(minutes=number)
+
+
+def listened(world: World, schedule: str = ONCE, **options: object) -> Job:
+    return world.create("job", schedule, **{"events": JOB_EVENTS, **options})
+
+
+def heard(world: World) -> list[tuple[str, int | None]]:
+    """Types and attempts, in the order in which they were told."""
+    return [(event.type.value, event.data.get("attempt")) for event in world.events.emitted]
+
+
+def test_a_success_is_told_from_its_start_to_the_end_of_its_job(world: World) -> None:
+    job = listened(world, tags=(("env", "prod"),), parent="tree")
+    world.run_until(minute(2))
+    assert heard(world) == [("run.started", 1), ("run.succeeded", 1), ("job.completed", None)]
+    started, succeeded, completed = world.events.emitted
+    run_id = f"{job.job_id}_20261201T120100Z_scheduled_0"
+    assert succeeded.event_id == f"{run_id}/1/run.succeeded"
+    assert (started.subject, completed.subject) == (run_id, job.job_id)
+    assert succeeded.data == {
+        "run_id": run_id,
+        "job_id": job.job_id,
+        "job_name": "job",
+        "kind": "scheduled",
+        "fire_at": "2026-12-01T12:01:00Z",
+        "effective_at": "2026-12-01T12:01:00Z",
+        "attempt": 1,
+        "redrive": 0,
+        "status": "succeeded",
+        "reason": None,
+        "note": None,
+        "error": None,
+        "result": "done",
+        "tags": {"env": "prod"},
+        "parent": "tree",
+    }
+    assert started.data["status"] == "running"
+    json.dumps([event.as_cloud_event() for event in world.events.emitted])
+
+
+def test_failures_are_told_with_what_follows_from_each(world: World) -> None:
+    listened(world, retry=RetryPolicy(max_attempts=2))
+    world.targets.behave = lambda call: Failure(RunError("E", "broken"))
+    world.run_until(minute(5))
+    assert heard(world)[:6] == [
+        ("run.started", 1),
+        ("run.failed", 1),
+        ("run.retrying", 1),
+        ("run.started", 2),
+        ("run.failed", 2),
+        ("run.dead", 2),
+    ]
+    assert world.events.emitted[5].data["reason"] == "exhausted"
+
+
+def test_an_attempt_whose_executor_died_is_told_by_the_next_one(world: World) -> None:
+    job = listened(world, retry=RetryPolicy(max_attempts=2))
+
+    class Killed(BaseException):
+        pass
+
+    def die(call: Call) -> Outcome:
+        raise Killed
+
+    world.targets.behave = die
+    world.tick()
+    world.clock.set(minute(1))
+    (received,) = world.queue.receive(world.clock.now(), 1)
+    with pytest.raises(Killed):
+        world.executor.handle(received.message, minute(2))
+    world.targets.behave = lambda call: Success("done")
+    world.clock.set(minute(3))
+    world.executor.handle(received.message, minute(4))
+    assert heard(world) == [
+        ("run.started", 1),
+        ("run.failed", 1),
+        ("run.started", 2),
+        ("run.succeeded", 2),
+        ("job.completed", None),
+    ]
+    failed = world.events.emitted[1]
+    assert failed.data["error"]["kind"] == "executor_died"
+    assert failed.event_id == f"{job.job_id}_20261201T120100Z_scheduled_0/1/run.failed"
+
+
+def test_a_skip_is_told_with_its_reason(world: World) -> None:
+    job = listened(world, "* * * * *")
+    world.tick()
+    world.pause(job)
+    world.run_until(minute(1))
+    assert heard(world) == [("run.skipped", 1)]
+    assert world.events.emitted[0].data["reason"] == "paused"
+
+
+def test_a_duplicate_tells_the_same_again_under_the_same_ids(world: World) -> None:
+    listened(world)
+    world.run_until(minute(1))
+    before = world.events.emitted[1:]
+    world.executor.handle(world.reports[0].message, minute(2))
+    assert world.events.emitted[3:] == before
+
+
+@pytest.mark.parametrize("on_complete", list(OnComplete))
+def test_the_last_run_completes_the_job_whether_it_is_kept_or_not(
+    world: World, on_complete: OnComplete
+) -> None:
+    job = listened(world, "* * * * *", max_runs=2, on_complete=on_complete)
+    world.run_until(minute(4))
+    completed = [e for e in world.events.emitted if e.type is EventType.JOB_COMPLETED]
+    assert [(e.subject, e.occurred_at) for e in completed] == [(job.job_id, minute(2))]
+    world.executor.handle(world.reports[-1].message, minute(5))
+    again = [e for e in world.events.emitted if e.type is EventType.JOB_COMPLETED]
+    assert again == [*completed, *completed]
+
+
+def test_a_job_tells_only_what_it_has_chosen(world: World) -> None:
+    world.create("silent", "* * * * *")
+    world.create("job", "* * * * *", events=(EventType.RUN_SUCCEEDED,))
+    world.run_until(minute(2))
+    assert heard(world) == [("run.succeeded", 1)] * 2
+
+
+def test_the_scheduler_tells_once_when_it_begins_and_ceases_to_find_anything_due() -> None:
+    """Two segments: the worker is idle when both of them are. Minutes are dispatched two ahead."""
+    world = World(NOON, segments=2)
+    world.create("even", "*/10 * * * *")
+    world.create("odd", "11-59/10 * * * *")
+    told = []
+    for number in range(20):
+        world.clock.set(minute(number))
+        for _ in range(2):  # a doubled tick
+            event = change_of(world.tick(), range(2), 3, world.clock.now())
+            if event is not None:
+                told.append((number, event.type, event.subject))
+    idle, started = EventType.SCHEDULER_IDLE, EventType.SCHEDULER_STARTED
+    assert told == [
+        (number, what, "worker/3")
+        for number, what in [(0, idle), (8, started), (10, idle), (18, started)]
+    ]
+
+
+def test_gathered_events_go_out_together_and_those_not_taken_are_counted() -> None:
+    class Full(MemoryEvents):
+        def emit(self, events: object) -> int:
+            return 2
+
+    world, sink = World(NOON), MemoryEvents()
+    job = listened(world)
+    world.run_until(minute(1))
+    buffered, lost = BufferedEvents(sink), BufferedEvents(Full())
+    assert buffered.emit(world.events.emitted) == lost.emit(world.events.emitted) == 0
+    assert sink.emitted == []
+    assert (buffered.flush(), lost.flush()) == (0, 2)
+    assert sink.emitted == world.events.emitted
+    assert buffered.flush() == lost.flush() == 0
+    assert len(sink.emitted) == len({event.event_id for event in sink.emitted})
+    assert {event.data["job_id"] for event in sink.emitted} == {job.job_id}

@@ -1,0 +1,232 @@
+"""Overlap and spacing in virtual time: what starts when, and what the history says of the rest."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from functions.executor.targets import Call, Failure, Outcome, Success
+from shared.domain.decisions import SkipReason
+from shared.domain.job import Job
+from shared.domain.policies import Backoff, CatchUp, Overlap, RetryPolicy
+from shared.domain.run import Run, RunError, RunStatus
+from tests.simulation.world import World
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+
+
+class Slow:
+    """A target whose calls last: the world goes on meanwhile. Notes how many were active."""
+
+    def __init__(self, world: World, seconds: int) -> None:
+        self._world = world
+        self.lasts = seconds * SECOND
+        self.active = 0
+        self.most_active = 0
+        self.starts: list[tuple[datetime, datetime]] = []
+        """Fire time and start of each call."""
+        world.targets.behave = self
+
+    def __call__(self, call: Call) -> Outcome:
+        now = self._world.clock.now()
+        self.starts.append((call.fire_at, now))
+        self.active += 1
+        self.most_active = max(self.most_active, self.active)
+        self._world.run_until(now + self.lasts - SECOND)
+        self.active -= 1
+        return Success(None)
+
+
+@pytest.fixture
+def world() -> World:
+    return World(NOON)
+
+
+def after_noon(*seconds: int) -> list[datetime]:
+    return [NOON + each * SECOND for each in seconds]
+
+
+def skipped(world: World, job: Job, reason: SkipReason) -> list[Run]:
+    return [run for run in world.history(job) if run.reason == reason]
+
+
+class TestSkip:
+    def test_what_is_due_while_a_run_is_active_is_skipped_and_the_note_names_it(
+        self, world: World
+    ) -> None:
+        slow = Slow(world, 25)
+        job = world.create("job", "every 10s", overlap=Overlap.SKIP)
+        world.run_until(NOON + 99 * SECOND)
+        assert [start for _, start in slow.starts] == after_noon(10, 40, 70)
+        assert slow.most_active == 1
+        skips = skipped(world, job, SkipReason.OVERLAP)
+        assert [run.key.fire_at for run in skips] == after_noon(20, 30, 50, 60, 80, 90)
+        first = world.history(job)[0]
+        assert {run.note for run in skips[:2]} == {f"{first.key.run_id} was active"}
+
+    def test_a_run_that_waits_for_its_retry_is_active(self, world: World) -> None:
+        def first_fails(call: Call) -> Outcome:
+            failed = call.fire_at == NOON + 10 * SECOND and call.attempt == 1
+            return (
+                Failure(RunError("busy", "later"), retry_after_seconds=25)
+                if failed
+                else Success(None)
+            )
+
+        world.targets.behave = first_fails
+        job = world.create("job", "every 10s", overlap=Overlap.SKIP)
+        world.run_until(NOON + 45 * SECOND)
+        statuses = [run.status for run in world.history(job)]
+        S, X = RunStatus.SUCCEEDED, RunStatus.SKIPPED
+        assert statuses == [S, X, X, S], "the retry came at second 35"
+
+
+class TestQueueOne:
+    def test_one_waits_and_begins_as_the_active_one_ends(self, world: World) -> None:
+        slow = Slow(world, 15)
+        job = world.create("job", "every 10s", overlap=Overlap.QUEUE_ONE)
+        world.run_until(NOON + 54 * SECOND)
+        assert slow.starts[:4] == [
+            (NOON + due * SECOND, NOON + start * SECOND)
+            for due, start in ((10, 10), (20, 25), (30, 40), (50, 55))
+        ]
+        assert slow.most_active == 1
+        skips = skipped(world, job, SkipReason.OVERLAP)
+        assert skips[0].key.fire_at == NOON + 40 * SECOND, "one waited already"
+
+    def test_while_it_waits_its_row_says_for_what(self, world: World) -> None:
+        slow = Slow(world, 30)
+        job = world.create("job", "every 20s", overlap=Overlap.QUEUE_ONE)
+        world.run_until(NOON + 19 * SECOND)
+        seen: list[Run] = []
+
+        def look(call: Call) -> Outcome:
+            world.run_until(NOON + 41 * SECOND)
+            seen.extend(world.history(job))
+            world.run_until(NOON + 49 * SECOND)
+            world.targets.behave = slow
+            return Success(None)
+
+        world.targets.behave = look
+        world.run_until(NOON + 20 * SECOND)
+        active, waiting = seen
+        assert active.status is RunStatus.RUNNING
+        assert (waiting.status, waiting.attempt) == (RunStatus.SCHEDULED, 0)
+        assert waiting.note == f"waits for the end of {active.key.run_id}"
+        assert waiting.next_attempt_at is not None
+        world.run_until(NOON + 79 * SECOND)
+        ended = world.history(job)[1]
+        assert (ended.status, ended.attempt, ended.attempts) == (RunStatus.SUCCEEDED, 1, ())
+        assert ended.note is None
+        assert ended.lag_seconds == 10, "waiting counts as lag, from its own time on"
+
+    def test_a_pause_ends_the_wait(self, world: World) -> None:
+        job = world.create("job", "every 20s", overlap=Overlap.QUEUE_ONE)
+
+        def pause(call: Call) -> Outcome:
+            world.run_until(NOON + 45 * SECOND)
+            world.pause(job)
+            return Success(None)
+
+        world.targets.behave = pause
+        world.run_until(NOON + 70 * SECOND)
+        first, waiting, *_ = world.history(job)
+        assert first.status is RunStatus.SUCCEEDED
+        assert (waiting.status, waiting.reason) == (RunStatus.SKIPPED, "paused")
+        assert len(world.targets.calls) == 1
+        assert [kept for kept in world.queue.kept() if kept.message.waits] == []
+
+
+class TestSpacing:
+    def test_a_start_too_soon_after_a_late_one_is_dropped(self, world: World) -> None:
+        job = world.create("job", "every 1m", tolerance_seconds=10)
+        world.tick()
+        world.clock.set(NOON + 100 * SECOND)  # no executor had time for the run of 12:01
+        world.run_until(NOON + 4 * MINUTE)
+        late, dropped, third, fourth = world.history(job)
+        assert late.started_at == NOON + 100 * SECOND
+        assert (dropped.status, dropped.reason) == (RunStatus.SKIPPED, "spacing")
+        assert dropped.note == f"20 s after the start of {late.key.run_id}; 50 s are due"
+        assert [third.started_at, fourth.started_at] == [NOON + 3 * MINUTE, NOON + 4 * MINUTE]
+
+    def test_retries_do_not_count(self, world: World) -> None:
+        policy = RetryPolicy(max_attempts=2, backoff=Backoff(base_seconds=50, factor=1))
+        world.targets.behave = lambda call: (
+            Failure(RunError("busy", "later"), retry_after_seconds=55)
+            if call.attempt == 1
+            else Success(None)
+        )
+        job = world.create("job", "every 1m", tolerance_seconds=10, retry=policy)
+        world.run_until(NOON + 5 * MINUTE)
+        assert skipped(world, job, SkipReason.SPACING) == []
+        assert [run.attempt for run in world.history(job)] == [2, 2, 2, 2, 1]
+
+
+class TestMisfire:
+    def test_what_comes_later_than_its_grace_is_skipped(self, world: World) -> None:
+        job = world.create("job", "* * * * *", grace_seconds=90, catch_up=CatchUp.SKIP)
+        other = world.create("other", "* * * * *", catch_up=CatchUp.SKIP)
+        for minute in range(4):
+            world.clock.set(NOON + minute * MINUTE)
+            world.tick()  # but no executors
+        world.run_until(NOON + 4 * MINUTE)
+        outcomes = [(run.status, run.reason, run.note) for run in world.history(job)]
+        late = "with 90 s of grace"
+        assert outcomes == [
+            (RunStatus.SKIPPED, "misfire", f"120 s late, {late}"),
+            (RunStatus.SUCCEEDED, None, None),
+            (RunStatus.SUCCEEDED, None, None),
+            (RunStatus.SUCCEEDED, None, None),
+        ]
+        assert len(world.fired(other)) == 4, "without a grace each runs, however late"
+
+
+class TestBetweenDispatchAndStart:
+    """The messages for the next minutes are in the queue when the job changes."""
+
+    @pytest.fixture
+    def job(self, world: World) -> Job:
+        job = world.create("job", "* * * * *", overlap=Overlap.SKIP)
+        world.tick()
+        assert world.queue.kept() != []
+        return job
+
+    def test_a_pause(self, world: World, job: Job) -> None:
+        world.pause(job)
+        world.run_until(NOON + 3 * MINUTE)
+        assert world.targets.calls == []
+        assert {(run.status, run.reason) for run in world.history(job)} == {
+            (RunStatus.SKIPPED, "paused")
+        }
+
+    def test_a_deletion(self, world: World, job: Job) -> None:
+        now = world.clock.now()
+        assert world.jobs.replace(job.deleted(now, now + timedelta(days=30)), job.revision)
+        world.run_until(NOON + 3 * MINUTE)
+        assert world.targets.calls == []
+        assert {(run.status, run.reason) for run in world.history(job)} == {
+            (RunStatus.SKIPPED, "deleted")
+        }
+
+    def test_a_change_of_schedule(self, world: World, job: Job) -> None:
+        changed = world.refile(job, "*/2 * * * *")
+        world.run_until(NOON + 4 * MINUTE)
+        assert world.fired(changed) == [NOON + 2 * MINUTE, NOON + 4 * MINUTE]
+        assert {run.status for run in world.history(job) if run.reason != "changed"} == {
+            RunStatus.SUCCEEDED
+        }
+
+
+def test_a_retry_that_the_target_asks_for_comes_on_its_second(world: World) -> None:
+    """Twenty minutes: longer than a queue can delay, so it comes by the wheel."""
+    world.targets.behave = lambda call: (
+        Failure(RunError("http_503", "later"), retry_after_seconds=20 * 60)
+        if call.attempt == 1
+        else Success(None)
+    )
+    job = world.create("job", "at 2026-12-01T12:00:17")
+    world.run_until(NOON + 30 * MINUTE)
+    (run,) = world.history(job)
+    assert (run.status, run.attempt) == (RunStatus.SUCCEEDED, 2)
+    assert run.attempt_started_at == NOON + 17 * SECOND + 20 * MINUTE

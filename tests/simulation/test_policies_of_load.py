@@ -1,0 +1,140 @@
+"""Rates and concurrency keys in virtual time: how many start, when, and nothing is lost."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from functions.executor.executor import Executor
+from functions.executor.targets import Call, Failure, Outcome, Success
+from shared.domain.job import Job
+from shared.domain.policies import Concurrency, Overlap, Rate, RetryPolicy
+from shared.domain.run import Run, RunError, RunStatus
+from tests.simulation.test_policies import Slow
+from tests.simulation.world import World
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+AT = "at 2026-12-01T12:00:30"
+FIRST = NOON + 30 * SECOND
+
+
+@pytest.fixture
+def world() -> World:
+    return World(NOON)
+
+
+def one_shots(world: World, count: int, **options: object) -> list[Job]:
+    return [world.create(f"job-{n}", AT, **options) for n in range(count)]
+
+
+def runs_of(world: World, jobs: list[Job]) -> list[Run]:
+    return [run for job in jobs for run in world.history(job)]
+
+
+def starts(world: World, jobs: list[Job]) -> list[int]:
+    """Seconds after the first, in order."""
+    started = [run.started_at for run in runs_of(world, jobs) if run.started_at is not None]
+    return sorted(int((at - FIRST).total_seconds()) for at in started)
+
+
+class TestRate:
+    def test_those_beyond_it_start_at_the_slots_that_were_reserved(self, world: World) -> None:
+        jobs = one_shots(world, 12, rate=Rate(5, 60, "mail"))
+        world.run_until(FIRST + 130 * SECOND)
+        assert starts(world, jobs) == [0] * 5 + [60] * 5 + [120] * 2
+        runs = runs_of(world, jobs)
+        assert {(run.status, run.attempt) for run in runs} == {(RunStatus.SUCCEEDED, 1)}
+        assert len(world.targets.calls) == 12
+
+    def test_without_a_key_each_job_has_its_own(self, world: World) -> None:
+        jobs = one_shots(world, 3, rate=Rate(1, 60))
+        world.run_until(FIRST)
+        assert starts(world, jobs) == [0, 0, 0]
+
+    def test_every_attempt_is_a_start(self, world: World) -> None:
+        def first_fails(call: Call) -> Outcome:
+            busy = Failure(RunError("busy", "later"), retry_after_seconds=1)
+            return busy if call.attempt == 1 else Success(None)
+
+        world.targets.behave = first_fails
+        (job,) = one_shots(world, 1, rate=Rate(1, 60))
+        world.run_until(FIRST + 70 * SECOND)
+        (run,) = world.history(job)
+        assert run.status is RunStatus.SUCCEEDED
+        assert run.attempt_started_at == FIRST + 60 * SECOND
+
+    def test_a_wait_longer_than_a_queue_can_delay_goes_by_the_wheel(self, world: World) -> None:
+        jobs = one_shots(world, 3, rate=Rate(1, 1200, "slow"))
+        world.run_until(FIRST + 600 * SECOND)
+        waiting = [run for run in runs_of(world, jobs) if run.status is RunStatus.SCHEDULED]
+        assert {run.note for run in waiting} == {"1 starts in 1200 s are reached"}
+        assert sorted(run.next_attempt_at for run in waiting if run.next_attempt_at) == [
+            FIRST + 1200 * SECOND,
+            FIRST + 2400 * SECOND,
+        ]
+        world.run_until(FIRST + 2500 * SECOND)
+        assert starts(world, jobs) == [0, 1200, 2400]
+
+    def test_the_owners_limit_counts_all_jobs_and_callbacks(self, world: World) -> None:
+        ports = replace(world.executor_ports, owner_starts_per_minute=4)
+        world.executor = Executor(ports)
+        jobs = one_shots(world, 3, rate=Rate(2, 60, "mail"))
+        others = [world.create(f"other-{n}", AT) for n in range(3)]
+        world.run_until(FIRST + 200 * SECOND)
+        assert len(world.targets.calls) == 6
+        for start in starts(world, jobs + others):
+            within = [at for at in starts(world, jobs + others) if start <= at < start + 60]
+            assert len(within) <= 4
+        assert starts(world, jobs)[2] >= 60, "the job's own limit counts too"
+
+
+class TestConcurrency:
+    def test_no_more_than_the_limit_hold_a_key_at_once(self, world: World) -> None:
+        slow = Slow(world, 8)
+        jobs = [
+            world.create(
+                f"job-{n}", f"at 2026-12-01T12:00:{30 + n}", concurrency=Concurrency("db", 2)
+            )
+            for n in range(6)
+        ]
+        world.run_until(FIRST + 180 * SECOND)
+        assert slow.most_active == 2
+        runs = runs_of(world, jobs)
+        assert {(run.status, run.attempt) for run in runs} == {(RunStatus.SUCCEEDED, 1)}
+        assert len(world.targets.calls) == 6
+        assert world.queue.kept() == []
+
+    def test_a_key_is_free_as_soon_as_its_run_ends(self, world: World) -> None:
+        jobs = [
+            world.create(
+                f"job-{n}", f"at 2026-12-01T12:00:{30 + n}", concurrency=Concurrency("a", 1)
+            )
+            for n in range(3)
+        ]
+        world.run_until(FIRST + 5 * SECOND)
+        assert starts(world, jobs) == [0, 1, 2]
+
+    def test_a_failed_run_holds_no_place_while_it_waits_for_its_retry(self, world: World) -> None:
+        def fail(call: Call) -> Outcome:
+            return Failure(RunError("busy", "later"), retry_after_seconds=500)
+
+        world.targets.behave = fail
+        jobs = one_shots(world, 2, concurrency=Concurrency("a", 1), retry=RetryPolicy(2))
+        world.run_until(FIRST + 5 * SECOND)
+        assert len(starts(world, jobs)) == 2
+        assert {run.status for run in runs_of(world, jobs)} == {RunStatus.RETRYING}
+
+
+def test_a_run_that_a_rate_holds_back_keeps_its_turn(world: World) -> None:
+    """It has passed the job's own gate: what is due meanwhile is skipped on its account."""
+    job = world.create("job", "every 20s", overlap=Overlap.SKIP, rate=Rate(1, 60))
+    world.run_until(NOON + 150 * SECOND)
+    history = {(run.key.fire_at - NOON).seconds: run for run in world.history(job)}
+    ran = {due for due, run in history.items() if run.status is RunStatus.SUCCEEDED}
+    assert ran == {20, 40, 100}
+    assert (history[40].started_at, history[100].started_at) == (
+        NOON + 80 * SECOND,
+        NOON + 140 * SECOND,
+    )
+    assert history[60].note == f"{history[40].key.run_id} was active"

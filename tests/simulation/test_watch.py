@@ -1,0 +1,190 @@
+"""The missed-run watch: a row and an event when no success came in time, whatever the cause."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from functions.executor.protocol import Handled
+from functions.executor.targets import Call, Failure, Outcome, Success
+from shared.domain.events import EventType
+from shared.domain.job import Job, Lane
+from shared.domain.policies import CatchUp, RetryPolicy
+from shared.domain.run import Run, RunError, RunKey, RunKind, RunStatus, Settled
+from shared.domain.wheel import Slot
+from shared.recurrence import CalendarRule, SlotKind
+from tests.simulation.world import OWNER, World
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+WITHIN = timedelta(minutes=10)
+FIRST = NOON + timedelta(minutes=30)
+
+
+@pytest.fixture
+def world() -> World:
+    return World(NOON, segments=1)
+
+
+def watched(world: World, schedule: str = "30 * * * *", **options: object) -> Job:
+    options = {"expect_within_seconds": 600, "events": (EventType.RUN_MISSED,), **options}
+    return world.create("watched", schedule, **options)
+
+
+def rows(world: World, job: Job) -> list[Run]:
+    return [run for run in world.history(job) if run.key.kind is RunKind.WATCH]
+
+
+def fails(call: Call) -> Outcome:
+    return Failure(RunError("http_400", "no", permanent=True))
+
+
+def test_a_success_in_time_leaves_no_row_and_costs_no_write(world: World) -> None:
+    job = watched(world)
+    world.run_until(FIRST + WITHIN + timedelta(seconds=1))
+    assert [report.handled for report in world.reports] == [Handled.RAN, Handled.LOOKED]
+    assert rows(world, job) == []
+    assert world.events.emitted == []
+
+
+def test_a_dead_run_is_missed_on_the_second_with_a_row_and_an_event(world: World) -> None:
+    job = watched(world)
+    world.targets.behave = fails
+    world.run_until(FIRST + WITHIN - timedelta(seconds=1))
+    assert rows(world, job) == []
+    world.run_until(FIRST + WITHIN)
+    (row,) = rows(world, job)
+    assert (row.key.fire_at, row.status, row.reason) == (FIRST, RunStatus.MISSED, "not_succeeded")
+    assert row.updated_at == FIRST + WITHIN
+    dead = RunKey(OWNER, job.job_id, RunKind.SCHEDULED, FIRST).run_id
+    assert row.note == f"{dead} is dead (refused): http_400: no"
+    (event,) = world.events.emitted
+    assert (event.type, event.subject) == (EventType.RUN_MISSED, row.key.run_id)
+    assert (event.data["note"], event.data["status"]) == (row.note, "missed")
+
+
+def test_an_executor_that_is_down_is_noticed_when_it_comes_back(world: World) -> None:
+    """The lane is stuck: nobody has even begun the run, nor looked."""
+    job = watched(world)
+    while world.clock.now() <= FIRST + 2 * WITHIN:
+        if world.clock.now().second == 0:
+            world.tick()
+        world.clock.advance(1)
+    behind = [kept.message for kept in world.queue.kept()]
+    assert {message.key.kind for message in behind} == {RunKind.SCHEDULED, RunKind.WATCH}
+    (look,) = (message for message in behind if message.key.kind is RunKind.WATCH)
+    world.executor.handle(look, world.clock.now() + timedelta(seconds=60))
+    (row,) = rows(world, job)
+    assert row.note == "no run of it was recorded"
+
+
+def test_a_duplicate_tells_the_same_event_again_and_puts_no_second_row(world: World) -> None:
+    job = watched(world)
+    world.targets.behave = fails
+    world.run_until(FIRST + WITHIN)
+    look = world.reports[-1].message
+    world.clock.advance(100)
+    report = world.executor.handle(look, world.clock.now() + timedelta(seconds=60))
+    assert report.handled is Handled.REPEATED
+    assert len(rows(world, job)) == 1
+    first, second = world.events.emitted
+    assert first == second
+
+
+def test_a_retry_that_comes_too_late_is_missed_though_it_will_succeed(world: World) -> None:
+    job = watched(world, retry=RetryPolicy(max_attempts=2))
+    answers: list[Outcome] = [Failure(RunError("E", "e"), retry_after_seconds=900), Success("ok")]
+    world.targets.behave = lambda call: answers.pop(0)
+    world.run_until(FIRST + timedelta(minutes=16))
+    (row,) = rows(world, job)
+    assert row.note is not None
+    assert "is retrying: E: e" in row.note
+    assert [run.status for run in world.history(job) if run.key.kind is RunKind.SCHEDULED] == [
+        RunStatus.SUCCEEDED
+    ]
+
+
+@pytest.mark.parametrize("again", [RunStatus.SUCCEEDED, RunStatus.DEAD])
+def test_of_a_dead_letter_that_was_redriven_the_new_run_counts(
+    world: World, again: RunStatus
+) -> None:
+    job = watched(world)
+    world.targets.behave = fails
+    world.run_until(FIRST + timedelta(seconds=1))
+    (dead,) = world.history(job)
+    for row, over in (
+        (replace(dead, key=dead.key.redriven, status=again), None),
+        (replace(dead, settled=Settled.REDRIVEN, token=dead.token + 1), dead),
+    ):
+        assert world.runs.claim(row, over)
+    world.run_until(FIRST + WITHIN)
+    assert len(rows(world, job)) == (0 if again is RunStatus.SUCCEEDED else 1)
+
+
+def test_what_is_paused_or_closed_or_not_watched_any_more_is_not_missed(world: World) -> None:
+    world.close("closed", "2026-12-01")
+    job = watched(world)
+    closed = world.create(
+        "closed", "30 * * * *", expect_within_seconds=600, calendar=("closed", CalendarRule.SKIP)
+    )
+    unwatched = world.create("unwatched", "30 * * * *", expect_within_seconds=600)
+    world.targets.behave = fails
+    world.run_until(FIRST + timedelta(minutes=1))
+    world.pause(job)
+    world.refile(unwatched, expect_within_seconds=None)
+    world.run_until(FIRST + WITHIN + timedelta(seconds=1))
+    assert rows(world, job) == rows(world, closed) == rows(world, unwatched) == []
+
+
+def test_a_replaced_filing_still_watches_what_was_its_own(world: World) -> None:
+    job = watched(world)
+    world.targets.behave = fails
+    world.run_until(FIRST + timedelta(minutes=1))
+    world.refile(job, "0 5 * * *")
+    world.run_until(FIRST + WITHIN)
+    assert [row.key.fire_at for row in rows(world, job)] == [FIRST]
+
+
+def test_its_standing_entries_go_when_the_filing_is_replaced(world: World) -> None:
+    job = watched(world)
+    world.run_until(FIRST + timedelta(minutes=20))
+    slot = Slot(SlotKind.HOURLY, 40)
+    (entry,) = world.wheel.query(0, slot).entries
+    assert entry.key == f"{job.job_id}#{job.filing.filing_id}#watch"
+    world.refile(job, "0 5 * * *")
+    world.run_until(FIRST + timedelta(minutes=100))
+    assert world.wheel.query(0, slot).entries == ()
+    assert world.wheel.query(0, Slot(SlotKind.HOURLY, 30)).entries == ()
+
+
+@pytest.mark.parametrize("schedule", ["at 2026-12-01T12:30:00Z", "0 30 12 1 12 *"])
+def test_a_dated_chain_is_watched_by_one_of_its_own(world: World, schedule: str) -> None:
+    job = watched(world, schedule, expect_within_seconds=3600)
+    world.targets.behave = fails
+    world.run_until(FIRST + timedelta(minutes=60))
+    assert [row.key.fire_at for row in rows(world, job)] == [FIRST]
+
+
+def test_it_counts_from_the_place_in_the_window_and_goes_the_way_of_its_lane(world: World) -> None:
+    job = watched(world, window="10m", fraction=0.5, lane=Lane.HIGH)
+    world.targets.behave = fails
+    effective = FIRST + timedelta(seconds=job.spread_seconds)
+    assert job.spread_seconds > 0
+    world.run_until(effective + WITHIN)
+    (row,) = rows(world, job)
+    assert (row.updated_at, row.effective_at) == (effective + WITHIN, effective)
+    assert world.reports[-1].message.lane is Lane.HIGH
+
+
+@pytest.mark.parametrize("policy", list(CatchUp))
+def test_after_an_outage_the_last_occurrence_is_looked_at(world: World, policy: CatchUp) -> None:
+    """Those before it have their rows by the job's catch-up; the watch tells that ticks came late,
+    but once."""
+    job = watched(world, catch_up=policy)
+    world.targets.behave = fails
+    world.run_until(NOON + timedelta(minutes=1))
+    back = NOON + timedelta(hours=5)
+    world.clock.set(back)
+    world.run_until(back + timedelta(minutes=1))
+    assert [row.key.fire_at for row in rows(world, job)] == [NOON + timedelta(hours=4, minutes=30)]
+    covering = [run for run in world.history(job) if run.key.kind is RunKind.MISSED]
+    assert len(covering) == (0 if policy is CatchUp.ALL else 1)

@@ -1,0 +1,132 @@
+"""Backfills: which are taken on, and as what."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.domain.run import RunKind
+from tests.unit.api.conftest import BODY, World
+from tests.unit.api.gateway import OWNER, Client
+
+SPAN = {"from": "2026-02-28T00:00:00.5Z", "to": "2026-03-01T11:59:59.5Z"}
+
+
+def test_a_backfill_is_an_operation(client: Client, world: World, job: dict[str, Any]) -> None:
+    answer = client.post(f"/jobs/{job['job_id']}/backfill", SPAN | {"only": "missed"})
+
+    assert answer.status == 202
+    told = answer.json
+    assert answer.headers["location"] == f"/operations/{told['operation_id']}"
+    assert client.get(answer.headers["location"]).json == told
+    assert (
+        told.items()
+        >= {
+            "kind": "backfill",
+            "state": "running",
+            "job_id": job["job_id"],
+            "from": "2026-02-28T00:00:01Z",
+            "to": "2026-03-01T11:59:59Z",
+            "only": "missed",
+            "reason": None,
+            "per_minute": 60,
+            "done": 0,
+            "reached": None,
+        }.items()
+    )
+    (order,) = [kept.message for kept in world.queue.kept()]
+    assert (order.key.kind, order.key.job_id) == (RunKind.OPERATION, told["operation_id"])
+    assert client.post(f"/jobs/{job['job_id']}/backfill", SPAN).json["only"] == "all"
+
+
+def test_its_progress_is_shown(client: Client, world: World, job: dict[str, Any]) -> None:
+    made = client.post(f"/jobs/{job['job_id']}/backfill", SPAN).json
+    seen = world.operations.get(OWNER, made["operation_id"])
+    assert seen is not None
+    reached = str(int(world.clock.now().timestamp()) - 3600)
+    later = replace(seen, revision=2, step=3, cursor=reached, done=40, passed_over=2, note="slow")
+    assert world.operations.put(later, 1)
+
+    told = client.get(f"/operations/{made['operation_id']}").json
+
+    assert (told["done"], told["passed_over"], told["note"]) == (40, 2, "slow")
+    assert told["reached"] == "2026-03-01T11:00:00Z"
+
+
+def test_under_a_key_there_is_one_for_each_job(client: Client, job: dict[str, Any]) -> None:
+    other = client.post("/jobs", BODY).json
+    ids = [
+        client.post(f"/jobs/{one['job_id']}/backfill", SPAN, key="k").json["operation_id"]
+        for one in (job, job, other)
+    ]
+    assert ids[0] == ids[1] != ids[2]
+    changed = client.post(f"/jobs/{job['job_id']}/backfill", SPAN | {"only": "missed"}, key="k")
+    assert (changed.status, changed.fields) == (422, ["Idempotency-Key"])
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"from": "2026-03-01T12:00:00Z"}, "to"),
+        ({"to": "2026-03-01T12:00:01Z"}, "to"),
+        ({"from": "2025-02-27T00:00:00Z"}, "to"),
+        ({"from": None}, "from"),
+        ({"to": "now"}, "to"),
+        ({"only": "failed"}, "only"),
+        ({"per_minute": 0}, "per_minute"),
+        ({"per_minute": 1001}, "per_minute"),
+        ({"until": "2026-03-01T00:00:00Z"}, "until"),
+    ],
+)
+def test_a_span_that_cannot_be_is_refused(
+    client: Client, world: World, job: dict[str, Any], change: dict[str, Any], field: str
+) -> None:
+    answer = client.post(f"/jobs/{job['job_id']}/backfill", SPAN | change)
+
+    assert (answer.status, answer.fields) == (422, [field])
+    assert world.queue.kept() == []
+
+
+def test_the_occurrences_of_a_backfill_are_limited(client: Client) -> None:
+    path = f"/jobs/{client.post('/jobs', BODY | {'schedule': 'every 1s'}).json['job_id']}/backfill"
+    to = SPAN["to"]
+
+    refused = client.post(path, {"from": "2026-02-27T00:00:00Z", "to": to})
+    assert (refused.status, refused.fields) == (422, ["to"])
+    assert "more than 50000 occurrences" in refused.json["detail"]
+    assert client.post(path, {"from": "2026-03-01T00:00:00Z", "to": to}).status == 202
+
+
+def test_a_fixed_delay_has_nothing_to_fill(client: Client) -> None:
+    body = BODY | {"schedule": "every 5m after finish"}
+    job_id = client.post("/jobs", body).json["job_id"]
+
+    answer = client.post(f"/jobs/{job_id}/backfill", SPAN)
+
+    assert (answer.status, answer.fields) == (422, ["schedule"])
+    assert client.get(f"/jobs/{job_id}/missed").json["items"] == []
+
+
+def test_no_backfill_of_another_s_job_or_of_none(
+    client: Client, stranger: Client, world: World, job: dict[str, Any]
+) -> None:
+    assert stranger.post(f"/jobs/{job['job_id']}/backfill", SPAN).status == 404
+    assert client.post(f"/jobs/{'0' * 26}/backfill", SPAN).status == 404
+    client.delete(f"/jobs/{job['job_id']}")
+    assert client.post(f"/jobs/{job['job_id']}/backfill", SPAN).status == 404
+    assert world.queue.kept() == []
+
+
+def test_a_paused_job_s_backfill_is_taken_on(client: Client, job: dict[str, Any]) -> None:
+    """It holds until the job is resumed."""
+    client.post(f"/jobs/{job['job_id']}/pause")
+    assert client.post(f"/jobs/{job['job_id']}/backfill", SPAN).status == 202
+
+
+def test_a_backfill_may_reach_back_before_its_job(
+    client: Client, world: World, job: dict[str, Any]
+) -> None:
+    world.clock.advance(timedelta(days=1).total_seconds())
+    span = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-31T00:00:00Z"}
+    assert client.post(f"/jobs/{job['job_id']}/backfill", span).status == 202

@@ -1,0 +1,313 @@
+"""What is done about failures, lateness, overlap and load: members of a job, and their limits."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shared.domain.events import EventType
+from shared.domain.job import Job
+from shared.domain.policies import Backoff, BackoffType, Concurrency, Overlap, Rate, RetryPolicy
+from shared.domain.targets import LambdaTarget, TaskTarget
+from tests.unit.api.conftest import BODY, World, without_report
+from tests.unit.api.gateway import OWNER, Client
+
+QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders"
+FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:work"
+POLICIES: dict[str, Any] = {
+    "payload": {"at": "{{fire_at}}"},
+    "template": True,
+    "grace": "10m",
+    "overlap": "queue_one",
+    "tolerance": "30s",
+    "concurrency": {"key": "printer / 3", "limit": 2},
+    "rate": {"limit": 5, "per": "1m", "key": "mail"},
+    "pause_after_failures": 3,
+    "expect_within": "2m",
+    "on_success": {"type": "task", "name": "thank"},
+    "on_failure": {"type": "lambda", "function_arn": FUNCTION, "invocation": "event"},
+    "events": ["run.dead", "job.paused"],
+    "parent": "channel 7",
+    "tags": {"team": "billing", "a.b-c_D": ""},
+}
+"""Each member as it is answered."""
+
+
+@pytest.fixture
+def client(world: World) -> Client:
+    """Of a deployment with an event bus that may call one function."""
+    world.settings = replace(world.settings, event_bus="bus", target_arns=(FUNCTION,))
+    return Client(world.api())
+
+
+def stored(world: World, job_id: str) -> Job:
+    job = world.jobs.get(OWNER, job_id)
+    assert job is not None
+    return job
+
+
+def test_every_policy_is_stored_and_answered(client: Client, world: World) -> None:
+    answer = client.post("/jobs", BODY | POLICIES)
+
+    assert answer.status == 201, answer.text
+    assert {name: answer.json[name] for name in POLICIES} == POLICIES
+    assert client.get(f"/jobs/{answer.json['job_id']}").json == without_report(answer.json)
+    job = stored(world, answer.json["job_id"])
+    assert (job.grace_seconds, job.tolerance_seconds, job.expect_within_seconds) == (600, 30, 120)
+    assert job.overlap is Overlap.QUEUE_ONE
+    assert job.concurrency == Concurrency("printer / 3", 2)
+    assert job.rate == Rate(5, 60, "mail")
+    assert job.pause_after_failures == 3
+    assert job.on_success == TaskTarget(name="thank")
+    assert job.on_failure == LambdaTarget(function_arn=FUNCTION, invocation="event")
+    assert job.events == (EventType.RUN_DEAD, EventType.JOB_PAUSED)
+    assert (job.template, job.parent) == (True, "channel 7")
+    assert job.tags == (("a.b-c_D", ""), ("team", "billing"))
+
+
+def test_a_fixed_backoff_and_kinds_to_retry(client: Client, world: World) -> None:
+    retry = {
+        "backoff": {"type": "fixed", "base_seconds": 7},
+        "retry_on": ["timeout", "http_5xx", "timeout", "my.Error"],
+    }
+    answer = client.post("/jobs", BODY | {"retry": retry})
+
+    assert answer.json["retry"]["retry_on"] == ["timeout", "http_5xx", "my.Error"]
+    assert stored(world, answer.json["job_id"]).retry == RetryPolicy(
+        3, Backoff(7, type=BackoffType.FIXED), ("timeout", "http_5xx", "my.Error")
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "answered"), [("PT10M", "10m"), ("600s", "10m"), ("1h90m", "2h30m")]
+)
+def test_durations_are_answered_in_one_form(client: Client, text: str, answered: str) -> None:
+    assert client.post("/jobs", BODY | {"grace": text}).json["grace"] == answered
+
+
+def test_null_stands_for_none_of_it(client: Client) -> None:
+    names = (
+        "grace",
+        "tolerance",
+        "concurrency",
+        "rate",
+        "timeout_seconds",
+        "pause_after_failures",
+        "expect_within",
+        "on_success",
+        "on_failure",
+        "parent",
+    )
+    assert client.post("/jobs", BODY | dict.fromkeys(names)).status == 201
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"lane": "high"}, "lane"),
+        ({"grace": "0s"}, "grace"),
+        ({"grace": "15d"}, "grace"),
+        ({"grace": 60}, "grace"),
+        ({"grace": "soon"}, "grace"),
+        ({"grace": "1m", "catch_up": "all"}, "grace"),
+        ({"overlap": "queue"}, "overlap"),
+        ({"tolerance": "5m"}, "tolerance"),
+        ({"tolerance": "-1s"}, "tolerance"),
+        ({"tolerance": "1s", "schedule": "* * * * *"}, "tolerance"),
+        ({"tolerance": "1s", "schedule": "every 5m after finish"}, "tolerance"),
+        ({"concurrency": {"key": "k"}}, "concurrency.limit"),
+        ({"concurrency": {"key": "", "limit": 1}}, "concurrency.key"),
+        ({"concurrency": {"key": "a\nb", "limit": 1}}, "concurrency.key"),
+        ({"concurrency": {"key": "k" * 129, "limit": 1}}, "concurrency.key"),
+        ({"concurrency": {"key": "k", "limit": 0}}, "concurrency.limit"),
+        ({"concurrency": {"key": "k", "limit": 1001}}, "concurrency.limit"),
+        ({"concurrency": "k"}, "concurrency"),
+        ({"rate": {"limit": 1}}, "rate.per"),
+        ({"rate": {"limit": 0, "per": "1s"}}, "rate.limit"),
+        ({"rate": {"limit": 10_001, "per": "1s"}}, "rate.limit"),
+        ({"rate": {"limit": 1, "per": "0s"}}, "rate.per"),
+        ({"rate": {"limit": 1, "per": "25h"}}, "rate.per"),
+        ({"rate": {"limit": 1, "per": "1s", "key": "\x7f"}}, "rate.key"),
+        ({"retry": {"backoff": {"type": "linear"}}}, "retry.backoff.type"),
+        ({"retry": {"retry_on": "timeout"}}, "retry.retry_on"),
+        ({"retry": {"retry_on": ["a b"]}}, "retry.retry_on[0]"),
+        ({"retry": {"retry_on": ["timeout", "fail"]}}, "retry.retry_on[1]"),
+        ({"retry": {"retry_on": ["x"] * 21}}, "retry.retry_on"),
+        ({"pause_after_failures": 0}, "pause_after_failures"),
+        ({"pause_after_failures": 21}, "pause_after_failures"),
+        ({"expect_within": "59s"}, "expect_within"),
+        ({"expect_within": "8d"}, "expect_within"),
+        ({"expect_within": "5m", "schedule": "every 5m after finish"}, "expect_within"),
+        ({"on_success": {"type": "task"}}, "on_success.name"),
+        ({"on_failure": {"name": "x"}}, "on_failure.type"),
+        ({"on_failure": {"type": "webhook", "url": "http://example.com/"}}, "on_failure.url"),
+        ({"on_failure": {"type": "sqs", "queue_arn": QUEUE}}, "on_failure.queue_arn"),
+        ({"target": {"type": "sqs", "queue_arn": QUEUE}}, "target.queue_arn"),
+        ({"target": {"type": "sqs", "queue_arn": "orders"}}, "target.queue_arn"),
+        ({"events": "run.dead"}, "events"),
+        ({"events": ["run.dead", "run.eaten"]}, "events[1]"),
+        ({"events": ["scheduler.idle"]}, "events[0]"),
+        ({"template": "yes"}, "template"),
+        ({"template": True, "payload": {"a": ["{{now}}"]}}, "payload.a[0]"),
+        ({"parent": ""}, "parent"),
+        ({"parent": "a\tb"}, "parent"),
+        ({"parent": "p" * 129}, "parent"),
+        ({"tags": ["a"]}, "tags"),
+        ({"tags": {"a:b": "c"}}, "tags.a:b"),
+        ({"tags": {"a": "b,c"}}, "tags.a"),
+        ({"tags": {"a": 5}}, "tags.a"),
+        ({"tags": {"a": "x" * 257}}, "tags.a"),
+        ({"tags": {str(n): "" for n in range(21)}}, "tags"),
+    ],
+)
+def test_a_bad_member_is_named(client: Client, changes: dict[str, Any], field: str) -> None:
+    answer = client.post("/jobs", BODY | changes)
+
+    assert (answer.status, answer.fields) == (422, [field]), answer.text
+    assert client.get("/jobs").json["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "field"),
+    [
+        ({"Host": "x"}, "target.headers"),
+        ({"X-A": 5}, "target.headers.X-A"),
+        ({"X-A": "line\nbreak"}, "target.headers.X-A"),
+        ({"X-A": {"secret": "a/b"}}, "target.headers.X-A.secret"),
+    ],
+)
+def test_a_bad_header_is_named(client: Client, headers: dict[str, Any], field: str) -> None:
+    target = {"type": "webhook", "url": "https://example.com/", "headers": headers}
+
+    assert client.post("/jobs", BODY | {"target": target}).fields == [field]
+
+
+@pytest.mark.parametrize("rule", ["next_business_day", "previous_business_day"])
+def test_no_watch_where_a_calendar_moves_fire_times(client: Client, rule: str) -> None:
+    client.put("/calendars/holidays", {})
+    body = BODY | {"expect_within": "5m"}
+
+    refused = client.post("/jobs", body | {"calendar": {"name": "holidays", "rule": rule}})
+
+    assert refused.fields == ["expect_within"]
+    assert client.post("/jobs", body | {"calendar": {"name": "holidays"}}).status == 201
+
+
+def test_a_refusal_says_what_would_be_right(client: Client, world: World) -> None:
+    def message(api: Client, **changes: Any) -> str:
+        (error,) = api.post("/jobs", BODY | changes).json["errors"]
+        return str(error["message"])
+
+    assert message(client, tolerance="10m") == "must be less than the interval, 5m"
+    assert message(client, grace="15d") == "must be from 1s to 14d"
+    assert "omit it" in message(client, grace="1m", catch_up="all")
+    assert "run.dead" in message(client, events=["dead"])
+    assert message(client, target={"type": "sqs", "queue_arn": QUEUE}) == (
+        f"{QUEUE} is not allowed in this deployment: add it to `target_arns` in the CDK context"
+    )
+    world.settings = replace(world.settings, event_bus="")
+    assert message(Client(world.api()), events=["run.dead"]) == (
+        "this deployment has no event bus: set `event_bus` in the CDK context"
+    )
+
+
+def test_limits_of_the_deployment_hold_for_what_is_new(client: Client, world: World) -> None:
+    path = f"/jobs/{client.post('/jobs', BODY | POLICIES).json['job_id']}"
+    world.settings = replace(world.settings, event_bus="", target_arns=())
+    later = Client(world.api())
+
+    assert later.patch(path, {"name": "renamed"}, 1).status == 200
+    assert later.patch(path, {"events": ["run.dead"]}, 2).fields == ["events"]
+    assert later.patch(path, {"events": None}, 2).json["events"] == []
+    change = {"on_failure": {"invocation": "sync"}}
+    assert later.patch(path, change, 3).fields == ["on_failure.function_arn"]
+
+
+def test_members_of_objects_are_merged(client: Client) -> None:
+    path = f"/jobs/{client.post('/jobs', BODY | POLICIES).json['job_id']}"
+    change = {
+        "concurrency": {"limit": 9},
+        "rate": {"per": "2h", "key": None},
+        "tags": {"team": None, "city": "Riga"},
+        "on_failure": {"invocation": None},
+        "on_success": {"type": "webhook", "url": "https://example.com/"},
+        "retry": {"backoff": {"type": "fixed"}, "retry_on": ["timeout"]},
+    }
+
+    changed = client.patch(path, change, 1)
+
+    assert changed.status == 200, changed.text
+    job = changed.json
+    assert job["concurrency"] == {"key": "printer / 3", "limit": 9}
+    assert job["rate"] == {"limit": 5, "per": "2h", "key": ""}
+    assert job["tags"] == {"a.b-c_D": "", "city": "Riga"}
+    assert job["on_failure"]["invocation"] == "sync"
+    assert job["on_success"]["url"] == "https://example.com/"
+    assert job["retry"]["backoff"]["type"] == "fixed"
+    assert job["retry"]["retry_on"] == ["timeout"]
+
+
+def test_null_takes_every_policy_back(client: Client) -> None:
+    plain = without_report(client.post("/jobs", BODY | {"payload": {}}).json)
+    job = client.post("/jobs", BODY | POLICIES).json
+
+    changed = client.patch(f"/jobs/{job['job_id']}", dict.fromkeys(POLICIES), 1).json
+
+    defaults = {name: plain[name] for name in POLICIES} | {"payload": None}
+    assert {name: changed[name] for name in POLICIES} == defaults
+
+
+def test_every_policy_survives_a_change_of_another(client: Client) -> None:
+    job = client.post("/jobs", BODY | POLICIES).json
+
+    changed = client.patch(f"/jobs/{job['job_id']}", {"name": "other"}, 1).json
+
+    unchanged = without_report(job) | {"name": "other", "revision": 2}
+    assert without_report(changed) == unchanged
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"schedule": "* * * * *"}, "tolerance"),
+        ({"schedule": "every 20s"}, "tolerance"),
+        ({"catch_up": "all"}, "grace"),
+        ({"concurrency": {"key": None}}, "concurrency.key"),
+        ({"payload": "{{nothing}}"}, "payload"),
+        ({"tags": {"b:c": "x"}}, "tags.b:c"),
+        ({"tags": {str(n): "" for n in range(19)}}, "tags"),
+    ],
+)
+def test_a_change_that_contradicts_the_rest_is_refused(
+    client: Client, change: dict[str, Any], field: str
+) -> None:
+    job = client.post("/jobs", BODY | POLICIES).json
+
+    answer = client.patch(f"/jobs/{job['job_id']}", change, 1)
+
+    assert (answer.status, answer.fields) == (422, [field]), answer.text
+
+
+@pytest.mark.parametrize(
+    ("change", "is_new_filing"),
+    [({"grace": "20m"}, True), ({"expect_within": "3m"}, True), ({"overlap": "skip"}, False)],
+)
+def test_what_entries_carry_is_a_new_filing(
+    client: Client, world: World, change: dict[str, Any], is_new_filing: bool
+) -> None:
+    job_id = client.post("/jobs", BODY | POLICIES).json["job_id"]
+    before = stored(world, job_id).filing
+    world.clock.advance(60)
+
+    assert client.patch(f"/jobs/{job_id}", change, 1).status == 200
+
+    assert (stored(world, job_id).filing != before) == is_new_filing
+
+
+def test_a_job_tells_why_it_was_paused(client: Client, world: World) -> None:
+    job_id = client.post("/jobs", BODY).json["job_id"]
+    job = stored(world, job_id)
+    assert world.jobs.replace(job.paused(world.clock.now(), "3 runs failed in a row"), 1)
+
+    assert client.get(f"/jobs/{job_id}").json["note"] == "3 runs failed in a row"
+    assert client.post(f"/jobs/{job_id}/resume").json["note"] is None

@@ -1,0 +1,183 @@
+"""`carillon jobs create` and `change`: policies, targets and labels as options."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.conftest import FakeApi, Run
+
+JOB: dict[str, Any] = {"job_id": "j1", "revision": 2}
+TOPIC = "arn:aws:sns:eu-north-1:123456789012:alarms"
+
+
+def test_create_sends_every_policy(signed_in: Run, api: FakeApi) -> None:
+    api.answer("POST", "/jobs", JOB, status=201)
+
+    result = signed_in(
+        "jobs", "create", "--priority", "low", "--overlap", "queue_one", "--tolerance", "30s",
+        "--grace", "5m", "--expect-within", "PT10M", "--pause-after-failures", "3",
+        "--concurrency", "data=base=2", "--rate", "60/1m@supplier", "--max-attempts", "5",
+        "--backoff", "fixed", "--backoff-base", "10", "--backoff-factor", "1.5",
+        "--backoff-cap", "60", "--retry-on", "timeout", "--retry-on", "http_5xx",
+        "--on-success", "notify", "--on-failure", TOPIC, "--template", "--parent", "channel-7",
+        "--tag", "team=billing", "--tag", "note=a=b", "--event", "run.dead",
+        "--event", "run.missed",
+    )  # fmt: skip
+
+    assert result.exit_code == 0
+    assert api.requests[0].body == {
+        "priority": "low",
+        "overlap": "queue_one",
+        "tolerance": "30s",
+        "grace": "5m",
+        "expect_within": "PT10M",
+        "pause_after_failures": 3,
+        "concurrency": {"key": "data=base", "limit": 2},
+        "rate": {"limit": 60, "per": "1m", "key": "supplier"},
+        "retry": {
+            "max_attempts": 5,
+            "backoff": {
+                "type": "fixed", "base_seconds": 10, "factor": 1.5, "cap_seconds": 60,
+            },
+            "retry_on": ["timeout", "http_5xx"],
+        },
+        "on_success": {"type": "task", "name": "notify"},
+        "on_failure": {"type": "sns", "topic_arn": TOPIC},
+        "template": True,
+        "parent": "channel-7",
+        "tags": {"team": "billing", "note": "a=b"},
+        "events": ["run.dead", "run.missed"],
+    }  # fmt: skip
+
+
+def test_options_go_over_the_file_member_by_member(signed_in: Run, api: FakeApi) -> None:
+    api.answer("POST", "/jobs", JOB, status=201)
+    body = {
+        "retry": {"max_attempts": 2, "backoff": {"base_seconds": 1, "cap_seconds": 9}},
+        "tags": {"team": "billing"},
+        "rate": {"limit": 1, "per": "1h", "key": "old"},
+    }
+
+    result = signed_in(
+        "jobs", "create", "--file", "-", "--backoff-cap", "30", "--tag", "team=sales",
+        "--tag", "area=eu", "--rate", "5/1m", "--no-template", stdin=json.dumps(body),
+    )  # fmt: skip
+
+    assert result.exit_code == 0
+    assert api.requests[0].body == {
+        "retry": {"max_attempts": 2, "backoff": {"base_seconds": 1, "cap_seconds": 30}},
+        "tags": {"team": "sales", "area": "eu"},
+        "rate": {"limit": 5, "per": "1m", "key": ""},
+        "template": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("samples.echo", {"type": "task", "name": "samples.echo"}),
+        ("https://a.test/h", {"type": "webhook", "url": "https://a.test/h"}),
+        (
+            "arn:aws:lambda:eu-north-1:123456789012:function:f",
+            {
+                "type": "lambda",
+                "function_arn": "arn:aws:lambda:eu-north-1:123456789012:function:f",
+            },
+        ),
+        (
+            "arn:aws-cn:sqs:cn-north-1:123456789012:q.fifo",
+            {"type": "sqs", "queue_arn": "arn:aws-cn:sqs:cn-north-1:123456789012:q.fifo"},
+        ),
+        (TOPIC, {"type": "sns", "topic_arn": TOPIC}),
+        (
+            "arn:aws:states:eu-north-1:123456789012:stateMachine:m",
+            {
+                "type": "stepfunctions",
+                "state_machine_arn": "arn:aws:states:eu-north-1:123456789012:stateMachine:m",
+            },
+        ),
+        (
+            ' {"type": "webhook", "url": "https://a.test", "method": "PUT"}',
+            {"type": "webhook", "url": "https://a.test", "method": "PUT"},
+        ),
+    ],
+)
+def test_a_target_is_told_by_its_form(
+    signed_in: Run, api: FakeApi, text: str, target: dict[str, Any]
+) -> None:
+    api.answer("PATCH", "/jobs/j1", JOB)
+
+    assert signed_in("jobs", "change", "j1", "--target", text).exit_code == 0
+    assert api.requests[0].body == {"target": target}
+
+
+@pytest.mark.parametrize(("options", "condition"), [([], "*"), (["--revision", "3"], '"3"')])
+def test_change_sends_what_is_given_and_its_condition(
+    signed_in: Run, api: FakeApi, options: list[str], condition: str
+) -> None:
+    warning = {"code": "many_fires", "message": "fires 86,400 times a day"}
+    api.answer("PATCH", "/jobs/j1", {**JOB, "warnings": [warning]})
+
+    result = signed_in(
+        "jobs", "change", "j1", "--schedule", "every 1s", "--clear", "grace",
+        "--clear", "pause-after-failures", "--tag", "a=b", "--clear", "tags.old-one", *options,
+    )  # fmt: skip
+
+    assert result.stderr == "Warning: fires 86,400 times a day\n"
+    assert result.stdout.splitlines() == ["job_id    j1", "revision  2"]
+    (request,) = api.requests
+    assert request.headers["if-match"] == condition
+    assert request.body == {
+        "schedule": "every 1s",
+        "tags": {"a": "b", "old-one": None},
+        "grace": None,
+        "pause_after_failures": None,
+    }
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--grace", "5m", "--clear", "grace"],
+        ["--tag", "a=b", "--clear", "tags.a"],
+        ["--tag", "a=b", "--clear", "tags"],
+        ["--name", "a", "--clear", "name.first"],
+        ["--clear", "tags", "--clear", "tags.a"],
+        ["--task", "a", "--webhook", "https://a.test"],
+    ],
+)
+def test_a_change_that_is_none_is_a_wrong_command_line(
+    signed_in: Run, api: FakeApi, options: list[str]
+) -> None:
+    assert signed_in("jobs", "change", "j1", *options).exit_code == 2
+    assert api.requests == []
+
+
+def test_another_revision_is_a_conflict(signed_in: Run, api: FakeApi) -> None:
+    problem = {"title": "Precondition failed", "status": 412, "detail": "it is at revision 4"}
+    api.answer("PATCH", "/jobs/j1", problem, status=412)
+
+    assert signed_in("jobs", "change", "j1", "--name", "b", "--revision", "3").exit_code == 6
+
+
+def test_labels_and_targets_are_one_line_each(signed_in: Run, api: FakeApi) -> None:
+    job = {
+        **JOB,
+        "target": {"type": "sns", "topic_arn": TOPIC, "subject": None},
+        "tags": {"team": "billing", "area": "eu"},
+        "events": ["run.dead", "run.missed"],
+        "rate": {"limit": 5, "per": "1m", "key": ""},
+    }
+    api.answer("GET", "/jobs/j1", job)
+    api.answer("GET", "/jobs", {"items": [job], "next_cursor": None})
+
+    lines = signed_in("jobs", "show", "j1").stdout.splitlines()
+
+    assert lines[3:] == [
+        "tags      team=billing area=eu",
+        "events    run.dead run.missed",
+        'rate      {"limit": 5, "per": "1m", "key": ""}',
+    ]
+    assert TOPIC in signed_in("jobs", "list").stdout.splitlines()[1].split()

@@ -1,0 +1,165 @@
+"""Runs that are held back: concurrency keys, lateness, and what becomes of row and message."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from shared.domain import running
+from shared.domain.concurrency import enter, leave
+from shared.domain.decisions import Claim, Go, Repeat, Skip, SkipReason, Wait
+from shared.domain.gate import Holder, first_gate
+from shared.domain.message import Missed
+from shared.domain.misfire import misfire
+from shared.domain.policies import CatchUp, Concurrency
+from shared.domain.run import TRANSITIONS, Run, RunKind, RunStatus
+from shared.domain.running import Terms
+from shared.domain.waiting import poll, wait_until
+from tests.unit.domain.samples import KEY, NOON, OLD, job, message, run
+
+SECOND = timedelta(seconds=1)
+TERMS = Terms("claim-2", NOON + 61 * SECOND, NOON + timedelta(days=30))
+CLAIMED = run(
+    RunStatus.RUNNING, lease_until=NOON + 61 * SECOND, started_at=NOON, attempt_started_at=NOON
+)
+TWO = Concurrency("db", 2)
+GATE = first_gate("owner", "key/db", NOON + timedelta(days=30))
+
+
+class TestConcurrency:
+    def holder(self, name: str, seconds: int) -> Holder:
+        return Holder(f"run-{name}", f"claim-{name}", NOON + seconds * SECOND)
+
+    def test_a_place_is_held_until_the_lease_of_its_claim_ends(self) -> None:
+        passage = enter(GATE, TWO, CLAIMED, message(), NOON, 0.0)
+        assert passage.outcome == Go()
+        assert passage.put is not None
+        assert passage.put.holders == (Holder(KEY.run_id, "claim-1", NOON + 61 * SECOND),)
+
+    def test_when_all_are_held_it_looks_again_later(self) -> None:
+        full = replace(GATE, holders=(self.holder("a", 1), self.holder("b", 9)))
+        passage = enter(full, TWO, CLAIMED, message(waits=2), NOON, 0.5)
+        assert isinstance(passage.outcome, Wait)
+        assert passage.outcome.message.wait_until == NOON + 6 * SECOND
+        assert passage.put is None
+
+    def test_a_place_is_free_at_the_very_instant_of_the_leases_end(self) -> None:
+        lapsed = replace(GATE, holders=(self.holder("a", 0), self.holder("b", 9)))
+        passage = enter(lapsed, TWO, CLAIMED, message(), NOON, 0.0)
+        assert passage.put is not None
+        assert [holder.claim_id for holder in passage.put.holders] == ["claim-b", "claim-1"]
+
+    def test_only_the_claim_itself_leaves(self) -> None:
+        """A worker that lost its lease must not free the place of its successor."""
+        entered = enter(GATE, TWO, CLAIMED, message(), NOON, 0.0).put
+        assert entered is not None
+        assert leave(entered, replace(CLAIMED, claim_id="claim-of-old")) is None
+        assert leave(entered, CLAIMED) == GATE
+
+
+class TestMisfire:
+    def late(self, seconds: int, claimed: Run = CLAIMED, **changes: object) -> Skip | None:
+        skips = {"grace_seconds": 60, "catch_up": CatchUp.SKIP, **changes}
+        return misfire(job(**skips), claimed, NOON + seconds * SECOND)
+
+    def test_beyond_the_grace_it_is_skipped_and_the_note_says_how_late(self) -> None:
+        assert self.late(60) is None
+        note = "61 s late, with 60 s of grace"
+        assert self.late(61) == Skip(SkipReason.MISFIRE, note)
+
+    def test_counted_from_the_effective_time(self) -> None:
+        assert self.late(100, replace(CLAIMED, effective_at=NOON + 50 * SECOND)) is None
+
+    @pytest.mark.parametrize(
+        "changes",
+        [{"grace_seconds": None}, {"catch_up": CatchUp.LATEST}, {"catch_up": CatchUp.ALL}],
+    )
+    def test_only_with_a_grace_and_where_the_catch_up_skips(self, changes: object) -> None:
+        assert self.late(10_000, **changes) is None  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        "claimed",
+        [
+            replace(CLAIMED, attempt=2),
+            replace(CLAIMED, key=KEY.redriven),
+            replace(CLAIMED, key=replace(KEY, kind=RunKind.MANUAL, request_id="r")),
+            replace(CLAIMED, key=replace(KEY, kind=RunKind.BACKFILL, request_id="o")),
+        ],
+    )
+    def test_never_what_was_asked_for_or_has_begun(self, claimed: Run) -> None:
+        assert self.late(10_000, claimed) is None
+
+
+class TestMessagesThatWait:
+    @pytest.mark.parametrize(
+        ("waits", "seconds"), [(0, 1), (1, 2), (2, 4), (4, 16), (5, 30), (1000, 30)]
+    )
+    def test_polling_doubles_up_to_half_a_minute(self, waits: int, seconds: int) -> None:
+        again = poll(message(waits=waits), NOON, "reason").message
+        assert again.wait_until == NOON + seconds * SECOND
+        assert again.waits == waits + 1
+
+    def test_it_waits_in_whole_seconds_never_too_short(self) -> None:
+        at = NOON + timedelta(milliseconds=1)
+        assert wait_until(message(), at, "r", rate_slot=False).message.starts_at == NOON + SECOND
+
+    def test_what_it_stood_for_is_recorded_by_now(self) -> None:
+        missed = Missed(NOON - timedelta(hours=1), CatchUp.LATEST, job().schedule)
+        again = poll(message(slot_key="h0", missed=missed), NOON, "reason").message
+        assert (again.slot_key, again.missed) == ("", None)
+
+
+class TestRowsThatWait:
+    WAIT = wait_until(message(), NOON + 100 * SECOND, "held back", rate_slot=False)
+
+    @pytest.mark.parametrize(
+        "over", [None, run(RunStatus.SCHEDULED, attempt=0, token=0, claim_id="")]
+    )
+    def test_one_that_has_yet_to_begin_is_scheduled_and_says_why(self, over: Run | None) -> None:
+        back = running.waiting(CLAIMED, over, self.WAIT, NOON)
+        assert (back.status, back.attempt, back.note) == (RunStatus.SCHEDULED, 0, "held back")
+        assert back.next_attempt_at == NOON + 100 * SECOND
+        assert (back.started_at, back.lease_until) == (None, None)
+        assert back.expires_at == CLAIMED.expires_at + 100 * SECOND
+        assert (back.token, back.claim_id) == (CLAIMED.token, CLAIMED.claim_id), "for the finish"
+
+    @pytest.mark.parametrize("status", [RunStatus.RETRYING, RunStatus.RUNNING])
+    def test_one_that_has_begun_is_as_it_was(self, status: RunStatus) -> None:
+        over = run(status, attempt=2, next_attempt_at=NOON)
+        back = running.waiting(replace(CLAIMED, attempt=3, token=7), over, self.WAIT, NOON)
+        assert (back.status, back.attempt, back.next_attempt_at) == (status, 2, NOON)
+        assert back.token == 7
+
+    def test_the_claim_after_a_wait_is_a_first_attempt_due_when_it_always_was(self) -> None:
+        """Also by the message that wakes it, which is due at once."""
+        first = replace(CLAIMED, effective_at=NOON - 30 * SECOND)
+        for before in (first, CLAIMED):
+            row = running.waiting(before, None, self.WAIT, NOON)
+            wakes = message(due_at=NOON + 40 * SECOND)
+            claim = running.decide_claim(row, wakes, NOON + 40 * SECOND, TERMS)
+            assert isinstance(claim, Claim)
+            assert (claim.run.attempt, claim.run.effective_at) == (1, before.effective_at)
+            assert claim.run.started_at == NOON + 40 * SECOND
+            assert (claim.run.note, claim.run.next_attempt_at) == (None, None)
+
+    def test_a_cancelled_run_absorbs_its_message(self) -> None:
+        cancelled = run(RunStatus.CANCELLED)
+        assert running.decide_claim(cancelled, message(), NOON, TERMS) == Repeat(cancelled)
+
+    def test_the_way_back_is_in_the_table(self) -> None:
+        assert RunStatus.SCHEDULED in TRANSITIONS[RunStatus.RUNNING]
+
+    def test_a_retry_begins_its_waits_anew_and_has_no_slot(self) -> None:
+        waited = message(wait_until=NOON, waits=3, has_rate_slot=True)
+        retrying = run(RunStatus.RETRYING, next_attempt_at=NOON + SECOND)
+        retry = running.retry_message(retrying, waited)
+        assert (retry.starts_at, retry.waits) == (NOON + SECOND, 0)
+        assert not retry.has_rate_slot
+
+    def test_whose_row_it_is(self) -> None:
+        waiting = running.waiting(CLAIMED, None, self.WAIT, NOON)
+        assert running.was_made_by(waiting, message())
+        assert running.was_made_by(run(RunStatus.RUNNING), message())
+        assert not running.was_made_by(waiting, message(OLD)), "another filing's"
+        asked = run(RunStatus.SCHEDULED, attempt=0)
+        assert not running.was_made_by(asked, message()), "the api put it"

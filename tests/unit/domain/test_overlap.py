@@ -1,0 +1,178 @@
+"""A job's own gate: overlap and spacing, one situation at a time."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from shared.domain.decisions import Go, Skip, SkipReason, Wait
+from shared.domain.gate import Gate, first_gate
+from shared.domain.job import Job
+from shared.domain.overlap import Others, has_job_gate, pass_job_gate
+from shared.domain.passage import Passage
+from shared.domain.policies import Overlap
+from shared.domain.run import FINAL, Run, RunKind, RunStatus
+from shared.recurrence import parse_schedule
+from tests.unit.domain.samples import CURRENT, KEY, NOON, job, message, run
+
+GATE = first_gate("owner", "job/job", NOON + timedelta(days=30))
+CLAIMED = run(RunStatus.RUNNING)
+OWN = KEY.run_id
+OTHER = replace(KEY, fire_at=NOON - timedelta(minutes=10))
+ACTIVE = [status for status in RunStatus if status not in FINAL]
+MANUAL = replace(KEY, kind=RunKind.MANUAL, request_id="r")
+
+
+def other(status: RunStatus) -> Run:
+    return run(status, key=OTHER)
+
+
+def passing(
+    policy: Overlap, gate: Gate, claimed: Run = CLAIMED, others: Others | None = None
+) -> Passage:
+    return pass_job_gate(job(overlap=policy), claimed, message(), gate, others or Others(), NOON)
+
+
+@pytest.mark.parametrize("policy", [Overlap.SKIP, Overlap.QUEUE_ONE])
+class TestWhoeverIsAlone:
+    def test_passes_and_is_named(self, policy: Overlap) -> None:
+        assert passing(policy, GATE) == Passage(Go(), replace(GATE, active=OWN))
+
+    @pytest.mark.parametrize("status", [*FINAL, None])
+    def test_the_row_of_the_run_that_is_named_decides(
+        self, policy: Overlap, status: RunStatus | None
+    ) -> None:
+        gate = replace(GATE, active=OTHER.run_id)
+        row = None if status is None else other(status)
+        passage = passing(policy, gate, others=Others(active=row))
+        assert passage == Passage(Go(), replace(GATE, active=OWN))
+
+    def test_passes_again_without_a_write(self, policy: Overlap) -> None:
+        gate = replace(GATE, active=OWN)
+        again = replace(CLAIMED, attempt=2)
+        assert passing(policy, gate) == passing(policy, gate, again) == Passage(Go())
+
+
+@pytest.mark.parametrize("status", ACTIVE)
+class TestWhileAnotherIsActive:
+    def test_skip_names_the_active_run(self, status: RunStatus) -> None:
+        gate = replace(GATE, active=OTHER.run_id)
+        passage = passing(Overlap.SKIP, gate, others=Others(active=other(status)))
+        skip = Skip(SkipReason.OVERLAP, f"{OTHER.run_id} was active")
+        assert passage == Passage(skip)
+
+    def test_the_first_waits_for_its_turn(self, status: RunStatus) -> None:
+        gate = replace(GATE, active=OTHER.run_id)
+        passage = passing(Overlap.QUEUE_ONE, gate, others=Others(active=other(status)))
+        assert isinstance(passage.outcome, Wait)
+        assert passage.outcome.message.wait_until == NOON + timedelta(seconds=1)
+        assert passage.outcome.message.waits == 1
+        assert passage.put == replace(gate, waiting=OWN, waiting_filing=CURRENT)
+        assert passage.put is not None
+        again = passing(Overlap.QUEUE_ONE, passage.put, others=Others(active=other(status)))
+        assert isinstance(again.outcome, Wait)
+        assert again.put is None, "it waits already"
+
+    @pytest.mark.parametrize("policy", [Overlap.SKIP, Overlap.QUEUE_ONE])
+    @pytest.mark.parametrize(
+        "claimed",
+        [
+            run(RunStatus.RUNNING, key=MANUAL),
+            run(RunStatus.RUNNING, key=replace(KEY, kind=RunKind.BACKFILL, request_id="o")),
+            run(RunStatus.RUNNING, key=KEY.redriven),
+            run(RunStatus.RUNNING, attempt=2),
+        ],
+    )
+    def test_what_was_asked_for_or_has_begun_waits_and_takes_nobodys_place(
+        self, status: RunStatus, policy: Overlap, claimed: Run
+    ) -> None:
+        gate = replace(GATE, active=OTHER.run_id)
+        passage = passing(policy, gate, claimed, Others(active=other(status)))
+        assert isinstance(passage.outcome, Wait)
+        assert passage.put is None
+
+
+class TestTheQueueOfOne:
+    WAITING = replace(KEY, fire_at=NOON - timedelta(minutes=5))
+
+    def gate(self) -> Gate:
+        return replace(
+            GATE, active=OTHER.run_id, waiting=self.WAITING.run_id, waiting_filing=CURRENT
+        )
+
+    @pytest.mark.parametrize("active", [RunStatus.RUNNING, RunStatus.SUCCEEDED])
+    def test_those_that_come_while_one_waits_are_skipped(self, active: RunStatus) -> None:
+        """Also in the moment in which the active one has ended and it has yet to wake."""
+        waiting = run(RunStatus.SCHEDULED, attempt=0, key=self.WAITING)
+        passage = passing(Overlap.QUEUE_ONE, self.gate(), others=Others(other(active), waiting))
+        note = f"{self.WAITING.run_id} was waiting for its turn"
+        assert passage == Passage(Skip(SkipReason.OVERLAP, note))
+
+    @pytest.mark.parametrize("status", [RunStatus.CANCELLED, RunStatus.SKIPPED, None])
+    def test_the_place_of_one_that_waits_no_more_is_free(self, status: RunStatus | None) -> None:
+        waiting = None if status is None else run(status, key=self.WAITING)
+        others = Others(other(RunStatus.RUNNING), waiting)
+        passage = passing(Overlap.QUEUE_ONE, self.gate(), others=others)
+        assert isinstance(passage.outcome, Wait)
+        assert passage.put is not None
+        assert passage.put.waiting == OWN
+
+    def test_the_one_that_waited_leaves_its_place(self) -> None:
+        gate = replace(self.gate(), waiting=OWN)
+        passage = passing(Overlap.QUEUE_ONE, gate, others=Others(other(RunStatus.DEAD)))
+        assert passage == Passage(Go(), replace(GATE, active=OWN))
+
+
+class TestSpacing:
+    """The seed's wrapper rule, with an interval of ten minutes and a tolerance of one."""
+
+    GATE = replace(GATE, started=OTHER.run_id, started_at=NOON - timedelta(minutes=9))
+
+    def spaced(self, **changes: object) -> Job:
+        every = parse_schedule("every 10m")
+        return job(**{"schedule": every, "tolerance_seconds": 60, **changes})
+
+    def at(self, seconds: int, claimed: Run = CLAIMED, **changes: object) -> Passage:
+        now = NOON + timedelta(seconds=seconds)
+        return pass_job_gate(self.spaced(**changes), claimed, message(), self.GATE, Others(), now)
+
+    def test_too_soon_is_dropped_with_both_times(self) -> None:
+        note = f"539 s after the start of {OTHER.run_id}; 540 s are due"
+        assert self.at(-1) == Passage(Skip(SkipReason.SPACING, note))
+
+    def test_at_the_very_instant_it_starts_and_is_the_last_start(self) -> None:
+        started = replace(self.GATE, started=OWN, started_at=NOON)
+        assert self.at(0) == Passage(Go(), started)
+
+    def test_who_comes_again_passes_and_counts_from_then_on(self) -> None:
+        gate = replace(self.GATE, started=OWN)
+        now = NOON - timedelta(minutes=8)
+        passage = pass_job_gate(self.spaced(), CLAIMED, message(), gate, Others(), now)
+        assert passage == Passage(Go(), replace(gate, started_at=now))
+
+    @pytest.mark.parametrize(
+        "claimed",
+        [
+            run(RunStatus.RUNNING, attempt=2),
+            run(RunStatus.RUNNING, key=KEY.redriven),
+            run(RunStatus.RUNNING, key=MANUAL),
+        ],
+    )
+    def test_other_than_first_attempts_of_occurrences_neither_ask_nor_count(
+        self, claimed: Run
+    ) -> None:
+        assert not has_job_gate(self.spaced(), claimed)
+        assert self.at(-60, claimed, overlap=Overlap.SKIP).put == replace(
+            self.GATE, active=claimed.key.run_id
+        )
+
+    def test_a_drop_takes_no_place_in_the_overlap(self) -> None:
+        assert self.at(-60, overlap=Overlap.SKIP).put is None
+
+
+def test_only_jobs_with_such_policies_have_a_gate() -> None:
+    assert not has_job_gate(job(), CLAIMED)
+    assert not has_job_gate(job(tolerance_seconds=5), CLAIMED), "a cron schedule has no interval"
+    assert has_job_gate(job(overlap=Overlap.SKIP), CLAIMED)
+    callback = run(RunStatus.RUNNING, key=KEY.callback)
+    assert not has_job_gate(job(overlap=Overlap.SKIP), callback)

@@ -1,0 +1,124 @@
+"""Rates: no window holds more starts than the limit, and none is kept waiting without need."""
+
+from bisect import bisect_left
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.domain.decisions import Go, Wait
+from shared.domain.gate import Gate, first_gate
+from shared.domain.policies import Rate
+from shared.domain.rate import has_slot, reserve, take_slot
+from shared.domain.run import RunStatus
+from tests.unit.domain.samples import NOON, message, run
+
+GATE = first_gate("owner", "rate/key", NOON + timedelta(days=30))
+
+
+def slots(rate: Rate, asked: list[datetime], gate: Gate = GATE) -> list[datetime]:
+    """The slots of those who ask at these instants, in order."""
+    found = []
+    for number, now in enumerate(asked):
+        gate = reserve(gate, rate, f"claim-{number}", now, now)
+        assert gate.started_at is not None
+        assert len(gate.starts) <= 22, "the row stays small"
+        found.append(gate.started_at)
+    return found
+
+
+def most_in_a_window(instants: list[datetime], seconds: int) -> int:
+    """The most instants in any half-open window of this length."""
+    length = timedelta(seconds=seconds)
+    ordered = sorted(instants)
+    return max(bisect_left(ordered, at + length) - n for n, at in enumerate(ordered))
+
+
+@given(
+    st.sampled_from([1, 2, 7, 20, 21, 25]),
+    st.sampled_from([1, 7, 60, 86_400]),
+    st.lists(st.integers(0, 90_000), min_size=1, max_size=80),
+)
+def test_no_window_holds_more_than_the_limit_and_nobody_is_early(
+    limit: int, per_seconds: int, gaps: list[int]
+) -> None:
+    asked = [NOON]
+    for gap in gaps:
+        asked.append(asked[-1] + timedelta(milliseconds=gap))
+    found = slots(Rate(limit, per_seconds), asked)
+    assert most_in_a_window(found, per_seconds) <= limit
+    assert all(slot >= at for slot, at in zip(found, asked, strict=True))
+    assert found == sorted(found), "in the order of the asking"
+    assert all(
+        slot == at or slot.microsecond == 0 for slot, at in zip(found, asked, strict=True)
+    ), "who waits does so in whole seconds"
+
+
+def test_after_a_pause_the_limit_starts_at_once_then_each_as_a_window_leaves_it() -> None:
+    found = slots(Rate(3, 60), [NOON] * 7)
+    seconds = [(slot - NOON).total_seconds() for slot in found]
+    assert seconds == [0, 0, 0, 60, 60, 60, 120]
+
+
+@pytest.mark.parametrize("limit", [1, 10, 60, 600])
+def test_a_flood_gets_nearly_the_whole_rate(limit: int) -> None:
+    found = slots(Rate(limit, 60), [NOON] * (limit * 10))
+    assert most_in_a_window(found, 60) == limit
+    assert found[-1] - NOON <= timedelta(minutes=9 * 1.05)
+
+
+def test_a_steady_load_below_the_rate_never_waits() -> None:
+    asked = [NOON + timedelta(seconds=1.1 * n) for n in range(300)]
+    assert slots(Rate(60, 60), asked) == asked
+
+
+def test_jobs_with_limits_of_their_own_share_what_a_key_counts() -> None:
+    after = reserve(GATE, Rate(1, 60), "claim-1", NOON, NOON)
+    wider = reserve(after, Rate(2, 60), "claim-2", NOON, NOON)
+    assert wider.started_at == NOON
+    narrow = reserve(wider, Rate(1, 60), "claim-3", NOON, NOON)
+    assert narrow.started_at is not None
+    assert narrow.started_at >= NOON + timedelta(seconds=60)
+
+
+def test_a_slot_is_not_before_the_one_of_another_rate() -> None:
+    later = NOON + timedelta(seconds=30)
+    assert reserve(GATE, Rate(1, 60), "claim", NOON, later).started_at == later
+
+
+def test_two_who_ask_at_once_never_write_the_same_row() -> None:
+    """A store takes a row that stands already for one's own, written by a lost answer."""
+    first, second = (reserve(GATE, Rate(9, 60), claim, NOON, NOON) for claim in ("a", "b"))
+    assert first != second
+
+
+def test_who_has_a_slot_starts_and_who_has_none_waits_for_the_one_reserved() -> None:
+    taken = take_slot(GATE, Rate(1, 60), message(), "claim-1", NOON, NOON)
+    assert taken.outcome == Go()
+    assert taken.put is not None
+    full = take_slot(taken.put, Rate(1, 60), message(slot_key="h0"), "claim-2", NOON, NOON)
+    assert isinstance(full.outcome, Wait)
+    waiting = full.outcome.message
+    assert full.put is not None
+    assert waiting.wait_until == full.put.started_at
+    assert (waiting.has_rate_slot, waiting.waits, waiting.slot_key) == (True, 1, "")
+    assert full.outcome.reason == "1 starts in 60 s are reached"
+
+
+class TestWhoseSlotItIs:
+    WAITED = message(has_rate_slot=True, wait_until=NOON)
+
+    def test_of_a_message_that_waited_for_it(self) -> None:
+        assert has_slot(self.WAITED, None)
+        assert has_slot(self.WAITED, run(RunStatus.SCHEDULED, attempt=0))
+        assert not has_slot(replace(self.WAITED, has_rate_slot=False), None)
+
+    def test_not_after_an_executor_died_on_the_run(self) -> None:
+        died = run(RunStatus.RUNNING, lease_until=NOON + timedelta(seconds=61))
+        assert not has_slot(self.WAITED, died)
+
+    def test_but_of_a_takeover_that_was_held_back(self) -> None:
+        held_back = run(RunStatus.RUNNING, lease_until=NOON - timedelta(seconds=20))
+        assert has_slot(self.WAITED, held_back)

@@ -1,0 +1,95 @@
+"""The watch's decisions: what is expected, what is amiss, and the words for it."""
+
+from dataclasses import replace
+from datetime import date, timedelta
+
+import pytest
+
+from shared.domain import watching
+from shared.domain.decisions import SkipReason
+from shared.domain.job import JobState, PreviousFiling
+from shared.domain.run import Run, RunError, RunKey, RunKind, RunStatus, Settled
+from shared.recurrence import ClosedDays
+from tests.unit.domain.samples import CURRENT, KEY, NEWER_STALE, NOON, OLD, OLDER, job, message, run
+
+WATCHED = job(expect_within_seconds=60)
+LOOK = message(key=replace(KEY, kind=RunKind.WATCH))
+NOTHING_AMISS = [
+    run(RunStatus.SUCCEEDED),
+    run(RunStatus.CANCELLED),
+    *(run(RunStatus.SKIPPED, reason=reason) for reason in ("paused", "deleted", "changed")),
+    run(RunStatus.SKIPPED, reason="calendar"),
+]
+
+
+class TestExpectation:
+    def test_an_occurrence_of_the_jobs_own_filing_is_expected(self) -> None:
+        assert watching.is_expected(WATCHED, LOOK, None)
+
+    @pytest.mark.parametrize("state", [JobState.PAUSED, JobState.DELETED, JobState.COMPLETED])
+    def test_nothing_is_of_a_job_that_is_not_active(self, state: JobState) -> None:
+        assert not watching.is_expected(replace(WATCHED, state=state), LOOK, None)
+
+    def test_nothing_is_where_there_is_no_job_or_no_watch(self) -> None:
+        assert not watching.is_expected(None, LOOK, None)
+        assert not watching.is_expected(job(), LOOK, None)
+
+    @pytest.mark.parametrize(
+        ("filing_id", "expected"),
+        [(CURRENT, True), (OLD, True), (OLDER, False), (NEWER_STALE, False)],
+    )
+    def test_the_filing_must_cover_it(self, filing_id: str, expected: bool) -> None:
+        day = timedelta(days=1)
+        previous = PreviousFiling(OLD, NOON - day, NOON)
+        older = PreviousFiling(OLDER, NOON - 2 * day, NOON - day)
+        changed = replace(WATCHED, previous=previous, earlier=(older,))
+        assert watching.is_expected(changed, replace(LOOK, filing_id=filing_id), None) == expected
+
+    def test_not_before_the_filing_begins(self) -> None:
+        at = WATCHED.filing.from_at
+        assert not watching.is_expected(WATCHED, replace(LOOK, key=replace(KEY, fire_at=at)), None)
+
+    def test_not_on_a_closed_day(self) -> None:
+        closed = ClosedDays(ranges=((date(2026, 12, 1), date(2026, 12, 1)),))
+        assert not watching.is_expected(WATCHED, LOOK, closed)
+        assert watching.is_expected(WATCHED, LOOK, ClosedDays())
+
+
+class TestComplaint:
+    @pytest.mark.parametrize("row", NOTHING_AMISS)
+    def test_what_has_succeeded_or_was_not_to_run_is_fine(self, row: object) -> None:
+        assert watching.complaint(row) is None  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        "reason",
+        [SkipReason.CATCH_UP, SkipReason.MISFIRE, SkipReason.OVERLAP, SkipReason.SPACING],
+    )
+    def test_what_the_scheduler_has_skipped_is_not(self, reason: SkipReason) -> None:
+        note = watching.complaint(run(RunStatus.SKIPPED, reason=reason))
+        assert note == f"job_20261201T120000Z_scheduled_0 is skipped ({reason.value})"
+
+    @pytest.mark.parametrize("status", [RunStatus.SCHEDULED, RunStatus.RUNNING, RunStatus.RETRYING])
+    def test_what_is_under_way_is_late(self, status: RunStatus) -> None:
+        assert watching.complaint(run(status)) is not None
+
+    def test_a_dead_run_is_told_with_its_error(self) -> None:
+        dead = run(RunStatus.DEAD, reason="exhausted", error=RunError("http_503", "no"))
+        note = "job_20261201T120000Z_scheduled_0 is dead (exhausted): http_503: no"
+        assert watching.complaint(dead) == note
+        assert watching.complaint(None) == "no run of it was recorded"
+
+
+def test_the_last_redrive_of_a_dead_letter_counts() -> None:
+    dead = run(RunStatus.DEAD, settled=Settled.REDRIVEN)
+    again = replace(dead, key=dead.key.redriven)
+    good = run(RunStatus.SUCCEEDED, key=again.key.redriven)
+    rows = {row.key: row for row in (dead, again, good)}
+
+    def get(key: RunKey) -> Run | None:
+        return rows.get(key)
+
+    assert watching.last_run(LOOK.key, get) == good
+    del rows[good.key]
+    assert watching.last_run(LOOK.key, get) == again, "the row of the next one has expired"
+    rows.clear()
+    assert watching.last_run(LOOK.key, get) is None

@@ -1,0 +1,193 @@
+"""What the executor does with the messages of operations, one at a time."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from functions.executor.protocol import Handled
+from shared.domain.job import Job, Lane
+from shared.domain.message import Message, decode, encode
+from shared.domain.operation import Operation, OperationKind, OperationState
+from shared.domain.run import RunKind
+from tests.simulation.operation_kit import NOON, begin, now_of, put_dead
+from tests.simulation.world import FUNCTION_SECONDS, LIFETIME, OWNER, World
+
+
+@pytest.fixture
+def world() -> World:
+    return World(NOON)
+
+
+@pytest.fixture
+def job(world: World) -> Job:
+    return world.create("job", "0 0 1 1 *")
+
+
+@pytest.fixture
+def operation(world: World, job: Job) -> Operation:
+    """A discard of 30 dead letters, ten in each step; its message is taken off the queue."""
+    put_dead(world, job, 30)
+    begun = begin(world, OperationKind.DISCARD, 20)
+    drain(world)
+    world.clock.advance(1)
+    return begun
+
+
+def drain(world: World) -> list[Message]:
+    kept = world.queue.kept()
+    for each in kept:
+        world.queue.delete(each.receipt)
+    return [each.message for each in kept]
+
+
+def order(world: World, operation: Operation) -> Message:
+    return operation.step_message(world.clock.now())
+
+
+def handled(world: World, message: Message, seconds_left: float = FUNCTION_SECONDS) -> Handled:
+    ends_at = world.clock.now() + timedelta(seconds=seconds_left)
+    return world.executor.handle(message, ends_at).handled
+
+
+def test_the_order_survives_its_queue(world: World, operation: Operation) -> None:
+    message = order(world, operation)
+
+    assert decode(encode(message)) == message
+    assert (message.key.kind, message.key.job_id) == (RunKind.OPERATION, operation.operation_id)
+    assert (message.lane, message.attempt, message.filing_id) == (Lane.LOW, 1, "")
+
+
+def test_a_step_is_recorded_and_the_next_one_ordered(world: World, operation: Operation) -> None:
+    assert handled(world, order(world, operation)) is Handled.RAN
+
+    after = now_of(world, operation)
+    assert (after.step, after.done, after.busy_until) == (2, 10, None)
+    assert after.state is OperationState.RUNNING
+    (following,) = drain(world)
+    assert following.attempt == 2
+    assert following.due_at == world.clock.now() + timedelta(seconds=30)
+
+
+def test_the_last_step_orders_nothing(world: World, operation: Operation) -> None:
+    for _ in range(3):
+        handled(world, order(world, now_of(world, operation)))
+        drain(world)
+
+    ended = now_of(world, operation)
+    assert (ended.state, ended.done) == (OperationState.SUCCEEDED, 30)
+    assert ended.expires_at >= world.clock.now() + LIFETIME
+    assert handled(world, order(world, ended)) is Handled.REPEATED
+    assert drain(world) == []
+
+
+def test_an_early_order_waits(world: World, operation: Operation) -> None:
+    now = world.clock.now()
+    early = replace(order(world, operation), due_at=now + timedelta(seconds=20))
+
+    assert handled(world, early) is Handled.SENT_ON
+    assert [kept.visible_at for kept in world.queue.kept()] == [early.due_at]
+    assert now_of(world, operation) == operation
+    almost = replace(early, due_at=now + timedelta(seconds=1.5))
+    assert handled(world, almost) is Handled.RAN
+    assert world.clock.now() == almost.due_at
+
+
+def test_no_two_do_a_step_side_by_side(world: World, operation: Operation) -> None:
+    """The other's process may live for 65 s more; then its step is anybody's."""
+    held = replace(operation, revision=2, busy_until=world.clock.now() + timedelta(seconds=65))
+    assert world.operations.put(held, 1)
+
+    assert handled(world, order(world, operation)) is Handled.SENT_ON
+    assert [kept.visible_at for kept in world.queue.kept()] == [held.busy_until]
+    world.clock.advance(65)
+    assert handled(world, order(world, operation)) is Handled.RAN
+
+
+def test_a_step_is_held_longer_than_its_process_can_live(
+    world: World, operation: Operation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Operation] = []
+    listed = world.runs.dead_letters
+
+    def look(*args: object) -> object:
+        seen.append(now_of(world, operation))
+        return listed(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(world.runs, "dead_letters", look)
+    handled(world, order(world, operation))
+
+    assert seen[0].busy_until is not None
+    assert seen[0].busy_until > world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
+
+
+def test_a_step_needs_time_in_its_process(world: World, operation: Operation) -> None:
+    assert handled(world, order(world, operation), seconds_left=2) is Handled.SENT_ON
+    assert now_of(world, operation) == operation
+    assert len(drain(world)) == 1
+
+
+def test_an_order_before_its_operation_s_row_waits_for_it(world: World) -> None:
+    now = world.clock.now()
+    operation = Operation(
+        OWNER, "0" * 26, OperationKind.DISCARD, now, now, now + LIFETIME, per_minute=60
+    )
+    assert handled(world, order(world, operation)) is Handled.SENT_ON
+    (message,) = drain(world)
+    world.clock.advance(60)
+    assert handled(world, message) is Handled.DROPPED
+    assert drain(world) == []
+
+
+def test_a_step_that_kills_executors_fails_its_operation(
+    world: World, operation: Operation
+) -> None:
+    ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
+    report = world.executor.handle_dead(order(world, operation), ends_at)
+
+    assert report is not None
+    failed = now_of(world, operation)
+    assert failed.state is OperationState.FAILED
+    assert failed.note == "executors died on step 1: start another operation to go on"
+    again = world.executor.handle_dead(order(world, operation), ends_at)
+    assert again is not None
+    assert again.handled is Handled.REPEATED
+
+
+def test_a_dead_order_waits_while_its_step_may_be_under_way(
+    world: World, operation: Operation
+) -> None:
+    held = replace(operation, revision=2, busy_until=world.clock.now() + timedelta(seconds=9))
+    assert world.operations.put(held, 1)
+    ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
+
+    assert world.executor.handle_dead(order(world, operation), ends_at) is None
+    assert now_of(world, operation) == held
+
+
+def test_a_dead_order_of_an_earlier_step_fails_nothing(world: World, operation: Operation) -> None:
+    first = order(world, operation)
+    handled(world, first)
+    (second,) = drain(world)
+    world.clock.set(second.due_at)
+    handled(world, second)
+    drain(world)
+    ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
+
+    report = world.executor.handle_dead(first, ends_at)
+
+    assert report is not None
+    assert report.handled is Handled.REPEATED
+    assert now_of(world, operation).state is OperationState.RUNNING
+
+
+@pytest.mark.parametrize("per_minute", [1, 2, 59, 60, 1000])
+def test_two_steps_make_a_minute(world: World, operation: Operation, per_minute: int) -> None:
+    paced = [replace(operation, per_minute=per_minute, step=step) for step in (1, 2, 3)]
+
+    assert paced[0].step_size + paced[1].step_size == per_minute
+    assert paced[0].step_size == paced[2].step_size
+    places = [paced[0].due_at(n, NOON) for n in range(paced[0].step_size)]
+    assert places == sorted(places)
+    assert places[0] >= NOON
+    assert places[-1] < NOON + timedelta(seconds=30)

@@ -1,0 +1,236 @@
+"""Redriving and discarding a dead letter: what a crash between any two calls leaves behind."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from functions.executor.targets import Failure, Success
+from shared.domain.job import Job
+from shared.domain.message import Message
+from shared.domain.policies import RetryPolicy
+from shared.domain.run import Run, RunError, RunStatus, Settled
+from shared.errors import StoreUnavailableError
+from shared.redriving import Redriver, Refusal
+from tests.simulation.world import LIFETIME, OWNER, World
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+
+
+class Killed(BaseException):
+    """The process dies here: nothing after it runs."""
+
+
+@pytest.fixture
+def world() -> World:
+    return World(NOON)
+
+
+def redriver(world: World) -> Redriver:
+    return Redriver(world.runs, world.filer, world.clock, world.entropy, LIFETIME)
+
+
+@pytest.fixture
+def job(world: World) -> Job:
+    return world.create("job", "0 12 * * *", retry=RetryPolicy(max_attempts=1))
+
+
+@pytest.fixture
+def dead(world: World, job: Job) -> Run:
+    """A dead letter of the job; by now its target has come back to life."""
+    world.targets.behave = lambda call: Failure(RunError("http_503", "down"))
+    world.leap_to(NOON + timedelta(hours=23, minutes=59))
+    world.run_until(NOON + timedelta(days=1, seconds=2))
+    world.targets.behave = lambda call: Success("done")
+    (run,) = world.history(job)
+    assert run.is_dead_letter
+    return run
+
+
+def now_of(world: World) -> datetime:
+    return world.clock.now().replace(microsecond=0)
+
+
+def settle_down(world: World) -> None:
+    world.run_until(world.clock.now() + timedelta(minutes=2))
+
+
+def test_a_dead_letter_runs_again_and_both_runs_are_history(
+    world: World, job: Job, dead: Run
+) -> None:
+    made = redriver(world).redrive(dead, job, now_of(world))
+
+    assert isinstance(made, Run)
+    assert (made.key, made.status) == (dead.key.redriven, RunStatus.SCHEDULED)
+    settle_down(world)
+    first, second = sorted(world.history(job), key=lambda run: run.key.redrive)
+    assert (first.status, first.settled) == (RunStatus.DEAD, Settled.REDRIVEN)
+    assert (second.status, second.result) == (RunStatus.SUCCEEDED, "done")
+    assert second.key.fire_at == first.key.fire_at
+    assert second.lag_seconds is not None
+    assert second.lag_seconds < 3, "it counts from the redrive"
+    assert world.runs.dead_letters(OWNER, 10).items == ()
+
+
+def test_a_repetition_answers_the_same_run_and_sends_nothing(
+    world: World, job: Job, dead: Run
+) -> None:
+    first = redriver(world).redrive(dead, job, now_of(world))
+    sent = world.queue.kept()
+    settled = world.runs.get(dead.key)
+    assert settled is not None
+
+    assert redriver(world).redrive(settled, job, now_of(world)) == first
+    assert world.queue.kept() == sent
+
+
+@pytest.mark.parametrize("survived", [0, 1, 2])
+def test_a_crash_between_any_two_writes_is_repaired_by_a_repetition(
+    world: World, job: Job, dead: Run, monkeypatch: pytest.MonkeyPatch, survived: int
+) -> None:
+    """The writes are: the new row, its message, the old row."""
+    left = [survived]
+
+    def dying(original: object) -> object:
+        def call(*args: object, **named: object) -> object:
+            if left[0] == 0:
+                raise Killed
+            left[0] -= 1
+            return original(*args, **named)  # type: ignore[operator]
+
+        return call
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.runs, "claim", dying(world.runs.claim))
+        patch.setattr(world.queue, "send", dying(world.queue.send))
+        with pytest.raises(Killed):
+            redriver(world).redrive(dead, job, now_of(world))
+    assert world.runs.get(dead.key) == dead, "it is still a dead letter"
+    settle_down(world)
+    redriver(world).redrive(dead, job, now_of(world))
+    settle_down(world)
+
+    first, second = sorted(world.history(job), key=lambda run: run.key.redrive)
+    assert (first.settled, second.status) == (Settled.REDRIVEN, RunStatus.SUCCEEDED)
+    assert sum(call.run_id == second.key.run_id for call in world.targets.calls) == 1
+
+
+@pytest.mark.parametrize("before", [1, 2, 3])
+def test_two_at_once_make_one_run(
+    world: World, job: Job, dead: Run, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    """The second request does all its work before the n-th write of the first."""
+    answers: list[Run | Refusal] = []
+    count = 0
+
+    def interleaved(original: object) -> object:
+        def call(*args: object, **named: object) -> object:
+            nonlocal count
+            count += 1
+            if count == before:
+                answers.append(redriver(world).redrive(dead, job, now_of(world)))
+            return original(*args, **named)  # type: ignore[operator]
+
+        return call
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.runs, "claim", interleaved(world.runs.claim))
+        patch.setattr(world.queue, "send", interleaved(world.queue.send))
+        answers.append(redriver(world).redrive(dead, job, now_of(world)))
+
+    one, other = answers
+    assert isinstance(one, Run)
+    assert isinstance(other, Run)
+    assert one.key == other.key
+    settle_down(world)
+    assert len(world.history(job)) == 2
+    assert len([call for call in world.targets.calls if call.run_id == one.key.run_id]) == 1
+
+
+def test_a_redriven_run_that_dies_is_a_dead_letter_of_its_own(
+    world: World, job: Job, dead: Run
+) -> None:
+    world.targets.behave = lambda call: Failure(RunError("http_503", "down"))
+    redriver(world).redrive(dead, job, now_of(world))
+    settle_down(world)
+    (again,) = world.runs.dead_letters(OWNER, 10).items
+    assert again.key == dead.key.redriven
+
+    redriver(world).redrive(again, job, now_of(world))
+    settle_down(world)
+    assert [run.key.redrive for run in world.runs.dead_letters(OWNER, 10).items] == [2]
+
+
+def test_a_discarded_one_is_off_the_list_and_stays_in_the_history(
+    world: World, job: Job, dead: Run
+) -> None:
+    discarded = redriver(world).discard(dead)
+
+    assert isinstance(discarded, Run)
+    assert world.runs.dead_letters(OWNER, 10).items == ()
+    (kept,) = world.history(job)
+    assert (kept.status, kept.settled) == (RunStatus.DEAD, Settled.DISCARDED)
+    assert redriver(world).discard(kept) == kept
+    assert redriver(world).redrive(kept, job, now_of(world)) is Refusal.DISCARDED
+
+
+def test_one_that_is_being_redriven_is_not_discarded(
+    world: World, job: Job, dead: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A redrive that died before it settled the dead letter counts all the same."""
+    with monkeypatch.context() as patch:
+        patch.setattr(world.queue, "send", _die)
+        with pytest.raises(Killed):
+            redriver(world).redrive(dead, job, now_of(world))
+
+    assert redriver(world).discard(dead) is Refusal.REDRIVEN
+    assert redriver(world).discard(_stored(world, dead)) is Refusal.REDRIVEN
+    assert _stored(world, dead).settled is Settled.REDRIVEN
+
+
+def test_a_redrive_overrules_a_discard_that_came_between(
+    world: World, job: Job, dead: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = world.queue.send
+
+    def send_late(messages: list[Message], delays: list[int]) -> None:
+        assert world.runs.claim(replace(dead, settled=Settled.DISCARDED, token=9), dead)
+        send(messages, delays)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.queue, "send", send_late)
+        assert isinstance(redriver(world).redrive(dead, job, now_of(world)), Run)
+
+    assert _stored(world, dead).settled is Settled.REDRIVEN
+
+
+def test_what_cannot_be_settled_is_refused(world: World, job: Job, dead: Run) -> None:
+    ok = replace(dead, status=RunStatus.SUCCEEDED)
+    gone = job.deleted(world.clock.now(), world.clock.now() + LIFETIME)
+    with_redriver = redriver(world)
+
+    assert with_redriver.redrive(ok, job, now_of(world)) is Refusal.NOT_DEAD
+    assert with_redriver.discard(ok) is Refusal.NOT_DEAD
+    assert with_redriver.redrive(dead, gone, now_of(world)) is Refusal.JOB_GONE
+    assert with_redriver.redrive(dead, None, now_of(world)) is Refusal.JOB_GONE
+    lost = replace(dead, settled=Settled.REDRIVEN)
+    assert with_redriver.redrive(lost, job, now_of(world)) is Refusal.EXPIRED
+    assert world.runs.get(dead.key.redriven) is None
+
+
+def test_a_row_that_changes_at_every_step_is_given_up(
+    world: World, dead: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world.runs, "claim", lambda run, over: False)
+    with pytest.raises(StoreUnavailableError):
+        redriver(world).discard(dead)
+
+
+def _die(*args: object) -> None:
+    raise Killed
+
+
+def _stored(world: World, run: Run) -> Run:
+    stored = world.runs.get(run.key)
+    assert stored is not None
+    return stored

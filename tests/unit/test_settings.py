@@ -1,0 +1,110 @@
+import pytest
+
+from shared.errors import ConfigurationError
+from shared.settings import Settings
+
+REQUIRED = {
+    "JOBS_TABLE": "jobs",
+    "WHEEL_TABLE": "wheel",
+    "RUNS_TABLE": "runs",
+    "LANE_QUEUES": '{"high": "https://q/h", "normal": "https://q/n", "low": "https://q/l"}',
+    "SEGMENTS": "16",
+}
+FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:"
+
+
+def settings(**variables: str) -> Settings:
+    return Settings.from_environment({**REQUIRED, **variables})
+
+
+def test_what_need_not_be_set() -> None:
+    plain = settings()
+    assert (plain.event_bus, plain.target_arns, plain.secrets_prefix) == ("", (), "carillon")
+    assert (plain.owner_starts_per_minute, plain.catch_up_per_minute) == (0, 3000)
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_what_must_be_set_is_named(name: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        Settings.from_environment({**REQUIRED, name: ""})
+    assert raised.value.name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("SEGMENTS", "0"),
+        ("SEGMENTS", "²"),
+        ("LANE_QUEUES", "[]"),
+        ("LANE_QUEUES", '{"high": "h"}'),
+        ("WEBHOOK_ALLOWED_NETWORKS", "10.0.0.1/8"),
+        ("OWNER_STARTS_PER_MINUTE", "-1"),
+        ("OWNER_STARTS_PER_MINUTE", "many"),
+        ("CATCH_UP_PER_MINUTE", "0"),
+        ("CATCH_UP_PER_MINUTE", ""),
+        ("SECRETS_PREFIX", ""),
+        ("SECRETS_PREFIX", "/carillon"),
+        ("SECRETS_PREFIX", "a//b"),
+        ("SECRETS_PREFIX", "carillon*"),
+    ],
+)
+def test_a_wrong_value_is_named(name: str, text: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        settings(**{name: text})
+    assert raised.value.name == name
+
+
+@pytest.mark.parametrize(
+    ("arn", "allowed"),
+    [
+        (f"{FUNCTION}report-daily", True),
+        (f"{FUNCTION}report-", True),
+        (f"{FUNCTION}report-daily:live", True),
+        (f"{FUNCTION}Report-daily", False),
+        (f"{FUNCTION}reports", False),
+        (f"{FUNCTION}bill", True),
+        (f"{FUNCTION}bill:live", False),
+        ("arn:aws:lambda:us-east-1:123456789012:function:report-daily", False),
+        ("arn:aws:sqs:us-east-1:123456789012:orders", True),
+        ("arn:aws:sqs:us-east-1:123456789013:orders", False),
+        ("arn:aws:sqs:us-east-1:999999999999:x:123456789012:orders", False),
+        ("arn:aws:sns:us-east-1:123456789012:a[b]", True),
+        ("arn:aws:sns:us-east-1:123456789012:ab", False),
+        ("orders", False),
+        ("", False),
+    ],
+)
+def test_a_pattern_covers_an_arn_segment_by_segment(arn: str, allowed: bool) -> None:
+    patterns = [
+        f"{FUNCTION}report-*",
+        f"{FUNCTION}bil?",
+        "arn:aws:sqs:*:123456789012:orders",
+        "arn:aws:sns:us-east-1:123456789012:a[b]",
+    ]
+    assert settings(TARGET_ARNS=", ".join(patterns)).allows_target(arn) is allowed
+
+
+def test_an_empty_list_allows_nothing() -> None:
+    assert not settings(TARGET_ARNS="").allows_target(f"{FUNCTION}report")
+
+
+@pytest.mark.parametrize(
+    ("arn", "own"),
+    [
+        ("arn:aws:sqs:eu-west-1:123456789012:Carillon-LanesHigh76CF11C1-J0Kz", True),
+        (f"{FUNCTION}Carillon-FunctionsTick1A2B-aBc", True),
+        (f"{FUNCTION}Carillon-FunctionsTick1A2B-aBc:$LATEST", True),
+        ("arn:aws:events:eu-west-1:123456789012:event-bus/Carillon-events", True),
+        ("arn:aws:sqs:eu-west-1:123456789012:Carillon", False),
+        ("arn:aws:sqs:eu-west-1:123456789012:orders-of-Carillon-fans", False),
+    ],
+)
+def test_jobs_never_call_what_is_the_deployments_own(arn: str, own: bool) -> None:
+    everything = ",".join(
+        f"arn:aws:{service}:*:*:{resource}"
+        for service, resource in (("sqs", "*"), ("lambda", "function:*"), ("events", "event-bus/*"))
+    )
+    deployed = settings(TARGET_ARNS=everything, STACK_NAME="Carillon")
+    assert deployed.is_own(arn) is own
+    assert deployed.allows_target(arn) is not own
+    assert not settings(TARGET_ARNS=everything).is_own(arn)
