@@ -64,6 +64,7 @@ def chosen_settings(options: Options) -> Mapping[str, str]:
         "SECRETS_PREFIX": options.secrets_prefix,
         "OWNER_STARTS_PER_MINUTE": str(options.owner_starts_per_minute),
         "CATCH_UP_PER_MINUTE": str(options.catch_up_per_minute),
+        "LONGEST_DELAY_SECONDS": str(options.longest_delay_seconds),
     }
     _check_room(chosen)
     # An empty list says what an absent variable says.

@@ -32,8 +32,9 @@ class Options:
     `target_arns` are the AWS resources that jobs may call; `event_bus` makes a bus for lifecycle
     events; `secrets_prefix` begins the names of the secrets and parameters that jobs may name;
     `owner_starts_per_minute` is 0 for no limit; `catch_up_per_minute` is the pace at which a
-    backlog is worked off. `local_layer_python` and `layer_directory` exist for emulators; see
-    infra/layer.py.
+    backlog is worked off. Retries later than `longest_delay_seconds` come by the wheel: SQS delays
+    for 900 s at most, and less makes that way short enough to be watched. `local_layer_python` and
+    `layer_directory` exist for emulators; see infra/layer.py.
     """
 
     stage: str
@@ -53,6 +54,7 @@ class Options:
     secrets_prefix: str
     owner_starts_per_minute: int
     catch_up_per_minute: int
+    longest_delay_seconds: int
     log_retention_days: int
     local_layer_python: str
     layer_directory: str
@@ -91,6 +93,8 @@ class Options:
             secrets_prefix=_secrets_prefix(context),
             owner_starts_per_minute=_integer(context, "owner_starts_per_minute", 0, 10_000_000),
             catch_up_per_minute=_integer(context, "catch_up_per_minute", 1, 10_000_000),
+            # SQS delays no longer.
+            longest_delay_seconds=_integer(context, "longest_delay_seconds", 1, 900),
             log_retention_days=_log_retention(context),
             local_layer_python=_text(context, "local_layer_python"),
             layer_directory=_text(context, "layer_directory"),

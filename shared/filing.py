@@ -40,12 +40,15 @@ class Filer:
         queue: LaneQueue,
         clock: Clock,
         calendars: CalendarStore,
+        longest_delay_seconds: int = LONGEST_DELAY_SECONDS,
     ) -> None:
+        """What is due later than `longest_delay_seconds` comes by the wheel, not by the queue."""
         self._jobs = jobs
         self._wheel = wheel
         self._queue = queue
         self._clock = clock
         self._calendars = calendars
+        self._longest_delay_seconds = longest_delay_seconds
 
     def file_job(self, job: Job, revision: int | None) -> bool:
         """Put a job with a new filing on the wheel; the job row is the commit.
@@ -92,7 +95,7 @@ class Filer:
     def file_message(self, message: Message) -> None:
         """See to it that a message comes when it may start: by its queue, or later by the wheel."""
         now = self._clock.now()
-        if (message.starts_at - now).total_seconds() > LONGEST_DELAY_SECONDS:
+        if (message.starts_at - now).total_seconds() > self._longest_delay_seconds:
             self.file_entry(entry_of_message(message))
         else:
             self._queue.send([message], [message.delay_seconds(now)])

@@ -27,7 +27,8 @@ class Settings:
     resources that jobs may call, as IAM patterns (`*` any text, `?` one character).
     `secrets_prefix` begins the names of owners' secrets and parameters. `owner_starts_per_minute`
     limits the starts of each owner's runs (0: not), `catch_up_per_minute` the messages of a
-    backlog, over all segments. The names of the deployment's own resources begin with
+    backlog, over all segments. What is due later than `longest_delay_seconds` waits on the wheel
+    instead of in its queue. The names of the deployment's own resources begin with
     `stack_name` and a dash ("" where there is no stack).
     """
 
@@ -50,6 +51,7 @@ class Settings:
     secrets_prefix: str
     owner_starts_per_minute: int
     catch_up_per_minute: int
+    longest_delay_seconds: int
     stack_name: str = ""
 
     @classmethod
@@ -76,6 +78,7 @@ class Settings:
             secrets_prefix=_secrets_prefix(env),
             owner_starts_per_minute=_number(env, "OWNER_STARTS_PER_MINUTE", 0, 0, 10_000_000),
             catch_up_per_minute=_number(env, "CATCH_UP_PER_MINUTE", 3000, 1, 10_000_000),
+            longest_delay_seconds=_number(env, "LONGEST_DELAY_SECONDS", 900, 1, 900),
             stack_name=env.get("STACK_NAME", ""),
         )
 

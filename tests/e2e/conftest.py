@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
@@ -19,6 +20,9 @@ from infra.local.receiver import Receiver, read_signing_key
 from infra.local.warm import warm
 
 Json = dict[str, Any]
+LONGEST_DELAY_SECONDS = 60
+LATE_RETRY_SECONDS = 240
+"""Later than a queue may delay here, and than ticks announce: the wheel must bring it."""
 ENDED = {"succeeded", "dead", "timed_out", "skipped", "cancelled"}
 TASK_MODULES = ("functions.executor.tasks.samples", "functions.executor.tasks.faults")
 
@@ -75,9 +79,11 @@ class Person:
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     with Emulator() as emulator:
         directory = tmp_path_factory.mktemp("deployment")
-        deployment = deploy(
-            emulator.endpoint_url, directory, context={"task_modules": ",".join(TASK_MODULES)}
-        )
+        context = {
+            "task_modules": ",".join(TASK_MODULES),
+            "longest_delay_seconds": LONGEST_DELAY_SECONDS,
+        }
+        deployment = deploy(emulator.endpoint_url, directory, context=context)
         user = create_user(deployment, "warmer", operator=True)
         with Api(deployment.api_url, lambda: sign_in(deployment, user)) as api:
             warm(deployment, api)
@@ -98,6 +104,15 @@ def person(deployment: Deployment, name: str, *, operator: bool = False) -> Pers
 def alice(deployment: Deployment) -> Iterator[Person]:
     with person(deployment, "alice") as alice:
         yield alice
+
+
+@pytest.fixture(scope="session", autouse=True)
+def late_retry(alice: Person) -> Json:
+    """A job whose run fails once and is retried minutes later: made first, looked at last."""
+    at = f"at {datetime.now(UTC) + timedelta(seconds=3):%Y-%m-%dT%H:%M:%S}"
+    backoff = {"type": "fixed", "base_seconds": LATE_RETRY_SECONDS}
+    retry = {"max_attempts": 2, "backoff": backoff}
+    return alice.create(at, target={"type": "task", "name": "fail"}, retry=retry)
 
 
 @pytest.fixture(scope="session")

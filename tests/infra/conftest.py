@@ -41,5 +41,6 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
         secrets_prefix="teams/carillon",
         owner_starts_per_minute="600",
         catch_up_per_minute="1200",
+        longest_delay_seconds="60",
         log_retention_days="7",
     )

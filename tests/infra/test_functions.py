@@ -149,6 +149,7 @@ def test_the_settings_accept_whatever_the_options_accept(extremes: dict[str, obj
     assert settings.secrets_prefix == options.secrets_prefix
     assert settings.owner_starts_per_minute == options.owner_starts_per_minute
     assert settings.catch_up_per_minute == options.catch_up_per_minute
+    assert settings.longest_delay_seconds == options.longest_delay_seconds
 
 
 def listing(bytes_long: int) -> Options:

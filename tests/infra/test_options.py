@@ -27,6 +27,7 @@ def test_the_defaults_are_those_of_cdk_json() -> None:
         secrets_prefix="carillon",
         owner_starts_per_minute=0,
         catch_up_per_minute=3000,
+        longest_delay_seconds=900,
         log_retention_days=30,
         local_layer_python="",
         layer_directory="",
@@ -106,6 +107,8 @@ def test_only_production_keeps_its_data(stage: str, keeps: bool) -> None:
         ("owner_starts_per_minute", 10_000_001),
         ("catch_up_per_minute", 0),
         ("catch_up_per_minute", 10_000_001),
+        ("longest_delay_seconds", 0),
+        ("longest_delay_seconds", 901),
         ("layer_directory", 0),
     ],
 )

@@ -21,6 +21,7 @@ def test_what_need_not_be_set() -> None:
     plain = settings()
     assert (plain.event_bus, plain.target_arns, plain.secrets_prefix) == ("", (), "carillon")
     assert (plain.owner_starts_per_minute, plain.catch_up_per_minute) == (0, 3000)
+    assert plain.longest_delay_seconds == 900
 
 
 @pytest.mark.parametrize("name", REQUIRED)
@@ -42,6 +43,7 @@ def test_what_must_be_set_is_named(name: str) -> None:
         ("OWNER_STARTS_PER_MINUTE", "many"),
         ("CATCH_UP_PER_MINUTE", "0"),
         ("CATCH_UP_PER_MINUTE", ""),
+        ("LONGEST_DELAY_SECONDS", "901"),
         ("SECRETS_PREFIX", ""),
         ("SECRETS_PREFIX", "/carillon"),
         ("SECRETS_PREFIX", "a//b"),

@@ -50,6 +50,7 @@ SETTINGS = Settings(
     secrets_prefix="carillon",
     owner_starts_per_minute=0,
     catch_up_per_minute=3000,
+    longest_delay_seconds=900,
 )
 
 BODY: dict[str, Any] = {
