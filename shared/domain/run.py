@@ -39,7 +39,7 @@ class RunStatus(StrEnum):
 
 TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
     RunStatus.SCHEDULED: frozenset(
-        {RunStatus.RUNNING, RunStatus.DEAD, RunStatus.SKIPPED, RunStatus.CANCELLED}
+        {RunStatus.RUNNING, RunStatus.CANCELLED}
     ),
     RunStatus.RUNNING: frozenset(
         {
@@ -52,7 +52,7 @@ TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
             RunStatus.SKIPPED,
         }
     ),
-    RunStatus.RETRYING: frozenset({RunStatus.RUNNING, RunStatus.DEAD, RunStatus.CANCELLED}),
+    RunStatus.RETRYING: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED}),
     RunStatus.SUCCEEDED: frozenset(),
     RunStatus.DEAD: frozenset(),
     RunStatus.TIMED_OUT: frozenset(),
@@ -60,7 +60,9 @@ TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
     RunStatus.CANCELLED: frozenset(),
     RunStatus.MISSED: frozenset(),
 }
-"""Which status may follow which; docs/running.md draws it and a test compares the two."""
+"""Which status may follow which: whatever is to become of a run, it is claimed first.
+
+docs/running.md draws it and a test compares the two; every simulation keeps to it."""
 
 FINAL = frozenset(status for status, following in TRANSITIONS.items() if not following)
 DEAD_LETTER = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})

@@ -150,7 +150,7 @@ def test_the_play_passes_every_gate() -> None:
     called = Counter(calls_without_a_fault())
     assert called["MemoryGateStore.put"] >= 8
     assert called["MemoryQueue.send"] >= 4
-    assert called["MemoryRunStore.finish"] >= 5
+    assert called["CheckedRuns.finish"] >= 5
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -20,7 +20,7 @@ from shared.clock import ManualClock, SeededEntropy
 from shared.domain.calendar import Calendar, CalendarUse
 from shared.domain.job import Filing, Job, Lane, fraction_of, job_id_of, segment_of
 from shared.domain.policies import CatchUp, OnComplete, RetryPolicy
-from shared.domain.run import Run
+from shared.domain.run import TRANSITIONS, Run
 from shared.domain.targets import Target, TaskTarget
 from shared.domain.wheel import minute_of
 from shared.filing import Filer
@@ -61,6 +61,16 @@ class RecordingTargets:
         return self.behave(call)
 
 
+class CheckedRuns(MemoryRunStore):
+    """Lets no run change otherwise than TRANSITIONS says."""
+
+    def _put(self, run: Run, stored: Run | None, allowed: bool) -> bool:
+        is_put = super()._put(run, stored, allowed)
+        if allowed and stored is not None and (run.is_final, run.status) != (True, stored.status):
+            assert run.status in TRANSITIONS[stored.status], (stored, run)
+        return is_put
+
+
 class World:
     """One deployment with `segments` segments, standing at `start`."""
 
@@ -71,7 +81,7 @@ class World:
         self.jobs = MemoryJobStore()
         self.calendars = MemoryCalendarStore()
         self.wheel = MemoryWheelStore(page_size=7)
-        self.runs = MemoryRunStore()
+        self.runs = CheckedRuns()
         self.gates = MemoryGateStore()
         self.operations = MemoryOperationStore()
         self.events = MemoryEvents()
