@@ -38,9 +38,7 @@ class RunStatus(StrEnum):
 
 
 TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
-    RunStatus.SCHEDULED: frozenset(
-        {RunStatus.RUNNING, RunStatus.CANCELLED}
-    ),
+    RunStatus.SCHEDULED: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED}),
     RunStatus.RUNNING: frozenset(
         {
             RunStatus.RUNNING,  # a takeover after the lease lapsed

@@ -1,6 +1,8 @@
 """The whole stack, deployed once per session by the real CDK command to a MiniStack of its own."""
 
+import json
 import subprocess
+from base64 import urlsafe_b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -125,6 +127,14 @@ def bob(deployment: Deployment) -> Iterator[Person]:
 def operator(deployment: Deployment) -> Iterator[Person]:
     with person(deployment, "oscar", operator=True) as operator:
         yield operator
+
+
+def owner_of(person: Person) -> str:
+    """The subject of the person's token."""
+    token = person.http.headers["authorization"].removeprefix("Bearer ")
+    claims = token.split(".")[1]
+    subject: str = json.loads(urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["sub"]
+    return subject
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from infra.local.deployment import Deployment
 from infra.local.emulator import ACCOUNT_ID, REGION
-from tests.e2e.conftest import Json, Person
+from tests.e2e.conftest import Json, Person, owner_of
 from tests.e2e.endpoints import endpoint
 from tests.e2e.test_running import NEVER, run_by_hand, run_of, task, until
 
@@ -164,7 +164,7 @@ def test_a_state_machine(alice: Person, deployment: Deployment) -> None:
 
 
 def test_a_header_may_be_a_secret_of_the_owner(alice: Person, deployment: Deployment) -> None:
-    owner = owner_of(alice, deployment)
+    owner = owner_of(alice)
     secrets = deployment.client("secretsmanager")
     secrets.create_secret(Name=f"carillon/{owner}/api", SecretString="Bearer s3cret")
     deployment.client("ssm").put_parameter(
@@ -184,14 +184,6 @@ def test_a_header_may_be_a_secret_of_the_owner(alice: Person, deployment: Deploy
     assert json.loads(body) == filled(run)
     shown = alice.http.get(f"/jobs/{run['job_id']}").text
     assert "s3cret" not in shown
-
-
-def owner_of(person: Person, deployment: Deployment) -> str:
-    """The subject of the person's token."""
-    pool = deployment.outputs["UserPoolId"]
-    user = deployment.client("cognito-idp").admin_get_user(UserPoolId=pool, Username="alice")
-    (subject,) = [each["Value"] for each in user["UserAttributes"] if each["Name"] == "sub"]
-    return str(subject)
 
 
 def test_what_is_not_allowed_is_refused_by_name(alice: Person) -> None:
