@@ -1,5 +1,6 @@
 """The only place that asks the machine for time, sleep, ids and chance."""
 
+import math
 import random
 import time
 from datetime import UTC, datetime, timedelta
@@ -84,6 +85,16 @@ class SeededEntropy:
 
     def fraction(self) -> float:
         return self._random.random()
+
+
+def utc_text(instant: datetime) -> str:
+    """An aware instant as others are told it, to whole seconds: 2026-11-21T12:00:17Z."""
+    return f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def ceil_second(instant: datetime) -> datetime:
+    """The first whole second that is not before the instant."""
+    return datetime.fromtimestamp(math.ceil(instant.timestamp()), UTC)
 
 
 def id_created_at(identifier: str) -> datetime:

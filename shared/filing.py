@@ -7,6 +7,7 @@ happen: the claim of the run absorbs it.
 """
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from shared.clock import Clock
 from shared.domain.job import Job
@@ -94,11 +95,21 @@ class Filer:
 
     def file_message(self, message: Message) -> None:
         """See to it that a message comes when it may start: by its queue, or later by the wheel."""
-        now = self._clock.now()
-        if (message.starts_at - now).total_seconds() > self._longest_delay_seconds:
-            self.file_entry(entry_of_message(message))
-        else:
-            self._queue.send([message], [message.delay_seconds(now)])
+        self.file_messages([message])
+
+    def file_messages(self, messages: Sequence[Message]) -> None:
+        """The same of many. Those for the wheel are put together; then the horizons are read."""
+        latest = self._clock.now() + timedelta(seconds=self._longest_delay_seconds)
+        self._send([message for message in messages if message.starts_at <= latest])
+        entries = [entry_of_message(m) for m in messages if m.starts_at > latest]
+        if not entries:
+            return
+        self._wheel.put_entries(entries)
+        segments = {entry.segment for entry in entries}
+        horizons = {segment: self.control(segment).horizon for segment in segments}
+        self._send(
+            [e.message for e in entries if e.message and e.slot.number <= horizons[e.segment]]
+        )
 
     def control(self, segment: int) -> Control:
         """The segment's control item, created by whoever meets the segment first."""
@@ -128,5 +139,7 @@ class Filer:
         return resolve(job.schedule, job.calendar, closed).sent
 
     def _send(self, messages: Sequence[Message], at_least: int = 0) -> None:
+        if not messages:
+            return
         now = self._clock.now()
         self._queue.send(messages, [max(at_least, m.delay_seconds(now)) for m in messages])

@@ -1,6 +1,6 @@
 """Looking for missed occurrences: a job's schedule compared with its history."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
@@ -16,6 +16,10 @@ CHUNK = 250
 MOST_LOOKED_AT = 10_000
 """Occurrences, or rows of the history, that one search looks at."""
 _PAGE = 1_000
+_PAGE_OF_ONE = 20
+"""Rows of one fire time that are read at once."""
+_MOST_PAGES_OF_ONE = 2 * CHUNK
+"""Of all the fire times of a chunk together, beyond the first one of each."""
 _SECOND = timedelta(seconds=1)
 
 
@@ -58,31 +62,51 @@ class MissedSearch:
         looked_at = 0
         before = _before(opened, from_at, until_at)
         while chunk := list(islice(before, CHUNK)):
-            rows = self.rows(job, chunk[-1], chunk[0])
+            rows, rows_looked_at = self._read(job, chunk)
             covering += [row for row in rows if row.key.kind is RunKind.MISSED]
             own = [row for row in rows if row.key.kind is not RunKind.MISSED]
             for missed in missed_among(job, chunk, [*covering, *own], now):
                 if len(found) == limit:
                     return Found(tuple(found), found[-1].fire_at, is_complete=False)
                 found.append(missed)
-            looked_at += max(len(chunk), len(rows))
+            looked_at += max(len(chunk), rows_looked_at)
             if looked_at >= MOST_LOOKED_AT:
                 is_complete = next(before, None) is None
                 return Found(tuple(found), from_at if is_complete else chunk[-1], is_complete)
         return Found(tuple(found), from_at, is_complete=True)
 
-    def rows(self, job: Job, first: datetime, last: datetime) -> list[Run]:
-        """All rows of the job with fire times in [first, last]."""
-        found: list[Run] = []
-        cursor: str | None = None
-        while True:
-            page = self._runs.list(
-                job.owner, job.job_id, _PAGE, cursor, from_at=first, until_at=last
-            )
-            found += page.items
-            cursor = page.next_cursor
-            if cursor is None:
-                return found
+    def rows(self, job: Job, fire_times: Sequence[datetime]) -> list[Run]:
+        """The job's rows at these fire times, at most CHUNK of them; beside these some or all of
+        those that lie between."""
+        return self._read(job, fire_times)[0]
+
+    def _read(self, job: Job, fire_times: Sequence[datetime]) -> tuple[list[Run], int]:
+        """The rows, and how many were asked for.
+
+        The history can be far denser than the occurrences, as where a job fired each second before
+        its schedule became an hourly one: then each fire time is asked for alone.
+        """
+        page = self._runs.list(
+            job.owner, job.job_id, _PAGE, from_at=min(fire_times), until_at=max(fire_times)
+        )
+        if page.next_cursor is None:
+            return list(page.items), len(page.items)
+        # Newest first: what is newer than the last row was read whole.
+        behind = page.items[-1].key.fire_at if page.items else max(fire_times)
+        found = [row for row in page.items if row.key.fire_at > behind]
+        pages = 0
+        for fire_at in fire_times:
+            cursor: str | None = None
+            while fire_at <= behind:
+                at = self._runs.list(
+                    job.owner, job.job_id, _PAGE_OF_ONE, cursor, from_at=fire_at, until_at=fire_at
+                )
+                found += at.items
+                pages += 1
+                cursor = at.next_cursor
+                if cursor is None or pages >= _MOST_PAGES_OF_ONE:
+                    break
+        return found, _PAGE + pages * _PAGE_OF_ONE
 
 
 def last_pause_at(job: Job) -> datetime | None:

@@ -14,6 +14,8 @@ from shared.stores.ports import RunStore
 
 _ROUNDS = 4
 """How often a dead letter's row may change under its settling before that is given up."""
+_CANCELLED_BY_DISCARD = "its dead letter was discarded"
+"""The reason of a new run that was never sent."""
 
 
 class Refusal(StrEnum):
@@ -29,7 +31,9 @@ class Refusal(StrEnum):
 class Redriver:
     """Used by the api and the executor; raises StoreUnavailableError and QueueUnavailableError.
 
-    A repetition goes on wherever another one stopped, and answers the same run.
+    A repetition goes on wherever another one stopped, and answers the same run. The row of the new
+    run decides between two who are at one dead letter at once: whoever discards it cancels that row
+    first, if the run has yet to begin, and else the dead letter is redriven.
     """
 
     def __init__(
@@ -51,32 +55,36 @@ class Redriver:
 
         `dead` and its `job` are rows as they were read just now. 1. put the new run's row, unless
         it stands; 2. send its message; 3. settle the dead letter. A crash after 1 or 2 leaves a
-        dead letter, whose next redrive goes on; one that is settled is never sent again.
+        dead letter, whose next redrive goes on. A run that has yet to begin is sent again.
         """
         if dead.settled is Settled.REDRIVEN:
-            return self._runs.get(dead.key.redriven) or Refusal.EXPIRED
+            made = self._runs.get(dead.key.redriven)
+            if made is not None and job is not None:
+                self._send(made, job, due_at)
+            return made or Refusal.EXPIRED
         refusal = _refusal(dead, job)
         if refusal is not None or job is None:
             return refusal or Refusal.JOB_GONE
         run = self._recorded(dead, job, due_at)
-        if run.status is RunStatus.SCHEDULED:
-            self._filer.file_message(_message(run, job, run.effective_at or due_at))
-        self._settle(dead, Settled.REDRIVEN)
-        return run
+        self._send(run, job, due_at)
+        settled = self._settle(dead)
+        return Refusal.DISCARDED if settled.settled is Settled.DISCARDED else run
 
     def discard(self, dead: Run) -> Run | Refusal:
-        """The dead letter, discarded; one that is being redriven is not."""
+        """The dead letter, discarded; one whose new run has begun is not.
+
+        A redrive that died half-way may have left that run in wait: it is cancelled.
+        """
         if dead.settled is Settled.DISCARDED:
             return dead
         if dead.settled is Settled.REDRIVEN:
             return Refusal.REDRIVEN
         if dead.status not in DEAD_LETTER:
             return Refusal.NOT_DEAD
-        if self._runs.get(dead.key.redriven) is not None:
-            # Whoever began to redrive it died before the end: the new run goes its way.
-            self._settle(dead, Settled.REDRIVEN)
-            return Refusal.REDRIVEN
-        settled = self._settle(dead, Settled.DISCARDED)
+        made = self._runs.get(dead.key.redriven)
+        if made is not None and _has_yet_to_begin(made):
+            self._runs.claim(self._cancelled(made), made)
+        settled = self._settle(dead)
         return Refusal.REDRIVEN if settled.settled is Settled.REDRIVEN else settled
 
     def _recorded(self, dead: Run, job: Job, due_at: datetime) -> Run:
@@ -100,12 +108,32 @@ class Redriver:
             raise StoreUnavailableError(f"{run.key.run_id} is neither put nor read")
         return stored
 
-    def _settle(self, dead: Run, how: Settled) -> Run:
-        """The dead letter's row with `settled`.
+    def _send(self, run: Run, job: Job, due_at: datetime) -> None:
+        """Send the new run, if it has yet to begin."""
+        if _has_yet_to_begin(run):
+            self._filer.file_message(_message(run, job, run.effective_at or due_at))
 
-        A redrive that was begun overrules a discard that came between: the new run is on its way.
-        """
+    def _cancelled(self, made: Run) -> Run:
+        now = self._clock.now()
+        return replace(
+            made,
+            status=RunStatus.CANCELLED,
+            reason=_CANCELLED_BY_DISCARD,
+            token=made.token + 1,
+            claim_id=self._entropy.new_id(now),
+            updated_at=now,
+            finished_at=now,
+        )
+
+    def _settle(self, dead: Run) -> Run:
+        """The dead letter's row, settled as that of the new run says: redriven, or discarded where
+        there is none or it was cancelled."""
         for _ in range(_ROUNDS):
+            made = self._runs.get(dead.key.redriven)
+            is_gone = made is None or made.status is RunStatus.CANCELLED
+            how = Settled.DISCARDED if is_gone else Settled.REDRIVEN
+            if dead.settled is how:
+                return dead
             now = self._clock.now()
             settled = replace(
                 dead,
@@ -121,9 +149,12 @@ class Redriver:
             if stored is None:
                 return settled  # it has expired meanwhile
             dead = stored
-            if dead.settled in (how, Settled.REDRIVEN):
-                return dead
         raise StoreUnavailableError(f"the row of {dead.key.run_id} changed at every step")
+
+
+def _has_yet_to_begin(made: Run) -> bool:
+    """Whether no executor has met the new run's message."""
+    return made.status is RunStatus.SCHEDULED and made.token == 0
 
 
 def _refusal(dead: Run, job: Job | None) -> Refusal | None:

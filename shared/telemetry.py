@@ -17,6 +17,8 @@ NAMESPACE = "Carillon"
 class Action(StrEnum):
     """The member `action` of every log record; alarms and queries may rely on it."""
 
+    # all
+    EVENTS_LOST = "events.lost"
     # api
     JOB_CREATED = "job.created"
     JOB_CHANGED = "job.changed"
@@ -116,6 +118,12 @@ class Telemetry:
         with self._lock:
             self._metrics.add_metric(name=metric.value, unit=unit, value=value)
             self._measured = True
+
+    def events_lost(self, count: int) -> None:
+        """Tell how many lifecycle events their bus has not taken; nothing of none."""
+        if count:
+            self.record(Action.EVENTS_LOST, logging.WARNING, count=count)
+            self.measure(Metric.EVENTS_LOST, count)
 
     def flush(self) -> None:
         """Give the metrics out; call it at the end of each invocation."""

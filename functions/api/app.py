@@ -13,23 +13,23 @@ from functions.api.bulk import BulkRoutes
 from functions.api.bulk_service import BulkService
 from functions.api.calendar_service import CalendarService
 from functions.api.calendars import CalendarRoutes
+from functions.api.dead_letter_service import DeadLetterService
 from functions.api.dead_letters import DeadLetterRoutes
 from functions.api.forecasts import ForecastService
 from functions.api.jobs import JSON, JobRoutes
-from functions.api.missing import MissedService
+from functions.api.missed_service import MissedService
 from functions.api.occurrences import OccurrenceService
-from functions.api.operating import OperationService
+from functions.api.operation_service import OperationService
 from functions.api.operations import OperationRoutes
 from functions.api.overview import OverviewService
 from functions.api.previews import PreviewService
 from functions.api.problems import Kind, ProblemError, answer_errors, problem_of, problem_response
 from functions.api.requests import with_checked_body
 from functions.api.routing import Routes
-from functions.api.running import RunService
+from functions.api.run_service import RunService
 from functions.api.runs import RunRoutes
 from functions.api.schedules import ScheduleRoutes
 from functions.api.service import JobService
-from functions.api.settling import DeadLetterService
 from functions.api.status import StatusRoutes
 from shared.clock import Clock, Entropy
 from shared.errors import CarillonError
@@ -77,29 +77,27 @@ class Api:
         routes = Routes(self.app)
         answer_errors(self.app, telemetry, routes.no_route)
         filer = Filer(jobs, wheel, queue, clock, calendars)
-        job_service = JobService(jobs, calendars, filer, events, clock, entropy, settings)
-        overview_service = OverviewService(job_service, runs, wheel, calendars, clock, settings)
-        JobRoutes(
-            routes, job_service, calendars, clock, telemetry, settings.longest_timeout_seconds
+        service = JobService(jobs, calendars, filer, events, clock, entropy, settings, telemetry)
+        overview_service = OverviewService(service, runs, wheel, calendars, clock, settings)
+        JobRoutes(routes, service, calendars, clock, telemetry, settings.longest_timeout_seconds)
+        BulkRoutes(routes, BulkService(service, clock), telemetry)
+        RunRoutes(routes, RunService(service, runs, queue, clock, entropy, settings), telemetry)
+        operation_service = OperationService(
+            service, calendars, runs, operations, filer, clock, entropy, settings
         )
-        BulkRoutes(routes, BulkService(job_service, clock), telemetry)
-        RunRoutes(routes, RunService(job_service, runs, queue, clock, entropy, settings), telemetry)
-        operating = OperationService(
-            job_service, calendars, runs, operations, filer, clock, entropy, settings
-        )
-        OperationRoutes(routes, operating, telemetry)
+        OperationRoutes(routes, operation_service, telemetry)
         redriver = Redriver(runs, filer, clock, entropy, settings.run_lifetime)
-        settling = DeadLetterService(job_service, runs, redriver, clock)
-        DeadLetterRoutes(routes, settling, operating, telemetry)
-        missed = MissedService(job_service, calendars, runs, clock)
-        BackfillRoutes(routes, missed, operating, telemetry)
+        dead_letter_service = DeadLetterService(service, runs, redriver, clock)
+        DeadLetterRoutes(routes, dead_letter_service, operation_service, telemetry)
+        missed_service = MissedService(service, calendars, runs, clock)
+        BackfillRoutes(routes, missed_service, operation_service, telemetry)
         ScheduleRoutes(
             routes,
-            OccurrenceService(job_service, calendars, runs, clock),
+            OccurrenceService(service, calendars, runs, clock),
             PreviewService(calendars, clock),
-            ForecastService(job_service, calendars, clock),
+            ForecastService(service, calendars, clock),
         )
-        CalendarRoutes(routes, CalendarService(job_service, calendars, clock), telemetry)
+        CalendarRoutes(routes, CalendarService(service, calendars, clock), telemetry)
         StatusRoutes(routes, overview_service, settings.operators_group)
         self._add_description(routes)
 

@@ -8,9 +8,9 @@ from pydantic import BaseModel, Field
 
 from functions.api.instants import UtcTime
 from functions.api.jobs import JSON, IdempotencyKey, JobId
-from functions.api.missing import MissedService
-from functions.api.operating import OperationService
+from functions.api.missed_service import MissedService
 from functions.api.operation_forms import BackfillBody, OperationForm
+from functions.api.operation_service import OperationService
 from functions.api.problems import Kind
 from functions.api.requests import caller_of, idempotency_key
 from functions.api.routing import Routes

@@ -31,7 +31,8 @@ class BulkRoutes:
         self, body: Annotated[BulkBody, Body()], key: IdempotencyKey = None
     ) -> Response[BulkForm]:
         """Item by item: a refused one hinders no other. With an Idempotency-Key K the items that
-        have no `idempotency_key` of their own have `K/0`, `K/1`, ... by their places.
+        have no `idempotency_key` of their own have `K/0`, `K/1`, ... by their places; K has at most
+        251 characters then.
 
         Without any key a repetition creates an item again.
         """
@@ -47,7 +48,8 @@ class BulkRoutes:
     def pause_jobs(
         self, parent: ParentQuery = "", tag: TagQuery = "", cursor: Cursor = None
     ) -> Response[ChangedForm]:
-        """Those of a parent, with some tags, or both. Paused jobs stay as they are."""
+        """Those of a parent, with some tags, or both, each as by `POST /jobs/{job_id}/pause`.
+        Paused jobs stay as they are."""
         only, tell = required_filter(parent, tag), self._teller(Action.JOB_PAUSED)
         page = self._service.pause(self._owner(), only, cursor, tell)
         return Response(200, JSON, ChangedForm.of(page))

@@ -16,7 +16,7 @@ class BulkBody(Document):
     """Up to 1,000 jobs; the whole body may take 1 MiB."""
 
     items: Annotated[
-        list[dict[str, Any]],
+        list[Any],
         Field(
             min_length=1,
             max_length=MOST_ITEMS,
@@ -67,7 +67,7 @@ class BulkForm(BaseModel):
             created=_count(forms, [201]),
             existing=_count(forms, [200]),
             refused=_count(forms, range(400, 500)),
-            unavailable=_count(forms, [503]),
+            unavailable=_count(forms, range(500, 600)),
         )
 
 

@@ -61,9 +61,7 @@ class BulkService:
         self._jobs = jobs
         self._clock = clock
 
-    def create(
-        self, owner: str, items: Sequence[dict[str, Any]], key: str | None, tell: Tell
-    ) -> list[Item]:
+    def create(self, owner: str, items: Sequence[Any], key: str | None, tell: Tell) -> list[Item]:
         """One outcome for each item; under a `key` those without one have `key/index`.
 
         Nothing of an item is an error of the call. Items not reached in time are UNAVAILABLE.
@@ -93,9 +91,7 @@ class BulkService:
         """Delete the jobs of the filter."""
         return self._change_all(owner, only, cursor, self._jobs.delete, tell)
 
-    def _create_one(
-        self, owner: str, item: dict[str, Any], default_key: str | None, until: datetime
-    ) -> Item:
+    def _create_one(self, owner: str, item: Any, default_key: str | None, until: datetime) -> Item:
         if self._clock.now() >= until:
             detail = "not reached in time: send the same call, or this item, again"
             return Item(problem=ProblemError(Kind.UNAVAILABLE, detail))
@@ -133,8 +129,10 @@ class BulkService:
                     return ChangedPage(count, cursor)
 
 
-def _body_and_key(item: dict[str, Any]) -> tuple[JobBody, str | None]:
+def _body_and_key(item: Any) -> tuple[JobBody, str | None]:
     """The job of an item, and the item's own key; raises InvalidFieldError, InvalidFieldsError."""
+    if not isinstance(item, dict):
+        raise InvalidFieldError("body", "must be an object")
     members = dict(item)
     text = members.pop(KEY_FIELD, None)
     key = None

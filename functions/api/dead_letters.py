@@ -5,14 +5,14 @@ from typing import Annotated
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 
+from functions.api.dead_letter_service import DeadLetterService
 from functions.api.jobs import JSON, Cursor, IdempotencyKey, Limit
-from functions.api.operating import OperationService
 from functions.api.operation_forms import DeadLetterBody, OperationForm
+from functions.api.operation_service import OperationService
 from functions.api.problems import Kind
 from functions.api.requests import caller_of, idempotency_key
 from functions.api.routing import Routes
 from functions.api.run_forms import RunDetail, RunPage
-from functions.api.settling import DeadLetterService
 from functions.api.spans import FireTimeFrom, FireTimeTo, whole_span
 from shared.domain.operation import OperationKind
 from shared.domain.run import DeadReason
@@ -60,7 +60,8 @@ class DeadLetterRoutes:
         cursor: Cursor = None,
     ) -> Response[RunPage]:
         """Runs that have failed for good, of all your jobs, newest fire time first. They stay until
-        they are redriven or discarded, or expire."""
+        they are redriven or discarded, or expire. A page can be shorter than `limit`, even empty;
+        `next_cursor` is null on the last one."""
         bounds = whole_span(from_at, to)
         only = DeadLetterFilter(job_id or "", str(reason or ""), error or "", *bounds)
         return Response(

@@ -7,13 +7,15 @@ from typing import Any
 from functions.api.scheduling import spoken
 from shared.domain.job import Job
 from shared.domain.policies import Concurrency, Rate, RetryPolicy
+from shared.errors import InvalidFieldError
 from shared.recurrence import format_duration
 
 _MERGED = frozenset({"retry", "dst", "calendar", "concurrency", "rate", "tags"})
 """Objects whose members a change names one by one."""
 
 TARGETS = ("target", "on_success", "on_failure")
-"""These are merged too, while they keep their type."""
+"""These are merged too, while they keep their type, and their headers one by one; what a member or
+a header holds is replaced whole."""
 
 
 def document_of(job: Job) -> dict[str, Any]:
@@ -55,13 +57,18 @@ def document_of(job: Job) -> dict[str, Any]:
 
 
 def merged_document(document: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The document after a change: null takes a member away, so that it gets its default."""
+    """The document after a change: null takes a member away, so that it gets its default.
+
+    Raises InvalidFieldError for a null member of a target that has no such member.
+    """
     merged = dict(document)
     for field, value in changes.items():
         if value is None:
             del merged[field]
-        elif field in _MERGED or (field in TARGETS and _keeps_type(document[field], value)):
+        elif field in _MERGED:
             merged[field] = _merge(merged[field], value)
+        elif field in TARGETS and _keeps_type(document[field], value):
+            merged[field] = _merged_target(field, merged[field], value)
         else:
             merged[field] = value
     return merged
@@ -69,6 +76,29 @@ def merged_document(document: Mapping[str, Any], changes: Mapping[str, Any]) -> 
 
 def _keeps_type(target: Mapping[str, Any] | None, change: Mapping[str, Any]) -> bool:
     return target is not None and bool(change.get("type", target["type"]) == target["type"])
+
+
+def _merged_target(
+    field: str, target: Mapping[str, Any], change: Mapping[str, Any]
+) -> dict[str, Any]:
+    merged = dict(target)
+    for member, value in change.items():
+        if value is None:
+            if member not in target:
+                raise InvalidFieldError(f"{field}.{member}"[:200], "is not a known field")
+            del merged[member]
+        elif member == "headers" and isinstance(value, dict):
+            merged[member] = _merged_headers(target.get(member, {}), value)
+        else:
+            merged[member] = value
+    return merged
+
+
+def _merged_headers(headers: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """Upper and lower case are the same in the name of a header."""
+    named = {name.lower() for name in change}
+    kept = {name: value for name, value in headers.items() if name.lower() not in named}
+    return kept | {name: value for name, value in change.items() if value is not None}
 
 
 def _merge(value: Any, change: Any) -> Any:

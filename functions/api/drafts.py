@@ -117,13 +117,14 @@ def _draft(
     changed: Collection[str],
     settings: Settings,
 ) -> Draft:
+    payload = _compact_payload(body.payload)
     refuse_contradictions(body, scheduling.schedule)
     refuse_beyond_deployment(body, changed, settings)
     return Draft(
         name=body.name,
         schedule=scheduling.schedule,
         target=body.target,
-        payload=_compact_payload(body.payload),
+        payload=payload,
         lane=body.priority,
         catch_up=body.catch_up,
         retry=body.retry.policy,

@@ -87,7 +87,8 @@ class JobRoutes:
         parent: ParentQuery = "",
         tag: TagQuery = "",
     ) -> Response[JobPage]:
-        """By job id. A page can be shorter than `limit`; `next_cursor` is null on the last one."""
+        """By job id. A page can be shorter than `limit`, even empty; `next_cursor` is null on the
+        last one."""
         owner = self._owner()
         page = self._service.list(owner, limit, cursor, filter_of(parent, tag))
         calendars, now = CalendarReader(self._calendars, owner), self._clock.now()
@@ -121,7 +122,8 @@ class JobRoutes:
         return Response(204)
 
     def pause_job(self, job_id: JobId) -> Response[JobForm]:
-        """No run starts any more until it is resumed. A paused job stays as it is."""
+        """No scheduled run, retry of one or backfill starts until it is resumed; runs by hand,
+        redrives and callbacks do. A paused job stays as it is."""
         job = self._service.pause(self._owner(), job_id).job
         self._report(Action.JOB_PAUSED, job)
         return self._answer(job)

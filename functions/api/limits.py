@@ -3,6 +3,7 @@
 Everything here raises InvalidFieldError.
 """
 
+import re
 from collections.abc import Collection
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -20,6 +21,10 @@ from shared.settings import Settings
 
 LIMITED = frozenset({*TARGETS, "timeout_seconds", "events"})
 """The fields that a deployment has a say in."""
+
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.IGNORECASE | re.ASCII)
+_LONGEST_HOST = 254
+"""Characters, counting the dot behind each label."""
 
 
 def refuse_contradictions(body: JobBody, schedule: Schedule) -> None:
@@ -41,6 +46,7 @@ def refuse_beyond_deployment(body: JobBody, changed: Collection[str], settings: 
     for field in TARGETS:
         target: Target | None = getattr(body, field)
         if target is not None and field in changed:
+            _refuse_unknown_host(field, target)
             _refuse_plain_http(field, target, settings)
             _refuse_foreign(field, target, settings)
     longest = settings.longest_timeout_seconds
@@ -82,6 +88,27 @@ def _refuse_watch(body: JobBody, schedule: Schedule) -> None:
         )
 
 
+def _refuse_unknown_host(field: str, target: Target) -> None:
+    """What no lookup can find would fail at every attempt."""
+    if isinstance(target, WebhookTarget) and not _can_be_host(urlsplit(target.url).hostname or ""):
+        raise InvalidFieldError(f"{field}.url", "must have the name of a host, or an IP address")
+
+
+def _can_be_host(name: str) -> bool:
+    try:
+        ip_address(name)
+        return True
+    except ValueError:
+        pass
+    try:
+        labels = name.removesuffix(".").encode("idna").decode().split(".")
+    except UnicodeError:
+        return False
+    return sum(map(len, labels)) + len(labels) <= _LONGEST_HOST and all(
+        map(_LABEL.fullmatch, labels)
+    )
+
+
 def _refuse_plain_http(field: str, target: Target, settings: Settings) -> None:
     """Plain http is for addresses that the operator has named; the executor checks again."""
     if not isinstance(target, WebhookTarget):
@@ -104,7 +131,8 @@ def _refuse_foreign(field: str, target: Target, settings: Settings) -> None:
     if arn is None or settings.allows_target(arn):
         return
     member = next(name for name, value in target if value == arn)
-    raise InvalidFieldError(
-        f"{field}.{member}",
-        f"{arn} is not allowed in this deployment: add it to `target_arns` in the CDK context",
-    )
+    if settings.is_own(arn):
+        reason = "belongs to this deployment itself: jobs may never call it"
+    else:
+        reason = "is not allowed in this deployment: add it to `target_arns` in the CDK context"
+    raise InvalidFieldError(f"{field}.{member}", f"{arn} {reason}")

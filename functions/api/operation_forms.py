@@ -1,9 +1,10 @@
 """What requests and answers about operations carry: pydantic models."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, GetJsonSchemaHandler, field_validator
+from pydantic_core import CoreSchema
 
 from functions.api.instants import UtcTime
 from functions.api.schedule_fields import Document, Instant
@@ -30,7 +31,8 @@ class Only(StrEnum):
 
 
 class DeadLetterBody(Document):
-    """Which dead letters: those for which all members hold that are given."""
+    """Which dead letters: those for which all members hold that are given. Null is refused: a
+    caller's unset variable must not choose more than was meant."""
 
     job_id: JobIdText | None = None
     reason: DeadReason | None = None
@@ -42,6 +44,25 @@ class DeadLetterBody(Document):
     )
     to: Instant | None = Field(default=None, description="The last fire time, inclusive.")
     per_minute: PerMinute = 600
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Without the nulls, which stand for what is left out."""
+        schema = handler(core_schema)
+        for member in handler.resolve_ref_schema(schema)["properties"].values():
+            if "anyOf" in member:
+                (form,) = (form for form in member.pop("anyOf") if form != {"type": "null"})
+                member.update(form)
+        return schema
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _not_null(cls, value: Any) -> Any:
+        if value is None:
+            raise ValueError("must not be null: leave it out to choose without it")
+        return value
 
 
 class BackfillBody(Document):

@@ -6,8 +6,8 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Path
 
 from functions.api.jobs import JSON, Cursor, Limit
-from functions.api.operating import OperationService
 from functions.api.operation_forms import OperationForm, OperationPage
+from functions.api.operation_service import OperationService
 from functions.api.problems import Kind
 from functions.api.requests import caller_of
 from functions.api.routing import Routes

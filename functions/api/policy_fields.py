@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from functions.api.schedule_fields import Document
+from functions.api.schedule_fields import DefaultedDocument, Document
 from shared.domain.events import JOB_EVENTS, EventType
 from shared.domain.policies import Backoff, BackoffType, Concurrency, Rate, RetryPolicy
 from shared.domain.run import FAIL_KIND
@@ -109,7 +109,7 @@ ExpectWithin = Annotated[
 ]
 Period = Annotated[str, *_duration(1, _DAY_SECONDS, "The time that `limit` starts count for.")]
 ConcurrencyKey = Annotated[str, Field(min_length=1, max_length=128, pattern=_PLAIN)]
-ConcurrencyLimit = Annotated[int, Field(ge=1, le=1_000, strict=True)]
+ConcurrencyLimit = Annotated[int, Field(ge=1, le=100, strict=True)]
 RateKey = Annotated[
     str,
     Field(
@@ -164,7 +164,7 @@ Tags = Annotated[
 ]
 
 
-class BackoffForm(Document):
+class BackoffForm(DefaultedDocument):
     """Delays before retries: random below base * factor ** (failed attempts - 1), capped; of type
     `fixed`, the base itself."""
 
@@ -174,7 +174,7 @@ class BackoffForm(Document):
     cap_seconds: CapSeconds = _RETRY.backoff.cap_seconds
 
 
-class RetryForm(Document):
+class RetryForm(DefaultedDocument):
     max_attempts: Attempts = _RETRY.max_attempts
     backoff: BackoffForm = BackoffForm()
     retry_on: RetryOn = ()
@@ -200,7 +200,7 @@ class ConcurrencyForm(Document):
         return Concurrency(self.key, self.limit)
 
 
-class RateForm(Document):
+class RateForm(DefaultedDocument):
     """At most `limit` starts within `per`; those above wait."""
 
     limit: RateLimit

@@ -10,7 +10,7 @@ from functions.api.problems import Kind
 from functions.api.requests import caller_of, idempotency_key
 from functions.api.routing import Routes
 from functions.api.run_forms import RunDetail, RunPage
-from functions.api.running import RunService
+from functions.api.run_service import RunService
 from functions.api.spans import FireTimeFrom, FireTimeTo
 from shared.telemetry import Action, Metric, Telemetry
 

@@ -4,7 +4,17 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import CoreSchema
 
 from shared.recurrence import CalendarRule, DstRule, Fold, Gap
 from shared.recurrence.combining import MOST_MEMBERS
@@ -159,6 +169,41 @@ class Document(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class DefaultedDocument(Document):
+    """Null is the default, as if the member were left out, of each that has one."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        defaulted = cls._defaulted()
+        return {
+            name: value
+            for name, value in given.items()
+            if value is not None or name not in defaulted
+        }
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        schema = handler(core_schema)
+        members = handler.resolve_ref_schema(schema)["properties"]
+        for name in cls._defaulted():
+            members[name] = {"anyOf": [members[name], {"type": "null"}]}
+        return schema
+
+    @classmethod
+    def _defaulted(cls) -> frozenset[str]:
+        """The members with a default that is not null, by their names in JSON."""
+        return frozenset(
+            field.alias or name
+            for name, field in cls.model_fields.items()
+            if not field.is_required() and field.get_default(call_default_factory=True) is not None
+        )
+
+
 class DstForm(Document):
     """What is done with local times that clocks skip (`gap`) or show twice (`fold`).
 
@@ -174,14 +219,14 @@ class DstForm(Document):
         return DstRule(self.gap, self.fold)
 
 
-class CalendarUseForm(Document):
+class CalendarUseForm(DefaultedDocument):
     """Which of your calendars is followed, and what becomes of occurrences on closed days."""
 
     name: CalendarName
     rule: CalendarRule = CalendarRule.SKIP
 
 
-class ScheduleFields(Document):
+class ScheduleFields(DefaultedDocument):
     """When something fires, its window and calendar apart."""
 
     schedule: ScheduleValue

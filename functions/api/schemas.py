@@ -57,7 +57,7 @@ class JobBody(ScheduleFields):
     it is kept and shows as completed, or goes. `timeout_seconds` null is the default: half the
     interval of an `every` schedule, else 10 s. `template`: strings of the payload may have
     placeholders such as `{{fire_at}}`. `on_success` and `on_failure` are called about each run that
-    succeeded, or became a dead letter.
+    succeeded, or became a dead letter. Null is the default of whatever need not be said.
     """
 
     name: Name
@@ -99,7 +99,8 @@ class JobPatch(Document):
     """What is to change: absent fields stay, null sets a field to its default.
 
     The members of `retry`, `dst`, `calendar`, `concurrency`, `rate`, `tags`, and of a target while
-    its type stays, are merged one by one; all others are replaced whole.
+    its type stays, are merged one by one, and a target's headers, too; all others are replaced
+    whole: the value of a header, a secret.
     """
 
     name: Name | None = None

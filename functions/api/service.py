@@ -1,5 +1,6 @@
 """What can be done with jobs, apart from HTTP: create, read, change, pause, resume, delete."""
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -7,6 +8,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Any
 
+from functions.api.documents import document_of
 from functions.api.drafts import Draft, changed_draft, created_draft, fingerprint_of
 from functions.api.errors import (
     ContendedError,
@@ -17,22 +19,26 @@ from functions.api.errors import (
 )
 from functions.api.schemas import JobBody, JobPatch
 from shared.clock import Clock, Entropy
-from shared.domain.events import EventType, job_event
+from shared.domain.callbacks import job_event
+from shared.domain.events import EventType
 from shared.domain.job import Filing, Job, JobState, fires_differently, job_id_of, segment_of
 from shared.errors import InvalidFieldError
 from shared.filing import Filer
 from shared.settings import Settings
 from shared.stores.ports import CalendarStore, EventSink, JobFilter, JobStore, Page
+from shared.telemetry import Telemetry
 
 ATTEMPTS = 4
 """Times that a pause, resume or deletion is tried against concurrent changes."""
 
-PAGE_PAYLOAD_BYTES = 1024 * 1024
-"""Payloads that one page of jobs carries; escaped twice they stay below Lambda's 6 MB."""
+PAGE_BYTES = 2 * 1024 * 1024
+"""Of jobs as JSON that one page carries: escaped once more they stay below Lambda's 6 MB, with what
+answers add."""
 
 PAGE_SIZE = 100
 MOST_PAGES = 10
-"""What concerns all jobs of an owner looks at so many pages of them: 1,000 jobs, by job id."""
+"""What concerns all jobs of an owner looks at so many pages of them: 1,000 jobs, by job id, and
+fewer where many of them were deleted lately."""
 
 _JOB_ID = re.compile(r"[0-9a-z]{26}", re.ASCII)
 
@@ -69,6 +75,7 @@ class JobService:
         clock: Clock,
         entropy: Entropy,
         settings: Settings,
+        telemetry: Telemetry,
     ) -> None:
         self._jobs = jobs
         self._calendars = calendars
@@ -77,6 +84,7 @@ class JobService:
         self._clock = clock
         self._entropy = entropy
         self._settings = settings
+        self._telemetry = telemetry
 
     def create(self, owner: str, body: JobBody, key: str | None) -> Created:
         """Put a job on the wheel; under a `key` it happens once, however often it is asked for.
@@ -116,7 +124,7 @@ class JobService:
     ) -> Page[Job]:
         """One page of the owner's jobs, by job id; raises InvalidFieldError for the cursor.
 
-        It is shorter than `limit` when the payloads are large, too: an answer is limited in size.
+        It is shorter than `limit` when the jobs are large, too: an answer is limited in size.
         """
         page = self._jobs.list(owner, limit, cursor, only)
         fitting = _fitting(page.items)
@@ -125,7 +133,7 @@ class JobService:
         return self._jobs.list(owner, fitting, cursor, only)
 
     def select(self, owner: str, limit: int, cursor: str | None, only: JobFilter) -> Page[Job]:
-        """As `list`, whatever the size of the payloads: for work on them, not for an answer."""
+        """As `list`, whatever the size of the jobs: for work on them, not for an answer."""
         return self._jobs.list(owner, limit, cursor, only)
 
     def first_pages(self, owner: str) -> Iterator[Page[Job]]:
@@ -168,20 +176,19 @@ class JobService:
         return changed
 
     def pause(self, owner: str, job_id: str) -> Changed:
-        """The paused job; none of its runs starts any more. A paused one stays as it is."""
+        """The paused job: no scheduled run, retry of one or backfill starts until it is resumed;
+        runs by hand, redrives and callbacks do. A paused one stays as it is, and is told of again:
+        whoever repeats a pause may not know that nobody was told."""
 
         def step(job: Job) -> Changed | None:
             if job.state is JobState.PAUSED:
                 return Changed(job, is_change=False)
-            now = self._clock.now()
-            paused = job.paused(now)
-            if not self._jobs.replace(paused, job.revision):
-                return None
-            if EventType.JOB_PAUSED in job.events:
-                self._events.emit([job_event(EventType.JOB_PAUSED, paused, now)])
-            return Changed(paused)
+            paused = job.paused(self._clock.now())
+            return Changed(paused) if self._jobs.replace(paused, job.revision) else None
 
-        return self._until_won(owner, job_id, step)
+        changed = self._until_won(owner, job_id, step)
+        self._tell_paused(changed.job)
+        return changed
 
     def resume(self, owner: str, job_id: str) -> Changed:
         """The active job, filed from now on. An active one stays as it is."""
@@ -204,6 +211,15 @@ class JobService:
             return Changed(tombstone) if self._jobs.replace(tombstone, job.revision) else None
 
         return self._until_won(owner, job_id, step)
+
+    def _tell_paused(self, job: Job) -> None:
+        """Put the event on the bus, at least once; its id is one while nothing else has changed."""
+        paused_at = job.paused_at
+        if EventType.JOB_PAUSED not in job.events or paused_at != job.updated_at:
+            return
+        assert paused_at is not None
+        event = job_event(EventType.JOB_PAUSED, job, paused_at)
+        self._telemetry.events_lost(self._events.emit([event]))
 
     def _until_won(self, owner: str, job_id: str, step: Callable[[Job], Changed | None]) -> Changed:
         """Repeat `step` on the row as it is now until its conditional write wins."""
@@ -248,9 +264,9 @@ def is_job_id(text: str) -> bool:
 
 
 def _fitting(jobs: Sequence[Job]) -> int:
-    """How many of the first jobs have payloads that fit into one answer; at least one."""
-    sizes = accumulate(len(job.payload.encode()) for job in jobs)
-    fitting = sum(1 for size_bytes in sizes if size_bytes <= PAGE_PAYLOAD_BYTES)
+    """How many of the first jobs fit into one answer; at least one."""
+    sizes = accumulate(len(json.dumps(document_of(job), default=str)) for job in jobs)
+    fitting = sum(1 for size_bytes in sizes if size_bytes <= PAGE_BYTES)
     return max(fitting, min(1, len(jobs)))
 
 

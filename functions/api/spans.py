@@ -1,14 +1,13 @@
 """Spans of fire times in requests: query parameters, and what they come to in whole seconds."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from functions.api.schedule_fields import Instant
+from shared.clock import ceil_second
 from shared.errors import InvalidFieldError
-
-_SECOND = timedelta(seconds=1)
 
 FireTimeFrom = Annotated[
     Instant | None, Query(alias="from", description="The first fire time, inclusive.")
@@ -28,12 +27,6 @@ def whole_span(
     if from_at is not None and until_at is not None and until_at < from_at:
         raise InvalidFieldError("to", "must not lie before from")
     return (
-        None if from_at is None else second_from(from_at),
+        None if from_at is None else ceil_second(from_at),
         None if until_at is None else until_at.replace(microsecond=0),
     )
-
-
-def second_from(instant: datetime) -> datetime:
-    """The first whole second from an instant on."""
-    whole = instant.replace(microsecond=0)
-    return whole if whole == instant else whole + _SECOND

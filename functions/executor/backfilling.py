@@ -13,6 +13,9 @@ from shared.domain.resolving import resolve
 from shared.domain.run import RunKey, RunKind
 from shared.missing import CHUNK, MissedSearch
 
+SHORTEST_HOLD_SECONDS = 60
+LONGEST_HOLD_SECONDS = 600
+"""Between two looks at a job that is paused."""
 _SECOND = timedelta(seconds=1)
 
 
@@ -34,8 +37,7 @@ class Backfill:
                 operation.cursor, state=OperationState.FAILED, note="the job is there no more"
             )
         if job.state is JobState.PAUSED:
-            note = "the job is paused: this goes on when it is resumed"
-            return Progress(operation.cursor, note=note)
+            return _hold(operation, job, begin)
         fire_times, passed_over, cursor, is_end = self._chosen(operation, job, work_until)
         messages = [
             _message(operation, job, fire_at, operation.due_at(place, begin))
@@ -81,11 +83,21 @@ class Backfill:
     def _wanted(self, operation: Operation, job: Job, chunk: list[datetime]) -> list[datetime]:
         if not operation.only_missed:
             return chunk
-        rows = self._search.rows(job, chunk[0], chunk[-1])
+        rows = self._search.rows(job, chunk)
         # What this operation has sent is under way, or was: a step that is done again sends it.
         others = [row for row in rows if row.key.request_id != operation.operation_id]
         found = missed_among(job, chunk, others, self._p.clock.now())
         return [missed.fire_at for missed in found]
+
+
+def _hold(operation: Operation, job: Job, begin: datetime) -> Progress:
+    """Wait for a paused job: the longer it is paused, the longer until the next look at it."""
+    paused_seconds = int((begin - (job.paused_at or begin)).total_seconds())
+    return Progress(
+        operation.cursor,
+        note="the job is paused: this goes on within ten minutes after it is resumed",
+        pause_seconds=min(max(paused_seconds, SHORTEST_HOLD_SECONDS), LONGEST_HOLD_SECONDS),
+    )
 
 
 def _message(operation: Operation, job: Job, fire_at: datetime, due_at: datetime) -> Message:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from threading import Lock
 
-from shared.domain.callbacks import run_data
-from shared.domain.events import Event, EventType, job_event
+from shared.domain.callbacks import job_event, run_data
+from shared.domain.events import Event, EventType
 from shared.domain.job import Job
 from shared.domain.run import AttemptRecord, DeadReason, Run, RunStatus
 from shared.domain.running import EXECUTOR_DIED
@@ -27,7 +27,8 @@ class Happenings:
         self._tell(job, started(run, job, at))
 
     def ended(self, run: Run, job: Job) -> None:
-        """An attempt has ended, or the run was skipped: by the row as it was finished."""
+        """An attempt has ended, or the run (or a span of them) was skipped: by the row as it was
+        put."""
         self._tell(job, ended(run, job))
 
     def missed(self, row: Run, job: Job) -> None:
@@ -72,11 +73,8 @@ class BufferedEvents:
 
 
 def started(run: Run, job: Job, at: datetime) -> Iterator[Event]:
-    """The events of an attempt's begin; and of the end of the one before, if its executor died:
-    nobody could tell of it then."""
-    last = run.attempts[-1] if run.attempts else None
-    if last is not None and last.error == EXECUTOR_DIED:
-        yield _failed(run, job, last)
+    """The events of an attempt's begin, and of the end of the one before if its executor died."""
+    yield from _died_before(run, job)
     yield _of_run(EventType.RUN_STARTED, run, job, at)
 
 
@@ -87,6 +85,7 @@ def ended(run: Run, job: Job) -> Iterator[Event]:
         case RunStatus.SUCCEEDED:
             yield _of_run(EventType.RUN_SUCCEEDED, run, job, at)
         case RunStatus.SKIPPED:
+            yield from _died_before(run, job)
             yield _of_run(EventType.RUN_SKIPPED, run, job, at)
         case RunStatus.RETRYING:
             # The row of an attempt that waits again is a later one: its record tells when it ended.
@@ -95,8 +94,7 @@ def ended(run: Run, job: Job) -> Iterator[Event]:
             yield _of_run(EventType.RUN_RETRYING, run, job, at)
         case RunStatus.DEAD | RunStatus.TIMED_OUT:
             if run.reason == DeadReason.EXECUTOR_DIED:
-                if run.attempts:
-                    yield _failed(run, job, run.attempts[-1])
+                yield from _died_before(run, job)
             elif run.attempt <= job.retry.max_attempts:
                 yield _of_run(EventType.RUN_FAILED, run, job, at)
             yield _of_run(EventType.RUN_DEAD, run, job, at)
@@ -107,6 +105,13 @@ def ended(run: Run, job: Job) -> Iterator[Event]:
 def _of_run(what: EventType, run: Run, job: Job, at: datetime) -> Event:
     event_id = f"{run.key.run_id}/{run.attempt}/{what.value}"
     return Event(event_id, what, run.key.run_id, at, run_data(run, job))
+
+
+def _died_before(run: Run, job: Job) -> Iterator[Event]:
+    """The failure of the attempt before, if its executor died: nobody could tell of it then."""
+    last = run.attempts[-1] if run.attempts else None
+    if last is not None and last.error == EXECUTOR_DIED:
+        yield _failed(run, job, last)
 
 
 def _failed(run: Run, job: Job, record: AttemptRecord) -> Event:

@@ -1,9 +1,8 @@
 """The gates that a claimed run passes before its target is called: read, decide, put, repeat."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
 
 from functions.executor.ports import ExecutorPorts
 from shared.domain import concurrency, rate
@@ -14,13 +13,33 @@ from shared.domain.message import Message
 from shared.domain.misfire import misfire
 from shared.domain.overlap import Others, has_job_gate, pass_job_gate
 from shared.domain.passage import Passage
-from shared.domain.policies import Overlap, Rate
-from shared.domain.run import Run, RunKey, RunKind
+from shared.domain.policies import Concurrency, Overlap, Rate
+from shared.domain.run import Run, RunKey
 from shared.domain.waiting import poll
 from shared.errors import StoreUnavailableError
+from shared.stores.ports import GateStore
 
 _ROUNDS = 12
 """How often others may change a gate under one run before that comes again later."""
+
+
+def change_gate(
+    gates: GateStore, owner: str, name: str, change: Callable[[Gate], Gate | None]
+) -> bool:
+    """Put what `change` makes of the gate as it is; nothing where that is None or the same.
+
+    `change` is asked again where another was quicker; it says by `lasting` how long the gate is to
+    live. False if others changed the gate at every step. Raises StoreUnavailableError.
+    """
+    for _ in range(_ROUNDS):
+        stored = gates.get(owner, name)
+        gate = stored or first_gate(owner, name)
+        changed = change(gate)
+        if changed is None or changed == gate:
+            return True
+        if gates.put(changed.next_revision(), None if stored is None else stored.revision):
+            return True
+    return False
 
 
 class Gates:
@@ -28,47 +47,41 @@ class Gates:
 
     def __init__(self, ports: ExecutorPorts) -> None:
         self._p = ports
+        per_minute = ports.owner_starts_per_minute
+        self._owners_rate = Rate(per_minute, 60) if per_minute else None
 
     def admit(self, claim: Claim, message: Message, job: Job) -> Go | Skip | Wait:
         """Whether a claimed run may start now; with Go it holds what it needs, see `leave`.
 
-        In order: its grace, its job's own gate, the rates, the concurrency key. What one gate has
-        granted stays granted while a later one holds the run back. Raises StoreUnavailableError.
+        In order: its grace, its job's own gate, the job's rate, the owner's, the concurrency key.
+        What one gate has granted stays granted while a later one holds the run back, but for slots
+        of rates that grow old. Raises StoreUnavailableError.
         """
-        late = misfire(job, claim.run, self._p.clock.now())
+        late = misfire(job, claim.run, message, self._p.clock.now())
         if late is not None:
             return late
-        outcome = self._by_job(claim.run, message, job)
-        if not isinstance(outcome, Go):
-            return outcome
-        slot = self._by_rates(claim, message, job)
-        if isinstance(slot, Wait):
-            return slot
-        return self._by_key(claim.run, replace(message, has_rate_slot=slot), job)
+        if has_job_gate(job, claim.run):
+            outcome = self._by_job(claim.run, message, job)
+            if not isinstance(outcome, Go):
+                return outcome
+        return self._by_load(claim, message, job)
 
     def leave(self, run: Run, job: Job) -> None:
         """Give back the run's place of its concurrency key; if that fails, its lease ends it."""
-        if not _holds_a_key(job, run) or job.concurrency is None:
+        wanted = concurrency.needed_place(job, run)
+        if wanted is None:
             return
-        name = key_gate(job.concurrency.key)
         with suppress(StoreUnavailableError):
-            for _ in range(_ROUNDS):
-                gate = self._p.gates.get(job.owner, name)
-                left = None if gate is None else concurrency.leave(gate, run)
-                if gate is None or left is None:
-                    return
-                if self._p.gates.put(left.next_revision(gate.expires_at), gate.revision):
-                    return
+            name = key_gate(wanted.key)
+            change_gate(self._p.gates, job.owner, name, lambda gate: concurrency.leave(gate, run))
 
     def _by_job(self, run: Run, message: Message, job: Job) -> Go | Skip | Wait:
-        if not has_job_gate(job, run):
-            return Go()
-
         def decide(gate: Gate) -> Passage:
             others = self._others(gate, job, run)
-            return pass_job_gate(job, run, message, gate, others, self._p.clock.now())
+            now, fraction = self._p.clock.now(), self._p.entropy.fraction()
+            return pass_job_gate(job, run, message, gate, others, now, fraction)
 
-        return self._pass(job_gate(job.job_id), job, message, decide)
+        return self._pass(job_gate(job.job_id), message, decide)
 
     def _others(self, gate: Gate, job: Job, run: Run) -> Others:
         """The rows of the other runs that the gate names, as far as the overlap asks for them."""
@@ -80,68 +93,78 @@ class Gates:
                 return None
             return self._p.runs.get(RunKey.from_run_id(job.owner, run_id))
 
-        queues = job.overlap is Overlap.QUEUE_ONE
-        return Others(row(gate.active), row(gate.waiting) if queues else None)
+        return Others(row(gate.active), row(gate.waiting))
 
-    def _by_rates(self, claim: Claim, message: Message, job: Job) -> bool | Wait:
-        """Whether the run has taken a slot of the rates that count for it, all of them; if its slot
-        is yet to come it waits for that."""
-        if rate.has_slot(message, claim.over):
-            return True
-        granted: bool | Wait = False
-        slot_at = self._p.clock.now()
-        for name, limit in self._rates(job, claim.run):
+    def _by_load(self, claim: Claim, message: Message, job: Job) -> Go | Skip | Wait:
+        """Take the slots of the rates that count, one after the other, then a place of the key.
 
-            def decide(gate: Gate, limit: Rate = limit, slot_at: datetime = slot_at) -> Passage:
-                now = self._p.clock.now()
-                claim_id = claim.run.claim_id
-                return rate.take_slot(gate, limit, message, claim_id, now, max(now, slot_at))
-
-            outcome = self._pass(name, job, message, decide)
-            if isinstance(outcome, Wait):
-                if not outcome.message.has_rate_slot:
-                    return outcome
-                slot_at = outcome.message.starts_at
-            granted = outcome if isinstance(outcome, Wait) else True
-        return granted
-
-    def _rates(self, job: Job, run: Run) -> Iterator[tuple[str, Rate]]:
-        """The gates and limits that count; the owner's first, so that the job's is kept exactly."""
-        if self._p.owner_starts_per_minute:
-            yield OWNER_GATE, Rate(self._p.owner_starts_per_minute, 60)
-        if job.rate is not None and run.key.kind is not RunKind.CALLBACK:
-            yield rate_gate(job.rate.key, job.job_id), job.rate
-
-    def _by_key(self, run: Run, message: Message, job: Job) -> Go | Skip | Wait:
-        wanted = job.concurrency
-        if wanted is None or not _holds_a_key(job, run):
+        No slot is taken while the key has no place: it would be old before it is used.
+        """
+        run = claim.run
+        message = rate.with_slots_left(message, claim.over)
+        own = None if message.has_rate_slot else rate.needed_slot(job, run)
+        owners = None if message.has_owner_slot else self._owners_rate
+        place = concurrency.needed_place(job, run)
+        slot_at = message.starts_at
+        if own is not None or owners is not None:
+            wait = None if place is None else self._look_for_place(place, message)
+            if wait is not None:
+                return rate.with_fresh_slots(wait, slot_at)
+            slot_at = self._p.clock.now()
+        if own is not None:
+            slotted = replace(message, has_rate_slot=True)
+            outcome = self._by_rate(rate_gate(own.key, job.job_id), own, run, message, slotted)
+            if not isinstance(outcome, Go):
+                return outcome
+            message = slotted
+        if owners is not None:
+            slotted = replace(message, has_owner_slot=True)
+            outcome = self._by_rate(OWNER_GATE, owners, run, message, slotted)
+            if not isinstance(outcome, Go):
+                return outcome
+            message = slotted
+        if place is None:
             return Go()
+        outcome = self._by_key(place, run, message)
+        return rate.with_fresh_slots(outcome, slot_at) if isinstance(outcome, Wait) else outcome
 
+    def _by_rate(
+        self, name: str, limit: Rate, run: Run, message: Message, slotted: Message
+    ) -> Go | Skip | Wait:
+        """Take a slot of one rate; `slotted` is the message that has it."""
+
+        def decide(gate: Gate) -> Passage:
+            return rate.take_slot(gate, limit, slotted, run.claim_id, self._p.clock.now())
+
+        return self._pass(name, message, decide)
+
+    def _look_for_place(self, wanted: Concurrency, message: Message) -> Wait | None:
+        gate = self._p.gates.get(message.key.owner, key_gate(wanted.key))
+        if gate is None:
+            return None
+        now, fraction = self._p.clock.now(), self._p.entropy.fraction()
+        return concurrency.wait_for_place(gate, wanted, message, now, fraction)
+
+    def _by_key(self, wanted: Concurrency, run: Run, message: Message) -> Go | Skip | Wait:
         def decide(gate: Gate) -> Passage:
             now, fraction = self._p.clock.now(), self._p.entropy.fraction()
             return concurrency.enter(gate, wanted, run, message, now, fraction)
 
-        return self._pass(key_gate(wanted.key), job, message, decide)
+        return self._pass(key_gate(wanted.key), message, decide)
 
     def _pass(
-        self, name: str, job: Job, message: Message, decide: Callable[[Gate], Passage]
+        self, name: str, message: Message, decide: Callable[[Gate], Passage]
     ) -> Go | Skip | Wait:
         """Decide by the gate as it is, and put it as decided; again where another was quicker."""
-        for _ in range(_ROUNDS):
-            # A job may fire more seldom than rows of runs live.
-            interval = timedelta(seconds=job.interval_seconds or 0)
-            expires_at = self._p.clock.now() + self._p.run_lifetime + interval
-            stored = self._p.gates.get(job.owner, name)
-            gate = stored or first_gate(job.owner, name, expires_at)
+        outcome: Go | Skip | Wait = Go()
+
+        def change(gate: Gate) -> Gate | None:
+            nonlocal outcome
             passage = decide(gate)
-            if passage.put is None:
-                return passage.outcome
-            put = passage.put.next_revision(max(gate.expires_at, expires_at))
-            if self._p.gates.put(put, None if stored is None else stored.revision):
-                return passage.outcome
+            outcome = passage.outcome
+            return passage.put
+
+        if change_gate(self._p.gates, message.key.owner, name, change):
+            return outcome
         fraction = self._p.entropy.fraction()
         return poll(message, self._p.clock.now(), f"many pass the gate {name} at once", fraction)
-
-
-def _holds_a_key(job: Job, run: Run) -> bool:
-    return job.concurrency is not None and run.key.kind is not RunKind.CALLBACK

@@ -24,7 +24,7 @@ from shared.errors import MalformedMessageError, StoreUnavailableError
 from shared.filing import Filer
 from shared.settings import Settings
 from shared.stores.dynamo import open_stores
-from shared.telemetry import Action, Metric, create_telemetry
+from shared.telemetry import Action, create_telemetry
 
 settings = Settings.from_environment()
 telemetry = create_telemetry("executor")
@@ -105,9 +105,7 @@ def _answer(
         for r in SQSEvent(event).records
     ]
     failed = batches.run(records, handle, _on_error)
-    lost = events.flush()
-    if lost:
-        telemetry.measure(Metric.EVENTS_LOST, lost)
+    telemetry.events_lost(events.flush())
     tell(telemetry, reports, len(failed))
     telemetry.flush()
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}

@@ -4,10 +4,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from math import ceil
 
-from functions.executor.backfilling import Backfill
+from functions.executor.backfilling import LONGEST_HOLD_SECONDS, Backfill
 from functions.executor.dead_letters import DeadLetters
 from functions.executor.ports import ExecutorPorts
 from functions.executor.protocol import Handled, Report
+from shared.clock import ceil_second
 from shared.domain.message import LONGEST_DELAY_SECONDS, Message
 from shared.domain.operation import (
     STEP_SECONDS,
@@ -17,13 +18,11 @@ from shared.domain.operation import (
     Progress,
 )
 
-HOLD_SECONDS = 60
-"""Between two looks at a backfill whose job is paused."""
 YOUNG_OPERATION = timedelta(seconds=60)
 """The row of an operation this young may not be put yet: its first message is sent before."""
 YOUNG_DELAY = timedelta(seconds=2)
-LOOK_AGAIN = timedelta(seconds=STEP_SECONDS + HOLD_SECONDS)
-"""After a step was recorded the next one has begun, unless nobody ordered it."""
+LOOK_AGAIN = timedelta(seconds=60)
+"""After the pause that a step orders the next one has begun, unless nobody ordered it."""
 
 _EARLY = timedelta(seconds=2)
 _LONGEST_WORK = timedelta(seconds=20)
@@ -106,10 +105,11 @@ class OperationWorker:
         if message.attempt != operation.step - 1 or operation.busy_until is not None:
             return Report(Handled.REPEATED, message, reason="later steps have begun")
         # A duplicate, or its executor died before it ordered the next step: time will tell.
-        look_at = operation.updated_at + LOOK_AGAIN
+        pause_seconds = LONGEST_HOLD_SECONDS if operation.note else STEP_SECONDS
+        look_at = operation.updated_at + timedelta(seconds=pause_seconds) + LOOK_AGAIN
         if now < look_at:
             return self._send_on(message, look_at, "the next step has yet to begin")
-        self._p.filer.file_message(operation.step_message(_second_from(now)))
+        self._p.filer.file_message(operation.step_message(ceil_second(now)))
         return Report(Handled.REPEATED, message, reason="the next step was not ordered")
 
     def _taken(self, operation: Operation, now: datetime) -> Operation:
@@ -119,7 +119,7 @@ class OperationWorker:
         return replace(operation, revision=operation.revision + 1, busy_until=now + hold)
 
     def _do(self, operation: Operation, message: Message, work_until: datetime) -> Report:
-        begin = _second_from(self._p.clock.now())
+        begin = ceil_second(self._p.clock.now())
         if operation.kind is OperationKind.BACKFILL:
             progress = self._backfill.step(operation, begin, work_until)
         else:
@@ -128,8 +128,7 @@ class OperationWorker:
         if recorded is None:
             return Report(Handled.DROPPED, message, reason="another executor did the step")
         if not recorded.is_final:
-            pause_seconds = HOLD_SECONDS if recorded.note else STEP_SECONDS
-            next_at = begin + timedelta(seconds=pause_seconds)
+            next_at = begin + timedelta(seconds=progress.pause_seconds)
             self._p.filer.file_message(recorded.step_message(next_at))
         return Report(Handled.RAN, message)
 
@@ -156,9 +155,3 @@ class OperationWorker:
         wait_seconds = ceil((at - self._p.clock.now()).total_seconds())
         self._p.queue.send([message], [max(0, min(wait_seconds, LONGEST_DELAY_SECONDS))])
         return Report(Handled.SENT_ON, message, reason=reason)
-
-
-def _second_from(instant: datetime) -> datetime:
-    """The first whole second from an instant on."""
-    whole = instant.replace(microsecond=0)
-    return whole if whole == instant else whole + timedelta(seconds=1)

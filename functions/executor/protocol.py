@@ -21,7 +21,7 @@ from shared.domain import running, starting
 from shared.domain.decisions import Claim, Drop, Go, Repeat, SendInstead, SendOn, Skip, Start, Wait
 from shared.domain.job import Job
 from shared.domain.message import LONGEST_DELAY_SECONDS, Message
-from shared.domain.passing_over import missed_row, within_its_filing
+from shared.domain.passing_over import passed_over_row, within_its_filing
 from shared.domain.run import Run, RunKind, RunStatus
 from shared.domain.running import Terms
 from shared.errors import StoreUnavailableError
@@ -189,12 +189,14 @@ class RunProtocol:
         if isinstance(start, Skip):
             skipped = running.skipped(claim.run, start.reason, now, start.note)
             return self._finish(skipped, message, job)
-        run = replace(claim.run, note=start.note or claim.run.note)
+        if start.note is not None:
+            claim = replace(claim, run=replace(claim.run, note=start.note))
         if ends_at is None:
-            return self._finish(running.died(run, now), message, job)
-        if run.attempt > job.retry.max_attempts:
-            return self._finish(running.out_of_attempts(run, claim.over, now), message, job)
-        return self._start(message, replace(claim, run=run), job, ends_at)
+            return self._finish(running.died(claim.run, now), message, job)
+        if claim.run.attempt > job.retry.max_attempts:
+            dead = running.out_of_attempts(claim.run, claim.over, now)
+            return self._finish(dead, message, job)
+        return self._start(message, claim, job, ends_at)
 
     def _start(self, message: Message, claim: Claim, job: Job, ends_at: datetime) -> Report | None:
         """Pass the gates, and deliver the run; a run that is held back waits in its row."""
@@ -242,17 +244,17 @@ class RunProtocol:
         now = self._p.clock.now()
         start = starting.decide_start(job, message, now, closed)
         if job is not None and isinstance(start, Go | Skip | SendInstead):
-            self._record_missed(message, now)
+            self._record_missed(message, job, now)
         remove_stale_entry(self._p, job, message, now)
         return job, start
 
-    def _record_missed(self, message: Message, now: datetime) -> None:
+    def _record_missed(self, message: Message, job: Job, now: datetime) -> None:
         if message.missed is None:
             return
         closed = self._p.closed_days(message.key.owner, message.missed.calendar)
-        missed = missed_row(message, now, now + self._p.run_lifetime, closed)
-        if missed is not None:
-            self._p.runs.claim(missed, None)
+        missed = passed_over_row(message, now, now + self._p.run_lifetime, closed)
+        if missed is not None and self._p.runs.claim(missed, None):
+            self._happenings.ended(missed, job)
 
     def _deliver(self, run: Run, job: Job, order: Order, limit_seconds: int) -> Run:
         run = running.begun(run, self._p.clock.now())
@@ -309,8 +311,10 @@ class RunProtocol:
         back = running.waiting(claim.run, claim.over, wait, self._p.clock.now())
         if not self._p.runs.finish(back):
             return None
-        self._p.filer.file_message(wait.message)
-        return Report(Handled.SENT_ON, wait.message, reason=wait.reason)
+        # A takeover is another attempt than its message's.
+        again = replace(wait.message, attempt=claim.run.attempt)
+        self._p.filer.file_message(again)
+        return Report(Handled.SENT_ON, again, reason=wait.reason)
 
     def _another_process(self) -> SendOn:
         at = self._p.clock.now() + timedelta(seconds=1)

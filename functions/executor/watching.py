@@ -11,6 +11,9 @@ from shared.domain import running, watching
 from shared.domain.job import Job
 from shared.domain.message import LONGEST_DELAY_SECONDS, Message
 
+_ROWS_OF_AN_INSTANT = 100
+"""Rows of one fire time that are looked through for a success."""
+
 
 class Watch:
     """Handles messages of kind WATCH. It costs no write where all is well.
@@ -44,9 +47,9 @@ class Watch:
         if job is None or not watching.is_expected(job, message, closed):
             return Report(Handled.LOOKED, message, reason="no success is expected")
         note = watching.complaint(watching.last_run(message.key, self._p.runs.get))
-        if note is None:
+        if note is None or self._has_success(message):
             return Report(Handled.LOOKED, message, reason="nothing is amiss")
-        row = watching.missed_row(job, message, note, now, now + self._p.run_lifetime)
+        row = watching.watch_row(job, message, note, now, now + self._p.run_lifetime)
         if self._p.runs.claim(row, None):
             self._happenings.missed(row, job)
             return Report(Handled.RAN, message, row)
@@ -54,3 +57,11 @@ class Watch:
         if stored is not None:
             self._happenings.missed(stored, job)
         return Report(Handled.REPEATED, message, stored, "it was told before")
+
+    def _has_success(self, message: Message) -> bool:
+        """Whether another run of the occurrence has succeeded; asked only before it rings."""
+        key, fire_at = message.key, message.key.fire_at
+        page = self._p.runs.list(
+            key.owner, key.job_id, _ROWS_OF_AN_INSTANT, from_at=fire_at, until_at=fire_at
+        )
+        return watching.has_success(fire_at, page.items)

@@ -63,10 +63,9 @@ class Dispatcher:
         try:
             seen = ports.filer.control(segment)
             now = ports.clock.now()
-            if not seen.has_work(now, self._look_ahead):
+            has_work = seen.backlog if backlog else seen.has_live_work(now, self._look_ahead)
+            if not has_work:
                 return _untouched(seen, SegmentOutcome.CURRENT, now)
-            if backlog and seen.paced_until >= minute_of(now):
-                return _untouched(seen, SegmentOutcome.PACED, now)
             lease = Lease.acquire(
                 ports.wheel,
                 ports.clock,
@@ -86,5 +85,10 @@ def _untouched(seen: Control, outcome: SegmentOutcome, now: datetime) -> Segment
     """Of a segment that is left as it is."""
     lag_minutes = seen.lag_minutes(now)
     return SegmentReport(
-        seen.segment, outcome, lag_minutes=lag_minutes, was_idle=seen.idle, idle=seen.idle
+        seen.segment,
+        outcome,
+        lag_minutes=lag_minutes,
+        backlog=bool(seen.backlog),
+        was_idle=seen.idle,
+        idle=seen.idle,
     )

@@ -48,7 +48,6 @@ ports = TickPorts(
     jobs=stores.jobs,
     calendars=stores.calendars,
     wheel=stores.wheel,
-    queue=stores.queue,
     filer=Filer(stores.jobs, stores.wheel, stores.queue, clock, stores.calendars),
     clock=clock,
     on_bad_entry=_on_bad_entry,
@@ -71,7 +70,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     reports = dispatcher.tick(own, others, deadline)
     change = change_of(reports, own, worker, now)
     if change is not None:
-        telemetry.measure(Metric.EVENTS_LOST, stores.events.emit([change]))
+        telemetry.events_lost(stores.events.emit([change]))
     _tell(reports)
     failed = [report.segment for report in reports if report.outcome is SegmentOutcome.FAILED]
     if failed:

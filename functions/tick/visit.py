@@ -1,20 +1,21 @@
 """One visit of a tick to one segment, under its lease."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
 from functions.tick.calendars import CalendarReader
 from functions.tick.lease import Lease, LeaseLostError
 from functions.tick.outbox import Outbox
-from shared.clock import Clock
+from shared.clock import Clock, ceil_second
 from shared.domain.dispatch import chain_goes_on, messages_of
+from shared.domain.message import Message
 from shared.domain.rehoming import owed_messages, rehomed, zone_has_changed
 from shared.domain.resolving import Resolved, rolls_back
 from shared.domain.segment import (
     Cursor,
-    paced,
+    placed,
     with_backlog_cursor,
     with_backlog_minute_done,
     with_cursor,
@@ -24,7 +25,7 @@ from shared.domain.wheel import Entry, Slot, minute_end, minute_of, minute_start
 from shared.errors import CarillonError, StoreUnavailableError, UnreadableRowError
 from shared.filing import Filer
 from shared.recurrence import SlotKind
-from shared.stores.ports import CalendarStore, JobStore, LaneQueue, WheelStore
+from shared.stores.ports import CalendarStore, JobStore, WheelStore
 
 OnBadEntry = Callable[[int, str, str, str], None]
 """Told (segment, slot key, entry key, reason) of an entry that the tick goes on without."""
@@ -38,8 +39,6 @@ class SegmentOutcome(StrEnum):
     """Another tick holds the lease, or won the race for it."""
     LOST = "lost"
     """Another tick took the segment over while this one worked on it."""
-    PACED = "paced"
-    """Its share of catching up in this minute is used up; the next tick goes on from there."""
     OUT_OF_TIME = "out_of_time"
     """The progress is recorded; the next tick goes on from there."""
     FAILED = "failed"
@@ -67,12 +66,11 @@ class SegmentReport:
 @dataclass(frozen=True, slots=True)
 class TickPorts:
     """What a tick works on. `tzdata` is the version of its time zone database, `catch_up_share`
-    how many messages of a backlog one segment may send in a minute (None: any number)."""
+    how many messages of backlogs one segment has start in a minute (None: any number)."""
 
     jobs: JobStore
     calendars: CalendarStore
     wheel: WheelStore
-    queue: LaneQueue
     filer: Filer
     clock: Clock
     on_bad_entry: OnBadEntry
@@ -82,10 +80,6 @@ class TickPorts:
 
 class _OutOfTimeError(Exception):
     """The deadline has come."""
-
-
-class _PacedError(Exception):
-    """The share of catching up is used up."""
 
 
 class Visit:
@@ -107,10 +101,10 @@ class Visit:
         self._lease = lease
         self._deadline = deadline
         self._backlog = backlog
-        self._outbox = Outbox(ports.queue, ports.clock, ports.catch_up_share if backlog else None)
+        self._outbox = Outbox(ports.filer)
+        self._late_until = control.backlog[-1].until if backlog and control.backlog else -1
         self._minutes = 0
         self._rehomed = 0
-        self._began_in = minute_of(ports.clock.now())
         self._resume_at = [each for each in (control.cursor, control.backlog_cursor) if each]
         self._was_idle = control.idle
 
@@ -126,9 +120,6 @@ class Visit:
             return self._report(SegmentOutcome.LOST)
         except _OutOfTimeError:
             outcome = SegmentOutcome.OUT_OF_TIME
-        except _PacedError:
-            outcome = SegmentOutcome.PACED
-            self._lease.control = paced(self._lease.control, self._began_in)
         except CarillonError as error:
             outcome, reason = SegmentOutcome.FAILED, str(error)
         try:
@@ -153,7 +144,7 @@ class Visit:
             self._lease.control = with_backlog_minute_done(self._lease.control, minute)
 
     def _minute(self, minute: int) -> None:
-        """Send everything that is due in one minute; the queue has all of it on return."""
+        """Send everything that is due in one minute; queue and wheel have all of it on return."""
         cursor = next((each for each in self._resume_at if each.minute == minute), None)
         self._keep_lease(cursor)
         slots, after_key = list(slots_of_minute(minute)), None
@@ -192,11 +183,23 @@ class Visit:
             self._set_aside(entry, error)
             return
         for message in messages:
-            self._outbox.add(message)
+            self._send(message)
         if entry.slot.kind is SlotKind.DATED:
             self._next_link(entry)
         elif has_moved and self._goes_on(entry):
             self._rehome(entry, minute, resolved)
+
+    def _send(self, message: Message) -> None:
+        """Hand a message on; one of a backlog waits for its place, so that it keeps its pace.
+
+        What hangs on a link met there, but is due in a live minute, is not held back.
+        """
+        share = self._ports.catch_up_share
+        if share is not None and minute_of(message.starts_at) <= self._late_until:
+            now = self._ports.clock.now()
+            self._lease.control, place = placed(self._lease.control, now, share)
+            message = message if place <= now else replace(message, wait_until=ceil_second(place))
+        self._outbox.add(message)
 
     def _resolved(self, entry: Entry) -> Resolved | None:
         """The entry's schedule under its calendar, where that makes a difference to what is sent.
@@ -218,7 +221,7 @@ class Visit:
         if entry.schedule is None:
             return
         following = entry.schedule.next(minute_end(horizon) - entry.spread)
-        if following is not None and self._goes_on(entry):
+        if following is not None and self._goes_on(entry, following):
             self._ports.filer.file_entry(entry.link_at(following, horizon))
 
     def _rehome(self, entry: Entry, minute: int, resolved: Resolved | None) -> None:
@@ -241,43 +244,37 @@ class Visit:
             self._next_link(own)
         horizon = max(control.horizon, ports.filer.control(entry.segment).horizon)
         for message in owed_messages(entry, minute, control, horizon, resolved):
-            self._outbox.add(message)
+            self._send(message)
         self._outbox.flush()
         ports.wheel.put_entries([own])
         self._rehomed += 1
 
-    def _goes_on(self, entry: Entry) -> bool:
-        """Whether the entry's filing counts, by a strong read of the job."""
+    def _goes_on(self, entry: Entry, following: datetime | None = None) -> bool:
+        """Whether the entry's filing counts, for the occurrence `following`, by a strong read of
+        the job."""
         try:
             job = self._ports.jobs.get(entry.owner, entry.job_id)
         except StoreUnavailableError as error:
             # Neither may one row stop its segment, nor may the chain end: a link is harmless.
             self._set_aside(entry, error)
             return True
-        return chain_goes_on(entry, job, self._ports.clock.now())
+        return chain_goes_on(entry, job, self._ports.clock.now(), following)
 
     def _set_aside(self, entry: Entry, error: Exception) -> None:
         reason = f"{type(error).__name__}: {error}"
         self._ports.on_bad_entry(entry.segment, entry.slot.key, entry.key, reason)
 
     def _keep_lease(self, cursor: Cursor | None) -> None:
-        """Renew the lease when it is due, and stop when time or share are over; then `cursor` is
-        how far the minute has got."""
+        """Renew the lease when it is due, and stop when time is over; then `cursor` is how far the
+        minute has got."""
         out_of_time = self._ports.clock.now() >= self._deadline
         if out_of_time or self._lease.renewal_due():
-            self._record(cursor)
+            self._outbox.flush()
+            note = with_backlog_cursor if self._backlog else with_cursor
+            self._lease.control = note(self._lease.control, cursor)
             self._lease.checkpoint()
         if out_of_time:
             raise _OutOfTimeError
-        if self._outbox.is_used_up:
-            self._record(cursor)
-            raise _PacedError
-
-    def _record(self, cursor: Cursor | None) -> None:
-        """Note the progress, for the next write of the control item."""
-        self._outbox.flush()
-        note = with_backlog_cursor if self._backlog else with_cursor
-        self._lease.control = note(self._lease.control, cursor)
 
     def _is_idle(self, outcome: SegmentOutcome) -> bool:
         """Whether nothing is due; as before when the visit did not come to its end."""

@@ -60,7 +60,8 @@ def missed(
 ) -> None:
     """List the occurrences without a success, since the last pause or of the last 24 hours.
 
-    `carillon jobs backfill JOB_ID --only missed` runs them. With --json, an array.
+    `carillon jobs backfill JOB_ID --only missed --from ... --to ...` runs them. With --json, an
+    array.
     """
     api = connect(ctx, session)
     answer = api.get(job_path(job_id, "/missed"), {**span.span, "limit": limit})

@@ -71,7 +71,7 @@ def import_jobs(
     With --json, {"items": [...], "created", "existing", "refused", "unavailable"}.
     """
     as_json = invocation_of(ctx).as_json
-    key = uuid4().hex if idempotency_key is None else idempotency_key
+    key = idempotency_key or uuid4().hex  # an empty one would be shared by all files
     try:
         items = _with_keys(_items_of(read_text(file, "file")), key)
     except InvalidFieldError as error:
@@ -92,7 +92,8 @@ def create_all(
     """The items with their answers, in order.
 
     Those that the API did not reach are sent again, until five times in a row it reaches none.
-    Raises CliError for a request that fails, unless it is busy in the midst of the work.
+    Raises CliError for a request that fails, unless it is busy in the midst of the work, or refused
+    for what an item of it is.
     """
     done = list(items)
     idle_rounds = 0
@@ -117,6 +118,9 @@ def _answered(
     try:
         answer = api.post("/jobs/bulk", {"items": [item.body for _, item in chunk]})
     except CliError as error:
+        if error.exit_code == ExitCode.BAD_INPUT:
+            yield from _told_apart(api, chunk, error)
+            return
         if not is_begun or error.exit_code != ExitCode.UNREACHABLE:
             raise
         write_error(error.text(as_json=False))
@@ -124,6 +128,21 @@ def _answered(
     for entry in answer.get("items", []):
         number, item = chunk[int(entry["index"])]
         yield number, replace(item, answer=entry)
+
+
+def _told_apart(
+    api: ApiClient, chunk: Sequence[tuple[int, Item]], refusal: CliError
+) -> Iterator[tuple[int, Item]]:
+    """The answers where a whole request was refused: for one item that is too large, or nested too
+    deep. The halves are sent again, until that one is alone and has the refusal."""
+    if len(chunk) > 1:
+        middle = len(chunk) // 2
+        for half in (chunk[:middle], chunk[middle:]):
+            yield from _answered(api, half, is_begun=True)
+        return
+    number, item = chunk[0]
+    status = refusal.problem.get("status")
+    yield number, replace(item, answer={"status": status, "problem": refusal.problem})
 
 
 def _chunks(items: Sequence[tuple[int, Item]]) -> Iterator[list[tuple[int, Item]]]:
@@ -163,7 +182,9 @@ def _items_of(text: str) -> list[Item]:
 
 def _with_keys(items: Sequence[Item], key: str) -> list[Item]:
     return [
-        replace(item, body={"idempotency_key": f"{key}/{number}", **item.body})
+        item
+        if item.body.get("idempotency_key") is not None
+        else replace(item, body={**item.body, "idempotency_key": f"{key}/{number}"})
         for number, item in enumerate(items)
     ]
 

@@ -21,13 +21,6 @@ dead_letters = typer.Typer(
 _COLUMNS = ("fire_at", "finished_at", "attempt", "outcome", "reason", "run_id")
 
 RunIdArgument = Annotated[str | None, typer.Argument(metavar="RUN_ID", show_default=False)]
-EveryOption = Annotated[bool, typer.Option("--all", help="All dead letters.")]
-PerMinuteOption = Annotated[
-    int | None, typer.Option(help="So many in a minute.", min=1, show_default="the API's")
-]
-WaitOption = Annotated[
-    bool, typer.Option("--wait/--no-wait", help="Of many: show progress until all are done.")
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +44,39 @@ class DeadLetterFilter(SpanOptions):
         return {name: text for name, text in given.items() if text is not None} | self.span
 
 
+@dataclass(frozen=True, slots=True)
+class ManyOptions(DeadLetterFilter):
+    """Which dead letters instead of one, and how an operation on them goes."""
+
+    every: Annotated[bool, typer.Option("--all", help="All dead letters.")] = False
+    per_minute: Annotated[
+        int | None, typer.Option(help="So many in a minute.", min=1, show_default="the API's")
+    ] = None
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Of many: show progress until all are done.")
+    ] = True
+    idempotency_key: IdempotencyKeyOption = None
+
+    def body(self, run_id: str | None) -> dict[str, Any]:
+        """What chooses many, nothing where one is named.
+
+        Raises typer.BadParameter unless it is clear which are meant, and for what has no say.
+        """
+        members: dict[str, Any] = dict(self.members)
+        if sum((run_id is not None, bool(members), self.every)) != 1:
+            raise typer.BadParameter(
+                "give a RUN_ID, or --job, --reason, --error, --from or --to, or --all"
+            )
+        if run_id is not None and (self.per_minute, self.idempotency_key) != (None, None):
+            raise typer.BadParameter(
+                "--per-minute and --idempotency-key are for many: one is redriven or discarded "
+                "once, however often it is asked for"
+            )
+        if self.per_minute is not None:
+            members["per_minute"] = self.per_minute
+        return members
+
+
 @dead_letters.command(name="list")
 @with_option_groups
 def list_dead_letters(
@@ -67,25 +93,21 @@ def redrive(
     ctx: typer.Context,
     run_id: RunIdArgument = None,
     *,
-    chosen: DeadLetterFilter,
-    every: EveryOption = False,
-    per_minute: PerMinuteOption = None,
-    wait: WaitOption = True,
-    idempotency_key: IdempotencyKeyOption = None,
+    many: ManyOptions,
     session: SessionOptions,
 ) -> None:
     """Run a dead letter again, or all that the options choose, paced.
 
     Shows the new run, or the operation.
     """
-    body = _one_or_many(run_id, chosen, every, per_minute)
+    body = many.body(run_id)
     api = connect(ctx, session)
     as_json = invocation_of(ctx).as_json
     if run_id is not None:
         write_run(api.post(dead_letter_path(run_id, "/redrive")), as_json)
         return
-    operation = api.post_once("/dead-letters/redrive", body, idempotency_key)
-    finish(api, operation, wait, as_json)
+    operation = api.post_once("/dead-letters/redrive", body, many.idempotency_key)
+    finish(api, operation, many.wait, as_json)
 
 
 @dead_letters.command()
@@ -94,16 +116,12 @@ def discard(
     ctx: typer.Context,
     run_id: RunIdArgument = None,
     *,
-    chosen: DeadLetterFilter,
-    every: EveryOption = False,
-    per_minute: PerMinuteOption = None,
-    wait: WaitOption = True,
+    many: ManyOptions,
     yes: YesOption = False,
-    idempotency_key: IdempotencyKeyOption = None,
     session: SessionOptions,
 ) -> None:
     """Take a dead letter off the list, or all that the options choose; histories keep them."""
-    body = _one_or_many(run_id, chosen, every, per_minute)
+    body = many.body(run_id)
     api = connect(ctx, session)
     as_json = invocation_of(ctx).as_json
     if run_id is not None:
@@ -113,19 +131,5 @@ def discard(
         write_done(f"discarded {run_id}", {"run_id": run_id, "settled": "discarded"}, as_json)
         return
     confirm("Discard all dead letters that the options choose for good?", yes)
-    operation = api.post_once("/dead-letters/discard", body, idempotency_key)
-    finish(api, operation, wait, as_json)
-
-
-def _one_or_many(
-    run_id: str | None, chosen: DeadLetterFilter, every: bool, per_minute: int | None
-) -> dict[str, Any]:
-    """The body that chooses many; raises typer.BadParameter unless it is clear which are meant."""
-    members: dict[str, Any] = dict(chosen.members)
-    if sum((run_id is not None, bool(members), every)) != 1:
-        raise typer.BadParameter(
-            "give a RUN_ID, or --job, --reason, --error, --from or --to, or --all"
-        )
-    if per_minute is not None:
-        members["per_minute"] = per_minute
-    return members
+    operation = api.post_once("/dead-letters/discard", body, many.idempotency_key)
+    finish(api, operation, many.wait, as_json)

@@ -1,5 +1,6 @@
 """Choosing jobs by their parent and tags."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -20,6 +21,11 @@ TagFilter = Annotated[
 ]
 
 
+_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
+_VALUE = re.compile(r"[^\x00-\x1f\x7f,]{0,256}")
+_TAG_RULE = "keys have letters, digits, _, . and -, values no commas or control characters"
+
+
 @dataclass(frozen=True, slots=True)
 class FilterOptions:
     """Which jobs; with none of the two, nothing is chosen."""
@@ -31,7 +37,8 @@ class FilterOptions:
     def query(self) -> dict[str, str | int]:
         """The filters as the API takes them.
 
-        Raises CliError for empty ones: a script's unset variable must not choose other jobs.
+        Raises CliError for empty ones and for tags that a filter cannot name: a script's unset
+        variable, or a comma in its value, must not choose other jobs.
         """
         query: dict[str, str | int] = {}
         if self.parent is not None:
@@ -42,6 +49,9 @@ class FilterOptions:
             tags = tags_of(self.tag or ())
         except InvalidFieldError as error:
             raise CliError.from_invalid_field(error) from error
+        for key, value in tags.items():
+            if not _KEY.fullmatch(key) or not _VALUE.fullmatch(value):
+                raise CliError.bad_field("tag", f"{key}={value} can be no job's: {_TAG_RULE}")
         if tags:
             query["tag"] = ",".join(f"{key}:{value}" for key, value in tags.items())
         return query

@@ -37,8 +37,8 @@ RevisionOption = Annotated[
 ClearOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--clear", metavar="MEMBER", help="Back to its default, as grace or tags.team; repeatable.",
-        show_default=False,
+        "--clear", metavar="MEMBER", show_default=False,
+        help="Back to its default, as grace, tags.team or retry.backoff.type; repeatable.",
     ),
 ]  # fmt: skip
 
@@ -214,13 +214,22 @@ def _body(options: JobOptions) -> dict[str, Any]:
 
 
 def _clear(body: dict[str, Any], name: str) -> None:
-    """Put null for a member, or as `tags.team` for one within it; raises typer.BadParameter."""
-    member, dot, inner = name.partition(".")
-    member = member.replace("-", "_")
-    where, what = (body.setdefault(member, {}), inner) if dot else (body, member)
-    if not isinstance(where, dict) or what in where:
+    """Put null for a member, or for one within it; raises typer.BadParameter."""
+    *path, last = _path_of(name)
+    where: Any = body
+    for member in path:
+        where = where.setdefault(member, {}) if isinstance(where, dict) else None
+    if not isinstance(where, dict) or last in where:
         raise typer.BadParameter(f"{name} cannot be both given and cleared, nor cleared twice")
-    where[what] = None
+    where[last] = None
+
+
+def _path_of(name: str) -> list[str]:
+    """The members that `retry.backoff.type` names; a tag and a header may have dots themselves."""
+    member, *inner = name.split(".")
+    named_freely = 0 if member == "tags" else 1 if inner[:1] == ["headers"] else len(inner)
+    path = [member.replace("-", "_"), *inner[:named_freely]]
+    return [*path, ".".join(inner[named_freely:])] if inner[named_freely:] else path
 
 
 def _show(job: dict[str, Any], as_json: bool) -> None:

@@ -11,13 +11,13 @@ import typer
 from infra.cli.client import ApiClient, Json, job_path
 from infra.cli.exits import CliError, ExitCode
 from infra.cli.lists import SpanOptions
+from infra.cli.looking import looks
 from infra.cli.option_groups import with_option_groups
-from infra.cli.output import printable, write_error, write_items, write_json, write_line
+from infra.cli.output import printable, write_items, write_json, write_line
 from infra.cli.run_display import COLUMNS, run_cell
 from infra.cli.session import JobIdArgument, SessionOptions, connect, invocation_of
 
 _FINAL = frozenset({"succeeded", "dead", "timed_out", "skipped", "cancelled", "missed"})
-_FAILURES_IN_A_ROW = 10
 
 
 @with_option_groups
@@ -117,22 +117,11 @@ def write_changes(
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Print changes until Ctrl-C; an API that is away for a moment does not end it."""
-    failures = 0
     try:
-        while True:
-            try:
-                changes = follower.changes()
-                failures = 0
-            except CliError as error:
-                failures += 1
-                if error.exit_code != ExitCode.UNREACHABLE or failures >= _FAILURES_IN_A_ROW:
-                    raise
-                write_error(error.text(as_json))
-                changes = []
+        for changes in looks(follower.changes, interval_seconds, as_json, sleep):
             for run in changes:
                 _write_change(run, as_json)
             sys.stdout.flush()
-            sleep(interval_seconds)
     except KeyboardInterrupt:
         return
 

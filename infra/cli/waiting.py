@@ -9,11 +9,11 @@ from datetime import datetime
 import typer
 
 from infra.cli.client import ApiClient, Json, operation_path
-from infra.cli.exits import CliError, ExitCode
+from infra.cli.exits import ExitCode
+from infra.cli.looking import looks
 from infra.cli.output import printable, write_answer, write_error
 
 INTERVAL_SECONDS = 2.0
-_FAILURES_IN_A_ROW = 10
 
 
 def finish(
@@ -48,20 +48,16 @@ def fraction_of(operation: Json) -> float | None:
 def _over(api: ApiClient, operation: Json, as_json: bool, sleep: Callable[[float], None]) -> Json:
     operation_id = str(operation.get("operation_id", ""))
     path = operation_path(operation_id)
-    failures = 0
     try:
         with _progress() as show:
-            while operation.get("state") == "running":
+            if operation.get("state") != "running":
+                return operation
+            show(operation)
+            sleep(INTERVAL_SECONDS)
+            for operation in looks(lambda: api.get(path), INTERVAL_SECONDS, as_json, sleep):
+                if operation.get("state") != "running":
+                    break
                 show(operation)
-                sleep(INTERVAL_SECONDS)
-                try:
-                    operation = api.get(path)
-                    failures = 0
-                except CliError as error:
-                    failures += 1
-                    if error.exit_code != ExitCode.UNREACHABLE or failures >= _FAILURES_IN_A_ROW:
-                        raise
-                    write_error(error.text(as_json))
     except KeyboardInterrupt:
         write_error(f"It goes on: `carillon operations show {operation_id} --wait`, or `cancel`")
         raise

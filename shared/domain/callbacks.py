@@ -1,11 +1,12 @@
-"""What others are told of a run: the data of its events, and the calls back about its end."""
+"""What others are told of a run or a job: the data of events, and the calls back about an end."""
 
 import json
-from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from shared.domain.job import Job
+from shared.clock import utc_text
+from shared.domain.events import Event, EventType
+from shared.domain.job import Job, JobState
 from shared.domain.message import Message
 from shared.domain.run import Run, RunKind, RunStatus
 from shared.domain.targets import Target
@@ -15,16 +16,17 @@ def run_data(run: Run, job: Job) -> dict[str, Any]:
     """The run as JSON: the `data` of run events and the payload of callbacks.
 
     `fire_at` and `effective_at` are instants as 2026-11-21T12:00:17Z, the same where the job has no
-    window; `result` is text or null, `error` null or `{kind, message}`.
+    window; `result` is text or null, `error` null or `{kind, message}`. A row that covers a span
+    has `covers_from` and `covers_count` (null: not counted) besides.
     """
     key, error = run.key, run.error
-    return {
+    data: dict[str, Any] = {
         "run_id": key.run_id,
         "job_id": key.job_id,
         "job_name": job.name,
         "kind": key.kind.value,
-        "fire_at": _instant(key.fire_at),
-        "effective_at": _instant(run.effective_at or key.fire_at),
+        "fire_at": utc_text(key.fire_at),
+        "effective_at": utc_text(run.effective_at or key.fire_at),
         "attempt": run.attempt,
         "redrive": key.redrive,
         "status": run.status.value,
@@ -35,6 +37,26 @@ def run_data(run: Run, job: Job) -> dict[str, Any]:
         "tags": dict(job.tags),
         "parent": job.parent or None,
     }
+    if run.covers_from is not None:
+        data |= {"covers_from": utc_text(run.covers_from), "covers_count": run.covers_count}
+    return data
+
+
+def job_event(what: EventType, job: Job, at: datetime) -> Event:
+    """What is told of a job, by its row as it was put.
+
+    One that is complete is so whether its row is kept, and as it was, or is a tombstone.
+    """
+    state = JobState.COMPLETED if what is EventType.JOB_COMPLETED else job.state
+    data = {
+        "job_id": job.job_id,
+        "job_name": job.name,
+        "state": state.value,
+        "note": job.note or None,
+        "tags": dict(job.tags),
+        "parent": job.parent or None,
+    }
+    return Event(f"{job.job_id}/{job.revision}/{what.value}", what, job.job_id, at, data)
 
 
 def callback_target(job: Job, run: Run) -> Target | None:
@@ -61,20 +83,10 @@ def callback_message(run: Run, message: Message) -> Message:
 
     A function of the run's row, so that whoever repeats it sends the same.
     """
-    return replace(
-        message,
+    return Message(
         key=run.key.callback,
+        filing_id=message.filing_id,
+        segment=message.segment,
+        lane=message.lane,
         due_at=(run.finished_at or run.updated_at).replace(microsecond=0),
-        attempt=1,
-        slot_key="",
-        missed=None,
-        after_finish=False,
-        moved_from=None,
-        wait_until=None,
-        waits=0,
-        has_rate_slot=False,
     )
-
-
-def _instant(instant: datetime) -> str:
-    return f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -3,29 +3,47 @@
 from dataclasses import replace
 from datetime import datetime
 
-from shared.domain.decisions import Go
+from shared.domain.decisions import Go, Wait
 from shared.domain.gate import Gate, Holder
+from shared.domain.job import Job
 from shared.domain.message import Message
 from shared.domain.passage import Passage
 from shared.domain.policies import Concurrency
-from shared.domain.run import Run
+from shared.domain.run import Run, RunKind
 from shared.domain.waiting import poll
+
+
+def needed_place(job: Job, run: Run) -> Concurrency | None:
+    """The key that the run must hold; a callback holds none, it tells of a past run."""
+    return None if run.key.kind is RunKind.CALLBACK else job.concurrency
+
+
+def wait_for_place(
+    gate: Gate, concurrency: Concurrency, message: Message, now: datetime, fraction: float
+) -> Wait | None:
+    """Look again later if no place is free, with the jitter `fraction`; None if one is."""
+    held = sum(now < holder.until for holder in gate.holders)
+    if held < concurrency.limit:
+        return None
+    reason = f"{held} runs hold the concurrency key {concurrency.key!r}"
+    return poll(message, now, reason, fraction)
 
 
 def enter(
     gate: Gate, concurrency: Concurrency, run: Run, message: Message, now: datetime, fraction: float
 ) -> Passage:
-    """Take a place for the claimed run, or look again later, with the jitter `fraction`.
+    """Take a place for the claimed run, or wait for one.
 
     A place is the run's until it leaves, or until the lease of its claim ends: an executor that
     dies frees it so.
     """
+    wait = wait_for_place(gate, concurrency, message, now, fraction)
+    if wait is not None:
+        return Passage(wait)
     live = tuple(holder for holder in gate.holders if now < holder.until)
-    if len(live) >= concurrency.limit:
-        reason = f"{len(live)} runs hold the concurrency key {concurrency.key!r}"
-        return Passage(poll(message, now, reason, fraction))
-    held = Holder(run.key.run_id, run.claim_id, run.lease_until or now)
-    return Passage(Go(), replace(gate, holders=(*live, held)))
+    until = run.lease_until or now
+    entered = replace(gate, holders=(*live, Holder(run.claim_id, until)))
+    return Passage(Go(), entered.lasting(until))
 
 
 def leave(gate: Gate, run: Run) -> Gate | None:

@@ -1,14 +1,9 @@
 """Lifecycle events: the closed list of their types, and each as a CloudEvent (version 1.0)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from shared.domain.job import Job
+from typing import Any
 
 SOURCE = "carillon"
 
@@ -64,16 +59,3 @@ class Event:
             "datacontenttype": "application/json",
             "data": self.data,
         }
-
-
-def job_event(what: EventType, job: Job, at: datetime) -> Event:
-    """What is told of a job, by its row as it was put."""
-    data = {
-        "job_id": job.job_id,
-        "job_name": job.name,
-        "state": job.state.value,
-        "note": job.note or None,
-        "tags": dict(job.tags),
-        "parent": job.parent or None,
-    }
-    return Event(f"{job.job_id}/{job.revision}/{what.value}", what, job.job_id, at, data)

@@ -1,12 +1,22 @@
 """Failures in a row: when they pause a job (`pause_after_failures`)."""
 
+from dataclasses import replace
+
+from shared.domain.gate import Gate
 from shared.domain.job import Job
 from shared.domain.run import Run
 
 
-def with_failure(failed: tuple[str, ...], run_id: str, limit: int) -> tuple[str, ...]:
-    """The run ids that count with one more, oldest first: each once, and no more than matter."""
-    return failed if run_id in failed else (*failed, run_id)[-limit:]
+def with_failure(gate: Gate, run: Run, job: Job, limit: int) -> Gate:
+    """The job's gate with one more failed run: each counts once, and no more than matter.
+
+    Another filing (a resume, a change of the schedule) begins the count anew.
+    """
+    filing_id, run_id = job.filing.filing_id, run.key.run_id
+    failed = gate.failed if gate.failed_filing == filing_id else ()
+    if run_id not in failed:
+        failed = (*failed, run_id)
+    return replace(gate, failed=failed[-limit:], failed_filing=filing_id)
 
 
 def is_past(run: Run, job: Job) -> bool:

@@ -1,15 +1,18 @@
 """What follows from a final run: the next occurrence of a fixed delay, the end of its job."""
 
-import math
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
+from shared.clock import ceil_second
 from shared.domain import policies
 from shared.domain.decisions import SkipReason
+from shared.domain.events import EventType
 from shared.domain.job import Job, JobState
 from shared.domain.message import LONGEST_DELAY_SECONDS, Message
-from shared.domain.policies import OnComplete
+from shared.domain.policies import OnComplete, Overlap
 from shared.domain.resolving import resolve, rolls
-from shared.domain.run import Run, RunKind
+from shared.domain.run import Run, RunKey, RunKind
+from shared.domain.taking_turns import turn_message
 from shared.domain.wheel import message_of
 from shared.recurrence import ClosedDays, Delay
 from shared.recurrence.closed_days import MOST_ROLLED_DAYS
@@ -49,27 +52,53 @@ def look_again_at(following: Message, now: datetime) -> datetime | None:
     return look_at if now < look_at and ahead_seconds <= LONGEST_DELAY_SECONDS else None
 
 
+def message_of_cancelled(job: Job, run: Run, now: datetime) -> Message | None:
+    """The message that meets a cancelled run, so that what follows from its end is done: the run's
+    own may come much later. None where nothing follows."""
+    if run.key.kind is RunKind.CALLBACK:
+        return None
+    message = turn_message(run, job)
+    if message.after_finish or job.overlap is not Overlap.ALLOW or may_complete(job, run):
+        return replace(message, due_at=now.replace(microsecond=0))
+    return None
+
+
 def may_complete(job: Job, run: Run) -> bool:
-    """Whether the end of the run could be the end of its job, apart from the schedule."""
-    deletes = job.on_complete is OnComplete.DELETE
-    return deletes and job.state is JobState.ACTIVE and run.key.kind is RunKind.SCHEDULED
+    """Whether the end of the run could be the end of its job, apart from the schedule, and somebody
+    wants to know. A job that is kept may be run by hand long after its end."""
+    kept = job.on_complete is OnComplete.KEEP
+    if job.state is not JobState.ACTIVE or (kept and EventType.JOB_COMPLETED not in job.events):
+        return False
+    if kept or job.overlap is Overlap.ALLOW:
+        return run.key.kind is RunKind.SCHEDULED
+    return run.key.kind is not RunKind.CALLBACK
 
 
-def completes(job: Job, run: Run, message: Message, closed: ClosedDays | None) -> bool:
-    """Whether the job is to be deleted since no occurrence is left after that of a final run.
+def is_over(job: Job, run: Run, message: Message, closed: ClosedDays | None, now: datetime) -> bool:
+    """Whether no occurrence of the job is to come after a final run.
 
     A calendar that leaves none at present is not enough, since it may be opened again: the nominal
     times must be over, too. So what ran on an earlier day completes the job on its own day, when
     the message that was sent for that meets the run.
     """
-    if not may_complete(job, run):
-        return False
-    after = max(run.key.fire_at, message.nominal_at, job.filing.from_at)
-    if isinstance(job.schedule, Delay):
-        after = max(after, _end_of(run))
+    after = _passed(job, run, message, now)
+    if isinstance(job.schedule, Delay) and not message.after_finish:
+        # The chain knows when its next one comes: for others it must be past the end of all.
+        return job.schedule.end_at is not None and job.schedule.end_at < after
     if resolve(job.schedule, job.calendar, closed).open.next(after) is not None:
         return False
     return job.schedule.next(after) is None
+
+
+def last_of(
+    job: Job, run: Run, message: Message, closed: ClosedDays | None, now: datetime
+) -> RunKey | None:
+    """The run of the last occurrence of a job that `is_over`; None where no row tells of it."""
+    opened = resolve(job.schedule, job.calendar, closed).open
+    last = opened.previous(_passed(job, run, message, now) + timedelta.resolution)
+    if last is None or last <= job.filing.from_at:
+        return None
+    return RunKey(job.owner, job.job_id, RunKind.SCHEDULED, last)
 
 
 def completed_until(job: Job, now: datetime, lifetime: timedelta) -> datetime:
@@ -84,6 +113,20 @@ def completed_until(job: Job, now: datetime, lifetime: timedelta) -> datetime:
     return now + lifetime + moved + timedelta(seconds=waits_seconds)
 
 
+def _passed(job: Job, run: Run, message: Message, now: datetime) -> datetime:
+    """The nominal time up to which, at the end of the run, no occurrence is to come any more.
+
+    Where runs overlap only the run of the last occurrence can tell that it is the last; where they
+    wait for each other, or are skipped, any run may end after it.
+    """
+    passed = max(run.key.fire_at, message.nominal_at, job.filing.from_at)
+    if isinstance(job.schedule, Delay):
+        passed = max(passed, _end_of(run))
+    if job.overlap is not Overlap.ALLOW:
+        passed = max(passed, now - timedelta(seconds=job.spread_seconds))
+    return passed
+
+
 def _end_of(run: Run) -> datetime:
     """The first whole second at which the run had ended."""
-    return datetime.fromtimestamp(math.ceil((run.finished_at or run.updated_at).timestamp()), UTC)
+    return ceil_second(run.finished_at or run.updated_at)

@@ -5,14 +5,17 @@ rate. They stand apart from the job row: that is large, and its revision is its 
 """
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+
+_SPARE = timedelta(days=1)
+"""How much longer than it must a gate lives, so that it need not be put again at every turn."""
+_NEVER = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A run that holds a place of a concurrency key, at most until its claim's lease ends."""
+    """The claim of a run that holds a place of a concurrency key, until its lease ends at most."""
 
-    run_id: str
     claim_id: str
     until: datetime
 
@@ -31,10 +34,10 @@ class Gate:
 
     Of a job: `active` is the run id whose row decides whether the job has an active run, `waiting`
     the one that waits for its end, with its filing; `started` is the run that started last, at
-    `started_at`; `failed` are the run ids that died since the last success, oldest first. Of a
-    concurrency key: `holders`. Of a rate: `starts`, those that still count, `started_at`, the last
-    of them, which may be yet to come, and `started`, the claim that it was granted to. Empty
-    members are those of the others.
+    `started_at`; `failed` are the run ids that died since the last success, oldest first, and
+    `failed_filing` the filing that the job had then. Of a concurrency key: `holders`. Of a rate:
+    `starts`, those that still count, `started_at`, the last of them, which may be yet to come, and
+    `started`, the claim that it was granted to. Empty members are those of the others.
     """
 
     owner: str
@@ -47,17 +50,23 @@ class Gate:
     started: str = ""
     started_at: datetime | None = None
     failed: tuple[str, ...] = ()
+    failed_filing: str = ""
     holders: tuple[Holder, ...] = ()
     starts: tuple[Starts, ...] = ()
 
-    def next_revision(self, expires_at: datetime) -> "Gate":
+    def next_revision(self) -> "Gate":
         """The gate as its next version begins: change members of that with `replace`."""
-        return replace(self, revision=self.revision + 1, expires_at=expires_at)
+        return replace(self, revision=self.revision + 1)
+
+    def lasting(self, until: datetime) -> "Gate":
+        """The gate, which is to live until then at least: it must not expire before what it
+        names."""
+        return self if self.expires_at >= until else replace(self, expires_at=until + _SPARE)
 
 
-def first_gate(owner: str, name: str, expires_at: datetime) -> Gate:
-    """A gate that nobody has passed yet, before it is stored."""
-    return Gate(owner, name, 0, expires_at)
+def first_gate(owner: str, name: str) -> Gate:
+    """A gate that nobody has passed yet: whoever changes it says how long it is to last."""
+    return Gate(owner, name, 0, _NEVER)
 
 
 def job_gate(job_id: str) -> str:

@@ -20,7 +20,8 @@ LONGEST_DELAY_SECONDS = 900
 @dataclass(frozen=True, slots=True)
 class Missed:
     """What an outage passed over: the occurrences of `schedule` after `since`, up to a message's
-    own, which stands for them by the policy `catch_up`.
+    own, which stands for them by the policy `catch_up`. One that stands for nothing but itself is
+    passed over, too: SKIP, whatever its job's policy.
 
     Schedule and calendar go along, since the job may have others by the time it is looked at. The
     schedule is the nominal one, without the calendar's say.
@@ -40,9 +41,11 @@ class Message:
     a retry's own instant. `after_finish`: the end of this run makes the job's next occurrence.
     `moved_from` is the nominal time of an occurrence that the executor sent on to the key's, since
     its day is closed. `wait_until`: a policy holds it back until then, for the `waits`-th time;
-    `has_rate_slot`: that is the start which its job's rate has reserved for it. `slot_key` names
-    the wheel slot it was met in ("" when no tick sent it), so that a stale entry can be removed by
-    its exact key.
+    `has_rate_slot`, `has_owner_slot`: it has the start that its job's rate, or the limit of its
+    owner, has granted. `in_time`: it was
+    within its job's grace when the tick that had been away came back, however long the pace of
+    catching up holds it back since. `slot_key` names the wheel slot it was met in ("" when no tick
+    sent it), so that a stale entry can be removed by its exact key.
 
     Two kinds are no runs. WATCH: see whether the occurrence at `key.fire_at` has succeeded.
     OPERATION: do step `attempt` of the operation that `key.job_id` names.
@@ -61,6 +64,8 @@ class Message:
     wait_until: datetime | None = None
     waits: int = 0
     has_rate_slot: bool = False
+    has_owner_slot: bool = False
+    in_time: bool = False
 
     @property
     def starts_at(self) -> datetime:
@@ -106,6 +111,10 @@ class Message:
             form["waits"] = self.waits
         if self.has_rate_slot:
             form["rate_slot"] = True
+        if self.has_owner_slot:
+            form["owner_slot"] = True
+        if self.in_time:
+            form["in_time"] = True
         if self.missed is not None:
             form["missed"] = _missed_form(self.missed)
         return form
@@ -136,6 +145,8 @@ class Message:
             wait_until=None if wait_until is None else _instant(wait_until),
             waits=int(form.get("waits", 0)),
             has_rate_slot=bool(form.get("rate_slot", False)),
+            has_owner_slot=bool(form.get("owner_slot", False)),
+            in_time=bool(form.get("in_time", False)),
         )
 
 

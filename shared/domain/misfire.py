@@ -4,17 +4,18 @@ from datetime import datetime, timedelta
 
 from shared.domain.decisions import Skip, SkipReason
 from shared.domain.job import Job
+from shared.domain.message import Message
 from shared.domain.policies import CatchUp
 from shared.domain.run import Run, RunKind
 
 
-def misfire(job: Job, run: Run, now: datetime) -> Skip | None:
+def misfire(job: Job, run: Run, message: Message, now: datetime) -> Skip | None:
     """The skip of an occurrence whose first attempt would start too late; None if it is in time.
 
     Its time is the effective one, whatever has held it back since: a queue, an outage of the
-    executors, another policy.
+    executors, another policy. But not the pace of catching up: what was in time by then stays so.
     """
-    if job.grace_seconds is None or job.catch_up is not CatchUp.SKIP:
+    if job.grace_seconds is None or job.catch_up is not CatchUp.SKIP or message.in_time:
         return None
     if not is_first_of_occurrence(run):
         return None

@@ -113,13 +113,15 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a step came to; `state` is that of the operation after it."""
+    """What a step came to; `state` is that of the operation after it, and `pause_seconds` the time
+    until the next step begins."""
 
     cursor: str
     done: int = 0
     passed_over: int = 0
     state: OperationState = OperationState.RUNNING
     note: str = ""
+    pause_seconds: int = STEP_SECONDS
 
     def recorded_on(self, operation: Operation, now: datetime, expires_at: datetime) -> Operation:
         """The operation after the step; one that was cancelled meanwhile stays so."""

@@ -8,7 +8,7 @@ from shared.domain.gate import Gate
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What becomes of the run, once `put`, if there is one, has been put over the gate."""
+    """What becomes of the run, once `put`, if it is another than the gate, has been put over it."""
 
     outcome: Go | Skip | Wait
     put: Gate | None = None

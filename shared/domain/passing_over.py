@@ -18,7 +18,8 @@ COUNT_LIMIT = 10_000
 
 def skips_itself(message: Message) -> bool:
     """Whether catch-up passes over the message's own occurrence too."""
-    return message.missed is not None and message.missed.catch_up is CatchUp.SKIP
+    missed = message.missed
+    return missed is not None and missed.catch_up is CatchUp.SKIP and not message.in_time
 
 
 def within_its_filing(
@@ -48,7 +49,7 @@ def within_its_filing(
     return found or [replace(message, missed=replace(missed, since=message.key.fire_at))]
 
 
-def missed_row(
+def passed_over_row(
     message: Message, now: datetime, expires_at: datetime, closed: ClosedDays | None = None
 ) -> Run | None:
     """The row that covers what a catch-up passed over before the message's occurrence.
@@ -88,10 +89,10 @@ def missed_row(
 
 
 def _instead(message: Message, fire_at: datetime, missed: Missed) -> Message:
-    """The message for another occurrence of its filing."""
+    """The message for another occurrence of its filing, an earlier one: no grace reached that."""
     key = replace(message.key, fire_at=fire_at)
     due_at = fire_at + (message.due_at - message.key.fire_at)
-    return replace(message, key=key, due_at=due_at, missed=missed)
+    return replace(message, key=key, due_at=due_at, missed=missed, in_time=False)
 
 
 def _closed_among(resolved: Resolved, first: datetime, last: datetime, count: int) -> str | None:

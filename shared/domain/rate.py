@@ -14,41 +14,49 @@ import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from shared.domain.decisions import Go
+from shared.clock import ceil_second
+from shared.domain.decisions import Go, Wait
 from shared.domain.gate import Gate, Starts
+from shared.domain.job import Job
 from shared.domain.message import Message
 from shared.domain.passage import Passage
 from shared.domain.policies import Rate
-from shared.domain.run import Run, RunStatus
-from shared.domain.running import ceil_second
+from shared.domain.run import Run, RunKind, RunStatus
 from shared.domain.waiting import wait_until
 
 _SUMS = 20
 """Into how many parts a window is cut, where the limit is larger than that."""
 
 
-def take_slot(
-    gate: Gate, rate: Rate, message: Message, claim_id: str, now: datetime, from_at: datetime
-) -> Passage:
+_SLOT_KEPT = timedelta(seconds=2)
+"""How long a slot may be used late by a run that something else holds back."""
+
+
+def needed_slot(job: Job, run: Run) -> Rate | None:
+    """The rate of the job that the run's start counts in; a callback has its owner's only."""
+    return None if run.key.kind is RunKind.CALLBACK else job.rate
+
+
+def take_slot(gate: Gate, rate: Rate, message: Message, claim_id: str, now: datetime) -> Passage:
     """Start now if a slot is free; otherwise wait for the one that is reserved by the same write.
 
-    No slot is taken before `from_at`: the one that another rate has granted.
+    `message` says already that it has the slot.
     """
-    reserved = reserve(gate, rate, claim_id, now, from_at)
+    reserved = reserve(gate, rate, claim_id, now)
     slot = reserved.started_at
     if slot is None or slot <= now:
         return Passage(Go(), reserved)
     reason = f"{rate.limit} starts in {rate.per_seconds} s are reached"
-    return Passage(wait_until(message, slot, reason, rate_slot=True), reserved)
+    return Passage(wait_until(message, slot, reason), reserved)
 
 
-def reserve(gate: Gate, rate: Rate, claim_id: str, now: datetime, from_at: datetime) -> Gate:
-    """The gate once it has granted the next slot, its `started_at`, which is not before `from_at`.
+def reserve(gate: Gate, rate: Rate, claim_id: str, now: datetime) -> Gate:
+    """The gate once it has granted the next slot, its `started_at`, which is not before `now`.
 
     In the order of the asking: never before a slot that was granted earlier. A slot that is yet to
     come is in whole seconds, as waiting is. `claim_id` makes the row the asker's own.
     """
-    slot = from_at if gate.started_at is None else max(from_at, gate.started_at)
+    slot = now if gate.started_at is None else max(now, gate.started_at)
     counted = sorted(
         (starts for starts in gate.starts if starts.until > slot), key=lambda starts: starts.until
     )
@@ -62,20 +70,31 @@ def reserve(gate: Gate, rate: Rate, claim_id: str, now: datetime, from_at: datet
     sums = {starts.until: starts.count for starts in counted if starts.until > slot}
     sums[until] = sums.get(until, 0) + 1
     starts = tuple(Starts(count, until) for until, count in sorted(sums.items()))
-    return replace(gate, starts=starts, started_at=slot, started=claim_id)
+    granted = replace(gate, starts=starts, started_at=slot, started=claim_id)
+    return granted.lasting(starts[-1].until)
 
 
-def has_slot(message: Message, over: Run | None) -> bool:
-    """Whether the slot that was reserved for a message is still its own.
+def with_slots_left(message: Message, over: Run | None) -> Message:
+    """The message with those reserved slots that are still its own: none where an executor has died
+    on the run since it waited, that attempt may have used them."""
+    if over is None or over.status is not RunStatus.RUNNING:
+        return message
+    return without_slots(message)
 
-    Not where an executor has died on the run since it waited: that attempt may have used it. The
-    lease of a run that was held back has ended when its wait began.
-    """
-    if not message.has_rate_slot or over is None or over.status is not RunStatus.RUNNING:
-        return message.has_rate_slot
-    if message.wait_until is None or over.lease_until is None:
-        return False
-    return over.lease_until <= message.wait_until
+
+def without_slots(message: Message) -> Message:
+    """The message, which is to ask for every slot anew."""
+    if not message.has_rate_slot and not message.has_owner_slot:
+        return message
+    return replace(message, has_rate_slot=False, has_owner_slot=False)
+
+
+def with_fresh_slots(wait: Wait, slot_at: datetime) -> Wait:
+    """What a run waits for that has a slot at `slot_at`: without that if it comes again too late
+    for it, since those that come late together would be more than the rate allows."""
+    if wait.message.starts_at - slot_at <= _SLOT_KEPT:
+        return wait
+    return replace(wait, message=without_slots(wait.message))
 
 
 def _counts_until(slot: datetime, rate: Rate) -> datetime:

@@ -1,9 +1,9 @@
 """A run from its claim to its end: what its row becomes, as values (DESIGN 4.3)."""
 
-import math
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
+from shared.clock import ceil_second
 from shared.domain.decisions import Claim, Drop, Repeat, SendOn, SkipReason, Wait
 from shared.domain.job import Job
 from shared.domain.message import Message
@@ -14,6 +14,8 @@ EARLY = timedelta(seconds=2)
 """A message earlier than this is sent on; otherwise the executor waits."""
 SHORTEST_WAIT = timedelta(seconds=1)
 """Between two looks at a run that another executor holds; doubled as its claim grows older."""
+_AT_ONCE = timedelta(milliseconds=1)
+"""From the claim to the call of a target: less than any gate takes."""
 
 EXECUTOR_DIED = RunError("executor_died", "the executor stopped before it recorded a result")
 
@@ -61,8 +63,11 @@ def decide_claim(
 
 def begun(run: Run, now: datetime) -> Run:
     """The claimed run when its target is about to be called: gates may have taken their time."""
-    is_first = run.started_at == run.attempt_started_at
-    return replace(run, attempt_started_at=now, started_at=now if is_first else run.started_at)
+    claimed_at = run.attempt_started_at
+    if claimed_at is not None and now - claimed_at < _AT_ONCE:
+        return run
+    started_at = now if run.started_at == claimed_at else run.started_at
+    return replace(run, attempt_started_at=now, started_at=started_at)
 
 
 def succeeded(run: Run, result: str | None, now: datetime) -> Run:
@@ -133,25 +138,32 @@ def died(run: Run, now: datetime) -> Run:
 def waiting(run: Run, over: Run | None, wait: Wait, now: datetime) -> Run:
     """The row of a claimed run that a policy holds back, under the claim's token (for `finish`).
 
-    One that has yet to begin is SCHEDULED, and says why and until when; any other is as it was. So
-    long as the wait may last, the row lives longer.
+    One that has yet to begin is SCHEDULED, one whose executor has died is to be tried again: both
+    say why and until when. Any other is as it was. So long as the wait may last, the row lives
+    longer.
     """
     starts_at = wait.message.starts_at
-    longer = max(timedelta(), starts_at - now)
-    if over is not None and over.status is not RunStatus.SCHEDULED:
-        back = given_back(run, over, now)
-        return replace(back, expires_at=max(back.expires_at, run.expires_at + longer))
-    return replace(
+    expires_at = run.expires_at + max(timedelta(), starts_at - now)
+    back = replace(
         run,
-        status=RunStatus.SCHEDULED,
-        attempt=0,
         updated_at=now,
-        expires_at=run.expires_at + longer,
+        expires_at=expires_at,
         lease_until=None,
-        started_at=None,
-        attempt_started_at=None,
         next_attempt_at=starts_at,
         note=wait.reason,
+    )
+    if over is None or over.status is RunStatus.SCHEDULED:
+        status = RunStatus.SCHEDULED
+        return replace(back, status=status, attempt=0, started_at=None, attempt_started_at=None)
+    if over.status is RunStatus.RETRYING and over.error != EXECUTOR_DIED:
+        as_it_was = given_back(run, over, now)
+        return replace(as_it_was, expires_at=max(over.expires_at, expires_at))
+    return replace(
+        back,
+        status=RunStatus.RETRYING,
+        attempt=run.attempt - 1,
+        attempt_started_at=over.attempt_started_at,
+        error=EXECUTOR_DIED,
     )
 
 
@@ -184,11 +196,22 @@ def retry_message(run: Run, message: Message) -> Message:
         wait_until=None,
         waits=0,
         has_rate_slot=False,
+        has_owner_slot=False,
     )
 
 
 def _claimed(seen: Run | None, message: Message, attempt: int, now: datetime, terms: Terms) -> Run:
-    fresh = Run(
+    started_at, effective_at = now, _effective_at(message)
+    attempts: tuple[AttemptRecord, ...] = ()
+    note = None
+    if seen is not None and (seen.attempt or seen.next_attempt_at is not None):
+        # Later attempts are due at times of their own, and so is one that was held back.
+        effective_at = seen.effective_at
+    if seen is not None and seen.attempt:
+        started_at, attempts = seen.started_at or now, seen.attempts
+        has_waited = seen.status is RunStatus.RETRYING and seen.error == EXECUTOR_DIED
+        note = None if has_waited else seen.note
+    return Run(
         key=message.key,
         status=RunStatus.RUNNING,
         attempt=attempt,
@@ -198,20 +221,11 @@ def _claimed(seen: Run | None, message: Message, attempt: int, now: datetime, te
         updated_at=now,
         expires_at=terms.expires_at,
         lease_until=terms.lease_until,
-        started_at=now,
+        started_at=started_at,
         attempt_started_at=now,
-    )
-    if seen is None or not seen.attempt:
-        # Later attempts are due at times of their own, and so is one that was held back.
-        waited = seen is not None and seen.next_attempt_at is not None
-        effective_at = seen.effective_at if seen and waited else _effective_at(message)
-        return replace(fresh, effective_at=effective_at)
-    return replace(
-        fresh,
-        started_at=seen.started_at or now,
-        attempts=seen.attempts,
-        effective_at=seen.effective_at,
-        note=seen.note,
+        effective_at=effective_at,
+        note=note,
+        attempts=attempts,
     )
 
 
@@ -245,8 +259,3 @@ def _ended(
         result=result,
         error=error,
     )
-
-
-def ceil_second(instant: datetime) -> datetime:
-    """The first whole second that is not before the instant."""
-    return datetime.fromtimestamp(math.ceil(instant.timestamp()), UTC)

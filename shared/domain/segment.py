@@ -42,10 +42,11 @@ class Control:
     `horizon`: the last minute announced for dispatch. `watermark`: the last minute up to which
     every minute is dispatched or stands in `backlog`. Neither falls. `token` grows at each lease.
     `cursor` is how far the live minute that was begun has got, `backlog_cursor` that of the first
-    backlog; `paced_until` is the last minute whose share of catching up is used up. `idle`: the
-    last visit found nothing to send. `tzdata` is the version of the time zone rules that the last
-    tick had, and `tzdata_from` the first minute that was dispatched under it (0: no other has been
-    known).
+    backlog: live minutes come in between, and a minute of a backlog that began anew after each of
+    them would never end, and take places ever later. `paced_until`: the next place in the pace of
+    catching up, see `placed`. `idle`: the last visit found nothing to send. `tzdata` is the version
+    of the time zone rules that the last tick had, and `tzdata_from` the first minute that was
+    dispatched under it (0: no other has been known).
     """
 
     segment: int
@@ -59,15 +60,15 @@ class Control:
     tzdata: str = ""
     tzdata_from: int = 0
     backlog_cursor: Cursor | None = None
-    paced_until: int = 0
+    paced_until: datetime | None = None
     idle: bool = False
 
     def held_at(self, now: datetime) -> bool:
         return self.lease_until is not None and now < self.lease_until
 
-    def has_work(self, now: datetime, look_ahead: int) -> bool:
-        """Whether a tick at `now` would find any minute that is not dispatched."""
-        return self.watermark < minute_of(now) + look_ahead or bool(self.backlog)
+    def has_live_work(self, now: datetime, look_ahead: int) -> bool:
+        """Whether a tick at `now` would find any live minute that is not dispatched."""
+        return self.watermark < minute_of(now) + look_ahead
 
     def lag_minutes(self, now: datetime) -> int:
         """Whole minutes by which complete dispatch lags behind the previous minute (0 if not)."""
@@ -150,9 +151,13 @@ def with_backlog_cursor(held: Control, cursor: Cursor | None) -> Control:
     return replace(held, backlog_cursor=cursor)
 
 
-def paced(held: Control, minute: int) -> Control:
-    """The share of catching up of `minute` is used up."""
-    return replace(held, paced_until=max(held.paced_until, minute))
+def placed(held: Control, now: datetime, share: int) -> tuple[Control, datetime]:
+    """The next message of a backlog takes its place, the instant at which it may start.
+
+    Places lie as far apart as `share` of them fill a minute; none is before `now`.
+    """
+    place = now if held.paced_until is None else max(now, held.paced_until)
+    return replace(held, paced_until=place + timedelta(minutes=1) / share), place
 
 
 def freed(held: Control, idle: bool = False) -> Control:

@@ -207,6 +207,7 @@ def _moved(job: Job, message: Message, moved_to: datetime) -> SendInstead:
         wait_until=None,
         waits=0,
         has_rate_slot=False,
+        has_owner_slot=False,
     )
     if not isinstance(job.schedule, Delay):
         nominal_at = message.nominal_at

@@ -1,23 +1,24 @@
-"""The run that waits for the end of another (`overlap: queue_one`): the message that wakes it."""
+"""The run that waits for the end of another (`overlap`): the message that wakes it."""
 
 from shared.domain.job import Job
 from shared.domain.message import Message
-from shared.domain.run import Run
+from shared.domain.run import Run, RunKind
 from shared.recurrence import Delay
 
 
-def turn_message(waiting: Run, job: Job) -> Message:
+def turn_message(run: Run, job: Job) -> Message:
     """The message for the first attempt of a run that waits in its row: its turn has come.
 
     It comes besides the one that looks from time to time, which then meets the run begun. It
     counts as one that has waited, so that the executor reads the row before it claims.
     """
+    is_occurrence = run.key.kind is RunKind.SCHEDULED and run.key.redrive == 0
     return Message(
-        key=waiting.key,
-        filing_id=waiting.filing_id,
+        key=run.key,
+        filing_id=run.filing_id,
         segment=job.segment,
         lane=job.lane,
-        due_at=waiting.effective_at or waiting.key.fire_at,
-        after_finish=isinstance(job.schedule, Delay),
+        due_at=run.effective_at or run.key.fire_at,
+        after_finish=is_occurrence and isinstance(job.schedule, Delay),
         waits=1,
     )

@@ -31,6 +31,7 @@ _ARN_FORMS = {
 }
 """By target type: the resource's pattern, what it is, and an example after `arn:aws:`."""
 
+_REGION = r"(?=[a-z0-9-]{1,25}:)[a-z]{2,}(-[a-z]+)+-[0-9]+"
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _FIELD_VALUE = re.compile(r"[!-~]([\t -~]{0,1022}[!-~])?")
 _SUBJECT = re.compile(r"[!-~][ -~]{0,99}")
@@ -58,7 +59,7 @@ def arn_of(target_type: str, arn: str) -> str:
     """The ARN, if it is one of this type's resources, in any partition and region."""
     pattern, what, example = _ARN_FORMS[target_type]
     service = example.partition(":")[0]
-    form = rf"arn:aws(-[a-z]+)*:{service}:[a-z]{{2,}}(-[a-z]+)+-[0-9]+:[0-9]{{12}}:{pattern}"
+    form = rf"arn:aws(-[a-z]+)*:{service}:{_REGION}:[0-9]{{12}}:{pattern}"
     if not re.fullmatch(form, arn):
         raise ValueError(f"must be the ARN of {what}, such as arn:aws:{example}")
     return arn

@@ -51,10 +51,18 @@ def _form_of(value: Any) -> str | None:
     return None
 
 
+_Secret = Annotated[SecretReference, Tag("secret")]
+_Parameter = Annotated[ParameterReference, Tag("parameter")]
+Reference = Annotated[
+    _Secret | _Parameter,
+    Discriminator(
+        _form_of,
+        custom_error_type="reference",
+        custom_error_message='must be {"secret": name} or {"parameter": name}',
+    ),
+]
 HeaderValue = Annotated[
-    Annotated[str, AfterValidator(check_header_value), Tag("text")]
-    | Annotated[SecretReference, Tag("secret")]
-    | Annotated[ParameterReference, Tag("parameter")],
+    Annotated[str, AfterValidator(check_header_value), Tag("text")] | _Secret | _Parameter,
     Discriminator(
         _form_of,
         custom_error_type="header_value",
@@ -85,7 +93,7 @@ class WebhookTarget(_Spec):
     url: str = Field(min_length=8, max_length=2048)
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "POST"
     headers: dict[str, HeaderValue] = Field(default_factory=dict, max_length=MOST_HEADERS)
-    signing_secret: SecretReference | None = None
+    signing_secret: Reference | None = None
 
     @property
     def resource_arn(self) -> str | None:

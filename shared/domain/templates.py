@@ -11,10 +11,13 @@ Names of members are no templates. What a value holds is never looked at again.
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Any
+
+from shared.clock import utc_text
 
 MOST_PLACEHOLDERS = 100
 """In one payload; with the limits of tags this bounds what a payload can grow to."""
@@ -22,6 +25,8 @@ MOST_PROBLEMS = 50
 """Of a payload with more the first are told."""
 DEEPEST = 100
 """So many arrays and objects may lie in each other."""
+PATH_LIMIT_CHARACTERS = 200
+"""Longer paths of problems are cut: a name may be as long as the payload."""
 
 NAMES = ("fire_at", "effective_at", "run_id", "attempt", "job_id", "job_name", "tags")
 _TAG = "tags."
@@ -51,7 +56,7 @@ class TemplateValues:
             raise KeyError(name)
         value = getattr(self, name)
         if isinstance(value, datetime):
-            return f"{value:%Y-%m-%dT%H:%M:%SZ}"
+            return utc_text(value)
         return dict(value) if name == "tags" else value
 
 
@@ -70,32 +75,69 @@ def render_payload(payload: str, values: TemplateValues) -> str:
 def check_template(payload: Any) -> list[tuple[str, str]]:
     """What is wrong with a payload (a JSON value) as a template: pairs of path and message.
 
-    Paths are those of the API's problems: `payload.items[3].to`; the first MOST_PROBLEMS are told.
+    Paths are those of the API's problems, `payload.items[3].to`, cut at PATH_LIMIT_CHARACTERS; the
+    first MOST_PROBLEMS are told.
     """
     problems: list[tuple[str, str]] = []
     placeholders = 0
-    waiting: list[tuple[str, Any, int]] = [("payload", payload, 0)]
-    while waiting:
-        path, value, depth = waiting.pop()
-        if depth > DEEPEST:
+    for place, value in _values(payload):
+        if place.depth > DEEPEST:
             return [("payload", f"is nested more than {DEEPEST} deep: no template can be")]
+        if isinstance(place.step, str) and _OPENING in place.step:
+            problems.append((place.path, f"has {_OPENING} in its name, where nothing is put in"))
         if isinstance(value, str):
-            problems.extend((path, problem) for problem in _problems_of(value))
+            found = islice(_problems_of(value), MOST_PROBLEMS)
+            problems.extend((place.path, problem) for problem in found)
             placeholders += sum(1 for part in _PART.finditer(value) if _name(part) is not None)
-        elif isinstance(value, list):
-            items = [(f"{path}[{n}]", item, depth + 1) for n, item in enumerate(value)]
-            waiting.extend(reversed(items))
-        elif isinstance(value, dict):
-            problems.extend(
-                (f"{path}.{name}", f"has {_OPENING} in its name, where nothing is put in")
-                for name in value
-                if _OPENING in name
-            )
-            members = [(f"{path}.{name}", member, depth + 1) for name, member in value.items()]
-            waiting.extend(reversed(members))
+        if len(problems) >= MOST_PROBLEMS:
+            return problems[:MOST_PROBLEMS]
     if placeholders > MOST_PLACEHOLDERS:
         problems.append(("payload", f"has more than {MOST_PLACEHOLDERS} placeholders"))
-    return problems[:MOST_PROBLEMS]
+    return problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a value stands: a member's name or an item's number, within another place.
+
+    Its path is put together for a problem only: those of all values may take far more memory than
+    the payload.
+    """
+
+    step: str | int
+    parent: "_Place | None" = None
+    depth: int = 0
+
+    def inside(self, value: list[Any] | dict[str, Any]) -> "Iterator[tuple[_Place, Any]]":
+        """What an array or object in this place holds, in order."""
+        steps: Iterable[tuple[int | str, Any]]
+        steps = enumerate(value) if isinstance(value, list) else value.items()
+        return ((_Place(step, self, self.depth + 1), inner) for step, inner in steps)
+
+    @property
+    def path(self) -> str:
+        steps: list[str] = []
+        place = self
+        while place.parent is not None:
+            step = place.step
+            steps.append(f".{step}" if isinstance(step, str) else f"[{step}]")
+            place = place.parent
+        path = "".join(["payload", *reversed(steps)])
+        cut = len(path) > PATH_LIMIT_CHARACTERS
+        return f"{path[: PATH_LIMIT_CHARACTERS - 1]}…" if cut else path
+
+
+def _values(payload: Any) -> Iterator[tuple[_Place, Any]]:
+    """The payload and every value in it, each before what it holds."""
+    waiting = [iter([(_Place(""), payload)])]
+    while waiting:
+        for place, value in waiting[-1]:
+            yield place, value
+            if isinstance(value, list | dict):
+                waiting.append(place.inside(value))
+                break
+        else:
+            waiting.pop()
 
 
 def _map_strings(value: Any, change: Callable[[str], Any]) -> Any:
@@ -130,17 +172,14 @@ def _text_of(part: re.Match[str], values: TemplateValues) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def _problems_of(text: str) -> list[str]:
+def _problems_of(text: str) -> Iterator[str]:
     """What is wrong with one string."""
-    names = [_name(part) for part in _PART.finditer(text)]
-    problems = [
-        f"has {{{{{name[:64]}}}}}, which is none of {_KNOWN}"
-        for name in names
-        if name is not None and not _is_known(name)
-    ]
+    for part in _PART.finditer(text):
+        name = _name(part)
+        if name is not None and not _is_known(name):
+            yield f"has {{{{{name[:64]}}}}}, which is none of {_KNOWN}"
     if _OPENING in _PART.sub("\0", text):
-        problems.append("has {{ that is never closed; write {{{{ for two braces as they are")
-    return problems
+        yield "has {{ that is never closed; write {{{{ for two braces as they are"
 
 
 def _name(part: re.Match[str]) -> str | None:

@@ -1,6 +1,6 @@
 """The missed-run watch (`expect_within`): whether an occurrence has succeeded in time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -21,14 +21,15 @@ _MEANT = frozenset({SkipReason.PAUSED, SkipReason.DELETED, SkipReason.CHANGED, S
 def is_expected(job: Job | None, message: Message, closed: ClosedDays | None) -> bool:
     """Whether a success was to be there by now for the occurrence that the watch's message names.
 
-    Not of a job that is paused or gone, of one that is not watched any more, of an occurrence that
-    its filing does not cover, or on a day that is `closed` in the job's calendar.
+    Not of a job that was deleted or is not watched any more, of an occurrence that its filing does
+    not cover, such as those of a pause, or on a day that is `closed` in the job's calendar. What
+    came before a pause, or before the job was completed, is looked after.
     """
-    if job is None or job.state is not JobState.ACTIVE or job.expect_within_seconds is None:
+    if job is None or job.state is JobState.DELETED or job.expect_within_seconds is None:
         return False
     fire_at, filing_id = message.key.fire_at, message.filing_id
     if filing_id == job.filing.filing_id:
-        covered = fire_at > job.filing.from_at
+        covered = job.filing.from_at < fire_at <= (job.paused_at or fire_at)
     else:
         covered = any(known.covers(filing_id, fire_at) for known in job.replaced)
     return covered and (closed is None or local_date(job.schedule, fire_at) not in closed)
@@ -46,6 +47,17 @@ def last_run(key: RunKey, get: Callable[[RunKey], Run | None]) -> Run | None:
     return run
 
 
+def has_success(fire_at: datetime, rows: Iterable[Run]) -> bool:
+    """Whether any run of the occurrence at `fire_at` has succeeded: its own, one that runs it again
+    or one of a backfill."""
+    return any(
+        row.key.fire_at == fire_at
+        and row.key.kind in (RunKind.SCHEDULED, RunKind.BACKFILL)
+        and row.status is RunStatus.SUCCEEDED
+        for row in rows
+    )
+
+
 def complaint(run: Run | None) -> str | None:
     """What stands where a success was expected, in words; None if nothing is amiss."""
     if run is None:
@@ -60,7 +72,7 @@ def complaint(run: Run | None) -> str | None:
     return f"{run.key.run_id} is {status.value}{why}{error}"
 
 
-def missed_row(job: Job, message: Message, note: str, now: datetime, expires_at: datetime) -> Run:
+def watch_row(job: Job, message: Message, note: str, now: datetime, expires_at: datetime) -> Run:
     """The watch's row: no success was recorded in time."""
     effective_at = message.key.fire_at + timedelta(seconds=job.spread_seconds)
     return Run(

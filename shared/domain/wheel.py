@@ -79,7 +79,7 @@ class Entry:
     Either it carries a `schedule` (a standing entry, or in a dated slot one link of a chain) or a
     `message`, sent as it stands when it may start (a retry too far ahead for the queue).
     Entries are written once, never changed. Slots count effective times: nominal ones and
-    `spread_seconds`; of a watch, the job's `expect_within_seconds` is part of that, and its
+    `spread_seconds`. An entry of a watch has `within_seconds`, which are part of that, and its
     messages ask after an occurrence instead of running it. `zone_digest` tells by which rules of
     its zone a standing entry was filed.
     """
@@ -98,7 +98,11 @@ class Entry:
     calendar: CalendarUse | None = None
     zone_digest: str = ""
     grace_seconds: int = 0
-    is_watch: bool = False
+    within_seconds: int = 0
+
+    @property
+    def is_watch(self) -> bool:
+        return self.within_seconds > 0
 
     @property
     def key(self) -> str:
@@ -194,20 +198,8 @@ def watch_entries_of(job: Job) -> list[Entry]:
 
     Empty without a watch. A job with a fixed delay, or a calendar that moves occurrences, has none.
     """
-    within_seconds = job.expect_within_seconds
-    if within_seconds is None or isinstance(job.schedule, Delay) or rolls(job.calendar):
-        return []
-    first = job.schedule.next(job.filing.from_at)
-    if first is None:
-        return []
-    watch = replace(
-        _entry(job),
-        catch_up=CatchUp.LATEST,
-        grace_seconds=0,
-        spread_seconds=job.spread_seconds + within_seconds,
-        is_watch=True,
-    )
-    return _filed(watch, first)
+    first = job.schedule.next(job.filing.from_at) if _is_watched(job) else None
+    return [] if first is None else _filed(_watch_entry(job), first)
 
 
 def message_of(job: Job, fire_at: datetime) -> Message:
@@ -237,11 +229,11 @@ def messages_until(job: Job, sent: Recurrence, until: datetime) -> list[Message]
 
 def watch_messages_until(job: Job, until: datetime) -> list[Message]:
     """The messages of the watch for those occurrences of a filing that it looks at by `until`."""
-    return [
-        replace(watch.message_at(fire_at), slot_key="")
-        for watch in watch_entries_of(job)[:1]
-        for fire_at in job.schedule.between(watch.from_at, until - watch.spread)
-    ]
+    if not _is_watched(job):
+        return []
+    watch = _watch_entry(job)
+    fire_times = job.schedule.between(watch.from_at, until - watch.spread)
+    return [replace(watch.message_at(fire_at), slot_key="") for fire_at in fire_times]
 
 
 def entry_of_message(message: Message) -> Entry:
@@ -290,6 +282,18 @@ def _entry(job: Job) -> Entry:
         calendar=job.calendar,
         grace_seconds=job.grace_seconds or 0,
     )
+
+
+def _is_watched(job: Job) -> bool:
+    has_instants = not isinstance(job.schedule, Delay) and not rolls(job.calendar)
+    return bool(job.expect_within_seconds) and has_instants
+
+
+def _watch_entry(job: Job) -> Entry:
+    """An entry of the job's watch, before it has its slots."""
+    entry, within_seconds = _entry(job), job.expect_within_seconds or 0
+    spread_seconds = entry.spread_seconds + within_seconds
+    return replace(entry, spread_seconds=spread_seconds, within_seconds=within_seconds)
 
 
 def _last_nominal(schedule: Schedule) -> datetime | None:

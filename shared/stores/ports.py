@@ -29,7 +29,9 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Item]):
-    """Items in order; `next_cursor` is text that continues behind them, None at the end.
+    """Items in order; `next_cursor` is text that continues behind them, None at the end, and at the
+    end only: where a filter leaves few, or items are large, a page may be short, even empty, with
+    more to come. Whoever wants all goes on until there is no cursor.
 
     A cursor is meaningful only for the same method and the same owner and job; anything else
     raises InvalidFieldError("cursor", …).
@@ -70,8 +72,8 @@ class JobStore(Protocol):
     ) -> Page[Job]:
         """The owner's jobs by job id, without tombstones; may be eventually consistent.
 
-        A page has at most `limit` items, and fewer only at the end. `only` leaves out all others;
-        a cursor goes on under the filter that it came from.
+        A page has at most `limit` items. `only` leaves out all others; a cursor goes on under the
+        filter that it came from.
         """
         ...
 

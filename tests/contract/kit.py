@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from threading import Barrier
 from time import sleep
@@ -23,6 +23,7 @@ from shared.settings import Settings
 from shared.stores.dynamo import open_stores
 from shared.stores.memory import (
     MemoryCalendarStore,
+    MemoryEvents,
     MemoryGateStore,
     MemoryJobStore,
     MemoryOperationStore,
@@ -32,6 +33,7 @@ from shared.stores.memory import (
 )
 from shared.stores.ports import (
     CalendarStore,
+    EventSink,
     GateStore,
     JobStore,
     LaneQueue,
@@ -59,6 +61,7 @@ class Kit:
     gates: GateStore
     operations: OperationStore
     queue: LaneQueue
+    events: EventSink
     is_threaded: bool
     """Whether it can be used from several threads at once."""
     receive: Callable[[Lane], list[Message]]
@@ -106,6 +109,7 @@ def memory_kit() -> Kit:
         gates=MemoryGateStore(),
         operations=MemoryOperationStore(),
         queue=queue,
+        events=MemoryEvents(),
         is_threaded=True,
         receive=receive,
         wait=clock.advance,
@@ -156,11 +160,18 @@ def _aws_kit(is_threaded: bool, wait: Callable[[float], None]) -> Kit:
         gates=stores.gates,
         operations=stores.operations,
         queue=stores.queue,
+        events=_events_on_a_bus(settings),
         is_threaded=is_threaded,
         receive=receive,
         wait=wait,
         settings=settings,
     )
+
+
+def _events_on_a_bus(settings: Settings) -> EventSink:
+    name = f"contract-{uuid.uuid4().hex[:8]}"
+    boto3.client("events").create_event_bus(Name=name)
+    return open_stores(replace(settings, event_bus=name), SystemClock()).events
 
 
 def contend(attempt: Callable[[int], Answer]) -> list[Answer]:

@@ -114,7 +114,8 @@ def a_full_gate(owner: str, **changes: Any) -> Gate:
         "started": a_key(owner).run_id,
         "started_at": NOW + timedelta(microseconds=1),
         "failed": ("first", "second"),
-        "holders": (Holder("one", CLAIM_ID, NOW), Holder("another", "ü", FIRE_AT)),
+        "failed_filing": "filing",
+        "holders": (Holder(CLAIM_ID, NOW), Holder("ü", FIRE_AT)),
         "starts": (Starts(3, NOW), Starts(1, NOW + timedelta(microseconds=1))),
     }
     return a_gate(owner, **{**fields, **changes})

@@ -176,6 +176,11 @@ def test_a_failed_request_raises_nothing_and_does_not_stop_the_others(error: Exc
     assert [len(entries) for entries in bus.requests] == [10, 3]  # botocore has repeated it already
 
 
+def test_all_that_is_taken_is_told_by_nothing_left(kit: Kit) -> None:
+    assert kit.events.emit([]) == 0
+    assert kit.events.emit([an_event(number, text="ü" * number) for number in range(23)]) == 0
+
+
 def test_memory_keeps_what_it_is_given_and_no_bus_drops_it() -> None:
     memory, events = MemoryEvents(), [an_event(1), an_event(2)]
     assert memory.emit(events[:1]) == memory.emit(events[1:]) == 0

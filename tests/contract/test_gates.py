@@ -64,7 +64,7 @@ def test_put_over_none_puts_only_where_there_is_none(kit: Kit) -> None:
 
 def test_put_needs_exactly_the_revision(kit: Kit) -> None:
     gate = a_gate(kit.new_owner(), revision=4)
-    changed = dataclasses.replace(gate.next_revision(gate.expires_at), active="run")
+    changed = dataclasses.replace(gate.next_revision(), active="run")
     assert not kit.gates.put(gate, 3), "nothing is there"
     assert kit.gates.put(gate, None)
     assert not kit.gates.put(changed, 3)
@@ -78,7 +78,7 @@ def test_a_repeated_put_knows_its_own_row(kit: Kit) -> None:
     gate = a_full_gate(kit.new_owner(), revision=1)
     assert kit.gates.put(gate, None)
     assert kit.gates.put(gate, None)
-    changed = dataclasses.replace(gate.next_revision(NOW), holders=())
+    changed = dataclasses.replace(gate.next_revision(), holders=())
     assert kit.gates.put(changed, 1)
     assert kit.gates.put(changed, 1), "with an expiry that the store rounds up"
     assert not kit.gates.put(dataclasses.replace(changed, active="another"), 1)
@@ -112,7 +112,7 @@ def test_one_of_many_passers_of_a_revision_wins(threaded_kit: Kit) -> None:
     first = a_gate(threaded_kit.new_owner())
     assert threaded_kit.gates.put(first, None)
     gates = [
-        dataclasses.replace(first.next_revision(first.expires_at), active=f"run {number}")
+        dataclasses.replace(first.next_revision(), active=f"run {number}")
         for number in range(CONTENDERS)
     ]
     won = contend(lambda number: threaded_kit.gates.put(gates[number], first.revision))

@@ -168,7 +168,8 @@ GATE: Members = {
     "started": st.text(),
     "started_at": maybe_instants,
     "failed": st.lists(st.text(), max_size=3).map(tuple),
-    "holders": st.lists(st.builds(Holder, st.text(), st.text(), instants), max_size=3).map(tuple),
+    "failed_filing": st.text(),
+    "holders": st.lists(st.builds(Holder, st.text(), instants), max_size=3).map(tuple),
     "starts": st.lists(st.builds(Starts, counts, instants), max_size=3).map(tuple),
 }
 OPERATION: Members = {
@@ -235,7 +236,7 @@ ENTRY: Members = {
     "calendar": calendar_uses,
     "zone_digest": st.text(),
     "grace_seconds": counts,
-    "is_watch": st.booleans(),
+    "within_seconds": counts,
 }
 CONTROL: Members = {
     "segment": counts,
@@ -251,7 +252,7 @@ CONTROL: Members = {
     "tzdata": st.text(),
     "tzdata_from": counts,
     "backlog_cursor": cursors,
-    "paced_until": counts,
+    "paced_until": maybe_instants,
     "idle": st.booleans(),
 }
 

@@ -84,7 +84,7 @@ def test_an_entry_with_everything_is_small() -> None:
         calendar=CalendarUse("holidays", CalendarRule.NEXT_BUSINESS_DAY),
         zone_digest="Kd8a0Q",
         grace_seconds=3600,
-        is_watch=True,
+        within_seconds=604_800,
     )
     assert item_size(wheel.item_of(entry)) <= 250
 
@@ -172,7 +172,7 @@ def test_a_gate_in_its_ordinary_use_is_one_write_unit() -> None:
         started_at=NOW,
         failed=(run_id,) * 5,
     )
-    of_a_key = a_gate(SUBJECT, name=key_gate("database"), holders=(Holder(run_id, CLAIM_ID, NOW),))
+    of_a_key = a_gate(SUBJECT, name=key_gate("database"), holders=(Holder(CLAIM_ID, NOW),))
     many = dataclasses.replace(of_a_key, holders=of_a_key.holders * 6)
     for gate in (of_a_job, of_a_key, many):
         assert write_units(gates.item_of(gate)) == 1

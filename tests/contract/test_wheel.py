@@ -9,6 +9,7 @@ import pytest
 
 from shared.domain.calendar import CalendarUse
 from shared.domain.job import Lane
+from shared.domain.message import Missed
 from shared.domain.policies import CatchUp
 from shared.domain.segment import Backlog, Control, Cursor
 from shared.domain.wheel import Entry, Slot, entry_of_message
@@ -59,7 +60,7 @@ def test_nothing_to_put_is_nothing_done(kit: Kit) -> None:
         {"slot": Slot(SlotKind.DATED, 29_700_000), "from_at": FIRE_AT},
         {"spread_seconds": 299, "zone_digest": "Kd8a0Q"},
         {"catch_up": CatchUp.SKIP, "grace_seconds": 90},
-        {"is_watch": True, "spread_seconds": 604_800},
+        {"within_seconds": 604_800, "spread_seconds": 604_830},
         *({"calendar": CalendarUse("Feiertage/ü", rule)} for rule in CalendarRule),
     ],
 )
@@ -95,7 +96,17 @@ def test_schedules_of_one_text_are_told_apart(kit: Kit) -> None:
 
 
 def test_an_entry_with_a_message_comes_back_whole(kit: Kit) -> None:
-    message = a_message(kit.new_owner(), Lane.HIGH, segment=kit.new_segment(), attempt=2)
+    message = a_message(
+        kit.new_owner(),
+        Lane.HIGH,
+        segment=kit.new_segment(),
+        attempt=2,
+        wait_until=FIRE_AT + timedelta(hours=1),
+        waits=3,
+        has_rate_slot=True,
+        in_time=True,
+        missed=Missed(FIRE_AT - timedelta(hours=1), CatchUp.SKIP, a_combined_schedule()),
+    )
     entry = entry_of_message(message)
     kit.wheel.put_entries([entry])
     assert _all_entries(kit, entry.segment, entry.slot) == [entry]
@@ -166,7 +177,7 @@ def test_remove_takes_exactly_one_key(kit: Kit) -> None:
 def test_a_watch_has_entries_beside_the_jobs_own(kit: Kit) -> None:
     owner, segment = kit.new_owner(), kit.new_segment()
     entry = an_entry(owner, segment)
-    watch = dataclasses.replace(entry, is_watch=True, spread_seconds=600)
+    watch = dataclasses.replace(entry, within_seconds=600, spread_seconds=600)
     kit.wheel.put_entries([entry, watch])
     page = kit.wheel.query(segment, entry.slot)
     assert page.entries == (entry, watch)
@@ -189,7 +200,7 @@ def _full(segment: int) -> Control:
         tzdata="2026.6",
         tzdata_from=29_699_000,
         backlog_cursor=Cursor(15, "d15", "job#filing#watch"),
-        paced_until=29_700_000,
+        paced_until=NOW + timedelta(microseconds=1),
         idle=True,
     )
 

@@ -90,7 +90,7 @@ def _first_gate(kit: Kit) -> Write:
 def _passed_gate(kit: Kit) -> Write:
     gate = a_gate(kit.new_owner())
     assert kit.gates.put(gate, None)
-    return lambda: kit.gates.put(gate.next_revision(NOW), gate.revision)
+    return lambda: kit.gates.put(gate.next_revision(), gate.revision)
 
 
 def _first_operation(kit: Kit) -> Write:

@@ -84,7 +84,6 @@ class System:
             jobs=self.stores.jobs,
             calendars=self.stores.calendars,
             wheel=wheel,
-            queue=self.queue,
             filer=Filer(self.stores.jobs, wheel, self.queue, self.clock, self.stores.calendars),
             clock=self.clock,
             on_bad_entry=lambda *where: None,

@@ -32,6 +32,9 @@ from tests.integration.executor.test_targets import ENVIRONMENT
 pytestmark = pytest.mark.ministack
 
 ACCOUNT = "000000000000"
+ALLOWED = ",".join(
+    f"arn:aws:{service}:*:{ACCOUNT}:*" for service in ("lambda", "sqs", "sns", "events", "states")
+)
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/any"
 CALL = Call(
     run_id="abc_20260301T120017Z_scheduled_0",
@@ -55,7 +58,8 @@ def handler(event, context):
 
 @pytest.fixture
 def targets(ministack: str) -> Iterator[Targets]:
-    with Targets(Settings.from_environment(ENVIRONMENT), SystemClock()) as targets:
+    settings = Settings.from_environment({**ENVIRONMENT, "TARGET_ARNS": ALLOWED})
+    with Targets(settings, SystemClock()) as targets:
         yield targets
 
 

@@ -11,7 +11,7 @@ from functions.executor.targets import Call, Failure, Outcome, Success
 from shared.domain.events import EventType
 from shared.domain.gate import job_gate
 from shared.domain.job import Job, JobState
-from shared.domain.policies import RetryPolicy
+from shared.domain.policies import Overlap, RetryPolicy
 from shared.domain.run import Run, RunError, RunKind, RunStatus
 from shared.domain.targets import TaskTarget
 from shared.domain.wheel import message_of
@@ -19,6 +19,12 @@ from shared.errors import StoreUnavailableError
 from tests.simulation.world import OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+
+
+class Killed(BaseException):
+    """The process dies here."""
+
+
 FAILURE = Failure(RunError("E", "broken", permanent=True))
 CALLBACKS = {"on_success": TaskTarget(name="praised"), "on_failure": TaskTarget(name="told")}
 
@@ -179,6 +185,45 @@ class TestPauseAfterFailures:
         world.executor.handle(received.message, minute(2))
         assert stored(world, job).state is JobState.PAUSED
 
+    def test_a_resume_begins_the_count_anew_whoever_had_paused(self, world: World) -> None:
+        job = world.create("job", "* * * * *", pause_after_failures=3)
+        world.targets.behave = lambda call: FAILURE
+        world.run_until(minute(2) + timedelta(seconds=10))
+        world.pause(stored(world, job))
+        world.run_until(minute(5) + timedelta(seconds=10))
+        world.refile(stored(world, job))
+        world.run_until(minute(7) + timedelta(seconds=10))
+        assert stored(world, job).state is JobState.ACTIVE, "two failures since the resume"
+        world.run_until(minute(8))
+        assert stored(world, job).state is JobState.PAUSED
+
+    def test_a_death_right_after_the_pause_leaves_no_count_behind(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        job = world.create("job", "* * * * *", pause_after_failures=2)
+        world.targets.behave = lambda call: FAILURE
+        replace_row = world.jobs.replace
+
+        def die(row: Job, revision: int) -> bool:
+            replace_row(row, revision)
+            raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(world.jobs, "replace", die)
+            with pytest.raises(Killed):
+                world.run_until(minute(5))
+        world.refile(stored(world, job))
+        world.clock.advance(1)
+        world.run_until(minute(3) + timedelta(seconds=10))
+        assert stored(world, job).state is JobState.ACTIVE, "one failure since the resume"
+
+    def test_a_fixed_delay_that_failures_pause_ends_its_chain(self, world: World) -> None:
+        job = world.create("job", "every 1m after finish", pause_after_failures=1)
+        world.targets.behave = lambda call: FAILURE
+        world.run_until(minute(5))
+        assert [run.status for run in world.history(job)] == [RunStatus.DEAD]
+        assert world.queue.kept() == []
+
     def test_runs_that_somebody_asked_for_do_not_count(self, world: World) -> None:
         job = world.create("job", "0 5 * * *", pause_after_failures=1)
         world.targets.behave = lambda call: FAILURE
@@ -187,3 +232,34 @@ class TestPauseAfterFailures:
         world.executor.handle(replace(message, key=key), minute(1))
         assert [run.status for run in world.history(job)] == [RunStatus.DEAD]
         assert stored(world, job).state is JobState.ACTIVE
+
+
+class TestTurns:
+    @pytest.mark.parametrize("overlap", [Overlap.SKIP, Overlap.QUEUE_ONE])
+    @pytest.mark.parametrize("schedule", ["0 0 1 1 *", "every 10m after finish"])
+    def test_the_end_of_a_run_calls_the_one_that_waits_for_it(
+        self, world: World, overlap: Overlap, schedule: str
+    ) -> None:
+        """One that somebody asked for: it begins no chain of its own."""
+        job = world.create("job", schedule, overlap=overlap)
+        chain = world.queue.kept()
+        message = message_of(job, NOON)
+        first, second = (
+            replace(message.key, kind=RunKind.MANUAL, request_id=name) for name in "ab"
+        )
+        row = Run(second, RunStatus.SCHEDULED, 0, 1, "c", message.filing_id, NOON, minute(99))
+        assert world.runs.claim(row, None)
+
+        def behave(call: Call) -> Outcome:
+            gate = world.gates.get(OWNER, job_gate(job.job_id))
+            assert gate is not None
+            if gate.active == first.run_id:
+                waits = replace(gate, waiting=second.run_id, waiting_filing=message.filing_id)
+                assert world.gates.put(waits.next_revision(), gate.revision)
+            return Success(None)
+
+        world.targets.behave = behave
+        world.executor.handle(replace(message, key=first, after_finish=False), minute(2))
+        world.execute()
+        assert [run.status for run in world.history(job)] == [RunStatus.SUCCEEDED] * 2
+        assert world.queue.kept() == chain

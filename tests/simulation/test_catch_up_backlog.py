@@ -1,6 +1,7 @@
-"""Three hours without ticks, 20,000 occurrences due in them: the backlog drains at its pace, and
+"""Three hours without ticks, 20,000 occurrences due in them: the backlog starts at its pace, and
 what is due meanwhile starts in time."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -10,6 +11,10 @@ from shared.domain.decisions import SkipReason
 from shared.domain.job import Job
 from shared.domain.policies import CatchUp
 from shared.domain.run import Run, RunKind, RunStatus
+from shared.domain.wheel import Slot, minute_of
+from shared.recurrence import SlotKind, slots
+from shared.stores.memory.queue import Received
+from shared.stores.ports import EntryPage
 from tests.simulation.world import World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -32,11 +37,8 @@ PER_POLICY = 190
 class BoundedWorld(World):
     """Executors handle no more than CAPACITY_PER_SECOND messages in each second."""
 
-    most_kept = 0
-
     def execute(self) -> None:
         ends_at = self.clock.now() + timedelta(seconds=60)
-        self.most_kept = max(self.most_kept, len(self.queue.kept()))
         for received in self.queue.receive(self.clock.now(), CAPACITY_PER_SECOND):
             self.reports.append(self.executor.handle(received.message, ends_at))
             self.queue.delete(received.receipt)
@@ -78,8 +80,9 @@ def live_lags(world: World, jobs: list[Job]) -> list[float]:
     return [run.lag_seconds for run in rows if run.lag_seconds is not None]
 
 
-def backlog_is_left(world: World) -> bool:
-    return any(world.filer.control(segment).backlog for segment in range(SEGMENTS))
+def behind(world: World) -> list[Received]:
+    """What is queued of the backlog."""
+    return [kept for kept in world.queue.kept() if kept.message.due_at < RETURN]
 
 
 def test_three_hours_of_backlog_drain_while_live_runs_keep_their_time() -> None:
@@ -88,14 +91,16 @@ def test_three_hours_of_backlog_drain_while_live_runs_keep_their_time() -> None:
     assert sum(map(len, due)) >= 20_000
 
     minutes = 0
-    while backlog_is_left(world) or world.clock.now() == RETURN:
-        sent_before = len(world.reports) + len(world.queue.kept())
-        world.run_until(world.clock.now() + timedelta(seconds=59))
-        sent = len(world.reports) + len(world.queue.kept()) - sent_before
-        live = len(jobs) * 3 * 60 // PERIOD_SECONDS + 10  # at first three minutes of them at once
-        assert sent <= PACE_PER_MINUTE + live
-        minutes += 1
     messages = sum(map(len, due[2::3])) + 2 * PER_POLICY
+    world.tick()
+    assert not any(world.filer.control(segment).backlog for segment in range(SEGMENTS))
+    while behind(world):
+        handled_before = len(world.reports)
+        world.run_until(world.clock.now() + timedelta(seconds=59))
+        live = len(jobs) * 60 // PERIOD_SECONDS
+        handled = len(world.reports) - handled_before - live
+        assert handled <= PACE_PER_MINUTE + SEGMENTS
+        minutes += 1
     least = -(-messages // PACE_PER_MINUTE)
     assert least <= minutes <= least + 1, "segments are not equally full"
     end = world.clock.now() + timedelta(minutes=2)
@@ -139,22 +144,99 @@ def test_without_a_pace_the_backlog_would_delay_what_is_due() -> None:
     assert max(live_lags(world, jobs)) > 10 * LAG_BOUND_SECONDS
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_the_share_of_a_minute_is_sent_once_however_often_the_tick_comes(workers: int) -> None:
-    world, _ = stopped_and_returned(40, 4 * SEGMENTS)
-    for _ in range(workers):
+@pytest.mark.parametrize("ticks", [1, 3])
+def test_places_are_given_once_however_often_the_tick_comes(ticks: int) -> None:
+    world, _ = stopped_and_returned(20, 6 * SEGMENTS)
+    for _ in range(ticks):
         world.tick()
-    behind = [kept.message for kept in world.queue.kept() if kept.message.due_at < RETURN]
-    assert len(behind) == 4 * SEGMENTS
-    world.clock.advance(60)
-    world.tick()
-    behind = [kept.message for kept in world.queue.kept() if kept.message.due_at < RETURN]
-    assert len(behind) == 8 * SEGMENTS
+    starts: Counter[int] = Counter()
+    far = []
+    for segment in range(SEGMENTS):
+        for minute in range(minute_of(RETURN), minute_of(RETURN) + 60):
+            entries = world.wheel.query(segment, Slot(SlotKind.DATED, minute)).entries
+            far += [entry.message for entry in entries if entry.message is not None]
+    near = [kept.message for kept in behind(world)]
+    for message in [*near, *far]:
+        starts[minute_of(max(message.starts_at, RETURN)) - minute_of(RETURN)] += 1
+    assert set(starts) == set(range(len(starts)))
+    assert max(starts.values()) <= 6 * SEGMENTS
+    assert near != []
+    assert far != []
+    assert sum(starts.values()) == len({message.key for message in [*near, *far]})
 
 
 def test_the_share_is_spread_over_its_minute() -> None:
-    world, _ = stopped_and_returned(40, 6 * SEGMENTS)
+    world, _ = stopped_and_returned(20, 6 * SEGMENTS)
     world.tick()
-    behind = [kept for kept in world.queue.kept() if kept.message.due_at < RETURN]
-    seconds = sorted((kept.visible_at - RETURN).total_seconds() for kept in behind)
-    assert seconds == sorted([0, 10, 20, 30, 40, 50] * SEGMENTS)
+    seconds = sorted((kept.visible_at - RETURN).total_seconds() for kept in behind(world))
+    assert seconds[: 12 * SEGMENTS] == sorted([*range(0, 120, 10)] * SEGMENTS)
+
+
+def test_the_messages_of_one_link_keep_the_pace_too() -> None:
+    """All of an outage hangs on one link of a chain, thousands of them."""
+    start = datetime(2026, 12, 31, 23, 50, tzinfo=UTC)
+    world = World(start, segments=1)
+    world.tick_ports = replace(world.tick_ports, catch_up_share=30)
+    job = world.create("dense", "*/10 * * 1 1 *", catch_up=CatchUp.ALL)
+    assert slots(job.schedule).kind is SlotKind.DATED
+    world.tick()
+    back = start + timedelta(hours=2)
+    world.clock.set(back)
+    late_until = back - timedelta(seconds=1)
+    late = list(job.schedule.between(start, late_until))
+    world.run_until(back + timedelta(minutes=len(late) // 30 + 2))
+    runs = [run for run in world.history(job) if run.key.fire_at <= late_until]
+    assert [run.key.fire_at for run in runs] == late
+    started = Counter(minute_of(run.started_at) for run in runs if run.started_at is not None)
+    assert max(started.values()) <= 30
+    live = [run for run in world.history(job) if run.key.fire_at >= back]
+    assert max(run.lag_seconds or 0 for run in live) <= LAG_BOUND_SECONDS
+
+
+def test_live_occurrences_of_a_chain_do_not_wait_for_the_backlog() -> None:
+    world = world_behind(share=4)
+    job = world.create("rare", "every 181m", start_at=START - timedelta(hours=1))
+    assert slots(job.schedule).kind is SlotKind.DATED
+    world.run_until(START + timedelta(minutes=10))
+    back = START + timedelta(hours=3)  # the link of 14:01 is in the backlog; 17:02 is live
+    world.clock.set(back)
+    world.run_until(START + timedelta(hours=6))
+    lags = {run.key.fire_at: run.lag_seconds for run in world.history(job)}
+    live = list(job.schedule.between(back, START + timedelta(hours=6)))
+    assert live != []
+    assert all(lags[fire_at] == 0 for fire_at in live)
+
+
+def test_no_pace_outlives_the_entry_of_a_one_shot() -> None:
+    """Ticks may be down 14 days and lose nothing, and then its entry goes: four hours later here,
+    while the pace has twenty hours of messages before it."""
+    world = World(START, segments=1)
+    world.tick_ports = replace(world.tick_ports, catch_up_share=1)
+    once = START + timedelta(hours=2)
+    for number in range(10):
+        world.create(f"all-{number}", "* * * * *", end_at=once, catch_up=CatchUp.ALL)
+    job = world.create("once", f"at {once:%Y-%m-%dT%H:%M:%SZ}")
+    world.run_until(START + timedelta(minutes=2))
+    query = world.wheel.query
+
+    def expiring(segment: int, slot: Slot, after_key: str | None = None) -> EntryPage:
+        page, now = query(segment, slot, after_key), world.clock.now()
+        kept = [entry for entry in page.entries if (entry.expires_at or now) >= now]
+        return replace(page, entries=tuple(kept))
+
+    world.wheel.query = expiring  # type: ignore[method-assign]
+    world.clock.set(START + timedelta(days=13, hours=22))
+    for _ in range(21 * 60):
+        world.tick()
+        world.execute()
+        world.clock.advance(60)
+    assert world.fired(job) == [once]
+
+
+def world_behind(share: int) -> World:
+    """Ten jobs that are to run all that an outage misses."""
+    world = World(START, segments=1)
+    world.tick_ports = replace(world.tick_ports, catch_up_share=share)
+    for number in range(10):
+        world.create(f"all-{number}", "* * * * *", catch_up=CatchUp.ALL)
+    return world

@@ -1,5 +1,6 @@
 """Catch-up with grace: what an outage delayed by less than it is no miss."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -68,6 +69,85 @@ def test_grace_has_no_say_where_all_are_to_run() -> None:
     rows = missed_rows(world, job, back)
     assert [run.key.fire_at.minute for run in rows] == list(range(15, 60, 5))
     assert {run.status for run in rows} == {RunStatus.SUCCEEDED}
+
+
+@pytest.mark.parametrize("grace_seconds", [None, 3600])
+def test_a_closed_day_within_the_grace_stands_for_nothing(grace_seconds: int | None) -> None:
+    """The last open occurrence runs as without a grace: none that runs is within it."""
+    back = MIDNIGHT + timedelta(hours=1, minutes=30)
+    world = World(MIDNIGHT - timedelta(hours=12), segments=1)
+    world.close("closed", "2026-12-01")
+    skips = ("closed", CalendarRule.SKIP)
+    job = world.create("job", "0 * * * *", grace_seconds=grace_seconds, calendar=skips)
+    world.tick()
+    world.clock.set(back)
+    world.run_until(back + timedelta(minutes=2))
+    assert world.fired(job) == [MIDNIGHT - timedelta(hours=1)]
+
+
+def test_closed_ones_before_the_first_that_runs_are_covered_with_the_others() -> None:
+    """All are within the grace: those of the closed day have one record, and the open ones run."""
+    back = MIDNIGHT + timedelta(hours=26, minutes=30)
+    skips = ("closed", CalendarRule.SKIP)
+    world, job = after_an_outage(
+        "0 */2 * * *", back, CatchUp.SKIP, grace_seconds=5 * 3600, calendar=skips
+    )
+    row, *ran = [run for run in world.history(job) if run.key.fire_at < back]
+    assert (row.key.kind, row.covers_count, row.key.fire_at.hour) == (RunKind.MISSED, 11, 22)
+    assert [(run.key.fire_at.hour, run.status) for run in ran] == [
+        (0, RunStatus.SUCCEEDED),
+        (2, RunStatus.SUCCEEDED),
+    ]
+
+
+def test_nothing_of_a_replaced_filing_runs_because_it_is_stood_for() -> None:
+    """`skip` before and after the change, which only takes the grace away while ticks are down."""
+    world = World(MIDNIGHT, segments=1)
+    job = world.create("job", "*/5 * * * *", catch_up=CatchUp.SKIP, grace_seconds=600)
+    world.run_until(STOP)
+    world.clock.set(MIDNIGHT + timedelta(minutes=31))
+    world.refile(job, grace_seconds=None)
+    back = MIDNIGHT + timedelta(hours=1)
+    world.clock.set(back)
+    world.run_until(back + timedelta(minutes=2))
+    rows = missed_rows(world, job, back - timedelta(minutes=10))
+    assert {run.status for run in rows} == {RunStatus.SKIPPED}
+
+
+def test_a_duplicate_that_comes_late_by_the_wheel_records_what_it_stands_for() -> None:
+    """The replaced filing, with its grace, has the run of 17:31 first. The message of the other one
+    stands for 14:30, too."""
+    start = MIDNIGHT + timedelta(hours=11, minutes=4)
+    world = World(start, segments=1)
+    world.tick_ports = replace(world.tick_ports, catch_up_share=1)
+    job = world.create("job", "every 181m", grace_seconds=20_000)
+    world.create("others", "*/5 * * * *", catch_up=CatchUp.ALL)
+    world.clock.advance(9000)
+    world.refile(job, grace_seconds=None)
+    back = start + timedelta(seconds=24_000)
+    world.clock.set(back)
+    world.run_until(back + timedelta(minutes=90))
+    assert set(job.schedule.between(start, back)) - recorded(world, job, job.schedule) == set()
+
+
+@pytest.mark.parametrize("schedule", ["*/10 * * * *", "at 2026-12-01T02:50:00Z"])
+def test_what_is_in_time_when_ticks_are_back_stays_so_while_the_pace_holds_it_back(
+    schedule: str,
+) -> None:
+    world = World(MIDNIGHT, segments=1)
+    world.tick_ports = replace(world.tick_ports, catch_up_share=20)
+    for number in range(10):
+        world.create(f"all-{number}", "* * * * *", catch_up=CatchUp.ALL)
+    job = world.create("job", schedule, catch_up=CatchUp.SKIP, grace_seconds=1500)
+    world.run_until(STOP)
+    back = MIDNIGHT + timedelta(hours=3)
+    world.clock.set(back)
+    world.run_until(back + timedelta(minutes=100))
+    runs = missed_rows(world, job, back)
+    starts = [run.started_at for run in runs if run.started_at is not None]
+    assert min(starts) > back + timedelta(seconds=1500), "later than its grace"
+    in_time = [run.key.fire_at.minute for run in runs if run.status is RunStatus.SUCCEEDED]
+    assert in_time == ([50] if schedule.startswith("at") else [40, 50])
 
 
 @exact_and_slow

@@ -1,25 +1,34 @@
 """Jobs with an end: their last occurrences, and what becomes of them then."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from functions.executor.targets import Call, Failure, Outcome, Success
+from shared.domain.events import EventType
 from shared.domain.job import Job, JobState
 from shared.domain.message import Message
-from shared.domain.policies import Backoff, CatchUp, OnComplete, RetryPolicy
-from shared.domain.run import RunError, RunStatus
-from shared.domain.wheel import entries_of
+from shared.domain.policies import Backoff, CatchUp, OnComplete, Overlap, RetryPolicy
+from shared.domain.run import RunError, RunKind, RunStatus
+from shared.domain.wheel import entries_of, message_of
 from shared.recurrence import CalendarRule
 from tests.simulation.world import OWNER, World, times
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 DELETE = OnComplete.DELETE
+COMPLETED = (EventType.JOB_COMPLETED,)
+QUEUED = {"overlap": Overlap.QUEUE_ONE, "timeout_seconds": 40, "events": COMPLETED}
 
 
 class Killed(BaseException):
     """The process dies here: nothing after it runs, not even an except clause."""
+
+
+@pytest.fixture
+def world() -> World:
+    return World(MIDNIGHT, segments=1)
 
 
 def state_of(world: World, job: Job) -> JobState:
@@ -238,3 +247,98 @@ def test_a_moved_last_occurrence_is_the_last() -> None:
     world.run_until(datetime(2026, 12, 26, 9, 1, tzinfo=UTC))
     assert world.fired(job) == [datetime(2026, 12, 26, 9, tzinfo=UTC)]
     assert state_of(world, job) is JobState.COMPLETED
+
+
+class TestNoRunIsActiveOrWaits:
+    """Where runs wait for each other, or are skipped, the one that ends last completes the job."""
+
+    def completed_at(self, world: World, job: Job, until: datetime) -> list[datetime]:
+        """When the job was complete, by its events; whoever meets the run again tells it again."""
+        world.run_until(until)
+        told = [each for each in world.events.emitted if each.subject == job.job_id]
+        return sorted(
+            {(each.event_id, each.occurred_at): each.occurred_at for each in told}.values()
+        )
+
+    def taking(self, world: World, seconds: int) -> None:
+        """A target that takes its time while the world goes on."""
+
+        def behave(call: Call) -> Outcome:
+            world.run_until(world.clock.now() + timedelta(seconds=seconds - 1))
+            return Success(None)
+
+        world.targets.behave = behave
+
+    @pytest.mark.parametrize("on_complete", list(OnComplete))
+    def test_the_last_occurrence_is_skipped_while_others_go_on(
+        self, world: World, on_complete: OnComplete
+    ) -> None:
+        self.taking(world, 25)
+        job = world.create("job", "every 10s", **QUEUED, max_runs=3, on_complete=on_complete)
+        told = self.completed_at(world, job, MIDNIGHT + timedelta(minutes=3))
+        rows = world.history(job)
+        assert [run.status for run in rows] == [RunStatus.SUCCEEDED] * 2 + [RunStatus.SKIPPED]
+        assert told == [rows[1].finished_at]
+        kept = on_complete is OnComplete.KEEP
+        assert state_of(world, job) is (JobState.ACTIVE if kept else JobState.COMPLETED)
+
+    def test_a_retry_of_an_earlier_run_is_the_last_to_end(self, world: World) -> None:
+        def behave(call: Call) -> Outcome:
+            busy = Failure(RunError("busy", "later"), retry_after_seconds=600)
+            return busy if call.attempt == 1 else Success(None)
+
+        world.targets.behave = behave
+        skip = {"overlap": Overlap.SKIP, "events": COMPLETED}
+        job = world.create("job", "*/2 * * * *", **skip, max_runs=3, on_complete=DELETE)
+        told = self.completed_at(world, job, MIDNIGHT + timedelta(minutes=11))
+        assert (told, state_of(world, job)) == ([], JobState.ACTIVE)
+        told = self.completed_at(world, job, MIDNIGHT + timedelta(minutes=13))
+        assert told == [MIDNIGHT + timedelta(minutes=12)]
+        assert state_of(world, job) is JobState.COMPLETED
+
+    def test_the_last_occurrence_lies_in_the_queue_yet(self, world: World) -> None:
+        """An earlier run ends after the last instant of the schedule, the executors are behind."""
+        job = world.create("job", "every 10s", **QUEUED, max_runs=2, on_complete=DELETE)
+        first, last = (message_of(job, MIDNIGHT + timedelta(seconds=n)) for n in (10, 20))
+        ends_at = MIDNIGHT + timedelta(minutes=2)
+        world.clock.set(MIDNIGHT + timedelta(seconds=21))
+        world.executor.handle(first, ends_at)
+        assert state_of(world, job) is JobState.ACTIVE
+        world.executor.handle(last, ends_at)
+        assert state_of(world, job) is JobState.COMPLETED
+
+    def test_a_run_that_somebody_asked_for_is_the_last_to_end(self, world: World) -> None:
+        """The last occurrence is skipped beside it."""
+        job = world.create(
+            "job", "at 2026-12-01T00:10:00", overlap=Overlap.SKIP, on_complete=DELETE
+        )
+        message = message_of(job, MIDNIGHT + timedelta(minutes=10))
+        asked_at = MIDNIGHT + timedelta(minutes=9, seconds=59)
+        key = replace(message.key, kind=RunKind.MANUAL, fire_at=asked_at, request_id="r")
+        asked = replace(message, key=key, due_at=asked_at)
+        states = []
+
+        def behave(call: Call) -> Outcome:
+            world.run_until(MIDNIGHT + timedelta(minutes=10))
+            states.append(state_of(world, job))
+            return Success(None)
+
+        world.targets.behave = behave
+        world.run_until(asked_at - timedelta(seconds=1))
+        world.executor.handle(asked, MIDNIGHT + timedelta(minutes=12))
+        assert {run.reason for run in world.history(job)} == {None, "overlap"}
+        assert states == [JobState.ACTIVE]
+        assert state_of(world, job) is JobState.COMPLETED
+
+    def test_a_run_by_hand_before_the_end_completes_nothing(self, world: World) -> None:
+        job = world.create("job", "every 5m after finish", end_at=MIDNIGHT + timedelta(minutes=7))
+        job = replace(job, overlap=Overlap.SKIP, on_complete=DELETE, revision=2)
+        assert world.jobs.replace(job, 1)
+        world.clock.set(MIDNIGHT + timedelta(minutes=4))
+        message = message_of(job, MIDNIGHT + timedelta(minutes=4))
+        key = replace(message.key, kind=RunKind.MANUAL, request_id="r")
+        by_hand = replace(message, key=key, after_finish=False)
+        world.executor.handle(by_hand, MIDNIGHT + timedelta(minutes=12))
+        assert state_of(world, job) is JobState.ACTIVE, "one is to come at 00:05"
+        world.run_until(MIDNIGHT + timedelta(minutes=5))
+        assert state_of(world, job) is JobState.COMPLETED

@@ -1,18 +1,20 @@
 """`every … after finish` when messages come twice: a duplicate dies out within one delay."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from functions.executor.protocol import Handled
+from functions.executor.targets import Failure, Success
 from shared.domain.following import SETTLED
 from shared.domain.job import Job
 from shared.domain.message import Message
-from shared.domain.run import RunStatus
+from shared.domain.run import Run, RunError, RunStatus
 from shared.domain.wheel import message_of
 from shared.recurrence import Delay
-from tests.simulation.world import FUNCTION_SECONDS, World
+from tests.simulation.world import FUNCTION_SECONDS, LIFETIME, World
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 DELAYS = {
@@ -119,6 +121,44 @@ class TestAMessageThatFindsItsRunEnded:
         assert self.handled(world, message) is Handled.REPEATED
         world.run_until(MIDNIGHT + timedelta(minutes=21))
         assert world.fired(job) == [MIDNIGHT + timedelta(minutes=10 * n) for n in (1, 2)]
+
+    def test_sends_the_next_one_if_only_noise_of_another_filing_has_begun(
+        self, world: World, job: Job
+    ) -> None:
+        """For an hour after a change the old filing's entries send noise; an executor that dies on
+        it leaves a row at the chain's next instant."""
+        message = self.ended(world, job)
+        next_at = MIDNIGHT + timedelta(minutes=20)
+        noise = Run(
+            key=replace(message.key, fire_at=next_at),
+            status=RunStatus.RUNNING,
+            attempt=1,
+            token=1,
+            claim_id="noise",
+            filing_id=world.entropy.new_id(MIDNIGHT - timedelta(hours=1)),
+            updated_at=next_at,
+            expires_at=next_at + LIFETIME,
+            lease_until=next_at + timedelta(seconds=60),
+        )
+        assert world.runs.claim(noise, None)
+        world.clock.set(next_at + SETTLED)
+        assert self.handled(world, message) is Handled.REPEATED
+        world.run_until(MIDNIGHT + timedelta(minutes=33))
+        assert world.fired(job)[:2] == [MIDNIGHT + timedelta(minutes=10), next_at]
+        assert len(world.fired(job)) == 3
+
+    def test_of_another_filing_orders_no_retry(self, world: World, job: Job) -> None:
+        """It would take the place of the one that the chain goes on with."""
+        busy = Failure(RunError("busy", "x"), retry_after_seconds=30)
+        world.targets.behave = lambda call: busy if call.attempt == 1 else Success(None)
+        message = message_of(job, MIDNIGHT + timedelta(minutes=10))
+        world.run_until(message.due_at)
+        sent = world.queue.kept()
+        noise = replace(message, filing_id=world.entropy.new_id(MIDNIGHT), after_finish=False)
+        assert self.handled(world, noise) is Handled.REPEATED
+        assert world.queue.kept() == sent
+        assert self.handled(world, message) is Handled.REPEATED
+        assert len(world.queue.kept()) == 2, "its own may have been lost"
 
     def test_is_of_no_use_once_the_next_one_has_begun(self, world: World, job: Job) -> None:
         message = self.ended(world, job)

@@ -109,7 +109,9 @@ def test_a_backfill_of_a_paused_job_holds_until_it_is_resumed(world: World, regu
     held = now_of(world, operation)
     assert (held.state, held.done, held.reached_at) == (OperationState.RUNNING, 0, None)
     assert "paused" in held.note
-    assert held.step <= 12, "it looks but once a minute"
+    assert held.step == 6, "it looks after one minute, then after as long as the pause has lasted"
+    world.run_until(world.clock.now() + 60 * MINUTE, ticking=False)
+    assert now_of(world, operation).step == 12, "... and at last once in ten minutes"
     assert backfilled(world, regular) == []
     world.refile(paused)
     ended = run_to_end(world, operation)

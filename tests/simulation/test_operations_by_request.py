@@ -5,14 +5,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.api.running import RunService
+from functions.api.dead_letter_service import DeadLetterService
+from functions.api.run_service import RunService
 from functions.api.service import JobService
-from functions.api.settling import DeadLetterService
 from functions.executor.targets import Failure, Success
-from shared.domain.job import Job
-from shared.domain.policies import Backoff, BackoffType, RetryPolicy
+from shared.domain.job import Job, JobState
+from shared.domain.policies import Backoff, BackoffType, OnComplete, Overlap, RetryPolicy
 from shared.domain.run import Run, RunError, RunStatus, Settled
+from shared.errors import QueueUnavailableError
 from shared.redriving import Redriver
+from shared.telemetry import create_telemetry
 from tests.simulation.world import LIFETIME, OWNER, World
 from tests.unit.api.conftest import SETTINGS
 
@@ -36,6 +38,7 @@ def job_service(world: World) -> JobService:
         world.clock,
         world.entropy,
         settings,
+        create_telemetry("api"),
     )
 
 
@@ -90,3 +93,75 @@ def test_a_dead_letter_is_redriven_to_success_with_both_runs_in_the_history(worl
     assert (second.key, second.status, second.attempt) == (made.key, RunStatus.SUCCEEDED, 1)
     assert dead_letter_service(world).redrive(OWNER, dead.key.run_id) == second
     assert len(world.targets.calls) == 3
+
+
+def test_a_cancelled_retry_of_a_fixed_delay_lets_its_job_go_on(world: World) -> None:
+    """Its own message is on the wheel for hours to come."""
+    world.targets.behave = lambda call: Failure(RunError("busy", "x"), retry_after_seconds=6 * 3600)
+    job = world.create("job", "every 1m after finish")
+    world.run_until(NOON + timedelta(seconds=10))
+    run = only_run(world, job)
+    assert run.status is RunStatus.RETRYING
+    run_service(world).cancel(OWNER, job.job_id, run.key.run_id)
+    world.targets.behave = lambda call: Success("done")
+    world.run_until(NOON + timedelta(minutes=5))
+    first, *others = world.history(job)
+    assert (first.status, first.finished_at) == (RunStatus.CANCELLED, NOON + timedelta(seconds=11))
+    assert others[0].key.fire_at == NOON + timedelta(seconds=71), "one delay after the request"
+    assert [run.status for run in others] == [RunStatus.SUCCEEDED] * len(others)
+    assert {run.lag_seconds for run in others} == {0}
+    assert len(others) == 4
+
+
+def test_whoever_cancels_again_orders_what_follows_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = world.create("job", "every 1m after finish")
+    world.run_until(NOON + timedelta(seconds=1))
+    run = only_run(world, job)
+
+    def down(*args: object) -> None:
+        raise QueueUnavailableError(1, "down")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.queue, "send", down)
+        with pytest.raises(QueueUnavailableError):
+            run_service(world).cancel(OWNER, job.job_id, run.key.run_id)
+    for kept in world.queue.kept():
+        world.queue.delete(kept.receipt)
+    run_service(world).cancel(OWNER, job.job_id, run.key.run_id)
+    world.run_until(NOON + timedelta(minutes=2))
+    assert len(world.history(job)) > 1
+
+
+def test_the_run_that_waits_for_a_cancelled_one_is_woken(world: World) -> None:
+    world.targets.behave = lambda call: Failure(RunError("busy", "x"), retry_after_seconds=3600)
+    job = world.create("job", "* * * * *", overlap=Overlap.QUEUE_ONE)
+    world.run_until(NOON + timedelta(minutes=3))
+    (run,) = [each for each in world.history(job) if each.status is RunStatus.RETRYING]
+    world.targets.behave = lambda call: Success("done")
+    world.clock.set(NOON + timedelta(minutes=3, seconds=10))
+    run_service(world).cancel(OWNER, job.job_id, run.key.run_id)
+    world.run_until(world.clock.now())
+    waited = world.runs.get(replace(run.key, fire_at=run.key.fire_at + timedelta(minutes=1)))
+    assert waited is not None
+    assert waited.status is RunStatus.SUCCEEDED
+
+
+def test_a_job_whose_last_run_is_cancelled_is_complete(world: World) -> None:
+    job = world.create("job", "at 2026-12-01T12:00:00", on_complete=OnComplete.DELETE)
+    world.run_until(NOON)
+    run = only_run(world, job)
+    run_service(world).cancel(OWNER, job.job_id, run.key.run_id)
+    world.execute()
+    stored = world.jobs.get(OWNER, job.job_id)
+    assert stored is not None
+    assert stored.state is JobState.COMPLETED
+
+
+def test_nothing_is_sent_for_a_cancelled_run_that_nothing_follows(world: World) -> None:
+    job = create(world, 3600)
+    world.run_until(NOON)
+    sent = world.queue.kept()
+    run_service(world).cancel(OWNER, job.job_id, only_run(world, job).key.run_id)
+    assert world.queue.kept() == sent

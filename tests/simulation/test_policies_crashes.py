@@ -185,3 +185,26 @@ def assert_nothing_is_held(play: Play, where: str) -> None:
     key = world.gates.get(OWNER, key_gate("db"))
     assert key is not None, where
     assert all(holder.until <= world.clock.now() for holder in key.holders), where
+
+
+def test_a_run_whose_executor_died_says_for_what_it_waits() -> None:
+    """Its next attempt is another start, and the rate has none left: it can be cancelled too."""
+    world = World(NOON, segments=1)
+
+    def die(call: Call) -> Outcome:
+        raise Killed
+
+    world.targets.behave = die
+    job = world.create("job", "at 2026-12-01T12:00:10Z", rate=Rate(1, 3600))
+    with pytest.raises(Killed):
+        world.run_until(NOON + 20 * SECOND)
+    world.targets.behave = lambda call: Success(None)
+    world.run_until(NOON + 600 * SECOND)
+    (run,) = world.history(job)
+    assert (run.status, run.note) == (RunStatus.RETRYING, "1 starts in 3600 s are reached")
+    assert run.next_attempt_at == NOON + 3610 * SECOND
+    assert [(each.attempt, each.error.kind) for each in run.attempts] == [(1, "executor_died")]
+    world.run_until(NOON + 3620 * SECOND)
+    (run,) = world.history(job)
+    assert (run.status, run.attempt, run.note) == (RunStatus.SUCCEEDED, 2, None)
+    assert run.attempt_started_at == NOON + 3610 * SECOND

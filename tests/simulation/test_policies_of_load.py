@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -87,6 +88,35 @@ class TestRate:
             within = [at for at in starts(world, jobs + others) if start <= at < start + 60]
             assert len(within) <= 4
         assert starts(world, jobs)[2] >= 60, "the job's own limit counts too"
+
+    def test_who_waits_for_the_jobs_own_takes_nothing_from_the_owners(self, world: World) -> None:
+        world.executor = Executor(replace(world.executor_ports, owner_starts_per_minute=10))
+        slow = world.create("slow", "at 2026-12-01T18:00:00Z", rate=Rate(1, 3600))
+        live = world.create("live", "* * * * *")
+        for _ in range(50):
+            world.ask(slow)
+        world.run_until(NOON + 300 * SECOND)
+        runs = world.history(live)
+        assert [run.status for run in runs] == [RunStatus.SUCCEEDED] * 5
+        assert {run.lag_seconds for run in runs} == {0}
+
+    def test_who_waits_for_a_concurrency_key_takes_no_slot(self, world: World) -> None:
+        """Or all would start at once when the key is free, each with a slot of long ago."""
+        slow = Slow(world, 50)
+        key = Concurrency("db", 1)
+        world.create("holder", AT, concurrency=key, timeout_seconds=55)
+        rate = Rate(1, 15)
+        paced = world.create("paced", "at 2026-12-01T18:00:00Z", concurrency=key, rate=rate)
+        world.run_until(FIRST)
+        slow.lasts = SECOND
+        for _ in range(5):
+            world.ask(paced)
+        world.run_until(FIRST + 300 * SECOND)
+        at = sorted(start for _, start in slow.starts)
+        assert len(at) == 6
+        gaps = [later - before for before, later in pairwise(at[1:])]
+        assert min(gaps) >= 13 * SECOND
+        assert max(gaps) <= 40 * SECOND
 
 
 class TestConcurrency:

@@ -2,14 +2,15 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from functions.executor.protocol import Handled
 from functions.executor.targets import Call, Failure, Outcome, Success
 from shared.domain.events import EventType
-from shared.domain.job import Job, Lane
-from shared.domain.policies import CatchUp, RetryPolicy
+from shared.domain.job import Job, JobState, Lane
+from shared.domain.policies import CatchUp, OnComplete, RetryPolicy
 from shared.domain.run import Run, RunError, RunKey, RunKind, RunStatus, Settled
 from shared.domain.wheel import Slot
 from shared.recurrence import CalendarRule, SlotKind
@@ -128,11 +129,87 @@ def test_what_is_paused_or_closed_or_not_watched_any_more_is_not_missed(world: W
     )
     unwatched = world.create("unwatched", "30 * * * *", expect_within_seconds=600)
     world.targets.behave = fails
-    world.run_until(FIRST + timedelta(minutes=1))
+    world.run_until(FIRST - timedelta(minutes=1))
     world.pause(job)
     world.refile(unwatched, expect_within_seconds=None)
     world.run_until(FIRST + WITHIN + timedelta(seconds=1))
     assert rows(world, job) == rows(world, closed) == rows(world, unwatched) == []
+
+
+def test_a_pause_after_its_fire_time_leaves_the_alarm(world: World) -> None:
+    job = watched(world)
+    world.targets.behave = fails
+    world.run_until(FIRST + timedelta(minutes=5))
+    world.pause(job)
+    world.run_until(FIRST + timedelta(hours=2))
+    assert [row.key.fire_at for row in rows(world, job)] == [FIRST]
+
+
+def test_an_occurrence_of_a_pause_is_not_missed_when_it_is_over(world: World) -> None:
+    job = watched(world, expect_within_seconds=3000)
+    world.run_until(FIRST - timedelta(minutes=5))
+    paused = world.pause(job)
+    world.run_until(FIRST + timedelta(minutes=5))
+    world.refile(paused)
+    world.run_until(FIRST + timedelta(minutes=70))
+    assert rows(world, job) == []
+
+
+def test_the_failure_that_pauses_its_job_is_missed(world: World) -> None:
+    job = watched(world, pause_after_failures=1)
+    world.targets.behave = fails
+    world.run_until(FIRST + WITHIN)
+    stored = world.jobs.get(OWNER, job.job_id)
+    assert stored is not None
+    assert stored.state is JobState.PAUSED
+    assert [row.key.fire_at for row in rows(world, job)] == [FIRST]
+
+
+def test_the_last_run_of_a_job_that_deletes_itself_is_watched(world: World) -> None:
+    job = watched(world, "at 2026-12-01T12:30:00Z", on_complete=OnComplete.DELETE)
+    world.targets.behave = fails
+    world.run_until(FIRST + WITHIN)
+    stored = world.jobs.get(OWNER, job.job_id)
+    assert stored is not None
+    assert stored.state is JobState.COMPLETED
+    assert [row.key.fire_at for row in rows(world, job)] == [FIRST]
+
+
+@pytest.mark.parametrize("end", ["pause", "change", "complete"])
+def test_a_dated_chain_looks_after_what_its_filing_had_when_it_ends(world: World, end: str) -> None:
+    """Each look files the next: the chain must outlive the filing by what is still to be seen."""
+    complete = {"on_complete": OnComplete.DELETE, "max_runs": 3} if end == "complete" else {}
+    job = watched(
+        world,
+        "every 61m",
+        start_at=NOON - timedelta(minutes=60),
+        expect_within_seconds=4 * 3600,
+        **complete,
+    )
+    world.targets.behave = fails
+    fire_times = list(job.schedule.between(NOON, NOON + timedelta(minutes=130)))
+    assert len(fire_times) == 3
+    world.run_until(fire_times[-1] + timedelta(minutes=5))
+    if end == "pause":
+        world.pause(job)
+    if end == "change":
+        world.refile(job, "0 0 1 1 *")
+    world.run_until(fire_times[-1] + timedelta(hours=4, minutes=1))
+    assert [row.key.fire_at for row in rows(world, job)] == fire_times
+    world.run_until(fire_times[-1] + timedelta(hours=6))
+    assert len(rows(world, job)) == 3
+
+
+@pytest.mark.parametrize("status", [RunStatus.SUCCEEDED, RunStatus.DEAD])
+def test_a_backfill_may_be_the_success(world: World, status: RunStatus) -> None:
+    job = watched(world)
+    world.targets.behave = fails
+    world.run_until(FIRST + timedelta(seconds=5))
+    (dead,) = world.history(job)
+    key = RunKey(OWNER, job.job_id, RunKind.BACKFILL, FIRST, "operation")
+    assert world.runs.claim(replace(dead, key=key, status=status), None)
+    world.run_until(FIRST + WITHIN)
+    assert len(rows(world, job)) == (0 if status is RunStatus.SUCCEEDED else 1)
 
 
 def test_a_replaced_filing_still_watches_what_was_its_own(world: World) -> None:
@@ -175,7 +252,7 @@ def test_it_counts_from_the_place_in_the_window_and_goes_the_way_of_its_lane(wor
     assert world.reports[-1].message.lane is Lane.HIGH
 
 
-@pytest.mark.parametrize("policy", list(CatchUp))
+@pytest.mark.parametrize("policy", [CatchUp.SKIP, CatchUp.LATEST])
 def test_after_an_outage_the_last_occurrence_is_looked_at(world: World, policy: CatchUp) -> None:
     """Those before it have their rows by the job's catch-up; the watch tells that ticks came late,
     but once."""
@@ -187,4 +264,44 @@ def test_after_an_outage_the_last_occurrence_is_looked_at(world: World, policy: 
     world.run_until(back + timedelta(minutes=1))
     assert [row.key.fire_at for row in rows(world, job)] == [NOON + timedelta(hours=4, minutes=30)]
     covering = [run for run in world.history(job) if run.key.kind is RunKind.MISSED]
-    assert len(covering) == (0 if policy is CatchUp.ALL else 1)
+    assert len(covering) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "first_hour"),
+    [
+        ({"catch_up": CatchUp.ALL}, 12),
+        ({"catch_up": CatchUp.SKIP, "grace_seconds": 9001}, 14),
+        ({"catch_up": CatchUp.LATEST, "grace_seconds": 9001}, 14),
+    ],
+)
+def test_each_run_that_died_after_an_outage_is_missed(
+    world: World, options: dict[str, Any], first_hour: int
+) -> None:
+    """What the policy let run was not passed over."""
+    job = watched(world, **options)
+    world.targets.behave = fails
+    world.run_until(NOON + timedelta(minutes=1))
+    back = NOON + timedelta(hours=5)
+    world.clock.set(back)
+    world.run_until(back + timedelta(minutes=1))
+    dead = [run for run in world.history(job) if run.status is RunStatus.DEAD]
+    assert [run.key.fire_at.hour for run in dead] == list(range(first_hour, 17))
+    assert [row.key.fire_at for row in rows(world, job)] == [run.key.fire_at for run in dead]
+
+
+@pytest.mark.parametrize("policy", list(CatchUp))
+def test_what_was_dispatched_before_an_outage_is_looked_at_after_it(
+    world: World, policy: CatchUp
+) -> None:
+    """Only the looks fall into the outage, at 14:00 and 15:00; the runs of 12:30 and 13:30 died in
+    time."""
+    job = watched(world, catch_up=policy, expect_within_seconds=5400)
+    world.targets.behave = fails
+    world.run_until(NOON + timedelta(minutes=105))
+    dead = [run.key.fire_at for run in world.history(job) if run.status is RunStatus.DEAD]
+    assert dead == [FIRST, FIRST + timedelta(hours=1)]
+    back = NOON + timedelta(hours=4, minutes=10)
+    world.clock.set(back)
+    world.run_until(back + timedelta(minutes=2))
+    assert [row.key.fire_at for row in rows(world, job)][:2] == dead

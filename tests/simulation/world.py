@@ -19,8 +19,9 @@ from functions.tick.visit import SegmentReport, TickPorts
 from shared.clock import ManualClock, SeededEntropy
 from shared.domain.calendar import Calendar, CalendarUse
 from shared.domain.job import Filing, Job, Lane, fraction_of, job_id_of, segment_of
+from shared.domain.message import Message
 from shared.domain.policies import CatchUp, OnComplete, RetryPolicy
-from shared.domain.run import TRANSITIONS, Run
+from shared.domain.run import TRANSITIONS, Run, RunKey, RunKind, RunStatus
 from shared.domain.targets import Target, TaskTarget
 from shared.domain.wheel import minute_of
 from shared.filing import Filer
@@ -111,7 +112,6 @@ class World:
             jobs=self.jobs,
             calendars=self.calendars,
             wheel=self.wheel,
-            queue=self.queue,
             filer=self.filer,
             clock=self.clock,
             on_bad_entry=lambda *where: self.bad_entries.append(" ".join(map(str, where))),
@@ -194,6 +194,17 @@ class World:
         changed = replace(changed, **changes)  # type: ignore[arg-type]
         assert self.filer.file_job(changed, job.revision)
         return changed
+
+    def ask(self, job: Job) -> RunKey:
+        """Ask for a run by hand, as the api does."""
+        now = self.clock.now()
+        fire_at, request_id = now.replace(microsecond=0), self.entropy.new_id(now)
+        key = RunKey(OWNER, job.job_id, RunKind.MANUAL, fire_at, request_id)
+        filing_id, until = job.filing.filing_id, now + LIFETIME
+        row = Run(key, RunStatus.SCHEDULED, 0, 0, request_id, filing_id, now, until)
+        assert self.runs.claim(row, None)
+        self.queue.send([Message(key, filing_id, job.segment, job.lane, fire_at)], [0])
+        return key
 
     def close(self, name: str, *days: str, weekdays: Iterable[int] = ()) -> None:
         """Put a calendar, new or over an older one, in which exactly these days are closed."""

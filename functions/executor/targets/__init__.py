@@ -4,7 +4,7 @@ from importlib import import_module
 from threading import Lock
 from types import TracebackType
 
-from functions.executor.one_line import exception_line
+from functions.executor.one_line import exception_line, one_line
 from functions.executor.targets.call import Call, Caller, Failure, Outcome, Success
 from shared.clock import Clock
 from shared.domain.run import RunError
@@ -35,7 +35,14 @@ class Targets:
         self._lock = Lock()
 
     def deliver(self, target: AnyTarget, call: Call) -> Outcome:
-        """Call the target, for at most the call's limit; raises nothing for what it does."""
+        """Call the target, for at most the call's limit; raises nothing for what it does.
+
+        `not_allowed`, for good, is what the deployment no longer allows: its list may shrink.
+        """
+        arn = target.resource_arn
+        if arn is not None and not self._settings.allows_target(arn):
+            message = f"{arn} is not allowed in this deployment (`target_arns` in the CDK context)"
+            return Failure(RunError("not_allowed", one_line(message), permanent=True))
         try:
             return self._caller(target.type).deliver(target, call)
         except Exception as error:  # a defect of ours must end in the history, too

@@ -1,10 +1,12 @@
 """What an endpoint's answer means for the run. Pure."""
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from urllib.parse import quote
 
 from functions.executor.one_line import one_line
 from functions.executor.targets.call import Failure, Outcome, Success
@@ -15,6 +17,9 @@ _LONGEST_SECONDS = 10**9
 _HIDDEN = "[hidden]"
 _SHORTEST_HIDDEN = 4
 """What is shorter is no secret, and may stand in any text by chance."""
+_KEPT_BY_SCRIPTS = "!'()*"
+"""What JavaScript's encodeURIComponent leaves as it is, besides what Python does."""
+_HEXADECIMAL = re.compile("%[0-9A-F]{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,8 @@ def retry_after_seconds(text: str, now: datetime) -> float | None:
     """A Retry-After, in seconds from now, at least 0: seconds or an HTTP date; else None."""
     text = text.strip()
     if re.fullmatch(r"[0-9]+", text):
-        return float(int(text)) if len(text) < 10 else float(_LONGEST_SECONDS)
+        # Not of all digits: Python makes no number of thousands of them.
+        return float(min(int(text.lstrip("0")[:12] or "0"), _LONGEST_SECONDS))
     try:
         at = parsedate_to_datetime(text)
     except ValueError:
@@ -71,7 +77,24 @@ def retry_after_seconds(text: str, now: datetime) -> float | None:
 
 def without(hidden: Sequence[str], text: str) -> str:
     """The text without the secrets that it may hold."""
-    for secret in sorted(hidden, key=len, reverse=True):
-        if len(secret) >= _SHORTEST_HIDDEN:
-            text = text.replace(secret, _HIDDEN)
+    spellings = {
+        spelling
+        for secret in hidden
+        if len(secret) >= _SHORTEST_HIDDEN
+        for spelling in _spellings(secret)
+    }
+    for spelling in sorted(spellings, key=len, reverse=True):
+        text = text.replace(spelling, _HIDDEN)
     return text
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    """The secret as it is, as JSON has it, and as URLs and forms do."""
+    yield secret
+    for ascii_only in (True, False):
+        escaped = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+        yield from (escaped, escaped.replace("/", "\\/"))
+    for safe in ("", "/", _KEPT_BY_SCRIPTS):
+        quoted = quote(secret, safe, errors="replace")
+        for spelled in (quoted, _HEXADECIMAL.sub(lambda code: code[0].lower(), quoted)):
+            yield from (spelled, spelled.replace("%20", "+"))

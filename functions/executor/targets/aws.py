@@ -13,13 +13,16 @@ from typing import Any
 from functions.executor.deadline import Deadline
 from functions.executor.one_line import exception_line, one_line
 from functions.executor.targets.call import Call, Failure, Outcome
+from functions.executor.targets.recent import Recent
 from functions.executor.within import call_within
 from shared.domain.run import RunError
 from shared.domain.target_rules import region_of
 
 CONNECT_SECONDS = 5
 MOST_CONNECTIONS = 50
-"""To one service in one region; more calls at once wait for one of them."""
+"""Kept open by one client; more calls at once open others, which are closed after them."""
+MOST_CLIENTS = 32
+"""Of one service: jobs may name regions at will, and a client takes megabytes."""
 
 THROTTLED = frozenset(
     {
@@ -35,8 +38,6 @@ THROTTLED = frozenset(
 )
 PERMANENT_KINDS: dict[str, str] = {
     "AWS.SimpleQueueService.NonExistentQueue": "not_found",
-    "AccessDenied": "access_denied",
-    "AccessDeniedException": "access_denied",
     "AuthorizationError": "access_denied",
     "AuthorizationErrorException": "access_denied",
     "InvalidArn": "invalid_request",
@@ -62,6 +63,8 @@ PERMANENT_KINDS: dict[str, str] = {
     "ValidationException": "invalid_request",
 }
 """AWS's codes for what no repetition changes; any other code is itself the kind."""
+_DENIAL = "AccessDenied"
+"""Holds in codes of many forms, such as `KMS.AccessDeniedException`."""
 
 Send = Callable[[Any, Any, Call], Outcome]
 """Client, target and call to an outcome; raises botocore's errors."""
@@ -75,30 +78,34 @@ class AwsClients:
 
     def __init__(self, service: str) -> None:
         self._service = service
-        self._clients: dict[tuple[str, int], Any] = {}
+        self._session: Any = None
+        self._clients: Recent[tuple[str, int], Any] = Recent(MOST_CLIENTS)
         self._lock = Lock()
 
     def get(self, region: str, limit_seconds: float) -> Any:
+        read_seconds = 1 << max(0, ceil(limit_seconds) - 1).bit_length()
+        key = (region, read_seconds)
+        with self._lock:  # a session makes one client at a time
+            client = self._clients.get(key)
+            if client is None:
+                client = self._clients.keep(key, self._create(region, read_seconds))
+            return client
+
+    def _create(self, region: str, read_seconds: int) -> Any:
         # Half a second of imports that a deployment without such targets never pays for.
         import boto3
         from botocore.config import Config
 
-        read_seconds = 1 << max(0, ceil(limit_seconds) - 1).bit_length()
-        with self._lock:
-            key = (region, read_seconds)
-            if key not in self._clients:
-                config = Config(
-                    connect_timeout=min(CONNECT_SECONDS, read_seconds),
-                    read_timeout=read_seconds,
-                    retries={"total_max_attempts": 1},
-                    max_pool_connections=MOST_CONNECTIONS,
-                    tcp_keepalive=True,
-                )
-                session: Any = boto3.Session()
-                self._clients[key] = session.client(
-                    self._service, region_name=region, config=config
-                )
-            return self._clients[key]
+        config = Config(
+            connect_timeout=min(CONNECT_SECONDS, read_seconds),
+            read_timeout=read_seconds,
+            retries={"total_max_attempts": 1},
+            max_pool_connections=MOST_CONNECTIONS,
+            tcp_keepalive=True,
+        )
+        if self._session is None:
+            self._session = boto3.Session()
+        return self._session.client(self._service, region_name=region, config=config)
 
 
 class AwsCaller:
@@ -158,11 +165,12 @@ def coded(
     code: str, message: str, status: int | None = None, retry_after_seconds: float | None = None
 ) -> Failure:
     """The failure that AWS's code stands for."""
-    if PERMANENT_KINDS.get(code) == "access_denied":
+    kind = "access_denied" if _DENIAL in code else PERMANENT_KINDS.get(code)
+    if kind == "access_denied":
         message = "this deployment is not allowed to call it"  # AWS's words name its roles
     text = one_line(f"{code}: {message}" if message else code)
-    if code in PERMANENT_KINDS:
-        return Failure(RunError(PERMANENT_KINDS[code], text, permanent=True))
+    if kind is not None:
+        return Failure(RunError(kind, text, permanent=True))
     throttled = code in THROTTLED or status == 429
     kind = "throttled" if throttled else one_line(code)[:64] or "aws_error"
     return Failure(RunError(kind, text), retry_after_seconds=retry_after_seconds)

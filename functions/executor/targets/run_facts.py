@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from functions.executor.targets.call import Call
+from shared.clock import utc_text
 
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -16,7 +17,7 @@ def facts(call: Call) -> dict[str, str]:
         "carillon-run-id": call.run_id,
         "carillon-job-id": call.job_id,
         "carillon-attempt": str(call.attempt),
-        "carillon-fire-at": f"{call.fire_at:%Y-%m-%dT%H:%M:%SZ}",
+        "carillon-fire-at": utc_text(call.fire_at),
     }
 
 

@@ -6,19 +6,22 @@ another's. Their texts stand in no row, log or message; what AWS says about a fa
 code only, since its words name roles and accounts.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any
 
 from functions.executor.deadline import Deadline
+from functions.executor.targets.recent import Recent
 from functions.executor.within import call_within
 from shared.clock import Clock
-from shared.domain.targets import ParameterReference, SecretReference
+from shared.domain.targets import ParameterReference, Reference, SecretReference
 
 REFRESH_AFTER = timedelta(minutes=5)
 RETRY_AFTER = timedelta(seconds=30)
+REFRESH_SECONDS = 1.0
+REFRESH_SHARE = 0.25
+"""Of a call's time a refresh gets so much, at most REFRESH_SECONDS: the rest is the call's."""
 MOST_KEPT = 1000
 """Texts of owners' secrets that a process keeps; the one that was used longest ago goes first."""
 
@@ -30,8 +33,6 @@ _MISSING_CODES = frozenset(
         "InvalidRequestException",  # marked for deletion
     }
 )
-
-Reference = SecretReference | ParameterReference
 
 
 class SecretError(Exception):
@@ -117,8 +118,8 @@ class AwsSecrets:
 
 
 class KeptText:
-    """A text, kept for REFRESH_AFTER. While it cannot be refreshed, the old one serves on; not so
-    when it exists no more."""
+    """A text, kept for REFRESH_AFTER. While it cannot be refreshed, or another thread is at it, the
+    old one serves on; not so when it exists no more."""
 
     def __init__(self, read: Callable[[], str], clock: Clock) -> None:
         self._read = read
@@ -128,33 +129,44 @@ class KeptText:
         self._lock = Lock()
 
     def get(self, deadline: Deadline) -> str:
-        """Raises SecretError, and TimeoutError when it takes longer than the deadline."""
-        if not self._lock.acquire(timeout=deadline.remaining()):
-            raise TimeoutError
+        """Raises SecretError, and TimeoutError when there is no text before the deadline."""
+        kept = self._text
+        if not self._lock.acquire(timeout=deadline.remaining() if kept is None else 0):
+            if kept is None:
+                raise TimeoutError
+            return kept
         try:
             if self._text is None or self._is_stale():
                 self._refresh(deadline)
-            if self._text is None:
-                raise SecretError("secret_unavailable", "cannot be read")
-            return self._text
+            text = self._text
         finally:
             self._lock.release()
+        if text is None:
+            raise SecretError("secret_unavailable", "cannot be read")
+        return text
 
     def _is_stale(self) -> bool:
         return self._refresh_at is None or self._clock.now() >= self._refresh_at
 
     def _refresh(self, deadline: Deadline) -> None:
+        self._refresh_at = self._clock.now() + RETRY_AFTER
+        if self._text is not None:
+            share_seconds = REFRESH_SHARE * deadline.remaining()
+            deadline = Deadline.after(min(REFRESH_SECONDS, share_seconds))
         try:
             call_within(deadline, self._fetch)
-        except (SecretError, TimeoutError) as error:
-            if isinstance(error, SecretError) and error.kind != "secret_unavailable":
-                self._text = None
+        except (SecretError, TimeoutError):
             if self._text is None:
                 raise
-            self._refresh_at = self._clock.now() + RETRY_AFTER
 
     def _fetch(self) -> None:
-        self._text = self._read()
+        """Also what comes too late for the call that asked counts, for the next."""
+        try:
+            self._text = self._read()
+        except SecretError as error:
+            if error.kind != "secret_unavailable":
+                self._text = None
+            raise
         self._refresh_at = self._clock.now() + REFRESH_AFTER
 
 
@@ -165,8 +177,7 @@ class OwnerSecrets:
         self._source = source
         self._prefix = prefix
         self._clock = clock
-        self._kept: OrderedDict[tuple[str, Reference], KeptText] = OrderedDict()
-        self._lock = Lock()
+        self._kept: Recent[tuple[str, Reference], KeptText] = Recent(MOST_KEPT)
 
     def text(self, owner: str, reference: Reference, deadline: Deadline) -> str:
         """The text, without blanks and line ends around it; raises SecretError, TimeoutError."""
@@ -177,13 +188,11 @@ class OwnerSecrets:
 
     def _kept_text(self, owner: str, reference: Reference) -> KeptText:
         key = (owner, reference)
-        with self._lock:
-            if key not in self._kept:
-                self._kept[key] = KeptText(lambda: self._read(owner, reference), self._clock)
-            self._kept.move_to_end(key)
-            if len(self._kept) > MOST_KEPT:
-                self._kept.popitem(last=False)
-            return self._kept[key]
+        kept = self._kept.get(key)
+        if kept is not None:
+            return kept
+        new = KeptText(lambda: self._read(owner, reference), self._clock)
+        return self._kept.keep(key, new)
 
     def _read(self, owner: str, reference: Reference) -> str:
         path = f"{self._prefix}/{owner_path(owner)}"

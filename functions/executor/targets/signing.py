@@ -22,12 +22,14 @@ def signing_key(secret_text: str) -> str:
     bytes count.
     """
     if not secret_text.startswith(_PREFIX):
-        return _PREFIX + base64.b64encode(secret_text.encode()).decode("ascii")
+        secret_text = _PREFIX + base64.b64encode(secret_text.encode()).decode("ascii")
     try:
-        base64.b64decode(secret_text.removeprefix(_PREFIX), validate=True)
+        key = base64.b64decode(secret_text.removeprefix(_PREFIX), validate=True)
     except binascii.Error:
         # Without the cause: it may quote what is secret.
         raise ValueError(f"is no signing key: after {_PREFIX} must follow base64") from None
+    if not key:
+        raise ValueError("is no signing key: it is empty")
     return secret_text
 
 

@@ -1,14 +1,17 @@
 """SQS queues: the payload is the message's body, the run's facts are message attributes."""
 
-from threading import Lock
 from typing import Any
 
 from functions.executor.targets.aws import AwsCaller
 from functions.executor.targets.call import Call, Outcome, Success
+from functions.executor.targets.recent import Recent
 from functions.executor.targets.run_facts import message_attributes, order
 from shared.clock import Clock
 from shared.domain.targets import SqsTarget
 from shared.settings import Settings
+
+MOST_URLS = 1000
+"""Of queues that were sent to lately, so that each message does not ask for its queue's."""
 
 
 def create_caller(settings: Settings, clock: Clock) -> AwsCaller:
@@ -16,11 +19,10 @@ def create_caller(settings: Settings, clock: Clock) -> AwsCaller:
 
 
 class QueueSender:
-    """Sends to queues by their ARNs; each one's URL is asked for once."""
+    """Sends to queues by their ARNs; each one's URL is asked for once in a while."""
 
     def __init__(self) -> None:
-        self._urls: dict[str, str] = {}
-        self._lock = Lock()
+        self._urls: Recent[str, str] = Recent(MOST_URLS)
 
     def send(self, client: Any, target: SqsTarget, call: Call) -> Outcome:
         answer = client.send_message(
@@ -32,13 +34,9 @@ class QueueSender:
         return Success(f"message {answer['MessageId']}")
 
     def _url(self, client: Any, arn: str) -> str:
-        with self._lock:
-            known = self._urls.get(arn)
+        known = self._urls.get(arn)
         if known is not None:
             return known
         account, name = arn.split(":")[4:6]
         answer = client.get_queue_url(QueueName=name, QueueOwnerAWSAccountId=account)
-        url = str(answer["QueueUrl"])
-        with self._lock:
-            self._urls[arn] = url
-        return url
+        return self._urls.keep(arn, str(answer["QueueUrl"]))

@@ -29,7 +29,7 @@ from functions.executor.targets.signing import (
     deployment_secret,
     signing_key,
 )
-from shared.clock import Clock
+from shared.clock import Clock, utc_text
 from shared.domain.run import RunError
 from shared.domain.target_rules import check_header_value
 from shared.domain.targets import WebhookTarget
@@ -190,7 +190,7 @@ class WebhookCaller:
             ("Idempotency-Key", call.run_id),
             ("Carillon-Job-Id", call.job_id),
             ("Carillon-Attempt", str(call.attempt)),
-            ("Carillon-Fire-At", f"{call.fire_at:%Y-%m-%dT%H:%M:%SZ}"),
+            ("Carillon-Fire-At", utc_text(call.fire_at)),
         ]
 
 

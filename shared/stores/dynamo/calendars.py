@@ -39,9 +39,10 @@ class DynamoCalendarStore:
     def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Calendar]:
         scope = ("calendars", owner)
         after = None if cursor is None else _key(decode_cursor(scope, cursor))
-        items, more = self._table.page(owner, after, limit, span=_CALENDARS)
+        items, last = self._table.page(owner, after, limit, span=_CALENDARS)
         calendars = tuple(calendar_of(item) for item in items)
-        return Page(calendars, encode_cursor(scope, calendars[-1].name) if more else None)
+        next_cursor = None if last is None else encode_cursor(scope, last.removeprefix(_PREFIX))
+        return Page(calendars, next_cursor)
 
 
 def item_of(calendar: Calendar) -> RawItem:

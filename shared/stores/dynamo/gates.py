@@ -51,6 +51,7 @@ def item_of(gate: Gate) -> RawItem:
         started=gate.started or None,
         started_at=gate.started_at,
         failed=gate.failed or None,
+        failed_filing=gate.failed_filing or None,
         holders=[_holder_map(holder) for holder in gate.holders] or None,
         starts=[StartsMap(count=s.count, until=s.until) for s in gate.starts] or None,
         expires_at=whole_seconds(gate.expires_at),
@@ -72,7 +73,8 @@ def gate_of(name: str, item: RawItem) -> Gate:
             started=row.started or "",
             started_at=row.started_at,
             failed=row.failed or (),
-            holders=tuple(Holder(h.run_id, h.claim_id, h.until) for h in row.holders or ()),
+            failed_filing=row.failed_filing or "",
+            holders=tuple(Holder(h.claim_id, h.until) for h in row.holders or ()),
             starts=tuple(Starts(s.count, s.until) for s in row.starts or ()),
         )
     except (ValueError, TypeError, AttributeError, KeyError) as error:
@@ -80,7 +82,7 @@ def gate_of(name: str, item: RawItem) -> Gate:
 
 
 def _holder_map(holder: Holder) -> HolderMap:
-    return HolderMap(run_id=holder.run_id, claim_id=holder.claim_id, until=holder.until)
+    return HolderMap(claim_id=holder.claim_id, until=holder.until)
 
 
 def _is_storable(name: str) -> bool:

@@ -42,9 +42,9 @@ class DynamoJobStore:
         scope = ("jobs", owner)
         after = None if cursor is None else decode_cursor(scope, cursor)
         wanted = _wanted(only or JobFilter())
-        items, more = self._table.page(owner, after, limit, only=wanted, span=_JOBS)
+        items, last = self._table.page(owner, after, limit, only=wanted, span=_JOBS)
         jobs = tuple(job_of(item) for item in items)
-        return Page(jobs, encode_cursor(scope, jobs[-1].job_id) if more else None)
+        return Page(jobs, None if last is None else encode_cursor(scope, last))
 
 
 def item_of(job: Job) -> RawItem:

@@ -139,7 +139,6 @@ class CalendarRow(Model):
 
 
 class HolderMap(Map):
-    run_id = UnicodeAttribute(attr_name="r")
     claim_id = UnicodeAttribute(attr_name="c")
     until = InstantAttribute(attr_name="u")
 
@@ -162,6 +161,7 @@ class GateRow(Model):
     started = UnicodeAttribute(null=True)
     started_at = InstantAttribute(null=True)
     failed = TextListAttribute(null=True)
+    failed_filing = UnicodeAttribute(null=True)
     holders = ListAttribute(of=HolderMap, null=True)
     starts = ListAttribute(of=StartsMap, null=True)
     expires_at = TTLAttribute()
@@ -199,8 +199,8 @@ class OperationRow(Model):
 class WheelRow(Model):
     """One entry; table wheel. Its names are single letters: the tick pays for each byte it reads.
 
-    Job id and filing id stand in the key, and whether it is one of the watch. Absent: lane when
-    normal, catch-up when latest, zone when UTC, and whatever else is the default.
+    Job id and filing id stand in the key. Absent: lane when normal, catch-up when latest, zone when
+    UTC, and whatever else is the default.
     """
 
     segment_slot = UnicodeAttribute(hash_key=True)
@@ -220,6 +220,8 @@ class WheelRow(Model):
     lane = UnicodeAttribute(attr_name="l", null=True)
     catch_up = UnicodeAttribute(attr_name="c", null=True)
     grace_seconds = IntegerAttribute(attr_name="r", null=True)
+    within_seconds = IntegerAttribute(attr_name="x", null=True)
+    """Only of the entries of a job's watch."""
     message = UnicodeAttribute(attr_name="m", null=True)
     """A queue body, sent as it stands."""
     expires_at = TTLAttribute(null=True)
@@ -251,7 +253,7 @@ class ControlRow(Model):
     backlog = ListAttribute(of=BacklogMap, null=True)
     cursor = CursorMap(null=True)
     backlog_cursor = CursorMap(null=True)
-    paced_until = IntegerAttribute(null=True)
+    paced_until = InstantAttribute(null=True)
     idle = BooleanAttribute(null=True)
     """Present only when true."""
     tzdata = UnicodeAttribute(null=True)

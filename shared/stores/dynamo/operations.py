@@ -30,9 +30,10 @@ class DynamoOperationStore:
     def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Operation]:
         scope = ("operations", owner)
         before = None if cursor is None else _key(decode_cursor(scope, cursor))
-        items, more = self._table.page(owner, before, limit, span=_OPERATIONS, backwards=True)
+        items, last = self._table.page(owner, before, limit, span=_OPERATIONS, backwards=True)
         operations = tuple(operation_of(item) for item in items)
-        return Page(operations, encode_cursor(scope, operations[-1].operation_id) if more else None)
+        next_cursor = None if last is None else encode_cursor(scope, last.removeprefix(_PREFIX))
+        return Page(operations, next_cursor)
 
 
 def item_of(operation: Operation) -> RawItem:

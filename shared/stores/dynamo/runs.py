@@ -67,9 +67,9 @@ class DynamoRunStore:
         scope = ("runs", owner, job_id)
         after = None if cursor is None else decode_cursor(scope, cursor)
         span = _span(from_at, until_at)
-        items, more = self._table.page(job_key_of(owner, job_id), after, limit, span=span)
+        items, last = self._table.page(job_key_of(owner, job_id), after, limit, span=span)
         runs = tuple(run_of(item) for item in items)
-        return Page(runs, encode_cursor(scope, runs[-1].key.sort_key) if more else None)
+        return Page(runs, None if last is None else encode_cursor(scope, last))
 
     def dead_letters(
         self,
@@ -81,9 +81,9 @@ class DynamoRunStore:
         scope, only = ("dead_letters", owner), only or DeadLetterFilter()
         after = None if cursor is None else decode_cursor(scope, cursor)
         span, wanted = _span(only.from_at, only.until_at), _wanted(owner, only)
-        items, more = self._dead_letters.page(owner, after, limit, only=wanted, span=span)
+        items, last = self._dead_letters.page(owner, after, limit, only=wanted, span=span)
         runs = tuple(run_of(item) for item in items)
-        return Page(runs, encode_cursor(scope, _dead_key(runs[-1].key)) if more else None)
+        return Page(runs, None if last is None else encode_cursor(scope, last))
 
 
 def job_key_of(owner: str, job_id: str) -> str:

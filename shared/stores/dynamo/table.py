@@ -22,6 +22,9 @@ RawItem = dict[str, dict[str, Any]]
 _CONDITION_FAILED = "ConditionalCheckFailedException"
 _BATCH_SIZE = 25
 
+MOST_REQUESTS = 10
+"""Of one page: where a filter leaves hardly any, it ends after so many, each of up to 1 MB."""
+
 Span = tuple[str, str]
 """First and last sort key of a part of a partition."""
 
@@ -92,16 +95,24 @@ class Partitions:
         only: Condition | None = None,
         span: Span | None = None,
         backwards: bool = False,
-    ) -> tuple[list[RawItem], bool]:
-        """A full page of at most `limit` items that pass `only`, and whether there are more."""
+    ) -> tuple[list[RawItem], str | None]:
+        """At most `limit` items that pass `only`, and the sort key that the next page goes on
+        behind, None at the end.
+
+        After MOST_REQUESTS it goes on behind what was read: such a page is short, or empty.
+        """
         if span is not None and (span[0] > span[1] or (after or "") >= span[1]):
-            return [], False  # BETWEEN would refuse the one; a forged cursor leads to the other
+            return [], None  # BETWEEN would refuse the one; a forged cursor leads to the other
         found, after = self.query(hash_key, after, limit + 1, only, span=span, backwards=backwards)
-        while after is not None and len(found) <= limit:
+        for _ in range(MOST_REQUESTS - 1):
+            if after is None or len(found) > limit:
+                break
             # What the filter took away is made up by whole megabytes: few requests.
             items, after = self.query(hash_key, after, None, only, span=span, backwards=backwards)
             found += items
-        return found[:limit], len(found) > limit
+        if len(found) > limit:
+            after = found[limit - 1][self._range_name]["S"]
+        return found[:limit], after
 
     def _behind(self, after: str | None, span: Span | None) -> Condition | None:
         """Sort keys greater than `after`, inside of `span`: one comparison is all there may be."""

@@ -23,8 +23,6 @@ from shared.stores.ports import EntryPage
 
 _CONTROL_KEY = "control"
 _UTC = "UTC"
-_WATCH = "watch"
-"""Ends the keys of the entries of a job's watch."""
 _LETTERS = {
     CalendarRule.SKIP: "s",
     CalendarRule.NEXT_BUSINESS_DAY: "n",
@@ -93,6 +91,7 @@ def item_of(entry: Entry) -> RawItem:
         lane=entry.lane.value if entry.lane is not Lane.NORMAL else None,
         catch_up=entry.catch_up.value if entry.catch_up is not CatchUp.LATEST else None,
         grace_seconds=entry.grace_seconds or None,
+        within_seconds=entry.within_seconds or None,
         message=message and encode(message),
         expires_at=entry.expires_at,
     ).serialize()
@@ -103,8 +102,8 @@ def entry_of(segment: int, slot: Slot, item: RawItem) -> Entry:
 
     Read by hand and not by the model: a page of a megabyte holds thousands of them.
     """
-    job_id, filing_id, *rest = item["entry_key"]["S"].split("#", 2)
-    text, body, grace = item.get("s"), item.get("m"), item.get("r")
+    job_id, filing_id, *_ = item["entry_key"]["S"].split("#", 2)
+    text, body, grace, within = item.get("s"), item.get("m"), item.get("r"), item.get("x")
     lane, catch_up = item.get("l"), item.get("c")
     spread, calendar, digest = item.get("w"), item.get("k"), item.get("g")
     return Entry(
@@ -122,7 +121,7 @@ def entry_of(segment: int, slot: Slot, item: RawItem) -> Entry:
         calendar=_calendar_use(calendar["S"]) if calendar else None,
         zone_digest=digest["S"] if digest else "",
         grace_seconds=int(grace["N"]) if grace else 0,
-        is_watch=rest == [_WATCH],
+        within_seconds=int(within["N"]) if within else 0,
     )
 
 
@@ -154,7 +153,7 @@ def control_item_of(control: Control) -> RawItem:
         or None,
         cursor=control.cursor and _cursor_map(control.cursor),
         backlog_cursor=control.backlog_cursor and _cursor_map(control.backlog_cursor),
-        paced_until=control.paced_until or None,
+        paced_until=control.paced_until,
         idle=control.idle or None,
         tzdata=control.tzdata or None,
         tzdata_from=control.tzdata_from or None,
@@ -177,7 +176,7 @@ def control_of(segment: int, item: RawItem) -> Control:
         ),
         cursor=_cursor_of(row.cursor) if row.cursor else None,
         backlog_cursor=_cursor_of(row.backlog_cursor) if row.backlog_cursor else None,
-        paced_until=row.paced_until or 0,
+        paced_until=row.paced_until,
         idle=bool(row.idle),
         tzdata=row.tzdata or "",
         tzdata_from=row.tzdata_from or 0,

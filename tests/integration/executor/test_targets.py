@@ -11,11 +11,11 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from functions.executor.targets import Call, Failure, Success, Targets
+from functions.executor.targets import Call, Failure, Success, Targets, sqs
 from functions.executor.targets.secrets import AwsSecrets, SecretError
 from shared.clock import SystemClock
 from shared.domain.run import RunError
-from shared.domain.targets import TaskTarget, WebhookTarget
+from shared.domain.targets import SqsTarget, TaskTarget, WebhookTarget
 from shared.settings import Settings
 from tests.integration.executor.endpoints import HOST, endpoint
 
@@ -28,6 +28,7 @@ ENVIRONMENT = {
     "SEGMENTS": "16",
     "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
 }
+QUEUES = "arn:aws:sqs:us-east-1:000000000000"
 CALL = Call(
     run_id="run",
     job_id="job",
@@ -65,6 +66,33 @@ def test_a_defect_of_ours_ends_in_the_history_too() -> None:
     with Targets(settings, SystemClock()) as targets:
         outcome = targets.deliver(WebhookTarget.model_construct(**members), CALL)
     assert outcome == Failure(RunError("KeyError", "'pigeon'"))
+
+
+class NoSqs:
+    def deliver(self, target: Any, call: Call) -> Success:
+        return Success(f"sent to {target.queue_arn}")
+
+    def close(self) -> None:
+        pass
+
+
+def test_what_the_deployment_no_longer_allows_is_not_called(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    environment = {**ENVIRONMENT, "TARGET_ARNS": f"{QUEUES}:*", "STACK_NAME": "Carillon"}
+    monkeypatch.setattr(sqs, "create_caller", lambda settings, clock: NoSqs())
+    with Targets(Settings.from_environment(environment), SystemClock()) as targets:
+        allowed = targets.deliver(SqsTarget(queue_arn=f"{QUEUES}:orders"), CALL)
+        assert allowed == Success(f"sent to {QUEUES}:orders")
+        own, other = (
+            f"{QUEUES}:Carillon-LanesHigh",
+            QUEUES.replace("us-east", "eu-west") + ":orders",
+        )
+        for arn in (own, other):
+            outcome = targets.deliver(SqsTarget(queue_arn=arn), CALL)
+            assert isinstance(outcome, Failure)
+            assert (outcome.error.kind, outcome.error.permanent) == ("not_allowed", True)
+            assert outcome.error.message.startswith(f"{arn} is not allowed in this deployment")
 
 
 def test_the_secret_is_read_from_secrets_manager(secret_arn: str) -> None:

@@ -17,6 +17,8 @@ TEXTS = {
     "carillon/owner/token": "Bearer hunter2hunter2\n",
     "/carillon/owner/tenant": "blue",
     "carillon/owner/signing": OWN_KEY,
+    "/carillon/owner/signing": OWN_KEY,
+    "carillon/owner/empty": "whsec_\n",
     "carillon/owner/broken": "two\nlines",
     "carillon/owner/no-key": "whsec_!",
     "carillon/other/token": "of another owner",
@@ -61,9 +63,10 @@ def test_headers_of_its_own_hold_text_secrets_and_parameters() -> None:
     assert received.headers["content-type"] == "application/json"
 
 
-def test_a_webhook_may_be_signed_with_a_secret_of_its_own() -> None:
+@pytest.mark.parametrize("reference", [{"secret": "signing"}, {"parameter": "signing"}])
+def test_a_webhook_may_be_signed_with_a_secret_of_its_own(reference: dict[str, str]) -> None:
     with endpoint() as hook:
-        caller(texts=TEXTS).deliver(target(hook.port, signing_secret={"secret": "signing"}), call())
+        caller(texts=TEXTS).deliver(target(hook.port, signing_secret=reference), call())
         (received,) = hook.received
     assert signing_key(OWN_KEY) != KEY
     assert Webhook(OWN_KEY).verify(received.body, received.headers) == json.loads(PAYLOAD)
@@ -77,6 +80,7 @@ def test_a_webhook_may_be_signed_with_a_secret_of_its_own() -> None:
         ({"headers": {"A": {"secret": "broken"}}}, "secret_invalid", "as the header A"),
         ({"signing_secret": {"secret": "gone"}}, "secret_missing", "the secret 'gone'"),
         ({"signing_secret": {"secret": "no-key"}}, "secret_invalid", "is no signing key"),
+        ({"signing_secret": {"secret": "empty"}}, "secret_invalid", "it is empty"),
     ],
 )
 def test_without_its_secret_nothing_is_sent(members: Any, kind: str, told: str) -> None:

@@ -130,3 +130,28 @@ def test_a_backfill_may_reach_back_before_its_job(
     world.clock.advance(timedelta(days=1).total_seconds())
     span = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-31T00:00:00Z"}
     assert client.post(f"/jobs/{job['job_id']}/backfill", span).status == 202
+
+
+def test_a_repetition_is_answered_whatever_has_become_of_the_job(
+    client: Client, world: World, job: dict[str, Any]
+) -> None:
+    path = f"/jobs/{job['job_id']}/backfill"
+    first = client.post(path, SPAN, key="k")
+    client.delete(f"/jobs/{job['job_id']}")
+
+    again = client.post(path, SPAN, key="k")
+
+    assert (first.status, again.status) == (202, 202)
+    assert again.json == first.json
+    assert len(client.get("/operations").json["items"]) == 1
+    other = client.post(path, SPAN | {"per_minute": 5}, key="k")
+    assert (other.status, other.fields) == (422, ["Idempotency-Key"])
+    assert client.post(path, SPAN, key="another").status == 404
+
+
+def test_what_was_refused_leaves_its_key_free(client: Client, job: dict[str, Any]) -> None:
+    path = f"/jobs/{job['job_id']}/backfill"
+    backwards = {"from": SPAN["to"], "to": SPAN["from"]}
+
+    assert client.post(path, backwards, key="k").fields == ["to"]
+    assert client.post(path, SPAN, key="k").status == 202

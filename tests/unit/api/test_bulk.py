@@ -112,7 +112,6 @@ def test_a_refused_item_of_many_errors_is_told_of_ten(client: Client) -> None:
         ({}, "items"),
         ({"items": []}, "items"),
         ({"items": {}}, "items"),
-        ({"items": [BODY, 5]}, "items[1]"),
         ({"items": [{}] * 1001}, "items"),
         ({"items": [BODY], "dry": True}, "dry"),
     ],
@@ -208,3 +207,13 @@ def test_each_new_job_is_told_of(client: Client, world: World) -> None:
     bulk(client, bodies(2), "k")
 
     assert world.log.getvalue().count('"action":"job.created"') == 2
+
+
+@pytest.mark.parametrize("item", [5, None, "x", [], [BODY]])
+def test_an_item_that_is_no_object_is_told_in_its_place(client: Client, item: Any) -> None:
+    answer = client.post("/jobs/bulk", {"items": [BODY, item, BODY]})
+
+    assert answer.status == 200, answer.text
+    assert [each["status"] for each in answer.json["items"]] == [201, 422, 201]
+    problem = answer.json["items"][1]["problem"]
+    assert problem["errors"] == [{"field": "body", "message": "must be an object"}]

@@ -126,7 +126,8 @@ def test_a_repeated_redrive_answers_the_same_run(client: Client, world: World, d
     again = redrive(client, dead)
 
     assert (again.status, again.json) == (202, first.json)
-    assert len(world.queue.kept()) == 1
+    # It has yet to begin: its message may be lost, so it is sent again, and absorbed if it was not.
+    assert {kept.message.key for kept in world.queue.kept()} == {dead.key.redriven}
 
 
 def test_a_redrive_whose_message_was_refused_can_be_repeated(world: World) -> None:

@@ -248,7 +248,8 @@ def test_a_pause_is_an_event_where_the_job_wants_it(world: World, client: Client
     change(client, "pause", parent="p")
     client.post(f"/jobs/{loud}/pause")
 
-    (event,) = world.events.emitted
+    event, again = world.events.emitted
+    assert again == event, "a repetition tells of it again, for nobody may have been told"
     assert isinstance(event, Event)
     assert (event.type, event.subject) == (EventType.JOB_PAUSED, loud)
     assert event.event_id == f"{loud}/3/job.paused"

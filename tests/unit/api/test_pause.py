@@ -1,13 +1,16 @@
 """Pause, resume and DELETE of jobs."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from shared.domain.events import Event
 from shared.domain.job import Job, JobState
-from shared.stores.memory import MemoryJobStore
+from shared.stores.memory import MemoryEvents, MemoryJobStore
 from tests.unit.api.conftest import BODY, NOW, World
 from tests.unit.api.gateway import Client
 from tests.unit.api.test_jobs import row
@@ -143,3 +146,38 @@ def test_endless_races_end_in_a_conflict(world: World, method: str, end: str) ->
 
     assert answer.status == 409
     assert answer.json["type"] == "urn:carillon:problem:contended"
+
+
+def test_an_event_that_the_bus_did_not_take_is_logged(world: World) -> None:
+    class Refusing(MemoryEvents):
+        def emit(self, events: Sequence[Event]) -> int:
+            return len(events)
+
+    world.settings = replace(world.settings, event_bus="bus")
+    client = Client(world.api(events=Refusing()))
+    job_id = client.post("/jobs", BODY | {"events": ["job.paused"]}).json["job_id"]
+    assert "events.lost" not in world.log.getvalue()
+
+    assert client.post(f"/jobs/{job_id}/pause").status == 200
+
+    (line,) = [json.loads(each) for each in world.log.getvalue().splitlines() if "lost" in each]
+    assert (line["action"], line["level"]) == ("events.lost", "WARNING")
+    assert line["count"] == 1
+
+
+def test_a_repeated_pause_tells_of_the_same_one(world: World) -> None:
+    """The first request may have died before its event was taken."""
+    world.settings = replace(world.settings, event_bus="bus")
+    client = Client(world.api())
+    job_id = client.post("/jobs", BODY | {"events": ["job.paused"]}).json["job_id"]
+    path = f"/jobs/{job_id}"
+    client.post(f"{path}/pause")
+    world.clock.advance(60)
+    client.post(f"{path}/pause")
+
+    first, again = world.events.emitted
+    assert again == first
+    # Its revision is another one now: it would be told of under another id.
+    client.patch(path, {"name": "renamed"}, "*")
+    client.post(f"{path}/pause")
+    assert len(world.events.emitted) == 2

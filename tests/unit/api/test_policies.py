@@ -120,7 +120,7 @@ def test_null_stands_for_none_of_it(client: Client) -> None:
         ({"concurrency": {"key": "a\nb", "limit": 1}}, "concurrency.key"),
         ({"concurrency": {"key": "k" * 129, "limit": 1}}, "concurrency.key"),
         ({"concurrency": {"key": "k", "limit": 0}}, "concurrency.limit"),
-        ({"concurrency": {"key": "k", "limit": 1001}}, "concurrency.limit"),
+        ({"concurrency": {"key": "k", "limit": 101}}, "concurrency.limit"),
         ({"concurrency": "k"}, "concurrency"),
         ({"rate": {"limit": 1}}, "rate.per"),
         ({"rate": {"limit": 0, "per": "1s"}}, "rate.limit"),

@@ -82,8 +82,9 @@ def test_the_environment_names_the_service(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("names", [Action, Metric])
 def test_the_lists_hold_what_is_told_and_nothing_else(names: type[Action] | type[Metric]) -> None:
-    functions = Path(__file__).resolve().parents[3] / "functions"
-    code = "\n".join(path.read_text() for path in functions.rglob("*.py"))
+    root = Path(__file__).resolve().parents[3]
+    code = "\n".join(path.read_text() for path in (root / "functions").rglob("*.py"))
+    code += (root / "shared" / "telemetry.py").read_text().partition("class Telemetry")[2]
     told = set(re.findall(rf"\b{names.__name__}\.([A-Z_]+)\b", code))
 
     assert told == set(names.__members__)

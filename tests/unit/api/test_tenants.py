@@ -10,6 +10,7 @@ from shared.clock import SeededEntropy
 from shared.domain.job import Job
 from shared.filing import Filer
 from shared.stores.memory import MemoryJobStore
+from shared.telemetry import create_telemetry
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Answer, Client
 
@@ -168,6 +169,7 @@ def test_no_store_is_asked_for_text_that_is_no_job_id(world: World, job_id: str)
         world.clock,
         SeededEntropy(1),
         world.settings,
+        create_telemetry("api"),
     )
 
     assert service.find("owner", job_id) is None

@@ -225,3 +225,44 @@ def test_what_is_left_ends_as_unreachable(
         "line 2: not reached",
         "Repeat with --idempotency-key k for those that were not reached",
     ]
+
+
+def test_a_null_key_of_a_line_does_not_lose_its_guard(signed_in: Run, api: FakeApi) -> None:
+    api.answer("POST", BULK, _answer(201))
+
+    signed_in(
+        "jobs", "import", "-", "--idempotency-key", "k",
+        stdin='{"name": "a", "idempotency_key": null}',
+    )  # fmt: skip
+
+    assert api.requests[0].body == {"items": [{"name": "a", "idempotency_key": "k/0"}]}
+
+
+def test_one_that_is_too_large_does_not_end_an_import(signed_in: Run, api: FakeApi) -> None:
+    api.answer("POST", BULK, _answer(201))
+    api.then("POST", BULK, {"title": "The request is too large", "status": 413}, status=413)
+    api.then("POST", BULK, _answer(201))
+    lines = [{"name": "a"}, {"name": "b", "payload": "x" * 1_100_000}, {"name": "c"}]
+
+    result = signed_in("jobs", "import", "-", stdin="\n".join(map(json.dumps, lines)))
+
+    assert result.exit_code == 3
+    assert result.stdout == "created 2, existing 0, refused 1, unavailable 0\n"
+    assert result.stderr == "line 2: The request is too large (413)\n"
+
+
+def test_one_that_spoils_its_request_is_told_apart(api: FakeApi, client: ApiClient) -> None:
+    """Such as one that is nested too deep: the API refuses the whole body for it."""
+    spoilt = {"title": "The body is not JSON that can be stored", "status": 400}
+    api.answer("POST", BULK, spoilt, status=400)  # 0 to 3
+    api.then("POST", BULK, _answer(201, 201))  # 0, 1
+    api.then("POST", BULK, spoilt, status=400)  # 2, 3
+    api.then("POST", BULK, spoilt, status=400)  # 2
+    api.then("POST", BULK, _answer(200))  # 3
+
+    done = create_all(client, _items(4))
+
+    assert [item.status for item in done] == [201, 201, 400, 200]
+    assert done[2].answer is not None
+    assert done[2].answer["problem"]["title"] == spoilt["title"]
+    assert _names(api) == [["0", "1", "2", "3"], ["0", "1"], ["2", "3"], ["2"], ["3"]]

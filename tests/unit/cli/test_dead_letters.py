@@ -107,6 +107,8 @@ def test_one_that_is_not_waited_for_may_still_go_on(signed_in: Run, api: FakeApi
         (["--all", "--reason", "refused"], 2),
         (["--from", "soon"], 3),
         (["--per-minute", "0", "--all"], 2),
+        ([RUN_ID, "--per-minute", "5"], 2),
+        ([RUN_ID, "--idempotency-key", "k"], 2),
         ([".."], 3),
     ],
 )

@@ -137,9 +137,41 @@ def test_change_sends_what_is_given_and_its_condition(
 
 
 @pytest.mark.parametrize(
+    ("options", "body"),
+    [
+        (["--clear", "retry.backoff.type"], {"retry": {"backoff": {"type": None}}}),
+        (
+            ["--backoff-base", "9", "--clear", "retry.backoff.type", "--clear", "retry.retry_on"],
+            {"retry": {"backoff": {"base_seconds": 9, "type": None}, "retry_on": None}},
+        ),
+        (["--clear", "target.headers.X-A"], {"target": {"headers": {"X-A": None}}}),
+        (["--clear", "target.headers.a.b"], {"target": {"headers": {"a.b": None}}}),
+        (
+            ["--clear", "on-failure.headers.a", "--clear", "on-failure.headers.b"],
+            {"on_failure": {"headers": {"a": None, "b": None}}},
+        ),
+        (["--clear", "target.headers"], {"target": {"headers": None}}),
+        (["--clear", "target.signing_secret"], {"target": {"signing_secret": None}}),
+        (["--clear", "tags.a.b"], {"tags": {"a.b": None}}),
+        (["--clear", "tags"], {"tags": None}),
+    ],
+)
+def test_what_is_cleared_is_nested_as_the_api_nests_it(
+    signed_in: Run, api: FakeApi, options: list[str], body: dict[str, Any]
+) -> None:
+    api.answer("PATCH", "/jobs/j1", JOB)
+
+    assert signed_in("jobs", "change", "j1", *options).exit_code == 0
+    assert api.requests[0].body == body
+
+
+@pytest.mark.parametrize(
     "options",
     [
         [],
+        ["--clear", "retry", "--clear", "retry.backoff.type"],
+        ["--clear", "retry.backoff", "--clear", "retry.backoff.type"],
+        ["--backoff", "fixed", "--clear", "retry.backoff.type"],
         ["--grace", "5m", "--clear", "grace"],
         ["--tag", "a=b", "--clear", "tags.a"],
         ["--tag", "a=b", "--clear", "tags"],

@@ -113,3 +113,15 @@ class _Terminal:
 
     stdin = _Stdin
     stderr = sys.stderr
+
+
+@pytest.mark.parametrize("tag", ["team=a,env:prod", "team:a=b", "team=a\nb", f"{'k' * 65}=a"])
+@pytest.mark.parametrize("command", ["list", "pause", "delete"])
+def test_a_tag_that_no_filter_can_name_is_refused(
+    signed_in: Run, api: FakeApi, command: str, tag: str
+) -> None:
+    """Sent all the same, `team:a,env:prod` would choose jobs with two other tags."""
+    result = signed_in("jobs", command, "--tag", tag)
+
+    assert (result.exit_code, api.requests) == (3, [])
+    assert "tag" in result.stderr

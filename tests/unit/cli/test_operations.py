@@ -122,6 +122,16 @@ def test_missed_lists_what_has_no_success(signed_in: Run, api: FakeApi) -> None:
     ]
 
 
+def test_missed_names_a_command_that_takes_its_options(signed_in: Run, api: FakeApi) -> None:
+    api.answer("POST", "/jobs/j1/backfill", RUNNING, status=202)
+    told = " ".join(signed_in("jobs", "missed", "--help").stdout.split())
+    command = told.partition("`carillon ")[2].partition("`")[0]
+    words = command.replace("JOB_ID", "j1").replace("...", "2026-01-01").split()
+
+    assert words[:2] == ["jobs", "backfill"]
+    assert signed_in(*words).exit_code == 0
+
+
 def test_waiting_ends_with_the_operation(
     api: FakeApi, client: ApiClient, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,22 +23,22 @@ CLAIMED = run(
     RunStatus.RUNNING, lease_until=NOON + 61 * SECOND, started_at=NOON, attempt_started_at=NOON
 )
 TWO = Concurrency("db", 2)
-GATE = first_gate("owner", "key/db", NOON + timedelta(days=30))
+GATE = first_gate("owner", "key/db").lasting(NOON + 61 * SECOND)
 
 
 class TestConcurrency:
     def holder(self, name: str, seconds: int) -> Holder:
-        return Holder(f"run-{name}", f"claim-{name}", NOON + seconds * SECOND)
+        return Holder(f"claim-{name}", NOON + seconds * SECOND)
 
     def test_a_place_is_held_until_the_lease_of_its_claim_ends(self) -> None:
         passage = enter(GATE, TWO, CLAIMED, message(), NOON, 0.0)
         assert passage.outcome == Go()
         assert passage.put is not None
-        assert passage.put.holders == (Holder(KEY.run_id, "claim-1", NOON + 61 * SECOND),)
+        assert passage.put.holders == (Holder("claim-1", NOON + 61 * SECOND),)
 
     def test_when_all_are_held_it_looks_again_later(self) -> None:
         full = replace(GATE, holders=(self.holder("a", 1), self.holder("b", 9)))
-        passage = enter(full, TWO, CLAIMED, message(waits=2), NOON, 0.5)
+        passage = enter(full, TWO, CLAIMED, message(waits=3), NOON, 0.5)
         assert isinstance(passage.outcome, Wait)
         assert passage.outcome.message.wait_until == NOON + 6 * SECOND
         assert passage.put is None
@@ -60,7 +60,7 @@ class TestConcurrency:
 class TestMisfire:
     def late(self, seconds: int, claimed: Run = CLAIMED, **changes: object) -> Skip | None:
         skips = {"grace_seconds": 60, "catch_up": CatchUp.SKIP, **changes}
-        return misfire(job(**skips), claimed, NOON + seconds * SECOND)
+        return misfire(job(**skips), claimed, message(), NOON + seconds * SECOND)
 
     def test_beyond_the_grace_it_is_skipped_and_the_note_says_how_late(self) -> None:
         assert self.late(60) is None
@@ -92,25 +92,33 @@ class TestMisfire:
 
 class TestMessagesThatWait:
     @pytest.mark.parametrize(
-        ("waits", "seconds"), [(0, 1), (1, 2), (2, 4), (4, 16), (5, 30), (1000, 30)]
+        ("waits", "seconds"), [(0, 2), (1, 2), (2, 4), (4, 16), (5, 30), (1000, 30)]
     )
     def test_polling_doubles_up_to_half_a_minute(self, waits: int, seconds: int) -> None:
-        again = poll(message(waits=waits), NOON, "reason").message
-        assert again.wait_until == NOON + seconds * SECOND
-        assert again.waits == waits + 1
+        soonest, latest = (poll(message(waits=waits), NOON, "r", at).message for at in (0, 0.999))
+        assert soonest.wait_until == NOON + seconds / 2 * SECOND
+        assert latest.wait_until == NOON + seconds * SECOND
+        assert soonest.waits == latest.waits == waits + 1
+
+    def test_a_wait_for_a_known_instant_makes_polls_no_rarer(self) -> None:
+        assert [wait_until(message(waits=n), NOON, "r").message.waits for n in (0, 1, 5)] == [
+            1,
+            1,
+            5,
+        ]
 
     def test_it_waits_in_whole_seconds_never_too_short(self) -> None:
         at = NOON + timedelta(milliseconds=1)
-        assert wait_until(message(), at, "r", rate_slot=False).message.starts_at == NOON + SECOND
+        assert wait_until(message(), at, "r").message.starts_at == NOON + SECOND
 
     def test_what_it_stood_for_is_recorded_by_now(self) -> None:
         missed = Missed(NOON - timedelta(hours=1), CatchUp.LATEST, job().schedule)
-        again = poll(message(slot_key="h0", missed=missed), NOON, "reason").message
+        again = poll(message(slot_key="h0", missed=missed), NOON, "reason", 0.0).message
         assert (again.slot_key, again.missed) == ("", None)
 
 
 class TestRowsThatWait:
-    WAIT = wait_until(message(), NOON + 100 * SECOND, "held back", rate_slot=False)
+    WAIT = wait_until(message(), NOON + 100 * SECOND, "held back")
 
     @pytest.mark.parametrize(
         "over", [None, run(RunStatus.SCHEDULED, attempt=0, token=0, claim_id="")]
@@ -123,12 +131,35 @@ class TestRowsThatWait:
         assert back.expires_at == CLAIMED.expires_at + 100 * SECOND
         assert (back.token, back.claim_id) == (CLAIMED.token, CLAIMED.claim_id), "for the finish"
 
-    @pytest.mark.parametrize("status", [RunStatus.RETRYING, RunStatus.RUNNING])
-    def test_one_that_has_begun_is_as_it_was(self, status: RunStatus) -> None:
-        over = run(status, attempt=2, next_attempt_at=NOON)
+    def test_one_that_is_to_be_tried_again_is_as_it_was(self) -> None:
+        over = run(RunStatus.RETRYING, attempt=2, next_attempt_at=NOON)
         back = running.waiting(replace(CLAIMED, attempt=3, token=7), over, self.WAIT, NOON)
-        assert (back.status, back.attempt, back.next_attempt_at) == (status, 2, NOON)
+        assert (back.status, back.attempt, back.next_attempt_at) == (RunStatus.RETRYING, 2, NOON)
         assert back.token == 7
+
+    def test_one_whose_executor_died_is_to_be_tried_again(self) -> None:
+        """It says so, with the attempt that died, why it waits and until when."""
+        later = NOON + 90 * SECOND
+        died = replace(CLAIMED, note="moved")
+        takeover = running.decide_claim(died, message(), later, TERMS)
+        assert isinstance(takeover, Claim)
+        wait = wait_until(message(), later + 100 * SECOND, "held back")
+        back = running.waiting(takeover.run, died, wait, later)
+        assert (back.status, back.attempt, back.note) == (RunStatus.RETRYING, 1, "held back")
+        assert back.next_attempt_at == later + 100 * SECOND
+        assert (back.lease_until, back.started_at, back.attempt_started_at) == (None, NOON, NOON)
+        assert back.error == running.EXECUTOR_DIED
+        assert [(each.attempt, each.error) for each in back.attempts] == [(1, back.error)]
+        assert back.expires_at == takeover.run.expires_at + 100 * SECOND
+
+        again = replace(wait.message, attempt=takeover.run.attempt)
+        claim = running.decide_claim(back, again, wait.message.starts_at, TERMS)
+        assert isinstance(claim, Claim)
+        assert (claim.run.attempt, claim.run.attempts) == (2, back.attempts)
+        assert claim.run.note is None, "it waits no more"
+        held_again = running.waiting(claim.run, back, wait, later)
+        assert (held_again.status, held_again.attempt) == (RunStatus.RETRYING, 1)
+        assert (held_again.note, held_again.attempts) == ("held back", back.attempts)
 
     def test_the_claim_after_a_wait_is_a_first_attempt_due_when_it_always_was(self) -> None:
         """Also by the message that wakes it, which is due at once."""

@@ -15,7 +15,7 @@ from shared.domain.run import FINAL, Run, RunKind, RunStatus
 from shared.recurrence import parse_schedule
 from tests.unit.domain.samples import CURRENT, KEY, NOON, job, message, run
 
-GATE = first_gate("owner", "job/job", NOON + timedelta(days=30))
+GATE = first_gate("owner", "job/job").lasting(NOON + timedelta(days=30))
 CLAIMED = run(RunStatus.RUNNING)
 OWN = KEY.run_id
 OTHER = replace(KEY, fire_at=NOON - timedelta(minutes=10))
@@ -30,7 +30,8 @@ def other(status: RunStatus) -> Run:
 def passing(
     policy: Overlap, gate: Gate, claimed: Run = CLAIMED, others: Others | None = None
 ) -> Passage:
-    return pass_job_gate(job(overlap=policy), claimed, message(), gate, others or Others(), NOON)
+    others = others or Others()
+    return pass_job_gate(job(overlap=policy), claimed, message(), gate, others, NOON, 0.0)
 
 
 @pytest.mark.parametrize("policy", [Overlap.SKIP, Overlap.QUEUE_ONE])
@@ -50,7 +51,14 @@ class TestWhoeverIsAlone:
     def test_passes_again_without_a_write(self, policy: Overlap) -> None:
         gate = replace(GATE, active=OWN)
         again = replace(CLAIMED, attempt=2)
-        assert passing(policy, gate) == passing(policy, gate, again) == Passage(Go())
+        assert passing(policy, gate) == passing(policy, gate, again) == Passage(Go(), gate)
+
+    def test_the_gate_lasts_as_long_as_the_row_of_the_run(self, policy: Overlap) -> None:
+        """Also of one that passes again, as each attempt does."""
+        for active in (OTHER.run_id, OWN):
+            passage = passing(policy, replace(GATE, active=active, expires_at=NOON))
+            assert passage.put is not None
+            assert passage.put.expires_at >= CLAIMED.expires_at
 
 
 @pytest.mark.parametrize("status", ACTIVE)
@@ -71,7 +79,8 @@ class TestWhileAnotherIsActive:
         assert passage.put is not None
         again = passing(Overlap.QUEUE_ONE, passage.put, others=Others(active=other(status)))
         assert isinstance(again.outcome, Wait)
-        assert again.put is None, "it waits already"
+        assert again.put == passage.put, "it waits already"
+        assert passage.put.expires_at >= CLAIMED.expires_at
 
     @pytest.mark.parametrize("policy", [Overlap.SKIP, Overlap.QUEUE_ONE])
     @pytest.mark.parametrize(
@@ -83,42 +92,72 @@ class TestWhileAnotherIsActive:
             run(RunStatus.RUNNING, attempt=2),
         ],
     )
-    def test_what_was_asked_for_or_has_begun_waits_and_takes_nobodys_place(
+    def test_what_was_asked_for_or_has_begun_waits_in_the_place_of_the_next(
         self, status: RunStatus, policy: Overlap, claimed: Run
     ) -> None:
         gate = replace(GATE, active=OTHER.run_id)
         passage = passing(policy, gate, claimed, Others(active=other(status)))
         assert isinstance(passage.outcome, Wait)
-        assert passage.put is None
+        assert passage.outcome.reason == f"waits for the end of {OTHER.run_id}"
+        assert passage.put == replace(gate, waiting=claimed.key.run_id, waiting_filing=CURRENT)
 
 
-class TestTheQueueOfOne:
+class TestTheOneThatWaits:
     WAITING = replace(KEY, fire_at=NOON - timedelta(minutes=5))
 
+    @pytest.fixture
     def gate(self) -> Gate:
         return replace(
             GATE, active=OTHER.run_id, waiting=self.WAITING.run_id, waiting_filing=CURRENT
         )
 
     @pytest.mark.parametrize("active", [RunStatus.RUNNING, RunStatus.SUCCEEDED])
-    def test_those_that_come_while_one_waits_are_skipped(self, active: RunStatus) -> None:
+    @pytest.mark.parametrize("policy", [Overlap.SKIP, Overlap.QUEUE_ONE])
+    def test_occurrences_that_come_while_one_waits_are_skipped(
+        self, gate: Gate, policy: Overlap, active: RunStatus
+    ) -> None:
         """Also in the moment in which the active one has ended and it has yet to wake."""
         waiting = run(RunStatus.SCHEDULED, attempt=0, key=self.WAITING)
-        passage = passing(Overlap.QUEUE_ONE, self.gate(), others=Others(other(active), waiting))
+        passage = passing(policy, gate, others=Others(other(active), waiting))
         note = f"{self.WAITING.run_id} was waiting for its turn"
+        if policy is Overlap.SKIP and active is RunStatus.RUNNING:
+            note = f"{OTHER.run_id} was active"
         assert passage == Passage(Skip(SkipReason.OVERLAP, note))
 
+    @pytest.mark.parametrize("active", [RunStatus.RUNNING, RunStatus.SUCCEEDED])
+    @pytest.mark.parametrize("policy", [Overlap.SKIP, Overlap.QUEUE_ONE])
+    def test_others_that_somebody_asked_for_wait_behind_it(
+        self, gate: Gate, policy: Overlap, active: RunStatus
+    ) -> None:
+        waiting = run(RunStatus.SCHEDULED, attempt=0, key=self.WAITING)
+        asked = run(RunStatus.RUNNING, key=MANUAL)
+        passage = passing(policy, gate, asked, Others(other(active), waiting))
+        assert isinstance(passage.outcome, Wait)
+        assert passage.outcome.reason == f"waits behind {self.WAITING.run_id}"
+        assert passage.put is None
+
     @pytest.mark.parametrize("status", [RunStatus.CANCELLED, RunStatus.SKIPPED, None])
-    def test_the_place_of_one_that_waits_no_more_is_free(self, status: RunStatus | None) -> None:
+    def test_the_place_of_one_that_waits_no_more_is_free(
+        self, gate: Gate, status: RunStatus | None
+    ) -> None:
         waiting = None if status is None else run(status, key=self.WAITING)
         others = Others(other(RunStatus.RUNNING), waiting)
-        passage = passing(Overlap.QUEUE_ONE, self.gate(), others=others)
+        passage = passing(Overlap.QUEUE_ONE, gate, others=others)
         assert isinstance(passage.outcome, Wait)
         assert passage.put is not None
         assert passage.put.waiting == OWN
 
-    def test_the_one_that_waited_leaves_its_place(self) -> None:
-        gate = replace(self.gate(), waiting=OWN)
+    @pytest.mark.parametrize("status", [RunStatus.CANCELLED, None])
+    def test_whoever_passes_leaves_the_place_free(
+        self, gate: Gate, status: RunStatus | None
+    ) -> None:
+        waiting = None if status is None else run(status, key=self.WAITING)
+        others = Others(other(RunStatus.DEAD), waiting)
+        passage = passing(Overlap.QUEUE_ONE, gate, others=others)
+        assert passage == Passage(Go(), replace(GATE, active=OWN))
+
+    def test_the_one_that_waited_leaves_its_place(self, gate: Gate) -> None:
+        gate = replace(gate, waiting=OWN)
         passage = passing(Overlap.QUEUE_ONE, gate, others=Others(other(RunStatus.DEAD)))
         assert passage == Passage(Go(), replace(GATE, active=OWN))
 
@@ -134,7 +173,9 @@ class TestSpacing:
 
     def at(self, seconds: int, claimed: Run = CLAIMED, **changes: object) -> Passage:
         now = NOON + timedelta(seconds=seconds)
-        return pass_job_gate(self.spaced(**changes), claimed, message(), self.GATE, Others(), now)
+        return pass_job_gate(
+            self.spaced(**changes), claimed, message(), self.GATE, Others(), now, 0.0
+        )
 
     def test_too_soon_is_dropped_with_both_times(self) -> None:
         note = f"539 s after the start of {OTHER.run_id}; 540 s are due"
@@ -147,7 +188,7 @@ class TestSpacing:
     def test_who_comes_again_passes_and_counts_from_then_on(self) -> None:
         gate = replace(self.GATE, started=OWN)
         now = NOON - timedelta(minutes=8)
-        passage = pass_job_gate(self.spaced(), CLAIMED, message(), gate, Others(), now)
+        passage = pass_job_gate(self.spaced(), CLAIMED, message(), gate, Others(), now, 0.0)
         assert passage == Passage(Go(), replace(gate, started_at=now))
 
     @pytest.mark.parametrize(

@@ -11,18 +11,25 @@ from hypothesis import strategies as st
 from shared.domain.decisions import Go, Wait
 from shared.domain.gate import Gate, first_gate
 from shared.domain.policies import Rate
-from shared.domain.rate import has_slot, reserve, take_slot
-from shared.domain.run import RunStatus
-from tests.unit.domain.samples import NOON, message, run
+from shared.domain.rate import (
+    needed_slot,
+    reserve,
+    take_slot,
+    with_fresh_slots,
+    with_slots_left,
+)
+from shared.domain.run import Run, RunKind, RunStatus
+from shared.domain.waiting import wait_until
+from tests.unit.domain.samples import KEY, NOON, job, message, run
 
-GATE = first_gate("owner", "rate/key", NOON + timedelta(days=30))
+GATE = first_gate("owner", "rate/key")
 
 
 def slots(rate: Rate, asked: list[datetime], gate: Gate = GATE) -> list[datetime]:
     """The slots of those who ask at these instants, in order."""
     found = []
     for number, now in enumerate(asked):
-        gate = reserve(gate, rate, f"claim-{number}", now, now)
+        gate = reserve(gate, rate, f"claim-{number}", now)
         assert gate.started_at is not None
         assert len(gate.starts) <= 22, "the row stays small"
         found.append(gate.started_at)
@@ -75,30 +82,34 @@ def test_a_steady_load_below_the_rate_never_waits() -> None:
 
 
 def test_jobs_with_limits_of_their_own_share_what_a_key_counts() -> None:
-    after = reserve(GATE, Rate(1, 60), "claim-1", NOON, NOON)
-    wider = reserve(after, Rate(2, 60), "claim-2", NOON, NOON)
+    after = reserve(GATE, Rate(1, 60), "claim-1", NOON)
+    wider = reserve(after, Rate(2, 60), "claim-2", NOON)
     assert wider.started_at == NOON
-    narrow = reserve(wider, Rate(1, 60), "claim-3", NOON, NOON)
+    narrow = reserve(wider, Rate(1, 60), "claim-3", NOON)
     assert narrow.started_at is not None
     assert narrow.started_at >= NOON + timedelta(seconds=60)
 
 
-def test_a_slot_is_not_before_the_one_of_another_rate() -> None:
-    later = NOON + timedelta(seconds=30)
-    assert reserve(GATE, Rate(1, 60), "claim", NOON, later).started_at == later
+@pytest.mark.parametrize(("limit", "last_seconds"), [(1, 86_400 * 90), (100, 86_400)])
+def test_a_gate_lasts_as_long_as_the_slots_it_has_granted(limit: int, last_seconds: int) -> None:
+    gate = GATE
+    for number in range(90):
+        gate = reserve(gate, Rate(limit, 86_400), f"claim-{number}", NOON)
+    assert gate.expires_at >= NOON + timedelta(seconds=last_seconds)
 
 
 def test_two_who_ask_at_once_never_write_the_same_row() -> None:
     """A store takes a row that stands already for one's own, written by a lost answer."""
-    first, second = (reserve(GATE, Rate(9, 60), claim, NOON, NOON) for claim in ("a", "b"))
+    first, second = (reserve(GATE, Rate(9, 60), claim, NOON) for claim in ("a", "b"))
     assert first != second
 
 
 def test_who_has_a_slot_starts_and_who_has_none_waits_for_the_one_reserved() -> None:
-    taken = take_slot(GATE, Rate(1, 60), message(), "claim-1", NOON, NOON)
+    taken = take_slot(GATE, Rate(1, 60), message(), "claim-1", NOON)
     assert taken.outcome == Go()
     assert taken.put is not None
-    full = take_slot(taken.put, Rate(1, 60), message(slot_key="h0"), "claim-2", NOON, NOON)
+    slotted = message(slot_key="h0", has_rate_slot=True)
+    full = take_slot(taken.put, Rate(1, 60), slotted, "claim-2", NOON)
     assert isinstance(full.outcome, Wait)
     waiting = full.outcome.message
     assert full.put is not None
@@ -107,18 +118,31 @@ def test_who_has_a_slot_starts_and_who_has_none_waits_for_the_one_reserved() -> 
     assert full.outcome.reason == "1 starts in 60 s are reached"
 
 
-class TestWhoseSlotItIs:
-    WAITED = message(has_rate_slot=True, wait_until=NOON)
+class TestWhoseSlotsTheyAre:
+    SLOTS = message(has_rate_slot=True, has_owner_slot=True, wait_until=NOON)
 
-    def test_of_a_message_that_waited_for_it(self) -> None:
-        assert has_slot(self.WAITED, None)
-        assert has_slot(self.WAITED, run(RunStatus.SCHEDULED, attempt=0))
-        assert not has_slot(replace(self.WAITED, has_rate_slot=False), None)
+    @pytest.mark.parametrize(
+        "over",
+        [None, run(RunStatus.SCHEDULED, attempt=0), run(RunStatus.RETRYING)],
+    )
+    def test_of_a_message_that_waited_for_them(self, over: Run | None) -> None:
+        assert with_slots_left(self.SLOTS, over) == self.SLOTS
 
     def test_not_after_an_executor_died_on_the_run(self) -> None:
-        died = run(RunStatus.RUNNING, lease_until=NOON + timedelta(seconds=61))
-        assert not has_slot(self.WAITED, died)
+        left = with_slots_left(self.SLOTS, run(RunStatus.RUNNING))
+        assert left == replace(self.SLOTS, has_rate_slot=False, has_owner_slot=False)
 
-    def test_but_of_a_takeover_that_was_held_back(self) -> None:
-        held_back = run(RunStatus.RUNNING, lease_until=NOON - timedelta(seconds=20))
-        assert has_slot(self.WAITED, held_back)
+    @pytest.mark.parametrize(("seconds", "is_kept"), [(2, True), (3, False)])
+    def test_they_are_lost_by_waiting_for_something_else(self, seconds: int, is_kept: bool) -> None:
+        wait = wait_until(self.SLOTS, NOON + timedelta(seconds=seconds), "the key is held")
+        kept = with_fresh_slots(wait, NOON)
+        assert kept.reason == wait.reason
+        assert kept.message.wait_until == wait.message.wait_until
+        assert (kept.message.has_rate_slot, kept.message.has_owner_slot) == (is_kept, is_kept)
+
+
+@pytest.mark.parametrize("kind", RunKind)
+def test_a_callback_counts_in_no_rate_of_its_job(kind: RunKind) -> None:
+    asking = run(RunStatus.RUNNING, key=replace(KEY, kind=kind))
+    counts = needed_slot(job(rate=Rate(1, 60)), asking) is not None
+    assert counts == (kind is not RunKind.CALLBACK)

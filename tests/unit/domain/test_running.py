@@ -31,6 +31,23 @@ from tests.unit.domain.samples import (
 TERMS = Terms("claim-2", NOON + timedelta(seconds=61), NOON + timedelta(days=30))
 
 
+class TestBegun:
+    CLAIMED = run(RunStatus.RUNNING, started_at=NOON, attempt_started_at=NOON)
+
+    def test_at_once_it_is_the_run_as_it_was_claimed(self) -> None:
+        assert running.begun(self.CLAIMED, NOON + timedelta(microseconds=999)) is self.CLAIMED
+
+    def test_where_gates_took_their_time_it_began_when_they_let_it_pass(self) -> None:
+        now = NOON + timedelta(milliseconds=1)
+        began = running.begun(self.CLAIMED, now)
+        assert (began.started_at, began.attempt_started_at) == (now, now)
+
+    def test_the_start_of_the_run_is_that_of_its_first_attempt(self) -> None:
+        earlier, now = NOON - timedelta(minutes=5), NOON + timedelta(seconds=1)
+        began = running.begun(replace(self.CLAIMED, attempt=2, started_at=earlier), now)
+        assert (began.started_at, began.attempt_started_at) == (earlier, now)
+
+
 class TestClaim:
     def test_an_absent_run_is_claimed_by_a_first_attempt_only(self) -> None:
         claim = running.decide_claim(None, message(), NOON, TERMS)
@@ -236,6 +253,9 @@ class TestMessages:
     def test_a_message_survives_the_queue(self) -> None:
         full = message(key=replace(KEY, redrive=2, request_id="abc"), attempt=3, slot_key="h17")
         assert decode(encode(full)) == full
+        waits = message(wait_until=NOON, waits=3)
+        for slotted in (replace(waits, has_rate_slot=True), replace(waits, has_owner_slot=True)):
+            assert decode(encode(slotted)) == slotted
 
     @pytest.mark.parametrize("body", ["", "[]", "{}", '{"v":2,"runs":[{}]}', '{"v":1,"runs":[]}'])
     def test_anything_else_is_malformed(self, body: str) -> None:

@@ -10,7 +10,7 @@ from shared.domain.segment import (
     acquired,
     first_control,
     freed,
-    paced,
+    placed,
     with_backlog_minute_done,
     with_minute_done,
 )
@@ -80,5 +80,17 @@ def test_the_freeing_write_says_whether_anything_was_due() -> None:
     assert taken(replace(STANDING, idle=True), "2025b").idle, "until the visit has found something"
 
 
-def test_a_share_once_used_stays_used() -> None:
-    assert paced(paced(STANDING, MINUTE), MINUTE - 1).paced_until == MINUTE
+class TestPlaces:
+    def test_they_lie_as_far_apart_as_the_share_of_a_minute(self) -> None:
+        control, places = STANDING, []
+        for _ in range(3):
+            control, place = placed(control, NOON, 8)
+            places.append(place - NOON)
+        assert places == [timedelta(), timedelta(seconds=7.5), timedelta(seconds=15)]
+        assert control.paced_until == NOON + timedelta(seconds=22.5)
+
+    def test_none_is_before_now_and_none_twice(self) -> None:
+        control, _ = placed(STANDING, NOON, 1)
+        later = NOON + timedelta(hours=1)
+        assert placed(control, later, 1)[1] == later
+        assert placed(control, NOON - timedelta(hours=1), 1)[1] == NOON + timedelta(minutes=1)

@@ -31,6 +31,7 @@ def refusal(members: dict[str, Any]) -> str:
     [
         ({"type": "task", "name": "close"}, None),
         (HOOK, None),
+        ({**HOOK, "signing_secret": {"parameter": "key"}}, None),
         (
             {
                 **HOOK,
@@ -51,6 +52,7 @@ def refusal(members: dict[str, Any]) -> str:
                 f"arn:aws-us-gov:lambda:us-gov-west-1:{ACCOUNT}:function:name:$LATEST",
                 f"arn:aws-iso-b:lambda:us-isob-east-1:{ACCOUNT}:function:name:12",
                 "arn:aws:lambda:us-east-1:000000000000:function:a_b-c",
+                f"arn:aws:lambda:eu-{'w' * 20}-1:{ACCOUNT}:function:name",
             )
         ),
         *(
@@ -87,6 +89,7 @@ def test_the_row_of_an_older_webhook_is_still_read() -> None:
         ("lambda", "function_arn", f"arn:aws:lambda:eu-west-1:{ACCOUNT}:function:x:y:z", "Lambda"),
         ("sqs", "queue_arn", "https://sqs.eu-west-1.amazonaws.com/1/q", "an SQS queue"),
         ("sqs", "queue_arn", f"arn:aws:sqs:eu-west-1:{ACCOUNT}:a.b", "an SQS queue"),
+        ("sqs", "queue_arn", f"arn:aws:sqs:eu-{'w' * 21}-1:{ACCOUNT}:q", "an SQS queue"),
         ("sns", "topic_arn", f"arn:aws:sns:eu-west-1:{ACCOUNT}:a:b", "an SNS topic"),
         (
             "stepfunctions",
@@ -154,6 +157,13 @@ def test_a_reference_names_nothing_but_the_owners_secrets(name: str) -> None:
     assert "secret" in refusal({**HOOK, "headers": {"A": {"secret": name}}})
     assert "parameter" in refusal({**HOOK, "headers": {"A": {"parameter": name}}})
     assert "signing_secret" in refusal({**HOOK, "signing_secret": {"secret": name}})
+    assert "signing_secret" in refusal({**HOOK, "signing_secret": {"parameter": name}})
+
+
+@pytest.mark.parametrize("value", ["whsec_c2VjcmV0", 5, {}, {"key": "x"}])
+def test_a_signing_secret_is_a_reference(value: Any) -> None:
+    said = refusal({**HOOK, "signing_secret": value})
+    assert 'must be {"secret": name} or {"parameter": name}' in said
 
 
 def test_a_reference_has_one_member() -> None:

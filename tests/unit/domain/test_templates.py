@@ -1,6 +1,7 @@
 """Payload templates: what is put in, what stays, and what is refused."""
 
 import json
+import tracemalloc
 from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any
@@ -14,6 +15,7 @@ from shared.domain.templates import (
     MOST_PLACEHOLDERS,
     MOST_PROBLEMS,
     NAMES,
+    PATH_LIMIT_CHARACTERS,
     TemplateValues,
     check_template,
     render_payload,
@@ -96,8 +98,14 @@ def test_what_cannot_be_a_template_is_told_with_its_place(
 
 
 def test_problems_come_in_the_order_of_the_payload() -> None:
-    problems = check_template({"a": "{{x}}", "b": ["{{y}}", "{{z}}"]})
-    assert [path for path, _ in problems] == ["payload.a", "payload.b[0]", "payload.b[1]"]
+    problems = check_template({"a": "{{x}}", "b": ["{{y}}", [1, "{{z}}"]], "{{c": {}, "d": "{{"})
+    assert [path for path, _ in problems] == [
+        "payload.a",
+        "payload.b[0]",
+        "payload.b[1][1]",
+        "payload.{{c",
+        "payload.d",
+    ]
 
 
 def test_nesting_beyond_reason_is_refused() -> None:
@@ -120,6 +128,23 @@ def test_a_long_text_takes_no_time_and_many_mistakes_are_cut() -> None:
         render(text)
     assert perf_counter() - began < 2
     assert len(check_template(["{{x}}"] * 10_000)) == MOST_PROBLEMS
+
+
+def test_checking_takes_no_more_memory_and_tells_no_more_than_is_of_use() -> None:
+    name = "k" * 50_000
+    for payload in ({name: [1] * 2_000}, {name: ["{{"] * 60}, "{{x}}" * 20_000):
+        tracemalloc.start()
+        try:
+            problems = check_template(payload)
+            peak_bytes = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak_bytes < 1_000_000
+        assert len(problems) <= MOST_PROBLEMS
+        assert all(len(path) <= PATH_LIMIT_CHARACTERS for path, _ in problems)
+    ((path, _),) = check_template({name: "{{"})
+    assert path.startswith("payload.kkk")
+    assert path.endswith("k…")
 
 
 TEXTS = st.text() | st.sampled_from(

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import date, timedelta
+from typing import Any
 
 import pytest
 
@@ -26,9 +27,16 @@ class TestExpectation:
     def test_an_occurrence_of_the_jobs_own_filing_is_expected(self) -> None:
         assert watching.is_expected(WATCHED, LOOK, None)
 
-    @pytest.mark.parametrize("state", [JobState.PAUSED, JobState.DELETED, JobState.COMPLETED])
-    def test_nothing_is_of_a_job_that_is_not_active(self, state: JobState) -> None:
-        assert not watching.is_expected(replace(WATCHED, state=state), LOOK, None)
+    @pytest.mark.parametrize(
+        ("state", "expected"), [(JobState.DELETED, False), (JobState.COMPLETED, True)]
+    )
+    def test_nothing_is_of_a_job_that_was_deleted(self, state: JobState, expected: bool) -> None:
+        assert watching.is_expected(replace(WATCHED, state=state), LOOK, None) is expected
+
+    @pytest.mark.parametrize(("seconds_later", "expected"), [(-1, False), (0, True), (60, True)])
+    def test_a_pause_leaves_what_came_before_it(self, seconds_later: int, expected: bool) -> None:
+        paused = WATCHED.paused(NOON + timedelta(seconds=seconds_later))
+        assert watching.is_expected(paused, LOOK, None) is expected
 
     def test_nothing_is_where_there_is_no_job_or_no_watch(self) -> None:
         assert not watching.is_expected(None, LOOK, None)
@@ -77,6 +85,28 @@ class TestComplaint:
         note = "job_20261201T120000Z_scheduled_0 is dead (exhausted): http_503: no"
         assert watching.complaint(dead) == note
         assert watching.complaint(None) == "no run of it was recorded"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, False),
+        ({"status": RunStatus.SUCCEEDED}, True),
+        ({"status": RunStatus.SUCCEEDED, "key": KEY.redriven}, True),
+        ({"status": RunStatus.SUCCEEDED, "kind": RunKind.BACKFILL}, True),
+        ({"status": RunStatus.RUNNING, "kind": RunKind.BACKFILL}, False),
+        ({"status": RunStatus.SUCCEEDED, "kind": RunKind.MANUAL}, False),
+        ({"status": RunStatus.SUCCEEDED, "kind": RunKind.CALLBACK}, False),
+        ({"status": RunStatus.SUCCEEDED, "fire_at": NOON + timedelta(minutes=10)}, False),
+    ],
+)
+def test_any_run_of_the_occurrence_may_be_its_success(
+    changes: dict[str, Any], expected: bool
+) -> None:
+    status = changes.pop("status", RunStatus.DEAD)
+    key = replace(changes.pop("key", KEY), **changes)
+    rows = [run(RunStatus.DEAD), run(status, key=key)]
+    assert watching.has_success(NOON, rows) is expected
 
 
 def test_the_last_redrive_of_a_dead_letter_counts() -> None:

@@ -172,14 +172,15 @@ class TestWatchEntries:
         assert message.due_at == NOON + timedelta(seconds=600 + watched.spread_seconds)
         assert message.lane is watched.lane
 
-    def test_they_have_no_say_in_catching_up(self) -> None:
+    def test_they_know_what_decides_whether_an_occurrence_is_passed_over(self) -> None:
         watched = filed(
             "17 * * * *", expect_within_seconds=600, catch_up=CatchUp.ALL, grace_seconds=60
         )
         (entry,) = watch_entries_of(watched)
-        assert (entry.catch_up, entry.grace_seconds) == (CatchUp.LATEST, 0)
+        assert (entry.catch_up, entry.grace_seconds) == (CatchUp.ALL, 60)
+        assert (entry.spread_seconds, entry.within_seconds, entry.is_watch) == (600, 600, True)
         (own,) = entries_of(watched)
-        assert (own.catch_up, own.grace_seconds, own.is_watch) == (CatchUp.ALL, 60, False)
+        assert (own.spread_seconds, own.within_seconds, own.is_watch) == (0, 0, False)
 
     def test_what_has_no_instants_of_its_own_is_not_watched(self) -> None:
         rolling = CalendarUse("c", CalendarRule.NEXT_BUSINESS_DAY)

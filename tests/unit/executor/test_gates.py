@@ -6,9 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from functions.executor.executor import Executor
+from functions.executor.gates import change_gate
 from functions.executor.protocol import Handled
 from functions.executor.targets import Call, Outcome, Success
-from shared.domain.gate import Gate, job_gate, key_gate
+from shared.domain.gate import OWNER_GATE, Gate, Holder, job_gate, key_gate, rate_gate
 from shared.domain.job import Job
 from shared.domain.message import Message
 from shared.domain.policies import Concurrency, Overlap, Rate
@@ -78,9 +80,10 @@ class TestCosts:
         [
             ({}, 0, 0),
             ({"grace_seconds": 5, "pause_after_failures": None}, 0, 0),
-            ({"overlap": Overlap.SKIP}, 1, 1),
+            ({"overlap": Overlap.SKIP}, 2, 1),  # one read to see who waits for its end
             ({"rate": Rate(5, 60)}, 1, 1),
             ({"concurrency": Concurrency("db", 3)}, 2, 2),
+            ({"rate": Rate(5, 60), "concurrency": Concurrency("db", 3)}, 4, 3),
         ],
     )
     def test_a_run_pays_for_the_policies_of_its_job(
@@ -93,7 +96,7 @@ class TestCosts:
     def test_spacing_and_overlap_share_one_write(self, world: World, calls: Counter[str]) -> None:
         job = world.create("job", "every 1m", overlap=Overlap.SKIP, tolerance_seconds=5)
         handle(world, due(world, job))
-        assert (calls["get"], calls["put"]) == (1, 1)
+        assert (calls["get"], calls["put"]) == (2, 1)
 
     def test_who_has_waited_for_a_slot_takes_no_second_one(
         self, world: World, calls: Counter[str]
@@ -107,6 +110,97 @@ class TestCosts:
         world.clock.set(kept.visible_at)
         assert handle(world, kept.message) is Handled.RAN
         assert calls["put"] == writes
+
+
+class TestChangeGate:
+    def test_it_is_asked_again_where_another_was_quicker(self, world: World) -> None:
+        seen = []
+
+        def change(gate: Gate) -> Gate:
+            seen.append(gate.active)
+            if len(seen) == 1:
+                assert world.gates.put(Gate(OWNER, "g", 1, NOON, active="another"), None)
+            return replace(gate, active="mine").lasting(NOON)
+
+        assert change_gate(world.gates, OWNER, "g", change)
+        assert seen == ["", "another"]
+        gate = world.gates.get(OWNER, "g")
+        assert gate is not None
+        assert (gate.active, gate.revision) == ("mine", 2)
+
+    @pytest.mark.parametrize("answer", [None, "the same"])
+    def test_nothing_is_put_where_nothing_changes(
+        self, world: World, calls: Counter[str], answer: str | None
+    ) -> None:
+        assert change_gate(world.gates, OWNER, "g", lambda gate: gate if answer else None)
+        assert (calls["get"], calls["put"]) == (1, 0)
+
+    def test_it_gives_up_where_others_change_it_at_every_step(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(world.gates, "put", lambda gate, over_revision: False)
+        assert not change_gate(world.gates, OWNER, "g", lambda gate: gate.lasting(NOON))
+
+
+class TestSlots:
+    """Of its job's rate and of its owner's, with a concurrency key besides."""
+
+    @pytest.fixture
+    def job(self, world: World) -> Job:
+        world.executor = Executor(replace(world.executor_ports, owner_starts_per_minute=1))
+        return world.create("job", "* * * * *", rate=Rate(1, 100), concurrency=Concurrency("db", 1))
+
+    def names(self, world: World) -> list[str]:
+        """The rates that have granted a slot."""
+        rates = [OWNER_GATE, rate_gate("", world.jobs.list(OWNER, 1).items[0].job_id)]
+        return [name for name in rates if world.gates.get(OWNER, name) is not None]
+
+    def hold(self, world: World, seconds: int) -> None:
+        until = world.clock.now() + seconds * SECOND
+        stored = world.gates.get(OWNER, key_gate("db"))
+        gate = stored or Gate(OWNER, key_gate("db"), 1, until)
+        held = replace(gate, revision=gate.revision + 1, holders=(Holder("other", until),))
+        assert world.gates.put(held, None if stored is None else stored.revision)
+
+    def test_one_gate_at_a_time(self, world: World, job: Job) -> None:
+        assert handle(world, due(world, job)) is Handled.RAN
+        assert handle(world, due(world, job, 2)) is Handled.SENT_ON
+        (kept,) = world.queue.kept()
+        assert kept.message.wait_until == NOON + 160 * SECOND
+        assert (kept.message.has_rate_slot, kept.message.has_owner_slot) == (True, False)
+        world.clock.set(kept.visible_at)
+        other = world.create("other", "* * * * *")
+        first = message_of(other, NOON + 2 * MINUTE)
+        assert handle(world, first) is Handled.RAN, "the owner's slots are free meanwhile"
+        assert handle(world, kept.message) is Handled.SENT_ON
+        again = next(each for each in world.queue.kept() if each.message.has_owner_slot)
+        assert again.message.has_rate_slot
+        assert again.message.wait_until == NOON + 220 * SECOND
+        world.clock.set(again.visible_at)
+        assert handle(world, again.message) is Handled.RAN
+
+    def test_none_is_taken_while_the_key_is_held(self, world: World, job: Job) -> None:
+        message = due(world, job)
+        self.hold(world, 30)
+        assert handle(world, message) is Handled.SENT_ON
+        assert run_of(world, message).note == "1 runs hold the concurrency key 'db'"
+        assert self.names(world) == []
+
+    def test_they_are_lost_where_the_key_is_held_for_long(self, world: World, job: Job) -> None:
+        """Once it comes again at once; then the rate must count a start of then."""
+        handle(world, due(world, job))
+        handle(world, due(world, job, 2))
+        (kept,) = world.queue.kept()
+        world.clock.set(kept.visible_at)
+        self.hold(world, 30)
+        slots = []
+        for _ in range(3):
+            world.queue.delete(kept.receipt)
+            assert handle(world, kept.message) is Handled.SENT_ON
+            (kept,) = world.queue.kept()
+            slots.append(kept.message.has_rate_slot)
+            world.clock.set(kept.visible_at)
+        assert slots == [True, False, False]
 
 
 class TestFaults:
@@ -258,6 +352,6 @@ def test_a_fixed_delay_goes_on_after_a_cancelled_run(world: World) -> None:
     message = due(world, job)
     row = Run(message.key, RunStatus.CANCELLED, 0, 1, "c", message.filing_id, NOON, NOON)
     assert world.runs.claim(replace(row, finished_at=message.due_at), None)
-    assert handle(world, message) is Handled.SENT_ON, "until the next one must have begun"
+    handle(world, message)
     world.run_until(NOON + 4 * MINUTE)
     assert world.fired(job)[0] == NOON + 2 * MINUTE

@@ -191,3 +191,19 @@ def test_two_steps_make_a_minute(world: World, operation: Operation, per_minute:
     assert places == sorted(places)
     assert places[0] >= NOON
     assert places[-1] < NOON + timedelta(seconds=30)
+
+
+def test_a_doubled_order_waits_for_the_next_look_at_a_paused_job(world: World, job: Job) -> None:
+    """It must not order another one before that has had its time."""
+    world.pause(job)
+    world.clock.advance(86_400)
+    span = {"from_at": NOON - timedelta(days=1), "until_at": NOON}
+    holding = begin(world, OperationKind.BACKFILL, 60, job_id=job.job_id, **span)
+    drain(world)
+    world.clock.advance(1)
+    assert handled(world, order(world, holding)) is Handled.RAN
+    (following,) = drain(world)
+    assert following.due_at == world.clock.now() + timedelta(seconds=600)
+    assert handled(world, order(world, holding)) is Handled.SENT_ON
+    (kept,) = world.queue.kept()
+    assert kept.visible_at > following.due_at

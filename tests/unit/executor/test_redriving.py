@@ -72,16 +72,19 @@ def test_a_dead_letter_runs_again_and_both_runs_are_history(
     assert world.runs.dead_letters(OWNER, 10).items == ()
 
 
-def test_a_repetition_answers_the_same_run_and_sends_nothing(
+def test_a_repetition_answers_the_same_run_and_sends_it_until_it_has_begun(
     world: World, job: Job, dead: Run
 ) -> None:
     first = redriver(world).redrive(dead, job, now_of(world))
-    sent = world.queue.kept()
-    settled = world.runs.get(dead.key)
-    assert settled is not None
+    for kept in world.queue.kept():
+        world.queue.delete(kept.receipt)
 
-    assert redriver(world).redrive(settled, job, now_of(world)) == first
-    assert world.queue.kept() == sent
+    assert redriver(world).redrive(_stored(world, dead), job, now_of(world)) == first
+    settle_down(world)
+    again = redriver(world).redrive(_stored(world, dead), job, now_of(world))
+    assert isinstance(again, Run)
+    assert (again.key, again.status) == (dead.key.redriven, RunStatus.SUCCEEDED)
+    assert world.queue.kept() == []
 
 
 @pytest.mark.parametrize("survived", [0, 1, 2])
@@ -174,18 +177,88 @@ def test_a_discarded_one_is_off_the_list_and_stays_in_the_history(
     assert redriver(world).redrive(kept, job, now_of(world)) is Refusal.DISCARDED
 
 
-def test_one_that_is_being_redriven_is_not_discarded(
-    world: World, job: Job, dead: Run, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_discard_cancels_what_a_redrive_has_left_half_done(
+    world: World, job: Job, dead: Run, monkeypatch: pytest.MonkeyPatch, dies: bool
 ) -> None:
-    """A redrive that died before it settled the dead letter counts all the same."""
+    """The owner was answered 503, and takes the dead letter off the list instead."""
     with monkeypatch.context() as patch:
         patch.setattr(world.queue, "send", _die)
         with pytest.raises(Killed):
             redriver(world).redrive(dead, job, now_of(world))
+    if dies:
+        with monkeypatch.context() as patch:
+            patch.setattr(Redriver, "_settle", _die)
+            with pytest.raises(Killed):
+                redriver(world).discard(dead)
+        assert redriver(world).redrive(dead, job, now_of(world)) is Refusal.DISCARDED
+    else:
+        assert isinstance(redriver(world).discard(dead), Run)
+
+    assert redriver(world).redrive(_stored(world, dead), job, now_of(world)) is Refusal.DISCARDED
+    settle_down(world)
+    assert _stored(world, dead).settled is Settled.DISCARDED
+    (made,) = (run for run in world.history(job) if run.key.redrive)
+    assert (made.status, made.reason) == (RunStatus.CANCELLED, "its dead letter was discarded")
+    assert world.queue.kept() == []
+
+
+def test_one_whose_new_run_has_begun_is_not_discarded(
+    world: World, job: Job, dead: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A redrive that died before it settled the dead letter counts all the same."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Redriver, "_settle", _die)
+        with pytest.raises(Killed):
+            redriver(world).redrive(dead, job, now_of(world))
+    settle_down(world)
 
     assert redriver(world).discard(dead) is Refusal.REDRIVEN
     assert redriver(world).discard(_stored(world, dead)) is Refusal.REDRIVEN
     assert _stored(world, dead).settled is Settled.REDRIVEN
+
+
+@pytest.mark.parametrize("write", ["send", "claim"])
+def test_a_redrive_that_loses_its_run_to_a_discard_says_so(
+    world: World, job: Job, dead: Run, monkeypatch: pytest.MonkeyPatch, write: str
+) -> None:
+    """The discard does all its work before the message of the redrive, or before it settles."""
+    port: object = {"send": world.queue, "claim": world.runs}[write]
+    original, calls = getattr(port, write), 0
+
+    def late(*args: object) -> object:
+        nonlocal calls
+        calls += 1
+        if (write, calls) in (("send", 1), ("claim", 2)):
+            assert isinstance(redriver(world).discard(dead), Run)
+        return original(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(port, write, late)
+        assert redriver(world).redrive(dead, job, now_of(world)) is Refusal.DISCARDED
+    settle_down(world)
+    assert _stored(world, dead).settled is Settled.DISCARDED
+    assert {run.status for run in world.history(job)} == {RunStatus.DEAD, RunStatus.CANCELLED}
+    assert len(world.targets.calls) == 1
+
+
+def test_a_discard_whose_redrive_has_settled_meanwhile_stands_if_it_has_cancelled_the_run(
+    world: World, job: Job, dead: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(world.queue, "send", _die)
+        with pytest.raises(Killed):
+            redriver(world).redrive(dead, job, now_of(world))
+    claim = world.runs.claim
+
+    def late(run: Run, over: Run | None) -> bool:
+        if over == dead and run.settled is Settled.DISCARDED:
+            assert claim(replace(dead, settled=Settled.REDRIVEN, token=9), dead)
+        return claim(run, over)
+
+    monkeypatch.setattr(world.runs, "claim", late)
+    assert isinstance(redriver(world).discard(dead), Run)
+    assert _stored(world, dead).settled is Settled.DISCARDED
 
 
 def test_a_redrive_overrules_a_discard_that_came_between(

@@ -1,29 +1,34 @@
-"""The pace of catching up: shares of minutes, and the place in a backlog that is left for later."""
+"""The pace of catching up: a backlog is dispatched at once, and its messages start one by one."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.tick.outbox import Outbox
 from functions.tick.visit import SegmentOutcome
 from shared.domain.message import Message
 from shared.domain.policies import CatchUp
 from shared.domain.segment import Control
-from shared.domain.wheel import message_of, minute_of
-from tests.simulation.world import World
+from shared.domain.wheel import Entry, minute_of
+from tests.simulation.world import OWNER, World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
 BACK = START + timedelta(minutes=10)
+JOBS = 9
 
 
 @pytest.fixture
 def world() -> World:
-    """Ten minutes behind, with a share of four messages a minute."""
+    return behind(JOBS, share=4)
+
+
+def behind(jobs: int, share: int) -> World:
+    """Ten minutes behind, with a message of each job."""
     world = World(START, segments=1)
-    world.tick_ports = replace(world.tick_ports, catch_up_share=4)
-    for number in range(9):
+    world.tick_ports = replace(world.tick_ports, catch_up_share=share)
+    for number in range(jobs):
         world.create(f"job-{number}", "5 * * * *", catch_up=CatchUp.ALL)
     world.tick()
     world.clock.set(BACK)
@@ -36,28 +41,19 @@ def control_of(world: World) -> Control:
     return control
 
 
-def sent_ids(world: World) -> list[str]:
-    return [kept.message.key.job_id for kept in world.queue.kept()]
+def places(world: World) -> list[float]:
+    """Seconds after the return of the ticks at which queued messages may start."""
+    return sorted((kept.message.starts_at - BACK).total_seconds() for kept in world.queue.kept())
 
 
-def test_a_visit_leaves_what_is_beyond_its_share_to_the_next_minute(world: World) -> None:
-    counts = []
-    for _ in range(3):
-        *_, report = world.tick()
-        counts.append((report.outcome, report.messages))
-        world.clock.advance(60)
-    assert counts == [
-        (SegmentOutcome.PACED, 4),
-        (SegmentOutcome.PACED, 4),
-        (SegmentOutcome.DISPATCHED, 1),
-    ]
-    assert len(sent_ids(world)) == len(set(sent_ids(world))) == 9, "none twice"
-    assert control_of(world).backlog == ()
+def starts(world: World) -> list[datetime]:
+    """When the runs of missed occurrences started."""
+    jobs = world.jobs.list(OWNER, 100).items
+    runs = [run for job in jobs for run in world.history(job) if run.key.fire_at < BACK]
+    return sorted(run.started_at for run in runs if run.started_at is not None)
 
 
-def test_a_visit_of_the_backlog_costs_two_writes(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def count_writes(world: World, monkeypatch: pytest.MonkeyPatch) -> list[Control]:
     writes = []
     put = world.wheel.put_control
 
@@ -66,27 +62,150 @@ def test_a_visit_of_the_backlog_costs_two_writes(
         return put(control, over)
 
     monkeypatch.setattr(world.wheel, "put_control", counted)
+    return writes
+
+
+def test_one_visit_gives_each_message_its_place(world: World) -> None:
+    *_, report = world.tick()
+    assert (report.outcome, report.messages) == (SegmentOutcome.DISPATCHED, JOBS)
+    assert control_of(world).backlog == ()
+    first, *others = places(world)
+    assert first == -300, "the place of the first is now: it waits for nothing"
+    assert others == [15 * number for number in range(1, JOBS)]
+    assert {kept.visible_at for kept in world.queue.kept()} == {
+        BACK + timedelta(seconds=15 * number) for number in range(JOBS)
+    }
+
+
+def test_places_are_whole_seconds_never_before_their_time(world: World) -> None:
+    world.tick_ports = replace(world.tick_ports, catch_up_share=7)
+    world.clock.advance(0.4)
+    world.tick()
+    exact = [0.4 + number * 60 / 7 for number in range(1, JOBS)]
+    for place, least in zip(places(world)[1:], exact, strict=True):
+        assert least <= place < least + 1
+        assert place == int(place)
+
+
+def test_the_pace_goes_on_where_an_earlier_backlog_left_it(world: World) -> None:
+    """Ticks stop again while messages still wait for their places."""
+    world.tick_ports = replace(world.tick_ports, catch_up_share=1)
+    world.tick()
+    world.create("late", "13 * * * *", catch_up=CatchUp.ALL)
+    world.clock.set(BACK + timedelta(minutes=4))
+    world.tick()
+    assert places(world)[1:] == [60 * number for number in range(1, JOBS + 1)]
+
+
+def test_what_is_too_far_for_the_queue_goes_to_the_wheel_in_one_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = behind(jobs=20, share=1)
+    batches: list[Sequence[Entry]] = []
+    put = world.wheel.put_entries
+
+    def counted(entries: Sequence[Entry]) -> None:
+        batches.append(entries)
+        put(entries)
+
+    monkeypatch.setattr(world.wheel, "put_entries", counted)
+    *_, report = world.tick()
+    assert report.messages == 20
+    (batch,) = batches
+    assert places(world)[1:] == [60 * number for number in range(1, 16)]
+    assert [entry.slot.number - minute_of(BACK) for entry in batch] == [16, 17, 18, 19]
+    world.run_until(BACK + timedelta(minutes=20))
+    assert starts(world) == [BACK + timedelta(minutes=number) for number in range(20)]
+    assert {report.message.slot_key for report in world.reports} == {"h5"}, "or none tidies up"
+
+
+def test_a_second_outage_gives_what_stands_on_the_wheel_new_places() -> None:
+    world = behind(jobs=20, share=1)
+    world.tick()
+    world.execute()
+    again = BACK + timedelta(minutes=30)
+    world.clock.set(again)
+    world.tick()
+    world.run_until(again + timedelta(minutes=4))
+    started = [(at - again).total_seconds() for at in starts(world)]
+    assert started == [-1800, *[0] * 15, 0, 60, 120, 180], "those in the queue had their places"
+
+
+def test_a_live_occurrence_on_a_link_of_the_backlog_is_not_held_back() -> None:
+    """The link of a chain stands in a minute of the backlog, and all that follows hangs on it."""
+    world = World(START, segments=1)
+    world.tick_ports = replace(world.tick_ports, catch_up_share=1)
+    for number in range(5):
+        world.create(f"all-{number}", "* * * * *", catch_up=CatchUp.ALL)
+    job = world.create("rare", "every 61m", start_at=START - timedelta(minutes=58))
+    world.tick()
+    back = START + timedelta(minutes=64)
+    world.clock.set(back)
+    world.tick()
+    first, second = job.schedule.between(START, back)
+    assert (first, second) == (START + timedelta(minutes=3), back)
+    (kept,) = [
+        kept
+        for kept in world.queue.kept()
+        if kept.message.key.job_id == job.job_id and kept.message.key.fire_at == second
+    ]
+    assert (kept.visible_at, kept.message.wait_until) == (back, None)
+
+
+def test_a_visit_of_the_backlog_costs_two_writes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes = count_writes(world, monkeypatch)
     world.tick()
     assert len(writes) == 4, "two for the live minutes, two for the backlog"
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_a_doubled_tick_writes_nothing_while_another_works_on_the_backlog(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(messages: Sequence[Message], delays: Sequence[int]) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.queue, "send", die)
+        with pytest.raises(Killed):
+            world.tick()
+    assert control_of(world).backlog != ()
+    writes = count_writes(world, monkeypatch)
+    deadline = world.clock.now() + timedelta(seconds=50)
+    for own, others in (((0,), ()), ((), (0,))):
+        outcomes = [one.outcome for one in world.dispatcher().tick(own, others, deadline)]
+        assert outcomes == [SegmentOutcome.CURRENT, SegmentOutcome.HELD]
+    assert writes == []
+    world.clock.advance(60)
+    world.tick()
+    sent = Counter(kept.message.key.job_id for kept in world.queue.kept())
+    assert len(sent) == JOBS
+    assert set(sent.values()) == {1}
 
 
 def test_checkpoints_of_a_slow_live_minute_keep_the_place_in_the_backlog(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Or it would begin its minute anew each time, and never come further than its share."""
-    for number in range(5):
-        world.create(f"live-{number}", "13 * * * *")
-    world.tick()
-    before = control_of(world).backlog_cursor
-    assert before is not None
+    """Or a minute longer than a visit would begin anew each time, and never end."""
     send = world.queue.send
 
     def slow_send(messages: Sequence[Message], delays: Sequence[int]) -> None:
         send(messages, delays)
         world.clock.advance(8)
 
+    for number in range(5):
+        world.create(f"live-{number}", "13 * * * *")
     monkeypatch.setattr("functions.tick.outbox.FLUSH_AT", 1)
     monkeypatch.setattr(world.queue, "send", slow_send)
+    deadline = world.clock.now() + timedelta(seconds=20)
+    world.dispatcher().tick(range(1), (), deadline)
+    before = control_of(world).backlog_cursor
+    assert before is not None
     world.clock.set(BACK + timedelta(minutes=1))
     deadline = world.clock.now() + timedelta(seconds=20)
     (live, *_) = world.dispatcher().tick(range(1), (), deadline)
@@ -94,29 +213,3 @@ def test_checkpoints_of_a_slow_live_minute_keep_the_place_in_the_backlog(
     control = control_of(world)
     assert control.cursor is not None
     assert (control.cursor.minute, control.backlog_cursor) == (minute_of(BACK) + 3, before)
-
-
-def test_an_entrys_messages_go_together_though_they_exceed_the_share(world: World) -> None:
-    world.create("dense", "*/10 * * * * *", catch_up=CatchUp.ALL)
-    world.tick()
-    world.clock.set(BACK + timedelta(minutes=5))
-    *_, report = world.tick()
-    assert (report.outcome, report.messages) == (SegmentOutcome.PACED, 4)
-    while control_of(world).backlog:
-        world.clock.advance(60)
-        *_, report = world.tick()
-        assert report.messages <= 4 + 5
-
-
-def test_a_share_is_spread_over_the_minute_and_a_later_time_of_its_own_counts() -> None:
-    world = World(START, segments=1)
-    job = world.create("job", "* * * * *")
-    outbox = Outbox(world.queue, world.clock, share=3)
-    message = message_of(job, START - timedelta(hours=1))
-    late = replace(message, due_at=START + timedelta(seconds=500))
-    for each in (message, message, late, message):
-        outbox.add(each)
-    assert outbox.is_used_up
-    outbox.flush()
-    delays = [(kept.visible_at - START).total_seconds() for kept in world.queue.kept()]
-    assert sorted(delays) == [0, 20, 59, 500]

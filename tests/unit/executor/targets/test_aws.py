@@ -13,7 +13,7 @@ import pytest
 from botocore import exceptions
 from botocore.response import StreamingBody
 
-from functions.executor.targets import aws, eventbridge, lambda_, stepfunctions
+from functions.executor.targets import aws, eventbridge, lambda_, sqs, stepfunctions
 from functions.executor.targets.aws import AwsCaller, AwsClients, coded, no_answer, refusal
 from functions.executor.targets.call import Call, Failure, Outcome, Success
 from functions.executor.targets.run_facts import facts, message_attributes, order, short_id
@@ -53,6 +53,9 @@ def client_error(code: str, message: str = "words", **metadata: Any) -> exceptio
         ("TooManyRequestsException", "throttled", False),
         ("ThrottlingException", "throttled", False),
         ("AccessDeniedException", "access_denied", True),
+        ("KMS.AccessDeniedException", "access_denied", True),
+        ("KMSAccessDenied", "access_denied", True),
+        ("KmsAccessDenied", "access_denied", True),
         ("AuthorizationError", "access_denied", True),
         ("ResourceNotFoundException", "not_found", True),
         ("QueueDoesNotExist", "not_found", True),
@@ -73,8 +76,9 @@ def test_what_refusals_mean(code: str, kind: str, permanent: bool) -> None:
 def test_a_refusal_tells_its_code_and_words_but_no_roles() -> None:
     assert coded("ServiceException", "one\nline").error.message == "ServiceException: one line"
     role = "User: arn:aws:sts::1:assumed-role/executor is not authorized"
-    denied = coded("AccessDeniedException", role).error.message
-    assert denied == "AccessDeniedException: this deployment is not allowed to call it"
+    for code in ("AccessDeniedException", "AuthorizationError", "KMS.AccessDeniedException"):
+        denied = coded(code, role).error.message
+        assert denied == f"{code}: this deployment is not allowed to call it"
 
 
 def test_a_retry_after_of_aws_is_honoured() -> None:
@@ -181,6 +185,39 @@ def test_clients_repeat_nothing_and_wait_as_long_as_the_limit(
     assert clients.get("eu-west-1", 16) is client
     assert clients.get("eu-west-1", 16.5) is not client
     assert clients.get("eu-west-1", 0.5).meta.config.read_timeout == 1
+
+
+def test_clients_are_few_whatever_regions_jobs_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aws, "MOST_CLIENTS", 2)
+    clients = AwsClients("sqs")
+    monkeypatch.setattr(clients, "_create", lambda region, read_seconds: object())
+    first, second = clients.get("xx-y-1", 5), clients.get("xx-y-2", 5)
+    assert clients.get("xx-y-1", 5) is first
+    clients.get("xx-y-3", 5)
+    assert clients.get("xx-y-1", 5) is first
+    assert clients.get("xx-y-2", 5) is not second
+
+
+class FakeQueues:
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def get_queue_url(self, QueueName: str, QueueOwnerAWSAccountId: str) -> Any:
+        self.asked.append(QueueName)
+        return {"QueueUrl": f"https://sqs/{QueueOwnerAWSAccountId}/{QueueName}"}
+
+    def send_message(self, QueueUrl: str, **members: Any) -> Any:
+        return {"MessageId": QueueUrl}
+
+
+def test_a_queues_url_is_asked_for_once_while_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqs, "MOST_URLS", 2)
+    queues, sender = FakeQueues(), sqs.QueueSender()
+    for name in ("a", "b", "a", "c", "a", "b"):
+        queue = SqsTarget(queue_arn=f"arn:aws:sqs:us-east-1:000000000000:{name}")
+        told = Success(f"message https://sqs/000000000000/{name}")
+        assert sender.send(queues, queue, CALL) == told
+    assert queues.asked == ["a", "b", "c", "b"]
 
 
 # -- what goes along

@@ -1,6 +1,9 @@
 """Owners' secrets: whose they are, how long they are kept, what is told when one is missing."""
 
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from threading import Event, Thread
+from time import monotonic, sleep
 
 import pytest
 from hypothesis import given
@@ -10,7 +13,9 @@ from functions.executor.deadline import Deadline
 from functions.executor.targets import secrets
 from functions.executor.targets.secrets import (
     REFRESH_AFTER,
+    RETRY_AFTER,
     AwsSecrets,
+    KeptText,
     OwnerSecrets,
     SecretError,
     owner_path,
@@ -108,3 +113,86 @@ def test_only_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for owner in ("ann", "bob", "ann", "cid", "ann", "bob"):
         owners.text(owner, TOKEN, soon())
     assert [name.split("/")[1] for name in source.asked] == ["ann", "bob", "cid", "bob"]
+
+
+class Store:
+    """One text, that is read only while `free` is set."""
+
+    def __init__(self) -> None:
+        self.text: str | None = "old"
+        self.free = Event()
+        self.free.set()
+        self.reads = 0
+
+    def read(self) -> str:
+        self.reads += 1
+        self.free.wait(30)
+        if self.text is None:
+            raise SecretError("secret_missing", "does not exist (ParameterNotFound)")
+        return self.text
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    store = Store()
+    yield store
+    store.free.set()
+
+
+def stale(store: Store) -> tuple[KeptText, ManualClock]:
+    """A text that is to be refreshed now, which hangs."""
+    clock = ManualClock(START)
+    kept = KeptText(store.read, clock)
+    assert kept.get(soon()) == "old"
+    clock.advance(REFRESH_AFTER.total_seconds())
+    store.free.clear()
+    return kept, clock
+
+
+def finished(until: Callable[[], bool]) -> None:
+    ends_at = monotonic() + 5
+    while not until() and monotonic() < ends_at:
+        sleep(0.01)
+
+
+def test_a_refresh_that_hangs_leaves_the_call_most_of_its_time(store: Store) -> None:
+    kept, clock = stale(store)
+    deadline = Deadline.after(1)
+    assert kept.get(deadline) == "old"
+    assert deadline.remaining() > 0.5
+    assert kept.get(deadline) == "old"
+    assert store.reads == 2  # not at each call
+    clock.advance(RETRY_AFTER.total_seconds())
+    deadline = Deadline.after(30)
+    assert kept.get(deadline) == "old"
+    assert deadline.remaining() > 28
+    assert store.reads == 3
+
+
+def test_others_are_served_at_once_meanwhile(store: Store) -> None:
+    kept, _ = stale(store)
+    first = Thread(target=kept.get, args=[Deadline.after(4)])
+    first.start()
+    finished(lambda: store.reads == 2)
+    began = monotonic()
+    assert kept.get(soon()) == "old"
+    assert monotonic() - began < 0.5
+    assert first.is_alive()
+    first.join()
+
+
+@pytest.mark.parametrize("new", ["new", None])
+def test_what_a_refresh_says_too_late_holds_for_the_next_call(
+    store: Store, new: str | None
+) -> None:
+    kept, _ = stale(store)
+    store.text = new
+    assert kept.get(Deadline.after(0.2)) == "old"
+    store.free.set()
+    finished(lambda: kept._text == new)
+    if new is None:
+        with pytest.raises(SecretError, match="does not exist"):
+            kept.get(soon())
+    else:
+        assert kept.get(soon()) == new
+        assert store.reads == 2

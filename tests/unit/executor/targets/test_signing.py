@@ -57,6 +57,14 @@ def test_a_text_that_only_looks_like_a_key_is_refused_untold(text: str) -> None:
     assert text not in str(caught.value)
 
 
+@pytest.mark.parametrize("text", ["", "whsec_"])
+def test_an_empty_text_is_no_key(text: str) -> None:
+    with pytest.raises(ValueError, match="it is empty"):
+        signing_key(text)
+    with pytest.raises(SigningKeyError, match="it is empty"):
+        DeploymentKey(Secret(text), ManualClock(START)).get(Deadline.after(5))
+
+
 def test_the_key_is_read_once_and_again_when_it_is_old() -> None:
     clock, secret = ManualClock(START), Secret("first")
     key = DeploymentKey(secret, clock)

@@ -1,5 +1,6 @@
 """What an endpoint's answer, or its absence, means for the run."""
 
+import json
 from datetime import UTC, datetime
 
 import httpcore
@@ -100,7 +101,10 @@ def test_the_kinds_of_connection_errors_are_told_apart() -> None:
     [
         ("120", 120),
         (" 0 ", 0),
+        ("0000000005", 5),
+        ("0" * 5000 + "1", 1),
         ("99999999999999999999", 10**9),
+        ("9" * 5000, 10**9),
         ("Sat, 21 Nov 2026 12:02:00 GMT", 120),
         ("Saturday, 21-Nov-26 12:02:00 GMT", 120),
         ("Sat Nov 21 12:02:00 2026", 120),
@@ -140,3 +144,31 @@ def test_what_an_endpoint_repeats_of_a_secret_is_not_told() -> None:
         outcome = judge(answer, NOW, secrets)
         assert isinstance(outcome, Failure)
         assert "hunter2" not in outcome.error.message
+
+
+@pytest.mark.parametrize(
+    ("secret", "repeated"),
+    [
+        ('pa"ss\\word-1234', json.dumps({"a": 'pa"ss\\word-1234'})),
+        ("pä/ss-1234", json.dumps({"a": "pä/ss-1234"})),
+        ("aGVsbG8/d29y+bGQ=", '{"a":"aGVsbG8\\/d29y+bGQ="}'),  # as PHP writes JSON
+        ("aGVsbG8/d29y+bGQ=", "?a=aGVsbG8%2Fd29y%2BbGQ%3D"),
+        ("aGVsbG8/d29y+bGQ=", "?a=aGVsbG8%2fd29y%2bbGQ%3d"),
+        ("aGVsbG8/d29y+bGQ=", "/aGVsbG8/d29y%2BbGQ%3D"),
+        ("two words", "a=two+words"),
+        ("two words", "?a=two%20words"),
+        ("it's(so)!", "?a=it's(so)!"),
+        ("it's/so!", "?a=it's%2Fso!"),  # as JavaScript quotes
+    ],
+)
+def test_nor_as_json_and_urls_spell_it(secret: str, repeated: str) -> None:
+    outcome = judge(Answer(200, body=repeated.encode()), NOW, [secret])
+    assert isinstance(outcome, Success)
+    told = (outcome.result or "").removeprefix("200 ")
+    assert told in (
+        '{"a": "[hidden]"}',
+        '{"a":"[hidden]"}',
+        "?a=[hidden]",
+        "a=[hidden]",
+        "/[hidden]",
+    )

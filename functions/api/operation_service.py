@@ -2,19 +2,21 @@
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import islice
 from typing import Any
 
 from functions.api.errors import ContendedError, KeyReusedError, MissingError, OperationEndedError
 from functions.api.operation_forms import BackfillBody, DeadLetterBody
 from functions.api.outlook import CalendarReader
+from functions.api.receipts import Receipt, Receipts, receipt_key
 from functions.api.service import JobService
-from functions.api.spans import second_from, whole_span
-from shared.clock import Clock, Entropy
+from functions.api.spans import whole_span
+from shared.clock import Clock, Entropy, ceil_second
 from shared.domain.operation import Operation, OperationKind, OperationState
-from shared.domain.run import Run, RunKey, RunKind, RunStatus
+from shared.domain.run import RunKey, RunKind
 from shared.errors import InvalidFieldError
 from shared.filing import Filer
 from shared.recurrence import Delay
@@ -27,7 +29,6 @@ MOST_BACKFILLED = 50_000
 
 _FIRST_STEP_DELAY = timedelta(seconds=1)
 """The first step is ordered before the row is put: so no row can be left without an order."""
-_NEVER = datetime.fromtimestamp(0, UTC)
 _ROUNDS = 4
 _OPERATION_ID = re.compile(r"[0-9a-z]{26}", re.ASCII)
 
@@ -52,7 +53,7 @@ class OperationService:
     ) -> None:
         self._jobs = jobs
         self._calendars = calendars
-        self._runs = runs
+        self._receipts = Receipts(runs, settings.run_lifetime)
         self._operations = operations
         self._filer = filer
         self._clock = clock
@@ -76,17 +77,19 @@ class OperationService:
         return self._begin(owner, values, key)
 
     def backfill(self, owner: str, job_id: str, body: BackfillBody, key: str | None) -> Operation:
-        """Run a job's occurrences of a span; raises MissingError and InvalidFieldError."""
+        """Run a job's occurrences of a span; raises MissingError and InvalidFieldError.
+
+        A repetition under a key is answered whatever has become of the job.
+        """
         values = {
             "kind": OperationKind.BACKFILL,
             "per_minute": body.per_minute,
             "job_id": job_id,
-            "from_at": second_from(body.from_at),
+            "from_at": ceil_second(body.from_at),
             "until_at": body.to.replace(microsecond=0),
             "only_missed": body.only_missed,
         }
-        self._refuse_span(owner, job_id, body)
-        return self._begin(owner, values, key)
+        return self._begin(owner, values, key, lambda: self._refuse_span(owner, job_id, body))
 
     def list(self, owner: str, limit: int, cursor: str | None) -> Page[Operation]:
         """One page of the owner's operations, newest first."""
@@ -130,15 +133,24 @@ class OperationService:
         if body.to - body.from_at > LONGEST_BACKFILL:
             raise InvalidFieldError("to", f"must lie within {LONGEST_BACKFILL.days} days of from")
         opened = CalendarReader(self._calendars, owner).opened(job.schedule, job.calendar)
-        after = second_from(body.from_at) - timedelta(seconds=1)
+        after = ceil_second(body.from_at) - timedelta(seconds=1)
         found = islice(opened.between(after, body.to), MOST_BACKFILLED + 1)
         if sum(1 for _ in found) > MOST_BACKFILLED:
             raise InvalidFieldError(
                 "to", f"takes in more than {MOST_BACKFILLED} occurrences: ask for parts of it"
             )
 
-    def _begin(self, owner: str, values: dict[str, Any], key: str | None) -> Operation:
-        """Order the first step, then put the row: a step without a row does nothing."""
+    def _begin(
+        self,
+        owner: str,
+        values: dict[str, Any],
+        key: str | None,
+        check: Callable[[], None] = lambda: None,
+    ) -> Operation:
+        """Order the first step, then put the row: a step without a row does nothing.
+
+        `check` refuses what cannot be begun now.
+        """
         now = self._clock.now()
         operation = Operation(
             owner=owner,
@@ -148,11 +160,14 @@ class OperationService:
             expires_at=now + self._lifetime,
             **values,
         )
-        if key is not None:
-            operation = replace(operation, operation_id=self._id_under(key, operation))
-            stored = self._operations.get(owner, operation.operation_id)
-            if stored is not None:
-                return self._begun_before(stored)
+        if key is None:
+            check()
+        else:
+            begun = self._begun_before(key, operation)
+            if begun is not None:
+                return begun
+            check()
+            operation = self._named_under(key, operation)
         self._order(operation)
         if self._operations.put(operation, None):
             return operation
@@ -161,46 +176,43 @@ class OperationService:
             raise ContendedError(operation.operation_id, "operation")
         return stored
 
-    def _begun_before(self, operation: Operation) -> Operation:
+    def _begun_before(self, key: str, operation: Operation) -> Operation | None:
         """The operation of an earlier request, which may have died before its answer."""
-        if operation.step == 1 and not operation.is_final:
-            self._order(operation)
-        return operation
+        receipt = self._receipts.get(_receipt_key(key, operation))
+        if receipt is None:
+            return None
+        begun = self._operations.get(operation.owner, _answer_for(operation, receipt))
+        if begun is not None and begun.step == 1 and not begun.is_final:
+            self._order(begun)
+        return begun
+
+    def _named_under(self, key: str, operation: Operation) -> Operation:
+        """The operation with the id that the first request under the key was given.
+
+        A receipt remembers it: an id made of the key would not order by time.
+        """
+        own = Receipt(operation.operation_id, _fingerprint_of(operation))
+        receipt = self._receipts.first(_receipt_key(key, operation), own, operation.created_at)
+        return replace(operation, operation_id=_answer_for(operation, receipt))
 
     def _order(self, operation: Operation) -> None:
-        due_at = second_from(self._clock.now()) + _FIRST_STEP_DELAY
+        due_at = ceil_second(self._clock.now()) + _FIRST_STEP_DELAY
         self._filer.file_message(operation.step_message(due_at))
 
-    def _id_under(self, key: str, operation: Operation) -> str:
-        """The id that the first request under a key was given.
 
-        A row of the runs table remembers it, in a partition that no job id can name: an id made of
-        the key would not order by time.
-        """
-        named = f"{operation.kind.value}\0{operation.job_id}\0{key}"
-        if operation.kind is not OperationKind.BACKFILL:
-            named = f"{operation.kind.value}\0\0{key}"
-        digest = hashlib.sha256(named.encode()).hexdigest()[:26]
-        receipt = Run(
-            key=RunKey(operation.owner, "~operations", RunKind.OPERATION, _NEVER, digest),
-            status=RunStatus.SUCCEEDED,
-            attempt=0,
-            token=0,
-            claim_id=operation.operation_id,
-            filing_id=operation.operation_id,
-            updated_at=operation.created_at,
-            expires_at=operation.expires_at,
-            result=_fingerprint_of(operation),
-        )
-        for _ in range(2):
-            stored = self._runs.get(receipt.key)
-            if stored is not None:
-                if stored.result != receipt.result:
-                    raise KeyReusedError(stored.claim_id, "operation")
-                return stored.claim_id
-            if self._runs.claim(receipt, None):
-                return operation.operation_id
-        raise ContendedError(operation.operation_id, "operation")
+def _receipt_key(key: str, operation: Operation) -> RunKey:
+    """Where the receipt of requests under a key stands: a key is of one kind, and of one job."""
+    of_job = operation.job_id if operation.kind is OperationKind.BACKFILL else ""
+    named = f"{operation.kind.value}\0{of_job}\0{key}"
+    digest = hashlib.sha256(named.encode()).hexdigest()[:26]
+    return receipt_key(operation.owner, "~operations", RunKind.OPERATION, digest)
+
+
+def _answer_for(operation: Operation, receipt: Receipt) -> str:
+    """The id in the receipt; raises KeyReusedError for a receipt of another request."""
+    if receipt.fingerprint != _fingerprint_of(operation):
+        raise KeyReusedError(receipt.answer, "operation")
+    return receipt.answer
 
 
 def _fingerprint_of(operation: Operation) -> str:

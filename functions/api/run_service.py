@@ -1,13 +1,15 @@
 """Manual runs, the history of runs, and cancelling one, apart from HTTP."""
 
 import hashlib
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import datetime
 
 from functions.api.errors import ContendedError, MissingError, NotCancellableError
+from functions.api.receipts import Receipt, Receipts, receipt_key
 from functions.api.service import JobService, is_job_id
 from functions.api.spans import whole_span
 from shared.clock import Clock, Entropy
+from shared.domain.following import message_of_cancelled
 from shared.domain.job import Job
 from shared.domain.message import Message
 from shared.domain.run import Run, RunKey, RunKind, RunStatus
@@ -18,28 +20,8 @@ from shared.stores.ports import LaneQueue, Page, RunStore
 CANCELLED_ON_REQUEST = "on request"
 """The reason of a run that somebody cancelled."""
 
-_NEVER = datetime.fromtimestamp(0, UTC)
 _CANCELLABLE = frozenset({RunStatus.SCHEDULED, RunStatus.RETRYING})
 _ROUNDS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class _Receipt:
-    """Remembers under which key a request's run stands: the run's own holds the fire time.
-
-    It is a row of the runs table, beside those of the job, in a partition that no job id can name.
-    """
-
-    key: RunKey
-    run_key: RunKey
-
-    @classmethod
-    def of(cls, job: Job, request_id: str, fire_at: datetime) -> "_Receipt":
-        shelf = f"{job.job_id}~requests"
-        return cls(
-            RunKey(job.owner, shelf, RunKind.MANUAL, _NEVER, request_id),
-            RunKey(job.owner, job.job_id, RunKind.MANUAL, fire_at, request_id),
-        )
 
 
 class RunService:
@@ -60,6 +42,7 @@ class RunService:
         self._clock = clock
         self._entropy = entropy
         self._settings = settings
+        self._receipts = Receipts(runs, settings.run_lifetime)
 
     def request(self, owner: str, job_id: str, key: str | None) -> Run:
         """A manual run, its row recorded first and its message sent after.
@@ -75,7 +58,8 @@ class RunService:
             run_key = RunKey(owner, job_id, RunKind.MANUAL, fire_at, request_id)
             return self._request_once(job, self._recorded(job, run_key, now))
         request_id = hashlib.sha256(key.encode()).hexdigest()[:26]
-        run = self._recorded(job, self._key_of_receipt(job, request_id, fire_at, now), now)
+        run_key = RunKey(owner, job_id, RunKind.MANUAL, fire_at, request_id)
+        run = self._recorded(job, self._first_key(run_key, now), now)
         if run.status is RunStatus.SCHEDULED:
             self._send(job, run)
         return run
@@ -109,18 +93,30 @@ class RunService:
     def cancel(self, owner: str, job_id: str, run_id: str) -> Run:
         """The cancelled run: its message is absorbed. A cancelled one stays as it is.
 
-        Raises NotCancellableError unless it waits, for its start or for a retry.
+        What follows from its end is ordered, again by each repetition. Raises NotCancellableError
+        unless it waits, for its start or for a retry, and QueueUnavailableError.
         """
         for _ in range(_ROUNDS):
             run = self.get(owner, job_id, run_id)
             if run.status is RunStatus.CANCELLED:
+                self._order_what_follows(run)
                 return run
             if run.status not in _CANCELLABLE:
                 raise NotCancellableError(run_id, run.status.value)
             cancelled = self._cancelled(run, CANCELLED_ON_REQUEST)
             if self._runs.claim(cancelled, run):
+                self._order_what_follows(cancelled)
                 return cancelled
         raise ContendedError(run_id, "run")
+
+    def _order_what_follows(self, cancelled: Run) -> None:
+        """Let an executor meet the run: the next of a fixed delay, or a run that waits for the end
+        of this one, must not wait for its own message, which may come days later."""
+        job = self._jobs.find(cancelled.key.owner, cancelled.key.job_id)
+        now = self._clock.now()
+        message = None if job is None else message_of_cancelled(job, cancelled, now)
+        if message is not None:
+            self._queue.send([message], [0])
 
     def _request_once(self, job: Job, run: Run) -> Run:
         """Send; a run that nobody can ask for again must not stay scheduled for ever."""
@@ -145,34 +141,18 @@ class RunService:
             expires_at=max(run.expires_at, now + self._settings.run_lifetime),
         )
 
-    def _key_of_receipt(
-        self, job: Job, request_id: str, fire_at: datetime, now: datetime
-    ) -> RunKey:
-        """The run key that the first request under this id was given."""
-        receipt = _Receipt.of(job, request_id, fire_at)
-        for _ in range(2):
-            stored = self._runs.get(receipt.key)
-            if stored is not None:
-                return RunKey.from_run_id(job.owner, str(stored.result))
-            row = self._row(job, receipt.key, RunStatus.SUCCEEDED, now)
-            if self._runs.claim(replace(row, result=receipt.run_key.run_id), None):
-                return receipt.run_key
-        raise ContendedError(job.job_id)
+    def _first_key(self, run_key: RunKey, now: datetime) -> RunKey:
+        """The run key that the first request of this id was given: it has another fire time."""
+        shelf = f"{run_key.job_id}~requests"
+        key = receipt_key(run_key.owner, shelf, RunKind.MANUAL, run_key.request_id)
+        receipt = self._receipts.first(key, Receipt(run_key.run_id), now)
+        return RunKey.from_run_id(run_key.owner, receipt.answer)
 
     def _recorded(self, job: Job, key: RunKey, now: datetime) -> Run:
         """The run's row, put now unless it stands already."""
-        run = self._row(job, key, RunStatus.SCHEDULED, now)
-        if self._runs.claim(run, None):
-            return run
-        stored = self._runs.get(key)
-        if stored is None:
-            raise ContendedError(job.job_id)
-        return stored
-
-    def _row(self, job: Job, key: RunKey, status: RunStatus, now: datetime) -> Run:
-        return Run(
+        run = Run(
             key=key,
-            status=status,
+            status=RunStatus.SCHEDULED,
             attempt=0,
             token=0,
             claim_id=self._entropy.new_id(now),
@@ -180,6 +160,12 @@ class RunService:
             updated_at=now,
             expires_at=now + self._settings.run_lifetime,
         )
+        if self._runs.claim(run, None):
+            return run
+        stored = self._runs.get(key)
+        if stored is None:
+            raise ContendedError(key.run_id, "run")
+        return stored
 
     def _send(self, job: Job, run: Run) -> None:
         message = Message(

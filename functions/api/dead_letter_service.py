@@ -1,7 +1,7 @@
 """Dead letters one by one, apart from HTTP: list, redrive, discard."""
 
 from functions.api.errors import JobGoneError, MissingError, NotADeadLetterError
-from functions.api.running import run_key_of
+from functions.api.run_service import run_key_of
 from functions.api.service import JobService
 from shared.clock import Clock
 from shared.domain.run import Run

@@ -1,0 +1,91 @@
+"""Pages of jobs: what an answer has room for, and pages that are short."""
+
+from typing import Any
+
+import pytest
+
+from shared.domain.job import Job, JobState
+from shared.stores.memory import MemoryJobStore
+from shared.stores.ports import JobFilter, Page
+from tests.unit.api.conftest import BODY, World
+from tests.unit.api.gateway import OWNER, Client
+
+LARGEST_ANSWER_BYTES = 6 * 1024 * 1024
+"""Of a Lambda function, in which the body is escaped once more."""
+
+BIG: dict[str, Any] = {
+    "type": "webhook",
+    "url": "https://example.com/hook",
+    "headers": {f"X-{n}": "v" * 1024 for n in range(20)},
+}
+QUOTES: dict[str, Any] = {**BIG, "headers": {f"X-{n}": '"' * 1024 for n in range(20)}}
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"target": BIG, "on_success": BIG, "on_failure": BIG},
+        {"target": QUOTES, "on_success": QUOTES, "on_failure": QUOTES},
+        {"tags": {f"k{n}": "é" * 256 for n in range(20)}},
+        {"payload": "\x00" * 10_000},
+    ],
+    ids=["targets", "quotes", "tags", "payload"],
+)
+def test_whole_jobs_are_weighed_for_a_page(
+    client: Client, world: World, members: dict[str, Any]
+) -> None:
+    for _ in range(100):
+        assert client.post("/jobs", BODY | members).status == 201
+    found: list[str] = []
+    query = {"limit": "100"}
+    while True:
+        answer = client.get("/jobs", **query)
+        escaped = answer.text.replace("\\", "\\\\").replace('"', '\\"')
+        assert len(escaped.encode()) < LARGEST_ANSWER_BYTES
+        found += [job["job_id"] for job in answer.json["items"]]
+        if answer.json["next_cursor"] is None:
+            break
+        query["cursor"] = answer.json["next_cursor"]
+    assert len(set(found)) == len(found) == 100
+
+
+class Sparse(MemoryJobStore):
+    """Every other page is empty, as where a filter leaves little of what was read."""
+
+    is_empty = False
+
+    def list(
+        self, owner: str, limit: int, cursor: str | None = None, only: JobFilter | None = None
+    ) -> Page[Job]:
+        self.is_empty = not self.is_empty
+        if self.is_empty and cursor is not None:
+            return Page((), cursor)
+        return super().list(owner, min(limit, 2), cursor, only)
+
+
+def test_a_change_to_many_goes_on_over_empty_pages(world: World) -> None:
+    world.jobs = Sparse()
+    client = Client(world.api())
+    ids = [client.post("/jobs", BODY | {"parent": "p"}).json["job_id"] for _ in range(5)]
+
+    answer = client.send("POST", "/jobs/pause", query={"parent": "p"})
+
+    assert answer.json == {"changed": 5, "next_cursor": None}
+    for job_id in ids:
+        job = world.jobs.get(OWNER, job_id)
+        assert job is not None
+        assert job.state is JobState.PAUSED
+
+
+def test_an_empty_page_has_its_cursor(world: World) -> None:
+    world.jobs = Sparse()
+    client = Client(world.api())
+    for _ in range(3):
+        client.post("/jobs", BODY)
+    first = client.get("/jobs", limit="2").json
+    second = client.get("/jobs", limit="2", cursor=first["next_cursor"]).json
+    world.jobs.is_empty = False
+    empty = client.get("/jobs", limit="2", cursor=first["next_cursor"]).json
+
+    assert (len(first["items"]), len(second["items"]), second["next_cursor"]) == (2, 1, None)
+    assert empty == {"items": [], "next_cursor": first["next_cursor"]}

@@ -1,0 +1,107 @@
+"""Targets in requests: changes member by member, and hosts that can be."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shared.domain.targets import WebhookTarget
+from tests.unit.api.conftest import BODY, World
+from tests.unit.api.gateway import OWNER, Client
+
+URL = "https://example.com/hook"
+
+
+def hook(**members: Any) -> dict[str, Any]:
+    return {"type": "webhook", "url": URL, **members}
+
+
+def made(client: Client, **members: Any) -> str:
+    """The path of a job whose target has these members."""
+    answer = client.post("/jobs", BODY | {"target": hook(**members)})
+    assert answer.status == 201, answer.text
+    return f"/jobs/{answer.json['job_id']}"
+
+
+@pytest.mark.parametrize("field", ["target", "on_success", "on_failure"])
+@pytest.mark.parametrize("member", ["headrs", "headers.X-Key", "function_arn"])
+def test_a_change_refuses_what_a_target_does_not_have(
+    client: Client, field: str, member: str
+) -> None:
+    path = f"/jobs/{client.post('/jobs', BODY | {field: hook()}).json['job_id']}"
+
+    for value in (None, "x"):
+        answer = client.patch(path, {field: {member: value}}, "*")
+        assert (answer.status, answer.fields) == (422, [f"{field}.{member}"])
+
+
+@pytest.mark.parametrize(
+    ("change", "headers"),
+    [
+        ({"X": {"secret": "s"}}, {"X": {"secret": "s"}, "Y": "1"}),
+        ({"X": "text"}, {"X": "text", "Y": "1"}),
+        ({"X": None}, {"Y": "1"}),
+        ({"x": None}, {"Y": "1"}),
+        ({"x": "text"}, {"x": "text", "Y": "1"}),
+        ({"Z": None}, {"X": {"parameter": "p"}, "Y": "1"}),
+        (None, {}),
+    ],
+)
+def test_headers_are_merged_and_their_values_replaced_whole(
+    client: Client, change: Any, headers: dict[str, Any]
+) -> None:
+    path = made(client, headers={"X": {"parameter": "p"}, "Y": "1"})
+
+    answer = client.patch(path, {"target": {"headers": change}}, "*")
+
+    assert answer.status == 200, answer.text
+    assert answer.json["target"]["headers"] == headers
+    assert answer.json["target"]["url"] == URL
+
+
+def test_a_signing_secret_is_replaced_whole(client: Client) -> None:
+    path = made(client, signing_secret={"secret": "old"})
+
+    changed = client.patch(path, {"target": {"signing_secret": {"secret": "new"}}}, "*")
+    assert changed.json["target"]["signing_secret"] == {"secret": "new"}
+    cleared = client.patch(path, {"target": {"signing_secret": None}}, "*")
+    assert cleared.json["target"]["signing_secret"] is None
+
+
+@pytest.mark.parametrize(
+    "host", ["exa mple.com", "a..b", ".", f"{'a' * 64}.com", "-a.com", "a." * 127 + "com"]
+)
+def test_a_host_that_no_lookup_can_know_is_refused(client: Client, host: str) -> None:
+    for field in ("target", "on_failure"):
+        answer = client.post("/jobs", BODY | {field: hook(url=f"https://{host}/")})
+        assert (answer.status, answer.fields) == (422, [f"{field}.url"])
+
+
+@pytest.mark.parametrize(
+    "host", ["example.com.", "münchen.example", "a_b.example", "192.0.2.1:8443", "[2001:db8::1]"]
+)
+def test_every_host_that_can_be_is_taken(client: Client, host: str) -> None:
+    made(client, url=f"https://{host}/")
+
+
+def test_an_older_target_does_not_hinder_another_change(client: Client, world: World) -> None:
+    path = made(client)
+    job = world.jobs.get(OWNER, path.rpartition("/")[2])
+    assert job is not None
+    older = replace(job, target=WebhookTarget(url="https://a..b/"), revision=2)
+    assert world.jobs.replace(older, 1)
+
+    assert client.patch(path, {"name": "renamed"}, "*").status == 200
+    assert client.patch(path, {"target": {"method": "PUT"}}, "*").fields == ["target.url"]
+
+
+def test_a_payload_is_weighed_before_it_is_looked_into(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(payload: Any) -> list[tuple[str, str]]:
+        raise AssertionError("looked into")
+
+    monkeypatch.setattr("functions.api.limits.check_template", look)
+    answer = client.post("/jobs", BODY | {"template": True, "payload": ["{{"] * 20_000})
+
+    assert (answer.status, answer.fields) == (413, ["payload"])
