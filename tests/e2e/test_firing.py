@@ -61,7 +61,7 @@ def test_a_failing_task_goes_through_its_retries_into_the_dead_letters(alice: Pe
     assert (run["status"], run["attempt"]) == ("dead", 3)
     assert run["error"]["message"] == "no paper"
     one = alice.http.get(f"/jobs/{job['job_id']}/runs/{run['run_id']}").json()
-    assert [attempt["attempt"] for attempt in one["attempts"]] == [1, 2]
+    assert [attempt["attempt"] for attempt in one["attempts"]] == [1, 2, 3]
 
 
 def test_a_task_that_kills_its_process_takes_nothing_along(alice: Person) -> None:
