@@ -3,6 +3,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,15 @@ def test_a_failed_command_shows_the_end_of_its_own_output(tmp_path: Path) -> Non
     assert log_path.read_text() == "before\nno such bucket\n"
 
 
+@pytest.fixture
+def heeded_interrupts() -> Iterator[None]:
+    """SIGINT interrupts, also where it is ignored from birth, as in a shell's background job."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeded_interrupts")
 def test_an_interrupted_command_is_ended_with_its_children(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     command = ["sh", "-c", f"sleep 600 & echo $$ > {pids}; wait"]
