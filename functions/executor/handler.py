@@ -16,10 +16,11 @@ from functions.executor.events import BufferedEvents
 from functions.executor.executor import Executor
 from functions.executor.ports import ExecutorPorts
 from functions.executor.protocol import Report
+from functions.executor.reception import Reception
 from functions.executor.reporting import tell
 from functions.executor.targets import Targets
 from shared.clock import SystemClock, SystemEntropy
-from shared.domain.message import decode
+from shared.domain.message import Message
 from shared.errors import MalformedMessageError, StoreUnavailableError
 from shared.filing import Filer
 from shared.settings import Settings
@@ -61,18 +62,20 @@ executor = Executor(
 )
 
 
+def _on_store_failure(message: Message, error: StoreUnavailableError) -> None:
+    telemetry.failure(Action.MESSAGE_FAILED, error, run_id=message.key.run_id)
+
+
+reception = Reception(executor, _on_store_failure)
+
+
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Run a batch of a lane; answers which records stay with the queue."""
     ends_at = _ends_at(context)
     reports: list[Report] = []
 
     def handle(record: Received) -> None:
-        message = decode(record.body)
-        try:
-            reports.append(executor.handle(message, ends_at))
-        except StoreUnavailableError as error:
-            telemetry.failure(Action.MESSAGE_FAILED, error, run_id=message.key.run_id)
-            reports.append(executor.wait_for_store(message))
+        reports.append(reception.lane(record.body, ends_at))
 
     return _answer(event, handle, reports)
 
@@ -84,15 +87,10 @@ def dead_letter_handler(event: dict[str, Any], context: LambdaContext) -> dict[s
 
     def handle(record: Received) -> None:
         try:
-            message = decode(record.body)
+            reports.append(reception.dead(record.body, ends_at))
         except MalformedMessageError:
             # Nobody can ever read it: this line is all that is left of it.
             telemetry.record(Action.MESSAGE_MALFORMED, logging.ERROR, body=record.body[:1000])
-            return
-        report = executor.handle_dead(message, ends_at)
-        if report is None:
-            raise StoreUnavailableError(f"{message.key.run_id} is held by a live lease")
-        reports.append(report)
 
     return _answer(event, handle, reports)
 

@@ -1,10 +1,12 @@
 """Jobs in a dict."""
 
 from dataclasses import replace
+from itertools import islice
 from threading import Lock
 
 from shared.domain.job import Job
 from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
+from shared.stores.memory.ordering import KeyOrder
 from shared.stores.ports import JobFilter, Page
 
 
@@ -13,6 +15,7 @@ class MemoryJobStore:
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str], Job] = {}
+        self._owned: dict[str, KeyOrder[tuple[str, str]]] = {}
         self._lock = Lock()
 
     def get(self, owner: str, job_id: str) -> Job | None:
@@ -21,8 +24,13 @@ class MemoryJobStore:
 
     def create(self, job: Job) -> bool:
         row = _as_stored(job)
+        key = (job.owner, job.job_id)
         with self._lock:
-            return self._rows.setdefault((job.owner, job.job_id), row) == row
+            stored = self._rows.get(key)
+            if stored is None:
+                self._rows[key] = row
+                self._order_of(job.owner).add(key)
+            return stored is None or stored == row
 
     def replace(self, job: Job, revision: int) -> bool:
         row = _as_stored(job)
@@ -40,18 +48,23 @@ class MemoryJobStore:
         scope = ("jobs", owner)
         after = "" if cursor is None else decode_cursor(scope, cursor)
         with self._lock:
-            jobs = sorted(
-                (
-                    job
-                    for job in self._rows.values()
-                    if job.owner == owner and job.job_id > after and not job.is_tombstone
-                    if only is None or _matches(job, only)
-                ),
-                key=lambda job: job.job_id,
+            listed = (self._rows[key] for key in self._order_of(owner).after(after))
+            jobs = (
+                job
+                for job in listed
+                if not job.is_tombstone and (only is None or _matches(job, only))
             )
-        page = tuple(jobs[:limit])
-        more = len(jobs) > limit
-        return Page(page, encode_cursor(scope, page[-1].job_id) if more else None)
+            page = tuple(islice(jobs, limit + 1))
+        if len(page) <= limit:
+            return Page(page)
+        return Page(page[:limit], encode_cursor(scope, page[limit - 1].job_id))
+
+    def _order_of(self, owner: str) -> KeyOrder[tuple[str, str]]:
+        """The owner's jobs by job id."""
+        order = self._owned.get(owner)
+        if order is None:
+            order = self._owned[owner] = KeyOrder(self._rows, lambda key: key[1])
+        return order
 
 
 def _matches(job: Job, only: JobFilter) -> bool:

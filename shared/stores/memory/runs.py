@@ -1,20 +1,32 @@
 """Runs in a dict."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from threading import Lock
+from typing import TypeVar
 
 from shared.domain.run import Run, RunKey, RunStatus, cut
 from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
+from shared.stores.memory.ordering import Expiry, KeyOrder
 from shared.stores.ports import DeadLetterFilter, Page
+
+Name = TypeVar("Name", bound=Hashable)
 
 
 class MemoryRunStore:
-    """RunStore in memory; nothing expires by itself."""
+    """RunStore in memory.
+
+    Nothing expires by itself; `expire` does what DynamoDB's TTL would have done.
+    """
 
     def __init__(self) -> None:
         self._rows: dict[RunKey, Run] = {}
+        self._of_jobs: dict[tuple[str, str], KeyOrder[RunKey]] = {}
+        self._dead: dict[RunKey, None] = {}
+        self._dead_of_owners: dict[str, KeyOrder[RunKey]] = {}
+        self._expiry: Expiry[RunKey] = Expiry()
         self._lock = Lock()
 
     def get(self, key: RunKey) -> Run | None:
@@ -38,8 +50,24 @@ class MemoryRunStore:
         with self._lock:
             if not _is_held(self._rows.get(run.key), run):
                 return False
-            del self._rows[run.key]
+            self._remove(run.key)
             return True
+
+    def expire(self, now: datetime) -> list[Run]:
+        """Remove the rows with an `expires_at` up to `now`; answers them, by `expires_at`.
+
+        Rows may live longer in DynamoDB; a test may call this as late as it likes.
+        """
+        expired: list[Run] = []
+        with self._lock:
+            for key in self._expiry.due(now):
+                row = self._rows.get(key)
+                if row is not None and row.expires_at <= now:
+                    self._remove(key)
+                    expired.append(row)
+                elif row is not None:  # it was written since, and lives longer
+                    self._expiry.note(key, row.expires_at)
+        return sorted(expired, key=lambda row: row.expires_at)
 
     def list(
         self,
@@ -51,16 +79,16 @@ class MemoryRunStore:
         from_at: datetime | None = None,
         until_at: datetime | None = None,
     ) -> Page[Run]:
-        after = "" if cursor is None else decode_cursor(("runs", owner, job_id), cursor)
+        scope = ("runs", owner, job_id)
+        after = None if cursor is None else decode_cursor(scope, cursor)
         with self._lock:
-            runs = [
-                run
-                for key, run in self._rows.items()
-                if (key.owner, key.job_id) == (owner, job_id) and key.sort_key > after
-                if _is_within(run, from_at, until_at)
-            ]
-        page = sorted(runs, key=lambda run: run.key.sort_key)
-        return _page(page, limit, ("runs", owner, job_id), lambda run: run.key.sort_key)
+            order = self._of_jobs.get((owner, job_id))
+            keys = () if order is None else order.after(after)
+            runs = (self._rows[key] for key in keys)
+            found = tuple(
+                islice((run for run in runs if _is_within(run, from_at, until_at)), limit + 1)
+            )
+        return _page(found, limit, scope, _sort_key)
 
     def dead_letters(
         self,
@@ -69,22 +97,48 @@ class MemoryRunStore:
         cursor: str | None = None,
         only: DeadLetterFilter | None = None,
     ) -> Page[Run]:
-        after = "" if cursor is None else decode_cursor(("dead_letters", owner), cursor)
+        scope = ("dead_letters", owner)
+        after = None if cursor is None else decode_cursor(scope, cursor)
         with self._lock:
-            runs = [
-                run
-                for key, run in self._rows.items()
-                if key.owner == owner and run.is_dead_letter and _dead_key(run) > after
-                if only is None or _matches(run, only)
-            ]
-        return _page(sorted(runs, key=_dead_key), limit, ("dead_letters", owner), _dead_key)
+            order = self._dead_of_owners.get(owner)
+            keys = () if order is None else order.after(after)
+            runs = (self._rows[key] for key in keys)
+            found = tuple(
+                islice((run for run in runs if only is None or _matches(run, only)), limit + 1)
+            )
+        return _page(found, limit, scope, _dead_key)
 
     def _put(self, run: Run, stored: Run | None, allowed: bool) -> bool:
-        note = None if run.note is None else cut(run.note)
-        row = replace(run, expires_at=whole_seconds(run.expires_at), note=note)
+        row = _as_stored(run)
         if allowed:
-            self._rows[run.key] = row
+            self._rows[row.key] = row
+            if stored is None:
+                job = (row.key.owner, row.key.job_id)
+                _order_in(self._of_jobs, job, self._rows, _sort_key).add(row.key)
+            # A row that only lives longer than noted is met again when its former time has come.
+            if stored is None or row.expires_at < stored.expires_at:
+                self._expiry.note(row.key, row.expires_at)
+            if row.is_dead_letter or (stored is not None and stored.is_dead_letter):
+                self._list_if_dead(row)
         return allowed or stored == row
+
+    def _remove(self, key: RunKey) -> None:
+        del self._rows[key]
+        self._of_jobs[key.owner, key.job_id].row_gone()
+        self._unlist(key)
+
+    def _list_if_dead(self, row: Run) -> None:
+        """Have the row on the list of dead letters just if it is one."""
+        if not row.is_dead_letter:
+            self._unlist(row.key)
+        elif row.key not in self._dead:
+            self._dead[row.key] = None
+            _order_in(self._dead_of_owners, row.key.owner, self._dead, _dead_key).add(row.key)
+
+    def _unlist(self, key: RunKey) -> None:
+        if key in self._dead:
+            del self._dead[key]
+            self._dead_of_owners[key.owner].row_gone()
 
 
 def _is_held(stored: Run | None, run: Run) -> bool:
@@ -96,15 +150,42 @@ def _is_held(stored: Run | None, run: Run) -> bool:
     )
 
 
+def _order_in(
+    orders: dict[Name, KeyOrder[RunKey]],
+    name: Name,
+    rows: Collection[RunKey],
+    text_of: Callable[[RunKey], str],
+) -> KeyOrder[RunKey]:
+    """The order under this name, new if there was none."""
+    order = orders.get(name)
+    if order is None:
+        order = orders[name] = KeyOrder(rows, text_of)
+    return order
+
+
+def _as_stored(run: Run) -> Run:
+    note = None if run.note is None else cut(run.note)
+    expires_at = whole_seconds(run.expires_at)
+    if (note, expires_at) == (run.note, run.expires_at):
+        return run
+    return replace(run, expires_at=expires_at, note=note)
+
+
 def _page(
-    runs: list[Run], limit: int, scope: tuple[str, ...], key_of: Callable[[Run], str]
+    found: tuple[Run, ...], limit: int, scope: tuple[str, ...], text_of: Callable[[RunKey], str]
 ) -> Page[Run]:
-    page = tuple(runs[:limit])
-    return Page(page, encode_cursor(scope, key_of(page[-1])) if len(runs) > limit else None)
+    """The page of the first `limit`; one more was looked for."""
+    if len(found) <= limit:
+        return Page(found)
+    return Page(found[:limit], encode_cursor(scope, text_of(found[limit - 1].key)))
 
 
-def _dead_key(run: Run) -> str:
-    return f"{run.key.sort_key}#{run.key.job_id}"
+def _sort_key(key: RunKey) -> str:
+    return key.sort_key
+
+
+def _dead_key(key: RunKey) -> str:
+    return f"{key.sort_key}#{key.job_id}"
 
 
 def _matches(run: Run, only: DeadLetterFilter) -> bool:

@@ -1,0 +1,43 @@
+"""The reception of one queue record: read it, handle it, and wait where the store failed."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from functions.executor.executor import Executor
+from functions.executor.protocol import Report
+from shared.domain.message import Message, decode
+from shared.errors import StoreUnavailableError
+
+
+class Reception:
+    """What a handler does with a record: returning acknowledges it, raising leaves it to the queue.
+
+    Several threads may share it. `on_store_failure` is told of a message whose handling the store
+    has failed, before it is sent on. Both methods raise MalformedMessageError for a body that
+    nobody can read, StoreUnavailableError and QueueUnavailableError.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        on_store_failure: Callable[[Message, StoreUnavailableError], None],
+    ) -> None:
+        self._executor = executor
+        self._on_store_failure = on_store_failure
+
+    def lane(self, body: str, ends_at: datetime) -> Report:
+        """Handle a record of a lane; the process may be stopped at `ends_at`."""
+        message = decode(body)
+        try:
+            return self._executor.handle(message, ends_at)
+        except StoreUnavailableError as error:
+            self._on_store_failure(message, error)
+            return self._executor.wait_for_store(message)
+
+    def dead(self, body: str, ends_at: datetime) -> Report:
+        """Handle a record of a dead-letter queue; it stays there while it cannot be settled."""
+        message = decode(body)
+        report = self._executor.handle_dead(message, ends_at)
+        if report is None:
+            raise StoreUnavailableError(f"{message.key.run_id} is held by a live lease")
+        return report

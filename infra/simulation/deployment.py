@@ -1,0 +1,270 @@
+"""One deployment of the functions in virtual time: what `infra/stack.py` is for AWS."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from functions.executor.executor import Executor
+from functions.executor.ports import ExecutorPorts
+from functions.executor.protocol import Report
+from functions.executor.reception import Reception
+from functions.tick.dispatcher import Dispatcher
+from functions.tick.visit import SegmentReport, TickPorts
+from infra.simulation.stores import SimulatedStores
+from infra.simulation.targets import SimulatedTargets
+from shared.domain.job import Lane
+from shared.errors import CarillonError
+from shared.filing import Filer
+from shared.simulation.dice import Dice
+from shared.simulation.faults import Fault
+from shared.simulation.loop import Loop, Process, Task
+from shared.simulation.seams import LoopClock, LoopEntropy, seam
+from shared.stores.memory.queue import MemoryQueue, Received
+
+BATCH_SIZE = 10
+_TICK_RESERVE_SECONDS = 6
+_MINUTE_US = 60_000_000
+_SECOND_US = 1_000_000
+
+Span = tuple[datetime, datetime]
+"""[from, until): aware instants."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a deployment can be given; the names are those of the settings and the CDK context."""
+
+    segments: int = 2
+    look_ahead_minutes: int = 2
+    function_timeout_seconds: int = 60
+    max_receives: int = 5
+    catch_up_per_minute: int = 3000
+    owner_starts_per_minute: int = 0
+    run_lifetime: timedelta = timedelta(days=30)
+    longest_delay_seconds: int = 900
+    page_size: int = 7
+
+
+class Deployment:
+    """The functions, their clock rule and their queues' pollers, in one loop.
+
+    `ticks_down` and `executors_down` are spans in which nothing invokes the one or the other.
+    `crashes` are exceptions that no code of ours was meant to raise.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        options: Options,
+        targets: SimulatedTargets,
+        *,
+        ticks_down: Sequence[Span] = (),
+        executors_down: Sequence[Span] = (),
+    ) -> None:
+        self.loop = loop
+        self.options = options
+        self.clock = LoopClock(loop)
+        self.entropy = LoopEntropy(loop)
+        self.crashes: list[tuple[str, Exception]] = []
+        self.bad_entries: list[str] = []
+        self.on_report: Callable[[Report], None] = lambda report: None
+        self.on_tick: Callable[[list[SegmentReport]], None] = lambda reports: None
+        self.ticks_down = ticks_down
+        self.executors_down = executors_down
+        self._polls: set[tuple[Lane | None, int]] = set()
+        self._received: Counter[str] = Counter()
+        self._named = 0
+        self.dead_letter_queue, self.lanes = self._queues()
+        self.stores = SimulatedStores(loop, self.lanes)
+        ports = self.stores.ports
+        self.filer = Filer(
+            ports.jobs,
+            ports.wheel,
+            ports.queue,
+            self.clock,
+            ports.calendars,
+            options.longest_delay_seconds,
+        )
+        self.tick_ports = self._tick_ports()
+        self.executor_ports = self._executor_ports(targets)
+        self.reception = Reception(Executor(self.executor_ports), lambda message, error: None)
+
+    def _queues(self) -> tuple[MemoryQueue, MemoryQueue]:
+        """The dead-letter queue, and the lanes in front of it."""
+        visibility_seconds = 6 * self.options.function_timeout_seconds
+        dead = MemoryQueue(
+            self.clock, visibility_seconds, on_visible=lambda lane, at: self._poll_at(None, at)
+        )
+        lanes = MemoryQueue(
+            self.clock,
+            visibility_seconds,
+            on_visible=self._poll_at,
+            max_receives=self.options.max_receives,
+            dead=dead,
+        )
+        return dead, lanes
+
+    def _tick_ports(self) -> TickPorts:
+        ports, options = self.stores.ports, self.options
+        return TickPorts(
+            jobs=ports.jobs,
+            calendars=ports.calendars,
+            wheel=ports.wheel,
+            filer=self.filer,
+            clock=self.clock,
+            on_bad_entry=lambda *where: self.bad_entries.append(" ".join(map(str, where))),
+            tzdata="simulated",
+            catch_up_share=max(1, options.catch_up_per_minute // options.segments),
+        )
+
+    def _executor_ports(self, targets: SimulatedTargets) -> ExecutorPorts:
+        ports, options = self.stores.ports, self.options
+        return ExecutorPorts(
+            jobs=ports.jobs,
+            calendars=ports.calendars,
+            wheel=ports.wheel,
+            runs=ports.runs,
+            queue=ports.queue,
+            filer=self.filer,
+            targets=seam(targets, "targets", self.loop),
+            clock=self.clock,
+            entropy=self.entropy,
+            run_lifetime=options.run_lifetime,
+            longest_timeout_seconds=options.function_timeout_seconds - 5,
+            gates=ports.gates,
+            operations=ports.operations,
+            events=ports.events,
+            owner_starts_per_minute=options.owner_starts_per_minute,
+        )
+
+    def start(self) -> None:
+        """Let the clock rule invoke the tick from the next whole minute on, each minute."""
+        self.loop.later(-(-self.loop.us // _MINUTE_US) * _MINUTE_US, self._minute)
+
+    def invoke(
+        self,
+        name: str,
+        run: Callable[[], Any],
+        *,
+        at: datetime | None = None,
+        seconds: int | None = None,
+        skew_us: int = 0,
+        freezes: bool = False,
+    ) -> Task:
+        """Start a process with one task, which Lambda would end after `seconds`."""
+        loop = self.loop
+        process = Process(name, skew_us=skew_us, freezes=freezes)
+        at_us = loop.us if at is None else loop.us_of(at)
+        task = loop.spawn(process, name, partial(self._run, name, run), at_us)
+        limit_seconds = self.options.function_timeout_seconds if seconds is None else seconds
+        loop.end_at(process, at_us + limit_seconds * _SECOND_US)
+        return task
+
+    def tick(self, name: str, *, at: datetime | None = None, skew_us: int = 0) -> Task:
+        """Invoke the tick once."""
+        return self.invoke(name, self._tick, at=at, skew_us=skew_us, freezes=True)
+
+    def _run(self, name: str, run: Callable[[], Any]) -> Any:
+        try:
+            return run()
+        except CarillonError:
+            raise
+        except Exception as error:
+            self.crashes.append((name, error))
+            raise
+
+    def _tick(self) -> None:
+        now = self.clock.now()
+        seconds = self.options.function_timeout_seconds - _TICK_RESERVE_SECONDS
+        dispatcher = Dispatcher(
+            self.tick_ports,
+            lease_owner=self.entropy.new_id(now),
+            look_ahead_minutes=self.options.look_ahead_minutes,
+        )
+        segments = range(self.options.segments)
+        self.on_tick(dispatcher.tick(segments, (), now + timedelta(seconds=seconds)))
+
+    def _minute(self) -> None:
+        """The rule of EventBridge, which fires late, twice, or not at all."""
+        loop, now_us = self.loop, self.loop.us
+        loop.later(now_us + _MINUTE_US, self._minute)
+        if _is_within(self.ticks_down, loop.instant()):
+            return
+        name = f"tick {loop.instant():%m-%d %H:%M}"
+        dice = Dice(loop.chaos.seed, name)
+        if loop.chaos.strikes(Fault.TICK_MISSING, name, now_us, dice):
+            loop.tell(f"FAULT {name} is missing")
+            return
+        late_us = int(dice.fraction() * 500_000)
+        if loop.chaos.strikes(Fault.TICK_LATE, name, now_us, dice):
+            late_us = int(dice.fraction() * 75_000_000)
+        self._invoke_tick(name, now_us + late_us, dice)
+        if loop.chaos.strikes(Fault.TICK_DOUBLED, name, now_us, dice):
+            late_us = late_us if dice.fraction() < 0.5 else int(dice.fraction() * _MINUTE_US)
+            self._invoke_tick(f"{name} again", now_us + late_us, dice)
+
+    def _invoke_tick(self, name: str, at_us: int, dice: Dice) -> None:
+        skew_us = 0
+        if self.loop.chaos.strikes(Fault.TICK_SKEWED, name, self.loop.us, dice):
+            skew_us = int(dice.between(-90_000_000, 90_000_000))
+        self.tick(name, at=self.loop.instant(at_us), skew_us=skew_us)
+
+    def _poll_at(self, lane: Lane | None, at: datetime) -> None:
+        """Look at a lane (None: the dead-letter queue) when a message there becomes visible."""
+        at_us = self.loop.us_of(at)
+        if (lane, at_us) not in self._polls:
+            self._polls.add((lane, at_us))
+            self.loop.later(at_us, partial(self._poll, lane, at_us))
+
+    def _poll(self, lane: Lane | None, at_us: int) -> None:
+        self._polls.discard((lane, at_us))
+        now = self.loop.instant()
+        for _, until in (span for span in self.executors_down if span[0] <= now < span[1]):
+            self._poll_at(lane, until)
+            return
+        queue = self.dead_letter_queue if lane is None else self.lanes
+        while received := queue.receive(now, BATCH_SIZE, lane):
+            name = self._name(received[0])
+            run = partial(self._batch, queue, received)
+            self.invoke(f"batch {name}", run, freezes=True)
+
+    def _batch(self, queue: MemoryQueue, received: Sequence[Received]) -> None:
+        """One invocation of an executor: repeated messages last and alone, as in `batch.py`."""
+        loop, began_us = self.loop, self.loop.us
+        seconds = self.options.function_timeout_seconds
+        ends_at = self.clock.now() + timedelta(seconds=seconds)
+        first = [one for one in received if one.receive_count <= 1]
+        groups = [first, *([one] for one in received if one.receive_count > 1)]
+        acknowledged: list[int] = []
+        for group in filter(None, groups):
+            named = [(self._name(one), partial(self._record, queue, one, ends_at)) for one in group]
+            tasks = loop.together(named)
+            pairs = zip(group, tasks, strict=True)
+            acknowledged += [one.receipt for one, task in pairs if task.failure is None]
+        if loop.us <= began_us + seconds * _SECOND_US:
+            for receipt in acknowledged:
+                queue.delete(receipt)
+
+    def _record(self, queue: MemoryQueue, one: Received, ends_at: datetime) -> None:
+        step = self.reception.lane if queue is self.lanes else self.reception.dead
+        self.on_report(self._run(one.message.key.run_id, partial(step, one.body, ends_at)))
+
+    def _name(self, one: Received) -> str:
+        """A name that does not depend on what other messages there are.
+
+        Where nothing interleaves no dice are thrown by it: then it need not be read from the body.
+        """
+        if not self.loop.interleaves:
+            self._named += 1
+            return str(self._named)
+        message = one.message
+        name = f"{message.key.run_id}/{message.attempt}"
+        self._received[name] += 1
+        return f"{name}@{self._received[name]}"
+
+
+def _is_within(spans: Sequence[Span], instant: datetime) -> bool:
+    return any(start <= instant < end for start, end in spans)

@@ -1,0 +1,237 @@
+"""The reception of a record, and the handlers that make it of Lambda's events."""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from functions.executor.protocol import Handled, Report
+from functions.executor.reception import Reception
+from functions.executor.targets import Targets
+from shared.domain.message import Message, encode
+from shared.domain.run import DeadReason, Run, RunStatus
+from shared.domain.wheel import message_of
+from shared.errors import MalformedMessageError, QueueUnavailableError, StoreUnavailableError
+from tests.simulation.world import FUNCTION_SECONDS, World
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+HANDLER = "functions.executor.handler"
+
+
+class Received:
+    """A world whose clock stands at an occurrence, and how its message is received."""
+
+    def __init__(self) -> None:
+        self.world = World(NOON)
+        self.job = self.world.create("job", "* * * * *")
+        for kept in self.world.queue.kept():
+            self.world.queue.delete(kept.receipt)
+        self.message = message_of(self.job, NOON + timedelta(minutes=1))
+        self.world.clock.set(self.message.due_at)
+        self.told: list[tuple[Message, StoreUnavailableError]] = []
+        self.reception = Reception(
+            self.world.executor, lambda message, error: self.told.append((message, error))
+        )
+
+    @property
+    def ends_at(self) -> datetime:
+        return self.world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
+
+    @property
+    def run(self) -> Run | None:
+        return self.world.runs.get(self.message.key)
+
+    def lane(self) -> Report:
+        return self.reception.lane(encode(self.message), self.ends_at)
+
+    def dead(self) -> Report:
+        return self.reception.dead(encode(self.message), self.ends_at)
+
+
+@pytest.fixture
+def received() -> Received:
+    return Received()
+
+
+def fail_the_claims(received: Received, monkeypatch: pytest.MonkeyPatch) -> None:
+    def claim(run: Run, over: Run | None) -> bool:
+        raise StoreUnavailableError("throttled")
+
+    monkeypatch.setattr(received.world.runs, "claim", claim)
+
+
+def test_a_record_of_a_lane_is_handled(received: Received) -> None:
+    report = received.lane()
+    assert (report.handled, report.message) == (Handled.RAN, received.message)
+    assert received.run is not None
+    assert received.run.status is RunStatus.SUCCEEDED
+    assert received.told == []
+
+
+def test_a_record_whose_store_fails_is_told_and_comes_again_in_ten_seconds(
+    received: Received, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail_the_claims(received, monkeypatch)
+    report = received.lane()
+    assert report.handled is Handled.SENT_ON
+    ((message, error),) = received.told
+    assert (message, str(error)) == (received.message, "throttled")
+    (copy,) = received.world.queue.kept()
+    assert copy.message == received.message
+    assert copy.visible_at == received.message.due_at + timedelta(seconds=10)
+
+
+def test_a_record_stays_with_the_queue_when_not_even_the_queue_answers(
+    received: Received, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail_the_claims(received, monkeypatch)
+
+    def send(messages: object, delays: object) -> None:
+        raise QueueUnavailableError(1, "gone")
+
+    monkeypatch.setattr(received.world.queue, "send", send)
+    with pytest.raises(QueueUnavailableError):
+        received.lane()
+
+
+@pytest.mark.parametrize("kind", ["lane", "dead"])
+def test_a_body_that_nobody_can_read_is_refused(received: Received, kind: str) -> None:
+    with pytest.raises(MalformedMessageError):
+        getattr(received.reception, kind)('{"v":99,"runs":[]}', received.ends_at)
+    assert received.told == []
+
+
+def test_a_record_of_the_dead_letter_queue_is_settled(received: Received) -> None:
+    report = received.dead()
+    assert report.run is not None
+    assert (report.run.status, report.run.reason) == (RunStatus.DEAD, DeadReason.EXECUTOR_DIED)
+    assert received.world.targets.calls == []
+
+
+def test_a_record_whose_run_is_held_by_a_live_lease_stays_where_it_is(received: Received) -> None:
+    hold(received)
+    with pytest.raises(StoreUnavailableError, match=f"{received.message.key.run_id} is held"):
+        received.dead()
+    received.world.clock.advance(2 * FUNCTION_SECONDS)
+    assert received.dead().handled is Handled.RAN
+
+
+def test_a_store_that_fails_leaves_a_dead_letter_where_it_is(
+    received: Received, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail_the_claims(received, monkeypatch)
+    with pytest.raises(StoreUnavailableError, match="throttled"):
+        received.dead()
+    assert (received.told, received.world.queue.kept()) == ([], [])
+
+
+def hold(received: Received) -> None:
+    """Have an executor die in the midst of the call."""
+
+    class Killed(BaseException):
+        pass
+
+    def die(call: object) -> Any:
+        raise Killed
+
+    behave = received.world.targets.behave
+    received.world.targets.behave = die
+    with pytest.raises(Killed):
+        received.lane()
+    received.world.targets.behave = behave
+    received.world.targets.calls.clear()
+
+
+class Context:
+    """What the handlers ask of Lambda's context."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        return FUNCTION_SECONDS * 1000
+
+
+class TestHandlers:
+    """The module as Lambda loads it; its executor is the world's."""
+
+    @pytest.fixture
+    def handlers(self, received: Received, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+        for name, value in {
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "JOBS_TABLE": "jobs",
+            "WHEEL_TABLE": "wheel",
+            "RUNS_TABLE": "runs",
+            "LANE_QUEUES": '{"high":"http://h","normal":"http://n","low":"http://l"}',
+            "SEGMENTS": "2",
+            "POWERTOOLS_METRICS_NAMESPACE": "Carillon",
+            "POWERTOOLS_SERVICE_NAME": "executor",
+        }.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(Targets, "prepare", lambda self, task_count: None)
+        sys.modules.pop(HANDLER, None)
+        module = importlib.import_module(HANDLER)
+        monkeypatch.setattr(module.reception, "_executor", received.world.executor)
+        monkeypatch.setattr(module, "clock", received.world.clock)
+        yield module
+        sys.modules.pop(HANDLER, None)
+
+    def event(self, *bodies: str) -> dict[str, Any]:
+        attributes = {"ApproximateReceiveCount": "1"}
+        return {
+            "Records": [
+                {"messageId": f"m{number}", "body": body, "attributes": attributes}
+                for number, body in enumerate(bodies)
+            ]
+        }
+
+    def actions(self, caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+        return [vars(record) for record in caplog.records if hasattr(record, "action")]
+
+    def test_only_what_cannot_be_read_stays_with_a_lane(
+        self, handlers: ModuleType, received: Received, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        event = self.event(encode(received.message), "{")
+        answer = handlers.handler(event, Context())
+        assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
+        assert received.run is not None
+        assert received.run.status is RunStatus.SUCCEEDED
+        failed, finished = self.actions(caplog)
+        assert (failed["action"], failed["message_id"]) == ("message.failed", "m1")
+        assert (finished["action"], finished["ran"], finished["failed"]) == ("batch.finished", 1, 1)
+
+    def test_a_failing_store_is_logged_with_the_run_and_the_record_is_acknowledged(
+        self,
+        handlers: ModuleType,
+        received: Received,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        fail_the_claims(received, monkeypatch)
+        answer = handlers.handler(self.event(encode(received.message)), Context())
+        assert answer == {"batchItemFailures": []}
+        failed, finished = self.actions(caplog)
+        assert failed["run_id"] == received.message.key.run_id
+        assert (failed["action"], failed["levelname"]) == ("message.failed", "ERROR")
+        assert finished["sent_on"] == 1
+
+    def test_a_dead_letter_that_nobody_can_read_leaves_a_line_and_goes(
+        self, handlers: ModuleType, received: Received, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        event = self.event("{", encode(received.message))
+        assert handlers.dead_letter_handler(event, Context()) == {"batchItemFailures": []}
+        told = {line["action"]: line for line in self.actions(caplog)}
+        malformed = told["message.malformed"]
+        assert (malformed["body"], malformed["levelname"]) == ("{", "ERROR")
+        assert told["run.dead"]["run_id"] == received.message.key.run_id
+        assert (told["batch.finished"]["ran"], told["batch.finished"]["failed"]) == (1, 0)
+
+    def test_a_dead_letter_under_a_live_lease_stays(
+        self, handlers: ModuleType, received: Received
+    ) -> None:
+        hold(received)
+        answer = handlers.dead_letter_handler(self.event(encode(received.message)), Context())
+        assert answer == {"batchItemFailures": [{"itemIdentifier": "m0"}]}
