@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check bench bench-recurrence bench-batch fmt synth lint-template deploy lock clean
+.PHONY: help setup run test check simulate simulate-mutants bench bench-recurrence bench-batch bench-simulate fmt synth lint-template deploy lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,12 @@ check: setup ## Lint, formatting, types
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
 
+simulate: setup ## Simulate SEEDS=300 worlds from FIRST=0 on, with faults everywhere; SEED=n replays one
+	@$(PY) -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),300) --first $(or $(FIRST),0))
+
+simulate-mutants: setup ## See that the simulation finds every planted bug
+	@$(PY) -m tests.simulation.mutants
+
 bench: setup ## Measure dispatch and the run protocol, without the network
 	@$(PY) -m tests.bench.dispatch
 
@@ -84,6 +90,9 @@ bench-recurrence: setup ## Measure the recurrence engine beside cronsim, cronite
 
 bench-batch: setup ## Measure `carillon preview --batch` beside a bare loop over cronsim
 	@$(PY) -m tests.bench.batch
+
+bench-simulate: setup ## Simulate a day of 1,000,000 fires: wall time and peak memory
+	@$(PY) -m tests.bench.simulate
 
 fmt: setup ## Format the code and repair what the linter can
 	@$(PY) -m ruff check --fix .

@@ -32,8 +32,9 @@ class Redriver:
     """Used by the api and the executor; raises StoreUnavailableError and QueueUnavailableError.
 
     A repetition goes on wherever another one stopped, and answers the same run. The row of the new
-    run decides between two who are at one dead letter at once: whoever discards it cancels that row
-    first, if the run has yet to begin, and else the dead letter is redriven.
+    run decides between two who are at one dead letter at once: whoever discards it sees to it first
+    that this row is cancelled, putting it where there is none, unless the run has begun; then the
+    dead letter is redriven.
     """
 
     def __init__(
@@ -73,7 +74,8 @@ class Redriver:
     def discard(self, dead: Run) -> Run | Refusal:
         """The dead letter, discarded; one whose new run has begun is not.
 
-        A redrive that died half-way may have left that run in wait: it is cancelled.
+        Its new run is cancelled before there is one, or where a redrive that died half-way has
+        left it in wait.
         """
         if dead.settled is Settled.DISCARDED:
             return dead
@@ -81,26 +83,37 @@ class Redriver:
             return Refusal.REDRIVEN
         if dead.status not in DEAD_LETTER:
             return Refusal.NOT_DEAD
-        made = self._runs.get(dead.key.redriven)
-        if made is not None and _has_yet_to_begin(made):
-            self._runs.claim(self._cancelled(made), made)
+        self._cancel_what_follows(dead)
         settled = self._settle(dead)
         return Refusal.REDRIVEN if settled.settled is Settled.REDRIVEN else settled
 
-    def _recorded(self, dead: Run, job: Job, due_at: datetime) -> Run:
-        """The new run's row, put now unless it stands already."""
+    def _cancel_what_follows(self, dead: Run) -> None:
+        """Cancel the new run, unless it has begun: a redrive that comes now finds it so."""
+        for _ in range(_ROUNDS):
+            made = self._runs.get(dead.key.redriven)
+            if made is not None and not _has_yet_to_begin(made):
+                return
+            if self._runs.claim(self._cancelled(made or self._new_run(dead)), made):
+                return
+
+    def _new_run(self, dead: Run) -> Run:
+        """The run of the dead letter's redrive, in its row for the first time."""
         now = self._clock.now()
-        run = Run(
+        return Run(
             key=dead.key.redriven,
             status=RunStatus.SCHEDULED,
             attempt=0,
             token=0,
             claim_id=self._entropy.new_id(now),
-            filing_id=job.filing.filing_id,
+            filing_id=dead.filing_id,
             updated_at=now,
             expires_at=now + self._run_lifetime,
-            effective_at=due_at,
         )
+
+    def _recorded(self, dead: Run, job: Job, due_at: datetime) -> Run:
+        """The new run's row, put now unless it stands already."""
+        filing_id = job.filing.filing_id
+        run = replace(self._new_run(dead), filing_id=filing_id, effective_at=due_at)
         if self._runs.claim(run, None):
             return run
         stored = self._runs.get(run.key)

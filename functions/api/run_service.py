@@ -13,7 +13,6 @@ from shared.domain.following import message_of_cancelled
 from shared.domain.job import Job
 from shared.domain.message import Message
 from shared.domain.run import Run, RunKey, RunKind, RunStatus
-from shared.errors import QueueUnavailableError
 from shared.settings import Settings
 from shared.stores.ports import LaneQueue, Page, RunStore
 
@@ -45,24 +44,26 @@ class RunService:
         self._receipts = Receipts(runs, settings.run_lifetime)
 
     def request(self, owner: str, job_id: str, key: str | None) -> Run:
-        """A manual run, its row recorded first and its message sent after.
+        """A manual run: its message is sent, then its row put, unless an executor was quicker.
 
+        A crash in between leaves a run that nobody was told of, never a row that nobody comes for.
         Under a `key` there is one run: a repetition answers it, and sends its message again while
-        it has not started. Raises QueueUnavailableError when nothing was acknowledged.
+        it has not started. Raises QueueUnavailableError when its message was not acknowledged.
         """
         job = self._jobs.get(owner, job_id)
         now = self._clock.now()
         fire_at = now.replace(microsecond=0)
         if key is None:
-            request_id = self._entropy.new_id(now)
+            run_key = RunKey(owner, job_id, RunKind.MANUAL, fire_at, self._entropy.new_id(now))
+            stored = None
+        else:
+            request_id = hashlib.sha256(key.encode()).hexdigest()[:26]
             run_key = RunKey(owner, job_id, RunKind.MANUAL, fire_at, request_id)
-            return self._request_once(job, self._recorded(job, run_key, now))
-        request_id = hashlib.sha256(key.encode()).hexdigest()[:26]
-        run_key = RunKey(owner, job_id, RunKind.MANUAL, fire_at, request_id)
-        run = self._recorded(job, self._first_key(run_key, now), now)
-        if run.status is RunStatus.SCHEDULED:
-            self._send(job, run)
-        return run
+            run_key = self._first_key(run_key, now)
+            stored = self._runs.get(run_key)
+        if stored is None or stored.status is RunStatus.SCHEDULED:
+            self._send(job, run_key)
+        return stored or self._recorded(job, run_key, now)
 
     def list(
         self,
@@ -103,7 +104,7 @@ class RunService:
                 return run
             if run.status not in _CANCELLABLE:
                 raise NotCancellableError(run_id, run.status.value)
-            cancelled = self._cancelled(run, CANCELLED_ON_REQUEST)
+            cancelled = self._cancelled(run)
             if self._runs.claim(cancelled, run):
                 self._order_what_follows(cancelled)
                 return cancelled
@@ -118,21 +119,12 @@ class RunService:
         if message is not None:
             self._queue.send([message], [0])
 
-    def _request_once(self, job: Job, run: Run) -> Run:
-        """Send; a run that nobody can ask for again must not stay scheduled for ever."""
-        try:
-            self._send(job, run)
-        except QueueUnavailableError:
-            self._runs.claim(self._cancelled(run, "its message could not be sent"), run)
-            raise
-        return run
-
-    def _cancelled(self, run: Run, reason: str) -> Run:
+    def _cancelled(self, run: Run) -> Run:
         now = self._clock.now()
         return replace(
             run,
             status=RunStatus.CANCELLED,
-            reason=reason,
+            reason=CANCELLED_ON_REQUEST,
             token=run.token + 1,
             claim_id=self._entropy.new_id(now),
             updated_at=now,
@@ -160,20 +152,21 @@ class RunService:
             updated_at=now,
             expires_at=now + self._settings.run_lifetime,
         )
-        if self._runs.claim(run, None):
-            return run
-        stored = self._runs.get(key)
-        if stored is None:
-            raise ContendedError(key.run_id, "run")
-        return stored
+        for _ in range(_ROUNDS):
+            if self._runs.claim(run, None):
+                return run
+            stored = self._runs.get(key)
+            if stored is not None:
+                return stored
+        raise ContendedError(key.run_id, "run")
 
-    def _send(self, job: Job, run: Run) -> None:
+    def _send(self, job: Job, key: RunKey) -> None:
         message = Message(
-            key=run.key,
+            key=key,
             filing_id=job.filing.filing_id,
             segment=job.segment,
             lane=job.lane,
-            due_at=run.key.fire_at,
+            due_at=key.fire_at,
         )
         self._queue.send([message], [0])
 

@@ -82,7 +82,7 @@ def settings_of(options: Options) -> Settings:
         webhook_secret_arn="",
         webhook_allowed_networks=(),
         operators_group="operators",
-        event_bus="",
+        event_bus="simulated",
         target_arns=("*",),
         secrets_prefix="",
         owner_starts_per_minute=options.owner_starts_per_minute,

@@ -250,7 +250,9 @@ class Deployment:
 
     def _record(self, queue: MemoryQueue, one: Received, ends_at: datetime) -> None:
         step = self.reception.lane if queue is self.lanes else self.reception.dead
-        self.on_report(self._run(one.message.key.run_id, partial(step, one.body, ends_at)))
+        task = self.loop.current
+        name = "" if task is None else task.name
+        self.on_report(self._run(name, partial(step, one.body, ends_at)))
 
     def _name(self, one: Received) -> str:
         """A name that does not depend on what other messages there are.

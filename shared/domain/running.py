@@ -35,8 +35,18 @@ def decide_claim(
     """What a message is allowed to do to the run row that was seen.
 
     A run can be claimed when it is absent (first attempt), scheduled, retrying with this
-    attempt's time come, or running under a lapsed lease: a takeover, which counts as an attempt.
+    attempt's time come, or running under a lapsed lease: a takeover, which counts as an attempt. A
+    process that is past its own end claims nothing: its lease would have lapsed already.
     """
+    decision = _decide_claim(seen, message, now, terms)
+    if isinstance(decision, Claim) and terms.lease_until <= now:
+        return SendOn(now, "this process is past its end")
+    return decision
+
+
+def _decide_claim(
+    seen: Run | None, message: Message, now: datetime, terms: Terms
+) -> Claim | SendOn | Repeat | Drop:
     if seen is None:
         if message.attempt > 1:
             return Drop("the run of this retry has expired")

@@ -88,6 +88,7 @@ class Loop:
         self.chaos = chaos or Chaos(0, Faults())
         self._interleaves = chaos is not None
         self.us = (start - EPOCH) // _MICROSECOND
+        self._last_instant = (0, EPOCH)
         self._heap: list[tuple[int, int, int, Task | Callable[[], None]]] = []
         self._count = 0
 
@@ -98,7 +99,14 @@ class Loop:
 
     def instant(self, us: int | None = None) -> datetime:
         """The virtual time, as an aware instant."""
-        return EPOCH + timedelta(microseconds=self.us if us is None else us)
+        wanted_us = self.us if us is None else us
+        # Many ask at one and the same time.
+        known_us, known = self._last_instant
+        if wanted_us == known_us:
+            return known
+        found = EPOCH + timedelta(microseconds=wanted_us)
+        self._last_instant = (wanted_us, found)
+        return found
 
     def us_of(self, instant: datetime) -> int:
         """An aware instant in microseconds since the epoch."""

@@ -19,6 +19,7 @@ from tests.unit.domain.samples import KEY, NOON, OLD, job, message, run
 
 SECOND = timedelta(seconds=1)
 TERMS = Terms("claim-2", NOON + 61 * SECOND, NOON + timedelta(days=30))
+TERMS_LATER = replace(TERMS, lease_until=NOON + 600 * SECOND)
 CLAIMED = run(
     RunStatus.RUNNING, lease_until=NOON + 61 * SECOND, started_at=NOON, attempt_started_at=NOON
 )
@@ -141,7 +142,7 @@ class TestRowsThatWait:
         """It says so, with the attempt that died, why it waits and until when."""
         later = NOON + 90 * SECOND
         died = replace(CLAIMED, note="moved")
-        takeover = running.decide_claim(died, message(), later, TERMS)
+        takeover = running.decide_claim(died, message(), later, TERMS_LATER)
         assert isinstance(takeover, Claim)
         wait = wait_until(message(), later + 100 * SECOND, "held back")
         back = running.waiting(takeover.run, died, wait, later)
@@ -153,7 +154,7 @@ class TestRowsThatWait:
         assert back.expires_at == takeover.run.expires_at + 100 * SECOND
 
         again = replace(wait.message, attempt=takeover.run.attempt)
-        claim = running.decide_claim(back, again, wait.message.starts_at, TERMS)
+        claim = running.decide_claim(back, again, wait.message.starts_at, TERMS_LATER)
         assert isinstance(claim, Claim)
         assert (claim.run.attempt, claim.run.attempts) == (2, back.attempts)
         assert claim.run.note is None, "it waits no more"

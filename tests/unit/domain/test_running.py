@@ -93,17 +93,29 @@ class TestClaim:
 
     def test_only_the_first_claim_says_when_the_run_was_to_start(self) -> None:
         late = NOON + timedelta(seconds=90)
-        first = running.decide_claim(None, message(due_at=late), late, TERMS)
+        terms = replace(TERMS, lease_until=late + timedelta(minutes=10))
+        first = running.decide_claim(None, message(due_at=late), late, terms)
         assert isinstance(first, Claim)
         assert first.run.effective_at == late
-        plain = running.decide_claim(None, message(), NOON, TERMS)
+        plain = running.decide_claim(None, message(), NOON, terms)
         assert isinstance(plain, Claim)
         assert plain.run.effective_at is None, "without a window it is the fire time"
         waiting = replace(first.run, status=RunStatus.RETRYING, note="moved")
         retry = message(attempt=2, due_at=late + timedelta(minutes=5))
-        again = running.decide_claim(waiting, retry, retry.due_at, TERMS)
+        again = running.decide_claim(waiting, retry, retry.due_at, terms)
         assert isinstance(again, Claim)
         assert (again.run.effective_at, again.run.note) == (late, "moved")
+
+    def test_a_process_past_its_end_claims_nothing(self) -> None:
+        """Found by the exploration: two that were frozen took over from each other until no
+        attempt was left, and the target was never called."""
+        past = replace(TERMS, lease_until=NOON)
+        lapsed = run(RunStatus.RUNNING, lease_until=NOON - timedelta(seconds=5))
+        for seen in (None, lapsed, run(RunStatus.SCHEDULED)):
+            decision = running.decide_claim(seen, message(), NOON, past)
+            assert decision == SendOn(NOON, "this process is past its end")
+        ended = run(RunStatus.SUCCEEDED)
+        assert running.decide_claim(ended, message(), NOON, past) == Repeat(ended)
 
     def test_every_claim_is_a_transition_of_the_table(self) -> None:
         for status in RunStatus:

@@ -1,5 +1,6 @@
 """Redriving and discarding a dead letter: what a crash between any two calls leaves behind."""
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -171,8 +172,9 @@ def test_a_discarded_one_is_off_the_list_and_stays_in_the_history(
 
     assert isinstance(discarded, Run)
     assert world.runs.dead_letters(OWNER, 10).items == ()
-    (kept,) = world.history(job)
+    kept, never = sorted(world.history(job), key=lambda run: run.key.redrive)
     assert (kept.status, kept.settled) == (RunStatus.DEAD, Settled.DISCARDED)
+    assert (never.status, never.reason) == (RunStatus.CANCELLED, "its dead letter was discarded")
     assert redriver(world).discard(kept) == kept
     assert redriver(world).redrive(kept, job, now_of(world)) is Refusal.DISCARDED
 
@@ -201,6 +203,32 @@ def test_a_discard_cancels_what_a_redrive_has_left_half_done(
     (made,) = (run for run in world.history(job) if run.key.redrive)
     assert (made.status, made.reason) == (RunStatus.CANCELLED, "its dead letter was discarded")
     assert world.queue.kept() == []
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_redrive_that_comes_while_a_letter_is_discarded_runs_nothing(
+    world: World, job: Job, dead: Run, monkeypatch: pytest.MonkeyPatch, dies: bool
+) -> None:
+    """Found by the exhaustive exploration: the discard had seen no new run, settled the letter, and
+    the redrive put its row and sent it. Here the redrive comes between the discard's two steps."""
+    settle = Redriver._settle
+    answers: list[Run | Refusal] = []
+
+    def late(self: Redriver, letter: Run) -> Run:
+        with monkeypatch.context() as patch:
+            patch.setattr(Redriver, "_settle", _die if dies else settle)
+            with suppress(Killed):
+                answers.append(redriver(world).redrive(dead, job, now_of(world)))
+        return settle(self, letter)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Redriver, "_settle", late)
+        assert isinstance(redriver(world).discard(dead), Run)
+    settle_down(world)
+    assert answers == ([] if dies else [Refusal.DISCARDED])
+    assert len(world.targets.calls) == 1
+    assert _stored(world, dead).settled is Settled.DISCARDED
+    assert {run.status for run in world.history(job)} == {RunStatus.DEAD, RunStatus.CANCELLED}
 
 
 def test_one_whose_new_run_has_begun_is_not_discarded(

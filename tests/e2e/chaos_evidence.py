@@ -1,0 +1,66 @@
+"""A chaos run as evidence, for the checker that judges the simulated runs too."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from tests.e2e.chaos_customer import Acknowledgement
+from tests.e2e.chaos_tables import Found
+from tests.e2e.chaos_witness import Arrival
+from tests.simulation.evidence import Ack, Delivery, Evidence, JobVersion
+
+EFFECT_BELOW = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """All that is known of one chaos run.
+
+    `ended_at` is from when `found` is: what is due later need not be there. `longest_call` is how
+    long after its read of the job row an executor may still call the target. `faults` are the
+    instants of the kills, `outages` when the emulator was down, `leftovers` what was still under
+    way when the waiting was given up.
+    """
+
+    found: Found
+    arrivals: Sequence[Arrival]
+    acknowledgements: Sequence[Acknowledgement]
+    ended_at: datetime
+    longest_call: timedelta
+    faults: Sequence[datetime] = ()
+    outages: Sequence[tuple[datetime, datetime]] = ()
+    leftovers: Sequence[str] = ()
+
+
+def evidence_of(story: Story) -> Evidence:
+    """What the tables, the target and the customer know; of writes and reads nothing is known, nor
+    which process called."""
+    jobs = story.found.jobs
+    return Evidence(
+        versions={job_id: [JobVersion(job.updated_at, job)] for job_id, job in jobs.items()},
+        runs=story.found.all_runs,
+        deliveries=[_delivery(each) for each in story.arrivals],
+        acks=[
+            Ack(each.call, each.job_id, each.asked_at, each.acknowledged_at, each.run_id)
+            for each in story.acknowledgements
+            if each.was_done
+        ],
+        until=story.ended_at,
+        faults=sorted(story.faults),
+        outages=list(story.outages),
+        leftovers=list(story.leftovers),
+        is_complete=False,
+    )
+
+
+def _delivery(arrival: Arrival) -> Delivery:
+    is_done = arrival.status < EFFECT_BELOW
+    return Delivery(
+        run_id=arrival.run_id,
+        job_id=arrival.run_id.partition("_")[0],
+        attempt=arrival.attempt,
+        begun_at=arrival.came_at,
+        ended_at=arrival.answered_at,
+        is_done=is_done,
+        is_success=is_done and arrival.answered_at is not None,
+    )

@@ -1,0 +1,74 @@
+"""What the tables hold after the chaos, read with the project's own stores."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from infra.local.deployment import Deployment
+from infra.local.emulator import REGION
+from shared.clock import SystemClock
+from shared.domain.job import Job
+from shared.domain.run import Run
+from shared.settings import Settings
+from shared.stores.dynamo import Stores, open_stores
+
+_PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The job rows that there are, tombstones included, and all runs of each job id."""
+
+    jobs: Mapping[str, Job]
+    runs: Mapping[str, list[Run]]
+
+    @property
+    def all_runs(self) -> list[Run]:
+        return [run for runs in self.runs.values() for run in runs]
+
+
+@contextmanager
+def opened(deployment: Deployment) -> Iterator[Stores]:
+    """The stores of a deployment on an emulator, by the settings of its own functions."""
+    function = deployment.outputs["TickFunction"]
+    configuration = deployment.client("lambda").get_function_configuration(FunctionName=function)
+    settings = Settings.from_environment(configuration["Environment"]["Variables"])
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AWS_DEFAULT_REGION", REGION)
+        environment.setenv("AWS_ACCESS_KEY_ID", "test")
+        environment.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        environment.setenv("AWS_ENDPOINT_URL", deployment.endpoint_url)
+        yield open_stores(settings, SystemClock())
+
+
+def read(stores: Stores, owner: str, job_ids: Iterable[str]) -> Found:
+    """The rows of these jobs and of all their runs."""
+    ids = list(job_ids)
+    jobs = {job_id: job for job_id in ids if (job := stores.jobs.get(owner, job_id)) is not None}
+    return Found(jobs, {job_id: _runs(stores, owner, job_id) for job_id in ids})
+
+
+def _runs(stores: Stores, owner: str, job_id: str) -> list[Run]:
+    found: list[Run] = []
+    cursor: str | None = None
+    while True:
+        page = stores.runs.list(owner, job_id, _PAGE, cursor)
+        found += page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+def kept_messages(deployment: Deployment) -> int:
+    """The messages in all queues, visible or not."""
+    sqs = deployment.client("sqs")
+    names = ("", "NotVisible", "Delayed")
+    wanted = [f"ApproximateNumberOfMessages{name}" for name in names]
+    count = 0
+    for output, url in deployment.outputs.items():
+        if "QueueUrl" in output:
+            answer = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=wanted)
+            count += sum(int(text) for text in answer["Attributes"].values())
+    return count

@@ -1,0 +1,140 @@
+"""Ways to spoil a story that is right, each of which the checks must see."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
+
+from shared.domain.run import Run, RunKind, RunStatus
+from tests.e2e.chaos_customer import Acknowledgement
+from tests.e2e.chaos_evidence import Story
+from tests.e2e.chaos_tables import Found
+from tests.e2e.chaos_witness import Arrival
+
+SECOND = timedelta(seconds=1)
+
+
+def a_row_is_lost(story: Story) -> Story:
+    return _without(story, _a_success(story))
+
+
+def a_run_never_ends(story: Story) -> Story:
+    run = _a_success(story)
+    return _with(_without(story, run), replace(run, status=RunStatus.RUNNING))
+
+
+def a_dead_letter_has_no_reason(story: Story) -> Story:
+    run = next(run for run in story.found.all_runs if run.status is RunStatus.DEAD)
+    return _with(_without(story, run), replace(run, reason=None))
+
+
+def a_run_starts_early(story: Story) -> Story:
+    run = _a_success(story)
+    early = replace(run, started_at=run.key.fire_at - SECOND)
+    return _with(_without(story, run), early)
+
+
+def a_call_comes_early(story: Story) -> Story:
+    first = story.arrivals[0]
+    return _with_arrivals(
+        story, [replace(first, came_at=first.fire_at - SECOND), *story.arrivals[1:]]
+    )
+
+
+def a_call_follows_a_success(story: Story) -> Story:
+    run = _a_success(story)
+    again = replace(_call_of(story, run), attempt=99, came_at=run.updated_at + SECOND)
+    return _with_arrivals(story, [*story.arrivals, again])
+
+
+def an_attempt_is_made_twice(story: Story) -> Story:
+    return _with_arrivals(story, [*story.arrivals, _call_of(story, _a_success(story))])
+
+
+def a_success_was_never_called(story: Story) -> Story:
+    run_id = _a_success(story).key.run_id
+    return _with_arrivals(story, [each for each in story.arrivals if each.run_id != run_id])
+
+
+def a_created_job_is_gone(story: Story) -> Story:
+    first = next(each for each in story.acknowledgements if each.call == "create")
+    jobs = {job_id: job for job_id, job in story.found.jobs.items() if job_id != first.job_id}
+    return replace(story, found=Found(jobs, story.found.runs))
+
+
+def a_paused_job_went_on(story: Story) -> Story:
+    run = _a_success(story)
+    paused_at = run.key.fire_at - 2 * story.longest_call
+    pause = Acknowledgement("pause", run.key.job_id, paused_at, paused_at, 200, 1)
+    others = [each for each in story.acknowledgements if each.job_id != run.key.job_id]
+    return replace(story, acknowledgements=[*others, pause])
+
+
+def a_run_is_no_occurrence(story: Story) -> Story:
+    run = _a_success(story)
+    before = story.found.jobs[run.key.job_id].filing.from_at - timedelta(hours=1)
+    other = replace(run, key=replace(run.key, fire_at=before))
+    arrival = replace(_call_of(story, run), run_id=other.key.run_id)
+    return _with_arrivals(_with(story, other), [*story.arrivals, arrival])
+
+
+def a_deleted_job_is_there(story: Story) -> Story:
+    run = _a_success(story)
+    deletion = Acknowledgement(
+        "delete", run.key.job_id, story.ended_at, story.ended_at, 204, tries=1
+    )
+    return replace(story, acknowledgements=[*story.acknowledgements, deletion])
+
+
+def a_message_is_left(story: Story) -> Story:
+    return replace(story, leftovers=["1 message"])
+
+
+TAMPERINGS: tuple[tuple[Callable[[Story], Story], str], ...] = (
+    (a_row_is_lost, "has no row"),
+    (a_run_never_ends, "for ever"),
+    (a_dead_letter_has_no_reason, "dead for None"),
+    (a_run_starts_early, "started at"),
+    (a_call_comes_early, "due at"),
+    (a_call_follows_a_success, "after its success"),
+    (an_attempt_is_made_twice, "was made at"),
+    (a_success_was_never_called, "nobody answered"),
+    (a_created_job_is_gone, "there is no such job"),
+    (a_paused_job_went_on, "its job rested"),
+    (a_run_is_no_occurrence, "is no occurrence"),
+    (a_deleted_job_is_there, "was deleted, and is there"),
+    (a_message_is_left, "1 message"),
+)
+"""With each, words of what the checks then say."""
+
+
+def _a_success(story: Story) -> Run:
+    """A scheduled run that succeeded by a call of the witness, of a job that is still there."""
+    called = {each.run_id for each in story.arrivals}
+    return next(
+        run
+        for run in story.found.all_runs
+        if run.status is RunStatus.SUCCEEDED
+        and run.key.kind is RunKind.SCHEDULED
+        and run.key.run_id in called
+        and not story.found.jobs[run.key.job_id].is_tombstone
+    )
+
+
+def _call_of(story: Story, run: Run) -> Arrival:
+    return next(each for each in story.arrivals if each.run_id == run.key.run_id)
+
+
+def _without(story: Story, gone: Run) -> Story:
+    job_id = gone.key.job_id
+    left = [run for run in story.found.runs[job_id] if run.key != gone.key]
+    return replace(story, found=Found(story.found.jobs, {**story.found.runs, job_id: left}))
+
+
+def _with(story: Story, more: Run) -> Story:
+    job_id = more.key.job_id
+    runs = {**story.found.runs, job_id: [*story.found.runs[job_id], more]}
+    return replace(story, found=Found(story.found.jobs, runs))
+
+
+def _with_arrivals(story: Story, arrivals: Iterable[Arrival]) -> Story:
+    return replace(story, arrivals=list(arrivals))

@@ -1,0 +1,40 @@
+"""Judges evidence by what DESIGN.md promises (I1 to I4 and what it says of pauses, skips, dead
+letters), without asking the code that made it: an oracle of its own."""
+
+from collections.abc import Callable, Iterator
+
+from tests.simulation import checker_calls, checker_outcomes, checker_rows, checker_skips
+from tests.simulation.checker_known import Known
+from tests.simulation.evidence import Evidence, Violation
+
+Rule = Callable[[Known], Iterator[Violation]]
+
+RULES: tuple[Rule, ...] = (
+    checker_outcomes.lost,
+    checker_outcomes.unexpected,
+    checker_outcomes.passed_over,
+    checker_outcomes.unfinished,
+    checker_outcomes.broken_chains,
+    checker_outcomes.left_over,
+    checker_rows.forgotten,
+    checker_calls.succeeded_twice,
+    checker_calls.done_twice,
+    checker_calls.not_held,
+    checker_rows.unwitnessed,
+    checker_calls.early,
+    checker_calls.late,
+    checker_rows.wrong_ways,
+    checker_rows.unfenced,
+    checker_calls.disobeyed,
+    checker_calls.overlapping,
+    checker_calls.too_many_attempts,
+    checker_rows.dead_without_reason,
+    checker_rows.settled_otherwise,
+    checker_skips.unreasoned,
+)
+
+
+def violations(evidence: Evidence) -> list[Violation]:
+    """What does not hold, rule by rule; empty when all does."""
+    known = Known(evidence)
+    return [found for rule in RULES for found in rule(known)]

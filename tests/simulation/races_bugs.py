@@ -1,0 +1,195 @@
+"""Bugs to plant in the protocols, one for each race: who finds none of them explores nothing."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, cast
+from unittest.mock import patch
+
+from functions.executor.protocol import RunProtocol
+from functions.tick.visit import SegmentReport, Visit
+from shared.domain.job import Job
+from shared.domain.message import Message
+from shared.domain.run import Run, Settled
+from shared.domain.segment import Control
+from shared.domain.wheel import Entry
+from shared.filing import Filer
+from shared.redriving import Redriver
+from shared.stores.memory.runs import MemoryRunStore
+from shared.stores.memory.wheel import MemoryWheelStore
+from shared.stores.ports import JobStore, WheelStore
+
+
+@contextmanager
+def planted(name: str) -> Iterator[None]:
+    """The bug of this name, for as long as the block lasts."""
+    with _BUGS[name]():
+        yield
+
+
+class _HorizonKnown:
+    """A wheel whose control item was read before the entries were put."""
+
+    def __init__(self, wheel: WheelStore, control: Control) -> None:
+        self._wheel, self._control = wheel, control
+
+    def __getattr__(self, method: str) -> Any:
+        return getattr(self._wheel, method)
+
+    def get_control(self, segment: int) -> Control:
+        return self._control
+
+
+@contextmanager
+def _horizon_first() -> Iterator[None]:
+    file_job, file_messages = Filer.file_job, Filer.file_messages
+
+    def first(filer: Filer, segment: int) -> Filer:
+        known = _HorizonKnown(filer._wheel, filer.control(segment))
+        return Filer(
+            filer._jobs,
+            cast(WheelStore, known),
+            filer._queue,
+            filer._clock,
+            filer._calendars,
+            filer._longest_delay_seconds,
+        )
+
+    def job(self: Filer, job: Job, revision: int | None) -> bool:
+        return file_job(first(self, job.segment), job, revision)
+
+    def messages(self: Filer, messages: Sequence[Message]) -> None:
+        filer = first(self, messages[0].segment) if messages else self
+        file_messages(filer, messages)
+
+    with patch.object(Filer, "file_job", job), patch.object(Filer, "file_messages", messages):
+        yield
+
+
+@contextmanager
+def _row_first() -> Iterator[None]:
+    file_job = Filer.file_job
+
+    def job(self: Filer, job: Job, revision: int | None) -> bool:
+        is_put = self._jobs.create(job) if revision is None else self._jobs.replace(job, revision)
+        return is_put and file_job(self, job, revision)
+
+    with patch.object(Filer, "file_job", job):
+        yield
+
+
+@contextmanager
+def _control_unconditional() -> Iterator[None]:
+    def put_control(self: MemoryWheelStore, control: Control, over: Control | None) -> bool:
+        self._controls[control.segment] = control
+        return True
+
+    with patch.object(MemoryWheelStore, "put_control", put_control):
+        yield
+
+
+@contextmanager
+def _claim_unconditional() -> Iterator[None]:
+    def claim(self: MemoryRunStore, run: Run, over: Run | None) -> bool:
+        return self._put(run, self._rows.get(run.key), True)
+
+    with patch.object(MemoryRunStore, "claim", claim):
+        yield
+
+
+@contextmanager
+def _finish_without_token() -> Iterator[None]:
+    def finish(self: MemoryRunStore, run: Run) -> bool:
+        return self._put(run, self._rows.get(run.key), True)
+
+    with patch.object(MemoryRunStore, "finish", finish):
+        yield
+
+
+class _JobKnown:
+    """A store whose only job was read before."""
+
+    def __init__(self, job: Job | None) -> None:
+        self._job = job
+
+    def get(self, owner: str, job_id: str) -> Job | None:
+        return self._job
+
+
+@contextmanager
+def _row_before_claim() -> Iterator[None]:
+    handle = RunProtocol.handle
+
+    def early(self: RunProtocol, message: Message, ends_at: Any) -> Any:
+        job = self._p.jobs.get(message.key.owner, message.key.job_id)
+        self._p = replace(self._p, jobs=cast(JobStore, _JobKnown(job)))
+        return handle(self, message, ends_at)
+
+    with patch.object(RunProtocol, "handle", early):
+        yield
+
+
+@contextmanager
+def _settle_unread() -> Iterator[None]:
+    redrive, discard = Redriver.redrive, Redriver.discard
+    wanted: dict[int, Settled] = {}
+
+    def redriven(self: Redriver, *args: Any) -> Any:
+        wanted[id(self)] = Settled.REDRIVEN
+        return redrive(self, *args)
+
+    def discarded(self: Redriver, dead: Run) -> Any:
+        wanted[id(self)] = Settled.DISCARDED
+        return discard(self, dead)
+
+    def settle(self: Redriver, dead: Run) -> Run:
+        while True:
+            now = self._clock.now()
+            settled = replace(
+                dead,
+                settled=wanted[id(self)],
+                token=dead.token + 1,
+                claim_id=self._entropy.new_id(now),
+                updated_at=now,
+            )
+            if self._runs.claim(settled, dead):
+                return settled
+            dead = self._runs.get(dead.key) or settled
+
+    with (
+        patch.object(Redriver, "redrive", redriven),
+        patch.object(Redriver, "discard", discarded),
+        patch.object(Redriver, "_settle", settle),
+    ):
+        yield
+
+
+@contextmanager
+def _link_after_watermark() -> Iterator[None]:
+    next_link, run = Visit._next_link, Visit.run
+    links: dict[int, list[Entry]] = {}
+
+    def later(self: Visit, entry: Entry) -> None:
+        links.setdefault(id(self), []).append(entry)
+
+    def then(self: Visit) -> SegmentReport:
+        links.pop(id(self), None)
+        report = run(self)
+        for entry in links.pop(id(self), []):
+            next_link(self, entry)
+        return report
+
+    with patch.object(Visit, "_next_link", later), patch.object(Visit, "run", then):
+        yield
+
+
+_BUGS: dict[str, Callable[[], Any]] = {
+    "horizon_first": _horizon_first,
+    "row_first": _row_first,
+    "control_unconditional": _control_unconditional,
+    "claim_unconditional": _claim_unconditional,
+    "finish_without_token": _finish_without_token,
+    "row_before_claim": _row_before_claim,
+    "settle_unread": _settle_unread,
+    "link_after_watermark": _link_after_watermark,
+}

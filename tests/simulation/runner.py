@@ -1,0 +1,177 @@
+"""Runs one scenario through the real code, lets it settle, and has it checked."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from functions.executor.targets import Call, Failure, Success
+from infra.simulation.deployment import Deployment
+from infra.simulation.targets import Behaviour, SimulatedTargets
+from shared.domain.operation import OperationState
+from shared.domain.run import FINAL, RunError
+from shared.domain.targets import Target
+from shared.domain.wheel import minute_of
+from shared.errors import MalformedMessageError
+from shared.recurrence.value import EPOCH
+from shared.simulation.dice import Dice
+from shared.simulation.faults import Chaos, Fault, Strike, Struck
+from shared.simulation.loop import Loop
+from tests.simulation.checker import violations
+from tests.simulation.clients import Clients
+from tests.simulation.evidence import Evidence, Violation
+from tests.simulation.recorder import Recorder
+from tests.simulation.scenario import Scenario
+from tests.simulation.scenario_parts import OWNER
+from tests.simulation.tracing import Tracer
+
+_ALL = 1_000_000
+_MINUTE_US = 60_000_000
+
+Trace = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What was simulated; `faults` counts those that struck, by kind."""
+
+    seeds: int = 0
+    virtual_minutes: int = 0
+    occurrences: int = 0
+    deliveries: int = 0
+    requests: int = 0
+    acknowledged: int = 0
+    faults: Counter[Fault] = field(default_factory=Counter)
+
+    def __add__(self, other: "Figures") -> "Figures":
+        return Figures(
+            self.seeds + other.seeds,
+            self.virtual_minutes + other.virtual_minutes,
+            self.occurrences + other.occurrences,
+            self.deliveries + other.deliveries,
+            self.requests + other.requests,
+            self.acknowledged + other.acknowledged,
+            self.faults + other.faults,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a scenario; `strikes` are the faults that happened, in their order."""
+
+    scenario: Scenario
+    violations: Sequence[Violation]
+    figures: Figures
+    strikes: Sequence[Struck]
+    evidence: Evidence
+
+
+def run(
+    scenario: Scenario,
+    *,
+    only: frozenset[Strike] | None = None,
+    leave_out: frozenset[str] = frozenset(),
+    trace: Trace | None = None,
+) -> Outcome:
+    """Simulate it. Of its faults `only` these happen; parts of it can be left out by name
+    (`Scenario.parts`). `trace` gets each line of what happens.
+    """
+    scenario = scenario.without(leave_out)
+    calm_us = _us_of(scenario.calm_at)
+    chaos = Chaos(scenario.seed, scenario.faults, scenario.most_latency_us, only, calm_us)
+    loop = Loop(scenario.start, chaos)
+    if trace is not None:
+        Tracer(loop, scenario, trace)
+    recorder = Recorder()
+    deployment = Deployment(
+        loop,
+        scenario.options,
+        SimulatedTargets(loop, _behaviour_of(scenario), recorder.on_call),
+        ticks_down=scenario.ticks_down,
+        executors_down=scenario.executors_down,
+    )
+    recorder.attach(deployment)
+    clients = Clients(scenario, deployment, recorder.acks.append)
+    clients.start()
+    deployment.start()
+    _expire_each_minute(deployment)
+    _settle(deployment, scenario)
+    evidence = recorder.evidence(scenario.until)
+    figures = Figures(
+        seeds=1,
+        virtual_minutes=(loop.us - _us_of(scenario.start)) // _MINUTE_US,
+        occurrences=sum(1 for row in evidence.runs if row.status in FINAL),
+        deliveries=len(evidence.deliveries),
+        requests=clients.sent,
+        acknowledged=len(evidence.acks),
+        faults=Counter(struck.strike.fault for struck in chaos.injected),
+    )
+    return Outcome(scenario, violations(evidence), figures, chaos.injected, evidence)
+
+
+def _settle(deployment: Deployment, scenario: Scenario) -> None:
+    """Let time pass until all that was due by `scenario.until` has ended, or too long."""
+    loop = deployment.loop
+    loop.run(_us_of(scenario.until))
+    for _ in range(scenario.settle_minutes):
+        if _is_settled(deployment, scenario):
+            return
+        loop.run(loop.us + _MINUTE_US)
+
+
+def _is_settled(deployment: Deployment, scenario: Scenario) -> bool:
+    stores, until = deployment.stores, scenario.until
+    minute = minute_of(until)
+    for segment in range(deployment.options.segments):
+        control = stores.wheel.get_control(segment)
+        if control is not None and (control.watermark < minute or control.backlog):
+            return False
+    for job in scenario.jobs:
+        rows = stores.runs.list(OWNER, job.job_id, _ALL, until_at=until).items
+        if any(row.status not in FINAL for row in rows):
+            return False
+    operations = stores.operations.list(OWNER, _ALL).items
+    if any(operation.state is OperationState.RUNNING for operation in operations):
+        return False
+    return not deployment.dead_letter_queue.kept() and not _is_due(deployment, until)
+
+
+def _is_due(deployment: Deployment, until: datetime) -> bool:
+    """Whether a message is left that was for an instant up to `until`."""
+    for kept in deployment.lanes.kept():
+        try:
+            if kept.message.key.fire_at <= until:
+                return True
+        except MalformedMessageError:
+            return True
+    return False
+
+
+def _expire_each_minute(deployment: Deployment) -> None:
+    """What DynamoDB's TTL would do: it never may take anything that is still needed."""
+    loop = deployment.loop
+
+    def expire() -> None:
+        deployment.stores.runs.expire(loop.instant())
+        deployment.stores.wheel.expire(loop.instant())
+        loop.later(loop.us + _MINUTE_US, expire)
+
+    loop.later(loop.us + _MINUTE_US, expire)
+
+
+def _behaviour_of(scenario: Scenario) -> Callable[[Target, Call, Dice], Behaviour]:
+    plans = {job.job_id: job for job in scenario.jobs}
+
+    def behave(target: Target, call: Call, dice: Dice) -> Behaviour:
+        plan = plans[call.job_id]
+        seconds = dice.fraction() * plan.seconds
+        if dice.fraction() < plan.failures:
+            failure = Failure(RunError("http_500", "simulated"))
+            return Behaviour(seconds, failure, is_done=False)
+        return Behaviour(seconds, Success(None))
+
+    return behave
+
+
+def _us_of(instant: datetime) -> int:
+    return (instant - EPOCH) // timedelta(microseconds=1)

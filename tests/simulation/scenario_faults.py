@@ -1,0 +1,78 @@
+"""Which faults a seed has, and how often each strikes."""
+
+from dataclasses import replace
+
+from shared.simulation.dice import Dice
+from shared.simulation.faults import Fault, Faults
+
+_MOST = Faults(
+    dies=0.03,
+    throttled=0.1,
+    lost=0.1,
+    part_sent=0.2,
+    contended=0.4,
+    slow=0.1,
+    paused=0.04,
+    stale=1.0,
+    duplicated=0.3,
+    late=0.2,
+    target_fails=0.5,
+    target_refuses=0.2,
+    target_hangs=0.2,
+    target_lost=0.3,
+    tick_missing=0.7,
+    tick_doubled=1.0,
+    tick_late=0.8,
+    tick_skewed=0.8,
+)
+"""The most that one kind alone may strike: a run makes some ten calls."""
+
+_STORMS: dict[str, tuple[Fault, ...]] = {
+    "ticks": (
+        Fault.TICK_MISSING,
+        Fault.TICK_DOUBLED,
+        Fault.TICK_LATE,
+        Fault.TICK_SKEWED,
+        Fault.DIES,
+        Fault.PAUSED,
+        Fault.CONTENDED,
+    ),
+    "stores": (Fault.THROTTLED, Fault.LOST, Fault.CONTENDED, Fault.SLOW, Fault.STALE),
+    "queue": (Fault.PART_SENT, Fault.DUPLICATED, Fault.LATE, Fault.THROTTLED, Fault.DIES),
+    "targets": (
+        Fault.TARGET_FAILS,
+        Fault.TARGET_REFUSES,
+        Fault.TARGET_HANGS,
+        Fault.TARGET_LOST,
+        Fault.DUPLICATED,
+        Fault.DIES,
+    ),
+    "deaths": (Fault.DIES, Fault.PAUSED, Fault.DUPLICATED, Fault.LATE),
+    "everything": tuple(Fault),
+}
+
+
+def faults_of(seed: int) -> tuple[str, Faults]:
+    """The name of the profile, and the probabilities."""
+    dice = Dice(seed, "faults")
+    kind = dice.fraction()
+    if kind < 0.06:
+        return "calm", Faults()
+    if kind < 0.4:
+        fault = tuple(Fault)[seed % len(Fault)]
+        return fault.value, _strengths((fault,), dice, 1.0)
+    if kind < 0.5:
+        # Two kinds that may have to do with each other.
+        pair = (dice.choice(tuple(Fault)), dice.choice(tuple(Fault)))
+        return " and ".join(fault.value for fault in pair), _strengths(pair, dice, 0.7)
+    name = dice.choice((*_STORMS, "everything"))
+    return f"storm of {name}", _strengths(_STORMS[name], dice, 0.4)
+
+
+def _strengths(kinds: tuple[Fault, ...], dice: Dice, share: float) -> Faults:
+    """Each of these kinds up to a share of its most, often far below."""
+    probabilities = {
+        fault.value: getattr(_MOST, fault.value) * share * (0.1 + 0.9 * dice.fraction() ** 2)
+        for fault in kinds
+    }
+    return replace(Faults(), **probabilities)

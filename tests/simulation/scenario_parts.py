@@ -1,0 +1,43 @@
+"""What a scenario is made of: jobs and requests."""
+
+from dataclasses import dataclass
+
+from shared.domain.job import job_id_of
+
+OWNER = "owner-1"
+CALENDAR = "holidays"
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    """A job: `body` is that of POST /jobs, as JSON text. Its name is its idempotency key, too.
+
+    Its target takes up to `seconds`, and fails in a share `failures` of its calls, faults apart.
+    """
+
+    name: str
+    body: str
+    seconds: float = 0.05
+    failures: float = 0.0
+
+    @property
+    def job_id(self) -> str:
+        return job_id_of(OWNER, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request of the owner about a job, `after_us` microseconds after the start.
+
+    `what` is create, change, pause, resume, delete, run, cancel, redrive, discard, redrive_all,
+    discard_all, backfill or calendar; `body` is JSON text where it takes one. Under the same `key`
+    it is the same request. One that got no answer is sent again, up to `repeats` times.
+    """
+
+    name: str
+    what: str
+    job: str
+    after_us: int
+    key: str = ""
+    body: str = ""
+    repeats: int = 0
