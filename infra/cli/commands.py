@@ -19,6 +19,7 @@ from infra.cli.preview import preview
 from infra.cli.run import run
 from infra.cli.runs import runs
 from infra.cli.session import Invocation, JsonOption, invocation_of
+from infra.cli.simulate import simulate
 from infra.cli.status import status
 from infra.cli.upcoming import upcoming
 
@@ -89,6 +90,7 @@ app.command()(runs)
 app.add_typer(run, name="run")
 app.command()(upcoming)
 app.command()(forecast)
+app.command()(simulate)
 app.add_typer(dead_letters, name="dead-letters")
 app.add_typer(operations, name="operations")
 app.add_typer(calendars, name="calendars")

@@ -21,9 +21,11 @@ from tests.simulation.mutants_kit import (
     Mutant,
     Swap,
     asked,
+    before_the_ticks,
     both,
     faulty,
     instead,
+    optioned,
     scheduled,
     small,
 )
@@ -159,7 +161,14 @@ FILING = (
         ("I1",),
         "a message whose job has yet to be committed is dropped at once",
         (Swap(starting, "_young", instead(lambda filing_id, now: False)),),
-        reshape=both(small(5), scheduled("every 5s", overlap="allow"), faulty(slow=0.4)),
+        reshape=both(
+            small(5),
+            scheduled("every 2s", "every 3s", overlap="allow"),
+            asked("change", 2, *LANES),
+            before_the_ticks,
+            optioned(look_ahead_minutes=1),
+            faulty(slow=0.6, tick_missing=0.4),
+        ),
     ),
     Mutant(
         "part_sent_taken_for_sent",

@@ -130,19 +130,24 @@ def bodied(change: Callable[[dict[str, Any], Dice], dict[str, Any]]) -> Reshape:
 
 def at_the_ticks(scenario: Scenario) -> Scenario:
     """Each request comes within the second in which a tick works: a whole minute's first."""
+    return _moved(scenario, 0, 1_000_000)
+
+
+def before_the_ticks(scenario: Scenario) -> Scenario:
+    """Each request comes in the last seconds before a tick."""
+    return _moved(scenario, MINUTE_US - 5_000_000, 5_000_000)
+
+
+def _moved(scenario: Scenario, from_us: int, span_us: int) -> Scenario:
+    """The same with each request in a span of its own minute."""
     offset_us = scenario.start.second * 1_000_000
-    requests = tuple(
-        replace(
-            each,
-            after_us=max(
-                0,
-                (each.after_us + offset_us) // MINUTE_US * MINUTE_US
-                - offset_us
-                + Dice(scenario.seed, f"tick {each.name}").below(1_000_000),
-            ),
-        )
-        for each in scenario.requests
-    )
+
+    def moved_us(request: Request) -> int:
+        minute_us = (request.after_us + offset_us) // MINUTE_US * MINUTE_US - offset_us
+        chance_us = Dice(scenario.seed, f"tick {request.name}").below(span_us)
+        return max(0, minute_us + from_us + chance_us)
+
+    requests = tuple(replace(each, after_us=moved_us(each)) for each in scenario.requests)
     return replace(scenario, requests=requests)
 
 

@@ -26,7 +26,17 @@ from shared.filing import Filer
 from shared.simulation.loop import Loop
 from shared.stores.memory.queue import MemoryQueue, Received
 from shared.stores.memory.runs import MemoryRunStore
-from tests.simulation.mutants_kit import Code, Mutant, Swap, both, faulty, instead, scheduled, small
+from tests.simulation.mutants_kit import (
+    Code,
+    Mutant,
+    Swap,
+    asked,
+    both,
+    faulty,
+    instead,
+    scheduled,
+    small,
+)
 from tests.simulation.scenario import Scenario
 
 
@@ -290,6 +300,13 @@ RUNS = (
         ("pause", "delete"),
         "the job's row is read before the claim",
         (Swap(RunProtocol, "handle", _reads_first),),
+        reshape=both(
+            small(6),
+            scheduled("every 10s", overlap="allow"),
+            asked("pause", 5),
+            asked("resume", 4),
+            faulty(slow=0.3, paused=0.01),
+        ),
     ),
     Mutant(
         "finish_without_token",
@@ -302,6 +319,10 @@ RUNS = (
         ("I1",),
         "a worker whose finish was refused acknowledges",
         (Swap(RunProtocol, "_finish", _gives_up),),
+        cannot_break=(
+            "a lease outlives its process, so that nobody whose finish is refused lives to"
+            " acknowledge; and who took the run over holds a message of his own"
+        ),
     ),
     Mutant(
         "follow_up_not_repeated",
@@ -322,6 +343,10 @@ RUNS = (
         (
             Swap(RunProtocol, "_send_on", _puts_back),
             Swap(Deployment, "_record", _by_visibility),
+        ),
+        cannot_break=(
+            "what is received too often comes to the dead-letter queue, whose consumer ends the"
+            " run or repeats what follows: it is dead sooner than its attempts allow, never lost"
         ),
     ),
     Mutant(

@@ -17,6 +17,7 @@ LAYERS = [
     {"shared.domain"},
     {"shared.settings", "shared.telemetry", "shared.stores"},
     {"shared.filing", "shared.redriving", "shared.missing"},
+    {"shared.simulation"},
     {"functions"},
 ]
 """From the bottom up: a module may import its own layer and those below."""
@@ -43,6 +44,15 @@ def imports_of(path: Path) -> Iterator[str]:
             assert node.level == 0, f"{path}: relative import"
             assert node.module is not None
             yield node.module
+
+
+def eager_imports_of(path: Path) -> Iterator[str]:
+    """What is imported with the module itself: not inside functions, nor for type checking."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
 
 
 def layer_of(module: str) -> int | None:
@@ -79,12 +89,29 @@ def test_the_cli_and_the_local_stack_reach_functions_only_from_outside(path: Pat
 
 
 @pytest.mark.parametrize("path", CODE, ids=name_of)
+def test_simulations_stand_apart(path: Path) -> None:
+    module = name_of(path)
+    if module.startswith(("infra.simulation", "shared.simulation")):
+        return
+    for imported in imports_of(path):
+        if imported.startswith(("infra.simulation", "shared.simulation")):
+            assert module == "infra.cli.simulate", f"{module} imports {imported}"
+    # Other commands start without it, and this one says at once what is wrong with its options.
+    for imported in eager_imports_of(path):
+        assert not imported.startswith(("infra.simulation", "shared.simulation")), module
+
+
+@pytest.mark.parametrize("path", CODE, ids=name_of)
 def test_each_library_has_its_place(path: Path) -> None:
     module = name_of(path)
     for imported in imports_of(path):
         library = imported.split(".")[0]
         if library == "pynamodb":
             assert module.startswith("shared.stores.dynamo")
+        if library == "greenlet":
+            assert module.startswith("shared.simulation")
+        if library == "yaml":
+            assert module.startswith("infra.simulation")
         # Peers and oracle of the engine: for tests and benchmarks only.
         assert library not in ("cronsim", "croniter", "apscheduler"), module
         if library in ("random", "uuid", "secrets"):

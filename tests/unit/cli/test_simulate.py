@@ -1,0 +1,229 @@
+"""`carillon simulate`: a fleet from a file, what is printed of it, and how it is refused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.cli.exits import ExitCode
+from infra.cli.interrupts import Interrupts
+from infra.simulation import live
+from tests.unit.cli.conftest import Run
+
+FLEET = """
+jobs:
+  - name: report
+    schedule: 0 6 * * *
+    timezone: Europe/Berlin
+    target: {type: task, name: report}
+  - name: sync
+    schedule: every 5m
+    target: {type: webhook, url: https://example.com/sync}
+simulate:
+  sync: {seconds: 2.5, failure_rate: 0.2, copies: 3}
+"""
+FROM = ("--from", "2026-12-01T00:00:00Z")
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> str:
+    path = tmp_path / "jobs.yaml"
+    path.write_text(FLEET)
+    return str(path)
+
+
+def test_the_summary_for_people(run: Run, fleet: str) -> None:
+    result = run("simulate", fleet, *FROM, "--for", "24h", "--first", "2")
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "4 jobs from 2026-12-01T00:00:00Z to 2026-12-02T00:00:00Z, seed 0"
+    assert lines[3].split() == [
+        *("report", "1", "1", "1", "0", "0", "0.000", "s", "2026-12-01T05:00:00Z")
+    ]
+    assert lines[4].split()[:3] == ["sync", "3", "864"]
+    assert lines[4].endswith("2026-12-01T00:00:00Z, 2026-12-01T00:05:00Z")
+    assert "lag             median 0.000 s, p99 0.000 s, max 0.000 s" in lines
+    assert "no outcome yet  0 of 865 that were due" in lines
+    assert any(line.startswith("busiest seconds") for line in lines)
+
+
+def test_the_summary_as_json(run: Run, fleet: str) -> None:
+    result = run("simulate", fleet, *FROM, "--for", "PT6H", "--json")
+
+    summary = json.loads(result.stdout)
+    assert (summary["fires"], summary["due"], summary["open"]) == (217, 217, 0)
+    assert sum(summary["outcomes"].values()) == 217
+    assert summary["retries"] > 0
+    assert summary["is_interrupted"] is False
+    assert summary["peaks"]["minutes"][0]["starts"] >= 4
+
+
+def test_an_outage_and_its_catch_up(run: Run, fleet: str) -> None:
+    options = ("--out-of-service", "ticks 2026-12-01T03:00/PT20M", "--json")
+
+    summary = json.loads(run("simulate", fleet, *FROM, "--for", "6h", *options).stdout)
+
+    assert summary["skips"]["catch_up"] > 0
+    assert sum(summary["outcomes"].values()) + summary["skips"]["catch_up"] >= summary["due"]
+    assert (summary["due"], summary["open"]) == (217, 0)
+
+
+def test_an_outage_may_name_its_end(run: Run, fleet: str) -> None:
+    options = ("--out-of-service", "executors 2026-12-01T03:00:00Z/2026-12-01T03:30:00Z", "--json")
+
+    summary = json.loads(run("simulate", fleet, *FROM, "--for", "6h", *options).stdout)
+
+    assert summary["lag_seconds"]["max"] == pytest.approx(1500, abs=2)
+
+
+def test_runs_are_written_one_a_line(run: Run, fleet: str, tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+
+    run("simulate", fleet, *FROM, "--for", "6h", "--runs", str(path))
+
+    runs = [json.loads(line) for line in path.read_text().splitlines()]
+    assert len(runs) == 217
+    assert {record["status"] for record in runs} <= {"succeeded", "dead"}
+    (report,) = (record for record in runs if record["job_name"] == "report")
+    assert report["fire_at"] == report["started_at"] == "2026-12-01T05:00:00Z"
+
+
+def test_a_replay_shows_runs_as_they_end(
+    run: Run, fleet: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "_FRAME_SECONDS", 0.001)
+
+    result = run("simulate", fleet, *FROM, "--for", "10m", "--speed", "6000")
+
+    shown = [line for line in result.stdout.splitlines() if "lag 0.000 s" in line]
+    assert len(shown) == 6
+    assert shown[0].startswith("2026-12-01T00:00:00Z  succeeded  sync-")
+
+
+@pytest.mark.parametrize("faults", ["dies=0.01,lost=0.02,stale=0.1", "tick_missing=0.05"])
+def test_a_seed_gives_the_same_in_every_process(fleet: str, faults: str) -> None:
+    command = [sys.executable, "-m", "infra.cli.app", "simulate", fleet, *FROM, "--for", "3h"]
+    command += ["--faults", faults, "--json", "--seed"]
+
+    def told(seed: str, hash_seed: str) -> Any:
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        done = subprocess.run([*command, seed], capture_output=True, check=True, env=environment)
+        return done.stdout
+
+    first = told("7", "1")
+    assert first == told("7", "2")
+    assert json.loads(first)["faults"] != json.loads(told("8", "1"))["faults"]
+
+
+def test_a_month_of_a_daily_job_takes_seconds(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "job.json"
+    body = {"name": "d", "schedule": "0 3 * * *", "target": {"type": "task", "name": "x"}}
+    path.write_text(json.dumps([body]))
+    began = time.process_time()
+
+    summary = json.loads(run("simulate", str(path), *FROM, "--for", "30d", "--json").stdout)
+
+    assert summary["fires"] == summary["due"] == 30
+    assert time.process_time() - began < 30, "it takes about five"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("jobs: [", "file: is not YAML: line 1"),
+        ("", "jobs: must be a list of at least one job"),
+        ("[]", "jobs: must be a list of at least one job"),
+        ("- {name: a}", "jobs[0].schedule: is required"),
+        ("- {name: a, schedul: x}", "jobs[0].schedul: is not a known field"),
+        (FLEET + "more: 1\n", "more: is not a known member"),
+        (FLEET.replace("copies", "copis"), "simulate.sync.copis: is not a known field"),
+        (FLEET.replace("every 5m", "every 5x"), "jobs[1].schedule:"),
+        (FLEET.replace("0 6 * * *", "at 2020-01-01"), "jobs[0].schedule:"),
+    ],
+)
+def test_a_bad_fleet_is_told_by_job_and_field(
+    run: Run, tmp_path: Path, text: str, told: str
+) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+
+    result = run("simulate", str(path), *FROM)
+
+    assert (result.exit_code, result.stdout) == (ExitCode.BAD_INPUT, "")
+    assert told in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--from", "yesterday"), "from:"),
+        (("--for", "0s"), "for: must be from 1s to 366d"),
+        (("--for", "two days"), "for:"),
+        (("--faults", "dyes=0.1"), "faults: 'dyes' is none of dies,"),
+        (("--faults", "dies=2"), "faults: dies takes a probability"),
+        (("--out-of-service", "api 2026-12-01/PT1H"), "out-of-service:"),
+        (("--out-of-service", "ticks 2026-12-01"), "out-of-service:"),
+        (("--out-of-service", "ticks 2026-12-01/x"), "out-of-service:"),
+        (("--out-of-service", "ticks 2026-12-01/2026-11-30"), "ends before it begins"),
+        (("--runs", "/nowhere/at/all/runs.jsonl"), "runs:"),
+    ],
+)
+def test_bad_options_are_told(run: Run, fleet: str, options: tuple[str, ...], told: str) -> None:
+    result = run("simulate", fleet, *options)
+
+    assert (result.exit_code, result.stdout) == (ExitCode.BAD_INPUT, "")
+    assert told in result.stderr
+
+
+def test_a_file_that_is_not_there_is_told(run: Run, tmp_path: Path) -> None:
+    result = run("simulate", str(tmp_path / "none.yaml"))
+
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert "cannot be read" in result.stderr
+
+
+def test_a_replay_is_for_people(run: Run, fleet: str) -> None:
+    assert run("simulate", fleet, "--speed", "60", "--json").exit_code == ExitCode.USAGE
+
+
+def test_the_first_interrupt_is_a_wish_and_the_second_an_order() -> None:
+    with Interrupts() as interrupts:
+        assert interrupts.go_on()
+        os.kill(os.getpid(), signal.SIGINT)
+        assert not interrupts.go_on()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_ends_with_the_summary_so_far(fleet: str) -> None:
+    command = [sys.executable, "-m", "infra.cli.app", "simulate", fleet, *FROM, "--speed", "600"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("2026-12-01T00:00:00Z  succeeded")
+    process.send_signal(signal.SIGINT)
+
+    told, complaint = process.communicate(timeout=60)
+
+    assert (process.returncode, complaint) == (0, "")
+    assert "Interrupted: these are the figures so far" in told
+    assert "cost " in told
+
+
+def test_other_commands_load_nothing_of_it() -> None:
+    heavy = ("greenlet", "yaml", "infra.simulation", "shared.simulation", "functions")
+    probe = (
+        "import sys, infra.cli.commands\n"
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, check=True, text=True)
+
+    assert done.stdout.strip() == "[]"

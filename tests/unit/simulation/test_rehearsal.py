@@ -1,0 +1,280 @@
+"""What a rehearsal tells of a fleet, beside what the recurrence engine lists by itself."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from infra.simulation.costs import IDLE_READS, IDLE_WRITES, SEGMENTS
+from infra.simulation.fleet import Fleet, FleetRefusedError
+from infra.simulation.live import hurry, replay
+from infra.simulation.rehearsal import Plan, Rehearsal
+from shared.clock import utc_text
+from shared.recurrence import parse_schedule
+from shared.simulation.faults import Faults
+
+MIDNIGHT = datetime(2026, 10, 25, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+SECOND = timedelta(seconds=1)
+Json = dict[str, Any]
+
+
+def job(name: str = "job", schedule: Any = "*/5 * * * *", **more: Any) -> Json:
+    target = {"type": "task", "name": "echo"}
+    return {"name": name, "schedule": schedule, "target": target, **more}
+
+
+def rehearsed(
+    jobs: Sequence[Json],
+    span: timedelta = 6 * HOUR,
+    *,
+    simulate: Json | None = None,
+    calendars: Json | None = None,
+    **plan: Any,
+) -> Json:
+    """The summary at the end."""
+    fleet = Fleet.of({"jobs": jobs, "simulate": simulate or {}, "calendars": calendars or {}})
+    rehearsal = Rehearsal(fleet, Plan(MIDNIGHT, MIDNIGHT + span, **plan))
+    hurry(rehearsal, lambda: True)
+    return rehearsal.summary()
+
+
+@pytest.mark.parametrize(
+    ("schedule", "zone"),
+    [
+        ("*/5 * * * *", "UTC"),
+        ("0 0 * * *", "UTC"),
+        ("30 2 * * *", "Europe/Berlin"),
+        ("*/15 1-3 * * *", "Europe/Berlin"),
+        ("every 25m offset 2m", "UTC"),
+        ("every 7s", "UTC"),
+        ("at 2026-10-25T05:00:00", "America/New_York"),
+        (["0 * * * *", "every 90m"], "UTC"),
+    ],
+)
+def test_what_fires_is_what_the_engine_lists(schedule: Any, zone: str) -> None:
+    """From the first instant of the span on, and not at its end; over a change of the clocks."""
+    value = parse_schedule(schedule, zone)
+    until = MIDNIGHT + 24 * HOUR
+    listed = list(value.between(MIDNIGHT - SECOND, until - SECOND))
+
+    summary = rehearsed([job(schedule=schedule, timezone=zone)], 24 * HOUR, most_first=100)
+
+    assert listed, "or the case shows nothing"
+    (line,) = summary["jobs"]
+    assert line["first"] == [utc_text(instant) for instant in listed[:100]]
+    assert (line["fires"], summary["due"], summary["open"]) == (len(listed), len(listed), 0)
+    assert summary["outcomes"] == {"succeeded": len(listed)}
+    assert summary["lag_seconds"] == {"median": 0.0, "p99": 0.0, "max": 0.0}
+
+
+def test_a_span_may_begin_in_the_midst_of_a_minute() -> None:
+    fleet = Fleet.of([job(schedule="every 10s")])
+    begin = MIDNIGHT + timedelta(seconds=30)
+    rehearsal = Rehearsal(fleet, Plan(begin, begin + timedelta(seconds=45)))
+    hurry(rehearsal, lambda: True)
+
+    summary = rehearsal.summary()
+    assert summary["fires"] == 5  # 30, 40, 50, 60 and 70 s after midnight
+    assert summary["lag_seconds"]["max"] <= 1.5
+
+
+def test_copies_share_a_window_and_a_line() -> None:
+    jobs = [job(schedule="@hourly", window="30m")]
+
+    summary = rehearsed(jobs, simulate={"job": {"copies": 20}})
+
+    (line,) = summary["jobs"]
+    assert (line["jobs"], line["fires"], summary["job_count"]) == (20, 120, 20)
+    busiest = summary["peaks"]["minutes"][0]
+    assert busiest["starts"] < 10, "they are spread"
+    assert busiest["jobs"] == ["job"]
+
+
+def test_an_outage_of_the_ticks_is_caught_up_by_the_policy() -> None:
+    """Of the 12 occurrences from 2:00 to 2:55 the last one runs, and stands for the others."""
+    down = (MIDNIGHT + 2 * HOUR, MIDNIGHT + 3 * HOUR)
+    policies = ("latest", "skip", "all")
+    jobs = [job(policy, catch_up=policy) for policy in policies]
+
+    summary = rehearsed(jobs, ticks_down=[down])
+
+    lines = {line["name"]: line for line in summary["jobs"]}
+    fires = {name: line["fires"] for name, line in lines.items()}
+    skipped = {name: line["outcomes"].get("skipped", 0) for name, line in lines.items()}
+    # What the look-ahead had announced before is not late.
+    assert {name: fires[name] + skipped[name] for name in policies} == dict.fromkeys(policies, 72)
+    assert skipped["all"] == 0
+    assert skipped["skip"] == skipped["latest"] + 1 > 10
+    assert summary["skips"] == {"catch_up": skipped["latest"] + skipped["skip"]}
+    assert summary["open"] == 0
+
+
+def test_an_outage_of_the_executors_only_delays() -> None:
+    down = (MIDNIGHT + 2 * HOUR, MIDNIGHT + 3 * HOUR)
+
+    summary = rehearsed([job(catch_up="all")], executors_down=[down])
+
+    assert summary["outcomes"] == {"succeeded": 72}
+    # What is due at 2:00:00 was received just before; what is due at 2:05 waits for 55 minutes.
+    assert summary["lag_seconds"]["max"] == pytest.approx(3300, abs=1)
+
+
+def test_targets_fail_as_often_as_they_are_told_to() -> None:
+    always = rehearsed([job()], simulate={"job": {"failure_rate": 1.0, "seconds": 2}})
+    often = rehearsed([job(schedule="every 1m")], simulate={"job": {"failure_rate": 0.5}})
+
+    assert always["outcomes"] == {"dead": 72}
+    assert (always["retries"], always["target_calls"]) == (144, 216)
+    assert always["dead_letters"] == {"exhausted": 72}
+    assert 0.4 < 1 - often["fires"] / often["target_calls"] < 0.6
+    assert often["retries"] == often["target_calls"] - often["fires"]
+
+
+def test_a_slow_target_meets_its_limit_and_the_overlap_policy() -> None:
+    jobs = [
+        job("late", timeout_seconds=3, retry={"max_attempts": 1}),
+        job("long", schedule="every 10s", timeout_seconds=50, overlap="skip"),
+    ]
+    simulate = {"late": {"seconds": 60}, "long": {"seconds": 25}}
+
+    summary = rehearsed(jobs, HOUR, simulate=simulate)
+
+    late, long = summary["jobs"]
+    assert late["outcomes"] == {"timed_out": 12}
+    assert long["outcomes"] == {"succeeded": 120, "skipped": 240}
+    assert summary["skips"] == {"overlap": 240}
+
+
+def test_watches_and_pauses_are_told() -> None:
+    jobs = [
+        job("watched", expect_within="10m", retry={"max_attempts": 1}),
+        job("given-up", pause_after_failures=3, retry={"max_attempts": 1}),
+    ]
+    simulate = {name: {"failure_rate": 1.0} for name in ("watched", "given-up")}
+
+    summary = rehearsed(jobs, HOUR, simulate=simulate)
+
+    watched, given_up = summary["jobs"]
+    assert watched["outcomes"] == {"dead": 12}
+    assert summary["missed"] >= 10  # the last looks come after the end
+    assert given_up["fires"] == 3
+    assert summary["paused"] == ["given-up"]
+
+
+def test_calendars_close_days_and_fixed_delays_are_not_told_ahead() -> None:
+    use = {"name": "holidays"}
+    jobs = [job("closed", calendar=use), job("chain", schedule={"every": "10m", "after": "finish"})]
+
+    summary = rehearsed(jobs, calendars={"holidays": {"dates": ["2026-10-25"]}})
+
+    closed, chain = summary["jobs"]
+    assert closed["outcomes"] == {"skipped": 72}
+    assert summary["skips"] == {"calendar": 72}
+    assert 30 <= chain["fires"] <= 36
+    assert (summary["due"], summary["open"]) == (72, 0)
+
+
+FAULTS = "dies=0.003,throttled=0.02,lost=0.02,stale=0.1,duplicated=0.05,late=0.01,target_fails=0.1"
+
+
+@pytest.mark.parametrize("faults", [FAULTS, "tick_missing=0.1,target_fails=0.1"])
+def test_faults_follow_the_seed(faults: str) -> None:
+    plan: Json = {"faults": Faults.parse(faults)}
+    simulate = {"job": {"copies": 5}}
+
+    first = rehearsed([job()], seed=1, simulate=simulate, **plan)
+    again = rehearsed([job()], seed=1, simulate=simulate, **plan)
+    other = rehearsed([job()], seed=2, simulate=simulate, **plan)
+
+    assert first == again
+    assert first["faults"] != other["faults"]
+    for summary in (first, other):
+        assert summary["faults"]["target_fails"] > 0
+        assert sum(summary["outcomes"].values()) == summary["due"] == 360
+        assert summary["crashes"] == []
+
+
+def test_an_idle_hour_costs_what_the_rules_say() -> None:
+    """And so do those segments that are counted without being simulated."""
+    summary = rehearsed([job(schedule="0 0 1 1 *")], HOUR)
+
+    ticks, runs = summary["usage"]["ticks"], summary["usage"]["runs"]
+    assert ticks["calls"]["wheel.put_control"] == 60 * 2 * 2
+    assert ticks["write_units"] == 60 * SEGMENTS * IDLE_WRITES
+    assert ticks["read_units"] == 60 * SEGMENTS * IDLE_READS
+    assert ticks["lambda_invocations"] == 60
+    assert runs["dollars_total"] == 0
+
+
+def test_a_fire_in_a_herd_costs_what_the_budget_says() -> None:
+    """Two writes, a read, and a tenth of what goes ten at a time (DESIGN 7)."""
+    simulate = {"job": {"copies": 500, "seconds": 0.02}}
+
+    # Half a minute after their creation: what is due within 5 s of it is sent twice (DESIGN 4.2).
+    summary = rehearsed([job(schedule="every 1m offset 30s")], HOUR / 4, simulate=simulate)
+
+    runs, fires = summary["usage"]["runs"], summary["fires"]
+    assert fires == 7_500
+    assert runs["write_units"] == 2 * fires
+    assert runs["read_units"] == fires
+    assert runs["lambda_invocations"] / fires == pytest.approx(0.1, rel=0.05)
+    sent = summary["usage"]["ticks"]["queue_requests"]
+    assert (runs["queue_requests"] + sent) / fires == pytest.approx(0.3, rel=0.05)
+    assert 1.4 < summary["usage"]["runs_dollars_per_million_fires"] < 2.6
+
+
+def test_no_row_is_kept_longer_than_needed() -> None:
+    fleet = Fleet.of([job(schedule="every 1m", events=["run.succeeded"])])
+    rehearsal = Rehearsal(fleet, Plan(MIDNIGHT, MIDNIGHT + 12 * HOUR))
+    stores = rehearsal.deployment.stores
+
+    rehearsal.advance(MIDNIGHT + 12 * HOUR)
+
+    kept = stores.runs.list("simulated", next(iter(rehearsal.tally.places)), 1000).items
+    assert 60 <= len(kept) <= 75
+    assert len(stores.events.emitted) <= 15
+    assert rehearsal.summary()["fires"] == 720
+
+
+@pytest.mark.parametrize(
+    ("more", "path"),
+    [
+        ({"schedule": "at 2020-01-01T00:00:00"}, "jobs[1].schedule"),
+        ({"calendar": {"name": "nowhere"}}, "jobs[1].calendar.name"),
+        ({"timeout_seconds": 800}, "jobs[1].timeout_seconds"),
+        ({"payload": "x" * 300_000}, "jobs[1].payload"),
+    ],
+)
+def test_what_the_api_refuses_is_told_before_anything_runs(more: Json, path: str) -> None:
+    with pytest.raises(FleetRefusedError) as caught:
+        rehearsed([job(), job("other", **more)])
+    assert [field for field, _ in caught.value.errors] == [path]
+
+
+def test_a_replay_keeps_pace_with_the_wall() -> None:
+    rehearsal = Rehearsal(Fleet.of([job()]), Plan(MIDNIGHT, MIDNIGHT + HOUR))
+    wall = 1000.0
+    seen: list[datetime] = []
+
+    def sleep(seconds: float) -> None:
+        nonlocal wall
+        wall += seconds
+        seen.append(rehearsal.now)
+
+    replay(rehearsal, 60.0, lambda: True, lambda: wall, sleep)
+
+    assert seen[100] - seen[50] == timedelta(seconds=50 * 0.1 * 60)
+    assert wall == pytest.approx(1060, abs=0.5)
+    assert rehearsal.summary()["fires"] == 12
+
+
+def test_an_end_before_the_end_tells_what_was_so_far() -> None:
+    rehearsal = Rehearsal(Fleet.of([job()]), Plan(MIDNIGHT, MIDNIGHT + 24 * HOUR))
+
+    hurry(rehearsal, lambda: rehearsal.now < MIDNIGHT + HOUR)
+
+    summary = rehearsal.summary()
+    assert 12 <= summary["fires"] <= 13
+    assert (summary["to"], summary["due"]) == (utc_text(rehearsal.now), None)
