@@ -283,7 +283,8 @@ class RunProtocol:
 
         A dropped message stands for no occurrence, and one that is sent for another time for none
         at this one: a row that it made itself, by an earlier claim whose holder died, is removed
-        too, since nobody else would ever come for it.
+        too, since nobody else would ever come for it. One that another filing has claimed as well
+        is left to that.
         """
         over = claim.over
         moved = isinstance(start, SendInstead) and start.message.key != message.key
@@ -292,7 +293,12 @@ class RunProtocol:
             undone = self._p.runs.withdraw(claim.run)
         else:
             now = self._p.clock.now()
-            undone = self._p.runs.finish(running.given_back(claim.run, over, now))
+            back = (
+                running.renounced(claim.run, over, message, now)
+                if made_for_nothing
+                else running.given_back(claim.run, over, now)
+            )
+            undone = self._p.runs.finish(back)
         if not undone:
             return None
         if isinstance(start, SendOn):

@@ -175,6 +175,8 @@ class Run:
     write. `lease_until` counts only while RUNNING. `started_at` is the first attempt's start.
     `effective_at` is when it was to start where that is not its fire time (a window); `note` says
     in words what its status and reason do not. `settled`: of a dead letter that is none any more.
+    `other_filings`: whose messages claimed it, too, and have yet to come again; of a run that has
+    ended there are none.
     For a skip that covers a range, `covers_from` ..
     key.fire_at are its first and last occurrence and `covers_count` their number.
     """
@@ -201,6 +203,7 @@ class Run:
     note: str | None = None
     settled: Settled | None = None
     attempts: tuple[AttemptRecord, ...] = field(default=())
+    other_filings: tuple[str, ...] = ()
 
     @property
     def lag_seconds(self) -> float | None:

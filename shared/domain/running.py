@@ -185,10 +185,21 @@ def given_back(run: Run, over: Run, now: datetime) -> Run:
     )
 
 
+def renounced(run: Run, over: Run, message: Message, now: datetime) -> Run:
+    """The same for a message that stands for nothing: the row is left to those of other filings
+    that have claimed it, and come again."""
+    others = tuple(each for each in over.other_filings if each != message.filing_id)
+    back = replace(given_back(run, over, now), other_filings=others)
+    if over.filing_id == message.filing_id and others:
+        return replace(back, filing_id=others[-1], other_filings=others[:-1])
+    return back
+
+
 def was_made_by(over: Run, message: Message) -> bool:
     """Whether the row that was claimed over is there for the sake of this message alone: an earlier
-    claim for it ended without a word, or a policy held it back."""
-    if over.filing_id != message.filing_id:
+    claim for it ended without a word, or a policy held it back, and no other filing has claimed
+    it."""
+    if over.filing_id != message.filing_id or over.other_filings:
         return False
     waits = over.status is RunStatus.SCHEDULED and over.next_attempt_at is not None
     return waits or over.status is RunStatus.RUNNING
@@ -236,7 +247,15 @@ def _claimed(seen: Run | None, message: Message, attempt: int, now: datetime, te
         effective_at=effective_at,
         note=note,
         attempts=attempts,
+        other_filings=_other_filings(seen, message),
     )
+
+
+def _other_filings(seen: Run | None, message: Message) -> tuple[str, ...]:
+    """The filings that have claimed the run, but for the message's own, in order of time."""
+    if seen is None:
+        return ()
+    return tuple(sorted({*seen.other_filings, seen.filing_id} - {message.filing_id}))
 
 
 def _effective_at(message: Message) -> datetime | None:
@@ -268,4 +287,5 @@ def _ended(
         next_attempt_at=None,
         result=result,
         error=error,
+        other_filings=(),
     )

@@ -17,7 +17,7 @@ Observer = Callable[["Task | None", str, str, tuple[Any, ...], object], None]
 """Told of each call that had its effect: task, port, method, positional arguments, answer."""
 
 _MICROSECOND = timedelta(microseconds=1)
-_SLOW_US = 4_000_000
+_SLOW_US = 8_000_000
 _PAUSED_US = (20_000_000, 200_000_000)
 _WIRE = frozenset({"queue", "targets", "events"})
 """Ports that are no stores: what is throttled or lost there has faults of its own."""

@@ -220,6 +220,7 @@ RUN: Members = {
     "attempts": st.lists(
         st.builds(AttemptRecord, counts, instants, instants, errors), max_size=3
     ).map(tuple),
+    "other_filings": st.lists(job_ids, max_size=3).map(tuple),
 }
 ENTRY: Members = {
     "segment": counts,

@@ -311,6 +311,7 @@ class RunRow(Model):
     note = UnicodeAttribute(attr_name="o", null=True)
     settled = UnicodeAttribute(attr_name="z", null=True)
     attempts = ListAttribute(attr_name="h", of=AttemptMap, null=True)
+    other_filings = UnicodeAttribute(attr_name="og", null=True)
     dead_owner = UnicodeAttribute(null=True)
     dead_key = UnicodeAttribute(null=True)
     expires_at = TTLAttribute()

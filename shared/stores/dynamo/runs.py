@@ -119,6 +119,7 @@ def item_of(run: Run) -> RawItem:
         note=None if run.note is None else cut(run.note),
         settled=run.settled and run.settled.value,
         attempts=[_attempt_map(record) for record in run.attempts] or None,
+        other_filings=",".join(run.other_filings) or None,
         dead_owner=key.owner if dead else None,
         dead_key=_dead_key(key) if dead else None,
         expires_at=whole_seconds(run.expires_at),
@@ -160,6 +161,7 @@ def _run_of(row: RunRow) -> Run:
             AttemptRecord(kept.attempt, kept.started_at, kept.finished_at, _error_of(kept.error))
             for kept in row.attempts or ()
         ),
+        other_filings=tuple(row.other_filings.split(",")) if row.other_filings else (),
         expires_at=row.expires_at,
     )
 

@@ -8,6 +8,8 @@ import pytest
 
 from functions.executor.protocol import Handled
 from functions.executor.targets import Call, Failure, Outcome, Success
+from shared.domain import starting
+from shared.domain.decisions import Drop
 from shared.domain.job import Job
 from shared.domain.message import Message
 from shared.domain.policies import RetryPolicy
@@ -281,3 +283,56 @@ def test_a_takeover_that_cannot_read_the_job_forgets_no_attempt(
         assert world.executor.handle(message, ends_at(world)).handled is Handled.SENT_ON
     world.executor.handle(message, ends_at(world))
     assert run_of(world, message).attempt == 2
+
+
+def test_noise_takes_no_row_along_that_another_filing_has_claimed_too(
+    world: World, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by the simulation: the message of a filing that was replaced took a run over,
+    died, came again and removed the row, and with it the attempts of the filing that counts."""
+    first = job
+    job = world.refile(job)  # both had the occurrence announced when the filing was replaced
+    counts, noise = due(world, job), message_of(first, NOON + timedelta(minutes=1))
+    crash_in_call(world, counts)
+    world.clock.advance(FUNCTION_SECONDS + 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(world.jobs, "get", _die)
+        with pytest.raises(Killed):
+            world.executor.handle(noise, ends_at(world))
+    assert (run_of(world, counts).attempt, run_of(world, counts).filing_id) == (2, noise.filing_id)
+
+    world.refile(job)
+    world.clock.advance(FUNCTION_SECONDS + 2)
+    assert world.executor.handle(noise, ends_at(world)).handled is Handled.DROPPED
+    assert run_of(world, counts).filing_id == counts.filing_id
+    assert world.executor.handle(counts, ends_at(world)).handled is Handled.RAN
+    run = run_of(world, counts)
+    assert (run.status, run.attempt, run.other_filings) == (RunStatus.SUCCEEDED, 3, ())
+
+
+def test_the_last_filing_that_does_not_count_removes_its_row(
+    world: World, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages = [due(world, job)]
+    for _ in range(2):
+        job = world.refile(job)
+        messages.append(due(world, job))
+    world.clock.set(NOON + timedelta(minutes=1))
+    world.refile(job, "0 0 1 1 *")
+    monkeypatch.setattr(starting, "decide_start", lambda *args: Drop("none of them counts"))
+    for message in messages:
+        with monkeypatch.context() as patch:
+            patch.setattr(world.jobs, "get", _die)
+            with pytest.raises(Killed):
+                world.executor.handle(message, ends_at(world))
+        world.clock.advance(FUNCTION_SECONDS + 2)
+    assert len(run_of(world, messages[0]).other_filings) == 2
+    for message in messages:
+        assert world.runs.get(message.key) is not None
+        assert world.executor.handle(message, ends_at(world)).handled is Handled.DROPPED
+        world.clock.advance(1)
+    assert world.runs.get(messages[0].key) is None
+
+
+def _die(*args: object) -> None:
+    raise Killed
