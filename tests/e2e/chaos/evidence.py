@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from tests.e2e.chaos_customer import Acknowledgement
-from tests.e2e.chaos_tables import Found
-from tests.e2e.chaos_witness import Arrival
+from tests.e2e.chaos.customer import Acknowledgement
+from tests.e2e.chaos.tables import Found
+from tests.e2e.chaos.witness import Arrival
 from tests.simulation.evidence import Ack, Delivery, Evidence, JobVersion
 
 EFFECT_BELOW = 300

@@ -13,7 +13,7 @@ from random import Random
 from threading import Lock, Thread
 from time import sleep
 
-from tests.e2e.chaos_workers import Worker, Workers
+from tests.e2e.chaos.workers import Worker, Workers
 
 OUT_OF_ORDER = 0.10
 SLOW = 0.12

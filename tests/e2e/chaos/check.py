@@ -7,7 +7,7 @@ from datetime import datetime
 from shared.domain.job import Job, JobState
 from shared.domain.run import Run, RunKind, RunStatus
 from shared.domain.targets import WebhookTarget
-from tests.e2e.chaos_evidence import EFFECT_BELOW, Story, evidence_of
+from tests.e2e.chaos.evidence import EFFECT_BELOW, Story, evidence_of
 from tests.simulation import checker
 from tests.simulation.checker_known import Known
 

@@ -1,7 +1,7 @@
 """The whole stack under SIGKILLs, doubled ticks and restarts: nothing lost, no success doubled.
 
 It has an emulator of its own, whose state outlives a clean stop. `CHAOS_SEED` chooses the seed,
-which is printed; alone: `.venv/bin/python -m pytest tests/e2e/test_chaos.py -s`.
+which is printed; alone: `.venv/bin/python -m pytest tests/e2e/chaos -s`.
 """
 
 import os
@@ -22,14 +22,14 @@ from infra.local.emulator import Emulator, port_of_state
 from infra.local.identity import create_user, sign_in
 from infra.local.warm import warm
 from shared.domain.run import RunKind
-from tests.e2e.chaos_check import called_after_success, lost, violations
-from tests.e2e.chaos_customer import Customer
-from tests.e2e.chaos_evidence import Story
-from tests.e2e.chaos_faults import Havoc, down_seconds
-from tests.e2e.chaos_tables import Found, kept_messages, opened, read
-from tests.e2e.chaos_tampering import TAMPERINGS
-from tests.e2e.chaos_witness import Witness
-from tests.e2e.chaos_workers import Workers
+from tests.e2e.chaos.check import called_after_success, lost, violations
+from tests.e2e.chaos.customer import Customer
+from tests.e2e.chaos.evidence import Story
+from tests.e2e.chaos.faults import Havoc, down_seconds
+from tests.e2e.chaos.tables import Found, kept_messages, opened, read
+from tests.e2e.chaos.tampering import TAMPERINGS
+from tests.e2e.chaos.witness import Witness
+from tests.e2e.chaos.workers import Workers
 from tests.e2e.conftest import owner_of, person
 
 pytestmark = [

@@ -5,10 +5,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 from shared.domain.run import Run, RunKind, RunStatus
-from tests.e2e.chaos_customer import Acknowledgement
-from tests.e2e.chaos_evidence import Story
-from tests.e2e.chaos_tables import Found
-from tests.e2e.chaos_witness import Arrival
+from tests.e2e.chaos.customer import Acknowledgement
+from tests.e2e.chaos.evidence import Story
+from tests.e2e.chaos.tables import Found
+from tests.e2e.chaos.witness import Arrival
 
 SECOND = timedelta(seconds=1)
 

@@ -14,7 +14,7 @@ from time import monotonic, sleep
 import httpx
 
 from shared.domain.job import job_id_of
-from tests.e2e.chaos_fleet import Json, fleet, once, utc, webhook_job
+from tests.e2e.chaos.fleet import Json, fleet, once, utc, webhook_job
 
 PATIENCE_SECONDS = 240
 """Until a call must have an answer, an outage and cold starts on a busy machine included."""

@@ -15,9 +15,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from infra.local.deployment import Deployment
 from infra.local.emulator import Emulator
-from tests.e2e.chaos_customer import Customer
-from tests.e2e.chaos_witness import Ambush, Witness
-from tests.e2e.chaos_workers import Worker, Workers
+from tests.e2e.chaos.customer import Customer
+from tests.e2e.chaos.witness import Ambush, Witness
+from tests.e2e.chaos.workers import Worker, Workers
 
 MOST_TICKS_AT_ONCE = 3
 PAUSE_SECONDS = (0.2, 1.3)
