@@ -62,6 +62,11 @@ class Watch:
         """Whether another run of the occurrence has succeeded; asked only before it rings."""
         key, fire_at = message.key, message.key.fire_at
         page = self._p.runs.list(
-            key.owner, key.job_id, _ROWS_OF_AN_INSTANT, from_at=fire_at, until_at=fire_at
+            key.owner,
+            key.job_id,
+            _ROWS_OF_AN_INSTANT,
+            from_at=fire_at,
+            until_at=fire_at,
+            consistent=True,
         )
         return watching.has_success(fire_at, page.items)

@@ -93,9 +93,8 @@ def _decide_other_filing(job: Job, message: Message, now: datetime) -> Start:
         next_from_at = known.from_at
     if not is_older and _young(message.filing_id, now):
         return _wait_for_commit(now)
-    if job.replaced and fire_at <= next_from_at:
-        is_far = len(job.replaced) == MOST_REPLACED
-        return Skip(SkipReason.CHANGED, _FAR_BACK if is_far else None)
+    if len(job.replaced) == MOST_REPLACED and fire_at <= next_from_at:
+        return Skip(SkipReason.CHANGED, _FAR_BACK)
     # Noise of a change that never committed. Recording a skip here could take the place of the
     # outcome of a real occurrence of the same instant.
     return Drop("its filing does not count")

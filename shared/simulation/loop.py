@@ -52,6 +52,19 @@ class Process:
         self.entropy: SeededEntropy | None = None
 
 
+def _nothing() -> None:
+    """What a task that has ended has still to do."""
+
+
+def _without_frames(error: CarillonError) -> CarillonError:
+    """The error without what was on the stack: that may hold the task itself."""
+    link: BaseException | None = error
+    while link is not None:
+        link.__traceback__ = None
+        link = link.__cause__ or link.__context__
+    return error
+
+
 class Task(greenlet):
     """One thread of a process. When it has ended: its `value`, or its `failure`, or it `died`."""
 
@@ -71,10 +84,15 @@ class Task(greenlet):
             self.value = self._run()
         except GreenletExit:
             self.died = True
-        except Exception as error:  # it is the business of whoever waits for it
+        except CarillonError as error:  # it is the business of whoever waits for it
+            self.failure = _without_frames(error)
+        except Exception as error:
             self.failure = error
-        if self.on_end is not None:
-            self.on_end()
+        on_end, self.on_end = self.on_end, None
+        # No greenlet, not even one that has ended, may be part of a cycle: none is collected.
+        self._run = _nothing
+        if on_end is not None:
+            on_end()
 
 
 class Loop:
@@ -148,6 +166,21 @@ class Loop:
             elif not item.dead:
                 self._resume(item)
         self.us = max(self.us, until_us)
+
+    def close(self) -> None:
+        """End whatever is still under way: the frames of a suspended greenlet are out of the garbage
+        collector's sight, and would keep their whole world in memory."""
+        self.trace = None
+        self.observers.clear()
+        while self._heap:
+            item = heappop(self._heap)[3]
+            if not isinstance(item, Task) or item.dead:
+                continue
+            item.process.is_alive = False
+            if item:
+                self._resume(item)
+            elif item.on_end is not None:  # it has not begun: who waits for it is to end, too
+                item.on_end()
 
     def sleep(self, seconds: float) -> None:
         """Let the current task wait; outside of any task time does not pass."""

@@ -89,6 +89,8 @@ class Replicated:
         if method in self._stale:
 
             def read(*args: Any, **kwargs: Any) -> Any:
+                if kwargs.get("consistent"):
+                    return effect(*args, **kwargs)
                 return self._reader(method)(*args, **kwargs)
 
             return read

@@ -194,8 +194,9 @@ class RunStore(Protocol):
         *,
         from_at: datetime | None = None,
         until_at: datetime | None = None,
+        consistent: bool = False,
     ) -> Page[Run]:
-        """The job's runs, newest fire time first; may be eventually consistent.
+        """The job's runs, newest fire time first; may be behind unless it is to be `consistent`.
 
         `from_at` and `until_at` bound their fire times, inclusive, in whole seconds.
         """

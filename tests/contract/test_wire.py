@@ -233,7 +233,8 @@ def test_reads_are_single_and_strong(aws_kit: Kit, wire: Wire) -> None:
     aws_kit.wheel.get_control(segment)
     page = aws_kit.wheel.query(segment, HOURLY_17)
     assert (len(page.entries), page.last_key) == (3, None)
-    assert wire.operations() == ["GetItem"] * 6 + ["Query"]
+    aws_kit.runs.list(owner, job_id(), 10, consistent=True)
+    assert wire.operations() == ["GetItem"] * 6 + ["Query"] * 2
     assert all(call.body["ConsistentRead"] is True for call in wire.calls)
 
 

@@ -63,11 +63,13 @@ class DynamoRunStore:
         *,
         from_at: datetime | None = None,
         until_at: datetime | None = None,
+        consistent: bool = False,
     ) -> Page[Run]:
         scope = ("runs", owner, job_id)
         after = None if cursor is None else decode_cursor(scope, cursor)
         span = _span(from_at, until_at)
-        items, last = self._table.page(job_key_of(owner, job_id), after, limit, span=span)
+        partition = job_key_of(owner, job_id)
+        items, last = self._table.page(partition, after, limit, span=span, consistent=consistent)
         runs = tuple(run_of(item) for item in items)
         return Page(runs, None if last is None else encode_cursor(scope, last))
 

@@ -95,6 +95,7 @@ class Partitions:
         only: Condition | None = None,
         span: Span | None = None,
         backwards: bool = False,
+        consistent: bool = False,
     ) -> tuple[list[RawItem], str | None]:
         """At most `limit` items that pass `only`, and the sort key that the next page goes on
         behind, None at the end.
@@ -103,12 +104,12 @@ class Partitions:
         """
         if span is not None and (span[0] > span[1] or (after or "") >= span[1]):
             return [], None  # BETWEEN would refuse the one; a forged cursor leads to the other
-        found, after = self.query(hash_key, after, limit + 1, only, span=span, backwards=backwards)
+        found, after = self.query(hash_key, after, limit + 1, only, consistent, span, backwards)
         for _ in range(MOST_REQUESTS - 1):
             if after is None or len(found) > limit:
                 break
             # What the filter took away is made up by whole megabytes: few requests.
-            items, after = self.query(hash_key, after, None, only, span=span, backwards=backwards)
+            items, after = self.query(hash_key, after, None, only, consistent, span, backwards)
             found += items
         if len(found) > limit:
             after = found[limit - 1][self._range_name]["S"]

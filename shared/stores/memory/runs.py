@@ -78,6 +78,7 @@ class MemoryRunStore:
         *,
         from_at: datetime | None = None,
         until_at: datetime | None = None,
+        consistent: bool = False,
     ) -> Page[Run]:
         scope = ("runs", owner, job_id)
         after = None if cursor is None else decode_cursor(scope, cursor)

@@ -7,7 +7,7 @@ import pytest
 
 from shared.domain import running
 from shared.domain.decisions import Claim, Drop, Go, Repeat, SendOn, Skip, SkipReason
-from shared.domain.job import Filing, JobState, PreviousFiling
+from shared.domain.job import MOST_REPLACED, Filing, JobState, PreviousFiling
 from shared.domain.message import decode, encode
 from shared.domain.policies import RetryPolicy
 from shared.domain.run import TRANSITIONS, RunError, RunKey, RunKind, RunStatus
@@ -202,8 +202,20 @@ class TestStart:
             previous=PreviousFiling(OLD, NOON - timedelta(days=1), NOON + timedelta(minutes=1)),
         )
         assert isinstance(decide_start(resumed, message(NEWER_STALE), NOON), Drop)
+
+    def test_noise_from_before_the_first_filing_is_recorded_only_where_filings_are_forgotten(
+        self,
+    ) -> None:
+        """Found by the simulation: a creation that died half-way left a skip in the history, at an
+        instant at which there was no job."""
+        known = PreviousFiling(OLD, NOON - timedelta(days=1), NOON - timedelta(hours=1))
         before_all = message(OLDER, key=replace(KEY, fire_at=NOON - timedelta(days=1, hours=1)))
-        assert decide_start(resumed, before_all, NOON) == Skip(SkipReason.CHANGED)
+        resumed = job(filing=Filing(CURRENT, NOON - timedelta(minutes=1)), previous=known)
+        assert decide_start(resumed, before_all, NOON) == Drop("its filing does not count")
+        often = replace(resumed, earlier=(known,) * (MOST_REPLACED - 1))
+        decision = decide_start(often, before_all, NOON)
+        assert isinstance(decision, Skip)
+        assert decision.reason is SkipReason.CHANGED
 
 
 class TestEnds:

@@ -1,5 +1,7 @@
 """The loop, its dice and its faults: what every simulation stands on."""
 
+import gc
+import weakref
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -262,3 +264,27 @@ def test_faults_that_cannot_be_meant_are_refused(text: str, said: str) -> None:
 def test_faults_are_parsed_from_what_users_write() -> None:
     assert Faults.parse("dies=0.25, tick_missing=1") == Faults(dies=0.25, tick_missing=1.0)
     assert Faults.parse("") == Faults()
+
+
+def test_a_closed_loop_keeps_nothing_alive() -> None:
+    """A suspended greenlet's frames are invisible to the garbage collector."""
+
+    class World:
+        """What a task holds."""
+
+    def leave() -> weakref.ref[World]:
+        loop, world = Loop(NOON), World()
+
+        def waits(held: World) -> None:
+            loop.together([("child", lambda: loop.sleep(60)), ("late", lambda: None)])
+            assert held
+
+        loop.spawn(Process("p"), "p", lambda: waits(world))
+        loop.spawn(Process("q"), "q", lambda: waits(world), at_us=loop.us + 90_000_000)
+        loop.run(loop.us + 1_000_000)
+        loop.close()
+        return weakref.ref(world)
+
+    left = leave()
+    gc.collect()
+    assert left() is None
