@@ -14,6 +14,10 @@ from shared.domain.message import LONGEST_DELAY_SECONDS, Message
 _ROWS_OF_AN_INSTANT = 100
 """Rows of one fire time that are looked through for a success."""
 
+_SHORTEST_VISIBILITY = timedelta(seconds=18)
+"""Six times the shortest timeout of a function: no message whose executor died comes again
+sooner."""
+
 
 class Watch:
     """Handles messages of kind WATCH. It costs no write where all is well.
@@ -48,7 +52,7 @@ class Watch:
             return Report(Handled.LOOKED, message, reason="no success is expected")
         note = watching.complaint(watching.last_run(message.key, self._p.runs.get))
         if note is None or self._has_success(message):
-            return Report(Handled.LOOKED, message, reason="nothing is amiss")
+            return self._without_complaint(job, message, now)
         row = watching.watch_row(job, message, note, now, now + self._p.run_lifetime)
         if self._p.runs.claim(row, None):
             self._happenings.missed(row, job)
@@ -57,6 +61,16 @@ class Watch:
         if stored is not None:
             self._happenings.missed(stored, job)
         return Report(Handled.REPEATED, message, stored, "it was told before")
+
+    def _without_complaint(self, job: Job, message: Message, now: datetime) -> Report:
+        """A success came; too late, if the message comes again for an executor that had put the row
+        and died before it told of it."""
+        may_be_again = now - message.starts_at >= _SHORTEST_VISIBILITY
+        row = self._p.runs.get(message.key) if may_be_again else None
+        if row is None:
+            return Report(Handled.LOOKED, message, reason="nothing is amiss")
+        self._happenings.missed(row, job)
+        return Report(Handled.REPEATED, message, row, "it was missed")
 
     def _has_success(self, message: Message) -> bool:
         """Whether another run of the occurrence has succeeded; asked only before it rings."""

@@ -168,7 +168,7 @@ class Loop:
         self.us = max(self.us, until_us)
 
     def close(self) -> None:
-        """End whatever is still under way: the frames of a suspended greenlet are out of the garbage
+        """End whatever is under way: the frames of a suspended greenlet are out of the garbage
         collector's sight, and would keep their whole world in memory."""
         self.trace = None
         self.observers.clear()

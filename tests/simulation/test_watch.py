@@ -91,6 +91,32 @@ def test_a_duplicate_tells_the_same_event_again_and_puts_no_second_row(world: Wo
     assert first == second
 
 
+def test_an_executor_that_died_before_it_told_has_it_told_though_a_success_came_since(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by the simulation: the row stood, and no event ever told of it."""
+    job = watched(world)
+    world.targets.behave = fails
+    world.run_until(FIRST + WITHIN - timedelta(seconds=1))
+    look = RunKey(OWNER, job.job_id, RunKind.WATCH, FIRST)
+
+    def die(events: Any) -> int:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.events, "emit", die)
+        with pytest.raises(KeyboardInterrupt):
+            world.run_until(FIRST + WITHIN)
+    assert world.events.emitted == []
+    (dead,) = (run for run in world.history(job) if run.key.kind is RunKind.SCHEDULED)
+    late = replace(dead, key=dead.key.redriven, status=RunStatus.SUCCEEDED)
+    assert world.runs.claim(late, None)
+    assert world.runs.claim(replace(dead, settled=Settled.REDRIVEN, token=9), dead)
+    world.run_until(FIRST + WITHIN + timedelta(minutes=7))
+    (event,) = (each for each in world.events.emitted if each.type is EventType.RUN_MISSED)
+    assert event.subject == look.run_id
+
+
 def test_a_retry_that_comes_too_late_is_missed_though_it_will_succeed(world: World) -> None:
     job = watched(world, retry=RetryPolicy(max_attempts=2))
     answers: list[Outcome] = [Failure(RunError("E", "e"), retry_after_seconds=900), Success("ok")]
