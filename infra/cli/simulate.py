@@ -92,10 +92,14 @@ def simulate(
         rehearsal = _rehearsal(file, begin, until, seed, faults, out_of_service or (), first)
     except InvalidFieldError as error:
         raise CliError.from_invalid_field(error) from error
-    interrupts = Interrupts()
+    interrupts, is_live = Interrupts(), speed is not None
     with _runs_file(runs) as lines, interrupts:
-        _tell_runs(rehearsal, lines, is_live=speed is not None)
-        _play(rehearsal, speed, _Progress(begin, until, interrupts.go_on, is_shown=not is_json))
+        told = _ToldRuns(rehearsal, lines, is_live=is_live)
+        is_shown = not is_json and not is_live
+        progress = _Progress(begin, until, interrupts.go_on, is_shown=is_shown)
+        _play(rehearsal, speed, lambda: told.tell() and progress.go_on(rehearsal.now))
+        progress.end()
+        told.tell()
     summary = {**rehearsal.summary(), "is_interrupted": interrupts.is_interrupted}
     if is_json:
         write_json(summary)
@@ -132,14 +136,13 @@ class _Progress:
             sys.stderr.write("\r" + " " * 40 + "\r")
 
 
-def _play(rehearsal: "Rehearsal", speed: float | None, progress: _Progress) -> None:
+def _play(rehearsal: "Rehearsal", speed: float | None, go_on: Callable[[], bool]) -> None:
     from infra.simulation.live import hurry, replay
 
     if speed is None:
-        hurry(rehearsal, lambda: progress.go_on(rehearsal.now))
-        progress.end()
+        hurry(rehearsal, go_on)
     else:
-        replay(rehearsal, speed, lambda: progress.go_on(rehearsal.now))
+        replay(rehearsal, speed, go_on)
 
 
 def _rehearsal(
@@ -158,7 +161,7 @@ def _rehearsal(
     from infra.simulation.rehearsal import Plan, Rehearsal
     from shared.simulation.faults import Faults
 
-    down = [_outage(text) for text in out_of_service]
+    down = [_outage(text, begin, until) for text in out_of_service]
     plan = Plan(
         begin,
         until,
@@ -188,7 +191,9 @@ def _span(from_at: str | None, span: str) -> tuple[datetime, datetime]:
     return begin, begin + length
 
 
-def _outage(text: str) -> tuple[str, tuple[datetime, datetime]]:
+def _outage(
+    text: str, from_at: datetime, until_at: datetime
+) -> tuple[str, tuple[datetime, datetime]]:
     """What is out of service, and from when until when; raises InvalidFieldError."""
     what, _, span = text.strip().partition(" ")
     begin, slash, end = span.strip().partition("/")
@@ -202,6 +207,9 @@ def _outage(text: str) -> tuple[str, tuple[datetime, datetime]]:
         until = parse_instant(end, ZoneInfo("UTC"), _OUT_OF_SERVICE)
     if until <= began_at:
         raise InvalidFieldError(_OUT_OF_SERVICE, f"{text!r} ends before it begins")
+    if until <= from_at or began_at >= until_at:
+        simulated = f"{utc_text(from_at)} to {utc_text(until_at)}"
+        raise InvalidFieldError(_OUT_OF_SERVICE, f"{text!r} lies outside of {simulated}")
     return what, (began_at, until)
 
 
@@ -210,26 +218,49 @@ def _runs_file(path: Path | None) -> Iterator[TextIO | None]:
     if path is None:
         yield None
         return
-    try:
+    with _writing(path):
         lines = path.open("w", encoding="utf-8")
+    try:
+        yield lines
+    finally:
+        with _writing(path):
+            lines.close()
+
+
+@contextmanager
+def _writing(path: object) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise CliError.bad_field("runs", f"{path} cannot be written: {error}") from error
-    with lines:
-        yield lines
 
 
-def _tell_runs(rehearsal: "Rehearsal", lines: TextIO | None, *, is_live: bool) -> None:
-    """Have each run that ends written to the file, or shown, or both."""
+class _ToldRuns:
+    """Each run that ends is written to the file, or shown, or both."""
 
-    def ended(run: "Run", job_name: str) -> None:
-        record = _record(run, job_name)
-        if lines is not None:
-            lines.write(json.dumps(record) + "\n")
-        if is_live:
-            write_run(record)
+    def __init__(self, rehearsal: "Rehearsal", lines: TextIO | None, *, is_live: bool) -> None:
+        self._lines = lines
+        self._is_live = is_live
+        self._records: list[dict[str, Any]] = []
+        if lines is not None or is_live:
+            rehearsal.tally.on_ended = self._ended
 
-    if lines is not None or is_live:
-        rehearsal.tally.on_ended = ended
+    def tell(self) -> bool:
+        """Tell of those that have ended since the last time; always true."""
+        records, self._records = self._records, []
+        for record in records:
+            if self._lines is not None:
+                with _writing(self._lines.name):
+                    self._lines.write(json.dumps(record) + "\n")
+            if self._is_live:
+                write_run(record)
+        if records and self._is_live:
+            sys.stdout.flush()  # a pipe is to get them in time, too
+        return True
+
+    def _ended(self, run: "Run", job_name: str) -> None:
+        # Kept: a full disk or a closed pipe is no failure of the run that is just ending.
+        self._records.append(_record(run, job_name))
 
 
 def _record(run: "Run", job_name: str) -> dict[str, Any]:

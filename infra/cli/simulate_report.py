@@ -16,9 +16,11 @@ def write_run(run: Figures) -> None:
     lag = "" if run["lag_seconds"] is None else f"lag {run['lag_seconds']:.3f} s"
     outcome = run["status"] + (f" ({run['reason']})" if run["reason"] else "")
     tried = f"attempt {run['attempt']}" if run["attempt"] > 1 else ""
-    cells = (run["fire_at"], outcome, run["job_name"], lag, tried)
+    kind = run["kind"] if run["kind"] in ("callback", "watch") else ""
+    covered = f"{run['covers_count']} occurrences" if run["covers_count"] else ""
+    cells = (run["fire_at"], outcome, run["job_name"], kind, covered, lag, tried)
     text = "  ".join(printable(cell) for cell in cells if cell)
-    if not sys.stdout.isatty():
+    if not _is_terminal():
         write_line(text)
         return
     from rich.console import Console
@@ -46,6 +48,10 @@ def write_summary(summary: Figures) -> None:
             write_table((f"busiest {unit}", "starts", "jobs"), rows)
 
 
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
 def _write_jobs(jobs: Sequence[Figures]) -> None:
     columns = ("job", "jobs", "fires", "succeeded", "dead", "skipped", "max_lag", "first_fire_at")
     rows = [
@@ -56,12 +62,17 @@ def _write_jobs(jobs: Sequence[Figures]) -> None:
             job["outcomes"].get("succeeded", 0),
             job["outcomes"].get("dead", 0) + job["outcomes"].get("timed_out", 0),
             job["outcomes"].get("skipped", 0),
-            _seconds(job["max_lag_seconds"]),
+            _seconds(job["max_lag_seconds"]) if job["fires"] else None,
             ", ".join(job["first"]) or None,
         )
         for job in jobs[:_MOST_LINES]
     ]
-    write_table(columns, rows)
+    if _is_terminal():  # whose width is seldom enough for all
+        write_table(columns[:-1], [row[:-1] for row in rows])
+        write_line("")
+        write_table(("job", "first_fire_at"), [(row[0], row[-1]) for row in rows])
+    else:
+        write_table(columns, rows)
     if len(jobs) > _MOST_LINES:
         write_line(f"... and {len(jobs) - _MOST_LINES:,} more definitions: see --json")
 

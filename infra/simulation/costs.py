@@ -94,6 +94,7 @@ class Meter:
         self._reads = 0
         self._queue_requests = 0
         self._invocations = 0
+        self._idle_calls = 0
         self._busy_us = 0
         self._events = 0
 
@@ -116,6 +117,7 @@ class Meter:
         self._invocations += 1
         self._writes += (SEGMENTS - self._segments) * IDLE_WRITES
         self._reads += (SEGMENTS - self._segments) * IDLE_READS
+        self._idle_calls += (SEGMENTS - self._segments) * (IDLE_WRITES + IDLE_READS)
 
     def received(self) -> None:
         """An executor is invoked with a batch, which is received and deleted."""
@@ -129,7 +131,7 @@ class Meter:
     def bill(self) -> Bill:
         """For what was counted until now."""
         paid = (n for (port, _), n in self._calls.items() if port != "targets")
-        busy_seconds = self._busy_us / 1e6 + sum(paid) * CALL_SECONDS
+        busy_seconds = self._busy_us / 1e6 + (sum(paid) + self._idle_calls) * CALL_SECONDS
         calls = {f"{port}.{method}": n for (port, method), n in sorted(self._calls.items())}
         return Bill(
             self._writes,

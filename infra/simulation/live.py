@@ -15,7 +15,7 @@ def hurry(rehearsal: Rehearsal, go_on: Callable[[], bool]) -> None:
     while not rehearsal.is_over and go_on():
         rehearsal.advance(rehearsal.now + _SLICE)
     if rehearsal.is_over and go_on():
-        rehearsal.settle()
+        rehearsal.settle(go_on)
 
 
 def replay(
@@ -30,8 +30,10 @@ def replay(
     What cannot be simulated as fast as that takes longer.
     """
     began, from_at = now(), rehearsal.now
+    whole_seconds = (rehearsal.plan.until_at - from_at).total_seconds()
     while not rehearsal.is_over and go_on():
         sleep(_FRAME_SECONDS)
-        rehearsal.advance(from_at + timedelta(seconds=(now() - began) * speed))
+        passed_seconds = min((now() - began) * speed, whole_seconds)
+        rehearsal.advance(from_at + timedelta(seconds=passed_seconds))
     if rehearsal.is_over and go_on():
-        rehearsal.settle()
+        rehearsal.settle(go_on)

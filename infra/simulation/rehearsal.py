@@ -15,16 +15,17 @@ from functions.executor.targets import Call, Failure, Success
 from infra.simulation.api import Api
 from infra.simulation.costs import Bill, Meter
 from infra.simulation.deployment import Deployment, Options, Span
-from infra.simulation.fleet import Definition, Fleet, FleetRefusedError
+from infra.simulation.fleet import Conduct, Definition, Fleet, FleetRefusedError
 from infra.simulation.summary import Line, Place, Tally
 from infra.simulation.targets import Behaviour, SimulatedTargets, TargetCall
 from shared.clock import utc_text
 from shared.domain.job import Job, JobState
-from shared.domain.resolving import resolve, rolls
-from shared.domain.run import RunError
+from shared.domain.resolving import rolls
+from shared.domain.run import RunError, RunKind
 from shared.domain.targets import Target
 from shared.errors import InvalidFieldError, QueueUnavailableError, StoreUnavailableError
-from shared.recurrence import Delay, Recurrence, parse_duration
+from shared.recurrence import CalendarRule, Delay, Recurrence, parse_duration
+from shared.recurrence.closed_days import MOST_ROLLED_DAYS
 from shared.simulation.dice import Dice
 from shared.simulation.faults import Chaos, Fault, Faults
 from shared.simulation.loop import Loop, Task
@@ -41,6 +42,7 @@ _SLICE = timedelta(minutes=1)
 _SETTLING = timedelta(minutes=15)
 """How long is waited, at most, for what is still under way at the end."""
 _ROW_LIFETIME = timedelta(hours=1)
+_MOVED_ROW_LIFETIME = timedelta(days=MOST_ROLLED_DAYS + 2)
 _MOST_ERRORS = 50
 _TRIES = 20
 _BY_CALL = (
@@ -115,11 +117,11 @@ class Rehearsal:
         """Let everything happen until then, or up to the end of the plan."""
         self.loop.run(min(self.loop.us_of(until), self._last_us))
 
-    def settle(self) -> None:
+    def settle(self, go_on: Callable[[], bool]) -> None:
         """After the end: wait for runs under way, for a quarter of an hour at most."""
         self._bills()  # what comes now is beyond the span
         until = self.plan.until_at + _SETTLING
-        while self._open_count() and self.now < until:
+        while self._open_count() and self.now < until and go_on():
             self.loop.run(self.loop.us_of(self.now + _SLICE))
 
     def summary(self) -> dict[str, Any]:
@@ -170,15 +172,14 @@ class Rehearsal:
         counted: dict[tuple[Recurrence, timedelta], int] = {}
         for job_id, place in self.tally.places.items():
             job = self._job(job_id)
-            if job.state is not JobState.ACTIVE or isinstance(job.schedule, Delay):
+            if job.state is JobState.PAUSED or isinstance(job.schedule, Delay):
                 continue
             if rolls(job.calendar):
                 continue
-            sent = resolve(job.schedule, None, None).sent
             spread = timedelta(seconds=place.spread_seconds)
-            if (sent, spread) not in counted:
-                counted[sent, spread] = _count_of(sent, spread, self.plan)
-            due[job_id] = counted[sent, spread]
+            if (job.schedule, spread) not in counted:
+                counted[job.schedule, spread] = _count_of(job.schedule, spread, self.plan)
+            due[job_id] = counted[job.schedule, spread]
         return due
 
     def _open_count(self) -> int:
@@ -216,7 +217,9 @@ class Rehearsal:
                 if created is None:
                     break
                 job = created.job
-                self.tally.places[job.job_id] = Place(line, job.name, job.spread_seconds)
+                self.tally.places[job.job_id] = Place(
+                    line, job.name, job.spread_seconds, job.schedule
+                )
                 self._definitions[job.job_id] = definition
             if len(errors) >= _MOST_ERRORS:
                 break
@@ -225,6 +228,8 @@ class Rehearsal:
 
     def _behave(self, target: Target, call: Call, dice: Dice) -> Behaviour:
         conduct = self._definitions[call.job_id].conduct
+        if f"_{RunKind.CALLBACK}-" in call.run_id:
+            conduct = Conduct()  # it has a target of its own
         seconds = dice.fraction() * 0.05 if conduct.seconds is None else conduct.seconds
         if dice.fraction() < conduct.failure_rate:
             return Behaviour(seconds, Failure(RunError("failed", "simulated")), is_done=False)
@@ -232,7 +237,7 @@ class Rehearsal:
 
     def _on_call(self, call: TargetCall) -> None:
         if call.ended_at is None:
-            self.tally.called(call.call.job_id, self.loop.us)
+            self.tally.called(call.call.job_id, call.call.fire_at)
 
     def _observe(
         self, task: Task | None, port: str, method: str, args: tuple[Any, ...], answer: object
@@ -319,16 +324,18 @@ def _loop(plan: Plan) -> Loop:
 
 def _row_lifetime(fleet: Fleet, plan: Plan) -> timedelta:
     """As short as nothing can miss a row that is gone: neither a retry, nor what an outage delays,
-    nor a look after a success."""
-    seconds = 0.0
+    nor a look after a success, nor the day from which a calendar has moved a run back."""
+    lifetime, seconds = _ROW_LIFETIME, 0.0
     for definition in fleet.definitions:
         body = definition.body
         retry = body.retry.policy
         waits = (retry.backoff.delay_seconds(n, 0.0) for n in range(1, retry.max_attempts))
         expected = 0 if body.expect_within is None else parse_duration(body.expect_within)
         seconds = max(seconds, max(waits, default=0) + expected)
+        if body.calendar is not None and body.calendar.rule is CalendarRule.PREVIOUS_BUSINESS_DAY:
+            lifetime = _MOVED_ROW_LIFETIME
     outages = (until - since for since, until in (*plan.ticks_down, *plan.executors_down))
-    return _ROW_LIFETIME + timedelta(seconds=seconds) + sum(outages, timedelta())
+    return lifetime + timedelta(seconds=seconds) + sum(outages, timedelta())
 
 
 def _asked(request: Callable[[], Any], path: str, errors: list[tuple[str, str]]) -> Any:

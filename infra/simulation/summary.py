@@ -10,6 +10,7 @@ from typing import Any
 from infra.simulation.peaks import Peaks
 from shared.clock import utc_text
 from shared.domain.run import DEAD_LETTER, Run, RunKey, RunKind, RunStatus
+from shared.recurrence import Recurrence
 from shared.simulation.loop import Loop
 
 _COARSE_MS = 10_000
@@ -43,11 +44,13 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a job's figures go. `spread_seconds`: from its fire times to its effective ones."""
+    """Where a job's figures go, and what it yields. `spread_seconds`: from its fire times to its
+    effective ones."""
 
     line: Line
     job_name: str
     spread_seconds: int
+    schedule: Recurrence
 
 
 class Tally:
@@ -81,11 +84,12 @@ class Tally:
                 self._last[run.key] = state
                 self._count(run)
 
-    def called(self, job_id: str, at_us: int) -> None:
-        """A target is called."""
+    def called(self, job_id: str, fire_at: datetime) -> None:
+        """A target is called for this occurrence."""
+        place, at_us = self.places[job_id], self._loop.us
+        self.calls += self._is_in_span(place, fire_at)
         if at_us < self._loop.us_of(self._until_at):
-            self.calls += 1
-            name = self.places[job_id].line.name
+            name = place.line.name
             self.seconds.mark(at_us, name)
             self.minutes.mark(at_us, name)
 
@@ -96,13 +100,11 @@ class Tally:
 
     def as_json(self) -> dict[str, Any]:
         """All that is known now."""
-        fires = sum(line.fires for line in self.lines)
         statuses: Counter[RunStatus] = Counter()
-        for (kind, status), count in self._kinds.items():
-            if kind is RunKind.SCHEDULED:
-                statuses[status] += count
+        for line in self.lines:
+            statuses.update(line.statuses)
         return {
-            "fires": fires,
+            "fires": sum(line.fires for line in self.lines),
             "outcomes": _sorted(statuses),
             "skips": _sorted(self._skips),
             "retries": self.retries,
@@ -120,8 +122,7 @@ class Tally:
 
     def _count(self, run: Run) -> None:
         key, place = run.key, self.places[run.key.job_id]
-        effective_at = key.fire_at + timedelta(seconds=place.spread_seconds)
-        if not self._from_at <= effective_at < self._until_at:
+        if not self._is_in_span(place, run.covers_from or key.fire_at):
             return
         if not run.is_final:
             self.retries += 1
@@ -130,7 +131,7 @@ class Tally:
         if run.status in DEAD_LETTER:
             self._deaths[run.reason or run.status.value] += 1
         if key.kind is RunKind.MISSED:
-            count = run.covers_count or 1
+            count = self._covered(run, place)
             self.accounted[key.job_id] += count
             self._skips[run.reason or "missed"] += count
             place.line.statuses[RunStatus.SKIPPED] += count
@@ -138,6 +139,18 @@ class Tally:
             self.accounted[key.job_id] += 1
             self._occurrence_ended(run, place.line)
         self.on_ended(run, place.job_name)
+
+    def _is_in_span(self, place: Place, fire_at: datetime) -> bool:
+        effective_at = fire_at + timedelta(seconds=place.spread_seconds)
+        return self._from_at <= effective_at < self._until_at
+
+    def _covered(self, run: Run, place: Place) -> int:
+        """How many occurrences of the span a skip row covers, which may reach beyond its end."""
+        if run.covers_from is None or self._is_in_span(place, run.key.fire_at):
+            return run.covers_count or 1
+        second = timedelta(seconds=1)
+        until_at = self._until_at - timedelta(seconds=place.spread_seconds)
+        return sum(1 for _ in place.schedule.between(run.covers_from - second, until_at - second))
 
     def _occurrence_ended(self, run: Run, line: Line) -> None:
         line.statuses[run.status] += 1
@@ -150,9 +163,9 @@ class Tally:
         lag_ms = round(lag_seconds * 1000)
         line.longest_lag_ms = max(line.longest_lag_ms, lag_ms)
         self._lags[lag_ms if lag_ms < _COARSE_MS else lag_ms // 100 * 100] += 1
-        fire_at, first = run.key.fire_at, line.first
-        if (len(first) < self._most_first or fire_at < first[-1]) and fire_at not in first:
-            insort(first, fire_at)
+        first = line.first
+        if run.key.fire_at not in first:
+            insort(first, run.key.fire_at)
             del first[self._most_first :]
 
     def _lag_figures(self) -> dict[str, float | None]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from infra.cli import simulate_report
 from infra.cli.exits import ExitCode
 from infra.cli.interrupts import Interrupts
 from infra.simulation import live
@@ -95,6 +96,14 @@ def test_runs_are_written_one_a_line(run: Run, fleet: str, tmp_path: Path) -> No
     assert report["fire_at"] == report["started_at"] == "2026-12-01T05:00:00Z"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_a_full_disk_is_told(run: Run, fleet: str) -> None:
+    result = run("simulate", fleet, *FROM, "--for", "6h", "--runs", "/dev/full")
+
+    assert result.exit_code == ExitCode.BAD_INPUT
+    assert "runs: /dev/full cannot be written" in result.stderr
+
+
 def test_a_replay_shows_runs_as_they_end(
     run: Run, fleet: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +182,8 @@ def test_a_bad_fleet_is_told_by_job_and_field(
         (("--out-of-service", "ticks 2026-12-01/x"), "out-of-service:"),
         (("--out-of-service", "ticks 2026-12-01/2026-11-30"), "ends before it begins"),
         (("--runs", "/nowhere/at/all/runs.jsonl"), "runs:"),
+        ((*FROM, "--out-of-service", "ticks 2026-12-02T00:00/PT1H"), "lies outside"),
+        ((*FROM, "--out-of-service", "executors 2026-11-30/2026-12-01"), "lies outside"),
     ],
 )
 def test_bad_options_are_told(run: Run, fleet: str, options: tuple[str, ...], told: str) -> None:
@@ -187,6 +198,38 @@ def test_a_file_that_is_not_there_is_told(run: Run, tmp_path: Path) -> None:
 
     assert result.exit_code == ExitCode.BAD_INPUT
     assert "cannot be read" in result.stderr
+
+
+def test_a_replay_tells_callbacks_and_covered_occurrences_from_runs(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "_FRAME_SECONDS", 0.001)
+    path = tmp_path / "fleet.yaml"
+    task = "{type: task, name: t}"
+    path.write_text(f"- {{name: a, schedule: every 5m, target: {task}, on_success: {task}}}")
+    options = ("--out-of-service", "ticks 2026-12-01T00:20/PT40M", "--speed", "60000")
+
+    shown = run("simulate", str(path), *FROM, "--for", "2h", *options).stdout.splitlines()
+
+    assert shown[0] == "2026-12-01T00:00:00Z  succeeded  a  lag 0.000 s"
+    assert shown[1].startswith("2026-12-01T00:00:00Z  succeeded  a  callback")
+    assert any("skipped (catch_up)  a  6 occurrences" in line for line in shown)
+
+
+def test_a_terminal_gets_fire_times_in_a_table_of_their_own(
+    run: Run, fleet: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight columns do not fit into 80."""
+    tables: list[tuple[str, ...]] = []
+    monkeypatch.setattr(simulate_report, "_is_terminal", lambda: True)
+    monkeypatch.setattr(
+        simulate_report, "write_table", lambda columns, rows: tables.append((*columns, *rows[0]))
+    )
+
+    run("simulate", fleet, *FROM, "--for", "6h")
+
+    assert "first_fire_at" not in tables[0]
+    assert tables[1] == ("job", "first_fire_at", "report", "2026-12-01T05:00:00Z")
 
 
 def test_a_replay_is_for_people(run: Run, fleet: str) -> None:

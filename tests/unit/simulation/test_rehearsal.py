@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from infra.simulation.costs import IDLE_READS, IDLE_WRITES, SEGMENTS
+from infra.simulation.costs import CALL_SECONDS, IDLE_READS, IDLE_WRITES, MEMORY_GB, SEGMENTS
 from infra.simulation.fleet import Fleet, FleetRefusedError
 from infra.simulation.live import hurry, replay
 from infra.simulation.rehearsal import Plan, Rehearsal
@@ -121,6 +121,66 @@ def test_an_outage_of_the_executors_only_delays() -> None:
     assert summary["lag_seconds"]["max"] == pytest.approx(3300, abs=1)
 
 
+def test_what_an_outage_passes_over_counts_up_to_the_end_of_the_span() -> None:
+    """The row of a catch-up covers what comes after it, too."""
+    policies = ("latest", "skip", "all")
+    down = (MIDNIGHT + 5 * HOUR, MIDNIGHT + 6.1 * HOUR)
+
+    summary = rehearsed([job(policy, catch_up=policy) for policy in policies], ticks_down=[down])
+
+    assert [sum(line["outcomes"].values()) for line in summary["jobs"]] == [72, 72, 72]
+    assert (summary["due"], summary["open"]) == (216, 0)
+    assert sum(summary["outcomes"].values()) == 216
+    assert summary["outcomes"]["skipped"] == summary["skips"]["catch_up"] > 20
+
+
+def test_calls_are_counted_for_the_occurrences_of_the_span() -> None:
+    """Of the twelve the executors start two in time and the others after the end."""
+    down = (MIDNIGHT + timedelta(minutes=8), MIDNIGHT + HOUR + timedelta(minutes=2))
+
+    summary = rehearsed([job(catch_up="all")], HOUR, executors_down=[down])
+
+    assert (summary["fires"], summary["target_calls"]) == (12, 12)
+    assert sum(peak["starts"] for peak in summary["peaks"]["minutes"]) == 2
+
+
+def test_callbacks_do_not_fail_as_their_job_does() -> None:
+    about = {"type": "task", "name": "tell"}
+    jobs = [job(on_success=about, on_failure=about, retry={"max_attempts": 1})]
+
+    summary = rehearsed(jobs, simulate={"job": {"failure_rate": 1.0, "seconds": 3}})
+
+    assert (summary["callbacks"], summary["target_calls"]) == (72, 144)
+    assert summary["dead_letters"] == {"exhausted": 72}
+
+
+@pytest.mark.parametrize("more", [{"schedule": "every 1h", "max_runs": 3}, {"max_runs": 1}])
+def test_a_job_that_goes_when_it_is_complete_was_due_all_the_same(more: Json) -> None:
+    summary = rehearsed([job(**{"on_complete": "delete", **more})])
+
+    count = more["max_runs"]
+    assert (summary["fires"], summary["due"], summary["open"]) == (count, count, 0)
+
+
+def test_what_a_calendar_moves_back_runs_once() -> None:
+    """Saturday's occurrence is Friday's, whose row is to be there on Saturday still."""
+    use = {"name": "weekend", "rule": "previous_business_day"}
+    jobs = [job(schedule="0 9 * * *", calendar=use)]
+    weekend = {"weekend": {"weekdays": ["sat", "sun"]}}
+
+    summary = rehearsed(jobs, 7 * 24 * HOUR, calendars=weekend)
+
+    assert (summary["fires"], summary["target_calls"]) == (5, 5)
+    assert summary["lag_seconds"]["max"] == 0.0
+
+
+def test_no_fire_time_need_be_listed() -> None:
+    summary = rehearsed([job()], most_first=0)
+
+    assert (summary["fires"], summary["open"], summary["crashes"]) == (72, 0, [])
+    assert summary["jobs"][0]["first"] == []
+
+
 def test_targets_fail_as_often_as_they_are_told_to() -> None:
     always = rehearsed([job()], simulate={"job": {"failure_rate": 1.0, "seconds": 2}})
     often = rehearsed([job(schedule="every 1m")], simulate={"job": {"failure_rate": 0.5}})
@@ -205,6 +265,8 @@ def test_an_idle_hour_costs_what_the_rules_say() -> None:
     assert ticks["write_units"] == 60 * SEGMENTS * IDLE_WRITES
     assert ticks["read_units"] == 60 * SEGMENTS * IDLE_READS
     assert ticks["lambda_invocations"] == 60
+    seconds = 60 * SEGMENTS * (IDLE_WRITES + IDLE_READS) * CALL_SECONDS
+    assert ticks["lambda_gb_seconds"] == pytest.approx(seconds * MEMORY_GB, rel=0.01)
     assert runs["dollars_total"] == 0
 
 
@@ -268,6 +330,25 @@ def test_a_replay_keeps_pace_with_the_wall() -> None:
     assert seen[100] - seen[50] == timedelta(seconds=50 * 0.1 * 60)
     assert wall == pytest.approx(1060, abs=0.5)
     assert rehearsal.summary()["fires"] == 12
+
+
+@pytest.mark.parametrize("speed", [1e300, float("inf")])
+def test_no_speed_is_too_great(speed: float) -> None:
+    rehearsal = Rehearsal(Fleet.of([job()]), Plan(MIDNIGHT, MIDNIGHT + HOUR))
+    wall = iter(range(1000))
+
+    replay(rehearsal, speed, lambda: True, lambda: float(next(wall)), lambda seconds: None)
+
+    assert rehearsal.summary()["fires"] == 12
+
+
+def test_the_end_does_not_wait_once_nobody_wants_it_to() -> None:
+    down = (MIDNIGHT, MIDNIGHT + 2 * HOUR)
+    rehearsal = Rehearsal(Fleet.of([job()]), Plan(MIDNIGHT, MIDNIGHT + HOUR, ticks_down=[down]))
+
+    hurry(rehearsal, lambda: rehearsal.now < MIDNIGHT + HOUR + timedelta(minutes=3))
+
+    assert rehearsal.now <= MIDNIGHT + HOUR + timedelta(minutes=4)
 
 
 def test_an_end_before_the_end_tells_what_was_so_far() -> None:
