@@ -3,7 +3,15 @@ letters), without asking the code that made it: an oracle of its own."""
 
 from collections.abc import Callable, Iterator
 
-from tests.simulation import checker_calls, checker_outcomes, checker_rows, checker_skips
+from tests.simulation import (
+    checker_calls,
+    checker_ends,
+    checker_load,
+    checker_outcomes,
+    checker_rows,
+    checker_skips,
+    checker_told,
+)
 from tests.simulation.checker_known import Known
 from tests.simulation.evidence import Evidence, Violation
 
@@ -31,6 +39,18 @@ RULES: tuple[Rule, ...] = (
     checker_rows.dead_without_reason,
     checker_rows.settled_otherwise,
     checker_skips.unreasoned,
+    checker_load.crowded,
+    checker_load.granted_too_often,
+    checker_load.started_too_often,
+    checker_load.out_of_turn,
+    checker_told.called_back,
+    checker_told.told_of,
+    checker_told.watched,
+    checker_ends.uncompleted,
+    checker_ends.too_many_runs,
+    checker_ends.failing_on,
+    checker_ends.operations,
+    checker_ends.answered_otherwise,
 )
 
 

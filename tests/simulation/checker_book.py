@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from shared.domain.job import Filing, Job, job_id_of
+from shared.domain.operation import Operation
 from shared.domain.run import Run, RunKey, RunKind, RunStatus
 from shared.domain.targets import TaskTarget
 from shared.recurrence import parse_schedule
@@ -16,8 +17,10 @@ from tests.simulation.evidence import (
     Delivery,
     Evidence,
     Gap,
+    Grant,
     JobVersion,
     RunWrite,
+    Told,
 )
 
 OWNER = "owner-1"
@@ -70,6 +73,9 @@ class Book:
         self.deliveries: list[Delivery] = []
         self.acks: list[Ack] = []
         self.gaps: list[Gap] = []
+        self.told: list[Told] = []
+        self.grants: list[Grant] = []
+        self.operations: list[Operation] = []
         self.faults: list[datetime] = []
 
     @property
@@ -158,6 +164,20 @@ class Book:
         self.called(row, at + timedelta(seconds=0.05))
         return self.finished(row, at + timedelta(seconds=0.2))
 
+    def died(self, key: RunKey, second: float | None = None) -> Run:
+        """A run is claimed, called, refused by its target, and dead."""
+        at = key.fire_at if second is None else after(second)
+        row = self.claimed(key, at)
+        self.called(row, at + timedelta(seconds=0.05), is_done=False, is_success=False)
+        ended_at = at + timedelta(seconds=0.2)
+        return self.finished(row, ended_at, RunStatus.DEAD, reason="refused")
+
+    def tells(self, what: str, second: float, subject: str = JOB_ID) -> None:
+        self.told.append(Told(what, subject, after(second)))
+
+    def grants_at(self, gate: str, *seconds: float) -> None:
+        self.grants += [Grant(gate, after(second), after(second)) for second in seconds]
+
     def ran_at(self, *seconds: int) -> None:
         for second in seconds:
             self.ran(key_of(second))
@@ -202,6 +222,9 @@ class Book:
             faults=sorted(self.faults),
             outages=outages,
             gaps=self.gaps,
+            told=self.told,
+            grants=self.grants,
+            operations=self.operations,
             circumstances=Circumstances(function_timeout_seconds=20),
         )
         return replace(evidence, **members)

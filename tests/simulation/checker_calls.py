@@ -132,10 +132,8 @@ def late(known: Known) -> Iterator[Violation]:
     terms = evidence.circumstances
     if not evidence.is_complete or terms.owner_starts_per_minute:
         return
-    is_quick = terms.latency_seconds <= _QUICK_SECONDS
     calls = timedelta(seconds=2 * _CALLS_BEFORE_START * terms.latency_seconds)
-    bound = _LAG + calls if is_quick else recovery(terms) + calls
-    bound += timedelta(seconds=evidence.tolerance_seconds)
+    bound = lag_of(terms) + timedelta(seconds=evidence.tolerance_seconds)
     for job_id, rows in known.rows.items():
         if _may_wait(known, job_id):
             continue
@@ -156,6 +154,13 @@ def late(known: Known) -> Iterator[Violation]:
                     f" was broken before allows for {allowed:%Y-%m-%d %H:%M:%S.%f} at the latest"
                 )
                 yield Violation(_I3, job_id, text, row.key.fire_at)
+
+
+def lag_of(terms: Circumstances) -> timedelta:
+    """How late a run may start where nothing is broken; if calls take so long that ticks cannot
+    keep up, that is broken."""
+    calls = timedelta(seconds=2 * _CALLS_BEFORE_START * terms.latency_seconds)
+    return calls + (_LAG if terms.latency_seconds <= _QUICK_SECONDS else recovery(terms))
 
 
 def recovery(terms: Circumstances) -> timedelta:
@@ -182,9 +187,9 @@ def _recovered_by(known: Known, row: Run, started_at: datetime) -> datetime:
         if begin <= started_at:
             last = max(last, min(end, started_at))
     allowed = last + recovery(terms) if number or last > row.key.fire_at else last
-    effective_at = row.effective_at or row.key.fire_at
-    if in_gap(evidence.gaps, effective_at):
-        # All that was sent from backlogs may stand before it, and be sent anew by ticks that died.
+    if any(gap.from_at <= started_at for gap in evidence.gaps):
+        # All that was sent from backlogs may stand before it, be sent anew by ticks that died, and
+        # by the entries of filings that never were committed.
         share = max(1, terms.catch_up_per_minute // terms.segments)
         in_gaps = sum(
             1
@@ -192,7 +197,10 @@ def _recovered_by(known: Known, row: Run, started_at: datetime) -> datetime:
             for each in rows
             if in_gap(evidence.gaps, each.effective_at or each.key.fire_at)
         )
-        allowed += timedelta(minutes=3 * in_gaps / share)
+        versions = (each for known_of in evidence.versions.values() for each in known_of)
+        # A watch takes a place of its own for each of them.
+        places = 2 if any(each.job.expect_within_seconds for each in versions) else 1
+        allowed += timedelta(minutes=6 * places * in_gaps / share)
     return allowed
 
 
@@ -216,6 +224,8 @@ def disobeyed(known: Known) -> Iterator[Violation]:
                 continue
             for each in deliveries:
                 claimed_at = _claimed_at(known, key, each)
+                if end is not None and each.job_read_at is not None and each.job_read_at >= end:
+                    continue  # by then it was resumed
                 for what, at in (("read", each.job_read_at), ("claimed", claimed_at)):
                     if at is not None and begin < at and (end is None or at < end):
                         text = (

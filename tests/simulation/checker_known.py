@@ -146,6 +146,13 @@ class Known:
                 spans[key.job_id].append(Span(key, begun, None))
         return spans
 
+    def is_calm(self, begin: datetime, end: datetime) -> bool:
+        """Whether nothing struck and no outage was between these instants."""
+        evidence = self.evidence
+        number = bisect_right(evidence.faults, end)
+        is_struck = number > 0 and evidence.faults[number - 1] >= begin
+        return not is_struck and not any(a <= end and b >= begin for a, b in evidence.outages)
+
     def job_at(self, job_id: str, revision: int | None) -> Job | None:
         """The row with this revision; of a real stack the last one is the best guess."""
         version = self._revisions.get(job_id, {}).get(revision or 0)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from shared.domain.job import Job
+from shared.domain.operation import Operation
 from shared.domain.run import Run
 
 
@@ -56,13 +57,34 @@ class Delivery:
 @dataclass(frozen=True, slots=True)
 class Ack:
     """A request that was answered as done: `what` is create, change, pause, resume, delete, run,
-    cancel, redrive or discard; `run_id` where it named or made one."""
+    cancel, redrive or discard, or one that begins or cancels an operation; `made` is the id of the
+    operation. `run_id` where it named or made one. `key` is the idempotency key, if it had one."""
 
     what: str
     job_id: str
     asked_at: datetime
     answered_at: datetime
     run_id: str = ""
+    key: str = ""
+    made: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An event that the bus was given: its type, the run or job that it is about, when."""
+
+    what: str
+    subject: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A start that the gate of a rate has granted: to begin at `slot_at` at the earliest."""
+
+    gate: str
+    at: datetime
+    slot_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +120,9 @@ class Evidence:
     lasted (a stopped process, a late message). `gaps` are the backlogs themselves, by which alone
     a catch-up may pass over something. `tolerance_seconds` is how far the clocks of processes are
     off. `leftovers` names what was not to be there at the end: messages, operations under way,
-    crashes of our own code. Empty `writes` and `faults` are unknown where `is_complete` is false.
+    crashes of our own code. `told` are the events, `grants` those of rates, `operations` as they
+    were last put. Empty `writes`, `faults`, `told` and `grants` are unknown where `is_complete` is
+    false.
     """
 
     versions: Mapping[str, Sequence[JobVersion]]
@@ -113,6 +137,9 @@ class Evidence:
     tolerance_seconds: float = 0.0
     is_complete: bool = True
     gaps: Sequence[Gap] = ()
+    told: Sequence[Told] = ()
+    grants: Sequence[Grant] = ()
+    operations: Sequence[Operation] = ()
     circumstances: Circumstances = Circumstances()
 
 

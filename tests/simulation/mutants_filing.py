@@ -1,13 +1,14 @@
-"""Bugs planted into filing: shared/filing.py, the entries, and what removes them."""
+"""Bugs planted into filing, its entries and what removes them, and the reads that decide."""
 
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import functions.executor.stale_entries as stale_entries
 import shared.domain.starting as starting
 import shared.domain.wheel as wheel
 from infra.simulation.stores import SimulatedStores
-from shared.domain.job import Job
+from shared.domain.job import Job, JobState
 from shared.domain.message import Message
 from shared.domain.segment import Control
 from shared.errors import CarillonError
@@ -84,6 +85,15 @@ def _unchecked(original: Code) -> Code:
         original(early, messages)
 
     return file_message
+
+
+def _pause_unseen(original: Code) -> Code:
+    def decide_start(job: Job | None, *rest: Any) -> Any:
+        if job is not None and job.state is JobState.PAUSED:
+            job = replace(job, state=JobState.ACTIVE)
+        return original(job, *rest)
+
+    return decide_start
 
 
 def _stale(port: str, *methods: str) -> tuple[Swap, ...]:
@@ -181,5 +191,11 @@ FILING = (
         ("I1",),
         "a late message is put on the wheel without a look at the horizon",
         (Swap(Filer, "file_messages", _unchecked),),
+    ),
+    Mutant(
+        "pause_unseen",
+        ("pause",),
+        "a pause is seen by the tick alone",
+        (Swap(starting, "decide_start", _pause_unseen),),
     ),
 )

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from shared.simulation.dice import Dice
@@ -215,6 +216,17 @@ def asked(what: str, times: int, *bodies: str) -> Reshape:
         return replace(scenario, requests=(*scenario.requests, *more))
 
     return reshape
+
+
+def after_an_outage(scenario: Scenario) -> Scenario:
+    """No tick for longer than rows live, from the beginning on."""
+    lives, out = timedelta(hours=3), timedelta(hours=3, minutes=10)
+    return replace(
+        scenario,
+        ticks_down=((scenario.start - timedelta(minutes=1), scenario.start + out),),
+        executors_down=(),
+        options=replace(scenario.options, run_lifetime=lives),
+    )
 
 
 LANES = tuple(json.dumps({"priority": lane}) for lane in ("low", "high", "normal"))

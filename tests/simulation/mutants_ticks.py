@@ -278,7 +278,7 @@ TICKS = (
         ("I1",),
         "a chain's next entry is filed after the watermark has moved",
         (Swap(Visit, "run", _links_last),),
-        reshape=both(small(130), scheduled("every 121m", "every 2h 5m"), faulty(dies=0.05)),
+        reshape=both(small(260), scheduled("every 121m", "every 2h 5m"), faulty(dies=0.05)),
     ),
     Mutant(
         "catch_up_by_now",

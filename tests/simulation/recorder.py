@@ -22,8 +22,10 @@ from tests.simulation.evidence import (
     Delivery,
     Evidence,
     Gap,
+    Grant,
     JobVersion,
     RunWrite,
+    Told,
 )
 
 _LASTS = {
@@ -35,6 +37,8 @@ _LASTS = {
     Fault.TICK_MISSING: timedelta(seconds=60),
 }
 """The longest that these faults last; the others are over at once."""
+_RATES = ("rate", "owner")
+"""How the names of the gates of rates begin."""
 _TRANSIENT = StoreUnavailableError.__name__
 """A row that a tick could not read for once is told of as a bad entry, too."""
 
@@ -77,6 +81,9 @@ class Recorder:
         self._delivered: list[_Delivered] = []
         self._open: dict[str, _Delivered] = {}
         self._operations: dict[tuple[str, str], Operation] = {}
+        self._told: list[Told] = []
+        self._grants: list[Grant] = []
+        self._gate_revisions: dict[str, int] = {}
         self._backlogs: dict[tuple[int, int, int, datetime], tuple[int, datetime | None]] = {}
         self._of_segments: dict[int, tuple[Backlog, ...]] = {}
         self._handlers: dict[tuple[str, str], Handler] = {
@@ -88,6 +95,8 @@ class Recorder:
             ("runs", "withdraw"): self._withdrawn,
             ("wheel", "put_control"): self._control_put,
             ("operations", "put"): self._operation_put,
+            ("events", "emit"): self._emitted,
+            ("gates", "put"): self._gate_put,
         }
 
     def attach(self, deployment: Deployment) -> None:
@@ -127,6 +136,9 @@ class Recorder:
             outages=sorted(self._outages()),
             leftovers=list(self._leftovers(until)),
             gaps=list(self._gaps()),
+            told=self._told,
+            grants=self._grants,
+            operations=list(self._operations.values()),
             circumstances=Circumstances(
                 latency_seconds=chaos.most_latency_us / 1_000_000,
                 function_timeout_seconds=options.function_timeout_seconds,
@@ -204,6 +216,19 @@ class Recorder:
         if answer:
             operation: Operation = args[0]
             self._operations[operation.owner, operation.operation_id] = operation
+
+    def _emitted(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
+        now = self._now()
+        self._told += [Told(each.type.value, each.subject, now) for each in args[0]]
+
+    def _gate_put(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
+        """Gates of rates are put for nothing else than to grant a start."""
+        gate = args[0]
+        if not answer or not gate.name.startswith(_RATES) or gate.started_at is None:
+            return
+        if self._gate_revisions.get(gate.name) != gate.revision:  # or it is put once more
+            self._gate_revisions[gate.name] = gate.revision
+            self._grants.append(Grant(gate.name, self._now(), gate.started_at))
 
     def _control_put(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
         segment = args[0].segment

@@ -14,7 +14,8 @@ def figures_text(figures: Figures) -> str:
         ("occurrences", figures.occurrences),
         ("deliveries", figures.deliveries),
         ("requests", figures.requests),
-        ("requests acknowledged", figures.acknowledged),
+        ("requests acknowledged", figures.acknowledged.total()),
+        *((f"  {what}", count) for what, count in sorted(figures.acknowledged.items())),
         ("faults", figures.faults.total()),
         *((f"  {fault.value}", count) for fault, count in sorted(figures.faults.items())),
     ]

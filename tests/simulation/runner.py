@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from functions.executor.targets import Call, Failure, Success
+from functions.tick.dispatcher import Dispatcher
 from infra.simulation.deployment import Deployment
 from infra.simulation.targets import Behaviour, SimulatedTargets
 from shared.domain.operation import OperationState
@@ -33,14 +34,15 @@ Trace = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What was simulated; `faults` counts those that struck, by kind."""
+    """What was simulated; `faults` counts those that struck, by kind; `acknowledged` the requests
+    that were answered as done, by what they asked for."""
 
     seeds: int = 0
     virtual_minutes: int = 0
     occurrences: int = 0
     deliveries: int = 0
     requests: int = 0
-    acknowledged: int = 0
+    acknowledged: Counter[str] = field(default_factory=Counter)
     faults: Counter[Fault] = field(default_factory=Counter)
 
     def __add__(self, other: "Figures") -> "Figures":
@@ -94,19 +96,54 @@ def run(
     clients = Clients(scenario, deployment, recorder.acks.append)
     clients.start()
     deployment.start()
+    if scenario.other_look_ahead_minutes:
+        _start_other_worker(deployment, scenario.other_look_ahead_minutes)
     _expire_each_minute(deployment)
     _settle(deployment, scenario)
     evidence = recorder.evidence(scenario.until)
-    figures = Figures(
+    figures = _figures_of(scenario, loop, clients, evidence)
+    found = violations(evidence)
+    loop.close()
+    return Outcome(scenario, found, figures, chaos.injected, evidence)
+
+
+def _figures_of(scenario: Scenario, loop: Loop, clients: Clients, evidence: Evidence) -> Figures:
+    return Figures(
         seeds=1,
         virtual_minutes=(loop.us - _us_of(scenario.start)) // _MINUTE_US,
         occurrences=sum(1 for row in evidence.runs if row.status in FINAL),
         deliveries=len(evidence.deliveries),
         requests=clients.sent,
-        acknowledged=len(evidence.acks),
-        faults=Counter(struck.strike.fault for struck in chaos.injected),
+        acknowledged=Counter(ack.what for ack in evidence.acks),
+        faults=Counter(struck.strike.fault for struck in loop.chaos.injected),
     )
-    return Outcome(scenario, violations(evidence), figures, chaos.injected, evidence)
+
+
+def _start_other_worker(deployment: Deployment, look_ahead_minutes: int) -> None:
+    """Another worker of ticks for the same segments, each minute; where nothing invokes the one,
+    nothing invokes the other."""
+    loop, options = deployment.loop, deployment.options
+
+    def tick() -> None:
+        now = deployment.clock.now()
+        dispatcher = Dispatcher(
+            deployment.tick_ports,
+            lease_owner=deployment.entropy.new_id(now),
+            look_ahead_minutes=look_ahead_minutes,
+        )
+        deadline = now + timedelta(seconds=options.function_timeout_seconds - 6)
+        dispatcher.tick(range(options.segments), (), deadline)
+
+    def minute() -> None:
+        loop.later(loop.us + _MINUTE_US, minute)
+        now = loop.instant()
+        if any(begin <= now < end for begin, end in deployment.ticks_down):
+            return
+        name = f"other tick {now:%m-%d %H:%M}"
+        late_us = Dice(loop.chaos.seed, name).below(3_000_000)
+        deployment.invoke(name, tick, at=loop.instant(loop.us + late_us), freezes=True)
+
+    loop.later(-(-loop.us // _MINUTE_US) * _MINUTE_US, minute)
 
 
 def _settle(deployment: Deployment, scenario: Scenario) -> None:

@@ -12,13 +12,16 @@ from tests.simulation.scenario_jobs import jobs_of
 from tests.simulation.scenario_parts import JobPlan, Request
 from tests.simulation.scenario_requests import calendar_body, requests_of
 
+_OTHER_WORKER = "the other worker"
+
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """The world of a seed: `minutes` of faults from `start` on, then calm, in which everything must
     come to its end within `settle_minutes`.
 
-    `calendar` is the JSON text of the closed days that are there at the start.
+    `calendar` is the JSON text of the closed days that are there at the start. With
+    `other_look_ahead_minutes` there is a second worker of ticks, whose look-ahead that is.
     """
 
     seed: int
@@ -33,6 +36,7 @@ class Scenario:
     ticks_down: tuple[Span, ...] = ()
     executors_down: tuple[Span, ...] = ()
     calendar: str = ""
+    other_look_ahead_minutes: int = 0
     settle_minutes: int = 150
 
     @property
@@ -54,6 +58,7 @@ class Scenario:
             *requests,
             *(_name_of("ticks down", number) for number in range(len(self.ticks_down))),
             *(_name_of("executors down", number) for number in range(len(self.executors_down))),
+            *((_OTHER_WORKER,) if self.other_look_ahead_minutes else ()),
         )
 
     def without(self, left_out: frozenset[str]) -> "Scenario":
@@ -64,6 +69,9 @@ class Scenario:
             requests=tuple(each for each in self.requests if not {each.name, each.job} & left_out),
             ticks_down=_left(self.ticks_down, "ticks down", left_out),
             executors_down=_left(self.executors_down, "executors down", left_out),
+            other_look_ahead_minutes=(
+                0 if _OTHER_WORKER in left_out else self.other_look_ahead_minutes
+            ),
         )
 
 
@@ -84,18 +92,20 @@ def scenario_of(seed: int) -> Scenario:
     minutes = 8 + dice.below(10) if dice.fraction() < 0.7 else 18 + dice.below(13)
     profile, faults = faults_of(seed)
     jobs = jobs_of(seed, start, minutes)
+    requests = requests_of(seed, start, minutes, jobs)
     return Scenario(
         seed=seed,
         profile=profile,
         start=start,
         minutes=minutes,
         jobs=jobs,
-        requests=requests_of(seed, start, minutes, jobs),
+        requests=requests,
         options=_options(seed),
         faults=faults,
         most_latency_us=_latency_us(seed, profile),
-        ticks_down=_spans(seed, "ticks down", start, minutes, 0.25, (120, 2400)),
-        executors_down=_spans(seed, "executors down", start, minutes, 0.15, (30, 1200)),
+        ticks_down=_spans(seed, "ticks down", (start, minutes), requests, 0.25, (120, 2400)),
+        executors_down=_spans(seed, "executors down", (start, minutes), requests, 0.15, (30, 1200)),
+        other_look_ahead_minutes=Dice(seed, "other worker").choice((0, 0, 0, 0, 0, 0, 1, 2, 5)),
         calendar=calendar_body(Dice(seed, "calendar"), start),
     )
 
@@ -137,16 +147,21 @@ def _latency_us(seed: int, profile: str) -> int:
 def _spans(
     seed: int,
     what: str,
-    start: datetime,
-    minutes: int,
+    chaos: tuple[datetime, int],
+    requests: Sequence[Request],
     share: float,
     seconds: tuple[int, int],
 ) -> tuple[Span, ...]:
-    """At most one outage of one kind, in a `share` of the seeds."""
+    """At most one outage of one kind, in a `share` of the seeds; often where somebody asks for
+    something."""
+    start, minutes = chaos
     dice = Dice(seed, what)
     if dice.fraction() >= share:
         return ()
     begin = start + timedelta(seconds=dice.below(minutes * 50))
     shortest, longest = seconds
     lasts = timedelta(seconds=int(shortest + (longest - shortest) * dice.fraction() ** 2))
+    if dice.fraction() < 0.3:
+        asked_at = start + timedelta(microseconds=dice.choice(requests).after_us)
+        begin = max(start, asked_at - timedelta(seconds=dice.below(20)))
     return ((begin, begin + lasts),)

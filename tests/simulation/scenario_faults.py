@@ -48,6 +48,7 @@ _STORMS: dict[str, tuple[Fault, ...]] = {
         Fault.DIES,
     ),
     "deaths": (Fault.DIES, Fault.PAUSED, Fault.DUPLICATED, Fault.LATE),
+    "frozen ticks": (Fault.PAUSED, Fault.TICK_DOUBLED, Fault.TICK_LATE, Fault.SLOW),
     "everything": tuple(Fault),
 }
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from shared.domain.events import JOB_EVENTS
 from shared.recurrence import format_duration
 from shared.recurrence.value import EPOCH
 from shared.simulation.dice import Dice
@@ -21,7 +22,10 @@ Draw = Callable[[Dice, datetime, int], dict[str, Any]]
 def jobs_of(seed: int, start: datetime, minutes: int) -> tuple[JobPlan, ...]:
     """One to five jobs."""
     count = Dice(seed, "jobs").choice((1, 2, 2, 3, 3, 4, 5))
-    return tuple(_job(Dice(seed, "job", number), number, start, minutes) for number in range(count))
+    shared = _shared(Dice(seed, "keys"))
+    return tuple(
+        _job(Dice(seed, "job", number), number, start, minutes, shared) for number in range(count)
+    )
 
 
 def schedule_of(dice: Dice, start: datetime, minutes: int) -> dict[str, Any]:
@@ -29,11 +33,26 @@ def schedule_of(dice: Dice, start: datetime, minutes: int) -> dict[str, Any]:
     return dice.choice(_SCHEDULES)(dice, start, minutes)
 
 
-def _job(dice: Dice, number: int, start: datetime, minutes: int) -> JobPlan:
+def _shared(dice: Dice) -> dict[str, Any]:
+    """Limits that most jobs of the seed share, if any."""
+    members: dict[str, Any] = {}
+    if dice.fraction() < 0.2:
+        members["concurrency"] = {"key": "k", "limit": dice.choice((1, 1, 2))}
+    if dice.fraction() < 0.2:
+        limit, per = dice.choice(((1, "10s"), (2, "20s"), (3, "1m"), (10, "1m")))
+        members["rate"] = {"limit": limit, "per": per, "key": "r"}
+    return members
+
+
+def _job(
+    dice: Dice, number: int, start: datetime, minutes: int, shared: Mapping[str, Any]
+) -> JobPlan:
     name = f"j{number}"
     body: dict[str, Any] = {"name": name, "target": {"type": "task", "name": "echo"}}
     body |= schedule_of(dice, start, minutes)
     body |= _policies(dice)
+    if dice.fraction() < 0.7:
+        body |= shared
     delay = "finish" in str(body["schedule"])
     if dice.fraction() < 0.1 and not delay:
         body["max_runs"] = 1 + dice.below(8)
@@ -46,13 +65,20 @@ def _job(dice: Dice, number: int, start: datetime, minutes: int) -> JobPlan:
     if dice.fraction() < 0.1:
         rule = dice.choice(("skip", "skip", "next_business_day", "previous_business_day"))
         body["calendar"] = {"name": CALENDAR, "rule": rule}
-    if dice.fraction() < 0.07:
+    if dice.fraction() < 0.12:
         body["on_failure"] = {"type": "task", "name": "tell"}
-    if dice.fraction() < 0.07:
+    if dice.fraction() < 0.08:
         body["on_success"] = {"type": "task", "name": "tell"}
+    if dice.fraction() < 0.25:
+        body["events"] = [each.value for each in JOB_EVENTS]
+    moves = body.get("calendar", {}).get("rule", "skip") != "skip"
+    if dice.fraction() < 0.12 and not delay and not moves:
+        body["expect_within"] = dice.choice(("PT1M", "PT90S", "PT2M", "PT5M"))
     if dice.fraction() < 0.15:
         body["pause_after_failures"] = 1 + dice.below(3)
     seconds = dice.choice((0.05, 0.05, 0.05, 0.5, 2.0, 6.0, 14.0))
+    if "concurrency" in body and dice.fraction() < 0.7:
+        seconds = 14.0  # or nobody would be in anybody's way
     failures = dice.choice((0.0, 0.0, 0.0, 0.0, 0.2, 0.6, 1.0))
     return JobPlan(name, json.dumps(body), seconds, failures)
 
@@ -75,11 +101,9 @@ def _policies(dice: Dice) -> Mapping[str, Any]:
     }
     if catch_up != "all" and dice.fraction() < 0.3:
         members["grace"] = dice.choice(("5s", "30s", "2m", "10m"))
-    if dice.fraction() < 0.08:
-        members["concurrency"] = {"key": "k", "limit": 1 + dice.below(2)}
-    if dice.fraction() < 0.08:
+    if dice.fraction() < 0.06:
         limit, per = dice.choice(((1, "10s"), (3, "1m"), (10, "1m")))
-        members["rate"] = {"limit": limit, "per": per, "key": dice.choice(("", "r"))}
+        members["rate"] = {"limit": limit, "per": per}
     return members
 
 

@@ -30,8 +30,9 @@ class Request:
     """A request of the owner about a job, `after_us` microseconds after the start.
 
     `what` is create, change, pause, resume, delete, run, cancel, redrive, discard, redrive_all,
-    discard_all, backfill or calendar; `body` is JSON text where it takes one. Under the same `key`
-    it is the same request. One that got no answer is sent again, up to `repeats` times.
+    discard_all, backfill, cancel_all or calendar; `body` is JSON text where it takes one. Under the
+    same `key` it is the same request. One that got no answer is sent again, up to `repeats` times.
+    Cancel, redrive and discard wait from then on for a run that they can be about.
     """
 
     name: str

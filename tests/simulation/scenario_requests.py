@@ -15,10 +15,15 @@ Chaos = tuple[datetime, int]
 
 _SECOND_US = 1_000_000
 _KINDS = (
-    *("change", "change", "pause", "pause", "delete", "run", "run", "cancel", "cancel"),
-    *("redrive", "redrive", "discard", "redrive_all", "discard_all", "backfill", "create"),
-    *("calendar", "resume"),
+    *("change", "change", "pause", "pause", "delete", "run", "run", "backfill", "create"),
+    *("calendar", "resume", "redrive", "discard", "cancel", "redrive_all", "discard_all"),
 )
+_OF_FAILING = ("redrive", "redrive", "discard", "discard", "cancel", "redrive_all", "discard_all")
+"""What is asked for besides where a job has dead letters, and runs that wait for a retry."""
+_OF_WAITING = ("cancel", "cancel", "run", "run", "backfill")
+"""What is asked for besides where runs of a job wait for each other or for their turn."""
+_PARTNERS = {"redrive": ("discard", "redrive"), "discard": ("redrive", "discard")}
+"""What may be asked for at the same moment, about the same run."""
 
 
 def requests_of(
@@ -29,9 +34,11 @@ def requests_of(
     found = [_creation(Dice(seed, "create", n), job) for n, job in enumerate(jobs)]
     for number, job in enumerate(jobs):
         dice = Dice(seed, "requests", number)
+        kinds, is_volley = _kinds_of(job), dice.fraction() < 0.1
         for n in range(dice.choice((0, 1, 2, 3, 4, 6))):
             one = Dice(seed, f"request of {job.name}", n)
-            found += _asked(one, (start, minutes), job, n, _instant_us(one, hot, minutes))
+            at_us = hot[0] if is_volley else _instant_us(one, hot, minutes)
+            found += _asked(one, (start, minutes), job, n, one.choice(kinds), at_us)
     last_us = minutes * 60 * _SECOND_US - 1
     return tuple(replace(each, after_us=min(each.after_us, last_us)) for each in found)
 
@@ -41,6 +48,17 @@ def calendar_body(dice: Dice, start: datetime) -> str:
     days = [start.date() + timedelta(days=dice.below(4) - 1) for _ in range(dice.below(3))]
     weekdays = [dice.choice(("sat", "sun", "tue", "fri"))] if dice.fraction() < 0.4 else []
     return json.dumps({"dates": [day.isoformat() for day in days], "weekdays": weekdays})
+
+
+def _kinds_of(job: JobPlan) -> Sequence[str]:
+    """What may be asked for, so that most of it has something to be about."""
+    body = json.loads(job.body)
+    kinds: tuple[str, ...] = _KINDS
+    if job.failures:
+        kinds += 2 * _OF_FAILING
+    if body["overlap"] == "queue_one" or "rate" in body or "concurrency" in body:
+        kinds += _OF_WAITING
+    return kinds
 
 
 def _creation(dice: Dice, job: JobPlan) -> Request:
@@ -66,8 +84,9 @@ def _instant_us(dice: Dice, hot: list[int], minutes: int) -> int:
     return dice.below(minutes * 60 * _SECOND_US)
 
 
-def _asked(dice: Dice, chaos: Chaos, job: JobPlan, n: int, after_us: int) -> Iterator[Request]:
-    what = dice.choice(_KINDS)
+def _asked(
+    dice: Dice, chaos: Chaos, job: JobPlan, n: int, what: str, after_us: int
+) -> Iterator[Request]:
     name = f"{what} {job.name} {n}"
     key = "" if dice.fraction() < 0.2 else name
     repeats = dice.choice((0, 1, 1, 3))
@@ -78,6 +97,12 @@ def _asked(dice: Dice, chaos: Chaos, job: JobPlan, n: int, after_us: int) -> Ite
     if what == "delete" and dice.fraction() < 0.6:
         what, name = "pause", f"pause {job.name} {n}"
     yield Request(name, what, job.name, after_us, key, body, repeats)
+    partners = _PARTNERS.get(what, ())
+    if partners and dice.fraction() < 0.4:
+        yield Request(f"{name} besides", dice.choice(partners), job.name, after_us, "", "", 1)
+    if what in ("backfill", "redrive_all", "discard_all") and dice.fraction() < 0.2:
+        later_us = after_us + dice.below(90 * _SECOND_US)
+        yield Request(f"cancel {name}", "cancel_all", job.name, later_us, "", "", 1)
     if what == "run" and dice.fraction() < 0.3:
         later_us = after_us + dice.choice((0, 200_000, 30 * _SECOND_US))
         yield Request(f"{name} again", what, job.name, later_us, key, body)
