@@ -61,7 +61,10 @@ class Failures:
             if self._p.jobs.replace(paused, current.revision):
                 self._tell(run, paused)
                 return paused
-            current = self._p.jobs.get(job.owner, job.job_id)
+            seen, current = current, self._p.jobs.get(job.owner, job.job_id)
+            if current is not None and current.filing != seen.filing:
+                # A resume, or a change: the count begins anew under it.
+                return self.count(run, current, repeated=False)
         raise StoreUnavailableError(f"the row of job {job.job_id} changed at every step")
 
     def _tell(self, run: Run, job: Job) -> None:

@@ -199,7 +199,15 @@ class RunProtocol:
         return self._start(message, claim, job, ends_at)
 
     def _start(self, message: Message, claim: Claim, job: Job, ends_at: datetime) -> Report | None:
-        """Pass the gates, and deliver the run; a run that is held back waits in its row."""
+        """Pass the gates, and deliver the run; a run that is held back waits in its row.
+
+        First a run that another filing's message has claimed is put under the job's own.
+        """
+        own = starting.adopted(job, message)
+        if own is not None:
+            message, claim = own, replace(claim, run=running.adopted(claim.run, own))
+            if not self._p.runs.finish(claim.run):
+                return None
         run = claim.run
         limit_seconds = job.time_limit_seconds(self._p.longest_timeout_seconds)
         needed = timedelta(seconds=limit_seconds) + _FINISH_RESERVE

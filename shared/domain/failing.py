@@ -10,9 +10,12 @@ from shared.domain.run import Run
 def with_failure(gate: Gate, run: Run, job: Job, limit: int) -> Gate:
     """The job's gate with one more failed run: each counts once, and no more than matter.
 
-    Another filing (a resume, a change of the schedule) begins the count anew.
+    Another filing (a resume, a change of the schedule) begins the count anew; one that is replaced
+    counts no more.
     """
     filing_id, run_id = job.filing.filing_id, run.key.run_id
+    if gate.failed_filing > filing_id:
+        return gate
     failed = gate.failed if gate.failed_filing == filing_id else ()
     if run_id not in failed:
         failed = (*failed, run_id)

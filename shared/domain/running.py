@@ -195,6 +195,12 @@ def renounced(run: Run, over: Run, message: Message, now: datetime) -> Run:
     return back
 
 
+def adopted(run: Run, own: Message) -> Run:
+    """The claimed run as one of the filing of `own`, which is the job's (for `finish`)."""
+    others = tuple(each for each in run.other_filings if each != own.filing_id)
+    return replace(run, filing_id=own.filing_id, other_filings=others)
+
+
 def was_made_by(over: Run, message: Message) -> bool:
     """Whether the row that was claimed over is there for the sake of this message alone: an earlier
     claim for it ended without a word, or a policy held it back, and no other filing has claimed

@@ -79,6 +79,20 @@ def _by_filing(job: Job, message: Message, now: datetime, closed: ClosedDays | N
     return _decide_other_filing(job, message, now)
 
 
+def adopted(job: Job, message: Message) -> Message | None:
+    """The message that may start, as one of the job's own filing, which yields its occurrence too;
+    None where it starts on its own filing's account.
+
+    Whatever comes of the run then belongs to the filing that counts: that of the message may not
+    count any more when it comes again.
+    """
+    if not is_by_schedule(message) or message.filing_id == job.filing.filing_id:
+        return None
+    if max(message.key.fire_at, message.nominal_at) <= job.filing.from_at:
+        return None
+    return replace(message, filing_id=job.filing.filing_id, slot_key="")
+
+
 def _decide_other_filing(job: Job, message: Message, now: datetime) -> Start:
     """An occurrence that the job's current filing does not contain."""
     fire_at, filing = message.nominal_at, job.filing

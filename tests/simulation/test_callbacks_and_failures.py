@@ -9,7 +9,8 @@ import pytest
 
 from functions.executor.targets import Call, Failure, Outcome, Success
 from shared.domain.events import EventType
-from shared.domain.gate import job_gate
+from shared.domain.failing import with_failure
+from shared.domain.gate import first_gate, job_gate
 from shared.domain.job import Job, JobState
 from shared.domain.policies import Overlap, RetryPolicy
 from shared.domain.run import Run, RunError, RunKind, RunStatus
@@ -196,6 +197,42 @@ class TestPauseAfterFailures:
         assert stored(world, job).state is JobState.ACTIVE, "two failures since the resume"
         world.run_until(minute(8))
         assert stored(world, job).state is JobState.PAUSED
+
+    def test_a_run_that_fails_after_the_resume_does_not_bring_the_old_count_along(
+        self, world: World
+    ) -> None:
+        """Found by the simulation: it was under way during a pause and its resume; with the job as
+        it had been read, it was the third failure, and paused the resumed job."""
+        job = world.create("job", "* * * * *", pause_after_failures=3)
+        under_way = minute(3)
+
+        def behave(call: Call) -> Outcome:
+            if call.fire_at == under_way:
+                world.refile(world.pause(stored(world, job)))
+                world.clock.advance(5)
+            return FAILURE
+
+        world.targets.behave = behave
+        world.run_until(minute(4) - timedelta(seconds=10))
+        assert stored(world, job).state is JobState.ACTIVE
+        gate = world.gates.get(OWNER, job_gate(job.job_id))
+        assert gate is not None
+        assert len(gate.failed) == 1
+        assert gate.failed_filing == stored(world, job).filing.filing_id
+        world.run_until(minute(5))
+        assert stored(world, job).state is JobState.PAUSED
+
+    def test_a_failure_of_a_replaced_filing_leaves_the_new_count_alone(self) -> None:
+        world = World(NOON, segments=1)
+        job = world.create("job", "* * * * *", pause_after_failures=3)
+        world.clock.advance(1)
+        newer = world.refile(job)
+        world.targets.behave = lambda call: FAILURE
+        world.run_until(minute(1))
+        (run,) = world.history(job)
+        counted = with_failure(first_gate(OWNER, "g"), run, newer, 3)
+        assert with_failure(counted, run, job, 3) == counted
+        assert counted.failed == (run.key.run_id,)
 
     def test_a_death_right_after_the_pause_leaves_no_count_behind(
         self, world: World, monkeypatch: pytest.MonkeyPatch

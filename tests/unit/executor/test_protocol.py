@@ -310,6 +310,39 @@ def test_noise_takes_no_row_along_that_another_filing_has_claimed_too(
     assert (run.status, run.attempt, run.other_filings) == (RunStatus.SUCCEEDED, 3, ())
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_run_that_another_filing_begins_is_the_own_filings(
+    world: World, job: Job, fails: bool
+) -> None:
+    """Found by the simulation: a duplicate from before a resume ran an occurrence of a filing that
+    counts, came again after the next resume, and removed the row with the attempts that were
+    made; the own message had been acknowledged when it met the run."""
+    first = job
+    job = world.refile(job)
+    own, older = due(world, job), message_of(first, NOON + timedelta(minutes=1))
+    if fails:
+        world.targets.behave = lambda call: Failure(RunError("busy", "later"))
+        assert world.executor.handle(older, ends_at(world)).handled is Handled.RAN
+        assert world.executor.handle(own, ends_at(world)).handled is Handled.REPEATED
+        retries = [kept.message for kept in world.queue.kept()]
+        assert {retry.filing_id for retry in retries} == {job.filing.filing_id}
+        world.clock.advance(60)
+        crash_in_call(world, retries[0])
+    else:
+        crash_in_call(world, older)
+    begun = run_of(world, own)
+    assert (begun.filing_id, begun.other_filings) == (job.filing.filing_id, ())
+
+    world.refile(job)
+    world.clock.advance(FUNCTION_SECONDS + 2)
+    assert world.executor.handle(older, ends_at(world)).handled is Handled.DROPPED
+    assert len(run_of(world, own).attempts) == begun.attempt - 1
+    comes_again = retries[0] if fails else own
+    assert world.executor.handle(comes_again, ends_at(world)).handled is Handled.RAN
+    run = run_of(world, own)
+    assert (run.status, run.attempt) == (RunStatus.SUCCEEDED, begun.attempt + 1)
+
+
 def test_the_last_filing_that_does_not_count_removes_its_row(
     world: World, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
