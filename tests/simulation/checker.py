@@ -37,6 +37,7 @@ RULES: tuple[Rule, ...] = (
     checker_calls.overlapping,
     checker_calls.too_many_attempts,
     checker_rows.dead_without_reason,
+    checker_rows.died_of_nothing,
     checker_rows.settled_otherwise,
     checker_skips.unreasoned,
     checker_load.crowded,

@@ -1,6 +1,7 @@
 """I4 by the writes of run rows: which status may follow which, under which claim; what dead letters
 say; and that what was acknowledged is there."""
 
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from shared.domain.job import JobState
@@ -163,6 +164,23 @@ def dead_without_reason(known: Known) -> Iterator[Violation]:
             if fault:
                 text = f"{key.run_id}: {fault}, of {most}, by {write.process} at {write.at}"
                 yield Violation("attempts", key.job_id, text, key.fire_at)
+
+
+def died_of_nothing(known: Known) -> Iterator[Violation]:
+    """Nobody says that executors died on a run while nothing at all was broken.
+
+    Of a deployment of which only the rows are known it is not known what was.
+    """
+    evidence = known.evidence
+    if not evidence.is_complete or evidence.outages:
+        return
+    for rows in known.rows.values():
+        for row in rows:
+            if row.reason != DeadReason.EXECUTOR_DIED.value:
+                continue
+            if bisect_right(evidence.faults, row.updated_at) == 0:
+                text = f"{row.key.run_id} is dead: {row.reason}, and no fault had struck"
+                yield Violation("dead", row.key.job_id, text, row.key.fire_at)
 
 
 def _wrong_count(row: Run, most: int) -> str | None:

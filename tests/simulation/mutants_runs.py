@@ -288,7 +288,8 @@ RUNS = (
         (Swap(RunProtocol, "_finish", _gives_up),),
         cannot_break=(
             "a lease outlives its process, so that nobody whose finish is refused lives to"
-            " acknowledge; and who took the run over holds a message of his own"
+            " acknowledge; and who took the run over holds a message of his own, which stays"
+            " with the queue until he, too, has answered"
         ),
     ),
     Mutant(
@@ -313,7 +314,7 @@ RUNS = (
         ),
         cannot_break=(
             "what is received too often comes to the dead-letter queue, whose consumer ends the"
-            " run or repeats what follows: it is dead sooner than its attempts allow, never lost"
+            " run or repeats what follows: it may be dead, though it only waited, but is never lost"
         ),
     ),
     Mutant(

@@ -188,6 +188,20 @@ def test_dead_letters_say_why_and_are_exhausted_only_after_the_last_attempt() ->
     only(story("exhausted", 3), "attempts", "exhausted at attempt 1, of 3")
 
 
+def test_nobody_dies_of_nothing() -> None:
+    def story(*faults: float) -> Evidence:
+        book = Book()
+        row = book.claimed(key_of(10), after(10))
+        book.called(row, after(10.1), is_success=False)
+        book.finished(row, after(10.3), DEAD, reason="executor_died")
+        book.faults += map(after, faults)
+        return book.evidence(15)
+
+    assert found(story(5)) == []
+    only(story(), "dead", "and no fault had struck")
+    only(story(12), "dead", "and no fault had struck")
+
+
 def test_no_more_attempts_are_made_than_the_job_allows() -> None:
     book = retried(13)
     book.versions = [replace(v, job=replace(v.job, retry=RetryPolicy(max_attempts=1)))
