@@ -6,11 +6,11 @@ import sys
 from collections.abc import Sequence
 from time import perf_counter
 
-from tests.simulation.report import figures_text, shrunk_text, violation_text
-from tests.simulation.runner import Figures, run
-from tests.simulation.scenario import scenario_of
-from tests.simulation.seeds import Result, results
-from tests.simulation.shrinking import shrink
+from tests.simulation.worlds.pool import Result, results
+from tests.simulation.worlds.report import figures_text, shrunk_text, violation_text
+from tests.simulation.worlds.runner import Figures, run
+from tests.simulation.worlds.scenario import scenario_of
+from tests.simulation.worlds.shrinking import shrink
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,8 +8,8 @@ from shared.domain.job import Job, JobState
 from shared.domain.run import Run, RunKind, RunStatus
 from shared.domain.targets import WebhookTarget
 from tests.e2e.chaos.evidence import EFFECT_BELOW, Story, evidence_of
-from tests.simulation import checker
-from tests.simulation.checker_known import Known
+from tests.simulation.judging import checker
+from tests.simulation.judging.checker_known import Known
 
 OUTCOMES = frozenset({RunStatus.SUCCEEDED, RunStatus.DEAD, RunStatus.TIMED_OUT})
 

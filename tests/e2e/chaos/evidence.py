@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from tests.e2e.chaos.customer import Acknowledgement
 from tests.e2e.chaos.tables import Found
 from tests.e2e.chaos.witness import Arrival
-from tests.simulation.evidence import Ack, Delivery, Evidence, JobVersion
+from tests.simulation.judging.evidence import Ack, Delivery, Evidence, JobVersion
 
 EFFECT_BELOW = 300
 

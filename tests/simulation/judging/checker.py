@@ -1,0 +1,61 @@
+"""Judges evidence by what DESIGN.md promises (I1 to I4 and what it says of pauses, skips, dead
+letters), without asking the code that made it: an oracle of its own."""
+
+from collections.abc import Callable, Iterator
+
+from tests.simulation.judging import (
+    checker_calls,
+    checker_ends,
+    checker_load,
+    checker_outcomes,
+    checker_rows,
+    checker_skips,
+    checker_told,
+)
+from tests.simulation.judging.checker_known import Known
+from tests.simulation.judging.evidence import Evidence, Violation
+
+Rule = Callable[[Known], Iterator[Violation]]
+
+RULES: tuple[Rule, ...] = (
+    checker_outcomes.lost,
+    checker_outcomes.unexpected,
+    checker_outcomes.passed_over,
+    checker_outcomes.unfinished,
+    checker_outcomes.broken_chains,
+    checker_outcomes.left_over,
+    checker_rows.forgotten,
+    checker_calls.succeeded_twice,
+    checker_calls.done_twice,
+    checker_calls.not_held,
+    checker_rows.unwitnessed,
+    checker_calls.early,
+    checker_calls.late,
+    checker_rows.wrong_ways,
+    checker_rows.unfenced,
+    checker_calls.disobeyed,
+    checker_calls.overlapping,
+    checker_calls.too_many_attempts,
+    checker_rows.dead_without_reason,
+    checker_rows.died_of_nothing,
+    checker_rows.settled_otherwise,
+    checker_skips.unreasoned,
+    checker_load.crowded,
+    checker_load.granted_too_often,
+    checker_load.started_too_often,
+    checker_load.out_of_turn,
+    checker_told.called_back,
+    checker_told.told_of,
+    checker_told.watched,
+    checker_ends.uncompleted,
+    checker_ends.too_many_runs,
+    checker_ends.failing_on,
+    checker_ends.operations,
+    checker_ends.answered_otherwise,
+)
+
+
+def violations(evidence: Evidence) -> list[Violation]:
+    """What does not hold, rule by rule; empty when all does."""
+    known = Known(evidence)
+    return [found for rule in RULES for found in rule(known)]

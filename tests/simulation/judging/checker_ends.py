@@ -1,0 +1,211 @@
+"""What is to come to an end, or to stop: jobs with a last run, jobs whose runs fail in a row,
+operations; and requests under one key, which are one request."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from shared.domain.job import Job, JobState
+from shared.domain.operation import Operation, OperationKind, OperationState
+from shared.domain.policies import OnComplete
+from shared.domain.run import Run, RunKind, RunStatus
+from shared.recurrence import Delay
+from tests.simulation.judging.checker_known import Known
+from tests.simulation.judging.evidence import JobVersion, Violation
+
+_DEAD = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
+_LIST_LAG = timedelta(seconds=30)
+"""How far a list of dead letters may be behind."""
+
+
+def uncompleted(known: Known) -> Iterator[Violation]:
+    """A job that is to go with its last run has gone when that has ended; and none goes before.
+
+    Lenient: under calendars, which may open a day again; and where the filing has no occurrence at
+    all, as after a resume that came too late: then no run ends.
+    """
+    for job_id, versions in known.evidence.versions.items():
+        job, filed = versions[-1].job, known.filings[job_id][-1]
+        left = None
+        if filed.is_computable and job.calendar is None:
+            left = job.schedule.next(max(known.evidence.until, filed.from_at))
+            due = next(iter(filed.occurrences(known.evidence.until)), None)
+            is_to_go = all(version.job.on_complete is OnComplete.DELETE for version in versions)
+            if job.state is JobState.ACTIVE and is_to_go and left is None and due is not None:
+                text = f"{job.schedule.text!r} has no occurrence left, and the job is still there"
+                yield Violation("complete", job_id, text)
+        if job.state is JobState.COMPLETED:
+            following = job.schedule.next(job.updated_at - timedelta(seconds=job.spread_seconds))
+            is_certain = not isinstance(job.schedule, Delay) and job.calendar is None
+            if is_certain and following is not None:
+                text = f"it was completed at {job.updated_at}, before its occurrence {following}"
+                yield Violation("complete", job_id, text, following)
+
+
+def too_many_runs(known: Known) -> Iterator[Violation]:
+    """No filing has more than `max_runs` occurrences: with a row, or covered by one."""
+    for job_id, filings in known.filings.items():
+        most = {filed.job.max_runs for filed in filings}
+        if len(most) != 1 or len({filed.job.schedule.text for filed in filings}) != 1:
+            continue
+        wanted = most.pop()
+        if wanted is None or not all(filed.is_computable for filed in filings):
+            continue
+        counted = sum(
+            row.covers_count or 0 if row.key.kind is RunKind.MISSED else 1
+            for row in known.rows.get(job_id, ())
+            if _is_outcome(row)
+        )
+        if counted > wanted:
+            text = f"{counted} occurrences have an outcome, and {wanted} may"
+            yield Violation("max_runs", job_id, text)
+
+
+def _is_outcome(row: Run) -> bool:
+    is_noise = row.status is RunStatus.SKIPPED and row.reason in ("paused", "deleted", "changed")
+    is_own = row.key.kind is RunKind.SCHEDULED and not row.key.redrive and not is_noise
+    return is_own or row.key.kind is RunKind.MISSED
+
+
+def failing_on(known: Known) -> Iterator[Violation]:
+    """`pause_after_failures`: a job is paused once so many scheduled runs in a row have died under
+    its filing, and not by fewer. Lenient: those that ended near a success, which may be counted in
+    another order."""
+    for job_id, versions in known.evidence.versions.items():
+        limits = {version.job.pause_after_failures for version in versions}
+        if len(limits) != 1 or not known.evidence.is_complete:
+            continue
+        limit = limits.pop()
+        ends = _ends(known, job_id)
+        if limit is None:
+            continue
+        last = versions[-1].job
+        since = [
+            (at, success)
+            for at, success in ends
+            if last.filing.from_at < at <= known.evidence.until
+        ]
+        tail = 0
+        for _, is_success in reversed(since):
+            if is_success:
+                break
+            tail += 1
+        if last.state is JobState.ACTIVE and tail >= limit:
+            text = f"{tail} runs in a row have died since {last.filing.from_at}; {limit} pause it"
+            yield Violation("failures", job_id, text)
+        yield from _paused_early(known, job_id, versions, ends, limit)
+
+
+def _ends(known: Known, job_id: str) -> list[tuple[datetime, bool]]:
+    """When scheduled runs of the job ended, and whether by success, in order."""
+    return sorted(
+        (row.finished_at, row.status is RunStatus.SUCCEEDED)
+        for row in known.rows.get(job_id, ())
+        if row.key.kind is RunKind.SCHEDULED and row.finished_at is not None
+        if row.status in _DEAD or row.status is RunStatus.SUCCEEDED
+    )
+
+
+def _paused_early(
+    known: Known,
+    job_id: str,
+    versions: Sequence[JobVersion],
+    ends: list[tuple[datetime, bool]],
+    limit: int,
+) -> Iterator[Violation]:
+    for version in versions:
+        job = version.job
+        if job.state is not JobState.PAUSED or not job.note:
+            continue
+        from_at, paused_at = job.filing.from_at, version.at
+        count = sum(1 for at, success in ends if not success and from_at < at <= paused_at)
+        if count < limit:
+            text = f"it was paused at {paused_at}, {job.note!r}: {count} had died by then"
+            yield Violation("failures", job_id, text)
+            continue
+        calm_from = paused_at - timedelta(minutes=10)
+        recent = [end for end in ends if max(from_at, calm_from) < end[0] <= paused_at]
+        has_success = any(success for at, success in recent[-limit:] if at < recent[-1][0])
+        if has_success and known.is_calm(calm_from, paused_at):
+            text = f"it was paused at {paused_at}, {job.note!r}, though one had succeeded"
+            yield Violation("failures", job_id, text)
+
+
+def operations(known: Known) -> Iterator[Violation]:
+    """What an operation says that it has done is there; one that has succeeded has left nothing of
+    what it was for; one that was cancelled is so. (That they end: `left_over`.)"""
+    by_id = {each.operation_id: each for each in known.evidence.operations}
+    for ack in known.evidence.acks:
+        found = by_id.get(ack.made)
+        if ack.made and found is None:
+            text = f"{ack.what} was answered with operation {ack.made}, which is not there"
+            yield Violation("operation", ack.job_id, text)
+        elif found is not None and ack.what == "cancel_all" and not _is_cancelled(found):
+            text = f"{ack.made} was cancelled by {ack.answered_at}: it is {found.state.value}"
+            yield Violation("operation", ack.job_id, text)
+    for each in by_id.values():
+        for text in _undone(known, each):
+            yield Violation("operation", each.job_id, f"{each.kind.value} {text}")
+
+
+def _is_cancelled(operation: Operation) -> bool:
+    return operation.state is OperationState.CANCELLED
+
+
+def _undone(known: Known, operation: Operation) -> Iterator[str]:
+    if operation.kind is OperationKind.BACKFILL:
+        yield from _unfilled(known, operation)
+        return
+    if operation.state is not OperationState.SUCCEEDED:
+        return
+    before = operation.created_at - _LIST_LAG
+    for job_id, rows in known.rows.items():
+        job = _last(known, job_id)
+        if operation.job_id not in ("", job_id) or job is None or job.is_tombstone:
+            continue
+        for row in rows:
+            if row.is_dead_letter and row.updated_at < before:
+                yield f"of {operation.created_at} succeeded, and {row.key.run_id} is still dead"
+
+
+def _unfilled(known: Known, operation: Operation) -> Iterator[str]:
+    rows = [
+        row
+        for row in known.rows.get(operation.job_id, ())
+        if row.key.kind is RunKind.BACKFILL and row.key.request_id == operation.operation_id
+    ]
+    filled = {row.key.fire_at for row in rows}
+    if len(filled) < operation.done:
+        yield f"{operation.operation_id} sent {operation.done}, and has {len(filled)} rows"
+    filings = known.filings.get(operation.job_id, [])
+    is_whole = operation.state is OperationState.SUCCEEDED and not operation.only_missed
+    if not is_whole or len({filed.job.schedule.text for filed in filings}) != 1:
+        return
+    assert operation.from_at is not None
+    assert operation.until_at is not None
+    job = filings[0].job
+    if job.calendar is not None or not filings[0].is_computable:
+        return
+    if any(filed.job.schedule != job.schedule for filed in filings):
+        return
+    wanted = job.schedule.between(operation.from_at - timedelta(seconds=1), operation.until_at)
+    missing = [at for at in wanted if at not in filled]
+    if missing:
+        yield f"{operation.operation_id} succeeded, and {missing[0]} was not run"
+
+
+def _last(known: Known, job_id: str) -> Job | None:
+    versions = known.evidence.versions.get(job_id)
+    return versions[-1].job if versions else None
+
+
+def answered_otherwise(known: Known) -> Iterator[Violation]:
+    """Requests under one idempotency key that were answered with two runs, or two operations."""
+    answers: dict[tuple[str, str, str], str] = {}
+    for ack in known.evidence.acks:
+        answer = ack.run_id or ack.made
+        if not ack.key or not answer:
+            continue
+        first = answers.setdefault((ack.what, ack.job_id, ack.key), answer)
+        if first != answer:
+            text = f"{ack.what} under the key {ack.key!r} was answered with {first} and {answer}"
+            yield Violation("key", ack.job_id, text)

@@ -1,0 +1,165 @@
+"""What jobs promise about load: places of a key, starts of a rate, one run that waits its turn."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from shared.domain.job import Job
+from shared.domain.policies import Overlap
+from shared.domain.run import RunKey, RunKind, RunStatus
+from tests.simulation.judging.checker_calls import lag_of, recovery
+from tests.simulation.judging.checker_known import Known
+from tests.simulation.judging.evidence import Delivery, Violation
+
+Limit = tuple[int, int]
+"""So many starts in so many seconds."""
+
+_SLOT_KEPT = timedelta(seconds=2)
+"""How long after its slot a run may start that something else holds back."""
+_OWNER = "owner"
+
+
+def crowded(known: Known) -> Iterator[Violation]:
+    """At most `limit` runs of a concurrency key call their targets at once.
+
+    Of processes that nothing struck: the place of one that stood still is free when its lease ends.
+    """
+    limits: dict[str, int] = {}
+    of_keys: defaultdict[str, list[Delivery]] = defaultdict(list)
+    for each in known.evidence.deliveries:
+        place = _job_of(known, each)
+        if place is None or place.concurrency is None or not each.is_untouched:
+            continue
+        wanted = place.concurrency
+        limits[wanted.key] = max(limits.get(wanted.key, 0), wanted.limit)
+        of_keys[wanted.key].append(each)
+    for key, deliveries in of_keys.items():
+        under_way: list[Delivery] = []
+        for each in sorted(deliveries, key=lambda each: each.begun_at):
+            under_way = [
+                other
+                for other in under_way
+                if other.ended_at is not None and other.ended_at > each.begun_at
+            ]
+            under_way.append(each)
+            if len(under_way) > limits[key]:
+                names = ", ".join(other.run_id for other in under_way)
+                text = f"{limits[key]} runs may hold {key!r} at once; at {each.begun_at}: {names}"
+                yield Violation("concurrency", each.job_id, text)
+
+
+def granted_too_often(known: Known) -> Iterator[Violation]:
+    """A rate grants at most `limit` starts in any of its periods, whatever strikes."""
+    limits = _limits(known)
+    slots: defaultdict[str, list[datetime]] = defaultdict(list)
+    for grant in known.evidence.grants:
+        slots[grant.gate].append(grant.slot_at)
+    for gate, times in slots.items():
+        if gate in limits:
+            for first, last in _too_close(sorted(times), limits[gate], timedelta()):
+                text = f"{gate} allows {limits[gate]}, and granted more from {first} to {last}"
+                yield Violation("rate", "", text)
+
+
+def started_too_often(known: Known) -> Iterator[Violation]:
+    """Where nothing was broken for long, no more runs start in a period than the rate allows, but
+    for the lag of each. A callback counts in its owner's rate alone."""
+    evidence, limits = known.evidence, _limits(known)
+    if not evidence.is_complete:
+        return
+    starts: defaultdict[str, list[datetime]] = defaultdict(list)
+    for each in sorted(evidence.deliveries, key=lambda each: each.begun_at):
+        starts[_OWNER].append(each.begun_at)
+        job = _job_of(known, each)
+        if job is not None and job.rate is not None:
+            starts[_gate_of(job)].append(each.begun_at)
+    for gate, times in starts.items():
+        if gate not in limits:
+            continue
+        lag = _SLOT_KEPT + lag_of(evidence.circumstances)
+        for first, last in _too_close(times, limits[gate], lag):
+            if known.is_calm(first - recovery(evidence.circumstances), last):
+                text = f"{gate} allows {limits[gate]}, and more began from {first} to {last}"
+                yield Violation("rate", "", text)
+
+
+def _too_close(
+    times: Sequence[datetime], limit: Limit, lag: timedelta
+) -> Iterator[tuple[datetime, datetime]]:
+    count, seconds = limit
+    for first, last in zip(times, times[count:], strict=False):
+        if last - first < timedelta(seconds=seconds) - lag:
+            yield first, last
+
+
+def _limits(known: Known) -> Mapping[str, Limit]:
+    """By gate, as all jobs that name it say; those about which they differ are left out."""
+    found: defaultdict[str, set[Limit]] = defaultdict(set)
+    for versions in known.evidence.versions.values():
+        for version in versions:
+            rate = version.job.rate
+            if rate is not None:
+                found[_gate_of(version.job)].add((rate.limit, rate.per_seconds))
+    per_minute = known.evidence.circumstances.owner_starts_per_minute
+    if per_minute:
+        found[_OWNER].add((per_minute, 60))
+    return {gate: limits.pop() for gate, limits in found.items() if len(limits) == 1}
+
+
+def _gate_of(job: Job) -> str:
+    key = "" if job.rate is None else job.rate.key
+    return f"rate/{key}" if key else f"rate-of-job/{job.job_id}"
+
+
+def _job_of(known: Known, delivery: Delivery) -> Job | None:
+    """The row that the caller had read; None for callbacks, which pass no policy."""
+    key = known.run_ids.get(delivery.run_id)
+    if key is None or key.kind is RunKind.CALLBACK:
+        return None
+    return known.job_at(delivery.job_id, delivery.job_revision)
+
+
+def out_of_turn(known: Known) -> Iterator[Violation]:
+    """Under `queue_one` one occurrence waits at most, and that one is not skipped for an overlap.
+
+    Of jobs that nothing else holds back, and that had this policy at any time. Where the answer of
+    a gate was lost one may wait that has the place of the active one: only what nothing has struck
+    meanwhile is judged.
+    """
+    if known.evidence.circumstances.owner_starts_per_minute:
+        return
+    for job_id, versions in known.evidence.versions.items():
+        if not all(_only_queues(version.job) for version in versions):
+            continue
+        yield from _out_of_turn(known, job_id)
+
+
+def _only_queues(job: Job) -> bool:
+    is_free = job.concurrency is None and job.rate is None and job.tolerance_seconds is None
+    return job.overlap is Overlap.QUEUE_ONE and is_free
+
+
+def _out_of_turn(known: Known, job_id: str) -> Iterator[Violation]:
+    waiting: dict[RunKey, datetime] = {}
+    waited: set[RunKey] = set()
+    for write in known.evidence.writes:
+        row = write.after or write.before
+        if row is None or row.key.job_id != job_id:
+            continue
+        key = row.key
+        if key.kind is not RunKind.SCHEDULED or key.redrive:
+            continue
+        status = None if write.after is None else write.after.status
+        if status is not RunStatus.SCHEDULED:
+            waiting.pop(key, None)
+        else:
+            waiting.setdefault(key, write.at)
+            waited.add(key)
+            if len(waiting) > 1 and known.is_calm(min(waiting.values()), write.at):
+                names = ", ".join(sorted(each.run_id for each in waiting))
+                text = f"two occurrences wait for their turn at {write.at}: {names}"
+                yield Violation("queue_one", job_id, text, key.fire_at)
+        is_overlap = status is RunStatus.SKIPPED and row.reason == "overlap"
+        if is_overlap and key in waited:
+            text = f"{key.run_id} had waited for its turn, and was skipped at {write.at}"
+            yield Violation("queue_one", job_id, text, key.fire_at)

@@ -1,0 +1,175 @@
+"""Skips: each has one of the reasons that the documentation names, and the reason was true."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from shared.domain.job import Job, JobState
+from shared.domain.policies import CatchUp, Overlap
+from shared.domain.run import Run, RunKey, RunKind, RunStatus
+from tests.simulation.judging.checker_known import Filed, Known
+from tests.simulation.judging.checker_outcomes import in_gap
+from tests.simulation.judging.evidence import RunWrite, Violation
+
+_REASONS = frozenset(
+    {"paused", "deleted", "changed", "catch_up", "calendar", "misfire", "overlap", "spacing"}
+)
+_OF_OCCURRENCES = frozenset({"catch_up", "calendar", "misfire", "spacing"})
+"""Reasons that only an occurrence of the schedule can have."""
+_OF_FIRST_ATTEMPTS = frozenset({"misfire", "spacing"})
+"""The first two of these ask after the message, which a takeover does not change."""
+_LONGEST_STOP_SECONDS = 200
+
+
+def unreasoned(known: Known) -> Iterator[Violation]:
+    """Skips without a reason of the closed list, and those whose reason was not so.
+
+    What was so is judged by the row of the job that the process had read (`job_revision`). Where
+    that is unknown the list alone is checked. Rows that cover a span: `passed_over`.
+    """
+    for rows in known.rows.values():
+        for row in rows:
+            if row.status is RunStatus.SKIPPED and row.reason not in _REASONS:
+                text = f"{row.key.run_id} is skipped for {row.reason!r}"
+                yield Violation("skip", row.key.job_id, text, row.key.fire_at)
+    for key, writes in known.writes.items():
+        for number, write in enumerate(writes):
+            skip = write.after
+            is_skip = skip is not None and skip.status is RunStatus.SKIPPED
+            job = known.job_at(key.job_id, write.job_revision)
+            if skip is None or not is_skip or job is None or key.kind is RunKind.MISSED:
+                continue
+            claimed_at = _claimed_at(writes[:number], write)
+            untrue = _untrue(known, skip, write, job, claimed_at)
+            if untrue:
+                text = (
+                    f"{key.run_id} was skipped as {skip.reason} by {write.process} at {write.at}:"
+                    f" {untrue} (revision {job.revision}, {job.state.value})"
+                )
+                yield Violation("skip", key.job_id, text, key.fire_at)
+
+
+def _untrue(known: Known, row: Run, write: RunWrite, job: Job, claimed_at: datetime) -> str | None:
+    """What is wrong with a skip's reason; None if it was so."""
+    key, reason = row.key, row.reason
+    is_occurrence = key.kind is RunKind.SCHEDULED and key.redrive == 0
+    is_late = row.attempt > 1 and reason in _OF_FIRST_ATTEMPTS
+    if reason in _OF_OCCURRENCES and (is_late or not is_occurrence):
+        return f"a {key.kind.value} run at attempt {row.attempt}, redrive {key.redrive}"
+    match reason:
+        case "paused":
+            return _not_paused(known, key, job)
+        case "deleted":
+            return None if job.state is JobState.DELETED else "the job was not deleted"
+        case "changed":
+            return _not_changed(known, key, job)
+        case "catch_up":
+            return _not_passed_over(known, row, job)
+        case "calendar":
+            return None if job.calendar is not None else "the job follows no calendar"
+        case "misfire":
+            return _not_late(row, write, job)
+        case "overlap":
+            return _was_alone(known, key, job, claimed_at, write.at)
+        case "spacing":
+            return _was_spaced(known, row, job, write.at)
+    return None
+
+
+def _not_paused(known: Known, key: RunKey, job: Job) -> str | None:
+    """The job was paused when its row was read, or in the pause that its fire time lies in. Where
+    occurrences move it is another instant that lies there: any pause will do."""
+    if key.redrive or key.kind in (RunKind.MANUAL, RunKind.CALLBACK):
+        return "somebody had asked for it, or it tells of the past"
+    if job.state is JobState.PAUSED:
+        return None
+    filings = _filings_by(known, job)
+    for one, other in pairwise(filings):
+        was_paused = one.until_at is not None and one.until_at < other.from_at
+        if was_paused and not one.is_computable:
+            return None
+        if one.until_at is not None and one.until_at < key.fire_at <= other.from_at:
+            return None
+    return "the job was not paused"
+
+
+def _not_changed(known: Known, key: RunKey, job: Job) -> str | None:
+    """Another filing had come by then, and has no such occurrence. Callbacks lose their target."""
+    if key.kind is RunKind.CALLBACK:
+        return None
+    filings = _filings_by(known, job)
+    if known.evidence.is_complete and len(filings) < 2:
+        return "its filing was the first one"
+    if filings and filings[-1].is_computable and filings[-1].covers(key.fire_at):
+        return "it is an occurrence of the filing that the row named"
+    return None
+
+
+def _not_passed_over(known: Known, row: Run, job: Job) -> str | None:
+    """An outage passed over it, under a policy that runs none of those."""
+    key = row.key
+    covering = [f for f in _filings_by(known, job) if not f.is_computable or f.yields(key.fire_at)]
+    if not any(_skips(filed.job) for filed in covering):
+        return "no filing of it skips what an outage passes over"
+    gaps = [gap for gap in known.evidence.gaps if gap.segment == job.segment]
+    if known.evidence.is_complete and not in_gap(gaps, row.effective_at or key.fire_at):
+        return f"it lay in no outage of segment {job.segment}"
+    return None
+
+
+def _skips(job: Job) -> bool:
+    """Under a calendar, closed days stand for themselves whatever the policy."""
+    return job.catch_up is CatchUp.SKIP or job.calendar is not None
+
+
+def _not_late(row: Run, write: RunWrite, job: Job) -> str | None:
+    if job.grace_seconds is None or job.catch_up is not CatchUp.SKIP:
+        return f"the job has grace {job.grace_seconds} and catch-up {job.catch_up.value}"
+    late = write.at - (row.effective_at or row.key.fire_at)
+    if late <= timedelta(seconds=job.grace_seconds):
+        return f"it was {late} late, with {job.grace_seconds} s of grace"
+    return None
+
+
+def _was_alone(
+    known: Known, key: RunKey, job: Job, claimed_at: datetime, skipped_at: datetime
+) -> str | None:
+    """Another run of the job had not ended at some time between claim and skip. What somebody asked
+    for waits instead."""
+    if job.overlap is Overlap.ALLOW:
+        return "the job allows overlaps"
+    if key.kind is not RunKind.SCHEDULED or key.redrive:
+        return "somebody had asked for it"
+    for span in known.unfinished.get(key.job_id, ()):
+        if span.key != key and span.touches(claimed_at, skipped_at):
+            return None
+    return f"no other run was active or waiting between {claimed_at} and {skipped_at}"
+
+
+def _was_spaced(known: Known, row: Run, job: Job, skipped_at: datetime) -> str | None:
+    """Another occurrence had begun less than interval - tolerance before. Lenient by the time that
+    a process may stand still between its look at the gate and its write."""
+    if job.tolerance_seconds is None or job.interval_seconds is None:
+        return "the job has no tolerance, or no interval"
+    spacing = timedelta(seconds=job.interval_seconds - job.tolerance_seconds)
+    since = skipped_at - spacing - timedelta(seconds=_LONGEST_STOP_SECONDS)
+    for span in known.unfinished.get(row.key.job_id, ()):
+        if span.key != row.key and span.touches(since, skipped_at):
+            return None
+    return f"no other run had begun since {since}"
+
+
+def _filings_by(known: Known, job: Job) -> Sequence[Filed]:
+    """The filings that had been committed when the row had this revision."""
+    filings = known.filings.get(job.job_id, ())
+    if not known.evidence.is_complete:
+        return filings
+    return [filed for filed in filings if filed.job.revision <= job.revision]
+
+
+def _claimed_at(writes: Sequence[RunWrite], write: RunWrite) -> datetime:
+    """When the process that skips had claimed the run."""
+    for earlier in reversed(writes):
+        if earlier.method == "claim" and earlier.process == write.process:
+            return earlier.at
+    return write.at

@@ -1,0 +1,191 @@
+"""Who is told: callbacks and events of the runs that have ended, and the missed-run watch."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from shared.domain.job import Job, JobState
+from shared.domain.run import Run, RunKind, RunStatus
+from tests.simulation.judging.checker_calls import lag_of, recovery
+from tests.simulation.judging.checker_known import NO_RUNS, Filed, Known
+from tests.simulation.judging.checker_outcomes import in_gap
+from tests.simulation.judging.evidence import Violation
+
+_DEAD = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
+_EVENTS = {
+    RunStatus.SUCCEEDED: "run.succeeded",
+    RunStatus.DEAD: "run.dead",
+    RunStatus.TIMED_OUT: "run.dead",
+    RunStatus.SKIPPED: "run.skipped",
+    RunStatus.MISSED: "run.missed",
+}
+_MEANT = frozenset({"paused", "deleted", "changed", "calendar", "catch_up"})
+"""Skips of which the watch tells nothing, or of the last of them alone (`catch_up`)."""
+
+
+def called_back(known: Known) -> Iterator[Violation]:
+    """Each end that a job wants to hear of has its callback, and no other run has one.
+
+    Lenient: of jobs that were deleted, which stops all. That callbacks end: `unfinished`.
+    """
+    for job_id, rows in known.rows.items():
+        jobs = [version.job for version in known.evidence.versions.get(job_id, ())]
+        told = {row.key.called_back for row in rows if row.key.kind is RunKind.CALLBACK}
+        for row in rows:
+            if row.key.kind in NO_RUNS or row.key.kind is RunKind.CALLBACK:
+                continue
+            wanted = [_wants(job, row) for job in jobs]
+            if row.key in told and not any(wanted):
+                text = f"{row.key.run_id} is {row.status.value}, and its job wants no callback"
+            elif row.key in told or not all(wanted) or not _must_be_told(known, jobs, row):
+                continue
+            else:
+                text = f"{row.key.run_id} is {row.status.value}, and no callback tells of it"
+            yield Violation("callback", job_id, text, row.key.fire_at)
+        for key in told - {row.key for row in rows}:
+            text = f"a callback tells of {key.run_id}, which is not there"
+            yield Violation("callback", job_id, text, key.fire_at)
+
+
+def _wants(job: Job, run: Run) -> bool:
+    if run.status is RunStatus.SUCCEEDED:
+        return job.on_success is not None
+    return run.status in _DEAD and job.on_failure is not None
+
+
+def _must_be_told(known: Known, jobs: list[Job], row: Run) -> bool:
+    """Whether what follows from the end of a run has surely been done by now."""
+    is_there = all(job.state is not JobState.DELETED for job in jobs)
+    return bool(jobs) and is_there and row.key.fire_at <= known.evidence.until
+
+
+def told_of(known: Known) -> Iterator[Violation]:
+    """Jobs with events: at least one for each run that has ended, and each call; and none of what
+    did not happen. Of jobs that were deleted nothing need be told."""
+    if not known.evidence.is_complete:
+        return
+    told: defaultdict[tuple[str, str], list[datetime]] = defaultdict(list)
+    for each in known.evidence.told:
+        told[each.what, each.subject].append(each.at)
+    for job_id, rows in known.rows.items():
+        jobs = [version.job for version in known.evidence.versions.get(job_id, ())]
+        if not jobs or not all(job.events for job in jobs):
+            continue
+        for row in rows:
+            what = _EVENTS.get(row.status)
+            if what is None or not _must_be_told(known, jobs, row):
+                continue
+            if (what, row.key.run_id) not in told:
+                text = f"{row.key.run_id} is {row.status.value}, and no event {what} tells of it"
+                yield Violation("event", job_id, text, row.key.fire_at)
+    yield from _untrue(known, told)
+    for ack in known.evidence.acks:
+        jobs = [version.job for version in known.evidence.versions.get(ack.job_id, ())]
+        is_awaited = ack.what == "pause" and jobs and all(job.events for job in jobs)
+        if is_awaited and ("job.paused", ack.job_id) not in told:
+            text = f"its pause was answered at {ack.answered_at}, and no event tells of it"
+            yield Violation("event", ack.job_id, text)
+
+
+def _untrue(known: Known, told: dict[tuple[str, str], list[datetime]]) -> Iterator[Violation]:
+    for (what, subject), times in told.items():
+        row = known.by_run_id.get(subject)
+        if what in _EVENTS.values() and (row is None or _EVENTS.get(row.status) != what):
+            status = "absent" if row is None else row.status.value
+            text = f"{what} was told of {subject} at {times[0]}, which is {status}"
+            yield Violation("event", "" if row is None else row.key.job_id, text)
+    for run_id, deliveries in known.deliveries.items():
+        job = known.job_at(deliveries[0].job_id, deliveries[0].job_revision)
+        times = told.get(("run.started", run_id), [])
+        if job is not None and job.events and not any(at <= deliveries[0].begun_at for at in times):
+            text = f"{run_id} was called at {deliveries[0].begun_at}, before any event run.started"
+            yield Violation("event", job.job_id, text)
+
+
+def watched(known: Known) -> Iterator[Violation]:
+    """A row of the watch where no success was recorded in time, and nowhere else.
+
+    Lenient where it is not sure what is expected: jobs that were deleted, occurrences of a pause or
+    of closed days, those that somebody cancelled or ran again, what an outage passed over.
+    """
+    for job_id, rows in known.rows.items():
+        versions = known.evidence.versions.get(job_id, ())
+        expected = {version.job.expect_within_seconds for version in versions}
+        alarms = {row.key.fire_at: row for row in rows if row.key.kind is RunKind.WATCH}
+        if len(expected) != 1:
+            continue
+        within_seconds = expected.pop()
+        if within_seconds is None:
+            for row in alarms.values():
+                text = f"{row.key.run_id} is there, and nobody expects anything"
+                yield Violation("watch", job_id, text, row.key.fire_at)
+            continue
+        within = timedelta(seconds=within_seconds)
+        successes = _successes(known, rows)
+        for fire_at, row in alarms.items():
+            spread_seconds = min(version.job.spread_seconds for version in versions)
+            by_at = fire_at + timedelta(seconds=spread_seconds) + within
+            if any(at < by_at for at in successes.get(fire_at, ())):
+                text = f"{row.key.run_id} rings; a success was there before {by_at}"
+                yield Violation("watch", job_id, text, fire_at)
+        if any(version.job.state is JobState.DELETED for version in versions):
+            continue
+        for filed in known.filings[job_id]:
+            yield from _unwatched(known, filed, rows, within, successes, set(alarms))
+
+
+def _successes(known: Known, rows: Sequence[Run]) -> dict[datetime, list[datetime]]:
+    """When successes of occurrences were recorded, by fire time."""
+    found: defaultdict[datetime, list[datetime]] = defaultdict(list)
+    for row in rows:
+        is_of_occurrence = row.key.kind in (RunKind.SCHEDULED, RunKind.BACKFILL)
+        is_success = row.status is RunStatus.SUCCEEDED
+        if not is_success or not is_of_occurrence or row.finished_at is None:
+            continue
+        # Its writer may have stood still after it had looked at the clock.
+        written = (
+            write.at
+            for write in known.writes.get(row.key, ())
+            if write.after is not None and write.after.status is RunStatus.SUCCEEDED
+        )
+        found[row.key.fire_at].append(min(written, default=row.finished_at))
+    return found
+
+
+def _came_late(known: Known, successes: Sequence[datetime], by_at: datetime) -> bool:
+    """Whether a success may have come before the watch looked, which it does at its time only where
+    nothing is broken."""
+    if not successes:
+        return False
+    terms = known.evidence.circumstances
+    looked_at = by_at + lag_of(terms)
+    return min(successes) <= looked_at or not known.is_calm(by_at - recovery(terms), looked_at)
+
+
+def _unwatched(
+    known: Known,
+    filed: Filed,
+    rows: Sequence[Run],
+    within: timedelta,
+    successes: dict[datetime, list[datetime]],
+    alarms: set[datetime],
+) -> Iterator[Violation]:
+    evidence, job = known.evidence, filed.job
+    if not filed.is_computable or job.calendar is not None:
+        return
+    gaps = [gap for gap in evidence.gaps if gap.segment == job.segment]
+    own = {row.key.fire_at: row for row in rows if row.key.kind is RunKind.SCHEDULED}
+    again = {row.key.fire_at for row in rows if row.key.redrive or row.settled}
+    for fire_at in filed.occurrences(evidence.until - within):
+        by_at = fire_at + filed.spread + within
+        row = own.get(fire_at)
+        if fire_at in alarms or fire_at in again or row is None or in_gap(gaps, by_at):
+            continue
+        is_meant = row.status is RunStatus.CANCELLED or row.reason in _MEANT
+        if is_meant or _came_late(known, successes.get(fire_at, ()), by_at):
+            continue
+        text = (
+            f"{row.key.run_id} is {row.status.value} since {row.finished_at}, no success was there"
+            f" by {by_at}, and the watch has told nobody"
+        )
+        yield Violation("watch", job.job_id, text, fire_at)

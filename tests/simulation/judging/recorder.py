@@ -1,0 +1,330 @@
+"""Watches a simulated deployment and writes down what the checker judges by."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from functions.executor.targets import Success
+from infra.simulation.deployment import Deployment
+from infra.simulation.targets import TargetCall
+from shared.domain.operation import Operation
+from shared.domain.run import Run, RunKey
+from shared.domain.segment import Backlog
+from shared.domain.wheel import minute_start
+from shared.errors import MalformedMessageError, StoreUnavailableError
+from shared.simulation.faults import Fault
+from shared.simulation.loop import Task
+from shared.stores.memory.queue import MemoryQueue, Received
+from tests.simulation.judging.evidence import (
+    Ack,
+    Circumstances,
+    Delivery,
+    Evidence,
+    Gap,
+    Grant,
+    JobVersion,
+    RunWrite,
+    Told,
+)
+
+_LASTS = {
+    Fault.PAUSED: timedelta(seconds=200),
+    Fault.LATE: timedelta(seconds=600),
+    Fault.SLOW: timedelta(seconds=4),
+    Fault.TICK_LATE: timedelta(seconds=75),
+    Fault.TICK_SKEWED: timedelta(seconds=90),
+    Fault.TICK_MISSING: timedelta(seconds=60),
+}
+"""The longest that these faults last; the others are over at once."""
+_RATES = ("rate", "owner")
+"""How the names of the gates of rates begin."""
+_TRANSIENT = StoreUnavailableError.__name__
+"""A row that a tick could not read for once is told of as a bad entry, too."""
+
+Handler = Callable[[Task | None, tuple[Any, ...], Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What a task last read of a job's row: its revision, 0 where there was none."""
+
+    at: datetime
+    revision: int
+
+
+@dataclass(slots=True)
+class _Delivered:
+    """A call of a target, and what was known of its caller when it began."""
+
+    begun: TargetCall
+    read: _Read | None
+    task: Task | None
+    faults_before: int | None
+    ended: TargetCall | None = None
+
+
+class Recorder:
+    """`on_call` is for the targets, which exist before the deployment; `acks` is for whoever sends
+    requests. Nothing is copied: all rows are frozen."""
+
+    def __init__(self) -> None:
+        self.acks: list[Ack] = []
+        self._deployment: Deployment | None = None
+        self._versions: dict[str, list[JobVersion]] = {}
+        self._rows: dict[RunKey, Run] = {}
+        self._writes: list[RunWrite] = []
+        self._reads: dict[tuple[str, str], _Read] = {}
+        self._tasks: dict[str, Task] = {}
+        self._faults: dict[str, int] = {}
+        self._faults_before_claim: dict[tuple[str, str], int] = {}
+        self._delivered: list[_Delivered] = []
+        self._open: dict[str, _Delivered] = {}
+        self._operations: dict[tuple[str, str], Operation] = {}
+        self._told: list[Told] = []
+        self._grants: list[Grant] = []
+        self._gate_revisions: dict[str, int] = {}
+        self._backlogs: dict[tuple[int, int, int, datetime], tuple[int, datetime | None]] = {}
+        self._of_segments: dict[int, tuple[Backlog, ...]] = {}
+        self._handlers: dict[tuple[str, str], Handler] = {
+            ("jobs", "get"): self._job_read,
+            ("jobs", "create"): self._job_written,
+            ("jobs", "replace"): self._job_written,
+            ("runs", "claim"): self._claimed,
+            ("runs", "finish"): self._finished,
+            ("runs", "withdraw"): self._withdrawn,
+            ("wheel", "put_control"): self._control_put,
+            ("operations", "put"): self._operation_put,
+            ("events", "emit"): self._emitted,
+            ("gates", "put"): self._gate_put,
+        }
+
+    def attach(self, deployment: Deployment) -> None:
+        """Watch this deployment from now on; once."""
+        self._deployment = deployment
+        deployment.loop.observers.append(self._observe)
+
+    def on_call(self, call: TargetCall) -> None:
+        """A call of a target has begun, or ended."""
+        if call.ended_at is not None:
+            known = self._open.pop(call.process, None)
+            if known is not None:
+                known.ended = call
+            return
+        run_id, task = call.call.run_id, self._tasks.get(call.process)
+        delivered = _Delivered(
+            call,
+            self._reads.get((call.process, call.call.job_id)),
+            task,
+            self._faults_before_claim.get((call.process, run_id)),
+        )
+        self._delivered.append(delivered)
+        self._open[call.process] = delivered
+
+    def evidence(self, until: datetime) -> Evidence:
+        """All that was seen by now; everything that was due up to `until` is to have ended."""
+        deployment = self._known_deployment()
+        options, chaos = deployment.options, deployment.loop.chaos
+        return Evidence(
+            versions=self._versions,
+            runs=list(self._rows.values()),
+            deliveries=[_delivery(each) for each in self._delivered],
+            acks=self.acks,
+            until=until,
+            writes=self._writes,
+            faults=sorted(self._fault_instants()),
+            outages=sorted(self._outages()),
+            leftovers=list(self._leftovers(until)),
+            gaps=list(self._gaps()),
+            told=self._told,
+            grants=self._grants,
+            operations=list(self._operations.values()),
+            circumstances=Circumstances(
+                latency_seconds=chaos.most_latency_us / 1_000_000,
+                function_timeout_seconds=options.function_timeout_seconds,
+                catch_up_per_minute=options.catch_up_per_minute,
+                segments=options.segments,
+                owner_starts_per_minute=options.owner_starts_per_minute,
+            ),
+        )
+
+    def _observe(
+        self, task: Task | None, port: str, method: str, args: tuple[Any, ...], answer: object
+    ) -> None:
+        handler = self._handlers.get((port, method))
+        if handler is not None:
+            handler(task, args, answer)
+        if task is not None:
+            self._faults[task.name] = task.process.faults
+
+    def _known_deployment(self) -> Deployment:
+        assert self._deployment is not None, "attach it first"
+        return self._deployment
+
+    def _now(self) -> datetime:
+        return self._known_deployment().loop.instant()
+
+    def _job_read(self, task: Task | None, args: tuple[Any, ...], answer: Any) -> None:
+        if task is not None:
+            revision = 0 if answer is None else answer.revision
+            self._reads[task.name, args[1]] = _Read(self._now(), revision)
+
+    def _job_written(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
+        job = args[0]
+        row = self._known_deployment().stores.jobs.get(job.owner, job.job_id)
+        versions = self._versions.setdefault(job.job_id, [])
+        if row is not None and (not versions or versions[-1].job != row):
+            versions.append(JobVersion(self._now(), row))
+
+    def _claimed(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
+        if task is not None:
+            # What struck before the call that made the claim is no business of the claim's.
+            before = self._faults.get(task.name, 0)
+            self._faults_before_claim[task.name, args[0].key.run_id] = before
+            self._tasks[task.name] = task
+        self._run_written(task, "claim", args[0].key)
+
+    def _finished(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
+        self._run_written(task, "finish", args[0].key)
+
+    def _withdrawn(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
+        self._run_written(task, "withdraw", args[0].key)
+
+    def _run_written(self, task: Task | None, method: str, key: RunKey) -> None:
+        """What the row has become tells whether the write had an effect, whatever it answered.
+
+        A row that the store has let expire is kept here as it was: what comes after may not be
+        otherwise than if it stood.
+        """
+        before = self._rows.get(key)
+        after = self._known_deployment().stores.runs.get(key)
+        if after is before or after == before:
+            return
+        if after is None:
+            if method != "withdraw":
+                return  # it has expired
+            del self._rows[key]
+        else:
+            self._rows[key] = after
+        process, read = "", None
+        if task is not None:
+            process, read = task.name, self._reads.get((task.name, key.job_id))
+        revision = None if read is None else read.revision
+        self._writes.append(RunWrite(self._now(), process, method, before, after, revision))
+
+    def _operation_put(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
+        if answer:
+            operation: Operation = args[0]
+            self._operations[operation.owner, operation.operation_id] = operation
+
+    def _emitted(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
+        now = self._now()
+        self._told += [Told(each.type.value, each.subject, now) for each in args[0]]
+
+    def _gate_put(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
+        """Gates of rates are put for nothing else than to grant a start."""
+        gate = args[0]
+        if not answer or not gate.name.startswith(_RATES) or gate.started_at is None:
+            return
+        if self._gate_revisions.get(gate.name) != gate.revision:  # or it is put once more
+            self._gate_revisions[gate.name] = gate.revision
+            self._grants.append(Grant(gate.name, self._now(), gate.started_at))
+
+    def _control_put(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
+        segment = args[0].segment
+        control = self._known_deployment().stores.wheel.get_control(segment)
+        backlogs = () if control is None else control.backlog
+        if backlogs == self._of_segments.get(segment, ()):
+            return
+        names = {_name_of(segment, each): each for each in backlogs}
+        for known in self._of_segments.get(segment, ()):
+            name = _name_of(segment, known)
+            if name not in names:
+                self._backlogs[name] = (self._backlogs[name][0], self._now())
+        for name, backlog in names.items():
+            self._backlogs.setdefault(name, (backlog.done, None))
+        self._of_segments[segment] = backlogs
+
+    def _gaps(self) -> Iterator[Gap]:
+        for (segment, announced, until, _), (_, cleared_at) in self._backlogs.items():
+            yield Gap(segment, minute_start(announced + 1), minute_start(until + 1), cleared_at)
+
+    def _outages(self) -> Iterator[tuple[datetime, datetime]]:
+        deployment = self._known_deployment()
+        loop = deployment.loop
+        yield from deployment.ticks_down
+        yield from deployment.executors_down
+        for done, cleared_at in self._backlogs.values():
+            yield minute_start(done + 1), cleared_at or self._now()
+        for struck in loop.chaos.injected:
+            lasts = _LASTS.get(struck.strike.fault)
+            if lasts is not None:
+                at = loop.instant(struck.at_us)
+                yield at, at + lasts
+
+    def _fault_instants(self) -> Iterator[datetime]:
+        """When faults struck, and when processes came to the end of their time with work left."""
+        loop = self._known_deployment().loop
+        for struck in loop.chaos.injected:
+            yield loop.instant(struck.at_us)
+        for task in self._tasks.values():
+            ends_us = task.process.ends_us
+            if task.died and ends_us is not None and ends_us <= loop.us:
+                yield loop.instant(ends_us)
+
+    def _leftovers(self, until: datetime) -> Iterator[str]:
+        deployment, now = self._known_deployment(), self._now()
+        for name, error in deployment.crashes:
+            yield f"{name} crashed: {type(error).__name__}: {error}"
+        for where in deployment.bad_entries:
+            if _TRANSIENT not in where:
+                yield f"bad entry {where}"
+        for kept in _due(deployment.dead_letter_queue, until):
+            yield f"in the dead-letter queue: {kept.body}"
+        for kept in _due(deployment.lanes, until):
+            if kept.visible_at <= now:
+                yield f"visible since {kept.visible_at}, and nobody takes it: {kept.body}"
+        for operation in self._operations.values():
+            # That of a paused job waits for its resume, and says so.
+            if not operation.is_final and not operation.note and operation.created_at <= until:
+                yield f"operation {operation.operation_id} is {operation.state.value} for ever"
+
+
+def _name_of(segment: int, backlog: Backlog) -> tuple[int, int, int, datetime]:
+    return segment, backlog.announced, backlog.until, backlog.taken_up_at
+
+
+def _due(queue: MemoryQueue, until: datetime) -> Iterator[Received]:
+    """The messages that may start by `until`, and those that nobody can read."""
+    for kept in queue.kept():
+        try:
+            is_due = kept.message.starts_at <= until
+        except MalformedMessageError:
+            is_due = True
+        if is_due:
+            yield kept
+
+
+def _delivery(seen: _Delivered) -> Delivery:
+    begun, task = seen.begun, seen.task
+    delivery = Delivery(
+        run_id=begun.call.run_id,
+        job_id=begun.call.job_id,
+        attempt=begun.call.attempt,
+        begun_at=begun.begun_at,
+        process=begun.process,
+        job_read_at=None if seen.read is None else seen.read.at,
+        job_revision=None if seen.read is None else seen.read.revision,
+        is_untouched=task is not None
+        and task.process.faults == seen.faults_before
+        and not task.died
+        and task.failure is None,
+    )
+    if seen.ended is None:
+        return delivery
+    return replace(
+        delivery,
+        ended_at=seen.ended.ended_at,
+        is_done=seen.ended.is_done,
+        is_success=isinstance(seen.ended.outcome, Success),
+    )

@@ -1,0 +1,225 @@
+"""A checker that cannot fail proves nothing: what it says of outcomes (I1) meets stories that keep
+it and others that break it; and whole simulations, which break nothing.
+
+What it says of calls, rows and skips: test_checker_calls.py.
+"""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from infra.simulation.api import API_SECONDS, Api, job_body
+from infra.simulation.deployment import Deployment, Options
+from infra.simulation.targets import SimulatedTargets
+from shared.domain.policies import CatchUp
+from shared.domain.run import RunKind, RunStatus
+from shared.recurrence import parse_schedule
+from shared.simulation.faults import Chaos, Faults
+from shared.simulation.loop import Loop
+from tests.simulation.judging.checker_book import (
+    FILING,
+    JOB_ID,
+    Book,
+    after,
+    found,
+    key_of,
+    only,
+    plain,
+)
+from tests.simulation.judging.evidence import Evidence
+from tests.simulation.judging.recorder import Recorder
+
+SCHEDULED = RunStatus.SCHEDULED
+
+
+def test_three_occurrences_that_ran_are_as_they_should_be() -> None:
+    assert found(plain().evidence(35)) == []
+
+
+def test_an_occurrence_without_a_row_is_lost() -> None:
+    book = Book()
+    book.ran_at(10, 30)
+    only(book.evidence(35), "I1", "at 2026-12-01 12:00:20+00:00 has no row")
+
+
+def test_what_is_due_later_is_not_asked_for() -> None:
+    assert found(plain().evidence(39)) == []
+    only(plain().evidence(40), "I1", "12:00:40+00:00 has no row")
+
+
+def test_an_occurrence_is_due_at_its_place_in_the_window() -> None:
+    book = Book(spread_seconds=5)
+    for second in (10, 20):
+        row = book.claimed(key_of(second), after(second + 5), effective_at=after(second + 5))
+        book.called(row, after(second + 5.1))
+        book.finished(row, after(second + 5.3))
+    assert found(book.evidence(34)) == []
+    only(book.evidence(35), "I1", "12:00:30+00:00 has no row")
+
+
+def test_a_filing_owes_nothing_after_its_pause_and_the_next_owes_from_its_beginning() -> None:
+    book = Book()
+    book.ran_at(10)
+    book.pause(15)
+    book.resume(25)
+    book.ran_at(30)
+    assert found(book.evidence(35)) == []
+    book = Book()
+    book.pause(15)
+    book.resume(25)
+    book.ran_at(30)
+    only(book.evidence(35), "I1", "12:00:10+00:00 has no row")
+
+
+def test_a_job_that_was_completed_too_early_owes_the_rest() -> None:
+    book = Book()
+    book.ran_at(10, 20)
+    book.becomes(20.5, book.job.completed(after(20.5), after(999)))
+    only(book.evidence(29), "complete", "before its occurrence")
+    assert tuple(sorted({name for name, _ in found(book.evidence(30))})) == ("I1", "complete")
+
+
+def test_a_run_at_no_occurrence_is_one_too_many() -> None:
+    book = plain()
+    book.ran(key_of(25))
+    only(book.evidence(35), "I1", "no filing of its job yields")
+
+
+def test_a_run_may_start_after_a_change_only_by_a_row_that_was_read_before() -> None:
+    def story(revision: int) -> Evidence:
+        book = Book()
+        book.ran_at(10)
+        changed = replace(book.job, schedule=parse_schedule("every 1h"))
+        book.becomes(15, changed.refiled(replace(book.job.filing, filing_id="2", from_at=after(15)),
+                                         after(15)))  # fmt: skip
+        row = book.claimed(key_of(20), after(20))
+        book.called(row, after(20.1), job_revision=revision)
+        book.finished(row, after(20.3))
+        return book.evidence(35)
+
+    assert found(story(1)) == []
+    only(story(2), "I1", "which had read revision 2: by then")
+
+
+def outage(catch_up: CatchUp = CatchUp.LATEST) -> Book:
+    """No tick dispatched 12:00:20 to 12:00:50 in time."""
+    book = Book(catch_up=catch_up)
+    book.ran_at(10)
+    book.gap(15, 55)
+    return book
+
+
+def test_a_catch_up_covers_what_an_outage_passed_over() -> None:
+    book = outage()
+    book.passed_over(20, 40, 3, at=60)
+    book.ran(key_of(50), 60)
+    assert found(book.evidence(55)) == []
+
+
+def test_a_catch_up_must_count_right_and_stand_before_a_run() -> None:
+    book = outage()
+    book.passed_over(20, 40, 4, at=60)
+    book.ran(key_of(50), 60)
+    only(book.evidence(55), "I1", "it counts 4, and there are 3")
+    book = outage()
+    book.passed_over(20, 40, 3, at=60)
+    book.passed_over(50, 50, 1, at=60)
+    only(book.evidence(55), "I1", "12:00:50+00:00, which has no row of its own")
+
+
+def test_a_catch_up_passes_over_nothing_outside_of_an_outage_or_where_all_is_to_run() -> None:
+    book = Book()
+    book.passed_over(10, 20, 2, at=30)
+    book.ran_at(30)
+    only(book.evidence(35), "I1", "12:00:10+00:00 lay in no outage of segment 0")
+    book = outage(CatchUp.ALL)
+    book.passed_over(20, 40, 3, at=60)
+    book.ran(key_of(50), 60)
+    only(book.evidence(55), "I1", "its job runs what was missed (all)")
+
+
+def test_a_run_that_was_due_must_have_ended() -> None:
+    book = plain()
+    row = book.claimed(key_of(40), after(40))
+    book.called(row, after(40.1), ended_at=None, is_success=False)
+    assert found(book.evidence(39)) == []
+    only(book.evidence(45), "I1", "is running for ever")
+    book = plain()
+    row = replace(row, key=key_of(5, RunKind.MANUAL), status=SCHEDULED, attempt=0, token=0)
+    book.written(row, after(5), "api", "claim")
+    only(book.evidence(35), "I1", "is scheduled for ever")
+
+
+def test_what_is_left_over_is_told() -> None:
+    only(plain().evidence(35, leftovers=["a message"]), "I1", "a message")
+
+
+def test_a_chain_of_fixed_delays_goes_on_and_never_forks() -> None:
+    def story() -> Book:
+        book = Book("every 10s after finish")
+        book.ran_at(10, 21)  # it ends 0.2 s later: the next whole second counts
+        return book
+
+    assert found(story().evidence(31)) == []
+    only(story().evidence(32), "I1", "its chain ended with")
+    book = story()
+    book.claimed(key_of(32), after(32))
+    book.called(book.rows[key_of(32)], after(32.1))
+    book.ran_at(33)
+    book.finished(book.rows[key_of(32)], after(35))
+    only(book.evidence(40), "I1", "before")
+
+
+def test_of_a_real_stack_the_last_row_tells_of_all_filings() -> None:
+    book = plain()
+    book.pause(35)
+    book.resume(55)
+    book.ran_at(60)
+    last = {JOB_ID: book.versions[-1:]}
+    assert found(book.evidence(65, versions=last, writes=(), is_complete=False)) == []
+    del book.rows[key_of(20)]
+    book.deliveries = [each for each in book.deliveries if "T120020Z" not in each.run_id]
+    only(book.evidence(65, versions=last, writes=(), is_complete=False), "I1", FILING)
+
+
+def simulated(chaos: Chaos | None, *, minutes: int) -> Evidence:
+    start = datetime(2026, 12, 1, 12, tzinfo=UTC)
+    loop, recorder = Loop(start, chaos), Recorder()
+    options = Options(function_timeout_seconds=20)
+    deployment = Deployment(loop, options, SimulatedTargets(loop, on_call=recorder.on_call))
+    recorder.attach(deployment)
+    api = Api.of(deployment)
+    deployment.start()
+    for number in range(4):
+        target = {"type": "task", "name": "echo"}
+        body = job_body({"schedule": {"every": f"{10 + number}s"}, "target": target, "name": "j"})
+
+        def create(body: object = body, number: int = number) -> object:
+            return api.jobs.create("o", body, f"k{number}")  # type: ignore[arg-type]
+
+        at = start + timedelta(seconds=number)
+        deployment.invoke(f"create {number}", create, at=at, seconds=API_SECONDS)
+    loop.run(loop.us_of(start + timedelta(minutes=minutes)))
+    return recorder.evidence(start + timedelta(minutes=minutes - 1))
+
+
+def test_a_calm_simulation_breaks_no_promise() -> None:
+    evidence = simulated(None, minutes=20)
+    assert len(evidence.runs) == len(evidence.deliveries) > 400
+    assert len(evidence.writes) == 2 * len(evidence.runs) - sum(
+        1 for row in evidence.runs if not row.is_final
+    )
+    assert found(evidence) == []
+
+
+def test_interleaved_calls_break_no_promise() -> None:
+    evidence = simulated(Chaos(7, Faults(), most_latency_us=50_000), minutes=5)
+    assert all(each.is_untouched for each in evidence.deliveries if each.is_success)
+    assert found(evidence) == []
+
+
+def test_the_recorder_sees_what_is_lost() -> None:
+    """The very evidence of a simulation, with one row taken out of it."""
+    evidence = simulated(None, minutes=3)
+    gone = evidence.runs[5]
+    rest = [row for row in evidence.runs if row is not gone]
+    only(replace(evidence, runs=rest), "I1", f"at {gone.key.fire_at} has no row")

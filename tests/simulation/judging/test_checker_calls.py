@@ -1,0 +1,326 @@
+"""What the checker says of calls, rows, pauses and skips: each rule meets a story that keeps it,
+and one that breaks it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shared.domain.policies import CatchUp, Overlap, RetryPolicy
+from shared.domain.run import RunKind, RunStatus, Settled
+from shared.recurrence import parse_schedule
+from tests.simulation.judging.checker_book import Book, after, found, key_of, only, plain
+from tests.simulation.judging.evidence import Evidence
+
+SKIPPED, RETRYING, DEAD = RunStatus.SKIPPED, RunStatus.RETRYING, RunStatus.DEAD
+
+
+def test_a_run_succeeds_once() -> None:
+    book = plain()
+    row = book.rows[key_of(10)]
+    book.rows[key_of(10)] = replace(row, status=RunStatus.RUNNING)
+    book.finished(row, after(12))
+    texts = found(book.evidence(35))
+    assert ("I2", f"{row.key.run_id} succeeded at {after(10.2)}, and at {after(12)} by"
+            f" {row.key.run_id}/1") in texts  # fmt: skip
+
+
+def test_no_call_comes_after_a_success_unless_its_process_was_struck() -> None:
+    book = plain()
+    row = book.rows[key_of(10)]
+    book.called(row, after(15), process="late", is_untouched=False)
+    book.deliveries[-1] = replace(book.deliveries[-1], attempt=2)
+    assert found(book.evidence(35)) == []
+    book.deliveries[-1] = replace(book.deliveries[-1], is_untouched=True)
+    only(book.evidence(35), "I2", "after its success at")
+
+
+def test_an_attempt_is_made_once() -> None:
+    book = Book()
+    row = book.claimed(key_of(10), after(10))
+    book.called(row, after(10.1), is_success=False, is_untouched=False)
+    book.called(row, after(10.2))
+    book.finished(row, after(10.4))
+    only(book.evidence(15), "I2", "attempt 1 of")
+
+
+def test_a_call_needs_a_claim_that_stands() -> None:
+    book = Book()
+    row = book.claimed(key_of(10), after(10), process="one")
+    book.called(row, after(10.1), process="other", is_success=False)
+    book.called(replace(row, attempt=2), after(10.2), process="one")
+    book.finished(replace(row, attempt=2), after(10.4), process="one")
+    only(book.evidence(15), "I2", "by other, while its row was running by one")
+
+
+def test_a_success_needs_a_call_that_was_answered_so() -> None:
+    book = Book()
+    row = book.claimed(key_of(10), after(10))
+    book.called(row, after(10.1), is_success=False)
+    book.finished(row, after(10.3))
+    only(book.evidence(15), "I2", "which no target has answered so")
+
+
+def test_no_call_is_early() -> None:
+    book = Book()
+    book.ran(key_of(10), 9.9)
+    assert found(book.evidence(15, tolerance_seconds=0.05)) == []
+    only(book.evidence(15), "I3", "due at 2026-12-01 12:00:10+00:00, began 2026-12-01 12:00:09.95")
+
+
+def retried(second: float) -> Book:
+    book = Book()
+    row = book.claimed(key_of(10), after(10))
+    book.called(row, after(10.1), is_success=False)
+    row = book.finished(row, after(10.3), RETRYING, finished_at=None, next_attempt_at=after(13))
+    row = book.claimed(key_of(10), after(second), attempt=2)
+    book.called(row, after(second + 0.1))
+    book.finished(row, after(second + 0.3))
+    return book
+
+
+def test_no_retry_is_early() -> None:
+    assert found(retried(13).evidence(15)) == []
+    only(retried(12).evidence(15), "I3", "attempt 2 of")
+
+
+def test_a_start_is_late_only_for_a_fault_or_an_outage() -> None:
+    def story() -> Book:
+        book = Book()
+        book.ran(key_of(10), 12)
+        return book
+
+    only(story().evidence(15), "I3", "was first called at 2026-12-01 12:00:12.05")
+    book = story()
+    book.faults = [after(9)]
+    assert found(book.evidence(15)) == []
+    book.faults = [after(-1000)]
+    only(book.evidence(15), "I3", "was first called at")
+    assert found(story().evidence(15, outages=[(after(5), after(11))])) == []
+    waiting = Book(overlap=Overlap.QUEUE_ONE)
+    waiting.ran(key_of(10), 12)
+    assert found(waiting.evidence(15)) == []
+
+
+def taken_over(at: float, token: int = 2) -> Book:
+    book = Book()
+    row = book.claimed(key_of(10), after(10), process="one")
+    book.called(row, after(10.1), process="one", is_success=False, is_untouched=False)
+    row = book.claimed(key_of(10), after(at), process="two", attempt=2, token=token)
+    book.called(row, after(at + 0.1), process="two")
+    book.finished(row, after(at + 0.3), process="two")
+    return book
+
+
+def test_a_run_is_taken_over_when_its_lease_has_lapsed_under_a_greater_token() -> None:
+    assert found(taken_over(71).evidence(15)) == []
+    only(taken_over(30).evidence(15), "I4", "took over a run whose lease lasts until")
+    only(taken_over(71, token=1).evidence(15), "I4", "wrote token 1 over 1")
+
+
+def test_nobody_writes_over_the_claim_of_another() -> None:
+    book = taken_over(71)
+    book.writes[-1] = replace(book.writes[-1], process="one")
+    texts = [text for name, text in found(book.evidence(15)) if name == "I4"]
+    assert any("one wrote over the claim of two" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("before", "status", "words"),
+    [(10, RunStatus.RUNNING, "succeeded became running"), (20, SKIPPED, "absent became retrying")],
+)
+def test_a_status_changes_as_it_may(before: int, status: RunStatus, words: str) -> None:
+    book = plain()
+    row = book.rows[key_of(10)]
+    if before == 10:
+        book.claimed(key_of(10), after(80), attempt=2)
+        book.finished(book.rows[key_of(10)], after(81), SKIPPED, reason="paused")
+    else:
+        odd = replace(row, key=key_of(10, RunKind.MANUAL), status=RETRYING, attempt=1)
+        book.written(odd, after(31), "odd", "claim")
+    assert any(name == "I4" and words in text for name, text in found(book.evidence(35)))
+
+
+def test_a_dead_letter_is_written_again_when_it_is_settled_and_only_then() -> None:
+    def story(settled: Settled | None) -> Evidence:
+        book = Book()
+        row = book.claimed(key_of(10), after(10))
+        book.called(row, after(10.1), is_success=False)
+        row = book.finished(row, after(10.3), DEAD, reason="refused")
+        book.written(replace(row, settled=settled, token=2, note="x"), after(12), "api", "claim")
+        return book.evidence(15)
+
+    assert found(story(Settled.DISCARDED)) == []
+    only(story(None), "I4", "was written again")
+
+
+def test_a_settled_dead_letter_agrees_with_the_run_that_was_made_of_it() -> None:
+    def story(settled: Settled, made: RunStatus | None) -> Evidence:
+        book = Book()
+        row = book.claimed(key_of(10), after(10))
+        book.called(row, after(10.1), is_success=False)
+        row = book.finished(row, after(10.3), DEAD, reason="refused")
+        if made is not None:
+            again = replace(row, key=row.key.redriven, status=RunStatus.SCHEDULED, token=0)
+            book.written(again, after(11), "api", "claim")
+            book.written(replace(again, status=made, token=1), after(11.5), "api", "claim")
+        book.written(replace(row, settled=settled, token=2), after(12), "api", "claim")
+        return book.evidence(15)
+
+    assert found(story(Settled.DISCARDED, RunStatus.CANCELLED)) == []
+    assert found(story(Settled.REDRIVEN, RunStatus.CANCELLED)) == []
+    only(story(Settled.REDRIVEN, None), "settled", "is redriven, and there is no")
+    texts = [name for name, _ in found(story(Settled.DISCARDED, RunStatus.RUNNING))]
+    assert "settled" in texts
+
+
+def test_dead_letters_say_why_and_are_exhausted_only_after_the_last_attempt() -> None:
+    def story(reason: str, most: int) -> Evidence:
+        book = Book(retry=RetryPolicy(max_attempts=most))
+        row = book.claimed(key_of(10), after(10))
+        book.called(row, after(10.1), is_success=False)
+        book.finished(row, after(10.3), DEAD, reason=reason)
+        return book.evidence(15)
+
+    assert found(story("exhausted", 1)) == []
+    only(story("bad luck", 1), "dead", "for 'bad luck'")
+    only(story("exhausted", 3), "attempts", "exhausted at attempt 1, of 3")
+
+
+def test_nobody_dies_of_nothing() -> None:
+    def story(*faults: float) -> Evidence:
+        book = Book()
+        row = book.claimed(key_of(10), after(10))
+        book.called(row, after(10.1), is_success=False)
+        book.finished(row, after(10.3), DEAD, reason="executor_died")
+        book.faults += map(after, faults)
+        return book.evidence(15)
+
+    assert found(story(5)) == []
+    only(story(), "dead", "and no fault had struck")
+    only(story(12), "dead", "and no fault had struck")
+
+
+def test_no_more_attempts_are_made_than_the_job_allows() -> None:
+    book = retried(13)
+    book.versions = [replace(v, job=replace(v.job, retry=RetryPolicy(max_attempts=1)))
+                     for v in book.versions]  # fmt: skip
+    only(book.evidence(15), "attempts", "attempt 2 of")
+
+
+@pytest.mark.parametrize("what", ["pause", "delete"])
+def test_no_run_starts_after_an_acknowledged_rest(what: str) -> None:
+    def story(read_at: float, claimed_at: float, kind: RunKind = RunKind.MANUAL) -> Evidence:
+        book = Book()
+        book.ran_at(10)
+        act: Callable[[float], None] = book.pause if what == "pause" else book.delete
+        act(19)
+        book.acknowledged(what, 20.5)
+        row = book.claimed(key_of(20, kind), after(claimed_at), effective_at=after(20))
+        # By what it had read, the job was active still.
+        book.called(row, after(21.2), job_read_at=after(read_at), job_revision=1)
+        book.finished(row, after(21.4))
+        return book.evidence(35)
+
+    assert found(story(20.4, 20.1, RunKind.BACKFILL)) == []
+    only(story(20.6, 20.1, RunKind.BACKFILL), what, "which had read at")
+    only(story(20.4, 21.0, RunKind.BACKFILL), what, "which had claimed at")
+    by_hand = [name for name, _ in found(story(20.6, 20.1))]
+    assert by_hand == (["delete"] if what == "delete" else [])
+
+
+def test_an_acknowledgement_is_kept() -> None:
+    book = plain()
+    book.acknowledged("pause", 15)
+    only(book.evidence(35), "I1", "the job never was paused")
+    book = plain()
+    book.acknowledged("run", 15, key_of(15, RunKind.MANUAL).run_id)
+    only(book.evidence(35), "I1", "there is no run")
+    only(Book().evidence(0, versions={}, acks=[book.acks[0], replace(book.acks[0], what="create",
+         job_id="other")]), "I1", "there is no such job")  # fmt: skip
+
+
+def overlapped(begun: float, overlap: Overlap = Overlap.QUEUE_ONE) -> Book:
+    """One run takes from 12:00:10 to 12:00:25."""
+    book = Book(overlap=overlap)
+    row = book.claimed(key_of(10), after(10))
+    book.called(row, after(10.1), ended_at=after(24.9))
+    book.ran(key_of(20), begun)
+    book.finished(row, after(25))
+    return book
+
+
+def test_no_run_starts_beside_another_where_the_job_forbids_it() -> None:
+    assert found(overlapped(25.1).evidence(29)) == []
+    assert found(overlapped(20, Overlap.ALLOW).evidence(29)) == []
+    only(overlapped(20).evidence(29), "overlap", "had not ended")
+
+
+def test_a_skip_for_overlap_needs_another_run() -> None:
+    book = Book(overlap=Overlap.SKIP)
+    row = book.claimed(key_of(10), after(10))
+    book.called(row, after(10.1), ended_at=after(24.9))
+    book.skipped(key_of(20), after(20), "overlap")
+    book.finished(row, after(25))
+    assert found(book.evidence(29)) == []
+    book = Book(overlap=Overlap.SKIP)
+    book.ran_at(10)
+    book.skipped(key_of(20), after(20), "overlap")
+    only(book.evidence(29), "skip", "no other run was active")
+
+
+@pytest.mark.parametrize("reason", ["paused", "deleted"])
+def test_a_skip_for_the_state_of_the_job_needs_that_state(reason: str) -> None:
+    book = Book()
+    book.ran_at(10)
+    act = book.pause if reason == "paused" else book.delete
+    act(19.5)
+    book.skipped(key_of(20), after(20), reason)
+    assert found(book.evidence(35)) == []
+    book = Book()
+    book.skipped(key_of(10), after(10), reason)
+    only(book.evidence(15), "skip", f"the job was not {reason}")
+
+
+def test_a_skip_for_a_change_needs_one_that_left_the_occurrence_out() -> None:
+    def story(schedule: str) -> Evidence:
+        book = Book()
+        book.ran_at(10)
+        changed = replace(book.job, schedule=parse_schedule(schedule))
+        filing = replace(book.job.filing, filing_id="2", from_at=after(15))
+        book.becomes(15, changed.refiled(filing, after(15)))
+        book.skipped(key_of(20), after(20), "changed")
+        return book.evidence(25)
+
+    assert found(story("every 1h")) == []
+    only(story("every 20s"), "skip", "it is an occurrence of the filing that the row named")
+
+
+@pytest.mark.parametrize(
+    ("reason", "members", "words"),
+    [
+        ("misfire", {}, "the job has grace None"),
+        ("misfire", {"grace_seconds": 5, "catch_up": CatchUp.SKIP}, "with 5 s of grace"),
+        ("spacing", {}, "the job has no tolerance"),
+        ("spacing", {"tolerance_seconds": 2}, "no other run had begun"),
+        ("calendar", {}, "the job follows no calendar"),
+        ("catch_up", {}, "no filing of it skips"),
+        ("catch_up", {"catch_up": CatchUp.SKIP}, "it lay in no outage"),
+        ("weather", {}, "is skipped for 'weather'"),
+    ],
+)
+def test_a_skip_says_what_was_so(reason: str, members: dict[str, Any], words: str) -> None:
+    book = Book(**members)
+    book.skipped(key_of(10), after(10), reason)
+    only(book.evidence(15), "skip", words)
+
+
+def test_skips_that_are_true() -> None:
+    book = Book(grace_seconds=5, catch_up=CatchUp.SKIP, tolerance_seconds=2)
+    book.skipped(key_of(10), after(16), "misfire")
+    book.gap(15, 25)
+    book.skipped(key_of(20), after(26), "catch_up")
+    book.ran(key_of(30))
+    book.skipped(key_of(40), after(37), "spacing")
+    assert found(book.evidence(45)) == []

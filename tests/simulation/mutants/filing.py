@@ -1,0 +1,198 @@
+"""Bugs planted into filing, its entries and what removes them, and the reads that decide."""
+
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import functions.executor.stale_entries as stale_entries
+import shared.domain.starting as starting
+import shared.domain.wheel as wheel
+from infra.simulation.stores import SimulatedStores
+from shared.domain.job import Job, JobState
+from shared.domain.message import Message
+from shared.domain.segment import Control
+from shared.errors import CarillonError
+from shared.filing import Filer
+from shared.simulation.seams import EVENTUAL
+from shared.stores.memory.wheel import MemoryWheelStore
+from tests.simulation.mutants.kit import (
+    LANES,
+    MEETING,
+    Code,
+    Mutant,
+    Swap,
+    asked,
+    both,
+    faulty,
+    instead,
+    scheduled,
+    small,
+    with_more_jobs,
+)
+
+
+def _horizon_first(original: Code) -> Code:
+    def file_job(self: Filer, job: Job, revision: int | None) -> Any:
+        horizon, hasty = self.control(job.segment), copy(self)
+        hasty.control = lambda segment: horizon  # type: ignore[method-assign]
+        return original(hasty, job, revision)
+
+    return file_job
+
+
+def _row_first(original: Code) -> Code:
+    def file_job(self: Filer, job: Job, revision: int | None) -> Any:
+        held: list[Message] = []
+        hasty = copy(self)
+        hasty._send = lambda messages, at_least=0: held.extend(messages)  # type: ignore[method-assign]
+        committed = original(hasty, job, revision)
+        if committed:
+            self._send(list(dict.fromkeys(held)))
+        return committed
+
+    return file_job
+
+
+def _any_entry_of_the_job(original: Code) -> Code:
+    def remove_entry(self: MemoryWheelStore, segment: int, slot: Any, entry_key: str) -> None:
+        job_id, page, after = entry_key.partition("#")[0], None, None
+        while page is None or page.last_key is not None:
+            page = self.query(segment, slot, after)
+            after = page.last_key
+            for entry in page.entries:
+                if entry.job_id == job_id:
+                    original(self, segment, slot, entry.key)
+
+    return remove_entry
+
+
+def _never_sent_again(original: Code) -> Code:
+    def send(self: Filer, messages: Any, at_least: int = 0) -> None:
+        try:
+            original(self, messages, at_least)
+        except CarillonError:
+            return
+
+    return send
+
+
+def _unchecked(original: Code) -> Code:
+    def file_message(self: Filer, messages: Any) -> None:
+        """Put late ones on the wheel, and rely on a tick's visit."""
+        early = copy(self)
+        early.control = lambda segment: Control(segment, -1, -1)  # type: ignore[method-assign]
+        original(early, messages)
+
+    return file_message
+
+
+def _pause_unseen(original: Code) -> Code:
+    def decide_start(job: Job | None, *rest: Any) -> Any:
+        if job is not None and job.state is JobState.PAUSED:
+            job = replace(job, state=JobState.ACTIVE)
+        return original(job, *rest)
+
+    return decide_start
+
+
+def _stale(port: str, *methods: str) -> tuple[Swap, ...]:
+    reads = {**EVENTUAL, port: EVENTUAL.get(port, frozenset()) | set(methods)}
+    return (Swap(SimulatedStores, "eventual", instead(reads)),)
+
+
+_JOB_KEY = instead(lambda job_id, filing_id, is_watch=False: f"{job_id}{'#w' if is_watch else ''}")
+
+FILING = (
+    Mutant(
+        "horizon_before_entries",
+        ("I1",),
+        "a filing reads the horizon before its entries are put",
+        (Swap(Filer, "file_job", _horizon_first),),
+        reshape=MEETING,
+    ),
+    Mutant(
+        "query_not_consistent",
+        ("I1",),
+        "the tick's query may be behind",
+        _stale("wheel", "query"),
+        reshape=both(MEETING, faulty(stale=0.3)),
+    ),
+    Mutant(
+        "horizon_not_consistent",
+        ("I1",),
+        "the read of the control item may be behind",
+        _stale("wheel", "get_control"),
+    ),
+    Mutant(
+        "job_not_consistent",
+        ("pause", "delete", "I1"),
+        "the read of the job's row after the claim may be behind",
+        _stale("jobs", "get"),
+        reshape=both(
+            small(8),
+            scheduled("every 10s", overlap="allow"),
+            asked("pause", 2),
+            asked("delete", 1),
+            faulty(stale=0.3),
+        ),
+    ),
+    Mutant(
+        "run_not_consistent",
+        ("I1",),
+        "the read of a run's row may be behind",
+        _stale("runs", "get"),
+    ),
+    Mutant(
+        "row_before_sends",
+        ("I1",),
+        "the job's row is put before its announced occurrences are sent",
+        (Swap(Filer, "file_job", _row_first),),
+    ),
+    Mutant(
+        "entry_overwritten",
+        ("I1",),
+        "an entry's key does not name its filing: another filing overwrites it",
+        (Swap(wheel, "standing_key", _JOB_KEY), Swap(stale_entries, "standing_key", _JOB_KEY)),
+    ),
+    Mutant(
+        "entry_removed_whosever",
+        ("I1",),
+        "who meets a stale entry removes the job's entries there, of whichever filing",
+        (Swap(MemoryWheelStore, "remove_entry", _any_entry_of_the_job),),
+        reshape=both(
+            small(70),
+            scheduled("*/3 * * * *", "every 2m", overlap="allow"),
+            asked("change", 1, *LANES),
+        ),
+    ),
+    Mutant(
+        "young_message_dropped",
+        ("I1",),
+        "a message whose job has yet to be committed is dropped at once",
+        (Swap(starting, "_young", instead(lambda filing_id, now: False)),),
+        reshape=both(
+            small(1, jobs=1),
+            scheduled("every 10s", overlap="allow"),
+            with_more_jobs(7),
+            faulty(slow=0.8, lost=0.25),
+        ),
+    ),
+    Mutant(
+        "part_sent_taken_for_sent",
+        ("I1",),
+        "a batch that the queue took in part counts as sent",
+        (Swap(Filer, "_send", _never_sent_again),),
+    ),
+    Mutant(
+        "late_retry_not_checked",
+        ("I1",),
+        "a late message is put on the wheel without a look at the horizon",
+        (Swap(Filer, "file_messages", _unchecked),),
+    ),
+    Mutant(
+        "pause_unseen",
+        ("pause",),
+        "a pause is seen by the tick alone",
+        (Swap(starting, "decide_start", _pause_unseen),),
+    ),
+)

@@ -1,0 +1,134 @@
+"""Mutants: planted bugs, each of which the simulation must find.
+
+`python -m tests.simulation.mutants [--most 300] [--jobs N] [names ...]`
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from os import cpu_count
+
+from tests.simulation.judging.evidence import Violation
+from tests.simulation.mutants.filing import FILING
+from tests.simulation.mutants.kit import Mutant, RunawayError, leash, swapped
+from tests.simulation.mutants.runs import RUNS
+from tests.simulation.mutants.ticks import TICKS
+from tests.simulation.worlds.runner import Outcome, run
+from tests.simulation.worlds.scenario import scenario_of
+
+MUTANTS: tuple[Mutant, ...] = (*FILING, *TICKS, *RUNS)
+MOST_SEEDS = 300
+_SETTLE_MINUTES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Hunt:
+    """How a mutant was hunted: `violation` is what gave it away at `seed`, None if nothing did."""
+
+    name: str
+    seeds: int
+    violation: Violation | None
+    seed: int
+    seconds: float
+
+
+def outcome_of(mutant: Mutant, seed: int, *, planted: bool) -> Outcome:
+    """A seed's scenario, shaped for the mutant, run with its bug or without.
+
+    Raises RunawayError where the bug makes it go round for ever.
+    """
+    scenario = replace(mutant.reshape(scenario_of(seed)), settle_minutes=_SETTLE_MINUTES)
+    with swapped((leash(), *mutant.world, *(mutant.swaps if planted else ()))):
+        return run(scenario)
+
+
+def hunt(mutant: Mutant, most: int = MOST_SEEDS, first: int = 0) -> Hunt:
+    """Run seed after seed until a violation appears that the code without the bug does not have.
+
+    Only one of an invariant that the sound code keeps at this seed counts.
+    """
+    began = time.perf_counter()
+    for seed in range(first, first + most):
+        found = _found(mutant, seed, planted=True)
+        if not found:
+            continue
+        sound = {each.invariant for each in _found(mutant, seed, planted=False)}
+        wanted = set(mutant.breaks) - sound
+        fresh = [each for each in found if each.invariant in wanted and not _is_crash(each)]
+        if fresh:
+            seconds = time.perf_counter() - began
+            return Hunt(mutant.name, seed - first + 1, fresh[0], seed, seconds)
+    return Hunt(mutant.name, most, None, -1, time.perf_counter() - began)
+
+
+def hunt_all(
+    mutants: Sequence[Mutant], most: int, jobs: int, tell: Callable[[Hunt], None]
+) -> list[Hunt]:
+    """Hunt each, on several cores; `tell` is called in the mutants' order."""
+    names = [(mutant.name, most) for mutant in mutants]
+    found = []
+    with get_context("spawn").Pool(jobs) as pool:
+        for each in pool.imap(_hunt_by_name, names):
+            found.append(each)
+            tell(each)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.mutants")
+    parser.add_argument("names", nargs="*", help="of the mutants; all if none is given")
+    parser.add_argument("--most", type=int, default=MOST_SEEDS, help="seeds for each at most")
+    parser.add_argument("--jobs", type=int, default=cpu_count() or 1, help="processes")
+    given = parser.parse_args(arguments)
+    unknown = set(given.names) - set(BY_NAME)
+    if unknown:
+        parser.error(f"no such mutant: {', '.join(sorted(unknown))}")
+    chosen = [each for each in MUTANTS if not given.names or each.name in given.names]
+    hunts = hunt_all(chosen, given.most, given.jobs, lambda each: _tell(line_of(each)))
+    missed = [each for each in hunts if each.violation is None]
+    lost = [each.name for each in missed if not BY_NAME[each.name].cannot_break]
+    rest = f"; not found: {', '.join(lost)}" if lost else ""
+    _tell(f"\n{len(hunts) - len(missed)} of {len(hunts)} mutants found{rest}")
+    return 1 if lost else 0
+
+
+def line_of(hunted: Hunt) -> str:
+    """What there is to say about one mutant, in a line."""
+    took = f"{hunted.seconds:5.1f} s"
+    violation = hunted.violation
+    if violation is None:
+        reason = BY_NAME[hunted.name].cannot_break
+        why = f"cannot break anything: {reason}" if reason else "NOT FOUND"
+        return f"{hunted.name:<28} {hunted.seeds:>4} seeds {took}  {why}"
+    return (
+        f"{hunted.name:<28} {hunted.seeds:>4} seeds {took}  found at seed {hunted.seed}: "
+        f"{violation.invariant}  {violation.text}"
+    )
+
+
+def _tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _found(mutant: Mutant, seed: int, *, planted: bool) -> Sequence[Violation]:
+    try:
+        return outcome_of(mutant, seed, planted=planted).violations
+    except RunawayError as error:
+        return [Violation("end", "", f"it never ends: {error}")]
+
+
+def _is_crash(violation: Violation) -> bool:
+    """Whether it tells of an exception: that would be a bug of the mutant, and of nothing else."""
+    return " crashed: " in violation.text
+
+
+def _hunt_by_name(named: tuple[str, int]) -> Hunt:
+    name, most = named
+    return hunt(BY_NAME[name], most)
+
+
+BY_NAME = {mutant.name: mutant for mutant in MUTANTS}

@@ -1,0 +1,245 @@
+"""What a mutant is: one planted bug, as names to be swapped in the real code while a seed runs."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from shared.simulation.dice import Dice
+from shared.simulation.loop import Loop
+from tests.simulation.worlds.scenario import Scenario
+from tests.simulation.worlds.scenario_parts import Request
+
+Code = Callable[..., Any]
+Reshape = Callable[[Scenario], Scenario]
+"""Makes what a mutant needs more likely; it scripts nothing."""
+
+MINUTE_US = 60_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """`name` of a module or a class becomes what `make` makes of that which it was."""
+
+    owner: Any
+    name: str
+    make: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One planted bug. `breaks` are the invariants that may be found broken, the first one that it
+    is planted against. `world` are swaps of the simulated surroundings, which the code without the
+    bug must stand, too. `cannot_break`: why no invariant can fall, where that is proven.
+    """
+
+    name: str
+    breaks: tuple[str, ...]
+    planted: str
+    swaps: tuple[Swap, ...]
+    reshape: Reshape = lambda scenario: scenario
+    world: tuple[Swap, ...] = ()
+    cannot_break: str = ""
+
+
+@contextmanager
+def swapped(swaps: Sequence[Swap]) -> Iterator[None]:
+    """Let these names be others inside; whatever happens they are as before afterwards."""
+    undo: list[tuple[Any, str, Any]] = []
+    try:
+        for swap in swaps:
+            undo.append((swap.owner, swap.name, vars(swap.owner)[swap.name]))
+            setattr(swap.owner, swap.name, swap.make(getattr(swap.owner, swap.name)))
+        yield
+    finally:
+        for owner, name, before in reversed(undo):
+            setattr(owner, name, before)
+
+
+class RunawayError(BaseException):
+    """No end is in sight; not for the code under test to catch."""
+
+
+def leash(most_calls: int = 200_000) -> Swap:
+    """Has a simulation end in RunawayError after so many calls of ports."""
+
+    def make(original: Code) -> Code:
+        calls = 0
+
+        def effect(*terms: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls > most_calls:
+                raise RunawayError(f"{most_calls:,} calls of ports")
+            return original(*terms)
+
+        return effect
+
+    return Swap(Loop, "_effect", make)
+
+
+def instead(value: Any) -> Callable[[Any], Any]:
+    """For a swap that does not need what was there before."""
+    return lambda original: value
+
+
+def both(*reshapes: Reshape) -> Reshape:
+    """One after the other."""
+
+    def reshape(scenario: Scenario) -> Scenario:
+        for each in reshapes:
+            scenario = each(scenario)
+        return scenario
+
+    return reshape
+
+
+def faulty(**probabilities: float) -> Reshape:
+    """These faults, with these probabilities, beside the seed's own."""
+    return lambda scenario: replace(scenario, faults=replace(scenario.faults, **probabilities))
+
+
+def given(**members: Any) -> Reshape:
+    """Other members of the scenario."""
+    return lambda scenario: replace(scenario, **members)
+
+
+def optioned(**options: Any) -> Reshape:
+    """Other options of the deployment."""
+    return lambda scenario: replace(scenario, options=replace(scenario.options, **options))
+
+
+def bodied(change: Callable[[dict[str, Any], Dice], dict[str, Any]]) -> Reshape:
+    """Every job's body as `change` makes it of the seed's."""
+
+    def reshape(scenario: Scenario) -> Scenario:
+        bodies = {
+            job.name: json.dumps(change(json.loads(job.body), Dice(scenario.seed, job.name)))
+            for job in scenario.jobs
+        }
+        jobs = tuple(replace(job, body=bodies[job.name]) for job in scenario.jobs)
+        requests = tuple(
+            replace(each, body=bodies[each.job]) if each.what == "create" else each
+            for each in scenario.requests
+        )
+        return replace(scenario, jobs=jobs, requests=requests)
+
+    return reshape
+
+
+def at_the_ticks(scenario: Scenario) -> Scenario:
+    """Each request comes within the second in which a tick works: a whole minute's first."""
+    return _moved(scenario, 0, 1_000_000)
+
+
+def before_the_ticks(scenario: Scenario) -> Scenario:
+    """Each request comes in the last seconds before a tick."""
+    return _moved(scenario, MINUTE_US - 5_000_000, 5_000_000)
+
+
+def _moved(scenario: Scenario, from_us: int, span_us: int) -> Scenario:
+    """The same with each request in a span of its own minute."""
+    offset_us = scenario.start.second * 1_000_000
+
+    def moved_us(request: Request) -> int:
+        minute_us = (request.after_us + offset_us) // MINUTE_US * MINUTE_US - offset_us
+        chance_us = Dice(scenario.seed, f"tick {request.name}").below(span_us)
+        return max(0, minute_us + from_us + chance_us)
+
+    requests = tuple(replace(each, after_us=moved_us(each)) for each in scenario.requests)
+    return replace(scenario, requests=requests)
+
+
+_OF_A_SCHEDULE = (
+    *("schedule", "timezone", "dst", "except", "start_at", "end_at", "max_runs", "window"),
+    *("tolerance", "calendar", "rate", "concurrency"),
+)
+
+
+def scheduled(*texts: str, **members: Any) -> Reshape:
+    """Every job with one of these schedules and these members, and otherwise as the seed has it."""
+
+    def change(body: dict[str, Any], dice: Dice) -> dict[str, Any]:
+        kept = {name: value for name, value in body.items() if name not in _OF_A_SCHEDULE}
+        return {**kept, "schedule": dice.choice(texts), **members}
+
+    return bodied(change)
+
+
+def small(minutes: int, jobs: int = 2) -> Reshape:
+    """The seed's first jobs, and no more minutes of chaos than these; requests come in them."""
+
+    def reshape(scenario: Scenario) -> Scenario:
+        kept = scenario.jobs[:jobs]
+        names, most_us = {job.name for job in kept}, minutes * MINUTE_US
+        requests = tuple(
+            replace(each, after_us=each.after_us % most_us)
+            for each in scenario.requests
+            if each.job in names
+        )
+        return replace(scenario, jobs=kept, requests=requests, minutes=minutes)
+
+    return reshape
+
+
+def with_more_jobs(count: int) -> Reshape:
+    """The seed's first job so many times over, all made in the first seconds."""
+
+    def reshape(scenario: Scenario) -> Scenario:
+        first = scenario.jobs[0]
+        jobs, requests = list(scenario.jobs), list(scenario.requests)
+        for number in range(count):
+            name = f"more{number}"
+            jobs.append(replace(first, name=name))
+            after_us = number * 300_000
+            requests.append(Request(f"create {name}", "create", name, after_us, name, first.body))
+        return replace(scenario, jobs=tuple(jobs), requests=tuple(requests))
+
+    return reshape
+
+
+def asked(what: str, times: int, *bodies: str) -> Reshape:
+    """So many more requests of a kind about each job, anywhere in the minutes of chaos; with these
+    bodies in turn."""
+
+    def reshape(scenario: Scenario) -> Scenario:
+        more = []
+        for job in scenario.jobs:
+            for number in range(times):
+                name = f"{what} {job.name} more {number}"
+                dice = Dice(scenario.seed, name)
+                after_us = dice.below(scenario.minutes * MINUTE_US)
+                body = bodies[number % len(bodies)] if bodies else ""
+                more.append(Request(name, what, job.name, after_us, "", body, 1))
+        return replace(scenario, requests=(*scenario.requests, *more))
+
+    return reshape
+
+
+def after_an_outage(scenario: Scenario) -> Scenario:
+    """No tick for longer than rows live, from the beginning on."""
+    lives, out = timedelta(hours=3), timedelta(hours=3, minutes=10)
+    return replace(
+        scenario,
+        ticks_down=((scenario.start - timedelta(minutes=1), scenario.start + out),),
+        executors_down=(),
+        options=replace(scenario.options, run_lifetime=lives),
+    )
+
+
+LANES = tuple(json.dumps({"priority": lane}) for lane in ("low", "high", "normal"))
+"""Changes, each of which makes another filing."""
+
+MEETING = both(
+    small(6),
+    scheduled("every 20s", "every 40s", "*/30 * * * * *", overlap="allow"),
+    asked("change", 3, *LANES),
+    asked("pause", 3),
+    asked("resume", 5),
+    at_the_ticks,
+    given(most_latency_us=400_000, ticks_down=(), executors_down=()),
+    faulty(slow=0.1),
+)
+"""Filings and ticks that come together all the time, over slow stores."""

@@ -1,0 +1,64 @@
+"""The simulation finds planted bugs: a few of them here, all by `make simulate-mutants`."""
+
+import pytest
+
+from tests.simulation.mutants.hunting import BY_NAME, MUTANTS, hunt, outcome_of
+from tests.simulation.mutants.kit import Mutant, Swap, swapped
+
+QUICK = {
+    "watermark_before_sends": 10,
+    "late_retry_not_checked": 10,
+    "drift": 10,
+    "claim_unconditional": 20,
+    "acknowledged_first": 10,
+}
+"""Mutants that few seeds give away, with more seeds than they take."""
+
+_INVARIANTS = {"I1", "I2", "I3", "I4", "pause", "delete", "overlap", "skip", "end"}
+
+
+def test_the_table_is_complete() -> None:
+    assert len(BY_NAME) == len(MUTANTS) >= 24
+    for mutant in MUTANTS:
+        assert mutant.swaps, mutant.name
+        assert mutant.planted, mutant.name
+        assert set(mutant.breaks) <= _INVARIANTS, mutant.name
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_is_planted_and_pulled_out_again(mutant: Mutant) -> None:
+    def now() -> list[object]:
+        return [vars(swap.owner)[swap.name] for swap in mutant.swaps]
+
+    before = now()
+    with swapped(mutant.swaps):
+        assert all(there is not was for there, was in zip(now(), before, strict=True))
+    assert all(there is was for there, was in zip(now(), before, strict=True))
+
+
+def test_names_are_put_back_after_an_error() -> None:
+    class Owner:
+        name = "sound"
+
+    swaps = (Swap(Owner, "name", lambda was: f"not {was}"), Swap(Owner, "missing", lambda was: was))
+    with pytest.raises(KeyError), swapped(swaps):
+        pytest.fail("there is no such name to plant")
+    assert Owner.name == "sound"
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_planted_bug_is_found(name: str) -> None:
+    found = hunt(BY_NAME[name], most=QUICK[name])
+    assert found.violation is not None, f"{name} was not found by {QUICK[name]} seeds"
+
+
+def test_a_hunt_comes_to_nothing_where_nothing_is_planted() -> None:
+    sound = Mutant("none", ("I1", "I2", "I3", "I4"), "nothing", ())
+    assert hunt(sound, most=3).violation is None
+
+
+def test_the_same_seed_is_the_same_for_a_mutant() -> None:
+    mutant = BY_NAME["acknowledged_first"]
+    first, second = (outcome_of(mutant, 0, planted=True) for _ in range(2))
+    assert first.violations == second.violations
+    assert first.strikes == second.strikes

@@ -1,0 +1,291 @@
+"""The races: who meets whom, over what."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from infra.simulation.api import job_patch
+from shared.domain.decisions import SkipReason
+from shared.domain.run import RunStatus, Settled
+from tests.simulation.races.ending import Ending
+from tests.simulation.races.exploration import Actor, Setting
+from tests.simulation.races.kit import (
+    JOB_ID,
+    OPTIONS,
+    OWNER,
+    Race,
+    at,
+    create,
+    cron,
+    doubled,
+    executor,
+    fails_first,
+    lived,
+    one_shot,
+    race,
+    refuses,
+    request,
+    run_id,
+    tick,
+)
+
+PAUSE = request("pause", lambda api: api.jobs.pause(OWNER, JOB_ID))
+RESUME = request("resume", lambda api: api.jobs.resume(OWNER, JOB_ID))
+DELETE = request("delete", lambda api: api.jobs.delete(OWNER, JOB_ID))
+DISCARD = request("discard", lambda api: api.dead_letters.discard(OWNER, run_id(2)))
+LATER = job_patch({"schedule": {"cron": "6,7 12 * * *"}})
+CHANGE = request("change", lambda api: api.jobs.change(OWNER, JOB_ID, LATER, None))
+
+
+def redrive(name: str) -> Actor:
+    return request(name, lambda api: api.dead_letters.redrive(OWNER, run_id(2)))
+
+
+def filing() -> Setting:
+    """12:05 is announced, 12:06 is not yet: the message of 12:05 is young when it is met."""
+    actors = [request("create", create(**cron("5,6"))), tick(), executor()]
+    return race(at(4, 55), lived(at(4, 50), ticks_down=at(4)), actors, passing_seconds=[10])
+
+
+def filing_first() -> Setting:
+    """Nobody has ever met the segment."""
+    actors = [request("create", create(**cron("5,6,7"))), tick("tick a"), tick("tick b")]
+    contents = lived(at(0), ticks_down=at(0))
+    return race(at(4, 1), contents, actors)
+
+
+def filing_chain() -> Setting:
+    """A one-shot: its only entry stands in a dated slot that the tick may just have passed."""
+    actors = [request("create", create(**one_shot(6))), tick("tick a"), tick("tick b")]
+    return race(at(4, 1), lived(at(3, 50)), actors, passing_seconds=[46])
+
+
+def two_ticks() -> Setting:
+    """Three minutes are behind; the lease of one may lapse under it."""
+    contents = lived(at(4, 50), {at(0, 10): create(**cron("3,4,5,6,7"))}, ticks_down=at(2))
+    return race(at(5, 1), contents, [tick("tick a"), tick("tick b")], passing_seconds=[46])
+
+
+def three_ticks() -> Setting:
+    contents = lived(at(4, 50), {at(0, 10): create(**cron("6,7"))})
+    ticks = [tick("tick a"), tick("tick b"), tick("tick c")]
+    return race(at(5, 1), contents, ticks, passing_seconds=[46])
+
+
+def duplicate() -> Setting:
+    retry = {"max_attempts": 8, "backoff": {"type": "fixed", "base_seconds": 5}}
+    create_it = {at(0, 10): create(**cron("4"), retry=retry)}
+    contents = lived(at(4), create_it, executors_down=at(1))
+    return race(at(4, 1), doubled(contents), [executor("executor a"), executor("executor b")])
+
+
+def takeover() -> Setting:
+    """The lease of 21 seconds lapses under the frozen one; first attempts fail."""
+    actors = [executor("executor a"), executor("executor b", freezes=False)]
+    return replace(duplicate(), actors=actors, passing_seconds=[22], behave=fails_first)
+
+
+def two_frozen() -> Setting:
+    """Both executors wake up after their time."""
+    return replace(duplicate(), passing_seconds=[22])
+
+
+def three_executors() -> Setting:
+    setting = duplicate()
+    queue = setting.contents["queue"]
+    return replace(
+        setting,
+        contents=setting.contents | {"queue": (queue[0], *queue)},
+        actors=[executor(f"executor {name}") for name in "abc"],
+    )
+
+
+def pause_start() -> Setting:
+    contents = lived(at(4), {at(0, 10): create(**cron("4,5,6"))}, executors_down=at(1))
+    actors = [PAUSE, executor("executor a", run_id(4)), executor("executor b", run_id(4))]
+    return race(at(4, 1), doubled(contents), actors, forbidding=frozenset({"pause"}))
+
+
+def delete_start() -> Setting:
+    setting = pause_start()
+    return replace(setting, actors=[DELETE, *setting.actors[1:]], forbidding=frozenset({"delete"}))
+
+
+def pause_dispatch() -> Setting:
+    """The tick sends what the pause is to stop; the executor is quick with it."""
+    contents = lived(at(5, 50), {at(0, 10): create(**cron("5,6,7"))}, ticks_down=at(3))
+    actors = [PAUSE, tick(), executor("executor", run_id(5))]
+    forbidding = frozenset({"pause"})
+    return race(at(6, 1), contents, actors, forbidding=forbidding)
+
+
+def delete_dispatch() -> Setting:
+    setting = pause_dispatch()
+    return replace(setting, actors=[DELETE, *setting.actors[1:]], forbidding=frozenset({"delete"}))
+
+
+def resume_dispatch() -> Setting:
+    requests = {
+        at(0, 10): create(**cron("5,6")),
+        at(2, 10): lambda api: api.jobs.pause(OWNER, JOB_ID),
+    }
+    actors = [RESUME, tick(), executor()]
+    return race(
+        at(4, 55), lived(at(4, 50), requests, ticks_down=at(4)), actors, passing_seconds=[10]
+    )
+
+
+def change_dispatch() -> Setting:
+    contents = lived(at(4, 50), {at(0, 10): create(**cron("5,7"))}, ticks_down=at(4))
+    return race(at(4, 55), contents, [CHANGE, tick(), executor()], passing_seconds=[10])
+
+
+def _dead() -> Setting:
+    """The only run of a one-shot was refused for good."""
+    contents = lived(at(4), {at(0, 10): create(**one_shot(2))}, behave=refuses)
+    return race(at(4, 1), contents, [], behave=fails_first)
+
+
+def redrive_twice() -> Setting:
+    """Two redrive one dead letter, while its redriven run fails once and is to be retried."""
+    actors = [redrive("redrive a"), redrive("redrive b"), executor()]
+    return replace(_dead(), actors=actors)
+
+
+def redrive_discard() -> Setting:
+    return replace(_dead(), actors=[redrive("redrive"), DISCARD, executor()])
+
+
+def redriven_well(ending: Ending) -> Iterator[str]:
+    """The dead letter and the run that was made of it say the same, and it is what was told.
+
+    Of two who are told at once either may win. A discard that died may have cancelled a run that
+    had yet to begin: it was asked for, and the run says so.
+    """
+    dead, made = ending.run(run_id(2)), ending.run(run_id(2, 1))
+    assert dead is not None
+    settled = "unsettled" if dead.settled is None else dead.settled.value
+    how = "absent" if made is None else made.status.value
+    if made is not None and made.reason == "its dead letter was discarded":
+        return
+    if dead.settled is Settled.REDRIVEN and how != RunStatus.SUCCEEDED:
+        yield f"I1: the dead letter is redriven, but its run is {how}"
+    if dead.settled is Settled.DISCARDED and how not in ("absent", RunStatus.CANCELLED):
+        yield f"the dead letter is discarded, but its run is {how}"
+    if ending.told and dead.settled is None:
+        yield f"{', '.join(sorted(ending.told))} was answered, but the dead letter is {settled}"
+    if ending.told and "discard" not in ending.told and how != RunStatus.SUCCEEDED:
+        yield f"I1: only a redrive was answered, but its run is {how}"
+    if ending.told == {"discard"} and how == RunStatus.SUCCEEDED:
+        yield "only a discard was answered, but the dead letter has run again"
+
+
+def cancel_start() -> Setting:
+    """A run that waits for its retry is cancelled, while an executor gets to it."""
+    create_it = {at(0, 10): create(**cron("4,8"))}
+    contents = lived(at(4, 5), create_it, behave=fails_first, executors_down=at(4, 1))
+    cancel = request("cancel", lambda api: api.runs.cancel(OWNER, JOB_ID, run_id(4)))
+    actors = [cancel, executor("executor a", run_id(4)), executor("executor b", run_id(4))]
+    return race(at(4, 10), doubled(contents), actors)
+
+
+def cancelled_well(ending: Ending) -> Iterator[str]:
+    run = ending.run(run_id(4))
+    assert run is not None
+    if "cancel" in ending.told and run.status is not RunStatus.CANCELLED:
+        yield f"a cancellation was answered, but the run is {run.status}"
+    if run.status is RunStatus.CANCELLED and run.key.run_id in {
+        call.run_id for call in ending.calls
+    }:
+        yield "a cancelled run has run"
+
+
+def late_retry() -> Setting:
+    """A retry so late that it comes by the wheel, into a minute that is just being announced."""
+    options = replace(OPTIONS, longest_delay_seconds=30)
+    retry = {"max_attempts": 3, "backoff": {"type": "fixed", "base_seconds": 90}}
+    create_it = {at(0, 10): create(**cron("4"), retry=retry)}
+    contents = lived(at(4), create_it, executors_down=at(1), ticks_down=at(4), options=options)
+    return race(
+        at(4, 45),
+        contents,
+        [executor(), tick("tick a"), tick("tick b")],
+        behave=fails_first,
+        options=options,
+    )
+
+
+def chain_link() -> Setting:
+    """Two ticks meet one chain, whose links are rows of their own; the lease may lapse."""
+    create_it = {at(0, 10): create(schedule={"cron": "6,7 12 1 12 *"})}
+    contents = lived(at(4, 50), create_it, ticks_down=at(4))
+    ticks = [tick("tick a"), tick("tick b")]
+    return race(at(4, 55), contents, ticks, passing_seconds=[46])
+
+
+def skipped_before(ending: Ending) -> Iterator[str]:
+    """Who read the job before it was resumed may have skipped what was due by then."""
+    if "resume" not in ending.told:
+        return
+    for run in ending.contents["runs"]:
+        if run.status is RunStatus.SKIPPED and run.reason != SkipReason.PAUSED:
+            yield f"an occurrence was skipped: {run.reason}"
+        if run.status is RunStatus.SKIPPED and run.key.fire_at > at(5):
+            yield "an occurrence after the resumption was skipped"
+
+
+_SKIPPED = frozenset({RunStatus.SUCCEEDED, RunStatus.SKIPPED})
+_CANCELLED = frozenset({RunStatus.SUCCEEDED, RunStatus.CANCELLED})
+_DEAD = frozenset({RunStatus.DEAD})
+
+RACES = (
+    Race("filing against tick", filing, "horizon_first", 10_000, losses=0),
+    Race("filing in a new segment", filing_first, "horizon_first", 10_000),
+    Race("filing of a one-shot", filing_chain, "horizon_first", 10_000),
+    Race("two ticks", two_ticks, "control_unconditional", 5000, losses=0),
+    Race("three ticks", three_ticks, "control_unconditional", 10_000),
+    Race("two executors, one message", duplicate, "claim_unconditional", 500),
+    Race("three executors", three_executors, "claim_unconditional", 10_000),
+    Race("finish against takeover", takeover, "finish_without_token", 1000, losses=0),
+    Race("pause against start", pause_start, "row_before_claim", 5000),
+    Race("delete against start", delete_start, "row_before_claim", 5000),
+    Race("pause against dispatch", pause_dispatch, "row_before_claim", 4000),
+    Race("delete against dispatch", delete_dispatch, "row_before_claim", 4000),
+    Race(
+        "resume against dispatch",
+        resume_dispatch,
+        "row_first",
+        10_000,
+        allowed=_SKIPPED,
+        check=skipped_before,
+        losses=0,
+    ),
+    Race("change against dispatch", change_dispatch, "horizon_first", 10_000, losses=0),
+    Race(
+        "redrive against redrive",
+        redrive_twice,
+        "claim_unconditional",
+        10_000,
+        allowed=_DEAD,
+        check=redriven_well,
+    ),
+    Race(
+        "redrive against discard",
+        redrive_discard,
+        "settle_unread",
+        1000,
+        allowed=_DEAD,
+        check=redriven_well,
+        losses=0,
+    ),
+    Race("two frozen executors", two_frozen, "claim_unconditional", 1000, crashes=0, losses=0),
+    Race(
+        "cancel against start",
+        cancel_start,
+        "claim_unconditional",
+        1000,
+        allowed=_CANCELLED,
+        check=cancelled_well,
+    ),
+    Race("late retry against tick", late_retry, "horizon_first", 1000, losses=1),
+    Race("chain's next link", chain_link, "link_after_watermark", 1000, losses=0),
+)

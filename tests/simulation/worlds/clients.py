@@ -1,0 +1,216 @@
+"""The owner's side: each request is a process that may die; who got no answer asks again."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from functions.api.calendar_bodies import CalendarBody
+from functions.api.calendar_service import CalendarService
+from functions.api.operation_forms import BackfillBody, DeadLetterBody
+from functions.api.requests import Precondition
+from infra.simulation.api import API_SECONDS, Api, job_body, job_patch
+from infra.simulation.deployment import Deployment
+from shared.domain.operation import Operation, OperationKind
+from shared.domain.run import DEAD_LETTER, Run, RunStatus
+from shared.errors import CarillonError, QueueUnavailableError, StoreUnavailableError
+from shared.simulation.dice import Dice
+from shared.simulation.loop import Task
+from tests.simulation.judging.evidence import Ack
+from tests.simulation.worlds.scenario import Scenario
+from tests.simulation.worlds.scenario_parts import CALENDAR, OWNER, Request
+
+_UNKNOWN = (StoreUnavailableError, QueueUnavailableError)
+"""Answers after which a client does not know whether anything has happened."""
+
+
+_WANTED: dict[str, frozenset[RunStatus]] = {
+    "cancel": frozenset({RunStatus.SCHEDULED, RunStatus.RETRYING}),
+    "redrive": DEAD_LETTER,
+    "discard": DEAD_LETTER,
+}
+"""Requests about some run, by the statuses in which it can be what they are about."""
+_LOOKED_AT = 100
+"""Rows of a job that are looked through for one that is there already."""
+_LATER_US = (0, 1_000, 50_000, 1_000_000, 20_000_000)
+"""How long after a run is there it is asked about at most."""
+
+
+class NothingThereError(CarillonError):
+    """There is nothing that the request could be about."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A request under way; `asked_at` is when it was sent for the first time."""
+
+    request: Request
+    step: Callable[[], Any]
+    asked_at: datetime
+    repetition: int = 0
+
+
+class Clients:
+    """Sends the requests of a scenario; `on_ack` is told of each that was answered as done.
+
+    One about some run is sent when there is such a run: often just then, or just before the next
+    attempt of it begins.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        deployment: Deployment,
+        on_ack: Callable[[Ack], object],
+    ) -> None:
+        self.sent = 0
+        self._scenario = scenario
+        self._deployment = deployment
+        self._on_ack = on_ack
+        self._api = Api.of(deployment)
+        ports = deployment.stores.ports
+        self._calendars = CalendarService(self._api.jobs, ports.calendars, deployment.clock)
+        self._plans = {job.name: job for job in scenario.jobs}
+        self._waiting: dict[str, list[Request]] = {}
+        deployment.loop.observers.append(self._observe)
+
+    def start(self) -> None:
+        """Put the calendar, and order the requests; before the loop runs."""
+        loop = self._deployment.loop
+        if self._scenario.calendar:
+            self._put_calendar(self._scenario.calendar)
+        start_us = loop.us_of(self._scenario.start)
+        for request in self._scenario.requests:
+            if request.job in self._plans:
+                at_us = start_us + request.after_us
+                if request.what in _WANTED:
+                    loop.later(at_us, partial(self._look, request))
+                else:
+                    self._send(_Sent(request, self._step_of(request), loop.instant(at_us)))
+        for job in self._scenario.jobs:
+            self._go_on(Request(f"resume {job.name} at last", "resume", job.name, 0))
+
+    def _go_on(self, last: Request) -> None:
+        """No job stays paused: a promise about what is due would be empty."""
+        self._send(_Sent(last, self._step_of(last), self._scenario.calm_at))
+
+    def _look(self, request: Request) -> None:
+        """Send a request about a run that there is; else it waits for one."""
+        job_id = self._plans[request.job].job_id
+        rows = self._deployment.stores.runs.list(OWNER, job_id, _LOOKED_AT).items
+        found = [row for row in rows if row.status in _WANTED[request.what] and not row.settled]
+        if found:
+            self._send_about(request, Dice(self._scenario.seed, request.name).choice(found))
+        else:
+            self._waiting.setdefault(job_id, []).append(request)
+
+    def _observe(
+        self, task: Task | None, port: str, method: str, args: tuple[Any, ...], answer: object
+    ) -> None:
+        """A run row that was written may be what a request waits for."""
+        if port != "runs" or not self._waiting or method not in ("claim", "finish") or not answer:
+            return
+        row: Run = args[0]
+        waiting = self._waiting.get(row.key.job_id, ())
+        for request in [each for each in waiting if row.status in _WANTED[each.what]]:
+            self._waiting[row.key.job_id].remove(request)
+            self._send_about(request, row)
+
+    def _send_about(self, request: Request, run: Run) -> None:
+        loop = self._deployment.loop
+        dice = Dice(self._scenario.seed, f"moment of {request.name}")
+        at_us = loop.us + dice.below(dice.choice(_LATER_US) + 1)
+        if run.next_attempt_at is not None and dice.fraction() < 0.4:
+            near_us = loop.us_of(run.next_attempt_at) - 100_000 + dice.below(150_000)
+            at_us = max(loop.us, near_us)
+        if at_us < loop.us_of(self._scenario.calm_at):
+            step = self._step_about(request, run.key.run_id)
+            self._send(_Sent(request, step, loop.instant(at_us)))
+
+    def _send(self, sent: _Sent, at: datetime | None = None) -> None:
+        request, number = sent.request, sent.repetition
+        name = request.name if number == 0 else f"{request.name} #{number}"
+        self.sent += 1
+        begin = at or sent.asked_at
+        task = self._deployment.invoke(name, sent.step, at=begin, seconds=API_SECONDS)
+        task.on_end = partial(self._ended, sent, task)
+
+    def _ended(self, sent: _Sent, task: Task) -> None:
+        loop, request = self._deployment.loop, sent.request
+        if not task.died and task.failure is None:
+            loop.tell(f"answered: {request.what} done")
+            self._on_ack(self._ack_of(sent, task.value))
+            return
+        loop.tell(f"answered: {task.failure!r}" if task.failure else "no answer")
+        if not task.died and not isinstance(task.failure, _UNKNOWN):
+            return
+        dice = Dice(self._scenario.seed, f"repeat {request.name}", sent.repetition)
+        at_us = loop.us + dice.choice((10_000, 1_000_000, 5_000_000))
+        if sent.repetition < request.repeats and at_us < loop.us_of(self._scenario.calm_at):
+            again = replace(sent, repetition=sent.repetition + 1)
+            self._send(again, loop.instant(at_us))
+
+    def _ack_of(self, sent: _Sent, answer: object) -> Ack:
+        request = sent.request
+        return Ack(
+            what=request.what,
+            job_id=self._plans[request.job].job_id,
+            asked_at=sent.asked_at,
+            answered_at=self._deployment.loop.instant(),
+            run_id=answer.key.run_id if isinstance(answer, Run) else "",
+            key=request.key,
+            made=answer.operation_id if isinstance(answer, Operation) else "",
+        )
+
+    def _step_of(self, request: Request) -> Callable[[], Any]:
+        plan, key, body = self._plans[request.job], request.key or None, request.body
+        api, job_id = self._api, plan.job_id
+        match request.what:
+            case "create":
+                return partial(api.jobs.create, OWNER, job_body(json.loads(body)), plan.name)
+            case "change":
+                return partial(api.jobs.change, OWNER, job_id, job_patch(json.loads(body)), None)
+            case "pause":
+                return partial(api.jobs.pause, OWNER, job_id)
+            case "resume":
+                return partial(api.jobs.resume, OWNER, job_id)
+            case "delete":
+                return partial(api.jobs.delete, OWNER, job_id)
+            case "run":
+                return partial(api.runs.request, OWNER, job_id, key)
+            case "calendar":
+                return partial(self._put_calendar, body)
+            case "backfill":
+                filled = BackfillBody.model_validate_json(body)
+                return partial(api.operations.backfill, OWNER, job_id, filled, key)
+            case "redrive_all" | "discard_all":
+                chosen = DeadLetterBody.model_validate_json(body)
+                kind = OperationKind(request.what.removesuffix("_all"))
+                return partial(api.operations.settle, OWNER, kind, chosen, key)
+            case "cancel_all":
+                return self._cancel_newest
+        raise ValueError(request.what)
+
+    def _step_about(self, request: Request, run_id: str) -> Callable[[], Run]:
+        api = self._api
+        match request.what:
+            case "cancel":
+                return partial(api.runs.cancel, OWNER, self._plans[request.job].job_id, run_id)
+            case "redrive":
+                return partial(api.dead_letters.redrive, OWNER, run_id)
+            case "discard":
+                return partial(api.dead_letters.discard, OWNER, run_id)
+        raise ValueError(request.what)
+
+    def _cancel_newest(self) -> Operation:
+        """Cancel the operation that was begun last."""
+        page = self._api.operations.list(OWNER, 1, None)
+        if not page.items:
+            raise NothingThereError("no operation to cancel")
+        return self._api.operations.cancel(OWNER, page.items[0].operation_id)
+
+    def _put_calendar(self, body: str) -> object:
+        parsed = CalendarBody.model_validate_json(body)
+        return self._calendars.put(OWNER, CALENDAR, parsed, Precondition())

@@ -1,0 +1,39 @@
+"""Seeds after seeds, side by side: a module of its own, since new processes import it by name."""
+
+import traceback
+from collections.abc import Iterator, Sequence
+from multiprocessing import get_context
+from typing import NamedTuple
+
+from tests.simulation.judging.evidence import Violation
+from tests.simulation.worlds.runner import Figures, run
+from tests.simulation.worlds.scenario import scenario_of
+
+
+class Result(NamedTuple):
+    """What came of a seed."""
+
+    seed: int
+    profile: str
+    figures: Figures
+    violations: Sequence[Violation]
+
+
+def simulated(seed: int) -> Result:
+    """Run a seed; whatever goes wrong in it is a violation, too."""
+    scenario = scenario_of(seed)
+    try:
+        outcome = run(scenario)
+    except Exception:
+        broken = Violation("harness", "", traceback.format_exc())
+        return Result(seed, scenario.profile, Figures(seeds=1), (broken,))
+    return Result(seed, scenario.profile, outcome.figures, tuple(outcome.violations))
+
+
+def results(seeds: Sequence[int], processes: int) -> Iterator[Result]:
+    """One for each seed, in their order however the processes take turns."""
+    if processes <= 1:
+        yield from map(simulated, seeds)
+        return
+    with get_context("spawn").Pool(processes) as pool:
+        yield from pool.imap(simulated, seeds, chunksize=10)

@@ -1,0 +1,214 @@
+"""Runs one scenario through the real code, lets it settle, and has it checked."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from functions.executor.targets import Call, Failure, Success
+from functions.tick.dispatcher import Dispatcher
+from infra.simulation.deployment import Deployment
+from infra.simulation.targets import Behaviour, SimulatedTargets
+from shared.domain.operation import OperationState
+from shared.domain.run import FINAL, RunError
+from shared.domain.targets import Target
+from shared.domain.wheel import minute_of
+from shared.errors import MalformedMessageError
+from shared.recurrence.value import EPOCH
+from shared.simulation.dice import Dice
+from shared.simulation.faults import Chaos, Fault, Strike, Struck
+from shared.simulation.loop import Loop
+from tests.simulation.judging.checker import violations
+from tests.simulation.judging.evidence import Evidence, Violation
+from tests.simulation.judging.recorder import Recorder
+from tests.simulation.worlds.clients import Clients
+from tests.simulation.worlds.scenario import Scenario
+from tests.simulation.worlds.scenario_parts import OWNER
+from tests.simulation.worlds.tracing import Tracer
+
+_ALL = 1_000_000
+_MINUTE_US = 60_000_000
+
+Trace = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What was simulated; `faults` counts those that struck, by kind; `acknowledged` the requests
+    that were answered as done, by what they asked for."""
+
+    seeds: int = 0
+    virtual_minutes: int = 0
+    occurrences: int = 0
+    deliveries: int = 0
+    requests: int = 0
+    acknowledged: Counter[str] = field(default_factory=Counter)
+    faults: Counter[Fault] = field(default_factory=Counter)
+
+    def __add__(self, other: "Figures") -> "Figures":
+        return Figures(
+            self.seeds + other.seeds,
+            self.virtual_minutes + other.virtual_minutes,
+            self.occurrences + other.occurrences,
+            self.deliveries + other.deliveries,
+            self.requests + other.requests,
+            self.acknowledged + other.acknowledged,
+            self.faults + other.faults,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a scenario; `strikes` are the faults that happened, in their order."""
+
+    scenario: Scenario
+    violations: Sequence[Violation]
+    figures: Figures
+    strikes: Sequence[Struck]
+    evidence: Evidence
+
+
+def run(
+    scenario: Scenario,
+    *,
+    only: frozenset[Strike] | None = None,
+    leave_out: frozenset[str] = frozenset(),
+    trace: Trace | None = None,
+) -> Outcome:
+    """Simulate it. Of its faults `only` these happen; parts of it can be left out by name
+    (`Scenario.parts`). `trace` gets each line of what happens.
+    """
+    scenario = scenario.without(leave_out)
+    calm_us = _us_of(scenario.calm_at)
+    chaos = Chaos(scenario.seed, scenario.faults, scenario.most_latency_us, only, calm_us)
+    loop = Loop(scenario.start, chaos)
+    if trace is not None:
+        Tracer(loop, scenario, trace)
+    recorder = Recorder()
+    deployment = Deployment(
+        loop,
+        scenario.options,
+        SimulatedTargets(loop, _behaviour_of(scenario), recorder.on_call),
+        ticks_down=scenario.ticks_down,
+        executors_down=scenario.executors_down,
+    )
+    recorder.attach(deployment)
+    clients = Clients(scenario, deployment, recorder.acks.append)
+    clients.start()
+    deployment.start()
+    if scenario.other_look_ahead_minutes:
+        _start_other_worker(deployment, scenario.other_look_ahead_minutes)
+    _expire_each_minute(deployment)
+    _settle(deployment, scenario)
+    evidence = recorder.evidence(scenario.until)
+    figures = _figures_of(scenario, loop, clients, evidence)
+    found = violations(evidence)
+    loop.close()
+    return Outcome(scenario, found, figures, chaos.injected, evidence)
+
+
+def _figures_of(scenario: Scenario, loop: Loop, clients: Clients, evidence: Evidence) -> Figures:
+    return Figures(
+        seeds=1,
+        virtual_minutes=(loop.us - _us_of(scenario.start)) // _MINUTE_US,
+        occurrences=sum(1 for row in evidence.runs if row.status in FINAL),
+        deliveries=len(evidence.deliveries),
+        requests=clients.sent,
+        acknowledged=Counter(ack.what for ack in evidence.acks),
+        faults=Counter(struck.strike.fault for struck in loop.chaos.injected),
+    )
+
+
+def _start_other_worker(deployment: Deployment, look_ahead_minutes: int) -> None:
+    """Another worker of ticks for the same segments, each minute; where nothing invokes the one,
+    nothing invokes the other."""
+    loop, options = deployment.loop, deployment.options
+
+    def tick() -> None:
+        now = deployment.clock.now()
+        dispatcher = Dispatcher(
+            deployment.tick_ports,
+            lease_owner=deployment.entropy.new_id(now),
+            look_ahead_minutes=look_ahead_minutes,
+        )
+        deadline = now + timedelta(seconds=options.function_timeout_seconds - 6)
+        dispatcher.tick(range(options.segments), (), deadline)
+
+    def minute() -> None:
+        loop.later(loop.us + _MINUTE_US, minute)
+        now = loop.instant()
+        if any(begin <= now < end for begin, end in deployment.ticks_down):
+            return
+        name = f"other tick {now:%m-%d %H:%M}"
+        late_us = Dice(loop.chaos.seed, name).below(3_000_000)
+        deployment.invoke(name, tick, at=loop.instant(loop.us + late_us), freezes=True)
+
+    loop.later(-(-loop.us // _MINUTE_US) * _MINUTE_US, minute)
+
+
+def _settle(deployment: Deployment, scenario: Scenario) -> None:
+    """Let time pass until all that was due by `scenario.until` has ended, or too long."""
+    loop = deployment.loop
+    loop.run(_us_of(scenario.until))
+    for _ in range(scenario.settle_minutes):
+        if _is_settled(deployment, scenario):
+            return
+        loop.run(loop.us + _MINUTE_US)
+
+
+def _is_settled(deployment: Deployment, scenario: Scenario) -> bool:
+    stores, until = deployment.stores, scenario.until
+    minute = minute_of(until)
+    for segment in range(deployment.options.segments):
+        control = stores.wheel.get_control(segment)
+        if control is not None and (control.watermark < minute or control.backlog):
+            return False
+    for job in scenario.jobs:
+        rows = stores.runs.list(OWNER, job.job_id, _ALL, until_at=until).items
+        if any(row.status not in FINAL for row in rows):
+            return False
+    operations = stores.operations.list(OWNER, _ALL).items
+    if any(operation.state is OperationState.RUNNING for operation in operations):
+        return False
+    return not deployment.dead_letter_queue.kept() and not _is_due(deployment, until)
+
+
+def _is_due(deployment: Deployment, until: datetime) -> bool:
+    """Whether a message is left that was for an instant up to `until`."""
+    for kept in deployment.lanes.kept():
+        try:
+            if kept.message.key.fire_at <= until:
+                return True
+        except MalformedMessageError:
+            return True
+    return False
+
+
+def _expire_each_minute(deployment: Deployment) -> None:
+    """What DynamoDB's TTL would do: it never may take anything that is still needed."""
+    loop = deployment.loop
+
+    def expire() -> None:
+        deployment.stores.runs.expire(loop.instant())
+        deployment.stores.wheel.expire(loop.instant())
+        loop.later(loop.us + _MINUTE_US, expire)
+
+    loop.later(loop.us + _MINUTE_US, expire)
+
+
+def _behaviour_of(scenario: Scenario) -> Callable[[Target, Call, Dice], Behaviour]:
+    plans = {job.job_id: job for job in scenario.jobs}
+
+    def behave(target: Target, call: Call, dice: Dice) -> Behaviour:
+        plan = plans[call.job_id]
+        seconds = dice.fraction() * plan.seconds
+        if dice.fraction() < plan.failures:
+            failure = Failure(RunError("http_500", "simulated"))
+            return Behaviour(seconds, failure, is_done=False)
+        return Behaviour(seconds, Success(None))
+
+    return behave
+
+
+def _us_of(instant: datetime) -> int:
+    return (instant - EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,167 @@
+"""A scenario: what happens in one seed's world, drawn from the seed alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from infra.simulation.deployment import Options, Span
+from shared.simulation.dice import Dice
+from shared.simulation.faults import Faults
+from tests.simulation.worlds.scenario_faults import faults_of
+from tests.simulation.worlds.scenario_jobs import jobs_of
+from tests.simulation.worlds.scenario_parts import JobPlan, Request
+from tests.simulation.worlds.scenario_requests import calendar_body, requests_of
+
+_OTHER_WORKER = "the other worker"
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """The world of a seed: `minutes` of faults from `start` on, then calm, in which everything must
+    come to its end within `settle_minutes`.
+
+    `calendar` is the JSON text of the closed days that are there at the start. With
+    `other_look_ahead_minutes` there is a second worker of ticks, whose look-ahead that is.
+    """
+
+    seed: int
+    profile: str
+    start: datetime
+    minutes: int
+    jobs: tuple[JobPlan, ...]
+    options: Options
+    requests: tuple[Request, ...] = ()
+    faults: Faults = field(default_factory=Faults)
+    most_latency_us: int = 0
+    ticks_down: tuple[Span, ...] = ()
+    executors_down: tuple[Span, ...] = ()
+    calendar: str = ""
+    other_look_ahead_minutes: int = 0
+    settle_minutes: int = 150
+
+    @property
+    def until(self) -> datetime:
+        """Whatever is due up to here must have ended when the simulation has."""
+        ends = [until for _, until in (*self.ticks_down, *self.executors_down)]
+        return max([self.calm_at, *ends]) + timedelta(minutes=2)
+
+    @property
+    def calm_at(self) -> datetime:
+        """From here on no fault happens."""
+        return self.start + timedelta(minutes=self.minutes)
+
+    def parts(self) -> tuple[str, ...]:
+        """The names of what can be left out: jobs, requests, outages."""
+        requests = [each.name for each in self.requests if each.what != "create"]
+        return (
+            *(job.name for job in self.jobs),
+            *requests,
+            *(_name_of("ticks down", number) for number in range(len(self.ticks_down))),
+            *(_name_of("executors down", number) for number in range(len(self.executors_down))),
+            *((_OTHER_WORKER,) if self.other_look_ahead_minutes else ()),
+        )
+
+    def without(self, left_out: frozenset[str]) -> "Scenario":
+        """The same world without these parts; requests go with their job."""
+        return replace(
+            self,
+            jobs=tuple(job for job in self.jobs if job.name not in left_out),
+            requests=tuple(each for each in self.requests if not {each.name, each.job} & left_out),
+            ticks_down=_left(self.ticks_down, "ticks down", left_out),
+            executors_down=_left(self.executors_down, "executors down", left_out),
+            other_look_ahead_minutes=(
+                0 if _OTHER_WORKER in left_out else self.other_look_ahead_minutes
+            ),
+        )
+
+
+def _left(spans: Sequence[Span], name: str, left_out: frozenset[str]) -> tuple[Span, ...]:
+    pairs = enumerate(spans)
+    return tuple(span for number, span in pairs if _name_of(name, number) not in left_out)
+
+
+def _name_of(what: str, number: int) -> str:
+    return f"{what} {number}"
+
+
+def scenario_of(seed: int) -> Scenario:
+    """The scenario of a seed."""
+    dice = Dice(seed, "scenario")
+    base, at = _START[dice.below(len(_START))], Dice(seed, "start")
+    start = base - timedelta(seconds=at.below(600) + 30)
+    minutes = 8 + dice.below(10) if dice.fraction() < 0.7 else 18 + dice.below(13)
+    profile, faults = faults_of(seed)
+    jobs = jobs_of(seed, start, minutes)
+    requests = requests_of(seed, start, minutes, jobs)
+    return Scenario(
+        seed=seed,
+        profile=profile,
+        start=start,
+        minutes=minutes,
+        jobs=jobs,
+        requests=requests,
+        options=_options(seed),
+        faults=faults,
+        most_latency_us=_latency_us(seed, profile),
+        ticks_down=_spans(seed, "ticks down", (start, minutes), requests, 0.25, (120, 2400)),
+        executors_down=_spans(seed, "executors down", (start, minutes), requests, 0.15, (30, 1200)),
+        other_look_ahead_minutes=Dice(seed, "other worker").choice((0, 0, 0, 0, 0, 0, 1, 2, 5)),
+        calendar=calendar_body(Dice(seed, "calendar"), start),
+    )
+
+
+_START = (
+    *(datetime(2026, 12, 1, hour, tzinfo=UTC) for hour in (0, 3, 9, 12, 12, 17)),
+    datetime(2026, 12, 1, 12, 31, 7, tzinfo=UTC),
+    datetime(2027, 1, 1, tzinfo=UTC),
+    datetime(2028, 2, 29, 0, 4, tzinfo=UTC),
+    # The clocks of Berlin go back at 01:00 UTC: 02:30 is at 00:30 and at 01:30.
+    datetime(2026, 10, 25, 0, 33, tzinfo=UTC),
+    datetime(2026, 10, 25, 1, 4, tzinfo=UTC),
+    datetime(2026, 10, 25, 1, 33, tzinfo=UTC),
+    # They go forward at 01:00 UTC: there is no 02:30.
+    datetime(2027, 3, 28, 1, 4, tzinfo=UTC),
+    datetime(2027, 3, 28, 1, 33, tzinfo=UTC),
+)
+
+
+def _options(seed: int) -> Options:
+    dice = Dice(seed, "options")
+    return Options(
+        segments=dice.choice((1, 1, 2, 3)),
+        look_ahead_minutes=dice.choice((1, 2, 2, 3, 5)),
+        function_timeout_seconds=20,
+        max_receives=dice.choice((3, 5)),
+        catch_up_per_minute=dice.choice((3000, 3000, 60, 12)),
+        owner_starts_per_minute=dice.choice((0, 0, 0, 0, 0, 0, 0, 30)),
+        longest_delay_seconds=dice.choice((900, 900, 120, 60)),
+    )
+
+
+def _latency_us(seed: int, profile: str) -> int:
+    if profile == "calm":
+        return 0
+    return Dice(seed, "latency").choice((0, 1_000, 20_000, 20_000, 100_000, 300_000))
+
+
+def _spans(
+    seed: int,
+    what: str,
+    chaos: tuple[datetime, int],
+    requests: Sequence[Request],
+    share: float,
+    seconds: tuple[int, int],
+) -> tuple[Span, ...]:
+    """At most one outage of one kind, in a `share` of the seeds; often where somebody asks for
+    something."""
+    start, minutes = chaos
+    dice = Dice(seed, what)
+    if dice.fraction() >= share:
+        return ()
+    begin = start + timedelta(seconds=dice.below(minutes * 50))
+    shortest, longest = seconds
+    lasts = timedelta(seconds=int(shortest + (longest - shortest) * dice.fraction() ** 2))
+    if dice.fraction() < 0.3:
+        asked_at = start + timedelta(microseconds=dice.choice(requests).after_us)
+        begin = max(start, asked_at - timedelta(seconds=dice.below(20)))
+    return ((begin, begin + lasts),)

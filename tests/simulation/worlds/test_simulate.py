@@ -1,0 +1,76 @@
+"""The simulation itself: it repeats itself to the letter, it breaks everything, it sees bugs."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from shared.domain.run import Run
+from shared.simulation.faults import Fault
+from shared.stores.memory.runs import MemoryRunStore
+from tests.simulation.worlds.pool import results, simulated
+from tests.simulation.worlds.runner import run
+from tests.simulation.worlds.scenario import scenario_of
+from tests.simulation.worlds.shrinking import shrink
+
+_REPLAYED = (3, 10, 39)
+
+
+def claim_unconditionally(store: MemoryRunStore, run: Run, over: Run | None) -> bool:
+    """As `claim`, whatever is stored."""
+    return store._put(run, store.get(run.key), allowed=True)
+
+
+@pytest.mark.parametrize("seed", _REPLAYED)
+def test_a_replay_in_another_process_is_the_same_to_the_byte(seed: int) -> None:
+    first, second = (_replayed(seed, hash_seed) for hash_seed in ("1", "4711"))
+    assert first == second
+    assert first.count(b"\n") > 100
+
+
+def test_another_seed_is_another_world() -> None:
+    assert scenario_of(1).jobs != scenario_of(2).jobs
+    assert scenario_of(1) == scenario_of(1)
+
+
+def test_each_kind_of_fault_has_seeds_of_its_own_and_happens_in_storms() -> None:
+    alone: Counter[str] = Counter(scenario_of(seed).profile for seed in range(300))
+    assert {fault.value for fault in Fault} <= alone.keys()
+    assert sum(count for profile, count in alone.items() if "storm" in profile) > 100
+    assert alone["calm"] > 5
+
+
+def test_what_is_left_out_changes_nothing_of_the_rest() -> None:
+    scenario = scenario_of(7)
+    less = scenario.without(frozenset({scenario.jobs[0].name}))
+    assert less.jobs == scenario.jobs[1:]
+    assert less.requests == tuple(
+        request for request in scenario.requests if request.job != scenario.jobs[0].name
+    )
+
+
+def test_processes_side_by_side_give_the_same_results_in_the_same_order() -> None:
+    seeds = range(6)
+    assert list(results(seeds, 2)) == [simulated(seed) for seed in seeds]
+
+
+def test_a_claim_without_condition_is_found_and_shrinks_to_few_faults(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(MemoryRunStore, "claim", claim_unconditionally)
+    found = next(
+        (seed, broken[0]) for seed in range(50) if (broken := run(scenario_of(seed)).violations)
+    )
+    seed, violation = found
+    shrunk = shrink(scenario_of(seed), violation)
+    assert shrunk.violation.invariant == violation.invariant
+    assert len(shrunk.strikes) <= 4
+    assert len(shrunk.scenario.jobs) == 1
+
+
+def _replayed(seed: int, hash_seed: str) -> bytes:
+    command = [sys.executable, "-m", "tests.simulation", "--seed", str(seed)]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    return subprocess.run(command, env=environment, capture_output=True, check=True).stdout

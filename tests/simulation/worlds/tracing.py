@@ -1,0 +1,161 @@
+"""The trace of a simulation in short words: one line for each call, fault and answer."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+from functions.executor.targets import Call
+from shared.domain.job import Job
+from shared.domain.message import Message
+from shared.domain.operation import Operation
+from shared.domain.run import Run, RunKey
+from shared.domain.segment import Control
+from shared.domain.wheel import Entry, Slot
+from shared.simulation.loop import Loop, Task
+from shared.stores.ports import EntryPage, Page
+from tests.simulation.judging.evidence import Violation
+from tests.simulation.worlds.scenario import Scenario
+
+_LONGEST = 160
+_MOST_ITEMS = 5
+_MOST_LINES = 120
+_CALL = re.compile(r"[a-z]+\.[a-z_]+\(.*\) -> ", re.DOTALL)
+_FIRE_TIME = re.compile(r"_(\d{8}T\d{6}Z)_")
+_WRITTEN = re.compile(r"jobs\.(create|replace)|wheel\.put_entries")
+_TICKING = re.compile(r"wheel\.(put_control|query)|queue\.send")
+_NEAR_SECONDS = 240
+_HAPPENING = re.compile(r"FAULT|dies|goes on after|answered|no answer")
+
+
+class Tracer:
+    """Writes lines to `write`; job ids are shown as the jobs' names."""
+
+    def __init__(self, loop: Loop, scenario: Scenario, write: Callable[[str], None]) -> None:
+        self._loop = loop
+        self._names = {job.job_id: job.name for job in scenario.jobs}
+        self._write = write
+        loop.trace = self._told
+        loop.observers.append(self._called)
+
+    def _told(self, line: str) -> None:
+        _, _, text = line.partition(": ")
+        # The observer tells of calls, in fewer words.
+        if not _CALL.match(text):
+            self._write(_named(line, self._names))
+
+    def _called(
+        self, task: Task | None, port: str, method: str, args: tuple[Any, ...], answer: object
+    ) -> None:
+        who = "" if task is None else task.name
+        said = ", ".join(map(describe, args))
+        line = f"{port}.{method}({said}) -> {describe(answer)}"
+        at = f"{self._loop.instant():%Y-%m-%d %H:%M:%S.%f}"
+        self._write(_named(f"{at} {who}: {line}", self._names))
+
+
+def describe(value: object) -> str:
+    """A value of ours in as few words as tell it from others."""
+    match value:
+        case Run():
+            lease = "" if value.lease_until is None else f" lease {_time(value.lease_until)}"
+            reason = f" ({value.reason})" if value.reason else ""
+            claim = f"token {value.token}{lease}"
+            return f"{value.key.run_id} {value.status}{reason} attempt {value.attempt} {claim}"
+        case RunKey():
+            return value.run_id
+        case Message():
+            waits = "" if value.wait_until is None else f" waits until {_time(value.wait_until)}"
+            missed = " for those missed" if value.missed is not None else ""
+            return f"{value.key.run_id}/{value.attempt} due {_time(value.due_at)}{waits}{missed}"
+        case Job():
+            filing = f"filing {value.filing.filing_id[-5:]} from {_time(value.filing.from_at)}"
+            return f"{value.job_id} r{value.revision} {value.state} {filing}"
+        case Control():
+            return _control(value)
+        case Entry():
+            return f"{value.key} in {describe(value.slot)}"
+        case Slot():
+            return f"{value.kind.value} {value.number}"
+        case EntryPage():
+            return describe(value.entries)
+        case Page():
+            return describe(value.items)
+        case Operation():
+            return f"{value.kind} r{value.revision} {value.state} step {value.step} {value.note}"
+        case Call():
+            return f"{value.run_id}/{value.attempt}"
+        case datetime():
+            return _time(value)
+        case Enum():
+            return str(value.value)
+        case str():
+            return value
+        case list() | tuple():
+            return _several(value)
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def told_of(violation: Violation, scenario: Scenario, lines: Sequence[str]) -> list[str]:
+    """Of a trace, what concerns a violation: faults, its job's row, and of its fire time, where it
+    names one, the run, and the ticks about then."""
+    names = {job.job_id: job.name for job in scenario.jobs}
+    name, fire_at = names.get(violation.job_id, ""), _fire_time_of(violation)
+    fire_time = "" if fire_at is None else f"{fire_at:%Y%m%dT%H%M%SZ}"
+
+    def concerns(line: str) -> bool:
+        if _HAPPENING.search(line) or (name in line and _WRITTEN.search(line)):
+            return True
+        if fire_at is None:
+            return name in line
+        if fire_time in line:
+            return True
+        ahead = (fire_at - datetime.fromisoformat(f"{line[:26]}+00:00")).total_seconds()
+        is_near = -_NEAR_SECONDS < ahead < 2 * _NEAR_SECONDS
+        is_said = is_near and violation.fire_at is not None and not line.endswith("-> []")
+        return is_said and bool(_TICKING.search(line))
+
+    found = [line for line in lines if concerns(line)]
+    if len(found) <= _MOST_LINES:
+        return found
+    half = _MOST_LINES // 2
+    left_out = f"... {len(found) - 2 * half} lines more ..."
+    return [*found[:half], left_out, *found[-half:]]
+
+
+def _fire_time_of(violation: Violation) -> datetime | None:
+    """The one that it names, or that of the run that its text names first."""
+    found = _FIRE_TIME.search(violation.text)
+    if violation.fire_at is not None or found is None:
+        return violation.fire_at
+    return datetime.strptime(f"{found[1]}+0000", "%Y%m%dT%H%M%SZ%z")
+
+
+def _control(control: Control) -> str:
+    lease = "free"
+    if control.lease_until is not None:
+        lease = f"{control.lease_owner[-5:]} until {_time(control.lease_until)}"
+    backlog = [(each.announced, each.done, each.until) for each in control.backlog]
+    return (
+        f"segment {control.segment} horizon {control.horizon} watermark {control.watermark} "
+        f"token {control.token} {lease} backlog {backlog}"
+    )
+
+
+def _several(values: Sequence[object]) -> str:
+    shown = "; ".join(map(describe, values[:_MOST_ITEMS]))
+    more = f"; {len(values) - _MOST_ITEMS} more" if len(values) > _MOST_ITEMS else ""
+    return f"[{shown}{more}]"
+
+
+def _time(instant: datetime) -> str:
+    text = f"{instant:%d %H:%M:%S.%f}"
+    return text.removesuffix(".000000")
+
+
+def _named(line: str, names: Mapping[str, str]) -> str:
+    for job_id, name in names.items():
+        line = line.replace(job_id, name)
+    return line
