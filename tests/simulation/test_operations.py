@@ -101,7 +101,11 @@ def test_a_bulk_discard_calls_nothing(world: World, job: Job) -> None:
     ended = run_to_end(world, begin(world, OperationKind.DISCARD, 60))
 
     assert (ended.state, ended.done) == (OperationState.SUCCEEDED, 70)
-    assert {run.settled for run in world.history(job)} == {Settled.DISCARDED}
+    settled = {(run.key.redrive, run.status, run.settled) for run in world.history(job)}
+    assert settled == {
+        (0, RunStatus.DEAD, Settled.DISCARDED),
+        (1, RunStatus.CANCELLED, None),
+    }
     assert world.targets.calls == []
 
 
