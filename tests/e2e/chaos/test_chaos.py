@@ -163,8 +163,11 @@ class background:
             raise self._error
 
 
-def test_nothing_is_lost_and_no_success_is_doubled(chaos: Chaos) -> None:
-    tell(chaos)
+def test_nothing_is_lost_and_no_success_is_doubled(
+    chaos: Chaos, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with capsys.disabled():
+        tell(chaos)
     story, kills = chaos.story, chaos.workers.kills
     found = violations(story)
     assert not found, "\n".join([f"seed {SEED}", *found])
