@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 BATCH_SIZE = 10
 """Records in a batch at most: SQS's limit without a batching window."""
@@ -17,12 +18,29 @@ class Received:
     receive_count: int
 
 
-class BatchRunner:
-    """Handles the records of batches in threads of its own, made once per process.
+class Counted(Protocol):
+    """What is known of any record here."""
+
+    @property
+    def receive_count(self) -> int: ...
+
+
+_R = TypeVar("_R", bound=Counted)
+
+
+def waves(records: Sequence[_R]) -> list[list[_R]]:
+    """The records that run side by side, wave after wave.
 
     A record that was received before may be the one that killed its executor. It runs when all
     others are done, so that it cannot take them along.
     """
+    first = [record for record in records if record.receive_count <= 1]
+    repeated = [[record] for record in records if record.receive_count > 1]
+    return [first, *repeated] if first else repeated
+
+
+class BatchRunner:
+    """Handles the records of batches in threads of its own, made once per process."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(BATCH_SIZE, thread_name_prefix="run")
@@ -46,8 +64,7 @@ class BatchRunner:
                 return False
             return True
 
-        first = [record for record in records if record.receive_count <= 1]
-        repeated = [record for record in records if record.receive_count > 1]
-        outcomes = list(zip(first, self._threads.map(succeeds, first), strict=True))
-        outcomes += [(record, succeeds(record)) for record in repeated]
+        outcomes: list[tuple[Received, bool]] = []
+        for wave in waves(records):
+            outcomes += zip(wave, self._threads.map(succeeds, wave), strict=True)
         return [record.message_id for record, succeeded in outcomes if not succeeded]

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from functions.executor.batch import BATCH_SIZE, waves
 from functions.executor.executor import Executor
 from functions.executor.ports import ExecutorPorts
 from functions.executor.protocol import Report
@@ -18,13 +19,13 @@ from infra.simulation.targets import SimulatedTargets
 from shared.domain.job import Lane
 from shared.errors import CarillonError
 from shared.filing import Filer
+from shared.settings import TASK_RESERVE_SECONDS
 from shared.simulation.dice import Dice
 from shared.simulation.faults import Fault
 from shared.simulation.loop import Loop, Process, Task
 from shared.simulation.seams import LoopClock, LoopEntropy, seam
 from shared.stores.memory.queue import MemoryQueue, Received
 
-BATCH_SIZE = 10
 _TICK_RESERVE_SECONDS = 6
 _MINUTE_US = 60_000_000
 _SECOND_US = 1_000_000
@@ -133,7 +134,7 @@ class Deployment:
             clock=self.clock,
             entropy=self.entropy,
             run_lifetime=options.run_lifetime,
-            longest_timeout_seconds=options.function_timeout_seconds - 5,
+            longest_timeout_seconds=options.function_timeout_seconds - TASK_RESERVE_SECONDS,
             gates=ports.gates,
             operations=ports.operations,
             events=ports.events,
@@ -176,13 +177,22 @@ class Deployment:
             self.crashes.append((name, error))
             raise
 
+    def are_ticks_down(self) -> bool:
+        """Whether nothing invokes ticks now."""
+        now = self.loop.instant()
+        return any(start <= now < end for start, end in self.ticks_down)
+
     def _tick(self) -> None:
+        self.dispatch(self.options.look_ahead_minutes)
+
+    def dispatch(self, look_ahead_minutes: int) -> None:
+        """What a tick with this look-ahead does, to be run by a process (`invoke`)."""
         now = self.clock.now()
         seconds = self.options.function_timeout_seconds - _TICK_RESERVE_SECONDS
         dispatcher = Dispatcher(
             self.tick_ports,
             lease_owner=self.entropy.new_id(now),
-            look_ahead_minutes=self.options.look_ahead_minutes,
+            look_ahead_minutes=look_ahead_minutes,
         )
         segments = range(self.options.segments)
         self.on_tick(dispatcher.tick(segments, (), now + timedelta(seconds=seconds)))
@@ -191,7 +201,7 @@ class Deployment:
         """The rule of EventBridge, which fires late, twice, or not at all."""
         loop, now_us = self.loop, self.loop.us
         loop.later(now_us + _MINUTE_US, self._minute)
-        if _is_within(self.ticks_down, loop.instant()):
+        if self.are_ticks_down():
             return
         name = f"tick {loop.instant():%m-%d %H:%M}"
         dice = Dice(loop.chaos.seed, name)
@@ -232,17 +242,15 @@ class Deployment:
             self.invoke(f"batch {name}", run, freezes=True)
 
     def _batch(self, queue: MemoryQueue, received: Sequence[Received]) -> None:
-        """One invocation of an executor: repeated messages last and alone, as in `batch.py`."""
+        """One invocation of an executor."""
         loop, began_us = self.loop, self.loop.us
         seconds = self.options.function_timeout_seconds
         ends_at = self.clock.now() + timedelta(seconds=seconds)
-        first = [one for one in received if one.receive_count <= 1]
-        groups = [first, *([one] for one in received if one.receive_count > 1)]
         acknowledged: list[int] = []
-        for group in filter(None, groups):
-            named = [(self._name(one), partial(self._record, queue, one, ends_at)) for one in group]
+        for wave in waves(received):
+            named = [(self._name(one), partial(self._record, queue, one, ends_at)) for one in wave]
             tasks = loop.together(named)
-            pairs = zip(group, tasks, strict=True)
+            pairs = zip(wave, tasks, strict=True)
             acknowledged += [one.receipt for one, task in pairs if task.failure is None]
         if loop.us <= began_us + seconds * _SECOND_US:
             for receipt in acknowledged:
@@ -266,7 +274,3 @@ class Deployment:
         name = f"{message.key.run_id}/{message.attempt}"
         self._received[name] += 1
         return f"{name}@{self._received[name]}"
-
-
-def _is_within(spans: Sequence[Span], instant: datetime) -> bool:
-    return any(start <= instant < end for start, end in spans)

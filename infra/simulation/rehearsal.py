@@ -315,11 +315,7 @@ def _loop(plan: Plan) -> Loop:
     faults = plan.faults
     latency_us = _LATENCY_US if any(map(faults.of, _BY_CALL)) else 0
     chaos = Chaos(plan.seed, faults, latency_us)
-    if latency_us:
-        return Loop(started_at, chaos)
-    loop = Loop(started_at)
-    loop.chaos = chaos
-    return loop
+    return Loop(started_at, chaos, interleaves=bool(latency_us))
 
 
 def _row_lifetime(fleet: Fleet, plan: Plan) -> timedelta:

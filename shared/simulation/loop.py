@@ -98,22 +98,21 @@ class Task(greenlet):
 class Loop:
     """Runs tasks in the order of virtual time; between those of one instant the dice decide."""
 
-    def __init__(self, start: datetime, chaos: Chaos | None = None) -> None:
+    def __init__(
+        self, start: datetime, chaos: Chaos | None = None, *, interleaves: bool = True
+    ) -> None:
+        """Without `chaos`, or where it is not to interleave, nothing comes between the calls of a
+        task, and no fault strikes them: that is quick."""
         self.hub = getcurrent()
         self.current: Task | None = None
         self.observers: list[Observer] = []
         self.trace: Callable[[str], None] | None = None
         self.chaos = chaos or Chaos(0, Faults())
-        self._interleaves = chaos is not None
+        self.interleaves = interleaves and chaos is not None
         self.us = (start - EPOCH) // _MICROSECOND
         self._last_instant = (0, EPOCH)
         self._heap: list[tuple[int, int, int, Task | Callable[[], None]]] = []
         self._count = 0
-
-    @property
-    def interleaves(self) -> bool:
-        """Whether other tasks may come between a task's calls, and faults strike these."""
-        return self._interleaves
 
     def instant(self, us: int | None = None) -> datetime:
         """The virtual time, as an aware instant."""
@@ -221,7 +220,7 @@ class Loop:
         task = self.current
         if task is not None and not task.process.is_alive:
             raise GreenletExit
-        if task is None or not self._interleaves:
+        if task is None or not self.interleaves:
             return self._effect(task, port, method, effect, args, kwargs)
         task.steps += 1
         where = f"{task.name}/{task.steps}"
@@ -305,7 +304,7 @@ class Loop:
     def _schedule(self, task: Task, at_us: int) -> None:
         self._count += 1
         tie = 0
-        if self._interleaves:
+        if self.interleaves:
             tie = Dice(self.chaos.seed, f"{task.name}~", task.steps).bits()
         heappush(self._heap, (at_us, tie, self._count, task))
 

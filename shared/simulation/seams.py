@@ -1,8 +1,7 @@
 """What stands between the code and its ports in a simulation: every call passes the loop."""
 
-from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from shared.clock import SeededEntropy
 from shared.simulation.dice import Dice
@@ -28,33 +27,20 @@ _WRITES = frozenset(
 _LONGEST_LAG_US = 20_000_000
 
 
-class Conductor(Protocol):
-    """Who decides when a call has its effect: the loop, or an exploration of all orders."""
-
-    def call(
-        self,
-        port: str,
-        method: str,
-        effect: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any: ...
-
-
-def seam(port: _P, name: str, conductor: Conductor) -> _P:
-    """The port, with every call of a method led through the conductor."""
-    return cast(_P, _Seam(port, name, conductor))
+def seam(port: _P, name: str, loop: Loop) -> _P:
+    """The port, with every call of a method led through the loop."""
+    return cast(_P, _Seam(port, name, loop))
 
 
 class _Seam:
-    def __init__(self, port: object, name: str, conductor: Conductor) -> None:
+    def __init__(self, port: object, name: str, loop: Loop) -> None:
         self._port = port
         self._name = name
-        self._conductor = conductor
+        self._loop = loop
 
     def __getattr__(self, method: str) -> Any:
         effect = getattr(self._port, method)
-        name, call = self._name, self._conductor.call
+        name, call = self._name, self._loop.call
 
         def through(*args: Any, **kwargs: Any) -> Any:
             return call(name, method, effect, args, kwargs)

@@ -106,11 +106,6 @@ def given(**members: Any) -> Reshape:
     return lambda scenario: replace(scenario, **members)
 
 
-def optioned(**options: Any) -> Reshape:
-    """Other options of the deployment."""
-    return lambda scenario: replace(scenario, options=replace(scenario.options, **options))
-
-
 def bodied(change: Callable[[dict[str, Any], Dice], dict[str, Any]]) -> Reshape:
     """Every job's body as `change` makes it of the seed's."""
 
@@ -132,11 +127,6 @@ def bodied(change: Callable[[dict[str, Any], Dice], dict[str, Any]]) -> Reshape:
 def at_the_ticks(scenario: Scenario) -> Scenario:
     """Each request comes within the second in which a tick works: a whole minute's first."""
     return _moved(scenario, 0, 1_000_000)
-
-
-def before_the_ticks(scenario: Scenario) -> Scenario:
-    """Each request comes in the last seconds before a tick."""
-    return _moved(scenario, MINUTE_US - 5_000_000, 5_000_000)
 
 
 def _moved(scenario: Scenario, from_us: int, span_us: int) -> Scenario:

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
 from functions.executor.targets import Call, Failure, Success
-from functions.tick.dispatcher import Dispatcher
 from infra.simulation.deployment import Deployment
 from infra.simulation.targets import Behaviour, SimulatedTargets
 from shared.domain.operation import OperationState
@@ -122,24 +122,13 @@ def _figures_of(scenario: Scenario, loop: Loop, clients: Clients, evidence: Evid
 def _start_other_worker(deployment: Deployment, look_ahead_minutes: int) -> None:
     """Another worker of ticks for the same segments, each minute; where nothing invokes the one,
     nothing invokes the other."""
-    loop, options = deployment.loop, deployment.options
-
-    def tick() -> None:
-        now = deployment.clock.now()
-        dispatcher = Dispatcher(
-            deployment.tick_ports,
-            lease_owner=deployment.entropy.new_id(now),
-            look_ahead_minutes=look_ahead_minutes,
-        )
-        deadline = now + timedelta(seconds=options.function_timeout_seconds - 6)
-        dispatcher.tick(range(options.segments), (), deadline)
+    loop, tick = deployment.loop, partial(deployment.dispatch, look_ahead_minutes)
 
     def minute() -> None:
         loop.later(loop.us + _MINUTE_US, minute)
-        now = loop.instant()
-        if any(begin <= now < end for begin, end in deployment.ticks_down):
+        if deployment.are_ticks_down():
             return
-        name = f"other tick {now:%m-%d %H:%M}"
+        name = f"other tick {loop.instant():%m-%d %H:%M}"
         late_us = Dice(loop.chaos.seed, name).below(3_000_000)
         deployment.invoke(name, tick, at=loop.instant(loop.us + late_us), freezes=True)
 
