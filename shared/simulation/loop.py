@@ -23,6 +23,10 @@ _WIRE = frozenset({"queue", "targets", "events"})
 """Ports that are no stores: what is throttled or lost there has faults of its own."""
 
 
+class RunawayError(RuntimeError):
+    """A world does not come to rest: it has gone beyond what was set as its bounds."""
+
+
 class Process:
     """One invocation of a function: its tasks die together.
 
@@ -99,10 +103,16 @@ class Loop:
     """Runs tasks in the order of virtual time; between those of one instant the dice decide."""
 
     def __init__(
-        self, start: datetime, chaos: Chaos | None = None, *, interleaves: bool = True
+        self,
+        start: datetime,
+        chaos: Chaos | None = None,
+        *,
+        interleaves: bool = True,
+        most_steps: int | None = None,
     ) -> None:
         """Without `chaos`, or where it is not to interleave, nothing comes between the calls of a
-        task, and no fault strikes them: that is quick."""
+        task, and no fault strikes them: that is quick. After `most_steps` resumptions of tasks and
+        callbacks `run` raises RunawayError."""
         self.hub = getcurrent()
         self.current: Task | None = None
         self.observers: list[Observer] = []
@@ -110,6 +120,8 @@ class Loop:
         self.chaos = chaos or Chaos(0, Faults())
         self.interleaves = interleaves and chaos is not None
         self.us = (start - EPOCH) // _MICROSECOND
+        self.steps = 0
+        self._most_steps = most_steps
         self._last_instant = (0, EPOCH)
         self._heap: list[tuple[int, int, int, Task | Callable[[], None]]] = []
         self._count = 0
@@ -157,8 +169,14 @@ class Loop:
         self.later(at_us, end)
 
     def run(self, until_us: int) -> None:
-        """Let everything happen that is due up to `until_us`, and be there then."""
+        """Let everything happen that is due up to `until_us`, and be there then.
+
+        Raises RunawayError where that takes more steps than the loop was given.
+        """
         while self._heap and self._heap[0][0] <= until_us:
+            self.steps += 1
+            if self._most_steps is not None and self.steps > self._most_steps:
+                raise RunawayError(f"more than {self._most_steps} steps by {self.instant()}")
             self.us, _, _, item = heappop(self._heap)
             if not isinstance(item, Task):
                 item()

@@ -9,7 +9,7 @@ from time import perf_counter
 from tests.simulation.worlds.pool import Result, results
 from tests.simulation.worlds.report import figures_text, shrunk_text, violation_text
 from tests.simulation.worlds.runner import Figures, run
-from tests.simulation.worlds.scenario import scenario_of
+from tests.simulation.worlds.scenario_file import world_of
 from tests.simulation.worlds.shrinking import shrink
 
 
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _replay(seed: int) -> int:
-    outcome = run(scenario_of(seed), trace=_say)
+    outcome = run(world_of(seed), trace=_say)
     _say(figures_text(outcome.figures))
     for violation in outcome.violations:
         _say(violation_text(seed, violation))
@@ -48,7 +48,7 @@ def _simulate(seeds: Sequence[int], processes: int, most_shrunk: int) -> int:
     for result in broken[:most_shrunk]:
         first = result.violations[0]
         if first.invariant != "harness":
-            _say(shrunk_text(shrink(scenario_of(result.seed), first)))
+            _say(shrunk_text(shrink(world_of(result.seed), first)))
     _say(figures_text(figures))
     _say(f"{'seeds with violations':24}{len(broken)}")
     _say(f"{'wall time':24}{perf_counter() - began:.1f} s with {processes} processes")

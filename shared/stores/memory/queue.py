@@ -107,6 +107,10 @@ class MemoryQueue:
         with self._lock:
             self._kept.pop(receipt, None)
 
+    def __len__(self) -> int:
+        """How many messages are not yet deleted."""
+        return len(self._kept)
+
     def kept(self) -> list[Received]:
         """Every message not yet deleted, by the instant it is visible at."""
         with self._lock:

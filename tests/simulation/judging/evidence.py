@@ -99,6 +99,15 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
+class Load:
+    """What was in the lanes at an instant: so many messages, about so many different runs."""
+
+    at: datetime
+    messages: int
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
 class Circumstances:
     """What the bounds of lags follow from: options of the deployment, and the longest time that one
     half of a call takes. The defaults are those of a deployment in which no call takes time."""
@@ -121,8 +130,8 @@ class Evidence:
     a catch-up may pass over something. `tolerance_seconds` is how far the clocks of processes are
     off. `leftovers` names what was not to be there at the end: messages, operations under way,
     crashes of our own code. `told` are the events, `grants` those of rates, `operations` as they
-    were last put. Empty `writes`, `faults`, `told` and `grants` are unknown where `is_complete` is
-    false.
+    were last put, `loads` what was seen of the lanes each minute. Empty
+    `writes`, `faults`, `told` and `grants` are unknown where `is_complete` is false.
     """
 
     versions: Mapping[str, Sequence[JobVersion]]
@@ -140,6 +149,7 @@ class Evidence:
     told: Sequence[Told] = ()
     grants: Sequence[Grant] = ()
     operations: Sequence[Operation] = ()
+    loads: Sequence[Load] = ()
     circumstances: Circumstances = Circumstances()
 
 

@@ -24,6 +24,7 @@ from tests.simulation.judging.evidence import (
     Gap,
     Grant,
     JobVersion,
+    Load,
     RunWrite,
     Told,
 )
@@ -83,6 +84,7 @@ class Recorder:
         self._operations: dict[tuple[str, str], Operation] = {}
         self._told: list[Told] = []
         self._grants: list[Grant] = []
+        self._loads: list[Load] = []
         self._gate_revisions: dict[str, int] = {}
         self._backlogs: dict[tuple[int, int, int, datetime], tuple[int, datetime | None]] = {}
         self._of_segments: dict[int, tuple[Backlog, ...]] = {}
@@ -121,6 +123,11 @@ class Recorder:
         self._delivered.append(delivered)
         self._open[call.process] = delivered
 
+    def weigh(self) -> None:
+        """See what is in the lanes now."""
+        lanes = self._known_deployment().lanes
+        self._loads.append(Load(self._now(), len(lanes), len(set(_runs_in(lanes)))))
+
     def evidence(self, until: datetime) -> Evidence:
         """All that was seen by now; everything that was due up to `until` is to have ended."""
         deployment = self._known_deployment()
@@ -139,6 +146,7 @@ class Recorder:
             told=self._told,
             grants=self._grants,
             operations=list(self._operations.values()),
+            loads=self._loads,
             circumstances=Circumstances(
                 latency_seconds=chaos.most_latency_us / 1_000_000,
                 function_timeout_seconds=options.function_timeout_seconds,
@@ -303,6 +311,15 @@ def _due(queue: MemoryQueue, until: datetime) -> Iterator[Received]:
             is_due = True
         if is_due:
             yield kept
+
+
+def _runs_in(queue: MemoryQueue) -> Iterator[str]:
+    """What the messages are about: an unreadable one stands for itself."""
+    for kept in queue.kept():
+        try:
+            yield kept.message.key.run_id
+        except MalformedMessageError:
+            yield str(kept.receipt)
 
 
 def _delivery(seen: _Delivered) -> Delivery:

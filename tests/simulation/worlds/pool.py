@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tests.simulation.judging.evidence import Violation
 from tests.simulation.worlds.runner import Figures, run
-from tests.simulation.worlds.scenario import scenario_of
+from tests.simulation.worlds.scenario_file import world_of
 
 
 class Result(NamedTuple):
@@ -21,7 +21,7 @@ class Result(NamedTuple):
 
 def simulated(seed: int) -> Result:
     """Run a seed; whatever goes wrong in it is a violation, too."""
-    scenario = scenario_of(seed)
+    scenario = world_of(seed)
     try:
         outcome = run(scenario)
     except Exception:

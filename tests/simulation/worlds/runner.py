@@ -17,7 +17,7 @@ from shared.errors import MalformedMessageError
 from shared.recurrence.value import EPOCH
 from shared.simulation.dice import Dice
 from shared.simulation.faults import Chaos, Fault, Strike, Struck
-from shared.simulation.loop import Loop
+from shared.simulation.loop import Loop, RunawayError
 from tests.simulation.judging.checker import violations
 from tests.simulation.judging.evidence import Evidence, Violation
 from tests.simulation.judging.recorder import Recorder
@@ -28,6 +28,11 @@ from tests.simulation.worlds.tracing import Tracer
 
 _ALL = 1_000_000
 _MINUTE_US = 60_000_000
+_MOST_STEPS = 300_000
+"""Four times what the busiest of the first 300 seeds takes."""
+_MOST_MESSAGES = 5_000
+_WEIGHED_MESSAGES = 30
+"""Fewer messages than this are too few to judge by."""
 
 Trace = Callable[[str], None]
 
@@ -81,7 +86,7 @@ def run(
     scenario = scenario.without(leave_out)
     calm_us = _us_of(scenario.calm_at)
     chaos = Chaos(scenario.seed, scenario.faults, scenario.most_latency_us, only, calm_us)
-    loop = Loop(scenario.start, chaos)
+    loop = Loop(scenario.start, chaos, most_steps=_MOST_STEPS)
     if trace is not None:
         Tracer(loop, scenario, trace)
     recorder = Recorder()
@@ -99,10 +104,15 @@ def run(
     if scenario.other_look_ahead_minutes:
         _start_other_worker(deployment, scenario.other_look_ahead_minutes)
     _expire_each_minute(deployment)
-    _settle(deployment, scenario)
-    evidence = recorder.evidence(scenario.until)
+    _weigh_each_minute(deployment, recorder)
+    try:
+        _settle(deployment, scenario)
+        evidence = recorder.evidence(scenario.until)
+        found = violations(evidence)
+    except RunawayError as error:
+        evidence = recorder.evidence(scenario.until)
+        found = [Violation("runaway", "", str(error))]
     figures = _figures_of(scenario, loop, clients, evidence)
-    found = violations(evidence)
     loop.close()
     return Outcome(scenario, found, figures, chaos.injected, evidence)
 
@@ -183,6 +193,20 @@ def _expire_each_minute(deployment: Deployment) -> None:
         loop.later(loop.us + _MINUTE_US, expire)
 
     loop.later(loop.us + _MINUTE_US, expire)
+
+
+def _weigh_each_minute(deployment: Deployment, recorder: Recorder) -> None:
+    """Note what is in flight; far too much of it is the end of the world."""
+    loop, lanes = deployment.loop, deployment.lanes
+
+    def weigh() -> None:
+        if len(lanes) > _MOST_MESSAGES:
+            raise RunawayError(f"{len(lanes)} messages in flight at {loop.instant()}")
+        if len(lanes) > _WEIGHED_MESSAGES:
+            recorder.weigh()
+        loop.later(loop.us + _MINUTE_US, weigh)
+
+    loop.later(loop.us + _MINUTE_US, weigh)
 
 
 def _behaviour_of(scenario: Scenario) -> Callable[[Target, Call, Dice], Behaviour]:

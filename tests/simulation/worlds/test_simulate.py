@@ -74,3 +74,19 @@ def _replayed(seed: int, hash_seed: str) -> bytes:
     command = [sys.executable, "-m", "tests.simulation", "--seed", str(seed)]
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     return subprocess.run(command, env=environment, capture_output=True, check=True).stdout
+
+
+def test_a_world_that_does_not_come_to_rest_is_ended_and_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tests.simulation.worlds.runner._MOST_STEPS", 200)
+    found = run(scenario_of(7)).violations
+    assert [each.invariant for each in found] == ["runaway"]
+    assert "more than 200 steps by" in found[0].text
+
+
+def test_a_world_that_floods_its_lanes_is_ended_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.simulation.worlds.runner._MOST_MESSAGES", 0)
+    found = run(scenario_of(7)).violations
+    assert [each.invariant for each in found] == ["runaway"]
+    assert "messages in flight at" in found[0].text
