@@ -35,9 +35,10 @@ def _replay(seed: int) -> int:
     return 1 if outcome.violations else 0
 
 
-def _simulate(seeds: Sequence[int], processes: int, most_shrunk: int) -> int:
+def _simulate(seeds: range, processes: int, most_shrunk: int) -> int:
     began = perf_counter()
     figures, broken = Figures(), list[Result]()
+    _say(f"{len(seeds)} seeds: make simulate SEEDS={len(seeds)} FIRST={seeds.start}")
     for number, result in enumerate(results(seeds, processes), 1):
         figures += result.figures
         if result.violations:

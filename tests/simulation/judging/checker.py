@@ -44,6 +44,7 @@ RULES: tuple[Rule, ...] = (
     checker_load.granted_too_often,
     checker_load.started_too_often,
     checker_load.out_of_turn,
+    checker_load.in_proportion,
     checker_told.called_back,
     checker_told.told_of,
     checker_told.watched,

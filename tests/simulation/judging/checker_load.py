@@ -17,6 +17,10 @@ Limit = tuple[int, int]
 _SLOT_KEPT = timedelta(seconds=2)
 """How long after its slot a run may start that something else holds back."""
 _OWNER = "owner"
+_FEW_MESSAGES = 40
+_COPIES = 4
+"""What doubled and dying ticks, creators beside them and duplicates of SQS bring at most, on the
+average of all runs in flight."""
 
 
 def crowded(known: Known) -> Iterator[Violation]:
@@ -163,3 +167,12 @@ def _out_of_turn(known: Known, job_id: str) -> Iterator[Violation]:
         if is_overlap and key in waited:
             text = f"{key.run_id} had waited for its turn, and was skipped at {write.at}"
             yield Violation("queue_one", job_id, text, key.fire_at)
+
+
+def in_proportion(known: Known) -> Iterator[Violation]:
+    """The messages in flight stay in proportion to the runs that they are about, whatever strikes:
+    copies of a message that waits die out, at any rate of duplication."""
+    for load in known.evidence.loads:
+        if load.messages > _FEW_MESSAGES + _COPIES * load.runs:
+            text = f"{load.messages} messages about {load.runs} runs were in flight at {load.at}"
+            yield Violation("runaway", "", text)

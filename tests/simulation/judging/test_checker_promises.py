@@ -22,7 +22,7 @@ from tests.simulation.judging.checker_book import (
     key_of,
     only,
 )
-from tests.simulation.judging.evidence import Circumstances
+from tests.simulation.judging.evidence import Circumstances, Load
 
 TELL = TaskTarget(name="tell")
 EVENTS = tuple(EventType)
@@ -75,6 +75,13 @@ def test_no_more_runs_begin_than_a_rate_allows_unless_something_struck() -> None
     only(book.evidence(25), "rate", "rate/r allows (1, 20), and more began")
     book.faults.append(after(15))
     assert found(book.evidence(25)) == []
+
+
+def test_messages_in_flight_stay_in_proportion_to_the_runs_they_are_about() -> None:
+    book = Book()
+    assert found(book.evidence(5, loads=[Load(after(1), 300, 70), Load(after(2), 35, 1)])) == []
+    bursting = [Load(after(1), 300, 70), Load(after(2), 300, 20)]
+    only(book.evidence(5, loads=bursting), "runaway", f"about 20 runs were in flight at {after(2)}")
 
 
 def waits(book: Book, key: RunKey, second: float) -> Run:
