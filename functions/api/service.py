@@ -166,7 +166,7 @@ class JobService:
         if changed.calendar != job.calendar:
             self._refuse_missing_calendar(changed)
         if job.state is JobState.ACTIVE and fires_differently(job, changed):
-            changed = changed.refiled(self._new_filing(now), now)
+            changed = changed.refiled(self._new_filing(now, job.filing), now)
             won = self._filer.file_job(changed, job.revision)
         else:
             changed = replace(changed, revision=job.revision + 1, updated_at=now)
@@ -197,7 +197,7 @@ class JobService:
             if job.state is JobState.ACTIVE:
                 return Changed(job, is_change=False)
             now = self._clock.now()
-            resumed = job.refiled(self._new_filing(now), now)
+            resumed = job.refiled(self._new_filing(now, job.filing), now)
             return Changed(resumed) if self._filer.file_job(resumed, job.revision) else None
 
         return self._until_won(owner, job_id, step)
@@ -232,8 +232,9 @@ class JobService:
     def _new_job_id(self, owner: str, key: str | None, now: datetime) -> str:
         return self._entropy.new_id(now).lower() if key is None else job_id_of(owner, key)
 
-    def _new_filing(self, now: datetime) -> Filing:
-        return Filing(self._entropy.new_id(now), now.replace(microsecond=0))
+    def _new_filing(self, now: datetime, before: Filing | None = None) -> Filing:
+        made_at = now if before is None else before.next_id_at(now)
+        return Filing(self._entropy.new_id(made_at), now.replace(microsecond=0))
 
     def _new_job(
         self, owner: str, job_id: str, draft: Draft, fingerprint: str, now: datetime

@@ -29,7 +29,7 @@ from shared.errors import StoreUnavailableError
 _LEASE_MARGIN = timedelta(seconds=1)
 _FINISH_RESERVE = timedelta(seconds=1.5)
 """Left between a run's limit and the end of its process, to record how it ended."""
-_STORE_PAUSE = timedelta(seconds=10)
+STORE_PAUSE = timedelta(seconds=10)
 """How long a message waits when the store failed: the queue works on, the store may recover."""
 _ROUNDS = 8
 """How often one reception may meet a row that changed under it before it sends a copy on."""
@@ -121,7 +121,7 @@ class RunProtocol:
 
     def wait_for_store(self, message: Message) -> Report:
         """What to do with a message whose handling ended in StoreUnavailableError."""
-        return self._send_on(message, self._p.clock.now() + _STORE_PAUSE, "the store failed")
+        return self._send_on(message, self._p.clock.now() + STORE_PAUSE, "the store failed")
 
     def _within_its_filing(self, message: Message) -> tuple[Message, Report | None]:
         """The message, with what it stands for cut off at the end of its filing; or the report that
@@ -181,7 +181,7 @@ class RunProtocol:
             job, start = self._look_after(message)
         except StoreUnavailableError:
             # Or the run would wait for its lease to lapse, and that would count as an attempt.
-            at = self._p.clock.now() + _STORE_PAUSE
+            at = self._p.clock.now() + STORE_PAUSE
             return self._give_back(message, claim, SendOn(at, "the job cannot be read"))
         now = self._p.clock.now()
         if job is None or isinstance(start, Drop | SendOn | SendInstead):
@@ -216,7 +216,7 @@ class RunProtocol:
         try:
             admitted = self._admit(claim, message, job)
         except StoreUnavailableError:
-            at = self._p.clock.now() + _STORE_PAUSE
+            at = self._p.clock.now() + STORE_PAUSE
             return self._give_back(message, claim, SendOn(at, "a gate cannot be read"))
         now = self._p.clock.now()
         if isinstance(admitted, Skip):

@@ -5,7 +5,7 @@ from math import ceil
 
 from functions.executor.events import Happenings
 from functions.executor.ports import ExecutorPorts
-from functions.executor.protocol import Handled, Report
+from functions.executor.protocol import STORE_PAUSE, Handled, Report
 from functions.executor.stale_entries import remove_stale_entry
 from shared.domain import running, watching
 from shared.domain.job import Job
@@ -13,10 +13,6 @@ from shared.domain.message import LONGEST_DELAY_SECONDS, Message
 
 _ROWS_OF_AN_INSTANT = 100
 """Rows of one fire time that are looked through for a success."""
-
-_SHORTEST_VISIBILITY = timedelta(seconds=18)
-"""Six times the shortest timeout of a function: no message whose executor died comes again
-sooner."""
 
 
 class Watch:
@@ -64,8 +60,9 @@ class Watch:
 
     def _without_complaint(self, job: Job, message: Message, now: datetime) -> Report:
         """A success came; too late, if the message comes again for an executor that had put the row
-        and died before it told of it."""
-        may_be_again = now - message.starts_at >= _SHORTEST_VISIBILITY
+        and did not get to tell of it: it died, or the answer was lost and the store waited for.
+        No message comes again for either sooner than STORE_PAUSE."""
+        may_be_again = now - message.starts_at >= STORE_PAUSE
         row = self._p.runs.get(message.key) if may_be_again else None
         if row is None:
             return Report(Handled.LOOKED, message, reason="nothing is amiss")

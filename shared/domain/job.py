@@ -3,9 +3,10 @@
 import base64
 import hashlib
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
+from shared.clock import id_created_at
 from shared.domain.calendar import CalendarUse
 from shared.domain.events import EventType
 from shared.domain.policies import CatchUp, Concurrency, OnComplete, Overlap, Rate, RetryPolicy
@@ -19,6 +20,8 @@ DEFAULT_TIMEOUT_SECONDS = 10
 """The time limit of an attempt of a job that states none and has no interval."""
 MOST_REPLACED = 4
 """How many replaced filings a job remembers: in an outage or a window each may have to say yet."""
+_ID_STEP = timedelta(milliseconds=1)
+"""Ids are in order if they are made of instants that lie so far apart."""
 
 
 class JobState(StrEnum):
@@ -43,11 +46,17 @@ class Lane(StrEnum):
 class Filing:
     """One act of putting a job on the wheel.
 
-    Its occurrences are those of the job's schedule after `from_at`. `filing_id` orders by time.
+    Its occurrences are those of the job's schedule after `from_at`. `filing_id` orders the filings
+    of a job, so that the one it belongs to is never smaller than any that it has replaced.
     """
 
     filing_id: str
     from_at: datetime
+
+    def next_id_at(self, now: datetime) -> datetime:
+        """The instant to make the id of the filing that replaces this one of: a later one than its
+        own, though both be asked for within a millisecond, or of clocks that differ."""
+        return max(now, id_created_at(self.filing_id) + _ID_STEP)
 
 
 @dataclass(frozen=True, slots=True)

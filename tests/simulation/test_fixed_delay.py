@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain.job import Job
+from shared.domain.job import Job, Lane
 from shared.domain.message import Message
 from shared.domain.policies import Backoff, RetryPolicy
 from shared.domain.run import Run, RunError, RunStatus
@@ -42,6 +42,23 @@ def chain_of(world: World, job: Job) -> list[Run]:
         wait = after.key.fire_at - before.finished_at
         assert delay_of <= wait < delay_of + timedelta(seconds=1), "rounded up to a second"
     return history
+
+
+@pytest.mark.parametrize("seconds", [0, -40])
+@pytest.mark.parametrize("schedule", [SHORT, LONG])
+def test_a_change_at_the_instant_of_the_creation_or_by_a_clock_behind_leaves_one_chain(
+    schedule: str, seconds: int
+) -> None:
+    """Found by seed 77005498: the old filing's message took the new one for no later than itself,
+    and its skip ended the new chain."""
+    for seed in range(3):
+        world = World(MIDNIGHT, seed=seed)
+        job = world.create("chain", schedule)
+        world.clock.advance(seconds)
+        changed = world.refile(job, lane=Lane.HIGH)
+        world.run_until(MIDNIGHT + timedelta(hours=2))
+        assert {run.status for run in chain_of(world, changed)} == {RunStatus.SUCCEEDED}
+        assert len(world.fired(changed)) == (12 if schedule == SHORT else 3)
 
 
 @pytest.mark.parametrize("schedule", [SHORT, LONG])

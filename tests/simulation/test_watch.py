@@ -13,6 +13,7 @@ from shared.domain.job import Job, JobState, Lane
 from shared.domain.policies import CatchUp, OnComplete, RetryPolicy
 from shared.domain.run import Run, RunError, RunKey, RunKind, RunStatus, Settled
 from shared.domain.wheel import Slot
+from shared.errors import StoreUnavailableError
 from shared.recurrence import CalendarRule, SlotKind
 from tests.simulation.world import OWNER, World
 
@@ -115,6 +116,37 @@ def test_an_executor_that_died_before_it_told_has_it_told_though_a_success_came_
     world.run_until(FIRST + WITHIN + timedelta(minutes=7))
     (event,) = (each for each in world.events.emitted if each.type is EventType.RUN_MISSED)
     assert event.subject == look.run_id
+
+
+def test_a_row_whose_answer_was_lost_is_told_of_though_a_success_came_since(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by seed 77002719: the message waited 10 s for the store, and a redrive succeeded."""
+    job = watched(world)
+    world.targets.behave = fails
+    world.run_until(FIRST + WITHIN - timedelta(seconds=1))
+    claim, ends_at = world.runs.claim, FIRST + WITHIN + timedelta(seconds=60)
+
+    def lose_the_answer(run: Run, over: Run | None) -> bool:
+        claim(run, over)
+        raise StoreUnavailableError("the answer was lost")
+
+    (received,) = world.queue.receive(FIRST + WITHIN, 1)
+    world.clock.set(FIRST + WITHIN)
+    with monkeypatch.context() as patch:
+        patch.setattr(world.runs, "claim", lose_the_answer)
+        with pytest.raises(StoreUnavailableError):
+            world.executor.handle(received.message, ends_at)
+    world.executor.wait_for_store(received.message)
+    world.queue.delete(received.receipt)
+    (missed,) = rows(world, job)
+    (dead,) = (run for run in world.history(job) if run.key.kind is RunKind.SCHEDULED)
+    late = replace(dead, key=dead.key.redriven, status=RunStatus.SUCCEEDED)
+    assert world.runs.claim(late, None)
+    assert world.runs.claim(replace(dead, settled=Settled.REDRIVEN, token=9), dead)
+    world.run_until(FIRST + WITHIN + timedelta(seconds=30))
+    (event,) = (each for each in world.events.emitted if each.type is EventType.RUN_MISSED)
+    assert event.subject == missed.key.run_id
 
 
 def test_a_retry_that_comes_too_late_is_missed_though_it_will_succeed(world: World) -> None:

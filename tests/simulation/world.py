@@ -187,8 +187,8 @@ class World:
     def refile(self, job: Job, schedule: str | None = None, **changes: object) -> Job:
         """Resume, or change the schedule or other members of the row."""
         now = self.clock.now()
-        filing = Filing(self.entropy.new_id(now), now.replace(microsecond=0))
-        changed = job.refiled(filing, now)
+        filing_id = self.entropy.new_id(job.filing.next_id_at(now))
+        changed = job.refiled(Filing(filing_id, now.replace(microsecond=0)), now)
         if schedule is not None:
             changes["schedule"] = parse_schedule(schedule, job.schedule.timezone)
         changed = replace(changed, **changes)  # type: ignore[arg-type]

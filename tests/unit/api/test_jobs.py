@@ -141,6 +141,24 @@ def test_a_change_of_what_entries_carry_is_a_new_filing(
     assert after.segment == before.segment
 
 
+@pytest.mark.parametrize("seconds", [0, -30])
+def test_filings_are_in_order_whatever_the_clock_of_each_request_says(
+    world: World, client: Client, job: dict[str, Any], seconds: int
+) -> None:
+    """Found by seed 77005498: of two filings of one millisecond the later had the smaller id."""
+    path, filings = f"/jobs/{job['job_id']}", [row(world, job["job_id"]).filing.filing_id]
+    for revision in range(1, 9):
+        world.clock.advance(seconds)
+        change = {"schedule": f"every {revision}h"}
+        assert client.patch(path, change, revision).status == 200
+        filings.append(row(world, job["job_id"]).filing.filing_id)
+    client.post(f"{path}/pause")
+    assert client.post(f"{path}/resume").status == 200
+    filings.append(row(world, job["job_id"]).filing.filing_id)
+
+    assert filings == sorted(set(filings))
+
+
 def test_retry_and_target_are_merged_and_null_means_the_default(client: Client) -> None:
     body = BODY | {
         "target": {"type": "webhook", "url": "https://example.com/a"},
