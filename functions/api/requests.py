@@ -18,6 +18,8 @@ MOST_LEVELS = 64
 """Nesting of a body; what is stored must be read again, on any stack."""
 
 MOST_KEY_CHARACTERS = 255
+MOST_SUBJECT_CHARACTERS = 255
+"""What OpenID Connect allows a subject; it becomes part of keys of the store."""
 
 _ETAG = re.compile(r'"(\d{1,18})"|(\d{1,18})', re.ASCII)
 _KEY = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?", re.ASCII)
@@ -55,6 +57,9 @@ def caller_of(event: Event) -> Caller:
     subject = claims.get("sub")
     if not isinstance(subject, str) or not subject:
         raise ProblemError(Kind.UNAUTHENTICATED, "the token names no subject")
+    if len(subject) > MOST_SUBJECT_CHARACTERS or not subject.isascii():
+        detail = f"the token's subject is not at most {MOST_SUBJECT_CHARACTERS} ASCII characters"
+        raise ProblemError(Kind.UNAUTHENTICATED, detail)
     return Caller(subject, _groups_of(claims.get("cognito:groups")))
 
 

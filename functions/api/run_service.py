@@ -21,6 +21,9 @@ CANCELLED_ON_REQUEST = "on request"
 
 _CANCELLABLE = frozenset({RunStatus.SCHEDULED, RunStatus.RETRYING})
 _ROUNDS = 4
+_LONGEST_RUN_ID = 200
+"""Characters, twice those of the longest that was ever given: one that could be no key of the
+store is not found, like any other that nobody has."""
 
 
 class RunService:
@@ -173,9 +176,11 @@ class RunService:
 
 def run_key_of(owner: str, run_id: str) -> RunKey | None:
     """The key that a public id stands for; None for text that is no run's id."""
+    if len(run_id) > _LONGEST_RUN_ID:
+        return None
     try:
         key = RunKey.from_run_id(owner, run_id)
     except (ValueError, OverflowError):
         return None
-    is_canonical = key.run_id == run_id and is_job_id(key.job_id)
+    is_canonical = key.run_id == run_id and run_id.isascii() and is_job_id(key.job_id)
     return key if is_canonical else None
