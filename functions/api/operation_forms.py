@@ -1,9 +1,9 @@
 """What requests and answers about operations carry: pydantic models."""
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, GetJsonSchemaHandler, field_validator
+from pydantic import BaseModel, Field, GetJsonSchemaHandler, field_validator, model_validator
 from pydantic_core import CoreSchema
 
 from functions.api.instants import UtcTime
@@ -30,10 +30,16 @@ class Only(StrEnum):
     MISSED = "missed"
 
 
-class DeadLetterBody(Document):
-    """Which dead letters: those for which all members hold that are given. Null is refused: a
-    caller's unset variable must not choose more than was meant."""
+_FILTERS = ("job_id", "reason", "error", "from", "to")
 
+
+class DeadLetterBody(Document):
+    """Which dead letters: those for which all members hold that are given, or `all`. Neither, or
+    null, is refused: a caller's unset variable must not choose more than was meant."""
+
+    all_of_them: Literal[True] | None = Field(
+        default=None, alias="all", description="Every dead letter; not beside a filter."
+    )
     job_id: JobIdText | None = None
     reason: DeadReason | None = None
     error: ErrorKind | None = Field(
@@ -55,7 +61,16 @@ class DeadLetterBody(Document):
             if "anyOf" in member:
                 (form,) = (form for form in member.pop("anyOf") if form != {"type": "null"})
                 member.update(form)
+        filters = [{"required": [name]} for name in _FILTERS]
+        handler.resolve_ref_schema(schema)["oneOf"] = [{"required": ["all"]}, {"anyOf": filters}]
         return schema
+
+    @field_validator("all_of_them", mode="before")
+    @classmethod
+    def _true(cls, value: Any) -> Any:
+        if value is not True:  # 1 is equal to it
+            raise ValueError("must be true")
+        return value
 
     @field_validator("*", mode="before")
     @classmethod
@@ -63,6 +78,13 @@ class DeadLetterBody(Document):
         if value is None:
             raise ValueError("must not be null: leave it out to choose without it")
         return value
+
+    @model_validator(mode="after")
+    def _says_which(self) -> Self:
+        filters = (self.job_id, self.reason, self.error, self.from_at, self.to)
+        if (self.all_of_them is None) == all(member is None for member in filters):
+            raise ValueError(f'must say which: {", ".join(_FILTERS)}, or "all": true')
+        return self
 
 
 class BackfillBody(Document):

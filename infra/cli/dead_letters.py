@@ -72,6 +72,8 @@ class ManyOptions(DeadLetterFilter):
                 "--per-minute and --idempotency-key are for many: one is redriven or discarded "
                 "once, however often it is asked for"
             )
+        if self.every:
+            members["all"] = True
         if self.per_minute is not None:
             members["per_minute"] = self.per_minute
         return members

@@ -246,8 +246,8 @@ def test_many_are_settled_by_an_operation(
     assert stored(world, dead).settled is None, "that is the executor's work"
 
 
-def test_an_operation_takes_all_dead_letters_unless_told_otherwise(client: Client) -> None:
-    told = client.post("/dead-letters/discard", {}).json
+def test_an_operation_takes_all_dead_letters_where_all_are_asked_for(client: Client) -> None:
+    told = client.post("/dead-letters/discard", {"all": True}).json
     filters = ("job_id", "reason", "error", "from", "to")
     assert [told[name] for name in filters] == [None] * 5
     assert told["per_minute"] == 600
@@ -256,6 +256,12 @@ def test_an_operation_takes_all_dead_letters_unless_told_otherwise(client: Clien
 @pytest.mark.parametrize(
     ("body", "field"),
     [
+        ({}, "body"),
+        ({"per_minute": 5}, "body"),
+        ({"all": True, "reason": "refused"}, "body"),
+        ({"all": False}, "all"),
+        ({"all": None}, "all"),
+        ({"all": 1}, "all"),
         ({"per_minute": 0}, "per_minute"),
         ({"per_minute": 1001}, "per_minute"),
         ({"per_minute": "60"}, "per_minute"),
@@ -279,7 +285,7 @@ def test_an_order_that_cannot_be_is_refused(
 def test_settling_is_told(client: Client, world: World, dead: Run, job: dict[str, Any]) -> None:
     redrive(client, dead)
     discard(client, put_dead(world, job["job_id"], SECOND - timedelta(minutes=5)))
-    operation = client.post("/dead-letters/discard", {}).json["operation_id"]
+    operation = client.post("/dead-letters/discard", {"all": True}).json["operation_id"]
     client.post(f"/operations/{operation}/cancel")
 
     found = world.operations.get(OWNER, operation)

@@ -13,6 +13,8 @@ from tests.unit.api.conftest import World
 from tests.unit.api.gateway import OWNER, Client
 from tests.unit.api.test_runs import FailingQueue
 
+ALL = {"all": True}
+
 
 def orders(world: World) -> list[Message]:
     messages = [kept.message for kept in world.queue.kept()]
@@ -33,9 +35,9 @@ def put(world: World, operation_id: str, **values: Any) -> Operation:
 
 
 def test_under_a_key_there_is_one(client: Client, world: World) -> None:
-    first = client.post("/dead-letters/redrive", {"per_minute": 5}, key="k")
+    first = client.post("/dead-letters/redrive", {"all": True, "per_minute": 5}, key="k")
     world.clock.advance(3600)
-    again = client.post("/dead-letters/redrive", {"per_minute": 5}, key="k")
+    again = client.post("/dead-letters/redrive", {"all": True, "per_minute": 5}, key="k")
 
     assert (first.status, again.status) == (202, 202)
     assert again.json == first.json
@@ -43,14 +45,14 @@ def test_under_a_key_there_is_one(client: Client, world: World) -> None:
     # Its first step is not done yet: it is ordered again, and done but once.
     assert [order.attempt for order in orders(world)] == [1, 1]
     put(world, first.json["operation_id"], step=2)
-    client.post("/dead-letters/redrive", {"per_minute": 5}, key="k")
+    client.post("/dead-letters/redrive", {"all": True, "per_minute": 5}, key="k")
     assert len(orders(world)) == 2
 
 
 def test_another_body_under_the_key_is_refused(client: Client) -> None:
-    first = client.post("/dead-letters/redrive", {}, key="k").json
+    first = client.post("/dead-letters/redrive", ALL, key="k").json
 
-    for body in ({"per_minute": 5}, {"reason": "refused"}, {"job_id": "0" * 26}):
+    for body in ({"all": True, "per_minute": 5}, {"reason": "refused"}, {"job_id": "0" * 26}):
         answer = client.post("/dead-letters/redrive", body, key="k")
         assert (answer.status, answer.fields) == (422, ["Idempotency-Key"])
         assert first["operation_id"] in answer.json["detail"]
@@ -58,7 +60,7 @@ def test_another_body_under_the_key_is_refused(client: Client) -> None:
 
 def test_the_key_is_of_one_kind_of_operation(client: Client) -> None:
     ids = {
-        client.post(f"/dead-letters/{kind}", {}, key="k").json["operation_id"]
+        client.post(f"/dead-letters/{kind}", ALL, key="k").json["operation_id"]
         for kind in ("redrive", "discard")
     }
     assert len(ids) == 2
@@ -66,13 +68,13 @@ def test_the_key_is_of_one_kind_of_operation(client: Client) -> None:
 
 def test_the_key_is_the_owner_s(client: Client, stranger: Client) -> None:
     one, other = (
-        asking.post("/dead-letters/redrive", {}, key="k").json for asking in (client, stranger)
+        asking.post("/dead-letters/redrive", ALL, key="k").json for asking in (client, stranger)
     )
     assert one["operation_id"] != other["operation_id"]
 
 
 def test_without_a_key_each_request_is_another(client: Client) -> None:
-    ids = {client.post("/dead-letters/discard", {}).json["operation_id"] for _ in range(3)}
+    ids = {client.post("/dead-letters/discard", ALL).json["operation_id"] for _ in range(3)}
     assert len(ids) == 3
 
 
@@ -80,10 +82,10 @@ def test_a_refused_order_leaves_no_operation(world: World) -> None:
     queue = FailingQueue(world.clock)
     client = Client(world.api(queue=queue))
 
-    assert client.post("/dead-letters/redrive", {}, key="k").status == 503
+    assert client.post("/dead-letters/redrive", ALL, key="k").status == 503
     assert client.get("/operations").json["items"] == []
     queue.is_down = False
-    assert client.post("/dead-letters/redrive", {}, key="k").status == 202
+    assert client.post("/dead-letters/redrive", ALL, key="k").status == 202
     assert len(client.get("/operations").json["items"]) == len(queue.kept()) == 1
 
 
@@ -95,10 +97,10 @@ def test_a_crash_before_its_row_leaves_an_order_that_does_nothing(
 
     with monkeypatch.context() as patch:
         patch.setattr(world.operations, "put", fail)
-        assert client.post("/dead-letters/redrive", {}, key="k").status == 503
+        assert client.post("/dead-letters/redrive", ALL, key="k").status == 503
     (lost,) = orders(world)
     world.clock.advance(3600)
-    made = client.post("/dead-letters/redrive", {}, key="k").json
+    made = client.post("/dead-letters/redrive", ALL, key="k").json
 
     assert made["operation_id"] == lost.key.job_id, "the key had its id already"
     assert made["created_at"] == "2026-03-01T13:00:00.250Z"
@@ -108,7 +110,7 @@ def test_a_crash_before_its_row_leaves_an_order_that_does_nothing(
 def test_the_list_is_newest_first_and_paged(client: Client, world: World) -> None:
     made = []
     for _ in range(3):
-        made.append(client.post("/dead-letters/discard", {}).json["operation_id"])
+        made.append(client.post("/dead-letters/discard", ALL).json["operation_id"])
         world.clock.advance(1)
 
     first = client.get("/operations", limit="2").json
@@ -121,7 +123,7 @@ def test_the_list_is_newest_first_and_paged(client: Client, world: World) -> Non
 
 
 def test_a_cancelled_one_stays_so(client: Client, world: World) -> None:
-    operation_id = client.post("/dead-letters/discard", {}).json["operation_id"]
+    operation_id = client.post("/dead-letters/discard", ALL).json["operation_id"]
     put(world, operation_id, step=3, done=7)
 
     first = client.post(f"/operations/{operation_id}/cancel")
@@ -135,7 +137,7 @@ def test_a_cancelled_one_stays_so(client: Client, world: World) -> None:
 def test_one_that_has_ended_is_not_cancelled(
     client: Client, world: World, state: OperationState
 ) -> None:
-    operation_id = client.post("/dead-letters/discard", {}).json["operation_id"]
+    operation_id = client.post("/dead-letters/discard", ALL).json["operation_id"]
     ended = put(world, operation_id, state=state)
 
     answer = client.post(f"/operations/{operation_id}/cancel")
@@ -148,7 +150,7 @@ def test_one_that_has_ended_is_not_cancelled(
 def test_a_cancellation_wins_over_a_step_that_comes_between(
     client: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    operation_id = client.post("/dead-letters/discard", {}).json["operation_id"]
+    operation_id = client.post("/dead-letters/discard", ALL).json["operation_id"]
     original = world.operations.put
     times = 0
 
@@ -170,7 +172,7 @@ def test_a_cancellation_wins_over_a_step_that_comes_between(
 def test_a_step_at_every_turn_is_contention(
     client: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    operation_id = client.post("/dead-letters/discard", {}).json["operation_id"]
+    operation_id = client.post("/dead-letters/discard", ALL).json["operation_id"]
     monkeypatch.setattr(world.operations, "put", lambda *_: False)
 
     answer = client.post(f"/operations/{operation_id}/cancel")
@@ -181,7 +183,7 @@ def test_a_step_at_every_turn_is_contention(
 def test_another_owner_s_operation_cannot_be_told_from_none(
     client: Client, stranger: Client
 ) -> None:
-    operation_id = client.post("/dead-letters/discard", {}).json["operation_id"]
+    operation_id = client.post("/dead-letters/discard", ALL).json["operation_id"]
 
     for found in (operation_id, "0" * 26, "x", "A" * 26):
         assert stranger.get(f"/operations/{found}").status == 404

@@ -202,7 +202,10 @@ def test_a_wrong_answer_of_ours_is_500_and_not_the_caller_s_fault() -> None:
     assert client.get(f"/jobs/{job_id}").status == 500
 
 
-@pytest.mark.parametrize("claims", [None, {}, {"sub": ""}, {"sub": None}, {"sub": ["a"]}, {"sub": "a" * 256}, {"sub": "ā"}])
+@pytest.mark.parametrize(
+    "claims",
+    [None, {}, {"sub": ""}, {"sub": None}, {"sub": ["a"]}, {"sub": "a" * 256}, {"sub": "ā"}],
+)
 def test_a_request_without_an_owner_is_refused(world: World, claims: dict[str, Any] | None) -> None:
     api = world.api()
     path = f"/jobs/{'0' * 26}"

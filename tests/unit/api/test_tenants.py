@@ -103,7 +103,7 @@ def test_another_owner_s_dead_letter_or_waiting_run_cannot_be_told_from_none(
 def test_another_owner_s_operation_cannot_be_told_from_none(
     client: Client, stranger: Client
 ) -> None:
-    started = client.post("/dead-letters/discard", {})
+    started = client.post("/dead-letters/discard", {"all": True})
     assert started.status == 202, started.text
     path = f"/operations/{started.json['operation_id']}"
 

@@ -69,7 +69,7 @@ def test_discard_of_one(signed_in: Run, api: FakeApi) -> None:
 @pytest.mark.parametrize(
     ("options", "body"),
     [
-        (["--all"], {}),
+        (["--all"], {"all": True}),
         (["--job", "j1", "--per-minute", "60"], {"job_id": "j1", "per_minute": 60}),
         (FILTERS, MEMBERS),
     ],
