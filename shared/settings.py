@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import fnmatchcase
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import ip_network
 
+from shared.domain.addresses import Network
 from shared.domain.job import Lane
 from shared.domain.wheel import TICK_OUTAGE_DAYS
 from shared.errors import ConfigurationError
-
-Network = IPv4Network | IPv6Network
 
 TASK_RESERVE_SECONDS = 5
 """Kept of the executor's timeout for claim, finish and follow-up; jobs may ask for the rest."""

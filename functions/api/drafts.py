@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from functions.api.documents import document_of, merged_document
-from functions.api.errors import InvalidFieldsError, PayloadTooLargeError
+from functions.api.errors import InvalidFieldsError, PayloadTooLargeError, refuse_all
 from functions.api.fields import field_errors
 from functions.api.limits import LIMITED, refuse_beyond_deployment, refuse_contradictions
 from functions.api.policy_fields import seconds_of
@@ -118,8 +118,10 @@ def _draft(
     settings: Settings,
 ) -> Draft:
     payload = _compact_payload(body.payload)
-    refuse_contradictions(body, scheduling.schedule)
-    refuse_beyond_deployment(body, changed, settings)
+    refuse_all(
+        lambda: refuse_contradictions(body, scheduling.schedule),
+        lambda: refuse_beyond_deployment(body, changed, settings),
+    )
     return Draft(
         name=body.name,
         schedule=scheduling.schedule,

@@ -17,9 +17,9 @@ CarillonError
 └── ContendedError             others kept changing the job or calendar
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from shared.errors import CarillonError
+from shared.errors import CarillonError, InvalidFieldError
 
 
 class InvalidFieldsError(CarillonError):
@@ -28,6 +28,20 @@ class InvalidFieldsError(CarillonError):
     def __init__(self, errors: Sequence[tuple[str, str]]) -> None:
         super().__init__("; ".join(f"{field}: {message}" for field, message in errors))
         self.errors = tuple(errors)
+
+
+def refuse_all(*checks: Callable[[], None]) -> None:
+    """Make every check; raises InvalidFieldsError with the errors of all of them."""
+    errors: list[tuple[str, str]] = []
+    for check in checks:
+        try:
+            check()
+        except InvalidFieldError as error:
+            errors.append((error.field, error.message))
+        except InvalidFieldsError as error:
+            errors.extend(error.errors)
+    if errors:
+        raise InvalidFieldsError(errors)
 
 
 class PayloadTooLargeError(CarillonError):

@@ -1,17 +1,18 @@
 """What a job's members may not be together, and what a deployment does not allow.
 
-Everything here raises InvalidFieldError.
+Every `refuse_` function raises InvalidFieldsError with all that is wrong.
 """
 
 import re
 from collections.abc import Collection
-from ipaddress import ip_address
+from functools import partial
 from urllib.parse import urlsplit
 
 from functions.api.documents import TARGETS
-from functions.api.errors import InvalidFieldsError
+from functions.api.errors import InvalidFieldsError, refuse_all
 from functions.api.policy_fields import seconds_of
 from functions.api.schemas import JobBody
+from shared.domain.addresses import is_public, lies_in, literal_address
 from shared.domain.policies import CatchUp
 from shared.domain.targets import Target, WebhookTarget
 from shared.domain.templates import check_template
@@ -28,35 +29,67 @@ _LONGEST_HOST = 254
 
 
 def refuse_contradictions(body: JobBody, schedule: Schedule) -> None:
-    """Members that make no sense together; InvalidFieldsError for a template with mistakes."""
-    _refuse_tolerance(body, schedule)
-    _refuse_watch(body, schedule)
-    if body.grace is not None and body.catch_up is CatchUp.ALL:
-        raise InvalidFieldError(
-            "grace", 'has no say under catch_up "all", where each one runs however late: omit it'
-        )
-    if body.template:
-        problems = check_template(body.payload)
-        if problems:
-            raise InvalidFieldsError(problems)
+    """Members that make no sense together."""
+    refuse_all(
+        lambda: _refuse_tolerance(body, schedule),
+        lambda: _refuse_watch(body, schedule),
+        lambda: _refuse_grace(body),
+        lambda: _refuse_bodiless_payload(body),
+        lambda: _refuse_template(body),
+    )
 
 
 def refuse_beyond_deployment(body: JobBody, changed: Collection[str], settings: Settings) -> None:
     """Limits of the deployment hold for what is `changed`: an older value may be beyond them."""
-    for field in TARGETS:
-        target: Target | None = getattr(body, field)
-        if target is not None and field in changed:
-            _refuse_unknown_host(field, target)
-            _refuse_plain_http(field, target, settings)
-            _refuse_foreign(field, target, settings)
+    checks = [
+        partial(check, field, target, settings)
+        for field in TARGETS
+        if (target := getattr(body, field)) is not None and field in changed
+        for check in (_refuse_host, _refuse_foreign)
+    ]
+    if "timeout_seconds" in changed:
+        checks.append(partial(_refuse_timeout, body, settings))
+    if "events" in changed:
+        checks.append(partial(_refuse_events, body, settings))
+    refuse_all(*checks)
+
+
+def _refuse_timeout(body: JobBody, settings: Settings) -> None:
     longest = settings.longest_timeout_seconds
-    if "timeout_seconds" in changed and (body.timeout_seconds or 0) > longest:
+    if (body.timeout_seconds or 0) > longest:
         raise InvalidFieldError(
             "timeout_seconds", f"must be at most {longest}, the limit of this deployment"
         )
-    if "events" in changed and body.events and not settings.event_bus:
+
+
+def _refuse_events(body: JobBody, settings: Settings) -> None:
+    if body.events and not settings.event_bus:
         raise InvalidFieldError(
             "events", "this deployment has no event bus: set `event_bus` in the CDK context"
+        )
+
+
+def _refuse_grace(body: JobBody) -> None:
+    if body.grace is not None and body.catch_up is CatchUp.ALL:
+        raise InvalidFieldError(
+            "grace", 'has no say under catch_up "all", where each one runs however late: omit it'
+        )
+
+
+def _refuse_template(body: JobBody) -> None:
+    problems = check_template(body.payload) if body.template else []
+    if problems:
+        raise InvalidFieldsError(problems)
+
+
+def _refuse_bodiless_payload(body: JobBody) -> None:
+    """It would be dropped. A callback's is Carillon's own, so that a GET may well do as a ping."""
+    target = body.target
+    if isinstance(target, WebhookTarget) and target.is_bodiless and body.payload is not None:
+        raise InvalidFieldError(
+            "payload",
+            f"cannot go with {target.method}, which has no body: omit it, or use POST, PUT or "
+            "PATCH, or say it in the URL's query",
         )
 
 
@@ -88,18 +121,33 @@ def _refuse_watch(body: JobBody, schedule: Schedule) -> None:
         )
 
 
-def _refuse_unknown_host(field: str, target: Target) -> None:
-    """What no lookup can find would fail at every attempt."""
-    if isinstance(target, WebhookTarget) and not _can_be_host(urlsplit(target.url).hostname or ""):
+def _refuse_host(field: str, target: Target, settings: Settings) -> None:
+    """What would fail at every attempt: the executor judges each address again.
+
+    Plain http, and addresses that are not public, are for networks that the operator has named.
+    """
+    if not isinstance(target, WebhookTarget):
+        return
+    parts = urlsplit(target.url)
+    host = parts.hostname or ""
+    if not _can_be_host(host):
         raise InvalidFieldError(f"{field}.url", "must have the name of a host, or an IP address")
+    address = literal_address(host.encode("idna").decode())
+    if address is not None and lies_in(address, settings.webhook_allowed_networks):
+        return
+    if parts.scheme == "http":
+        raise InvalidFieldError(f"{field}.url", "must begin with https://")
+    if address is not None and not is_public(address):
+        raise InvalidFieldError(
+            f"{field}.url",
+            f"has the address {address}, which is not public: this deployment calls such only in "
+            "the networks of `webhook_allowed_networks` in the CDK context",
+        )
 
 
 def _can_be_host(name: str) -> bool:
-    try:
-        ip_address(name)
+    if literal_address(name) is not None:
         return True
-    except ValueError:
-        pass
     try:
         labels = name.removesuffix(".").encode("idna").decode().split(".")
     except UnicodeError:
@@ -107,22 +155,6 @@ def _can_be_host(name: str) -> bool:
     return sum(map(len, labels)) + len(labels) <= _LONGEST_HOST and all(
         map(_LABEL.fullmatch, labels)
     )
-
-
-def _refuse_plain_http(field: str, target: Target, settings: Settings) -> None:
-    """Plain http is for addresses that the operator has named; the executor checks again."""
-    if not isinstance(target, WebhookTarget):
-        return
-    parts = urlsplit(target.url)
-    if parts.scheme != "http":
-        return
-    try:
-        address = ip_address(parts.hostname or "")
-    except ValueError:
-        address = None
-    networks = settings.webhook_allowed_networks
-    if address is None or not any(address in network for network in networks):
-        raise InvalidFieldError(f"{field}.url", "must begin with https://")
 
 
 def _refuse_foreign(field: str, target: Target, settings: Settings) -> None:

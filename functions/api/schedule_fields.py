@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -11,12 +11,17 @@ from pydantic import (
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
+    ModelWrapValidatorHandler,
+    ValidationError,
     WithJsonSchema,
     model_validator,
 )
 from pydantic_core import CoreSchema
 
-from shared.recurrence import CalendarRule, DstRule, Fold, Gap
+from functions.api.fields import field_errors
+from functions.api.schedule_errors import SCHEDULE_FIELDS, errors_of_schedule, joined
+from shared.errors import InvalidFieldError
+from shared.recurrence import DEFAULT_DST, CalendarRule, DstRule, Fold, Gap, parse_window
 from shared.recurrence.combining import MOST_MEMBERS
 
 MOST_RUNS = 10_000
@@ -111,6 +116,14 @@ def _schedules(value: object) -> object:
     return value
 
 
+def _window(text: str) -> str:
+    try:
+        parse_window(text)
+    except InvalidFieldError as error:
+        raise ValueError(error.message) from error
+    return text
+
+
 def _or_null(check: Callable[[object], object]) -> Callable[[object], object]:
     return lambda value: None if value is None else check(value)
 
@@ -150,6 +163,7 @@ WindowText = Annotated[
         "time, and before the next one.",
         examples=["15m", "50%"],
     ),
+    AfterValidator(_window),
 ]
 CalendarName = Annotated[
     str,
@@ -236,3 +250,41 @@ class ScheduleFields(DefaultedDocument):
     end_at: EndAt = None
     max_runs: MaxRuns | None = None
     dst: DstForm | None = None
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_all_errors(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Who has a bad zone and a bad priority is told of both."""
+        try:
+            form = handler(given)
+        except ValidationError as error:
+            raise joined(cls.__name__, error, _errors_beside(error, given)) from None
+        errors = errors_of_schedule(form.schedule_values)
+        if errors:
+            raise joined(cls.__name__, None, errors)
+        return form
+
+    @property
+    def schedule_values(self) -> dict[str, Any]:
+        """What `errors_of_schedule` looks at."""
+        return {
+            "schedule": self.schedule,
+            "except": self.except_ or (),
+            "timezone": self.timezone,
+            "start_at": self.start_at,
+            "end_at": self.end_at,
+            "dst": DEFAULT_DST if self.dst is None else self.dst.rule,
+        }
+
+
+def _errors_beside(error: ValidationError, given: Any) -> list[tuple[str, str]]:
+    """Those of the schedule fields that `error` does not name."""
+    named = {each["loc"][0] for each in error.errors() if each["loc"]}
+    if not isinstance(given, dict) or not named:
+        return []
+    rest = {name: given[name] for name in SCHEDULE_FIELDS if name in given and name not in named}
+    try:
+        ScheduleFields.model_validate({"schedule": "every 1d", **rest})
+    except ValidationError as other:
+        return [pair for pair in field_errors(other.errors()) if pair[0] not in named]
+    return []

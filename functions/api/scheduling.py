@@ -1,15 +1,12 @@
 """From the schedule fields of a request to a schedule with its end, and a job's window."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any
 
 from functions.api.schedule_fields import ScheduleFields
 from shared.errors import InvalidFieldError
 from shared.recurrence import (
-    DEFAULT_DST,
     Combined,
     Delay,
     Schedule,
@@ -94,10 +91,15 @@ def spoken(schedule: Schedule) -> tuple[str | list[str], list[str]]:
 
 
 def _parsed(form: ScheduleFields, end_at: datetime | None) -> Schedule:
-    value: Any = form.schedule
-    exceptions: Sequence[object] = form.except_ or ()
-    dst = DEFAULT_DST if form.dst is None else form.dst.rule
-    return parse_schedule(value, form.timezone, form.start_at, end_at, dst, tuple(exceptions))
+    said = form.schedule_values
+    return parse_schedule(
+        said["schedule"],
+        said["timezone"],
+        said["start_at"],
+        end_at,
+        said["dst"],
+        tuple(said["except"]),
+    )
 
 
 def _occurrence_number(number: int, schedule: Schedule, after: datetime) -> datetime | None:

@@ -99,6 +99,11 @@ class WebhookTarget(_Spec):
     def resource_arn(self) -> str | None:
         return None
 
+    @property
+    def is_bodiless(self) -> bool:
+        """Whether its method carries no payload."""
+        return self.method in ("GET", "DELETE")
+
     @field_validator("url")
     @classmethod
     def _absolute_http(cls, url: str) -> str:

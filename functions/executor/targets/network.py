@@ -14,15 +14,15 @@ from typing import Any
 import httpcore
 
 from functions.executor.deadline import Deadline
-from functions.executor.targets.addresses import (
+from functions.executor.within import call_within
+from shared.domain.addresses import (
     Address,
+    Network,
     is_public,
     lies_in,
     parse_address,
     reachable_address,
 )
-from functions.executor.within import call_within
-from shared.settings import Network
 
 Resolver = Callable[[str, int], Sequence[str]]
 """Host and port to addresses as text, best first; raises OSError or UnicodeError."""

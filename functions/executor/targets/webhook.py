@@ -30,16 +30,16 @@ from functions.executor.targets.signing import (
     signing_key,
 )
 from shared.clock import Clock, utc_text
+from shared.domain.addresses import Network
 from shared.domain.run import RunError
 from shared.domain.target_rules import check_header_value
 from shared.domain.targets import WebhookTarget
-from shared.settings import Network, Settings
+from shared.settings import Settings
 
 BODY_LIMIT_BYTES = 64 * 1024
 """An answer is read up to here; the history keeps only its beginning."""
 LONG_PART = 8
 """A part of a secret with so many characters (the token of `Bearer …`) is not told either."""
-WITHOUT_BODY = frozenset({"GET", "DELETE"})
 _URL_CHARACTERS = "".join(chr(code) for code in range(0x21, 0x7F))
 
 KIND_OF_ERROR: dict[type[Exception], str] = {
@@ -125,7 +125,7 @@ class WebhookCaller:
     def _prepare(self, target: WebhookTarget, call: Call, deadline: Deadline) -> Prepared:
         """The request with its signature and its secrets; raises SecretError, SigningKeyError."""
         address = _url(target.url)
-        content = None if target.method in WITHOUT_BODY else call.payload
+        content = None if target.is_bodiless else call.payload
         key, hidden = self._signing_key(target, call, deadline)
         headers = [("Host", _host(address)), *self._headers(call, key, content)]
         for name, value in target.headers.items():

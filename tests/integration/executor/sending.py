@@ -7,13 +7,13 @@ from ipaddress import ip_network
 from typing import Any
 
 from functions.executor.deadline import Deadline
-from functions.executor.targets.addresses import Address
 from functions.executor.targets.call import Call
 from functions.executor.targets.network import connect
 from functions.executor.targets.secrets import AwsSecrets, OwnerSecrets, SecretError
 from functions.executor.targets.signing import signing_key
 from functions.executor.targets.webhook import WebhookCaller
 from shared.clock import SystemClock
+from shared.domain.addresses import Address
 from shared.domain.targets import WebhookTarget
 from tests.integration.executor.endpoints import HOST
 

@@ -92,7 +92,7 @@ def refused(client: Client, **changes: Any) -> Answer:
         ({"target": {"type": "webhook", "url": "http://example.com/"}}, "target.url"),
         ({"target": {"type": "webhook", "url": "http://localhost/"}}, "target.url"),
         ({"target": {"type": "webhook", "url": "http://10.0.0.1/"}}, "target.url"),
-        ({"target": {"type": "webhook", "url": "http://2130706433/"}}, "target.url"),
+        ({"target": {"type": "webhook", "url": "http://167772161/"}}, "target.url"),
         ({"priority": "urgent"}, "priority"),
         ({"catch_up": "some"}, "catch_up"),
         ({"retry": {"max_attempts": 0}}, "retry.max_attempts"),
@@ -178,3 +178,47 @@ def test_a_larger_payload_is_refused_with_both_sizes(client: Client) -> None:
     assert answer.status == 413
     assert answer.fields == ["payload"]
     assert "65537 bytes; the limit is 65536 bytes" in answer.json["detail"]
+
+
+def test_all_that_is_wrong_with_a_body_is_said_in_one_round(client: Client) -> None:
+    answer = refused(
+        client,
+        schedule="61 * * * *",
+        timezone="Mars/Olympus",
+        priority="urgent",
+        window="soon",
+        retry={"max_attempts": 0},
+        end_at="2026-12-01T00:00:00.5Z",
+        target={"type": "webhook", "url": "nowhere"},
+        **{"except": ["every 5m", "0 25 * * *"]},
+    )
+
+    assert set(answer.fields) == {
+        "schedule", "timezone", "priority", "window", "retry.max_attempts", "end_at", "target.url",
+        "except[1]",
+    }  # fmt: skip
+
+
+def test_a_bad_schedule_s_own_errors_are_said_together_and_once(client: Client) -> None:
+    both = refused(client, schedule="every now and then", timezone="Mars/Olympus")
+    assert sorted(both.fields) == ["schedule", "timezone"]
+    assert refused(client, schedule=5, timezone="Mars/Olympus", priority="x").fields == [
+        "schedule", "priority", "timezone",
+    ]  # fmt: skip
+    missing = refused(client, schedule=..., end_at="2026-12-01T00:00:00.5Z")
+    assert sorted(missing.fields) == ["end_at", "schedule"]
+
+
+def test_what_the_deployment_does_not_allow_is_said_together(client: Client) -> None:
+    answer = refused(
+        client,
+        target={"type": "sqs", "queue_arn": "arn:aws:sqs:eu-west-1:123456789012:name"},
+        on_failure={"type": "webhook", "url": "https://10.0.0.1/"},
+        timeout_seconds=600,
+        events=["run.dead"],
+        tolerance="10m",
+    )
+
+    assert sorted(answer.fields) == [
+        "events", "on_failure.url", "target.queue_arn", "timeout_seconds", "tolerance",
+    ]  # fmt: skip

@@ -78,10 +78,62 @@ def test_a_host_that_no_lookup_can_know_is_refused(client: Client, host: str) ->
 
 
 @pytest.mark.parametrize(
-    "host", ["example.com.", "münchen.example", "a_b.example", "192.0.2.1:8443", "[2001:db8::1]"]
+    "host",
+    [
+        "example.com.",
+        "münchen.example",
+        "a_b.example",
+        "8.8.8.8:8443",
+        "[2606:4700::1]",
+        "0x8.8.8.8",
+    ],
 )
 def test_every_host_that_can_be_is_taken(client: Client, host: str) -> None:
     made(client, url=f"https://{host}/")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "10.0.0.1",
+        "169.254.169.254",
+        "[fe80::1]",
+        "[fd00:ec2::254]",
+        "[::ffff:192.168.0.1]",
+        "[64:ff9b::a00:1]",
+        "2852039166",  # 169.254.169.254 to a resolver
+        "0xa.1",
+        "\uff11\uff10.0.0.1",  # in full-width digits
+        "0.0.0.0",
+    ],
+)
+def test_a_literal_address_that_is_not_public_is_refused(client: Client, host: str) -> None:
+    for field in ("target", "on_success"):
+        answer = client.post("/jobs", BODY | {field: hook(url=f"https://{host}/")})
+        assert (answer.status, answer.fields) == (422, [f"{field}.url"]), answer.text
+        assert "not public" in answer.json["detail"]
+
+
+@pytest.mark.parametrize("url", ["https://127.0.0.1/", "http://127.9.9.9:8000/", "https://0x7f.1/"])
+def test_addresses_in_the_networks_that_the_operator_named_are_taken(
+    client: Client, url: str
+) -> None:
+    made(client, url=url)
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_a_method_without_a_body_takes_no_payload(client: Client, method: str) -> None:
+    target = hook(method=method)
+    refused = client.post("/jobs", BODY | {"target": target, "payload": {"a": 1}})
+    assert (refused.status, refused.fields) == (422, ["payload"])
+    assert method in refused.json["detail"]
+
+    path = made(client, method=method)
+    assert client.patch(path, {"payload": 0}, "*").fields == ["payload"]
+    both = {"payload": {"a": 1}, "target": {"method": "POST"}}
+    assert client.patch(path, both, "*").status == 200
+    assert client.patch(path, {"target": {"method": method}}, "*").fields == ["payload"]
+    assert client.post("/jobs", BODY | {"on_success": target, "payload": 1}).status == 201
 
 
 def test_an_older_target_does_not_hinder_another_change(client: Client, world: World) -> None:

@@ -10,7 +10,6 @@ import httpcore
 import pytest
 
 from functions.executor.deadline import Deadline
-from functions.executor.targets.addresses import Address
 from functions.executor.targets.network import (
     DeadlineStream,
     GuardedBackend,
@@ -18,7 +17,7 @@ from functions.executor.targets.network import (
     RefusedError,
     look_up,
 )
-from shared.settings import Network
+from shared.domain.addresses import Address, Network
 
 
 class FakeNetwork:

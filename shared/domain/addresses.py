@@ -1,11 +1,19 @@
 """Which addresses a webhook may reach. Pure."""
 
+import re
+import socket
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
-
-from shared.settings import Network
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
 
 Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
 
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
@@ -23,6 +31,23 @@ _SPECIAL = tuple(
 def parse_address(text: str) -> Address:
     """The address that a lookup answered; raises ValueError for anything else."""
     return ip_address(text)
+
+
+def literal_address(host: str) -> Address | None:
+    """The address that the host of a URL is, None for a name.
+
+    Resolvers also take numbers in the notations of C: `2130706433`, `0x7f.1`, `0177.0.0.1`.
+    """
+    try:
+        return ip_address(host)
+    except ValueError:
+        pass
+    if not re.fullmatch(r"[0-9a-fx.]+", host, re.ASCII | re.IGNORECASE):
+        return None
+    try:
+        return IPv4Address(socket.inet_aton(host.removesuffix(".")))
+    except OSError:
+        return None
 
 
 def reachable_address(address: Address) -> Address:

@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from functions.executor.targets.addresses import is_public, lies_in, parse_address
+from shared.domain.addresses import is_public, lies_in, parse_address
 
 
 @pytest.mark.parametrize(
