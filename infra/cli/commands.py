@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from infra.cli.admin import admin
 from infra.cli.backfill import backfill, missed
 from infra.cli.bulk import import_jobs
 from infra.cli.calendars import calendars
@@ -94,5 +95,6 @@ app.command()(simulate)
 app.add_typer(dead_letters, name="dead-letters")
 app.add_typer(operations, name="operations")
 app.add_typer(calendars, name="calendars")
+app.add_typer(admin, name="admin")
 app.command()(login)
 app.command()(status)

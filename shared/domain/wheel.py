@@ -26,6 +26,8 @@ ZONE_CHANGE = timedelta(hours=26)
 are +14 h and -12 h apart."""
 
 _LAST_INSTANT = EPOCH + timedelta(seconds=LAST_SECOND)
+LAST_MINUTE = LAST_SECOND // 60
+"""The last epoch minute that there are instants of."""
 
 _LETTER = {SlotKind.HOURLY: "h", SlotKind.DAILY: "d", SlotKind.DATED: "m"}
 _KIND = {letter: kind for kind, letter in _LETTER.items()}

@@ -18,6 +18,7 @@ from shared.domain.calendar import Calendar
 from shared.domain.events import Event
 from shared.domain.gate import Gate
 from shared.domain.job import Job
+from shared.domain.mending import Remains
 from shared.domain.message import Message
 from shared.domain.operation import Operation
 from shared.domain.run import Run, RunKey
@@ -132,7 +133,10 @@ class WheelStore(Protocol):
         ...
 
     def get_control(self, segment: int) -> Control | None:
-        """The segment's control item, strongly consistent."""
+        """The segment's control item, strongly consistent.
+
+        Raises UnreadableRowError, which says how it is mended, for one that cannot be read.
+        """
         ...
 
     def put_control(self, control: Control, over: Control | None) -> bool:
@@ -140,6 +144,14 @@ class WheelStore(Protocol):
 
         With None: if there is none.
         """
+        ...
+
+    def examine_control(self, segment: int) -> Remains | None:
+        """What can be read of the segment's control item, strongly consistent."""
+        ...
+
+    def mend_control(self, control: Control, over: Remains) -> bool:
+        """Put the item if the stored one is exactly what `over` was read from."""
         ...
 
 

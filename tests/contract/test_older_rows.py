@@ -17,7 +17,7 @@ from shared.domain.segment import Cursor
 from shared.domain.targets import WebhookTarget
 from shared.domain.wheel import Slot, entry_of_message
 from shared.recurrence import SlotKind, parse_schedule
-from shared.stores.dynamo import jobs, runs, wheel
+from shared.stores.dynamo import controls, jobs, runs, wheel
 from tests.contract.samples import (
     CLAIM_ID,
     FILING_ID,
@@ -129,7 +129,7 @@ CONTROL: dict[str, Any] = {
     "watermark": {"N": "29699998"},
     "token": {"N": "0"},
     "cursor": {
-        "M": {"minute": {"N": "29699999"}, "slot_key": {"S": "h17"}, "entry_key": {"S": "job#f"}}
+        "M": {"minute": {"N": "29699999"}, "slot_key": {"S": "h59"}, "entry_key": {"S": "job#f"}}
     },
 }
 
@@ -191,6 +191,6 @@ def test_a_webhook() -> None:
 
 
 def test_a_control() -> None:
-    control = a_control(3, cursor=Cursor(29_699_999, "h17", "job#f"))
-    assert wheel.control_of(3, CONTROL) == control
-    assert wheel.control_item_of(control) == CONTROL
+    control = a_control(3, cursor=Cursor(29_699_999, "h59", "job#f"))
+    assert controls.control_of(3, CONTROL) == control
+    assert controls.control_item_of(control) == CONTROL

@@ -38,10 +38,10 @@ from shared.domain.run import (
 )
 from shared.domain.segment import Backlog, Control, Cursor
 from shared.domain.targets import LambdaTarget, TaskTarget, WebhookTarget
-from shared.domain.wheel import Entry, Slot
+from shared.domain.wheel import LAST_MINUTE, Entry, Slot, slots_of_minute
 from shared.recurrence import CalendarRule, DstRule, Fold, Gap, SlotKind, parse_schedule
 from shared.recurrence.spread import LONGEST_WINDOW_SECONDS
-from shared.stores.dynamo import calendars, gates, jobs, operations, runs, wheel
+from shared.stores.dynamo import calendars, controls, gates, jobs, operations, runs, wheel
 from shared.stores.dynamo.table import RawItem
 from tests.contract.samples import FILING_ID
 
@@ -102,7 +102,19 @@ errors = st.builds(RunError, st.text(), st.text(), st.booleans())
 keys = st.builds(
     RunKey, names, job_ids, st.sampled_from(RunKind), fires, st.text(), st.integers(0, 99)
 )
-cursors = st.none() | st.builds(Cursor, counts, names, names)
+minutes = st.integers(0, LAST_MINUTE - 1)
+cursors = st.none() | minutes.flatmap(
+    lambda minute: st.builds(
+        Cursor,
+        st.just(minute),
+        st.sampled_from([slot.key for slot in slots_of_minute(minute)]),
+        names,
+    )
+)
+
+backlogs = st.tuples(minutes, minutes, minutes, instants).map(
+    lambda drawn: Backlog(drawn[0], min(drawn[1:3]), max(drawn[1:3]) + 1, drawn[3])
+)
 
 JOB: Members = {
     "owner": names,
@@ -241,17 +253,15 @@ ENTRY: Members = {
 }
 CONTROL: Members = {
     "segment": counts,
-    "horizon": counts,
-    "watermark": counts,
+    "horizon": minutes,
+    "watermark": minutes,
     "token": counts,
     "lease_owner": st.text(),
     "lease_until": maybe_instants,
-    "backlog": st.lists(st.builds(Backlog, counts, counts, counts, instants), max_size=3).map(
-        tuple
-    ),
+    "backlog": st.lists(backlogs, max_size=3).map(tuple),
     "cursor": cursors,
     "tzdata": st.text(),
-    "tzdata_from": counts,
+    "tzdata_from": minutes,
     "backlog_cursor": cursors,
     "paced_until": maybe_instants,
     "idle": st.booleans(),
@@ -275,7 +285,7 @@ ROWS: list[tuple[type, Members, Callable[[Any, Callable[[RawItem], RawItem]], An
     (
         Control,
         CONTROL,
-        lambda one, stored: wheel.control_of(one.segment, stored(wheel.control_item_of(one))),
+        lambda one, stored: controls.control_of(one.segment, stored(controls.control_item_of(one))),
     ),
 ]
 every_row = pytest.mark.parametrize(

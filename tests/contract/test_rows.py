@@ -18,7 +18,7 @@ from shared.domain.segment import Backlog, Cursor
 from shared.domain.targets import SecretReference, WebhookTarget
 from shared.domain.wheel import Slot, entry_of_message
 from shared.recurrence import CalendarRule, SlotKind, parse_schedule
-from shared.stores.dynamo import calendars, gates, jobs, operations, runs, wheel
+from shared.stores.dynamo import calendars, controls, gates, jobs, operations, runs, wheel
 from shared.stores.dynamo.models import CalendarRow, GateRow, JobRow, OperationRow
 from shared.stores.dynamo.table import RawItem, keys_of
 from tests.contract.kit import Kit
@@ -213,7 +213,7 @@ def test_a_control_item_is_one_write_unit_in_the_worst_ordinary_case() -> None:
         backlog=tuple(Backlog(29_700_000, 29_700_001, 29_700_999, NOW) for _ in range(4)),
         cursor=Cursor(29_700_000, "m29700000", f"{FILING_ID}#{FILING_ID}"),
     )
-    assert write_units(wheel.control_item_of(control)) == 1
+    assert write_units(controls.control_item_of(control)) == 1
 
 
 def test_item_sizes_follow_the_documented_rule() -> None:

@@ -196,7 +196,7 @@ def _full(segment: int) -> Control:
         lease_owner="tick-1",
         lease_until=LEASE_UNTIL,
         backlog=(Backlog(10, 12, 20, NOW), Backlog(30, 30, 31, NOW + timedelta(microseconds=1))),
-        cursor=Cursor(29_700_000, "h17", "job#filing"),
+        cursor=Cursor(29_700_000, "h0", "job#filing"),
         tzdata="2026.6",
         tzdata_from=29_699_000,
         backlog_cursor=Cursor(15, "d15", "job#filing#watch"),

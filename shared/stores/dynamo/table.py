@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
+from operator import and_
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -10,6 +12,7 @@ from pynamodb.connection import Connection
 from pynamodb.connection.base import MetaTable
 from pynamodb.exceptions import DeleteError, PutError, PynamoDBException
 from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.operand import Path, Value
 from pynamodb.models import Model
 
 from shared.clock import Clock, Entropy
@@ -202,6 +205,20 @@ class Table(Partitions):
             answer = self._connection.batch_write_item(self._name, put_items=items)
         unprocessed = answer.get("UnprocessedItems", {}).get(self._name, [])
         return [request["PutRequest"]["Item"] for request in unprocessed]
+
+
+class _Raw(Value):
+    """A value as DynamoDB writes it: {type: value}."""
+
+    def __init__(self, typed: dict[str, Any]) -> None:
+        (self.attr_type,) = typed
+        super(Value, self).__init__(typed)
+
+
+def unchanged(item: RawItem) -> Condition:
+    """The stored item still has every attribute of `item` as it was read, whatever it means."""
+    condition: Condition = reduce(and_, (Path([name]) == _Raw(item[name]) for name in item))
+    return condition
 
 
 def _lost_its_condition(error: PynamoDBException) -> bool:

@@ -1,17 +1,24 @@
 """The wheel in a dict of slots."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import fields
 from datetime import datetime
 from itertools import islice
 from threading import Lock
 
+from shared.domain.mending import Remains
 from shared.domain.segment import Control
 from shared.domain.wheel import Entry, Slot
+from shared.errors import UnreadableRowError
 from shared.stores.memory.ordering import Expiry, KeyOrder
 from shared.stores.ports import EntryPage
 
 _Place = tuple[int, Slot]
 """A slot of a segment."""
+
+
+_LEASE = ("token", "lease_owner", "lease_until")
+_MEMBERS = tuple(each.name for each in fields(Control) if each.name != "segment")
 
 
 class MemoryWheelStore:
@@ -26,6 +33,8 @@ class MemoryWheelStore:
         self._orders: dict[_Place, KeyOrder[str]] = {}
         self._expiry: Expiry[tuple[_Place, str]] = Expiry()
         self._controls: dict[int, Control] = {}
+        self._spoilt: dict[int, frozenset[str]] = {}
+        self._bad_entries: set[tuple[int, Slot, str]] = set()
         self._lock = Lock()
 
     def put_entries(self, entries: Sequence[Entry]) -> None:
@@ -41,7 +50,11 @@ class MemoryWheelStore:
                 return EntryPage((), None)
             keys = list(islice(self._orders[place].after(after_key), self._page_size + 1))
             page = tuple(stored[key] for key in keys[: self._page_size])
-        return EntryPage(page, page[-1].key if len(keys) > self._page_size else None)
+        last_key = page[-1].key if len(keys) > self._page_size else None
+        if not self._bad_entries:
+            return EntryPage(page, last_key)
+        bad = [entry.key for entry in page if (segment, slot, entry.key) in self._bad_entries]
+        return EntryPage(tuple(e for e in page if e.key not in bad), last_key, tuple(bad))
 
     def remove_entry(self, segment: int, slot: Slot, entry_key: str) -> None:
         with self._lock:
@@ -54,16 +67,51 @@ class MemoryWheelStore:
         return [entry for entry in removed if entry is not None]
 
     def get_control(self, segment: int) -> Control | None:
-        with self._lock:
-            return self._controls.get(segment)
+        remains = self.examine_control(segment)
+        if remains is None:
+            return None
+        if remains.unreadable:
+            wrong = ", ".join(remains.unreadable)
+            raise UnreadableRowError(f"the control item of segment {segment}: {wrong}")
+        return self._controls[segment]
 
     def put_control(self, control: Control, over: Control | None) -> bool:
         with self._lock:
             stored = self._controls.get(control.segment)
-            if _lease(stored) == _lease(over):
+            token_lost = not self._spoilt.get(control.segment, frozenset()).isdisjoint(_LEASE)
+            if _lease(stored) == _lease(over) and not token_lost:
                 self._controls[control.segment] = control
+                self._spoilt.pop(control.segment, None)
                 return True
-            return stored == control
+            return stored == control and not self._spoilt.get(control.segment)
+
+    def examine_control(self, segment: int) -> Remains | None:
+        with self._lock:
+            stored = self._controls.get(segment)
+            if stored is None:
+                return None
+            spoilt = self._spoilt.get(segment, frozenset())
+        members = {name: getattr(stored, name) for name in _MEMBERS if name not in spoilt}
+        return Remains(segment, members, dict.fromkeys(spoilt, "spoilt"), (stored, spoilt))
+
+    def mend_control(self, control: Control, over: Remains) -> bool:
+        with self._lock:
+            segment = control.segment
+            spoilt = self._spoilt.get(segment, frozenset())
+            if (self._controls.get(segment), spoilt) == over.stored:
+                self._controls[segment] = control
+                self._spoilt.pop(segment, None)
+            return not self._spoilt.get(segment) and self._controls.get(segment) == control
+
+    def spoil_control(self, segment: int, members: Collection[str]) -> None:
+        """What a bug, a later version or a hand does: these members cannot be read any more."""
+        with self._lock:
+            self._spoilt[segment] = frozenset(members)
+
+    def spoil_entry(self, entry: Entry) -> None:
+        """The same of an entry: only its key can be read."""
+        with self._lock:
+            self._bad_entries.add((entry.segment, entry.slot, entry.key))
 
     def _put(self, place: _Place, entry: Entry) -> None:
         key = entry.key

@@ -1,0 +1,72 @@
+"""The tables of a deployment, as its own functions see them: for operators with AWS credentials."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from infra.cli.exits import CliError, ExitCode
+from infra.cli.session import JsonOption
+
+if TYPE_CHECKING:
+    from shared.settings import Settings
+    from shared.stores.stores import Stores
+
+_TABLES = ("JOBS_TABLE", "WHEEL_TABLE", "RUNS_TABLE")
+
+
+@dataclass(frozen=True, slots=True)
+class AdminOptions:
+    """What every command takes that works on the tables themselves."""
+
+    stack: Annotated[
+        str,
+        typer.Option(
+            envvar="CARILLON_STACK",
+            help="The CloudFormation stack. It is not asked where the environment has the "
+            f"functions' own variables ({', '.join(_TABLES)} and the others).",
+        ),
+    ] = "Carillon"
+    as_json: JsonOption = False
+
+
+def open_deployment(options: AdminOptions) -> "tuple[Settings, Stores]":
+    """The settings and stores of a deployment; region, credentials and endpoint are boto3's search.
+
+    The settings are the environment's where it names the tables, else those of the stack's tick
+    function. Raises CliError for what cannot be reached or read.
+    """
+    # A second that no other command should pay for.
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from shared.clock import SystemClock
+    from shared.errors import ConfigurationError
+    from shared.settings import Settings
+    from shared.stores.dynamo import open_stores
+
+    try:
+        given = all(os.environ.get(name) for name in _TABLES)
+        variables = os.environ if given else _variables_of(options.stack)
+        settings = Settings.from_environment(variables)
+        return settings, open_stores(settings, SystemClock())
+    except ConfigurationError as error:
+        raise CliError.local(ExitCode.USAGE, "Bad setting", str(error)) from error
+    except (BotoCoreError, ClientError) as error:
+        detail = f"stack {options.stack}: {error}"
+        raise CliError.local(ExitCode.NOT_ALLOWED, "The stack cannot be read", detail) from error
+
+
+def _variables_of(stack: str) -> Mapping[str, str]:
+    """The environment of the stack's tick function: what the deployment itself runs with."""
+    import boto3
+
+    described = boto3.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
+    outputs = {each["OutputKey"]: each["OutputValue"] for each in described[0].get("Outputs", [])}
+    name = outputs.get("TickFunction")
+    if name is None:
+        detail = f"{stack} has no output TickFunction: is it Carillon's? Give --stack"
+        raise CliError.local(ExitCode.NOT_FOUND, "No such deployment", detail)
+    function = boto3.client("lambda").get_function_configuration(FunctionName=name)
+    return function.get("Environment", {}).get("Variables", {})
