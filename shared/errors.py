@@ -6,6 +6,7 @@ CarillonError
 ├── MalformedMessageError    a queue message that no version of Carillon wrote
 ├── TaskRegistrationError    a function cannot be a task (shared/tasks.py)
 ├── UnknownTaskError         no task has this name (shared/tasks.py)
+├── HeldError                another executor holds the run: its message stays with the queue
 ├── StoreUnavailableError    the store throttled or failed beyond the retries
 │   └── UnreadableRowError   a row that this version cannot read: it waits for one that can
 └── QueueUnavailableError    the queue did not take some messages beyond the retries
@@ -41,6 +42,11 @@ class ConfigurationError(CarillonError):
 
 class MalformedMessageError(CarillonError):
     """The body of a queue message cannot be read."""
+
+
+class HeldError(CarillonError):
+    """Another executor holds what a message asks for: the message stays with the queue, and comes
+    again when its visibility timeout is over."""
 
 
 class StoreUnavailableError(CarillonError):

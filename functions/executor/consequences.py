@@ -29,11 +29,15 @@ class Consequences:
         self._happenings.ended(run, job)
         if callback_target(job, run) is not None:
             self._p.filer.file_message(callback_message(run, message))
-        self._call_the_next(run, job)
+        if not repeated or run.status is RunStatus.CANCELLED:
+            self._call_the_next(run, job)
         return self._failures.count(run, job, repeated=repeated)
 
     def _call_the_next(self, run: Run, job: Job) -> None:
-        """Wake the run that waits for the end of this one, so that it need not look itself."""
+        """Wake the run that waits for the end of this one, so that it need not look itself.
+
+        Where the executor died before, it looks within half a minute all the same.
+        """
         if job.overlap is Overlap.ALLOW or run.key.kind is RunKind.CALLBACK:
             return
         gate = self._p.gates.get(job.owner, job_gate(job.job_id))

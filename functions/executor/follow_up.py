@@ -4,7 +4,7 @@ from functions.executor.completion import Completion
 from functions.executor.consequences import Consequences
 from functions.executor.events import Happenings
 from functions.executor.ports import ExecutorPorts
-from shared.domain import following, running
+from shared.domain import following
 from shared.domain.decisions import SendOn
 from shared.domain.job import Job
 from shared.domain.message import Message
@@ -54,12 +54,10 @@ class FollowUp:
         return False
 
     def _after(self, run: Run, message: Message, job: Job | None, *, repeated: bool) -> bool:
-        if run.status is RunStatus.RETRYING and run.filing_id == message.filing_id:
-            # Noise of another filing orders no retry: it knows nothing of a chain.
-            self._p.filer.file_message(running.retry_message(run, message))
-            if job is not None:
-                self._happenings.ended(run, job)
         if not run.is_final:
+            # Noise of another filing knows nothing of its attempts.
+            if job is not None and run.filing_id == message.filing_id:
+                self._happenings.ended(run, job)
             return False
         following_message, job = self._next(job, run, message, repeated=repeated)
         if following_message is None:

@@ -21,7 +21,7 @@ from functions.executor.reporting import tell
 from functions.executor.targets import Targets
 from shared.clock import SystemClock, SystemEntropy
 from shared.domain.message import Message
-from shared.errors import MalformedMessageError, StoreUnavailableError
+from shared.errors import HeldError, MalformedMessageError, StoreUnavailableError
 from shared.filing import Filer
 from shared.settings import Settings
 from shared.stores.dynamo import open_stores
@@ -110,6 +110,8 @@ def _answer(
 
 
 def _on_error(record: Received, error: Exception) -> None:
+    if isinstance(error, HeldError):
+        return  # a duplicate, which comes again when the run has ended
     telemetry.failure(Action.MESSAGE_FAILED, error, message_id=record.message_id)
 
 

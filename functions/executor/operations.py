@@ -96,8 +96,10 @@ class OperationWorker:
     def _without_step(self, message: Message, operation: Operation | None, now: datetime) -> Report:
         """What to do with a message that orders no step that is to be done."""
         if operation is None:
-            if now - message.key.fire_at < YOUNG_OPERATION:
-                return self._send_on(message, now + YOUNG_DELAY, "the operation may not be put yet")
+            age = now - message.key.fire_at
+            if age < YOUNG_OPERATION:
+                at = now + max(age, YOUNG_DELAY)
+                return self._send_on(message, at, "the operation may not be put yet")
             return Report(Handled.DROPPED, message, reason="there is no such operation")
         if operation.is_final:
             reason = f"the operation is {operation.state.value}"

@@ -18,13 +18,24 @@ from functions.executor.ports import ExecutorPorts
 from functions.executor.stale_entries import remove_stale_entry
 from functions.executor.targets import Failure, Success
 from shared.domain import running, starting
-from shared.domain.decisions import Claim, Drop, Go, Repeat, SendInstead, SendOn, Skip, Start, Wait
+from shared.domain.decisions import (
+    Claim,
+    Drop,
+    Go,
+    Leave,
+    Repeat,
+    SendInstead,
+    SendOn,
+    Skip,
+    Start,
+    Wait,
+)
 from shared.domain.job import Job
 from shared.domain.message import LONGEST_DELAY_SECONDS, Message
 from shared.domain.passing_over import passed_over_row, within_its_filing
 from shared.domain.run import Run, RunKind, RunStatus
 from shared.domain.running import Terms
-from shared.errors import StoreUnavailableError
+from shared.errors import HeldError, QueueUnavailableError, StoreUnavailableError
 
 _LEASE_MARGIN = timedelta(seconds=1)
 _FINISH_RESERVE = timedelta(seconds=1.5)
@@ -75,8 +86,9 @@ class RunProtocol:
 
         0. early: send on, or wait; 1. claim; 2. read the job and decide; 3. record what a
         catch-up passed over; 4. pass the gates; 5. deliver; 6. finish; 7. follow up. A step whose
-        write is refused starts again with the row as it is now. Raises StoreUnavailableError and
-        QueueUnavailableError.
+        write is refused starts again with the row as it is now. Raises StoreUnavailableError,
+        QueueUnavailableError, and HeldError for a duplicate of a message that another executor is
+        at: all three leave it with the queue.
         """
         early = message.starts_at - self._p.clock.now()
         if early > running.EARLY:
@@ -109,7 +121,7 @@ class RunProtocol:
             return report
         for _ in range(_ROUNDS):
             decision = self._decide_claim(message, ends_at, unseen=False)
-            if isinstance(decision, SendOn):
+            if isinstance(decision, SendOn | Leave):
                 return None
             if not isinstance(decision, Claim):
                 return self._without_claim(message, decision)
@@ -143,7 +155,7 @@ class RunProtocol:
 
     def _decide_claim(
         self, message: Message, ends_at: datetime, *, unseen: bool
-    ) -> Claim | SendOn | Repeat | Drop:
+    ) -> Claim | SendOn | Leave | Repeat | Drop:
         """Decide by the run row; an ordinary run is claimed without a read, as if absent."""
         key = message.key
         is_first = message.attempt == 1 and not message.waits and not key.redrive
@@ -157,10 +169,12 @@ class RunProtocol:
         )
         return running.decide_claim(seen, message, now, terms)
 
-    def _without_claim(self, message: Message, decision: SendOn | Repeat | Drop) -> Report:
+    def _without_claim(self, message: Message, decision: SendOn | Leave | Repeat | Drop) -> Report:
         match decision:
             case SendOn(at, reason):
                 return self._send_on(message, at, reason)
+            case Leave(reason):
+                raise HeldError(f"{message.key.run_id}: {reason}")
             case Drop(reason):
                 return Report(Handled.DROPPED, message, reason=reason)
             case Repeat(run):
@@ -279,6 +293,13 @@ class RunProtocol:
                 )
 
     def _finish(self, run: Run, message: Message, job: Job) -> Report | None:
+        """Record the end of the attempt, then see to what follows; None when it was refused.
+
+        The next attempt's message is sent before: who meets the row need not wonder whether it was,
+        and send another one.
+        """
+        if run.status is RunStatus.RETRYING:
+            self._p.filer.file_message(running.retry_message(run, message))
         if not self._p.runs.finish(run):
             return None
         completes = self._follow_up.after(run, message, job)
@@ -294,20 +315,8 @@ class RunProtocol:
         too, since nobody else would ever come for it. One that another filing has claimed as well
         is left to that.
         """
-        over = claim.over
         moved = isinstance(start, SendInstead) and start.message.key != message.key
-        made_for_nothing = moved or isinstance(start, Drop)
-        if over is None or (made_for_nothing and running.was_made_by(over, message)):
-            undone = self._p.runs.withdraw(claim.run)
-        else:
-            now = self._p.clock.now()
-            back = (
-                running.renounced(claim.run, over, message, now)
-                if made_for_nothing
-                else running.given_back(claim.run, over, now)
-            )
-            undone = self._p.runs.finish(back)
-        if not undone:
+        if not self._undo(message, claim, made_for_nothing=moved or isinstance(start, Drop)):
             return None
         if isinstance(start, SendOn):
             return self._send_on(message, start.at, start.reason)
@@ -317,18 +326,36 @@ class RunProtocol:
         reason = start.reason if isinstance(start, Drop) else "there is no such job"
         return Report(Handled.DROPPED, message, reason=reason)
 
-    def _wait(self, message: Message, claim: Claim, wait: Wait) -> Report | None:
-        """Put the claimed run back in its row, then send the message that comes again for it.
+    def _undo(self, message: Message, claim: Claim, *, made_for_nothing: bool) -> bool:
+        """Bring the row back to what it was before the claim; False if it is another's now."""
+        over = claim.over
+        if over is None or (made_for_nothing and running.was_made_by(over, message)):
+            return self._p.runs.withdraw(claim.run)
+        now = self._p.clock.now()
+        back = (
+            running.renounced(claim.run, over, message, now)
+            if made_for_nothing
+            else running.given_back(claim.run, over, now)
+        )
+        return self._p.runs.finish(back)
 
-        A crash in between leaves the message received: it comes again at once, and is decided anew.
+    def _wait(self, message: Message, claim: Claim, wait: Wait) -> Report | None:
+        """Send the message that comes again for the claimed run, then put the run back in its row.
+
+        The row says which message is the current one: all others are of no use from then on.
         """
-        back = running.waiting(claim.run, claim.over, wait, self._p.clock.now())
-        if not self._p.runs.finish(back):
+        wait = running.in_next_wait(wait, claim.run)
+        try:
+            self._p.filer.file_message(wait.message)
+        except (QueueUnavailableError, StoreUnavailableError):
+            # Or the run would seem to have died: the message comes again to the row as it was.
+            self._undo(message, claim, made_for_nothing=False)
+            raise
+        if not self._p.runs.finish(
+            running.waiting(claim.run, claim.over, wait, self._p.clock.now())
+        ):
             return None
-        # A takeover is another attempt than its message's.
-        again = replace(wait.message, attempt=claim.run.attempt)
-        self._p.filer.file_message(again)
-        return Report(Handled.SENT_ON, again, reason=wait.reason)
+        return Report(Handled.SENT_ON, wait.message, reason=wait.reason)
 
     def _another_process(self) -> SendOn:
         at = self._p.clock.now() + timedelta(seconds=1)

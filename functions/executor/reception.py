@@ -6,7 +6,7 @@ from datetime import datetime
 from functions.executor.executor import Executor
 from functions.executor.protocol import Report
 from shared.domain.message import Message, decode
-from shared.errors import StoreUnavailableError
+from shared.errors import HeldError, StoreUnavailableError
 
 
 class Reception:
@@ -14,7 +14,7 @@ class Reception:
 
     Several threads may share it. `on_store_failure` is told of a message whose handling the store
     has failed, before it is sent on. Both methods raise MalformedMessageError for a body that
-    nobody can read, StoreUnavailableError and QueueUnavailableError.
+    nobody can read, HeldError, StoreUnavailableError and QueueUnavailableError.
     """
 
     def __init__(
@@ -39,5 +39,5 @@ class Reception:
         message = decode(body)
         report = self._executor.handle_dead(message, ends_at)
         if report is None:
-            raise StoreUnavailableError(f"{message.key.run_id} is held by a live lease")
+            raise HeldError(f"{message.key.run_id} is held by a live lease")
         return report

@@ -44,6 +44,13 @@ class SendOn:
 
 
 @dataclass(frozen=True, slots=True)
+class Leave:
+    """Leave the message with the queue: it comes again when its visibility timeout is over."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class SendInstead:
     """Send `message` in the place of the one received, for when it is due, and acknowledge."""
 

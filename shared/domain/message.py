@@ -40,9 +40,9 @@ class Message:
     `due_at` is when this attempt may start: the fire time and the job's offset in its window, or
     a retry's own instant. `after_finish`: the end of this run makes the job's next occurrence.
     `moved_from` is the nominal time of an occurrence that the executor sent on to the key's, since
-    its day is closed. `wait_until`: a policy holds it back until then, for the `waits`-th time;
-    `has_rate_slot`, `has_owner_slot`: it has the start that its job's rate, or the limit of its
-    owner, has granted. `in_time`: it was
+    its day is closed. `wait_until`: a policy holds it back until then, in the `waits`-th wait of
+    its attempt; `has_rate_slot`, `has_owner_slot`: it has the start that its job's rate, or the
+    limit of its owner, has granted. `in_time`: it was
     within its job's grace when the tick that had been away came back, however long the pace of
     catching up holds it back since. `slot_key` names the wheel slot it was met in ("" when no tick
     sent it), so that a stale entry can be removed by its exact key.

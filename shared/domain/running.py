@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from shared.clock import ceil_second
-from shared.domain.decisions import Claim, Drop, Repeat, SendOn, SkipReason, Wait
+from shared.domain.decisions import Claim, Drop, Leave, Repeat, SendOn, SkipReason, Wait
 from shared.domain.job import Job
 from shared.domain.message import Message
 from shared.domain.policies import LONGEST_RETRY_DELAY_SECONDS
@@ -16,6 +16,7 @@ SHORTEST_WAIT = timedelta(seconds=1)
 """Between two looks at a run that another executor holds; doubled as its claim grows older."""
 _AT_ONCE = timedelta(milliseconds=1)
 """From the claim to the call of a target: less than any gate takes."""
+_EARLIER_WAIT = "a later message comes for the run"
 
 EXECUTOR_DIED = RunError("executor_died", "the executor stopped before it recorded a result")
 
@@ -31,12 +32,17 @@ class Terms:
 
 def decide_claim(
     seen: Run | None, message: Message, now: datetime, terms: Terms
-) -> Claim | SendOn | Repeat | Drop:
+) -> Claim | SendOn | Leave | Repeat | Drop:
     """What a message is allowed to do to the run row that was seen.
 
     A run can be claimed when it is absent (first attempt), scheduled, retrying with this
     attempt's time come, or running under a lapsed lease: a takeover, which counts as an attempt. A
     process that is past its own end claims nothing: its lease would have lapsed already.
+
+    Duplicates die out, however many there are. Of the messages of one filing only that of the
+    current wait claims a run that waits: it was sent before its wait was recorded, so that the
+    others are of no use. And a duplicate that meets a live lease stays with the queue as it is: a
+    copy of it could be doubled again at every look.
     """
     decision = _decide_claim(seen, message, now, terms)
     if isinstance(decision, Claim) and terms.lease_until <= now:
@@ -46,29 +52,48 @@ def decide_claim(
 
 def _decide_claim(
     seen: Run | None, message: Message, now: datetime, terms: Terms
-) -> Claim | SendOn | Repeat | Drop:
+) -> Claim | SendOn | Leave | Repeat | Drop:
     if seen is None:
         if message.attempt > 1:
             return Drop("the run of this retry has expired")
         return Claim(_claimed(None, message, 1, now, terms), None)
     if seen.status is RunStatus.SCHEDULED:
+        if _is_of_an_earlier_wait(message, seen):
+            return Drop(_EARLIER_WAIT)
         return Claim(_claimed(seen, message, seen.attempt + 1, now, terms), seen)
     if seen.status is RunStatus.RUNNING:
         if seen.lease_until is not None and now < seen.lease_until:
-            # It may end long before its lease does, or be given back at once: look again soon,
-            # then ever less often.
-            age = now - (seen.attempt_started_at or now)
-            at = min(seen.lease_until, now + max(age, SHORTEST_WAIT))
-            return SendOn(at, "another executor holds the lease")
+            return _meets_live_lease(seen, seen.lease_until, message, now)
         attempt = message.attempt if message.attempt > seen.attempt else seen.attempt + 1
         return Claim(_claimed(_died(seen, now), message, attempt, now, terms), seen)
     if seen.status is RunStatus.RETRYING and message.attempt > seen.attempt:
         if message.attempt > seen.attempt + 1:
             return Drop("its attempt does not follow the run's")
+        if _is_of_an_earlier_wait(message, seen):
+            return Drop(_EARLIER_WAIT)
         if seen.next_attempt_at is not None and now < seen.next_attempt_at:
             return SendOn(seen.next_attempt_at, "before the retry's time")
         return Claim(_claimed(seen, message, message.attempt, now, terms), seen)
     return Repeat(seen)
+
+
+def _is_of_an_earlier_wait(message: Message, seen: Run) -> bool:
+    """Whether a later message of the same filing comes for the run that waits."""
+    return message.filing_id == seen.filing_id and message.waits < seen.waits
+
+
+def _meets_live_lease(
+    seen: Run, lease_until: datetime, message: Message, now: datetime
+) -> Leave | SendOn:
+    """What a message does about a run that another executor holds."""
+    is_ahead = (message.attempt, message.waits) > (seen.attempt, seen.waits)
+    if message.filing_id == seen.filing_id and not is_ahead:
+        return Leave("another executor holds the lease")
+    # The row is about to be put back for it, or the claim of another filing may be given up at
+    # once: it looks again soon, then ever less often.
+    age = now - (seen.attempt_started_at or now)
+    at = min(lease_until, now + max(age, SHORTEST_WAIT))
+    return SendOn(at, "another executor holds the lease")
 
 
 def begun(run: Run, now: datetime) -> Run:
@@ -122,6 +147,7 @@ def failed(
     return replace(
         run,
         status=RunStatus.RETRYING,
+        waits=0,
         lease_until=None,
         updated_at=now,
         expires_at=run.expires_at + delay,
@@ -145,12 +171,21 @@ def died(run: Run, now: datetime) -> Run:
     return replace(ended, reason=DeadReason.EXECUTOR_DIED)
 
 
+def in_next_wait(wait: Wait, run: Run) -> Wait:
+    """What the claimed run waits for, with the ordinal that makes its message the current one.
+
+    A takeover is another attempt than its message's.
+    """
+    again = replace(wait.message, attempt=run.attempt, waits=run.waits + 1)
+    return replace(wait, message=again)
+
+
 def waiting(run: Run, over: Run | None, wait: Wait, now: datetime) -> Run:
     """The row of a claimed run that a policy holds back, under the claim's token (for `finish`).
 
     One that has yet to begin is SCHEDULED, one whose executor has died is to be tried again: both
-    say why and until when. Any other is as it was. So long as the wait may last, the row lives
-    longer.
+    say why and until when. Any other is as it was. Each has the ordinal of the wait, which its
+    message carries too. So long as the wait may last, the row lives longer.
     """
     starts_at = wait.message.starts_at
     expires_at = run.expires_at + max(timedelta(), starts_at - now)
@@ -161,13 +196,15 @@ def waiting(run: Run, over: Run | None, wait: Wait, now: datetime) -> Run:
         lease_until=None,
         next_attempt_at=starts_at,
         note=wait.reason,
+        waits=wait.message.waits,
     )
     if over is None or over.status is RunStatus.SCHEDULED:
         status = RunStatus.SCHEDULED
         return replace(back, status=status, attempt=0, started_at=None, attempt_started_at=None)
     if over.status is RunStatus.RETRYING and over.error != EXECUTOR_DIED:
         as_it_was = given_back(run, over, now)
-        return replace(as_it_was, expires_at=max(over.expires_at, expires_at))
+        longer = max(over.expires_at, expires_at)
+        return replace(as_it_was, expires_at=longer, waits=back.waits)
     return replace(
         back,
         status=RunStatus.RETRYING,
@@ -252,6 +289,7 @@ def _claimed(seen: Run | None, message: Message, attempt: int, now: datetime, te
         attempt_started_at=now,
         effective_at=effective_at,
         note=note,
+        waits=message.waits if seen is None else max(seen.waits, message.waits),
         attempts=attempts,
         other_filings=_other_filings(seen, message),
     )

@@ -17,7 +17,8 @@ from shared.recurrence.closed_days import MOST_ROLLED_DAYS
 
 YOUNG_MESSAGE = timedelta(seconds=60)
 """The row of an unknown filing this young may not be committed yet."""
-YOUNG_DELAY_SECONDS = 2
+SHORTEST_YOUNG_DELAY = timedelta(seconds=2)
+"""Between two looks at a row that may not be committed yet."""
 _FAR_BACK = f"its filing was replaced more than {MOST_REPLACED} changes ago"
 
 
@@ -43,7 +44,7 @@ def decide_start(
     by_schedule = is_by_schedule(message)
     if job is None:
         if by_schedule and _young(message.filing_id, now):
-            return _wait_for_commit(now)
+            return _wait_for_commit(message.filing_id, now)
         return Drop("there is no such job")
     moved_back = _moved_back(job, message, closed) if by_schedule else None
     if moved_back is not None:
@@ -53,7 +54,7 @@ def decide_start(
     newer = message.filing_id > job.filing.filing_id
     if job.state is JobState.PAUSED and not runs_while_paused(key):
         if by_schedule and newer and _young(message.filing_id, now):
-            return _wait_for_commit(now)  # a resume that has yet to commit
+            return _wait_for_commit(message.filing_id, now)  # a resume that has yet to commit
         return Skip(SkipReason.PAUSED)
     if not by_schedule:
         return Go()
@@ -106,7 +107,7 @@ def _decide_other_filing(job: Job, message: Message, now: datetime) -> Start:
             return _by_replaced(job, known, fire_at, next_from_at)
         next_from_at = known.from_at
     if not is_older and _young(message.filing_id, now):
-        return _wait_for_commit(now)
+        return _wait_for_commit(message.filing_id, now)
     if len(job.replaced) == MOST_REPLACED and fire_at <= next_from_at:
         return Skip(SkipReason.CHANGED, _FAR_BACK)
     # Noise of a change that never committed. Recording a skip here could take the place of the
@@ -255,6 +256,9 @@ def _young(filing_id: str, now: datetime) -> bool:
     return now - id_created_at(filing_id) < YOUNG_MESSAGE
 
 
-def _wait_for_commit(now: datetime) -> SendOn:
-    at = now + timedelta(seconds=YOUNG_DELAY_SECONDS)
+def _wait_for_commit(filing_id: str, now: datetime) -> SendOn:
+    """Look again when the filing is twice as old: its copies, each of which may be doubled, are few
+    by the time that it is too old."""
+    age = now - id_created_at(filing_id)
+    at = now + max(age, SHORTEST_YOUNG_DELAY)
     return SendOn(at, "the filing may not be committed yet")

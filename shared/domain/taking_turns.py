@@ -9,8 +9,8 @@ from shared.recurrence import Delay
 def turn_message(run: Run, job: Job) -> Message:
     """The message for the first attempt of a run that waits in its row: its turn has come.
 
-    It comes besides the one that looks from time to time, which then meets the run begun. It
-    counts as one that has waited, so that the executor reads the row before it claims.
+    It comes besides the one that looks from time to time, and is as current: the other meets the
+    run begun, or waiting anew.
     """
     is_occurrence = run.key.kind is RunKind.SCHEDULED and run.key.redrive == 0
     return Message(
@@ -20,5 +20,5 @@ def turn_message(run: Run, job: Job) -> Message:
         lane=job.lane,
         due_at=run.effective_at or run.key.fire_at,
         after_finish=is_occurrence and isinstance(job.schedule, Delay),
-        waits=1,
+        waits=run.waits,
     )

@@ -13,18 +13,19 @@ LONGEST_POLL_SECONDS = 30
 
 def wait_until(message: Message, at: datetime, reason: str) -> Wait:
     """Wait for an instant that is known, in whole seconds; never less."""
-    return _wait(message, at, max(message.waits, 1), reason)
+    return _wait(message, at, reason)
 
 
 def poll(message: Message, now: datetime, reason: str, fraction: float) -> Wait:
-    """Look again after up to 2, 2, 4, 8 ... 30 seconds, half of it at least: `fraction` in [0, 1)
-    says how much, so that many who wait do not all come at once."""
+    """Look again after up to 2, 2, 4, 8 ... 30 seconds, half of it at least, the longer the more
+    often the message has waited: `fraction` in [0, 1) says how much, so that many who wait do not
+    all come at once."""
     longest_seconds = min(LONGEST_POLL_SECONDS, 2 ** min(max(message.waits, 1), 10))
     at = now + timedelta(seconds=longest_seconds * (1 + fraction) / 2)
-    return _wait(message, at, message.waits + 1, reason)
+    return _wait(message, at, reason)
 
 
-def _wait(message: Message, at: datetime, waits: int, reason: str) -> Wait:
+def _wait(message: Message, at: datetime, reason: str) -> Wait:
     """What the message stood for besides its own occurrence is recorded by now."""
-    again = replace(message, wait_until=ceil_second(at), waits=waits, slot_key="", missed=None)
+    again = replace(message, wait_until=ceil_second(at), slot_key="", missed=None)
     return Wait(again, reason)

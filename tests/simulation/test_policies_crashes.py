@@ -15,7 +15,7 @@ from shared.domain.gate import job_gate, key_gate
 from shared.domain.job import Job
 from shared.domain.policies import Concurrency, Overlap, Rate, RetryPolicy
 from shared.domain.run import RunError, RunStatus
-from shared.errors import QueueUnavailableError, StoreUnavailableError
+from shared.errors import HeldError, QueueUnavailableError, StoreUnavailableError
 from shared.filing import Filer
 from tests.simulation.world import FUNCTION_SECONDS, OWNER, World
 
@@ -128,7 +128,7 @@ class Play:
                     world.executor.handle(one.message, ends_at)
                 except StoreUnavailableError:
                     world.executor.wait_for_store(one.message)
-            except (Killed, QueueUnavailableError):
+            except (Killed, HeldError, QueueUnavailableError):
                 continue
             world.queue.delete(one.receipt)
 

@@ -5,6 +5,7 @@ the queue makes visible. A target is a Python function of the call.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from itertools import islice
@@ -24,6 +25,7 @@ from shared.domain.policies import CatchUp, OnComplete, RetryPolicy
 from shared.domain.run import TRANSITIONS, Run, RunKey, RunKind, RunStatus
 from shared.domain.targets import Target, TaskTarget
 from shared.domain.wheel import minute_of
+from shared.errors import HeldError
 from shared.filing import Filer
 from shared.recurrence import (
     DEFAULT_DST,
@@ -235,8 +237,9 @@ class World:
         ends_at = self.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
         while received := self.queue.receive(self.clock.now(), 10):
             for one in received:
-                self.reports.append(self.executor.handle(one.message, ends_at))
-                self.queue.delete(one.receipt)
+                with suppress(HeldError):
+                    self.reports.append(self.executor.handle(one.message, ends_at))
+                    self.queue.delete(one.receipt)
 
     def run_until(self, until: datetime, *, ticking: bool = True) -> None:
         """Let time pass to `until`, inclusive; without ticks if `ticking` is false."""

@@ -310,6 +310,8 @@ class RunRow(Model):
     effective_at = InstantAttribute(attr_name="d", null=True)
     note = UnicodeAttribute(attr_name="o", null=True)
     settled = UnicodeAttribute(attr_name="z", null=True)
+    waits = IntegerAttribute(attr_name="k", null=True)
+    """Only of a run that has waited."""
     attempts = ListAttribute(attr_name="h", of=AttemptMap, null=True)
     other_filings = UnicodeAttribute(attr_name="og", null=True)
     dead_owner = UnicodeAttribute(null=True)

@@ -120,6 +120,7 @@ def item_of(run: Run) -> RawItem:
         effective_at=run.effective_at,
         note=None if run.note is None else cut(run.note),
         settled=run.settled and run.settled.value,
+        waits=run.waits or None,
         attempts=[_attempt_map(record) for record in run.attempts] or None,
         other_filings=",".join(run.other_filings) or None,
         dead_owner=key.owner if dead else None,
@@ -159,6 +160,7 @@ def _run_of(row: RunRow) -> Run:
         effective_at=row.effective_at,
         note=row.note,
         settled=Settled(row.settled) if row.settled else None,
+        waits=row.waits or 0,
         attempts=tuple(
             AttemptRecord(kept.attempt, kept.started_at, kept.finished_at, _error_of(kept.error))
             for kept in row.attempts or ()

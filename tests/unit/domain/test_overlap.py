@@ -74,7 +74,6 @@ class TestWhileAnotherIsActive:
         passage = passing(Overlap.QUEUE_ONE, gate, others=Others(active=other(status)))
         assert isinstance(passage.outcome, Wait)
         assert passage.outcome.message.wait_until == NOON + timedelta(seconds=1)
-        assert passage.outcome.message.waits == 1
         assert passage.put == replace(gate, waiting=OWN, waiting_filing=CURRENT)
         assert passage.put is not None
         again = passing(Overlap.QUEUE_ONE, passage.put, others=Others(active=other(status)))

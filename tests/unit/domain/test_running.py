@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from shared.domain import running
-from shared.domain.decisions import Claim, Drop, Go, Repeat, SendOn, Skip, SkipReason
+from shared.domain.decisions import Claim, Drop, Go, Leave, Repeat, SendOn, Skip, SkipReason
 from shared.domain.job import MOST_REPLACED, Filing, JobState, PreviousFiling
 from shared.domain.message import decode, encode
 from shared.domain.policies import RetryPolicy
@@ -63,9 +63,38 @@ class TestClaim:
         now = NOON + timedelta(seconds=age)
         until = NOON + timedelta(seconds=30)
         held = run(RunStatus.RUNNING, lease_until=until, attempt_started_at=NOON)
-        decision = running.decide_claim(held, message(), now, TERMS)
-        assert isinstance(decision, SendOn)
-        assert decision.at == now + timedelta(seconds=wait)
+        for ahead in (message(filing_id=OLD), message(attempt=2), message(waits=1)):
+            decision = running.decide_claim(held, ahead, now, TERMS)
+            assert isinstance(decision, SendOn)
+            assert decision.at == now + timedelta(seconds=wait)
+
+    @pytest.mark.parametrize("waits", [0, 1, 2])
+    def test_a_duplicate_that_meets_a_live_lease_is_left_with_the_queue(self, waits: int) -> None:
+        until = NOON + timedelta(seconds=30)
+        held = run(RunStatus.RUNNING, attempt=2, waits=2, lease_until=until)
+        for attempt in (1, 2):
+            duplicate = message(attempt=attempt, waits=waits)
+            assert isinstance(running.decide_claim(held, duplicate, NOON, TERMS), Leave)
+
+    @pytest.mark.parametrize(("waits", "claims"), [(0, False), (1, False), (2, True), (3, True)])
+    @pytest.mark.parametrize("status", [RunStatus.SCHEDULED, RunStatus.RETRYING])
+    def test_of_the_messages_for_a_run_that_waits_the_current_one_claims_it(
+        self, status: RunStatus, waits: int, claims: bool
+    ) -> None:
+        attempt = 0 if status is RunStatus.SCHEDULED else 1
+        waiting = run(status, attempt=attempt, waits=2)
+        decision = running.decide_claim(
+            waiting, message(attempt=attempt + 1, waits=waits), NOON, TERMS
+        )
+        assert isinstance(decision, Claim if claims else Drop)
+        if isinstance(decision, Claim):
+            assert decision.run.waits == max(2, waits)
+
+    def test_another_filings_message_claims_a_run_that_waits(self) -> None:
+        """Whoever waits may be noise, whose message is dropped: then nobody else would come."""
+        waiting = run(RunStatus.SCHEDULED, attempt=0, waits=2)
+        decision = running.decide_claim(waiting, message(filing_id=OLD), NOON, TERMS)
+        assert isinstance(decision, Claim)
 
     def test_a_lease_has_lapsed_at_its_very_instant(self) -> None:
         lapsed = run(RunStatus.RUNNING, lease_until=NOON, attempt_started_at=NOON)

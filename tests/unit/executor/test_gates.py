@@ -1,6 +1,7 @@
 """Gates as the protocol passes them: what they cost, and what faults around them leave behind."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -16,7 +17,7 @@ from shared.domain.message import Message
 from shared.domain.policies import Concurrency, Overlap, Rate
 from shared.domain.run import Run, RunKind, RunStatus
 from shared.domain.wheel import message_of
-from shared.errors import StoreUnavailableError
+from shared.errors import QueueUnavailableError, StoreUnavailableError
 from tests.simulation.world import FUNCTION_SECONDS, OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -258,8 +259,9 @@ class TestFaults:
         following = message_of(job, NOON + 2 * MINUTE)
         world.clock.set(following.due_at)
         assert handle(world, following) is Handled.SENT_ON, "the lease ends after 61 seconds"
-        world.clock.advance(1)
-        assert handle(world, following) is Handled.RAN
+        (waiting,) = world.queue.kept()
+        world.clock.set(waiting.visible_at)
+        assert handle(world, waiting.message) is Handled.RAN
 
     def test_slow_gates_start_no_run_that_cannot_end_in_time(
         self, world: World, monkeypatch: pytest.MonkeyPatch
@@ -293,20 +295,68 @@ class TestRunsThatWait:
         active_run(world, job)
         return job
 
-    def test_a_duplicate_of_the_message_starts_it_no_second_time(
-        self, world: World, job: Job
-    ) -> None:
+    def test_duplicates_of_the_message_die_out(self, world: World, job: Job) -> None:
         message = due(world, job)
         assert handle(world, message) is Handled.SENT_ON
-        assert handle(world, message) is Handled.SENT_ON
+        assert handle(world, message) is Handled.DROPPED
+        (first,) = world.queue.kept()
+        world.clock.set(first.visible_at)
+        outcomes = [handle(world, first.message) for _ in range(3)]
+        assert outcomes == [Handled.SENT_ON, Handled.DROPPED, Handled.DROPPED]
+        assert run_of(world, message).waits == 2
         key = replace(message.key, kind=RunKind.MANUAL, request_id="other", fire_at=NOON)
         other = world.runs.get(key)
         assert other is not None
         assert world.runs.finish(replace(other, status=RunStatus.SUCCEEDED))
-        copies = [kept.message for kept in world.queue.kept()]
-        world.clock.advance(30)
-        assert [handle(world, copy) for copy in copies] == [Handled.RAN, Handled.REPEATED]
+        world.queue.delete(first.receipt)
+        (second,) = world.queue.kept()
+        world.clock.set(second.visible_at)
+        assert [handle(world, second.message) for _ in range(2)] == [
+            Handled.RAN,
+            Handled.REPEATED,
+        ]
         assert len(world.targets.calls) == 1
+
+    def test_a_crash_behind_the_copy_leaves_a_message_that_is_current(
+        self, world: World, job: Job, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The copy was sent and the row not put back: whichever comes first takes the run over."""
+        message = due(world, job)
+
+        class Killed(BaseException):
+            pass
+
+        def die(run: Run) -> bool:
+            raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(world.runs, "finish", die)
+            with pytest.raises(Killed):
+                handle(world, message)
+        (copy,) = world.queue.kept()
+        world.clock.set(copy.visible_at)
+        assert handle(world, copy.message) is Handled.SENT_ON, "ahead of its row: it looks again"
+        world.clock.advance(FUNCTION_SECONDS + 2)
+        assert handle(world, message) is Handled.SENT_ON
+        run = run_of(world, message)
+        assert (run.status, run.waits) == (RunStatus.RETRYING, 1)
+        assert handle(world, message) is Handled.REPEATED
+
+    def test_a_queue_that_takes_no_copy_costs_no_attempt(
+        self, world: World, job: Job, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        message = due(world, job)
+
+        def refuse(messages: Sequence[Message], delays: Sequence[int]) -> None:
+            raise QueueUnavailableError(1, "throttled")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(world.queue, "send", refuse)
+            with pytest.raises(QueueUnavailableError):
+                handle(world, message)
+        assert world.runs.get(message.key) is None
+        assert handle(world, message) is Handled.SENT_ON
+        assert run_of(world, message).attempt == 0
 
     def test_a_dead_letter_queue_ends_it(self, world: World, job: Job) -> None:
         """Executors died on its message each time: whoever waits behind it must go on."""

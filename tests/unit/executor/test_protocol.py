@@ -15,7 +15,7 @@ from shared.domain.message import Message
 from shared.domain.policies import RetryPolicy
 from shared.domain.run import Run, RunError, RunKind, RunStatus
 from shared.domain.wheel import message_of
-from shared.errors import StoreUnavailableError
+from shared.errors import HeldError, QueueUnavailableError, StoreUnavailableError
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -132,9 +132,9 @@ def test_a_crash_in_the_call_is_taken_over_once_the_lease_has_lapsed(
     message = due(world, job)
 
     crash_in_call(world, message)
-    held = world.executor.handle(message, ends_at(world))
-    assert held.handled is Handled.SENT_ON
-    assert len(world.queue.kept()) == 1
+    with pytest.raises(HeldError, match="another executor holds the lease"):
+        world.executor.handle(message, ends_at(world))
+    assert world.queue.kept() == [], "a copy could be doubled at every look"
     lease_until = run_of(world, message).lease_until
     assert lease_until is not None
     world.clock.set(lease_until)
@@ -174,24 +174,58 @@ def test_a_paused_worker_cannot_record_over_its_successor(world: World, job: Job
     assert run_of(world, message).result == "by attempt 2"
 
 
-def test_a_crash_between_finish_and_follow_up_is_repaired_by_the_next_reception(
+def test_a_crash_between_the_retrys_message_and_the_finish_loses_no_attempt(
     world: World, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = due(world, job)
     world.targets.behave = lambda call: Failure(RunError("busy", "later"))
-    send = world.queue.send
 
-    def die(messages: Sequence[Message], delays: Sequence[int]) -> None:
+    def die(run: Run) -> bool:
         raise Killed
 
-    monkeypatch.setattr(world.queue, "send", die)
-    with pytest.raises(Killed):
-        world.executor.handle(message, ends_at(world))
-    assert run_of(world, message).status is RunStatus.RETRYING
-    monkeypatch.setattr(world.queue, "send", send)
-    world.executor.handle(message, ends_at(world))
+    with monkeypatch.context() as patch:
+        patch.setattr(world.runs, "finish", die)
+        with pytest.raises(Killed):
+            world.executor.handle(message, ends_at(world))
     (retry,) = world.queue.kept()
     assert retry.message.attempt == 2
+    world.targets.behave = lambda call: Success(None)
+    world.clock.set(retry.visible_at)
+    assert world.executor.handle(retry.message, ends_at(world)).handled is Handled.SENT_ON
+    world.clock.advance(FUNCTION_SECONDS + 2)
+    assert world.executor.handle(message, ends_at(world)).handled is Handled.RAN
+    assert world.executor.handle(retry.message, ends_at(world)).handled is Handled.REPEATED
+    run = run_of(world, message)
+    assert (run.status, run.attempt, len(world.targets.calls)) == (RunStatus.SUCCEEDED, 2, 2)
+
+
+def test_duplicates_of_a_failed_attempt_order_no_further_retries(world: World, job: Job) -> None:
+    message = due(world, job)
+    world.targets.behave = lambda call: Failure(RunError("busy", "later"))
+    for _ in range(3):
+        world.executor.handle(message, ends_at(world))
+    (retry,) = world.queue.kept()
+    assert retry.message.attempt == 2
+
+
+def test_a_retry_that_the_queue_does_not_take_is_an_attempt_without_a_record(
+    world: World, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = due(world, job)
+    world.targets.behave = lambda call: Failure(RunError("busy", "later"))
+
+    def refuse(messages: Sequence[Message], delays: Sequence[int]) -> None:
+        raise QueueUnavailableError(1, "throttled")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.queue, "send", refuse)
+        with pytest.raises(QueueUnavailableError):
+            world.executor.handle(message, ends_at(world))
+    assert run_of(world, message).status is RunStatus.RUNNING
+    world.clock.advance(FUNCTION_SECONDS + 2)
+    world.executor.handle(message, ends_at(world))
+    run = run_of(world, message)
+    assert (run.status, run.attempt) == (RunStatus.RETRYING, 2)
 
 
 def test_a_message_before_its_commit_waits_and_leaves_no_run(world: World) -> None:
@@ -232,13 +266,15 @@ class TestDeadLetterQueue:
         assert world.executor.handle_dead(message, ends_at(world)) is not None
         assert run_of(world, message).status is RunStatus.DEAD
 
-    def test_a_retrying_run_gets_its_follow_up_again(self, world: World, job: Job) -> None:
+    def test_a_retrying_run_is_left_to_the_message_of_its_retry(
+        self, world: World, job: Job
+    ) -> None:
         message = due(world, job)
         world.targets.behave = lambda call: Failure(RunError("busy", "later"))
         world.executor.handle(message, ends_at(world))
-        for kept in world.queue.kept():
-            world.queue.delete(kept.receipt)
-        world.executor.handle_dead(message, ends_at(world))
+        before = run_of(world, message)
+        assert world.executor.handle_dead(message, ends_at(world)) is not None
+        assert run_of(world, message) == before
         (retry,) = world.queue.kept()
         assert retry.message.attempt == 2
 

@@ -13,7 +13,7 @@ from shared.domain.message import Message
 from shared.domain.policies import Backoff, OnComplete, RetryPolicy
 from shared.domain.run import Run, RunError, RunStatus
 from shared.domain.wheel import Slot, message_of, minute_of
-from shared.errors import StoreUnavailableError
+from shared.errors import HeldError, StoreUnavailableError
 from shared.recurrence import CalendarRule, SlotKind
 from tests.simulation.world import FUNCTION_SECONDS, World
 
@@ -58,6 +58,8 @@ def execute_for(world: World, seconds: int) -> None:
         for received in world.queue.receive(world.clock.now(), 10):
             try:
                 world.executor.handle(received.message, ends_at(world))
+            except HeldError:
+                continue
             except StoreUnavailableError:
                 world.executor.wait_for_store(received.message)
             world.queue.delete(received.receipt)

@@ -15,7 +15,12 @@ from functions.executor.targets import Targets
 from shared.domain.message import Message, encode
 from shared.domain.run import DeadReason, Run, RunStatus
 from shared.domain.wheel import message_of
-from shared.errors import MalformedMessageError, QueueUnavailableError, StoreUnavailableError
+from shared.errors import (
+    HeldError,
+    MalformedMessageError,
+    QueueUnavailableError,
+    StoreUnavailableError,
+)
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -114,7 +119,7 @@ def test_a_record_of_the_dead_letter_queue_is_settled(received: Received) -> Non
 
 def test_a_record_whose_run_is_held_by_a_live_lease_stays_where_it_is(received: Received) -> None:
     hold(received)
-    with pytest.raises(StoreUnavailableError, match=f"{received.message.key.run_id} is held"):
+    with pytest.raises(HeldError, match=f"{received.message.key.run_id} is held"):
         received.dead()
     received.world.clock.advance(2 * FUNCTION_SECONDS)
     assert received.dead().handled is Handled.RAN
