@@ -148,7 +148,8 @@ class Functions(Construct):
         # Jobs leave by their tombstone's expiry; calendars, in the same table, are deleted.
         _allow(api, (*rows, *DELETE_ITEM), [tables.jobs.table_arn])
         _allow(api, rows, [tables.runs.table_arn])
-        wheel = (*READ_ITEM, *PUT_ITEM, *WRITE_BATCH)
+        # Entries of jobs that are gone leave at once.
+        wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH)
         _allow(api, wheel, [tables.wheel.table_arn])
         _allow(api, QUERY, [tables.dead_letter_index_arn])
         _allow(api, SEND, self._lane_arns)

@@ -7,6 +7,7 @@ happen: the claim of the run absorbs it.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 
 from shared.clock import Clock
@@ -14,6 +15,7 @@ from shared.domain.job import Job
 from shared.domain.message import LONGEST_DELAY_SECONDS, Message
 from shared.domain.resolving import resolve, rolls_back
 from shared.domain.segment import Control, first_control
+from shared.domain.stale import Ended, ended_entries, ended_entry, removable
 from shared.domain.wheel import (
     Entry,
     entries_of,
@@ -32,7 +34,8 @@ UNCOMMITTED_DELAY_SECONDS = 5
 
 
 class Filer:
-    """Files jobs, chain links and late retries; used by the api, the tick and the executor."""
+    """Files jobs, chain links and late retries, and removes what is left of filings that have
+    ended; used by the api, the tick and the executor."""
 
     def __init__(
         self,
@@ -93,6 +96,25 @@ class Filer:
         self._send([entry.message_at(fire_at) for fire_at in fire_times])
         self._file_next(entry, horizon)
 
+    def remove_ended_entries(self, before: Job, after: Job) -> None:
+        """Remove the entries of the filing that a change of the job's row has ended, those that owe
+        nothing any more.
+
+        To be called after the commit, and only when that is known to have won. What is left is
+        removed by `remove_stale_entry`: what is owed yet, what stands elsewhere by other rules of
+        its zone, what a tick puts anew meanwhile. Raises nothing: so is what a store that fails
+        leaves.
+        """
+        with suppress(StoreUnavailableError):
+            self._remove(before.segment, ended_entries(before, after, self._clock.now()))
+
+    def remove_stale_entry(self, job: Job | None, message: Message) -> None:
+        """Remove the standing entry that sent this message, once it can be of no use any more.
+
+        `job` is the row as it is. Raises StoreUnavailableError.
+        """
+        self._remove(message.segment, ended_entry(job, message, self._clock.now()))
+
     def file_message(self, message: Message) -> None:
         """See to it that a message comes when it may start: by its queue, or later by the wheel."""
         self.file_messages([message])
@@ -121,6 +143,13 @@ class Filer:
             if self._wheel.put_control(first, over=None):
                 return first
         raise StoreUnavailableError(f"control item of segment {segment} neither read nor created")
+
+    def _remove(self, segment: int, ended: Sequence[Ended]) -> None:
+        """Remove those that owe nothing any more, by a read that follows what has ended them."""
+        control = self._wheel.get_control(segment) if ended else None
+        keys = removable(ended, control)
+        if keys:
+            self._wheel.remove_entries(segment, keys)
 
     def _file_next(self, link: Entry, horizon: int) -> None:
         """File the first link of a chain for what lies beyond `horizon`, if anything does."""

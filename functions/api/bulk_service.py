@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
@@ -28,6 +29,8 @@ PARALLEL_JOBS = 16
 """The clients of the stores hold twice as many connections."""
 PAGE_SIZE = 50
 """Jobs that are changed before a cursor is at hand."""
+MOST_TIDIED = 1_000
+"""Jobs of one call whose entries are removed at once; a payload of each is kept until then."""
 MOST_ERRORS = 10
 """An item that is refused is told of its first ones: 1,000 of them go into one answer."""
 
@@ -81,7 +84,7 @@ class BulkService:
     def pause(self, owner: str, only: JobFilter, cursor: str | None, tell: Tell) -> ChangedPage:
         """Pause the jobs of the filter that are active; raises what JobService.pause raises, and
         InvalidFieldError for the cursor. It can be repeated, as the others can."""
-        return self._change_all(owner, only, cursor, self._jobs.pause, tell)
+        return self._change_all(owner, only, cursor, partial(self._jobs.pause, tidy=False), tell)
 
     def resume(self, owner: str, only: JobFilter, cursor: str | None, tell: Tell) -> ChangedPage:
         """Resume the jobs of the filter that are paused."""
@@ -89,7 +92,7 @@ class BulkService:
 
     def delete(self, owner: str, only: JobFilter, cursor: str | None, tell: Tell) -> ChangedPage:
         """Delete the jobs of the filter."""
-        return self._change_all(owner, only, cursor, self._jobs.delete, tell)
+        return self._change_all(owner, only, cursor, partial(self._jobs.delete, tidy=False), tell)
 
     def _create_one(self, owner: str, item: Any, default_key: str | None, until: datetime) -> Item:
         if self._clock.now() >= until:
@@ -109,24 +112,34 @@ class BulkService:
         change: Callable[[str, str], Changed],
         tell: Tell,
     ) -> ChangedPage:
-        def is_changed(job: Job) -> bool:
+        def change_one(job: Job) -> Changed | None:
             try:
                 changed = change(owner, job.job_id)
             except MissingError:
-                return False  # deleted since it was listed
-            if changed.is_change:
-                tell(changed.job)
-            return changed.is_change
+                return None  # deleted since it was listed
+            if changed.before is None:
+                return None
+            tell(changed.job)
+            return changed
+
+        def tidy_up(changed: Changed) -> None:
+            if self._clock.now() < until:
+                self._jobs.tidy_up(changed)
 
         until = self._clock.now() + TIME_BUDGET
-        count = 0
+        count, untidy = 0, list[Changed]()
         with ThreadPoolExecutor(PARALLEL_JOBS) as pool:
             while True:
                 page = self._jobs.select(owner, PAGE_SIZE, cursor, only)
-                count += sum(pool.map(is_changed, page.items))
+                changed = [each for each in pool.map(change_one, page.items) if each is not None]
+                count += len(changed)
+                untidy += changed[: max(0, MOST_TIDIED - len(untidy))]
                 cursor = page.next_cursor
                 if cursor is None or self._clock.now() >= until:
-                    return ChangedPage(count, cursor)
+                    break
+            # The changes come first: up to sixty entries of each job are left to the time left.
+            list(pool.map(tidy_up, untidy))
+        return ChangedPage(count, cursor)
 
 
 def _body_and_key(item: Any) -> tuple[JobBody, str | None]:

@@ -53,10 +53,10 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """`is_change` is False for a job that was as it was wanted already."""
+    """`before` is the row that was changed; None for a job that was as it was wanted already."""
 
     job: Job
-    is_change: bool = True
+    before: Job | None = None
 
 
 class JobService:
@@ -168,6 +168,8 @@ class JobService:
         if job.state is JobState.ACTIVE and fires_differently(job, changed):
             changed = changed.refiled(self._new_filing(now, job.filing), now)
             won = self._filer.file_job(changed, job.revision)
+            if won:
+                self._filer.remove_ended_entries(job, changed)
         else:
             changed = replace(changed, revision=job.revision + 1, updated_at=now)
             won = self._jobs.replace(changed, job.revision)
@@ -175,19 +177,23 @@ class JobService:
             raise RevisionMismatchError(revision, self.get(owner, job_id).revision)
         return changed
 
-    def pause(self, owner: str, job_id: str) -> Changed:
+    def pause(self, owner: str, job_id: str, *, tidy: bool = True) -> Changed:
         """The paused job: no scheduled run, retry of one or backfill starts until it is resumed;
         runs by hand, redrives and callbacks do. A paused one stays as it is, and is told of again:
-        whoever repeats a pause may not know that nobody was told."""
+        whoever repeats a pause may not know that nobody was told.
+
+        Without `tidy` its entries are left to `tidy_up`."""
 
         def step(job: Job) -> Changed | None:
             if job.state is JobState.PAUSED:
-                return Changed(job, is_change=False)
+                return Changed(job)
             paused = job.paused(self._clock.now())
-            return Changed(paused) if self._jobs.replace(paused, job.revision) else None
+            return Changed(paused, job) if self._jobs.replace(paused, job.revision) else None
 
         changed = self._until_won(owner, job_id, step)
         self._tell_paused(changed.job)
+        if tidy:
+            self.tidy_up(changed)
         return changed
 
     def resume(self, owner: str, job_id: str) -> Changed:
@@ -195,22 +201,32 @@ class JobService:
 
         def step(job: Job) -> Changed | None:
             if job.state is JobState.ACTIVE:
-                return Changed(job, is_change=False)
+                return Changed(job)
             now = self._clock.now()
             resumed = job.refiled(self._new_filing(now, job.filing), now)
-            return Changed(resumed) if self._filer.file_job(resumed, job.revision) else None
+            return Changed(resumed, job) if self._filer.file_job(resumed, job.revision) else None
 
         return self._until_won(owner, job_id, step)
 
-    def delete(self, owner: str, job_id: str) -> Changed:
-        """The tombstone, which holds the job's key; a second deletion finds no job."""
+    def delete(self, owner: str, job_id: str, *, tidy: bool = True) -> Changed:
+        """The tombstone, which holds the job's key; a second deletion finds no job.
+
+        Without `tidy` its entries are left to `tidy_up`."""
 
         def step(job: Job) -> Changed | None:
             now = self._clock.now()
             tombstone = job.deleted(now, now + self._settings.run_lifetime)
-            return Changed(tombstone) if self._jobs.replace(tombstone, job.revision) else None
+            return Changed(tombstone, job) if self._jobs.replace(tombstone, job.revision) else None
 
-        return self._until_won(owner, job_id, step)
+        changed = self._until_won(owner, job_id, step)
+        if tidy:
+            self.tidy_up(changed)
+        return changed
+
+    def tidy_up(self, changed: Changed) -> None:
+        """Remove the entries of the filing that a pause or deletion has ended; raises nothing."""
+        if changed.before is not None:
+            self._filer.remove_ended_entries(changed.before, changed.job)
 
     def _tell_paused(self, job: Job) -> None:
         """Put the event on the bus, at least once; its id is one while nothing else has changed."""

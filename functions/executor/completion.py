@@ -43,6 +43,7 @@ class Completion:
             until = following.completed_until(job, now, self._p.run_lifetime)
             completed = job.completed(now, until)
             if self._p.jobs.replace(completed, job.revision):
+                self._p.filer.remove_ended_entries(job, completed)
                 self._happenings.job_completed(completed, now)
                 return True
             job = self._p.jobs.get(job.owner, job.job_id)

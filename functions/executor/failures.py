@@ -59,6 +59,7 @@ class Failures:
                 return current
             paused = current.paused(self._p.clock.now(), failing.note_of(run, limit))
             if self._p.jobs.replace(paused, current.revision):
+                self._p.filer.remove_ended_entries(current, paused)
                 self._tell(run, paused)
                 return paused
             seen, current = current, self._p.jobs.get(job.owner, job.job_id)

@@ -15,7 +15,6 @@ from functions.executor.events import Happenings
 from functions.executor.follow_up import FollowUp
 from functions.executor.gates import Gates
 from functions.executor.ports import ExecutorPorts
-from functions.executor.stale_entries import remove_stale_entry
 from functions.executor.targets import Failure, Success
 from shared.domain import running, starting
 from shared.domain.decisions import (
@@ -267,7 +266,7 @@ class RunProtocol:
         start = starting.decide_start(job, message, now, closed)
         if job is not None and isinstance(start, Go | Skip | SendInstead):
             self._record_missed(message, job, now)
-        remove_stale_entry(self._p, job, message, now)
+        self._p.filer.remove_stale_entry(job, message)
         return job, start
 
     def _record_missed(self, message: Message, job: Job, now: datetime) -> None:

@@ -6,7 +6,6 @@ from math import ceil
 from functions.executor.events import Happenings
 from functions.executor.ports import ExecutorPorts
 from functions.executor.protocol import STORE_PAUSE, Handled, Report
-from functions.executor.stale_entries import remove_stale_entry
 from shared.domain import running, watching
 from shared.domain.job import Job
 from shared.domain.message import LONGEST_DELAY_SECONDS, Message
@@ -38,7 +37,7 @@ class Watch:
         job = self._p.jobs.get(message.key.owner, message.key.job_id)
         now = self._p.clock.now()
         report = self._look_at(job, message, now)
-        remove_stale_entry(self._p, job, message, now)
+        self._p.filer.remove_stale_entry(job, message)
         return report
 
     def _look_at(self, job: Job | None, message: Message, now: datetime) -> Report:

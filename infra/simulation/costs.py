@@ -168,6 +168,10 @@ def _entries_write(args: tuple[Any, ...], answer: Any) -> int:
     return len(args[0])
 
 
+def _entries_removed(args: tuple[Any, ...], answer: Any) -> int:
+    return len(args[1])
+
+
 def _run_read(args: tuple[Any, ...], answer: Any) -> int:
     return 1 if answer is None else 1 + _run_bytes(answer) // 4096
 
@@ -216,7 +220,7 @@ _WRITES: dict[tuple[str, str], Sizer] = {
     ("calendars", "put"): _one,
     ("calendars", "delete"): _one,
     ("wheel", "put_entries"): _entries_write,
-    ("wheel", "remove_entry"): _one,
+    ("wheel", "remove_entries"): _entries_removed,
     ("wheel", "put_control"): _one,
     ("wheel", "mend_control"): _one,
     ("runs", "claim"): _run_write,

@@ -11,7 +11,6 @@ from shared.domain.message import Message
 from shared.domain.passing_over import skips_itself
 from shared.domain.resolving import has, local_date, resolve, rolls, rolls_back
 from shared.domain.run import RunKey, RunKind
-from shared.domain.wheel import YOUNG_ENTRY
 from shared.recurrence import ClosedDays, Delay, OnOpenDays
 from shared.recurrence.closed_days import MOST_ROLLED_DAYS
 
@@ -182,29 +181,6 @@ def yields(job: Job, fire_at: datetime, closed: ClosedDays | None = None) -> boo
     that its calendar moves there."""
     resolved = resolve(job.schedule, job.calendar, closed)
     return has(resolved.sent, fire_at) or (rolls(job.calendar) and has(resolved.open, fire_at))
-
-
-def stale_since(job: Job | None, message: Message, now: datetime) -> datetime | None:
-    """Until when the message's entry was of use, if it is of none any more; else None.
-
-    The entry may be removed once every minute up to that instant is dispatched: the effective time
-    of the last nominal one that counts.
-    """
-    nominal = _stale_since_nominal(job, message, now)
-    if nominal is None or message.attempt > 1:
-        return nominal
-    return nominal + (message.due_at - message.key.fire_at)
-
-
-def _stale_since_nominal(job: Job | None, message: Message, now: datetime) -> datetime | None:
-    if job is not None and message.filing_id == job.filing.filing_id:
-        if job.state is JobState.PAUSED:
-            return job.paused_at
-        return job.updated_at if job.is_tombstone else None
-    if job is not None and message.filing_id < job.filing.filing_id:
-        return job.filing.from_at
-    made_at = id_created_at(message.filing_id)
-    return made_at if now - made_at > YOUNG_ENTRY else None
 
 
 def _moved(job: Job, message: Message, moved_to: datetime) -> SendInstead:

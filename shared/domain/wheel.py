@@ -65,6 +65,10 @@ class Slot:
         return cls(_KIND[key[0]], int(key[1:]))
 
 
+EntryKey = tuple[Slot, str]
+"""Where an entry stands in its segment: its slot, and its key in there."""
+
+
 def slots_of_minute(minute: int) -> tuple[Slot, Slot, Slot]:
     """The three slots that a tick visits for an epoch minute, in the order of the visit."""
     return (

@@ -21,7 +21,7 @@ EVENTUAL = {
 _WRITES = frozenset(
     (
         *("create", "replace", "put", "delete", "claim", "finish", "withdraw"),
-        *("put_entries", "remove_entry", "put_control"),
+        *("put_entries", "remove_entries", "put_control"),
     )
 )
 _LONGEST_LAG_US = 20_000_000

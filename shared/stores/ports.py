@@ -23,7 +23,7 @@ from shared.domain.message import Message
 from shared.domain.operation import Operation
 from shared.domain.run import Run, RunKey
 from shared.domain.segment import Control
-from shared.domain.wheel import Entry, Slot
+from shared.domain.wheel import Entry, EntryKey, Slot
 
 Item = TypeVar("Item")
 
@@ -128,8 +128,12 @@ class WheelStore(Protocol):
         """One page of the slot's entries with keys greater than `after_key`."""
         ...
 
-    def remove_entry(self, segment: int, slot: Slot, entry_key: str) -> None:
-        """Remove the entry with exactly this key; nothing happens if there is none."""
+    def remove_entries(self, segment: int, keys: Sequence[EntryKey]) -> None:
+        """Remove the entries with exactly these keys; nothing happens where there is none.
+
+        Those that the store leaves unprocessed are repeated until none is left. Not atomic: some
+        may be gone when it raises.
+        """
         ...
 
     def get_control(self, segment: int) -> Control | None:

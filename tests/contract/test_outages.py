@@ -81,7 +81,11 @@ def _calls(kit: Kit) -> dict[str, tuple[str, Callable[[], object]]]:
         "wheel.query": ("Query", lambda: kit.wheel.query(segment, HOURLY_17)),
         "wheel.remove_entry": (
             "DeleteItem",
-            lambda: kit.wheel.remove_entry(segment, HOURLY_17, entry.key),
+            lambda: kit.wheel.remove_entries(segment, [(HOURLY_17, entry.key)]),
+        ),
+        "wheel.remove_entries": (
+            "BatchWriteItem",
+            lambda: kit.wheel.remove_entries(segment, [(one.slot, one.key) for one in both]),
         ),
         "wheel.get_control": ("GetItem", lambda: kit.wheel.get_control(segment)),
         "wheel.put_control": ("PutItem", lambda: kit.wheel.put_control(control, over=None)),

@@ -166,12 +166,25 @@ def test_remove_takes_exactly_one_key(kit: Kit) -> None:
     gone, kept = an_entry(owner, segment), an_entry(owner, segment, filing_id="01KAGZ7T2M")
     in_other_slot = an_entry(owner, segment, slot=Slot(SlotKind.HOURLY, 1))
     kit.wheel.put_entries([gone, kept, in_other_slot])
-    kit.wheel.remove_entry(segment, HOURLY_17, gone.key)
+    kit.wheel.remove_entries(segment, [(HOURLY_17, gone.key)])
     assert _all_entries(kit, segment) == [kept]
     assert _all_entries(kit, segment, in_other_slot.slot) == [in_other_slot]
-    kit.wheel.remove_entry(segment, HOURLY_17, gone.key)
-    kit.wheel.remove_entry(kit.new_segment(), HOURLY_17, kept.key)
+    kit.wheel.remove_entries(segment, [(HOURLY_17, gone.key)])
+    kit.wheel.remove_entries(kit.new_segment(), [(HOURLY_17, kept.key)])
+    kit.wheel.remove_entries(segment, [])
     assert _all_entries(kit, segment) == [kept]
+
+
+def test_remove_takes_all_entries_of_a_filing(kit: Kit) -> None:
+    """Sixty, in more than one request; some are gone already, some are named twice."""
+    owner, segment = kit.new_owner(), kit.new_segment()
+    slots = [Slot(SlotKind.HOURLY, number) for number in range(60)]
+    entries = [an_entry(owner, segment, slot=slot) for slot in slots]
+    others = [dataclasses.replace(entry, filing_id="01KAGZ7T2M") for entry in entries]
+    kit.wheel.put_entries([*entries[10:], *others])
+    keys = [(entry.slot, entry.key) for entry in entries]
+    kit.wheel.remove_entries(segment, [*keys, *keys[:30]])
+    assert [_all_entries(kit, segment, slot) for slot in slots] == [[other] for other in others]
 
 
 def test_a_watch_has_entries_beside_the_jobs_own(kit: Kit) -> None:
@@ -181,7 +194,7 @@ def test_a_watch_has_entries_beside_the_jobs_own(kit: Kit) -> None:
     kit.wheel.put_entries([entry, watch])
     page = kit.wheel.query(segment, entry.slot)
     assert page.entries == (entry, watch)
-    kit.wheel.remove_entry(segment, entry.slot, watch.key)
+    kit.wheel.remove_entries(segment, [(entry.slot, watch.key)])
     assert kit.wheel.query(segment, entry.slot).entries == (entry,)
 
 

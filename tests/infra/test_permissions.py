@@ -71,7 +71,7 @@ ALLOWED: dict[str, Grants] = {
         "JobsTable": {GET, PUT, DELETE, QUERY},
         "RunsTable": {GET, PUT, QUERY},
         DEAD_LETTERS: {QUERY},
-        "WheelTable": {GET, PUT, BATCH},
+        "WheelTable": {GET, PUT, DELETE, BATCH},
         **SEND_TO_LANES,
     },
 }

@@ -1,6 +1,6 @@
 """The calls that the stores make on a table, with lost conditions and failures told apart."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from operator import and_
@@ -188,23 +188,46 @@ class Table(Partitions):
 
     def put_all(self, items: Sequence[RawItem], clock: Clock, entropy: Entropy) -> None:
         """Put items of different keys, 25 a request; what is left unprocessed is repeated."""
-        for start in range(0, len(items), _BATCH_SIZE):
-            pending = list(items[start : start + _BATCH_SIZE])
-            attempt = 0
-            while pending := self._put_batch(pending):
-                attempt += 1
-                if attempt == ATTEMPTS:
-                    raise StoreUnavailableError(
-                        f"{len(pending)} items left unprocessed {ATTEMPTS} times"
-                    )
-                pause(attempt, clock, entropy)
+        _in_batches(self._put_batch, items, clock, entropy)
+
+    def delete_all(self, keys: Sequence[tuple[str, str]], clock: Clock, entropy: Entropy) -> None:
+        """Delete the items of different keys (partition and sort key), as `put_all` puts them."""
+        items = [self._key(hash_key, range_key) for hash_key, range_key in keys]
+        _in_batches(self._delete_batch, items, clock, entropy)
 
     def _put_batch(self, items: Sequence[RawItem]) -> list[RawItem]:
         """One request; answers what it left unprocessed."""
         with _failures_mapped():
             answer = self._connection.batch_write_item(self._name, put_items=items)
-        unprocessed = answer.get("UnprocessedItems", {}).get(self._name, [])
-        return [request["PutRequest"]["Item"] for request in unprocessed]
+        return [request["PutRequest"]["Item"] for request in self._unprocessed(answer)]
+
+    def _delete_batch(self, keys: Sequence[RawItem]) -> list[RawItem]:
+        with _failures_mapped():
+            answer = self._connection.batch_write_item(self._name, delete_items=keys)
+        return [request["DeleteRequest"]["Key"] for request in self._unprocessed(answer)]
+
+    def _unprocessed(self, answer: dict[str, Any]) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = answer.get("UnprocessedItems", {}).get(self._name, [])
+        return found
+
+
+def _in_batches(
+    write: Callable[[Sequence[RawItem]], list[RawItem]],
+    items: Sequence[RawItem],
+    clock: Clock,
+    entropy: Entropy,
+) -> None:
+    """Write all, 25 a request; what a request leaves unprocessed is repeated."""
+    for start in range(0, len(items), _BATCH_SIZE):
+        pending = list(items[start : start + _BATCH_SIZE])
+        attempt = 0
+        while pending := write(pending):
+            attempt += 1
+            if attempt == ATTEMPTS:
+                raise StoreUnavailableError(
+                    f"{len(pending)} items left unprocessed {ATTEMPTS} times"
+                )
+            pause(attempt, clock, entropy)
 
 
 class _Raw(Value):

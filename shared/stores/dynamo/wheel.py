@@ -10,7 +10,7 @@ from shared.domain.mending import Remains
 from shared.domain.message import decode, encode
 from shared.domain.policies import CatchUp
 from shared.domain.segment import Control
-from shared.domain.wheel import Entry, Slot
+from shared.domain.wheel import Entry, EntryKey, Slot
 from shared.recurrence import DEFAULT_DST, CalendarRule, DstRule, Schedule, parse_schedule
 from shared.stores.dynamo.attributes import instant_of
 from shared.stores.dynamo.controls import (
@@ -60,8 +60,12 @@ class DynamoWheelStore:
         )
         return _page(segment, slot, items, last_key)
 
-    def remove_entry(self, segment: int, slot: Slot, entry_key: str) -> None:
-        self._table.delete(_partition(segment, slot), entry_key)
+    def remove_entries(self, segment: int, keys: Sequence[EntryKey]) -> None:
+        items = [(_partition(segment, slot), key) for slot, key in dict.fromkeys(keys)]
+        if len(items) == 1:
+            self._table.delete(*items[0])
+        else:
+            self._table.delete_all(items, self._clock, self._entropy)
 
     def get_control(self, segment: int) -> Control | None:
         item = self._table.get(control_partition(segment), CONTROL_KEY)

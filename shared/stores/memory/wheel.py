@@ -8,7 +8,7 @@ from threading import Lock
 
 from shared.domain.mending import Remains
 from shared.domain.segment import Control
-from shared.domain.wheel import Entry, Slot
+from shared.domain.wheel import Entry, EntryKey, Slot
 from shared.errors import UnreadableRowError
 from shared.stores.memory.ordering import Expiry, KeyOrder
 from shared.stores.ports import EntryPage
@@ -56,9 +56,10 @@ class MemoryWheelStore:
         bad = [entry.key for entry in page if (segment, slot, entry.key) in self._bad_entries]
         return EntryPage(tuple(e for e in page if e.key not in bad), last_key, tuple(bad))
 
-    def remove_entry(self, segment: int, slot: Slot, entry_key: str) -> None:
+    def remove_entries(self, segment: int, keys: Sequence[EntryKey]) -> None:
         with self._lock:
-            self._remove((segment, slot), entry_key)
+            for slot, entry_key in keys:
+                self._remove((segment, slot), entry_key)
 
     def expire(self, now: datetime) -> list[Entry]:
         """Remove the entries that may go by `now`; answers them, by `Entry.expires_at`."""

@@ -1,12 +1,14 @@
 """Bugs planted into filing, its entries and what removes them, and the reads that decide."""
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from typing import Any
 
-import functions.executor.stale_entries as stale_entries
+import shared.domain.stale as stale
 import shared.domain.starting as starting
 import shared.domain.wheel as wheel
+import shared.filing as filing
 from infra.simulation.stores import SimulatedStores
 from shared.domain.job import Job, JobState
 from shared.domain.message import Message
@@ -54,16 +56,30 @@ def _row_first(original: Code) -> Code:
 
 
 def _any_entry_of_the_job(original: Code) -> Code:
-    def remove_entry(self: MemoryWheelStore, segment: int, slot: Any, entry_key: str) -> None:
-        job_id, page, after = entry_key.partition("#")[0], None, None
-        while page is None or page.last_key is not None:
-            page = self.query(segment, slot, after)
-            after = page.last_key
-            for entry in page.entries:
-                if entry.job_id == job_id:
-                    original(self, segment, slot, entry.key)
+    def remove_entries(self: MemoryWheelStore, segment: int, keys: Any) -> None:
+        for slot, entry_key in keys:
+            job_id, page, after = entry_key.partition("#")[0], None, None
+            while page is None or page.last_key is not None:
+                page = self.query(segment, slot, after)
+                after = page.last_key
+                of_the_job = [entry for entry in page.entries if entry.job_id == job_id]
+                original(self, segment, [(slot, entry.key) for entry in of_the_job])
 
-    return remove_entry
+    return remove_entries
+
+
+def _owes_nothing_of(watch: bool) -> Callable[[Code], Code]:
+    """What lies between an occurrence and its start, or its look, is forgotten."""
+
+    def make(original: Code) -> Code:
+        def owes_until(job: Any, ended_at: Any, spread: Any, *, is_watch: bool) -> Any:
+            if is_watch is watch:
+                return ended_at
+            return original(job, ended_at, spread, is_watch=is_watch)
+
+        return owes_until
+
+    return make
 
 
 def _never_sent_again(original: Code) -> Code:
@@ -152,17 +168,48 @@ FILING = (
         "entry_overwritten",
         ("I1",),
         "an entry's key does not name its filing: another filing overwrites it",
-        (Swap(wheel, "standing_key", _JOB_KEY), Swap(stale_entries, "standing_key", _JOB_KEY)),
+        (Swap(wheel, "standing_key", _JOB_KEY), Swap(stale, "standing_key", _JOB_KEY)),
     ),
     Mutant(
         "entry_removed_whosever",
         ("I1",),
         "who meets a stale entry removes the job's entries there, of whichever filing",
-        (Swap(MemoryWheelStore, "remove_entry", _any_entry_of_the_job),),
+        (Swap(MemoryWheelStore, "remove_entries", _any_entry_of_the_job),),
         reshape=both(
             small(70),
             scheduled("*/3 * * * *", "every 2m", overlap="allow"),
             asked("change", 1, *LANES),
+        ),
+    ),
+    Mutant(
+        "removed_before_dispatched",
+        ("I1",),
+        "entries of a filing that has ended are removed whatever they owe",
+        (Swap(filing, "removable", instead(lambda ended, control: [e.key for e in ended])),),
+    ),
+    Mutant(
+        "window_ignored",
+        ("I1",),
+        "entries are removed once the pause is dispatched, not the last start after it",
+        (Swap(stale, "_owes_until", _owes_nothing_of(watch=False)),),
+        reshape=both(
+            small(60),
+            scheduled("*/15 * * * *", "*/20 * * * *", window="14m59s", overlap="allow"),
+            asked("pause", 2),
+            asked("resume", 2),
+        ),
+    ),
+    Mutant(
+        "watch_removed",
+        ("watch",),
+        "entries of a watch are removed with those of its job, before it has looked",
+        (Swap(stale, "_owes_until", _owes_nothing_of(watch=True)),),
+        reshape=both(
+            small(60),
+            scheduled("*/10 * * * *", expect_within="15m", overlap="allow"),
+            asked("pause", 2),
+            asked("resume", 2),
+            faulty(target_refuses=0.6),
         ),
     ),
     Mutant(

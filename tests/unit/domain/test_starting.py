@@ -1,4 +1,4 @@
-"""Whether a claimed run starts: windows, calendars, and when its entry has become stale."""
+"""Whether a claimed run starts: windows and calendars."""
 
 from dataclasses import replace
 from datetime import date, timedelta
@@ -11,7 +11,7 @@ from shared.domain.job import Filing, JobState, PreviousFiling
 from shared.domain.message import Missed
 from shared.domain.policies import CatchUp
 from shared.domain.run import RunKind
-from shared.domain.starting import decide_start, stale_since
+from shared.domain.starting import decide_start
 from shared.recurrence import CalendarRule, ClosedDays, parse_schedule
 from tests.unit.domain.samples import KEY, NEWER_STALE, NOON, OLD, job, message
 
@@ -116,21 +116,3 @@ class TestCalendars:
         paused = job(calendar=SKIP, state=JobState.PAUSED, paused_at=NOON)
         assert decide_start(paused, message(), NOON, CLOSED) == Skip(SkipReason.PAUSED)
         assert isinstance(decide_start(None, message(), NOON), SendOn | Drop)
-
-
-class TestStaleEntries:
-    """An entry may go once the effective minute of its last nominal time is dispatched."""
-
-    SPREAD = timedelta(seconds=90)
-
-    def test_of_a_paused_completed_or_refiled_job(self) -> None:
-        met = message(due_at=NOON + self.SPREAD)
-        paused = job(state=JobState.PAUSED, paused_at=NOON - MINUTE)
-        assert stale_since(paused, met, NOON) == NOON - MINUTE + self.SPREAD
-        completed = job(state=JobState.COMPLETED, updated_at=NOON)
-        assert stale_since(completed, met, NOON) == NOON + self.SPREAD
-        old = message(OLD, due_at=NOON + self.SPREAD)
-        assert stale_since(job(), old, NOON) == job().filing.from_at + self.SPREAD
-
-    def test_of_an_active_job_never(self) -> None:
-        assert stale_since(job(), message(), NOON + timedelta(days=400)) is None

@@ -134,7 +134,7 @@ class TestEntries:
         gone, again = self.dated(1, 1), self.dated(1, 2)
         wheel.put_entries([gone, again])
         for entry in (gone, again):
-            wheel.remove_entry(1, entry.slot, entry.key)
+            wheel.remove_entries(1, [(entry.slot, entry.key)])
         wheel.put_entries([again])
         assert wheel.expire(MIDNIGHT + 99 * DAY) == [again]
 
@@ -147,13 +147,13 @@ class TestEntries:
         page = wheel.query(1, slot)
         assert page.entries == tuple(entries[:3])
         wheel.put_entries([entries[4], entries[0]])
-        wheel.remove_entry(1, slot, entries[3].key)
+        wheel.remove_entries(1, [(slot, entries[3].key)])
         assert wheel.query(1, slot, page.last_key).entries == tuple(entries[4:7])
 
     def test_slots_that_are_empty_take_no_room(self, wheel: MemoryWheelStore) -> None:
         entries = [self.dated(days) for days in range(20)]
         wheel.put_entries(entries)
-        wheel.remove_entry(1, entries[0].slot, entries[0].key)
+        wheel.remove_entries(1, [(entries[0].slot, entries[0].key)])
         wheel.expire(MIDNIGHT + 99 * DAY)
         assert (wheel._slots, wheel._orders) == ({}, {})
 
