@@ -238,8 +238,20 @@ class Deployment:
         queue = self.dead_letter_queue if lane is None else self.lanes
         while received := queue.receive(now, BATCH_SIZE, lane):
             name = self._name(received[0])
+            if self._is_throttled(name):
+                continue
             run = partial(self._batch, queue, received)
             self.invoke(f"batch {name}", run, freezes=True)
+
+    def _is_throttled(self, name: str) -> bool:
+        """Whether no executor is left for a batch: its messages stay hidden until their visibility
+        lapses, and nobody has read them."""
+        loop, where = self.loop, f"invocation {name}"
+        dice = Dice(loop.chaos.seed, where)
+        if not loop.chaos.strikes(Fault.THROTTLED_INVOCATION, where, loop.us, dice):
+            return False
+        loop.tell(f"FAULT {Fault.THROTTLED_INVOCATION.value} {where}")
+        return True
 
     def _batch(self, queue: MemoryQueue, received: Sequence[Received]) -> None:
         """One invocation of an executor."""
@@ -265,7 +277,7 @@ class Deployment:
     def _name(self, one: Received) -> str:
         """A name that does not depend on what other messages there are.
 
-        Where nothing interleaves no dice are thrown by it: then it need not be read from the body.
+        Where nothing interleaves nothing is ever left out: then it need not be read from the body.
         """
         if not self.loop.interleaves:
             self._named += 1

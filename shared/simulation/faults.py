@@ -8,6 +8,8 @@ from math import isfinite
 from shared.errors import InvalidFieldError
 from shared.simulation.dice import Dice
 
+_CALM_LATENCY_US = 300_000
+
 
 class Fault(StrEnum):
     """The closed list; the values are what users write in `--faults` and what traces print."""
@@ -32,6 +34,9 @@ class Fault(StrEnum):
     """A message comes twice."""
     LATE = "late"
     """A message comes much later than it was to."""
+    THROTTLED_INVOCATION = "throttled_invocation"
+    """Messages are received, and nobody is invoked: they come again once their visibility lapses,
+    received once more."""
     TARGET_FAILS = "target_fails"
     TARGET_REFUSES = "target_refuses"
     """A failure that no retry can help."""
@@ -59,6 +64,7 @@ class Faults:
     stale: float = 0.0
     duplicated: float = 0.0
     late: float = 0.0
+    throttled_invocation: float = 0.0
     target_fails: float = 0.0
     target_refuses: float = 0.0
     target_hangs: float = 0.0
@@ -128,12 +134,16 @@ class Chaos:
         self.injected.append(Struck(strike, at_us))
         return True
 
-    def latency_us(self, dice: Dice) -> int:
-        """How long one half of a call takes: often nothing at all, rarely near the most."""
-        if self.most_latency_us == 0:
+    def latency_us(self, at_us: int, dice: Dice) -> int:
+        """How long one half of a call takes: often nothing at all, rarely near the most. Where
+        faults are over no call takes seconds."""
+        most_us = self.most_latency_us
+        if most_us == 0:
             return 0
+        if self.calm_us is not None and at_us >= self.calm_us:
+            most_us = min(most_us, _CALM_LATENCY_US)
         fraction = dice.fraction()
-        return 0 if fraction < 0.3 else int(fraction**4 * self.most_latency_us)
+        return 0 if fraction < 0.3 else int(fraction**4 * most_us)
 
 
 def _pairs(text: str) -> Iterator[tuple[str, float]]:

@@ -245,7 +245,7 @@ class Loop:
         dice = Dice(self.chaos.seed, task.name, task.steps)
         self._before(task, port, method, where, dice)
         answer = self._effect(task, port, method, effect, args, kwargs)
-        self._wait(task, self.chaos.latency_us(dice))
+        self._wait(task, self.chaos.latency_us(self.us, dice))
         if self._strikes(Fault.DIES, f"{where}-", dice):
             self._die(task, f"after {port}.{method}")
         if port not in _WIRE and self._strikes(Fault.LOST, where, dice):
@@ -255,7 +255,7 @@ class Loop:
         return answer
 
     def _before(self, task: Task, port: str, method: str, where: str, dice: Dice) -> None:
-        wait_us = self.chaos.latency_us(dice)
+        wait_us = self.chaos.latency_us(self.us, dice)
         if self._strikes(Fault.SLOW, where, dice):
             wait_us += int(dice.fraction() * _SLOW_US)
         if task.process.freezes and self._strikes(Fault.PAUSED, where, dice):

@@ -176,7 +176,7 @@ class Book:
         self.told.append(Told(what, subject, after(second)))
 
     def grants_at(self, gate: str, *seconds: float) -> None:
-        self.grants += [Grant(gate, after(second), after(second)) for second in seconds]
+        self.grants += [Grant(OWNER, gate, after(second), after(second)) for second in seconds]
 
     def ran_at(self, *seconds: int) -> None:
         for second in seconds:

@@ -160,11 +160,22 @@ def _undone(known: Known, operation: Operation) -> Iterator[str]:
     before = operation.created_at - _LIST_LAG
     for job_id, rows in known.rows.items():
         job = _last(known, job_id)
-        if operation.job_id not in ("", job_id) or job is None or job.is_tombstone:
+        is_meant = job is not None and job.owner == operation.owner and not job.is_tombstone
+        if operation.job_id not in ("", job_id) or not is_meant:
             continue
         for row in rows:
-            if row.is_dead_letter and row.updated_at < before:
+            if row.is_dead_letter and _dead_since(known, row) < before:
                 yield f"of {operation.created_at} succeeded, and {row.key.run_id} is still dead"
+
+
+def _dead_since(known: Known, row: Run) -> datetime:
+    """When it was written so: its writer may have stood still after it had looked at the clock."""
+    written = (
+        write.at
+        for write in known.writes.get(row.key, ())
+        if write.after is not None and write.after.status is row.status
+    )
+    return min(written, default=row.updated_at)
 
 
 def _unfilled(known: Known, operation: Operation) -> Iterator[str]:

@@ -13,6 +13,8 @@ from tests.simulation.judging.evidence import Delivery, Violation
 
 Limit = tuple[int, int]
 """So many starts in so many seconds."""
+Gate = tuple[str, str]
+"""An owner, and the name of one of the owner's gates."""
 
 _SLOT_KEPT = timedelta(seconds=2)
 """How long after its slot a run may start that something else holds back."""
@@ -28,15 +30,16 @@ def crowded(known: Known) -> Iterator[Violation]:
 
     Of processes that nothing struck: the place of one that stood still is free when its lease ends.
     """
-    limits: dict[str, int] = {}
-    of_keys: defaultdict[str, list[Delivery]] = defaultdict(list)
+    limits: dict[Gate, int] = {}
+    of_keys: defaultdict[Gate, list[Delivery]] = defaultdict(list)
     for each in known.evidence.deliveries:
         place = _job_of(known, each)
         if place is None or place.concurrency is None or not each.is_untouched:
             continue
         wanted = place.concurrency
-        limits[wanted.key] = max(limits.get(wanted.key, 0), wanted.limit)
-        of_keys[wanted.key].append(each)
+        key = (place.owner, wanted.key)
+        limits[key] = max(limits.get(key, 0), wanted.limit)
+        of_keys[key].append(each)
     for key, deliveries in of_keys.items():
         under_way: list[Delivery] = []
         for each in sorted(deliveries, key=lambda each: each.begun_at):
@@ -48,20 +51,22 @@ def crowded(known: Known) -> Iterator[Violation]:
             under_way.append(each)
             if len(under_way) > limits[key]:
                 names = ", ".join(other.run_id for other in under_way)
-                text = f"{limits[key]} runs may hold {key!r} at once; at {each.begun_at}: {names}"
+                text = (
+                    f"{limits[key]} runs may hold {key[1]!r} at once; at {each.begun_at}: {names}"
+                )
                 yield Violation("concurrency", each.job_id, text)
 
 
 def granted_too_often(known: Known) -> Iterator[Violation]:
     """A rate grants at most `limit` starts in any of its periods, whatever strikes."""
     limits = _limits(known)
-    slots: defaultdict[str, list[datetime]] = defaultdict(list)
+    slots: defaultdict[Gate, list[datetime]] = defaultdict(list)
     for grant in known.evidence.grants:
-        slots[grant.gate].append(grant.slot_at)
+        slots[grant.owner, grant.gate].append(grant.slot_at)
     for gate, times in slots.items():
         if gate in limits:
             for first, last in _too_close(sorted(times), limits[gate], timedelta()):
-                text = f"{gate} allows {limits[gate]}, and granted more from {first} to {last}"
+                text = f"{gate[1]} allows {limits[gate]}, and granted more from {first} to {last}"
                 yield Violation("rate", "", text)
 
 
@@ -71,9 +76,10 @@ def started_too_often(known: Known) -> Iterator[Violation]:
     evidence, limits = known.evidence, _limits(known)
     if not evidence.is_complete:
         return
-    starts: defaultdict[str, list[datetime]] = defaultdict(list)
+    starts: defaultdict[Gate, list[datetime]] = defaultdict(list)
     for each in sorted(evidence.deliveries, key=lambda each: each.begun_at):
-        starts[_OWNER].append(each.begun_at)
+        owner = known.evidence.versions[each.job_id][-1].job.owner
+        starts[owner, _OWNER].append(each.begun_at)
         job = _job_of(known, each)
         if job is not None and job.rate is not None:
             starts[_gate_of(job)].append(each.begun_at)
@@ -83,7 +89,7 @@ def started_too_often(known: Known) -> Iterator[Violation]:
         lag = _SLOT_KEPT + lag_of(evidence.circumstances)
         for first, last in _too_close(times, limits[gate], lag):
             if known.is_calm(first - recovery(evidence.circumstances), last):
-                text = f"{gate} allows {limits[gate]}, and more began from {first} to {last}"
+                text = f"{gate[1]} allows {limits[gate]}, and more began from {first} to {last}"
                 yield Violation("rate", "", text)
 
 
@@ -96,23 +102,23 @@ def _too_close(
             yield first, last
 
 
-def _limits(known: Known) -> Mapping[str, Limit]:
+def _limits(known: Known) -> Mapping[Gate, Limit]:
     """By gate, as all jobs that name it say; those about which they differ are left out."""
-    found: defaultdict[str, set[Limit]] = defaultdict(set)
+    per_minute = known.evidence.circumstances.owner_starts_per_minute
+    found: defaultdict[Gate, set[Limit]] = defaultdict(set)
     for versions in known.evidence.versions.values():
         for version in versions:
             rate = version.job.rate
             if rate is not None:
                 found[_gate_of(version.job)].add((rate.limit, rate.per_seconds))
-    per_minute = known.evidence.circumstances.owner_starts_per_minute
-    if per_minute:
-        found[_OWNER].add((per_minute, 60))
+            if per_minute:
+                found[version.job.owner, _OWNER].add((per_minute, 60))
     return {gate: limits.pop() for gate, limits in found.items() if len(limits) == 1}
 
 
-def _gate_of(job: Job) -> str:
+def _gate_of(job: Job) -> Gate:
     key = "" if job.rate is None else job.rate.key
-    return f"rate/{key}" if key else f"rate-of-job/{job.job_id}"
+    return job.owner, f"rate/{key}" if key else f"rate-of-job/{job.job_id}"
 
 
 def _job_of(known: Known, delivery: Delivery) -> Job | None:

@@ -80,8 +80,9 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A start that the gate of a rate has granted: to begin at `slot_at` at the earliest."""
+    """A start that a gate of the owner has granted: to begin at `slot_at` at the earliest."""
 
+    owner: str
     gate: str
     at: datetime
     slot_at: datetime

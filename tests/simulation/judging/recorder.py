@@ -32,6 +32,7 @@ from tests.simulation.judging.evidence import (
 _LASTS = {
     Fault.PAUSED: timedelta(seconds=200),
     Fault.LATE: timedelta(seconds=600),
+    Fault.THROTTLED_INVOCATION: timedelta(seconds=120),
     Fault.SLOW: timedelta(seconds=4),
     Fault.TICK_LATE: timedelta(seconds=75),
     Fault.TICK_SKEWED: timedelta(seconds=90),
@@ -85,7 +86,7 @@ class Recorder:
         self._told: list[Told] = []
         self._grants: list[Grant] = []
         self._loads: list[Load] = []
-        self._gate_revisions: dict[str, int] = {}
+        self._gate_revisions: dict[tuple[str, str], int] = {}
         self._backlogs: dict[tuple[int, int, int, datetime], tuple[int, datetime | None]] = {}
         self._of_segments: dict[int, tuple[Backlog, ...]] = {}
         self._handlers: dict[tuple[str, str], Handler] = {
@@ -234,9 +235,10 @@ class Recorder:
         gate = args[0]
         if not answer or not gate.name.startswith(_RATES) or gate.started_at is None:
             return
-        if self._gate_revisions.get(gate.name) != gate.revision:  # or it is put once more
-            self._gate_revisions[gate.name] = gate.revision
-            self._grants.append(Grant(gate.name, self._now(), gate.started_at))
+        name = (gate.owner, gate.name)
+        if self._gate_revisions.get(name) != gate.revision:  # or it is put once more
+            self._gate_revisions[name] = gate.revision
+            self._grants.append(Grant(*name, self._now(), gate.started_at))
 
     def _control_put(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
         segment = args[0].segment

@@ -13,7 +13,7 @@ from os import cpu_count
 
 from tests.simulation.judging.evidence import Violation
 from tests.simulation.mutants.filing import FILING
-from tests.simulation.mutants.kit import Mutant, RunawayError, leash, swapped
+from tests.simulation.mutants.kit import Mutant, swapped
 from tests.simulation.mutants.runs import RUNS
 from tests.simulation.mutants.ticks import TICKS
 from tests.simulation.worlds.runner import Outcome, run
@@ -36,12 +36,9 @@ class Hunt:
 
 
 def outcome_of(mutant: Mutant, seed: int, *, planted: bool) -> Outcome:
-    """A seed's scenario, shaped for the mutant, run with its bug or without.
-
-    Raises RunawayError where the bug makes it go round for ever.
-    """
+    """A seed's scenario, shaped for the mutant, run with its bug or without."""
     scenario = replace(mutant.reshape(scenario_of(seed)), settle_minutes=_SETTLE_MINUTES)
-    with swapped((leash(), *mutant.world, *(mutant.swaps if planted else ()))):
+    with swapped((*mutant.world, *(mutant.swaps if planted else ()))):
         return run(scenario)
 
 
@@ -52,10 +49,10 @@ def hunt(mutant: Mutant, most: int = MOST_SEEDS, first: int = 0) -> Hunt:
     """
     began = time.perf_counter()
     for seed in range(first, first + most):
-        found = _found(mutant, seed, planted=True)
+        found = outcome_of(mutant, seed, planted=True).violations
         if not found:
             continue
-        sound = {each.invariant for each in _found(mutant, seed, planted=False)}
+        sound = {each.invariant for each in outcome_of(mutant, seed, planted=False).violations}
         wanted = set(mutant.breaks) - sound
         fresh = [each for each in found if each.invariant in wanted and not _is_crash(each)]
         if fresh:
@@ -112,13 +109,6 @@ def line_of(hunted: Hunt) -> str:
 def _tell(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
-
-
-def _found(mutant: Mutant, seed: int, *, planted: bool) -> Sequence[Violation]:
-    try:
-        return outcome_of(mutant, seed, planted=planted).violations
-    except RunawayError as error:
-        return [Violation("end", "", f"it never ends: {error}")]
 
 
 def _is_crash(violation: Violation) -> bool:

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 from shared.simulation.dice import Dice
-from shared.simulation.loop import Loop
 from tests.simulation.worlds.scenario import Scenario
 from tests.simulation.worlds.scenario_parts import Request
 
@@ -56,28 +55,6 @@ def swapped(swaps: Sequence[Swap]) -> Iterator[None]:
     finally:
         for owner, name, before in reversed(undo):
             setattr(owner, name, before)
-
-
-class RunawayError(BaseException):
-    """No end is in sight; not for the code under test to catch."""
-
-
-def leash(most_calls: int = 200_000) -> Swap:
-    """Has a simulation end in RunawayError after so many calls of ports."""
-
-    def make(original: Code) -> Code:
-        calls = 0
-
-        def effect(*terms: Any) -> Any:
-            nonlocal calls
-            calls += 1
-            if calls > most_calls:
-                raise RunawayError(f"{most_calls:,} calls of ports")
-            return original(*terms)
-
-        return effect
-
-    return Swap(Loop, "_effect", make)
 
 
 def instead(value: Any) -> Callable[[Any], Any]:

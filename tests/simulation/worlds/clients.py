@@ -7,6 +7,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from pydantic import ValidationError
+
 from functions.api.calendar_bodies import CalendarBody
 from functions.api.calendar_service import CalendarService
 from functions.api.operation_forms import BackfillBody, DeadLetterBody
@@ -20,7 +22,7 @@ from shared.simulation.dice import Dice
 from shared.simulation.loop import Task
 from tests.simulation.judging.evidence import Ack
 from tests.simulation.worlds.scenario import Scenario
-from tests.simulation.worlds.scenario_parts import CALENDAR, OWNER, Request
+from tests.simulation.worlds.scenario_parts import CALENDAR, Request
 
 _UNKNOWN = (StoreUnavailableError, QueueUnavailableError)
 """Answers after which a client does not know whether anything has happened."""
@@ -40,6 +42,10 @@ _LATER_US = (0, 1_000, 50_000, 1_000_000, 20_000_000)
 
 class NothingThereError(CarillonError):
     """There is nothing that the request could be about."""
+
+
+class RefusedError(CarillonError):
+    """The API does not take this body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,8 @@ class Clients:
         """Put the calendar, and order the requests; before the loop runs."""
         loop = self._deployment.loop
         if self._scenario.calendar:
-            self._put_calendar(self._scenario.calendar)
+            for owner in sorted({job.owner for job in self._scenario.jobs}):
+                self._put_calendar(owner, self._scenario.calendar)
         start_us = loop.us_of(self._scenario.start)
         for request in self._scenario.requests:
             if request.job in self._plans:
@@ -98,8 +105,9 @@ class Clients:
 
     def _look(self, request: Request) -> None:
         """Send a request about a run that there is; else it waits for one."""
-        job_id = self._plans[request.job].job_id
-        rows = self._deployment.stores.runs.list(OWNER, job_id, _LOOKED_AT).items
+        plan = self._plans[request.job]
+        owner, job_id = plan.owner, plan.job_id
+        rows = self._deployment.stores.runs.list(owner, job_id, _LOOKED_AT).items
         found = [row for row in rows if row.status in _WANTED[request.what] and not row.settled]
         if found:
             self._send_about(request, Dice(self._scenario.seed, request.name).choice(found))
@@ -133,8 +141,8 @@ class Clients:
         request, number = sent.request, sent.repetition
         name = request.name if number == 0 else f"{request.name} #{number}"
         self.sent += 1
-        begin = at or sent.asked_at
-        task = self._deployment.invoke(name, sent.step, at=begin, seconds=API_SECONDS)
+        begin, step = at or sent.asked_at, partial(_answered, sent.step)
+        task = self._deployment.invoke(name, step, at=begin, seconds=API_SECONDS)
         task.on_end = partial(self._ended, sent, task)
 
     def _ended(self, sent: _Sent, task: Task) -> None:
@@ -166,51 +174,59 @@ class Clients:
 
     def _step_of(self, request: Request) -> Callable[[], Any]:
         plan, key, body = self._plans[request.job], request.key or None, request.body
-        api, job_id = self._api, plan.job_id
+        api, owner, job_id = self._api, plan.owner, plan.job_id
         match request.what:
             case "create":
-                return partial(api.jobs.create, OWNER, job_body(json.loads(body)), plan.name)
+                return lambda: api.jobs.create(owner, job_body(json.loads(body)), plan.name)
             case "change":
-                return partial(api.jobs.change, OWNER, job_id, job_patch(json.loads(body)), None)
+                return lambda: api.jobs.change(owner, job_id, job_patch(json.loads(body)), None)
             case "pause":
-                return partial(api.jobs.pause, OWNER, job_id)
+                return partial(api.jobs.pause, owner, job_id)
             case "resume":
-                return partial(api.jobs.resume, OWNER, job_id)
+                return partial(api.jobs.resume, owner, job_id)
             case "delete":
-                return partial(api.jobs.delete, OWNER, job_id)
+                return partial(api.jobs.delete, owner, job_id)
             case "run":
-                return partial(api.runs.request, OWNER, job_id, key)
+                return partial(api.runs.request, owner, job_id, key)
             case "calendar":
-                return partial(self._put_calendar, body)
+                return partial(self._put_calendar, owner, body)
             case "backfill":
-                filled = BackfillBody.model_validate_json(body)
-                return partial(api.operations.backfill, OWNER, job_id, filled, key)
+                fill, parsed = api.operations.backfill, BackfillBody.model_validate_json
+                return lambda: fill(owner, job_id, parsed(body), key)
             case "redrive_all" | "discard_all":
-                chosen = DeadLetterBody.model_validate_json(body)
+                settle, chosen = api.operations.settle, DeadLetterBody.model_validate_json
                 kind = OperationKind(request.what.removesuffix("_all"))
-                return partial(api.operations.settle, OWNER, kind, chosen, key)
+                return lambda: settle(owner, kind, chosen(body), key)
             case "cancel_all":
-                return self._cancel_newest
+                return partial(self._cancel_newest, owner)
         raise ValueError(request.what)
 
     def _step_about(self, request: Request, run_id: str) -> Callable[[], Run]:
-        api = self._api
+        api, plan = self._api, self._plans[request.job]
         match request.what:
             case "cancel":
-                return partial(api.runs.cancel, OWNER, self._plans[request.job].job_id, run_id)
+                return partial(api.runs.cancel, plan.owner, plan.job_id, run_id)
             case "redrive":
-                return partial(api.dead_letters.redrive, OWNER, run_id)
+                return partial(api.dead_letters.redrive, plan.owner, run_id)
             case "discard":
-                return partial(api.dead_letters.discard, OWNER, run_id)
+                return partial(api.dead_letters.discard, plan.owner, run_id)
         raise ValueError(request.what)
 
-    def _cancel_newest(self) -> Operation:
-        """Cancel the operation that was begun last."""
-        page = self._api.operations.list(OWNER, 1, None)
+    def _cancel_newest(self, owner: str) -> Operation:
+        """Cancel the operation that the owner began last."""
+        page = self._api.operations.list(owner, 1, None)
         if not page.items:
             raise NothingThereError("no operation to cancel")
-        return self._api.operations.cancel(OWNER, page.items[0].operation_id)
+        return self._api.operations.cancel(owner, page.items[0].operation_id)
 
-    def _put_calendar(self, body: str) -> object:
+    def _put_calendar(self, owner: str, body: str) -> object:
         parsed = CalendarBody.model_validate_json(body)
-        return self._calendars.put(OWNER, CALENDAR, parsed, Precondition())
+        return self._calendars.put(owner, CALENDAR, parsed, Precondition())
+
+
+def _answered(step: Callable[[], Any]) -> Any:
+    """What the request comes to; a body is read when it is sent, as the handler reads it."""
+    try:
+        return step()
+    except ValidationError as error:
+        raise RefusedError(str(error)) from error

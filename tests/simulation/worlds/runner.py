@@ -23,7 +23,6 @@ from tests.simulation.judging.evidence import Evidence, Violation
 from tests.simulation.judging.recorder import Recorder
 from tests.simulation.worlds.clients import Clients
 from tests.simulation.worlds.scenario import Scenario
-from tests.simulation.worlds.scenario_parts import OWNER
 from tests.simulation.worlds.tracing import Tracer
 
 _ALL = 1_000_000
@@ -163,12 +162,12 @@ def _is_settled(deployment: Deployment, scenario: Scenario) -> bool:
         if control is not None and (control.watermark < minute or control.backlog):
             return False
     for job in scenario.jobs:
-        rows = stores.runs.list(OWNER, job.job_id, _ALL, until_at=until).items
+        rows = stores.runs.list(job.owner, job.job_id, _ALL, until_at=until).items
         if any(row.status not in FINAL for row in rows):
             return False
-    operations = stores.operations.list(OWNER, _ALL).items
-    if any(operation.state is OperationState.RUNNING for operation in operations):
-        return False
+        operations = stores.operations.list(job.owner, _ALL).items
+        if any(operation.state is OperationState.RUNNING for operation in operations):
+            return False
     return not deployment.dead_letter_queue.kept() and not _is_due(deployment, until)
 
 

@@ -138,10 +138,14 @@ def _options(seed: int) -> Options:
     )
 
 
+_LATENCIES_US = (0, 1_000, 20_000, 20_000, 20_000, 100_000, 300_000, 3_000_000)
+"""The longest that half a call may take, which few do."""
+
+
 def _latency_us(seed: int, profile: str) -> int:
     if profile == "calm":
         return 0
-    return Dice(seed, "latency").choice((0, 1_000, 20_000, 20_000, 100_000, 300_000))
+    return Dice(seed, "latency").choice(_LATENCIES_US)
 
 
 def _spans(

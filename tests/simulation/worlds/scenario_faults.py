@@ -14,8 +14,9 @@ _MOST = Faults(
     slow=0.1,
     paused=0.04,
     stale=1.0,
-    duplicated=0.3,
+    duplicated=0.5,
     late=0.2,
+    throttled_invocation=0.5,
     target_fails=0.5,
     target_refuses=0.2,
     target_hangs=0.2,
@@ -38,7 +39,10 @@ _STORMS: dict[str, tuple[Fault, ...]] = {
         Fault.CONTENDED,
     ),
     "stores": (Fault.THROTTLED, Fault.LOST, Fault.CONTENDED, Fault.SLOW, Fault.STALE),
-    "queue": (Fault.PART_SENT, Fault.DUPLICATED, Fault.LATE, Fault.THROTTLED, Fault.DIES),
+    "queue": (
+        *(Fault.PART_SENT, Fault.DUPLICATED, Fault.LATE, Fault.THROTTLED, Fault.DIES),
+        Fault.THROTTLED_INVOCATION,
+    ),
     "targets": (
         Fault.TARGET_FAILS,
         Fault.TARGET_REFUSES,
@@ -47,7 +51,7 @@ _STORMS: dict[str, tuple[Fault, ...]] = {
         Fault.DUPLICATED,
         Fault.DIES,
     ),
-    "deaths": (Fault.DIES, Fault.PAUSED, Fault.DUPLICATED, Fault.LATE),
+    "deaths": (Fault.DIES, Fault.PAUSED, Fault.DUPLICATED, Fault.LATE, Fault.THROTTLED_INVOCATION),
     "frozen ticks": (Fault.PAUSED, Fault.TICK_DOUBLED, Fault.TICK_LATE, Fault.SLOW),
     "everything": tuple(Fault),
 }

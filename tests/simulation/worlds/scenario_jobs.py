@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -10,7 +11,7 @@ from shared.domain.events import JOB_EVENTS
 from shared.recurrence import format_duration
 from shared.recurrence.value import EPOCH
 from shared.simulation.dice import Dice
-from tests.simulation.worlds.scenario_parts import CALENDAR, JobPlan
+from tests.simulation.worlds.scenario_parts import CALENDAR, OWNERS, JobPlan
 
 _FIRES = 60
 """About so many occurrences in the minutes of chaos a job has at most."""
@@ -20,11 +21,13 @@ Draw = Callable[[Dice, datetime, int], dict[str, Any]]
 
 
 def jobs_of(seed: int, start: datetime, minutes: int) -> tuple[JobPlan, ...]:
-    """One to five jobs."""
+    """One to five jobs, in half of the seeds of several owners."""
     count = Dice(seed, "jobs").choice((1, 2, 2, 3, 3, 4, 5))
     shared = _shared(Dice(seed, "keys"))
+    owners = OWNERS[: Dice(seed, "owners").choice((1, 1, 2, 3))]
+    jobs = (_job(Dice(seed, "job", n), n, start, minutes, shared) for n in range(count))
     return tuple(
-        _job(Dice(seed, "job", number), number, start, minutes, shared) for number in range(count)
+        replace(job, owner=Dice(seed, "owner", n).choice(owners)) for n, job in enumerate(jobs)
     )
 
 
@@ -56,7 +59,7 @@ def _job(
     delay = "finish" in str(body["schedule"])
     if dice.fraction() < 0.1 and not delay:
         body["max_runs"] = 1 + dice.below(8)
-    if dice.fraction() < 0.1 and not delay:
+    if dice.fraction() < 0.1 and not delay and "at " not in str(body["schedule"]):
         body["end_at"] = _text(start + timedelta(seconds=60 + dice.below(minutes * 60)))
     if dice.fraction() < 0.2:
         body["on_complete"] = "delete"

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 from shared.domain.job import job_id_of
 
-OWNER = "owner-1"
+OWNERS = ("owner-1", "owner-2", "owner-3")
 CALENDAR = "holidays"
 
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """A job: `body` is that of POST /jobs, as JSON text. Its name is its idempotency key, too.
+    """A job of one of OWNERS: `body` is that of POST /jobs, as JSON text. Its name, which no other
+    job of the world has, is its idempotency key, too.
 
     Its target takes up to `seconds`, and fails in a share `failures` of its calls, faults apart.
     """
@@ -19,15 +20,16 @@ class JobPlan:
     body: str
     seconds: float = 0.05
     failures: float = 0.0
+    owner: str = OWNERS[0]
 
     @property
     def job_id(self) -> str:
-        return job_id_of(OWNER, self.name)
+        return job_id_of(self.owner, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request of the owner about a job, `after_us` microseconds after the start.
+    """A request of its owner about a job, `after_us` microseconds after the start.
 
     `what` is create, change, pause, resume, delete, run, cancel, redrive, discard, redrive_all,
     discard_all, backfill, cancel_all or calendar; `body` is JSON text where it takes one. Under the

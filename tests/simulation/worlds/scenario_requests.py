@@ -126,7 +126,7 @@ def _body(dice: Dice, chaos: Chaos, job: JobPlan, what: str, after_us: int) -> s
         span = {"from": f"{begin:%Y-%m-%dT%H:%M:%SZ}", "to": f"{until:%Y-%m-%dT%H:%M:%SZ}"}
         return json.dumps({**span, "only": only, "per_minute": per_minute})
     if what in ("redrive_all", "discard_all"):
-        of_job = {"job_id": job.job_id} if dice.fraction() < 0.5 else {}
+        of_job = {"job_id": job.job_id} if dice.fraction() < 0.5 else {"all": True}
         return json.dumps({**of_job, "per_minute": dice.choice((4, 60))})
     return ""
 
