@@ -14,7 +14,8 @@ DEAD_LETTER_RETENTION_DAYS = 14
 """SQS's longest. It counts from the first sending, so a message that spent the queue's whole
 retention there still lies four days in the dead-letter queue."""
 
-MAX_RECEIVE_COUNT = 5
+MAX_RECEIVE_COUNT = 20
+"""Receptions that find no free executor count, too; crashes are bounded by a run's attempts."""
 VISIBILITY_FACTOR = 6
 """Visibility timeout over the function's timeout, as Lambda asks of an event source."""
 

@@ -7,6 +7,7 @@ CarillonError
 ├── TaskRegistrationError    a function cannot be a task (shared/tasks.py)
 ├── UnknownTaskError         no task has this name (shared/tasks.py)
 ├── HeldError                another executor holds the run: its message stays with the queue
+├── RunAloneError            an executor died on the run: its message is to be handled alone
 ├── StoreUnavailableError    the store throttled or failed beyond the retries
 │   └── UnreadableRowError   a row that this version cannot read: it waits for one that can
 └── QueueUnavailableError    the queue did not take some messages beyond the retries
@@ -55,6 +56,11 @@ class StoreUnavailableError(CarillonError):
 
 class UnreadableRowError(StoreUnavailableError):
     """A stored row cannot be read, such as one that a later version wrote before a rollback."""
+
+
+class RunAloneError(CarillonError):
+    """An executor died on what the message orders: it is to be handled when nothing runs beside it,
+    which it could take along."""
 
 
 class QueueUnavailableError(CarillonError):

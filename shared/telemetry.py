@@ -50,6 +50,7 @@ class Action(StrEnum):
     RUN_MISSED = "run.missed"
     JOB_COMPLETED = "job.completed"
     MESSAGE_DROPPED = "message.dropped"
+    MESSAGE_SENT_BACK = "message.sent_back"
     MESSAGE_MALFORMED = "message.malformed"
     MESSAGE_FAILED = "message.failed"
     TASK_LOG = "task.log"
@@ -81,6 +82,7 @@ class Metric(StrEnum):
     RUN_LAG = "RunLag"
     MESSAGES_COPIED = "MessagesCopied"
     MESSAGES_DROPPED = "MessagesDropped"
+    MESSAGES_SENT_BACK = "MessagesSentBack"
 
 
 SECONDS = frozenset({Metric.WATERMARK_LAG, Metric.CLOCK_SKEW, Metric.RUN_LAG})

@@ -95,7 +95,7 @@ def ended(run: Run, job: Job) -> Iterator[Event]:
         case RunStatus.DEAD | RunStatus.TIMED_OUT:
             if run.reason == DeadReason.EXECUTOR_DIED:
                 yield from _died_before(run, job)
-            elif run.attempt <= job.retry.max_attempts:
+            elif run.attempt_started_at is not None and run.attempt <= job.retry.max_attempts:
                 yield _of_run(EventType.RUN_FAILED, run, job, at)
             yield _of_run(EventType.RUN_DEAD, run, job, at)
         case _:

@@ -21,23 +21,27 @@ class Executor:
         self._watch = Watch(ports)
         self._operations = OperationWorker(ports)
 
-    def handle(self, message: Message, ends_at: datetime) -> Report:
-        """Handle a message of a lane; the process may be stopped at `ends_at`."""
-        match message.key.kind:
-            case RunKind.WATCH:
-                return self._watch.look(message)
-            case RunKind.OPERATION:
-                return self._operations.step(message, ends_at)
-            case _:
-                return self._runs.handle(message, ends_at)
+    def handle(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
+        """Handle a message of a lane; the process may be stopped at `ends_at`.
 
-    def handle_dead(self, message: Message, ends_at: datetime) -> Report | None:
-        """Handle a message of a dead-letter queue; None while it cannot be settled yet."""
+        Raises RunAloneError where it is not `alone`, and an executor died on what it orders.
+        """
         match message.key.kind:
             case RunKind.WATCH:
                 return self._watch.look(message)
             case RunKind.OPERATION:
-                return self._operations.fail(message)
+                return self._operations.step(message, ends_at, alone=alone)
+            case _:
+                return self._runs.handle(message, ends_at, alone=alone)
+
+    def handle_dead(self, message: Message, ends_at: datetime) -> Report:
+        """Handle a message of a dead-letter queue: settled, or sent back to its lane. A look of the
+        watch, which calls nobody, is done here."""
+        match message.key.kind:
+            case RunKind.WATCH:
+                return self._watch.look(message)
+            case RunKind.OPERATION:
+                return self._operations.step_dead(message)
             case _:
                 return self._runs.handle_dead(message, ends_at)
 

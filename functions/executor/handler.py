@@ -57,6 +57,7 @@ executor = Executor(
         gates=stores.gates,
         operations=stores.operations,
         events=events,
+        queue_retention=timedelta(days=settings.queue_retention_days),
         owner_starts_per_minute=settings.owner_starts_per_minute,
     )
 )
@@ -74,18 +75,18 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     ends_at = _ends_at(context)
     reports: list[Report] = []
 
-    def handle(record: Received) -> None:
-        reports.append(reception.lane(record.body, ends_at))
+    def handle(record: Received, alone: bool) -> None:
+        reports.append(reception.lane(record.body, ends_at, alone=alone))
 
     return _answer(event, handle, reports)
 
 
 def dead_letter_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Settle messages that executors died on; what cannot be settled yet stays with the queue."""
+    """Settle messages that a lane has given up, or send them back to it."""
     ends_at = _ends_at(context)
     reports: list[Report] = []
 
-    def handle(record: Received) -> None:
+    def handle(record: Received, alone: bool) -> None:
         try:
             reports.append(reception.dead(record.body, ends_at))
         except MalformedMessageError:
@@ -96,7 +97,7 @@ def dead_letter_handler(event: dict[str, Any], context: LambdaContext) -> dict[s
 
 
 def _answer(
-    event: dict[str, Any], handle: Callable[[Received], None], reports: list[Report]
+    event: dict[str, Any], handle: Callable[[Received, bool], None], reports: list[Report]
 ) -> dict[str, Any]:
     records = [
         Received(r.message_id, r.body, int(r.attributes.approximate_receive_count))

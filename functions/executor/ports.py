@@ -36,7 +36,8 @@ class ExecutorPorts:
 
     `run_lifetime` is how long a run row lives after its last claim: longer than any duplicate of
     its message. `longest_timeout_seconds` caps the jobs' own limits: a deployment may
-    have been given shorter processes than a job was made for.
+    have been given shorter processes than a job was made for. What could not be begun for
+    longer than `queue_retention` is given up.
     """
 
     jobs: JobStore
@@ -54,6 +55,7 @@ class ExecutorPorts:
     operations: OperationStore
     events: EventSink
     owner_starts_per_minute: int = 0
+    queue_retention: timedelta = timedelta(days=10)
 
     def closed_days(self, owner: str, use: CalendarUse | None) -> ClosedDays | None:
         """The days that are closed in a calendar now; none of them where it does not exist.

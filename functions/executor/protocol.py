@@ -16,7 +16,7 @@ from functions.executor.follow_up import FollowUp
 from functions.executor.gates import Gates
 from functions.executor.ports import ExecutorPorts
 from functions.executor.targets import Failure, Success
-from shared.domain import running, starting
+from shared.domain import returning, running, starting
 from shared.domain.decisions import (
     Claim,
     Drop,
@@ -34,7 +34,12 @@ from shared.domain.message import LONGEST_DELAY_SECONDS, Message
 from shared.domain.passing_over import passed_over_row, within_its_filing
 from shared.domain.run import Run, RunKind, RunStatus
 from shared.domain.running import Terms
-from shared.errors import HeldError, QueueUnavailableError, StoreUnavailableError
+from shared.errors import (
+    HeldError,
+    QueueUnavailableError,
+    RunAloneError,
+    StoreUnavailableError,
+)
 
 _LEASE_MARGIN = timedelta(seconds=1)
 _FINISH_RESERVE = timedelta(seconds=1.5)
@@ -51,6 +56,8 @@ class Handled(StrEnum):
     RAN = "ran"
     SKIPPED = "skipped"
     SENT_ON = "sent_on"
+    SENT_BACK = "sent_back"
+    """From the dead-letter queue to its lane."""
     REPEATED = "repeated"
     DROPPED = "dropped"
     LOOKED = "looked"
@@ -71,6 +78,13 @@ class Report:
     completes: bool = False
 
 
+def send_back(ports: ExecutorPorts, message: Message) -> Report:
+    """Send a message of a dead-letter queue back to its lane, to be acknowledged then."""
+    again = returning.returned(message)
+    ports.queue.send([again], [returning.delay_seconds(again)])
+    return Report(Handled.SENT_BACK, again, reason="an attempt is left to be made")
+
+
 class RunProtocol:
     """Handles one message at a time; several threads may share it."""
 
@@ -80,14 +94,15 @@ class RunProtocol:
         self._gates = Gates(ports)
         self._happenings = Happenings(ports.events)
 
-    def handle(self, message: Message, ends_at: datetime) -> Report:
+    def handle(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
         """Handle a message of a lane; the process may be stopped at `ends_at`.
 
         0. early: send on, or wait; 1. claim; 2. read the job and decide; 3. record what a
         catch-up passed over; 4. pass the gates; 5. deliver; 6. finish; 7. follow up. A step whose
         write is refused starts again with the row as it is now. Raises StoreUnavailableError,
         QueueUnavailableError, and HeldError for a duplicate of a message that another executor is
-        at: all three leave it with the queue.
+        at: all three leave it with the queue. Of a run whose
+        attempt died, RunAloneError unless `alone`.
         """
         early = message.starts_at - self._p.clock.now()
         if early > running.EARLY:
@@ -102,18 +117,20 @@ class RunProtocol:
             decision = self._decide_claim(message, ends_at, unseen=turn == 0)
             if not isinstance(decision, Claim):
                 return self._without_claim(message, decision)
+            if decision.is_takeover and not alone:
+                raise RunAloneError(f"an executor died on {message.key.run_id}")
             if self._p.runs.claim(decision.run, decision.over):
                 report = self._go_on(message, decision, ends_at)
                 if report is not None:
                     return report
         return self._send_on(message, self._p.clock.now(), "the run changed at every step")
 
-    def handle_dead(self, message: Message, ends_at: datetime) -> Report | None:
-        """Handle a message of a dead-letter queue: executors died on it, or never could start it.
+    def handle_dead(self, message: Message, ends_at: datetime) -> Report:
+        """Handle a message of a dead-letter queue: executors died on it, or never could begin it.
 
-        Unfinished and without a live lease: dead, or skipped if it was not to run any more;
-        retrying or final: repeat what follows. None while it cannot be settled yet: the message is
-        to be received again.
+        Retrying or final: repeat what follows. Unfinished: back to its lane, or given up, without
+        a further call of its target (`returning.is_given_up`). Raises HeldError where another
+        executor is at it.
         """
         message, report = self._within_its_filing(message)
         if report is not None:
@@ -121,14 +138,22 @@ class RunProtocol:
         for _ in range(_ROUNDS):
             decision = self._decide_claim(message, ends_at, unseen=False)
             if isinstance(decision, SendOn | Leave):
-                return None
-            if not isinstance(decision, Claim):
+                raise HeldError(f"{message.key.run_id}: {decision.reason}")
+            if isinstance(decision, Drop | Repeat):
                 return self._without_claim(message, decision)
+            if not self._is_given_up(message, decision):
+                break
             if self._p.runs.claim(decision.run, decision.over):
                 report = self._go_on(message, decision, None)
                 if report is not None:
                     return report
-        return None
+        return send_back(self._p, message)
+
+    def _is_given_up(self, message: Message, claim: Claim) -> bool:
+        key = message.key
+        job = self._p.jobs.get(key.owner, key.job_id) if claim.is_takeover else None
+        now, retention = self._p.clock.now(), self._p.queue_retention
+        return returning.is_given_up(claim, message, job, now, retention)
 
     def wait_for_store(self, message: Message) -> Report:
         """What to do with a message whose handling ended in StoreUnavailableError."""
@@ -188,7 +213,7 @@ class RunProtocol:
     def _go_on(self, message: Message, claim: Claim, ends_at: datetime | None) -> Report | None:
         """Go on under a claim; None when the finish was refused: the run is another's now.
 
-        Without `ends_at` the target is not called any more: executors have died on the run.
+        Without `ends_at` the target is not called any more: the run is given up.
         """
         try:
             job, start = self._look_after(message)
@@ -204,10 +229,8 @@ class RunProtocol:
             return self._finish(skipped, message, job)
         if start.note is not None:
             claim = replace(claim, run=replace(claim.run, note=start.note))
-        if ends_at is None:
-            return self._finish(running.died(claim.run, now), message, job)
-        if claim.run.attempt > job.retry.max_attempts:
-            dead = running.out_of_attempts(claim.run, claim.over, now)
+        if ends_at is None or claim.run.attempt > job.retry.max_attempts:
+            dead = running.undelivered(claim.run, claim.over, job.retry.max_attempts, now)
             return self._finish(dead, message, job)
         return self._start(message, claim, job, ends_at)
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from functions.executor.executor import Executor
 from functions.executor.protocol import Report
 from shared.domain.message import Message, decode
-from shared.errors import HeldError, StoreUnavailableError
+from shared.errors import StoreUnavailableError
 
 
 class Reception:
@@ -25,19 +25,18 @@ class Reception:
         self._executor = executor
         self._on_store_failure = on_store_failure
 
-    def lane(self, body: str, ends_at: datetime) -> Report:
-        """Handle a record of a lane; the process may be stopped at `ends_at`."""
+    def lane(self, body: str, ends_at: datetime, *, alone: bool = True) -> Report:
+        """Handle a record of a lane; the process may be stopped at `ends_at`.
+
+        Raises RunAloneError where it is not `alone`, and an executor died on what it orders.
+        """
         message = decode(body)
         try:
-            return self._executor.handle(message, ends_at)
+            return self._executor.handle(message, ends_at, alone=alone)
         except StoreUnavailableError as error:
             self._on_store_failure(message, error)
             return self._executor.wait_for_store(message)
 
     def dead(self, body: str, ends_at: datetime) -> Report:
-        """Handle a record of a dead-letter queue; it stays there while it cannot be settled."""
-        message = decode(body)
-        report = self._executor.handle_dead(message, ends_at)
-        if report is None:
-            raise HeldError(f"{message.key.run_id} is held by a live lease")
-        return report
+        """Handle a record of a dead-letter queue: settled, or sent back to its lane."""
+        return self._executor.handle_dead(decode(body), ends_at)

@@ -38,6 +38,12 @@ def tell(telemetry: Telemetry, reports: Sequence[Report], failures: int) -> None
             telemetry.measure(Metric.MESSAGES_DROPPED)
             run_id = report.message.key.run_id
             telemetry.record(Action.MESSAGE_DROPPED, run_id=run_id, reason=report.reason)
+        elif report.handled is Handled.SENT_BACK:
+            telemetry.measure(Metric.MESSAGES_SENT_BACK)
+            run_id, returns = report.message.key.run_id, report.message.returns
+            telemetry.record(
+                Action.MESSAGE_SENT_BACK, logging.WARNING, run_id=run_id, returns=returns
+            )
         if report.completes:
             telemetry.record(Action.JOB_COMPLETED, job_id=report.message.key.job_id)
     handled = {kind.value: sum(r.handled is kind for r in reports) for kind in Handled}

@@ -31,7 +31,10 @@ class DeadLetterFilter(SpanOptions):
         str | None, typer.Option(metavar="JOB_ID", help="Of this job.", show_default=False)
     ] = None
     reason: Annotated[
-        str | None, typer.Option(help="refused, exhausted or executor_died.", show_default=False)
+        str | None,
+        typer.Option(
+            help="refused, exhausted, executor_died or never_started.", show_default=False
+        ),
     ] = None
     error: Annotated[
         str | None, typer.Option(help="The kind of error, as http_503.", show_default=False)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from functions.executor.batch import BATCH_SIZE, waves
+from functions.executor.batch import BATCH_SIZE, in_waves
 from functions.executor.executor import Executor
 from functions.executor.ports import ExecutorPorts
 from functions.executor.protocol import Report
@@ -41,7 +41,7 @@ class Options:
     segments: int = 2
     look_ahead_minutes: int = 2
     function_timeout_seconds: int = 60
-    max_receives: int = 5
+    max_receives: int = 20
     catch_up_per_minute: int = 3000
     owner_starts_per_minute: int = 0
     run_lifetime: timedelta = timedelta(days=30)
@@ -258,21 +258,29 @@ class Deployment:
         loop, began_us = self.loop, self.loop.us
         seconds = self.options.function_timeout_seconds
         ends_at = self.clock.now() + timedelta(seconds=seconds)
-        acknowledged: list[int] = []
-        for wave in waves(received):
-            named = [(self._name(one), partial(self._record, queue, one, ends_at)) for one in wave]
-            tasks = loop.together(named)
-            pairs = zip(wave, tasks, strict=True)
-            acknowledged += [one.receipt for one, task in pairs if task.failure is None]
-        if loop.us <= began_us + seconds * _SECOND_US:
-            for receipt in acknowledged:
-                queue.delete(receipt)
 
-    def _record(self, queue: MemoryQueue, one: Received, ends_at: datetime) -> None:
-        step = self.reception.lane if queue is self.lanes else self.reception.dead
+        def wave(those: Sequence[Received], alone: bool) -> list[Exception | None]:
+            tasks = loop.together(
+                [
+                    (self._name(one), partial(self._record, queue, one, ends_at, alone))
+                    for one in those
+                ]
+            )
+            return [task.failure for task in tasks]
+
+        failed = {one.receipt for one in in_waves(received, wave)}
+        if loop.us <= began_us + seconds * _SECOND_US:
+            for one in received:
+                if one.receipt not in failed:
+                    queue.delete(one.receipt)
+
+    def _record(self, queue: MemoryQueue, one: Received, ends_at: datetime, alone: bool) -> None:
+        if queue is self.lanes:
+            step = partial(self.reception.lane, one.body, ends_at, alone=alone)
+        else:
+            step = partial(self.reception.dead, one.body, ends_at)
         task = self.loop.current
-        name = "" if task is None else task.name
-        self.on_report(self._run(name, partial(step, one.body, ends_at)))
+        self.on_report(self._run("" if task is None else task.name, step))
 
     def _name(self, one: Received) -> str:
         """A name that does not depend on what other messages there are.

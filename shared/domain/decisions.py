@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from shared.domain.message import Message
-from shared.domain.run import Run
+from shared.domain.run import Run, RunStatus
 
 
 class SkipReason(StrEnum):
@@ -33,6 +33,11 @@ class Claim:
 
     run: Run
     over: Run | None
+
+    @property
+    def is_takeover(self) -> bool:
+        """Whether an executor died on the attempt before."""
+        return self.over is not None and self.over.status is RunStatus.RUNNING
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,8 @@ class Message:
     its attempt; `has_rate_slot`, `has_owner_slot`: it has the start that its job's rate, or the
     limit of its owner, has granted. `in_time`: it was
     within its job's grace when the tick that had been away came back, however long the pace of
-    catching up holds it back since. `slot_key` names the wheel slot it was met in ("" when no tick
+    catching up holds it back since. `returns` counts how often its lane's dead-letter queue has
+    sent it back. `slot_key` names the wheel slot it was met in ("" when no tick
     sent it), so that a stale entry can be removed by its exact key.
 
     Two kinds are no runs. WATCH: see whether the occurrence at `key.fire_at` has succeeded.
@@ -66,6 +67,7 @@ class Message:
     has_rate_slot: bool = False
     has_owner_slot: bool = False
     in_time: bool = False
+    returns: int = 0
 
     @property
     def starts_at(self) -> datetime:
@@ -115,6 +117,8 @@ class Message:
             form["owner_slot"] = True
         if self.in_time:
             form["in_time"] = True
+        if self.returns:
+            form["returns"] = self.returns
         if self.missed is not None:
             form["missed"] = _missed_form(self.missed)
         return form
@@ -147,6 +151,7 @@ class Message:
             has_rate_slot=bool(form.get("rate_slot", False)),
             has_owner_slot=bool(form.get("owner_slot", False)),
             in_time=bool(form.get("in_time", False)),
+            returns=int(form.get("returns", 0)),
         )
 
 
@@ -165,6 +170,12 @@ def decode(body: str) -> Message:
         return Message.from_dict(form["runs"][0])
     except (KeyError, TypeError, ValueError, IndexError, InvalidFieldError) as error:
         raise MalformedMessageError(f"{type(error).__name__}: {error}") from error
+
+
+def came_back(body: str) -> bool:
+    """Whether a body has been in the dead-letter queue: told without reading it, which may be what
+    kills. No text of an owner can look so, since its quotes are escaped."""
+    return '"returns":' in body
 
 
 def _missed_form(missed: Missed) -> dict[str, Any]:

@@ -41,6 +41,7 @@ class Operation:
     `error`; `from_at` and `until_at` bound fire times, inclusive. `cursor` continues behind what is
     done (of a backfill: the last fire time, in epoch seconds). `done` counts what was sent (or
     discarded), `passed_over` what needed nothing; a step that died half-way may have done more.
+    `tries` counts how often the present step was begun.
     """
 
     owner: str
@@ -64,6 +65,7 @@ class Operation:
     passed_over: int = 0
     note: str = ""
     busy_until: datetime | None = None
+    tries: int = 0
 
     @property
     def is_final(self) -> bool:
@@ -131,6 +133,7 @@ class Progress:
             revision=operation.revision + 1,
             step=operation.step + 1,
             busy_until=None,
+            tries=0,
             cursor=self.cursor,
             done=operation.done + self.done,
             passed_over=operation.passed_over + self.passed_over,

@@ -80,6 +80,8 @@ class DeadReason(StrEnum):
     """No attempts are left."""
     EXECUTOR_DIED = "executor_died"
     """Executors stopped on it each time."""
+    NEVER_STARTED = "never_started"
+    """No executor could begin it for longer than a queue keeps its messages."""
 
 
 class Settled(StrEnum):

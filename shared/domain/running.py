@@ -19,6 +19,7 @@ _AT_ONCE = timedelta(milliseconds=1)
 _EARLIER_WAIT = "a later message comes for the run"
 
 EXECUTOR_DIED = RunError("executor_died", "the executor stopped before it recorded a result")
+NEVER_STARTED = RunError("never_started", "no executor could begin it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +112,14 @@ def succeeded(run: Run, result: str | None, now: datetime) -> Run:
 
 def skipped(run: Run, reason: SkipReason, now: datetime, note: str | None = None) -> Run:
     """The run ends without its target being called; a first attempt never started."""
-    never_started = run.attempt <= 1
-    return replace(
-        _ended(run, RunStatus.SKIPPED, now),
-        reason=reason,
-        note=note or run.note,
-        started_at=None if never_started else run.started_at,
-        attempt_started_at=None,
-    )
+    ended = replace(_ended(run, RunStatus.SKIPPED, now), reason=reason, note=note or run.note)
+    return _without_attempt(ended)
+
+
+def _without_attempt(run: Run) -> Run:
+    """The run, whose attempt was claimed and never begun."""
+    started_at = None if run.attempt <= 1 else run.started_at
+    return replace(run, started_at=started_at, attempt_started_at=None)
 
 
 def failed(
@@ -157,18 +158,20 @@ def failed(
     )
 
 
-def out_of_attempts(run: Run, over: Run | None, now: datetime) -> Run:
-    """The run is dead without another attempt: executors died on it, or fewer are allowed now."""
-    if over is None or over.status is not RunStatus.RETRYING or over.error is None:
-        return died(run, now)
-    ended = _ended(run, RunStatus.DEAD, now, error=over.error)
-    return replace(ended, reason=DeadReason.EXHAUSTED)
+def undelivered(run: Run, over: Run | None, most_attempts: int, now: datetime) -> Run:
+    """The run is dead without another attempt: executors died on it, fewer are allowed now, or it
+    could not be begun for too long."""
+    if over is not None and over.status is RunStatus.RUNNING:
+        return _dead(run, DeadReason.EXECUTOR_DIED, EXECUTOR_DIED, now)
+    error = None if over is None else over.error
+    if run.attempt <= most_attempts:
+        dead = _dead(run, DeadReason.NEVER_STARTED, error or NEVER_STARTED, now)
+        return _without_attempt(dead)
+    return _dead(run, DeadReason.EXHAUSTED, error or EXECUTOR_DIED, now)
 
 
-def died(run: Run, now: datetime) -> Run:
-    """The run is dead because executors stopped on it."""
-    ended = _ended(run, RunStatus.DEAD, now, error=EXECUTOR_DIED)
-    return replace(ended, reason=DeadReason.EXECUTOR_DIED)
+def _dead(run: Run, reason: DeadReason, error: RunError, now: datetime) -> Run:
+    return replace(_ended(run, RunStatus.DEAD, now, error=error), reason=reason)
 
 
 def in_next_wait(wait: Wait, run: Run) -> Wait:
@@ -261,6 +264,7 @@ def retry_message(run: Run, message: Message) -> Message:
         waits=0,
         has_rate_slot=False,
         has_owner_slot=False,
+        returns=0,
     )
 
 

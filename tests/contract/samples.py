@@ -159,6 +159,7 @@ def a_full_operation(owner: str, **changes: Any) -> Operation:
         "passed_over": 3,
         "note": "cancelled by its owner — später",
         "busy_until": NOW + timedelta(seconds=59),
+        "tries": 2,
     }
     return an_operation(owner, **{**fields, **changes})
 

@@ -206,6 +206,7 @@ OPERATION: Members = {
     "passed_over": counts,
     "note": st.text(),
     "busy_until": maybe_instants,
+    "tries": st.integers(0, 9),
 }
 RUN: Members = {
     "key": keys,

@@ -105,6 +105,7 @@ def test_an_entry_with_a_message_comes_back_whole(kit: Kit) -> None:
         waits=3,
         has_rate_slot=True,
         in_time=True,
+        returns=2,
         missed=Missed(FIRE_AT - timedelta(hours=1), CatchUp.SKIP, a_combined_schedule()),
     )
     entry = entry_of_message(message)

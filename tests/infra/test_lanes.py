@@ -16,7 +16,7 @@ def queue(stack: SynthesizedStack, output: str) -> Mapping[str, Any]:
 @pytest.mark.parametrize("lane", LANES)
 def test_a_lane_gives_up_after_five_receptions(production: SynthesizedStack, lane: str) -> None:
     redrive = queue(production, f"QueueUrl{lane}")["RedrivePolicy"]
-    assert redrive["maxReceiveCount"] == 5
+    assert redrive["maxReceiveCount"] == 20
     dead_letters = production.output(f"DeadLetterQueueUrl{lane}")
     assert referred(redrive["deadLetterTargetArn"]) == dead_letters
 

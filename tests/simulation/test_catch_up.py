@@ -106,7 +106,7 @@ def test_a_catch_up_in_the_dead_letter_queue_is_recorded_with_all_that_it_passed
 ) -> None:
     world = World(MIDNIGHT, segments=1)
     job = world.create("caught", "*/5 * * * *", catch_up=policy)
-    world.clock.set(TICKS_RETURN)
+    world.clock.set(TICKS_RETURN + timedelta(days=11))
     missed = Missed(TICKS_STOP, policy, job.schedule)
     message = replace(message_of(job, MIDNIGHT + timedelta(hours=2, minutes=55)), missed=missed)
     world.executor.handle_dead(message, world.clock.now() + timedelta(seconds=FUNCTION_SECONDS))

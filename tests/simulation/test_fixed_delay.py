@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from functions.executor.protocol import Handled
 from functions.executor.targets import Call, Failure, Outcome, Success
 from shared.domain.job import Job, Lane
 from shared.domain.message import Message
@@ -135,11 +136,13 @@ def test_an_executor_that_died_for_good_leaves_the_chain_to_the_dead_letter_cons
     world.run_until(MIDNIGHT + timedelta(minutes=9, seconds=59))
     (kept,) = world.queue.kept()
     world.queue.delete(kept.receipt)
-    world.clock.advance(600)
+    world.clock.advance(11 * 86_400)
     ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
-    assert world.executor.handle_dead(kept.message, ends_at) is not None
-    world.run_until(MIDNIGHT + timedelta(minutes=35))
-    assert [run.status for run in chain_of(world, job)] == [RunStatus.DEAD, RunStatus.SUCCEEDED]
+    assert world.executor.handle_dead(kept.message, ends_at).handled is Handled.RAN
+    world.run_until(ends_at + timedelta(minutes=15))
+    dead, *others = chain_of(world, job)
+    assert (dead.status, dead.reason) == (RunStatus.DEAD, "never_started")
+    assert RunStatus.SUCCEEDED in {run.status for run in others}
 
 
 @pytest.mark.parametrize("schedule", [SHORT, LONG])

@@ -193,6 +193,7 @@ class OperationRow(Model):
     passed_over = IntegerAttribute()
     note = UnicodeAttribute(null=True)
     busy_until = InstantAttribute(null=True)
+    tries = IntegerAttribute(null=True)
     expires_at = TTLAttribute()
 
 

@@ -59,6 +59,7 @@ def item_of(operation: Operation) -> RawItem:
         passed_over=operation.passed_over,
         note=operation.note or None,
         busy_until=operation.busy_until,
+        tries=operation.tries or None,
         expires_at=whole_seconds(operation.expires_at),
     ).serialize()
 
@@ -89,6 +90,7 @@ def operation_of(item: RawItem) -> Operation:
             passed_over=row.passed_over,
             note=row.note or "",
             busy_until=row.busy_until,
+            tries=row.tries or 0,
         )
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         raise UnreadableRowError(f"operation {item.get('job_id')}: {error}") from error

@@ -3,6 +3,7 @@ say; and that what was acknowledged is there."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from datetime import timedelta
 
 from shared.domain.job import JobState
 from shared.domain.run import DeadReason, Run, RunKind, RunStatus, Settled
@@ -35,6 +36,7 @@ it is settled."""
 _BORN_SO = {RunStatus.SKIPPED: RunKind.MISSED, RunStatus.MISSED: RunKind.WATCH}
 """Rows of these kinds alone begin with these statuses. CANCELLED, too, begins a row: that of the
 redrive which a discard forbids."""
+_NEVER_STARTED = timedelta(days=10)
 _DEAD = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
 
 
@@ -143,7 +145,8 @@ def unwitnessed(known: Known) -> Iterator[Violation]:
 
 
 def dead_without_reason(known: Known) -> Iterator[Violation]:
-    """Dead letters say why; and no attempts are left only where all were made.
+    """Dead letters say why; and no attempts are left only where all were made, or none could be
+    begun for longer than a queue keeps messages.
 
     A deployment of which only the rows are known may have had other policies then.
     """
@@ -160,7 +163,7 @@ def dead_without_reason(known: Known) -> Iterator[Violation]:
             if after is None or job is None or _of(write.before) is not RunStatus.RUNNING:
                 continue
             most = job.retry.max_attempts
-            fault = _wrong_count(after, most)
+            fault = _wrong_count(after, most) or _given_up_early(known, after, write)
             if fault:
                 text = f"{key.run_id}: {fault}, of {most}, by {write.process} at {write.at}"
                 yield Violation("attempts", key.job_id, text, key.fire_at)
@@ -181,6 +184,20 @@ def died_of_nothing(known: Known) -> Iterator[Violation]:
             if bisect_right(evidence.faults, row.updated_at) == 0:
                 text = f"{row.key.run_id} is dead: {row.reason}, and no fault had struck"
                 yield Violation("dead", row.key.job_id, text, row.key.fire_at)
+
+
+def _given_up_early(known: Known, row: Run, write: RunWrite) -> str | None:
+    """What was never begun waits for ten days, and what died is tried as often as any row of the
+    job has allowed."""
+    if row.reason == DeadReason.NEVER_STARTED.value:
+        late = write.at - (row.effective_at or row.key.fire_at)
+        return None if late > _NEVER_STARTED else f"given up as never started, {late} late"
+    if row.reason == DeadReason.EXECUTOR_DIED.value and known.evidence.is_complete:
+        versions = known.evidence.versions.get(row.key.job_id, ())
+        fewest = min(version.job.retry.max_attempts for version in versions)
+        if len(row.attempts) < fewest:
+            return f"dead after {len(row.attempts)} attempts"
+    return None
 
 
 def _wrong_count(row: Run, most: int) -> str | None:

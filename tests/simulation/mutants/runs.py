@@ -7,6 +7,7 @@ from typing import Any
 
 import functions.executor.protocol as protocol
 import shared.domain.overlap as overlap
+import shared.domain.returning as returning
 import shared.domain.running as running
 import shared.stores.memory.runs as running_rows
 from functions.executor.follow_up import FollowUp
@@ -88,16 +89,16 @@ def _reads_first(original: Code) -> Code:
         def get(self, owner: str, job_id: str) -> Job | None:
             return self._job
 
-    def handle(self: RunProtocol, message: Message, ends_at: datetime) -> Report:
+    def handle(self: RunProtocol, message: Message, ends_at: datetime, **how: bool) -> Report:
         early = message.starts_at - self._p.clock.now()
         if early > running.EARLY:
-            return original(self, message, ends_at)  # type: ignore[no-any-return]
+            return original(self, message, ends_at, **how)  # type: ignore[no-any-return]
         if early > timedelta():
             self._p.clock.sleep(early.total_seconds())
         job = self._p.jobs.get(message.key.owner, message.key.job_id)
         hasty = copy(self)
         hasty._p = replace(self._p, jobs=Once(self._p.jobs, job))
-        return original(hasty, message, ends_at)  # type: ignore[no-any-return]
+        return original(hasty, message, ends_at, **how)  # type: ignore[no-any-return]
 
     return handle
 
@@ -113,9 +114,11 @@ def _gives_up(original: Code) -> Code:
 
 
 def _acknowledges_first(original: Code) -> Code:
-    def record(self: Deployment, queue: MemoryQueue, one: Received, ends_at: datetime) -> None:
+    def record(
+        self: Deployment, queue: MemoryQueue, one: Received, ends_at: datetime, alone: bool
+    ) -> None:
         queue.delete(one.receipt)
-        original(self, queue, one, ends_at)
+        original(self, queue, one, ends_at, alone)
 
     return record
 
@@ -163,9 +166,11 @@ def _puts_back(original: Code) -> Code:
 def _by_visibility(original: Code) -> Code:
     """ChangeMessageVisibility, which leaves the count of receptions as it is."""
 
-    def record(self: Deployment, queue: MemoryQueue, one: Received, ends_at: datetime) -> None:
+    def record(
+        self: Deployment, queue: MemoryQueue, one: Received, ends_at: datetime, alone: bool
+    ) -> None:
         try:
-            original(self, queue, one, ends_at)
+            original(self, queue, one, ends_at, alone)
         except _PutBackError as error:
             kept = queue._kept.get(one.receipt)
             if kept is not None:
@@ -215,11 +220,11 @@ def _expires_by_fire_time(original: Code) -> Code:
 
 
 def _does_not_wait(original: Code) -> Code:
-    def handle(self: RunProtocol, message: Message, ends_at: datetime) -> Report:
+    def handle(self: RunProtocol, message: Message, ends_at: datetime, **how: bool) -> Report:
         now = self._p.clock.now().replace(microsecond=0)
         if message.starts_at > now:
             message = replace(message, due_at=min(now, message.due_at), wait_until=None)
-        return original(self, message, ends_at)  # type: ignore[no-any-return]
+        return original(self, message, ends_at, **how)  # type: ignore[no-any-return]
 
     return handle
 
@@ -322,6 +327,13 @@ RUNS = (
         ("I1",),
         "nobody takes what the queue has given up",
         (Swap(Deployment, "_poll", _not_drained),),
+        reshape=both(small(10), faulty(dies=0.05)),
+    ),
+    Mutant(
+        "never_begun_settled_as_dead",
+        ("attempts",),
+        "what a lane has given up is dead, though an attempt is left to be made",
+        (Swap(returning, "is_given_up", instead(lambda *terms: True)),),
         reshape=both(small(10), faulty(dies=0.05)),
     ),
     Mutant(

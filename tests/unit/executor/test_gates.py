@@ -358,15 +358,16 @@ class TestRunsThatWait:
         assert handle(world, message) is Handled.SENT_ON
         assert run_of(world, message).attempt == 0
 
-    def test_a_dead_letter_queue_ends_it(self, world: World, job: Job) -> None:
-        """Executors died on its message each time: whoever waits behind it must go on."""
+    def test_a_dead_letter_queue_ends_it_at_last(self, world: World, job: Job) -> None:
+        """No executor could begin it for ten days: whoever waits behind it must go on."""
         message = due(world, job)
         handle(world, message)
         (kept,) = world.queue.kept()
+        world.clock.advance(11 * 86_400)
         ends_at = world.clock.now() + MINUTE
-        assert world.executor.handle_dead(kept.message, ends_at) is not None
+        assert world.executor.handle_dead(kept.message, ends_at).handled is Handled.RAN
         run = run_of(world, message)
-        assert (run.status, run.reason) == (RunStatus.DEAD, "executor_died")
+        assert (run.status, run.reason) == (RunStatus.DEAD, "never_started")
 
     def test_a_cancelled_one_absorbs_its_message(self, world: World, job: Job) -> None:
         message = due(world, job)

@@ -1,15 +1,17 @@
 """What the executor does with the messages of operations, one at a time."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
-from functions.executor.protocol import Handled
+from functions.executor.operations import MOST_TRIES
+from functions.executor.protocol import Handled, Report
 from shared.domain.job import Job, Lane
 from shared.domain.message import Message, decode, encode
 from shared.domain.operation import Operation, OperationKind, OperationState
 from shared.domain.run import RunKind
+from shared.errors import HeldError, RunAloneError, StoreUnavailableError
 from tests.simulation.operation_kit import NOON, begin, now_of, put_dead
 from tests.simulation.world import FUNCTION_SECONDS, LIFETIME, OWNER, World
 
@@ -48,6 +50,30 @@ def order(world: World, operation: Operation) -> Message:
 def handled(world: World, message: Message, seconds_left: float = FUNCTION_SECONDS) -> Handled:
     ends_at = world.clock.now() + timedelta(seconds=seconds_left)
     return world.executor.handle(message, ends_at).handled
+
+
+def ends_at(world: World) -> datetime:
+    return world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
+
+
+def handle_dead(world: World, operation: Operation) -> Report:
+    """What the dead-letter queue's consumer does with the order of the present step."""
+    report = world.executor.handle_dead(order(world, operation), ends_at(world))
+    drain(world)
+    return report
+
+
+def die_at_work(world: World, operation: Operation) -> None:
+    class Killed(BaseException):
+        pass
+
+    def die(*terms: object) -> None:
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world.runs, "dead_letters", die)
+        with pytest.raises(Killed):
+            world.executor.handle(order(world, operation), ends_at(world))
 
 
 def test_the_order_survives_its_queue(world: World, operation: Operation) -> None:
@@ -142,16 +168,46 @@ def test_an_order_before_its_operation_s_row_waits_for_it(world: World) -> None:
 def test_a_step_that_kills_executors_fails_its_operation(
     world: World, operation: Operation
 ) -> None:
-    ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
-    report = world.executor.handle_dead(order(world, operation), ends_at)
+    """Five of them; until then its order goes back to the lane, and is tried alone."""
+    for died in range(1, MOST_TRIES + 1):
+        assert handle_dead(world, operation).handled is Handled.SENT_BACK
+        die_at_work(world, operation)
+        assert now_of(world, operation).tries == died
+        world.clock.advance(70)
+        with pytest.raises(RunAloneError):
+            world.executor.handle(order(world, operation), ends_at(world), alone=False)
 
-    assert report is not None
+    assert handle_dead(world, operation).handled is Handled.RAN
     failed = now_of(world, operation)
     assert failed.state is OperationState.FAILED
     assert failed.note == "executors died on step 1: start another operation to go on"
-    again = world.executor.handle_dead(order(world, operation), ends_at)
-    assert again is not None
-    assert again.handled is Handled.REPEATED
+    assert handle_dead(world, operation).handled is Handled.REPEATED
+
+
+def test_a_step_that_nobody_could_begin_for_ten_days_fails_its_operation(
+    world: World, operation: Operation
+) -> None:
+    message = order(world, operation)
+    world.clock.set(message.due_at + timedelta(days=10))
+    assert world.executor.handle_dead(message, ends_at(world)).handled is Handled.SENT_BACK
+    world.clock.advance(1)
+    assert world.executor.handle_dead(message, ends_at(world)).handled is Handled.RAN
+    failed = now_of(world, operation)
+    assert failed.note == "no executor could begin step 1: start another operation to go on"
+
+
+def test_a_store_that_fails_under_a_step_is_no_executor_that_died(
+    world: World, operation: Operation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def throttle(*terms: object) -> None:
+        raise StoreUnavailableError("throttled")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.runs, "dead_letters", throttle)
+        with pytest.raises(StoreUnavailableError):
+            world.executor.handle(order(world, operation), ends_at(world))
+    assert (now_of(world, operation).tries, now_of(world, operation).busy_until) == (0, None)
+    assert handled(world, order(world, operation)) is Handled.RAN
 
 
 def test_a_dead_order_waits_while_its_step_may_be_under_way(
@@ -159,10 +215,10 @@ def test_a_dead_order_waits_while_its_step_may_be_under_way(
 ) -> None:
     held = replace(operation, revision=2, busy_until=world.clock.now() + timedelta(seconds=9))
     assert world.operations.put(held, 1)
-    ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
 
-    assert world.executor.handle_dead(order(world, operation), ends_at) is None
-    assert now_of(world, operation) == held
+    with pytest.raises(HeldError):
+        handle_dead(world, operation)
+    assert (now_of(world, operation), world.queue.kept()) == (held, [])
 
 
 def test_a_dead_order_of_an_earlier_step_fails_nothing(world: World, operation: Operation) -> None:
@@ -172,11 +228,9 @@ def test_a_dead_order_of_an_earlier_step_fails_nothing(world: World, operation: 
     world.clock.set(second.due_at)
     handled(world, second)
     drain(world)
-    ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
 
-    report = world.executor.handle_dead(first, ends_at)
+    report = world.executor.handle_dead(first, ends_at(world))
 
-    assert report is not None
     assert report.handled is Handled.REPEATED
     assert now_of(world, operation).state is OperationState.RUNNING
 

@@ -15,7 +15,12 @@ from shared.domain.message import Message
 from shared.domain.policies import RetryPolicy
 from shared.domain.run import Run, RunError, RunKind, RunStatus
 from shared.domain.wheel import message_of
-from shared.errors import HeldError, QueueUnavailableError, StoreUnavailableError
+from shared.errors import (
+    HeldError,
+    QueueUnavailableError,
+    RunAloneError,
+    StoreUnavailableError,
+)
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -248,23 +253,111 @@ def test_a_run_is_not_started_in_a_process_that_cannot_finish_it(world: World, j
     assert world.executor.handle(message, ends_at(world)).handled is Handled.RAN
 
 
+def test_a_takeover_waits_until_nothing_runs_beside_it(world: World, job: Job) -> None:
+    message = due(world, job)
+    assert world.executor.handle(message, ends_at(world), alone=False).handled is Handled.RAN
+    world.clock.advance(60)
+    message = message_of(job, NOON + timedelta(minutes=2))
+    crash_in_call(world, message)
+    world.clock.advance(FUNCTION_SECONDS + 2)
+    died = run_of(world, message)
+    with pytest.raises(RunAloneError):
+        world.executor.handle(message, ends_at(world), alone=False)
+    assert run_of(world, message) == died
+    assert world.executor.handle(message, ends_at(world)).handled is Handled.RAN
+
+
 class TestDeadLetterQueue:
     """What the consumer of a lane's dead-letter queue does (DESIGN 4.3)."""
 
-    def test_a_run_that_was_never_started_is_dead(self, world: World, job: Job) -> None:
+    def sent_back(self, world: World, message: Message) -> Message:
+        """What the consumer sends back in the place of the message; it calls nobody."""
+        report = world.executor.handle_dead(message, ends_at(world))
+        assert report.handled is Handled.SENT_BACK
+        kept = world.queue.kept()[-1]
+        world.queue.delete(kept.receipt)
+        assert kept.message == report.message
+        assert kept.message.returns == message.returns + 1
+        return kept.message
+
+    def test_a_run_that_was_never_begun_goes_back_to_its_lane_and_runs(
+        self, world: World, job: Job
+    ) -> None:
+        """On AWS a throttled invocation counts as a reception: five of them were a dead letter."""
         message = due(world, job)
-        assert world.executor.handle_dead(message, ends_at(world)) is not None
-        run = run_of(world, message)
-        assert (run.status, run.error and run.error.kind) == (RunStatus.DEAD, "executor_died")
+        again = self.sent_back(world, message)
+        assert again == replace(message, returns=1)
+        assert world.runs.get(message.key) is None
+        assert world.executor.handle(again, ends_at(world)).handled is Handled.RAN
+        assert run_of(world, message).attempt == 1
+
+    def test_each_return_waits_longer_up_to_a_quarter_of_an_hour(
+        self, world: World, job: Job
+    ) -> None:
+        message, delays = due(world, job), []
+        for _ in range(7):
+            message = world.executor.handle_dead(message, ends_at(world)).message
+            (kept,) = world.queue.kept()
+            world.queue.delete(kept.receipt)
+            delays.append((kept.visible_at - world.clock.now()).total_seconds())
+        assert delays == [30, 60, 120, 240, 480, 900, 900]
 
     def test_a_live_lease_keeps_the_message(self, world: World, job: Job) -> None:
         message = due(world, job)
-
         crash_in_call(world, message)
-        assert world.executor.handle_dead(message, ends_at(world)) is None
+        before = run_of(world, message)
+        with pytest.raises(HeldError):
+            world.executor.handle_dead(message, ends_at(world))
+        assert (run_of(world, message), world.queue.kept()) == (before, [])
+
+    def test_an_attempt_that_died_is_followed_by_another_as_long_as_any_is_left(
+        self, world: World
+    ) -> None:
+        job = world.create("dies", "* * * * *", retry=RetryPolicy(max_attempts=2))
+        message = due(world, job)
+        crash_in_call(world, message)
         world.clock.advance(FUNCTION_SECONDS + 2)
-        assert world.executor.handle_dead(message, ends_at(world)) is not None
-        assert run_of(world, message).status is RunStatus.DEAD
+        again = self.sent_back(world, message)
+        assert run_of(world, message).attempt == 1
+
+        crash_in_call(world, again)
+        world.clock.advance(FUNCTION_SECONDS + 2)
+        assert world.executor.handle_dead(again, ends_at(world)).handled is Handled.RAN
+        run = run_of(world, message)
+        assert (run.status, run.reason) == (RunStatus.DEAD, "executor_died")
+        assert len(run.attempts) == 2
+
+    def test_a_retry_that_was_never_begun_goes_back_to_its_lane(
+        self, world: World, job: Job
+    ) -> None:
+        message = due(world, job)
+        world.targets.behave = lambda call: Failure(RunError("busy", "later"))
+        world.executor.handle(message, ends_at(world))
+        (retry,) = (kept for kept in world.queue.kept() if kept.message.attempt == 2)
+        world.queue.delete(retry.receipt)
+        world.clock.set(retry.message.due_at)
+        self.sent_back(world, retry.message)
+        assert run_of(world, message).status is RunStatus.RETRYING
+
+    @pytest.mark.parametrize("fails", [False, True])
+    def test_what_could_not_be_begun_for_ten_days_is_dead_as_never_started(
+        self, world: World, job: Job, fails: bool
+    ) -> None:
+        message = due(world, job)
+        if fails:
+            world.targets.behave = lambda call: Failure(RunError("busy", "later"))
+            world.executor.handle(message, ends_at(world))
+            message = next(k.message for k in world.queue.kept() if k.message.attempt == 2)
+        world.clock.set(message.due_at + timedelta(days=10))
+        message = self.sent_back(world, message)
+        world.clock.advance(1)
+        assert world.executor.handle_dead(message, ends_at(world)).handled is Handled.RAN
+        run = run_of(world, message)
+        assert (run.status, run.reason) == (RunStatus.DEAD, "never_started")
+        assert run.error is not None
+        assert run.error.kind == ("busy" if fails else "never_started")
+        assert (len(run.attempts), run.attempt_started_at) == (int(fails), None)
+        assert len(world.targets.calls) == int(fails)
 
     def test_a_retrying_run_is_left_to_the_message_of_its_retry(
         self, world: World, job: Job
@@ -283,12 +376,13 @@ class TestDeadLetterQueue:
         world.executor.handle(message, ends_at(world))
         before = run_of(world, message)
         report = world.executor.handle_dead(message, ends_at(world))
-        assert report is not None
+        assert report.handled is Handled.REPEATED
         assert run_of(world, message) == before
 
     def test_a_paused_jobs_run_is_skipped_not_dead(self, world: World, job: Job) -> None:
         message = due(world, job)
         world.pause(job)
+        world.clock.advance(11 * 86_400)
         world.executor.handle_dead(message, ends_at(world))
         assert run_of(world, message).status is RunStatus.SKIPPED
 

@@ -110,25 +110,41 @@ def test_a_body_that_nobody_can_read_is_refused(received: Received, kind: str) -
     assert received.told == []
 
 
-def test_a_record_of_the_dead_letter_queue_is_settled(received: Received) -> None:
+def test_a_record_of_the_dead_letter_queue_is_settled_once_it_is_too_old(
+    received: Received,
+) -> None:
+    assert received.dead().handled is Handled.SENT_BACK
+    received.world.clock.advance(10 * 86_400 + 1)
     report = received.dead()
     assert report.run is not None
-    assert (report.run.status, report.run.reason) == (RunStatus.DEAD, DeadReason.EXECUTOR_DIED)
+    assert (report.run.status, report.run.reason) == (RunStatus.DEAD, DeadReason.NEVER_STARTED)
     assert received.world.targets.calls == []
 
 
 def test_a_record_whose_run_is_held_by_a_live_lease_stays_where_it_is(received: Received) -> None:
     hold(received)
-    with pytest.raises(HeldError, match=f"{received.message.key.run_id} is held"):
+    with pytest.raises(HeldError, match=received.message.key.run_id):
         received.dead()
     received.world.clock.advance(2 * FUNCTION_SECONDS)
-    assert received.dead().handled is Handled.RAN
+    assert received.dead().handled is Handled.SENT_BACK
+
+
+def test_a_record_stays_in_the_dead_letter_queue_when_it_cannot_be_sent_back(
+    received: Received, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def send(messages: object, delays: object) -> None:
+        raise QueueUnavailableError(1, "gone")
+
+    monkeypatch.setattr(received.world.queue, "send", send)
+    with pytest.raises(QueueUnavailableError):
+        received.dead()
 
 
 def test_a_store_that_fails_leaves_a_dead_letter_where_it_is(
     received: Received, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fail_the_claims(received, monkeypatch)
+    received.world.clock.advance(11 * 86_400)
     with pytest.raises(StoreUnavailableError, match="throttled"):
         received.dead()
     assert (received.told, received.world.queue.kept()) == ([], [])
@@ -231,12 +247,18 @@ class TestHandlers:
         told = {line["action"]: line for line in self.actions(caplog)}
         malformed = told["message.malformed"]
         assert (malformed["body"], malformed["levelname"]) == ("{", "ERROR")
-        assert told["run.dead"]["run_id"] == received.message.key.run_id
-        assert (told["batch.finished"]["ran"], told["batch.finished"]["failed"]) == (1, 0)
+        sent_back = told["message.sent_back"]
+        assert sent_back["run_id"] == received.message.key.run_id
+        assert (sent_back["returns"], sent_back["levelname"]) == (1, "WARNING")
+        assert (told["batch.finished"]["sent_back"], told["batch.finished"]["failed"]) == (1, 0)
 
-    def test_a_dead_letter_under_a_live_lease_stays(
+    def test_a_run_on_which_an_executor_died_is_run_when_the_others_are_done(
         self, handlers: ModuleType, received: Received
     ) -> None:
         hold(received)
-        answer = handlers.dead_letter_handler(self.event(encode(received.message)), Context())
-        assert answer == {"batchItemFailures": [{"itemIdentifier": "m0"}]}
+        received.world.clock.advance(2 * FUNCTION_SECONDS)
+        first, own = received.message, received.world.targets.calls
+        other = message_of(received.job, NOON + timedelta(minutes=2))
+        bodies = [encode(first), encode(other)]
+        assert handlers.handler(self.event(*bodies), Context()) == {"batchItemFailures": []}
+        assert [call.run_id for call in own] == [other.key.run_id, first.key.run_id]
