@@ -9,7 +9,7 @@ CarillonError
 ├── HeldError                another executor holds the run: its message stays with the queue
 ├── RunAloneError            an executor died on the run: its message is to be handled alone
 ├── StoreUnavailableError    the store throttled or failed beyond the retries
-│   └── UnreadableRowError   a row that this version cannot read: it waits for one that can
+│   └── UnreadableRowError   a row that cannot be read, or a key that the store never takes
 └── QueueUnavailableError    the queue did not take some messages beyond the retries
 
 A lost condition is not an error: stores answer it with False.
@@ -55,7 +55,9 @@ class StoreUnavailableError(CarillonError):
 
 
 class UnreadableRowError(StoreUnavailableError):
-    """A stored row cannot be read, such as one that a later version wrote before a rollback."""
+    """A stored row cannot be read, such as one that a later version wrote before a rollback; or
+    the store refuses a request for good, such as a key that is too long. Only the row, or another
+    version, can mend it: time does not."""
 
 
 class RunAloneError(CarillonError):
@@ -69,3 +71,11 @@ class QueueUnavailableError(CarillonError):
     def __init__(self, unsent: int, reason: str) -> None:
         super().__init__(f"{unsent} messages not acknowledged by the queue: {reason}")
         self.unsent = unsent
+
+
+def reason_of(error: Exception) -> str:
+    """What to tell of an error that stays with the item that caused it: its kind, its text."""
+    try:
+        return f"{type(error).__name__}: {error}"[:1000]
+    except Exception:  # a text of its own that fails
+        return type(error).__name__

@@ -8,7 +8,7 @@ from functions.tick.lease import Lease
 from functions.tick.visit import SegmentOutcome, SegmentReport, TickPorts, Visit
 from shared.domain.segment import Control
 from shared.domain.wheel import minute_of
-from shared.errors import CarillonError
+from shared.errors import reason_of
 
 BACKLOG_SPAN = timedelta(seconds=45)
 """How long one visit works on a backlog: less than the look-ahead, so that no live minute waits."""
@@ -42,7 +42,7 @@ class Dispatcher:
     def _lags(self, segment: int) -> bool:
         try:
             return self._ports.filer.control(segment).lag_minutes(self._ports.clock.now()) > 0
-        except CarillonError:
+        except Exception:
             return True  # its dispatch will tell what is wrong with it
 
     def _dispatch_backlog(self, segment: int, deadline: datetime) -> SegmentReport:
@@ -74,8 +74,8 @@ class Dispatcher:
                 self._look_ahead,
                 ports.tzdata,
             )
-        except CarillonError as error:
-            return SegmentReport(segment, SegmentOutcome.FAILED, reason=str(error))
+        except Exception as error:  # of this segment: the others must go on
+            return SegmentReport(segment, SegmentOutcome.FAILED, reason=reason_of(error))
         if lease is None:
             return _untouched(seen, SegmentOutcome.HELD, ports.clock.now())
         return Visit(ports, self._calendars, lease, deadline, backlog=backlog).run()

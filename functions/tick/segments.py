@@ -9,10 +9,10 @@ def segments_in_use(wheel: WheelStore, configured: int) -> int:
     """The number of segments to serve: never fewer than have ever been used.
 
     Jobs keep the segment they were created in, so a lowered setting must not be followed: the
-    control items of the segments beyond it tell.
+    control items of the segments beyond it tell, also those that cannot be read.
     """
     count = configured
-    while wheel.get_control(count) is not None:
+    while wheel.examine_control(count) is not None:
         count += 1
     return count
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import TypeVar
 
 from functions.tick.calendars import CalendarReader
 from functions.tick.lease import Lease, LeaseLostError
@@ -22,10 +23,14 @@ from shared.domain.segment import (
     with_minute_done,
 )
 from shared.domain.wheel import Entry, Slot, minute_end, minute_of, minute_start, slots_of_minute
-from shared.errors import CarillonError, StoreUnavailableError, UnreadableRowError
+from shared.errors import StoreUnavailableError, UnreadableRowError, reason_of
 from shared.filing import Filer
 from shared.recurrence import SlotKind
 from shared.stores.ports import CalendarStore, JobStore, WheelStore
+
+_T = TypeVar("_T")
+_Link = tuple[datetime, Entry]
+"""An occurrence of a chain and the entry for it."""
 
 OnBadEntry = Callable[[int, str, str, str], None]
 """Told (segment, slot key, entry key, reason) of an entry that the tick goes on without."""
@@ -42,7 +47,8 @@ class SegmentOutcome(StrEnum):
     OUT_OF_TIME = "out_of_time"
     """The progress is recorded; the next tick goes on from there."""
     FAILED = "failed"
-    """The store or the queue failed; the next tick begins that minute anew."""
+    """The store or the queue failed, or its control item cannot be read, or something that nobody
+    thought of; the next tick begins that minute anew. Other segments go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +126,14 @@ class Visit:
             return self._report(SegmentOutcome.LOST)
         except _OutOfTimeError:
             outcome = SegmentOutcome.OUT_OF_TIME
-        except CarillonError as error:
-            outcome, reason = SegmentOutcome.FAILED, str(error)
+        except Exception as error:  # of this segment only
+            outcome, reason = SegmentOutcome.FAILED, reason_of(error)
         try:
             self._lease.free(idle=self._is_idle(outcome))
         except LeaseLostError:
             return self._report(SegmentOutcome.LOST)
-        except CarillonError as error:  # the lease lapses; the next tick goes on
-            return self._report(SegmentOutcome.FAILED, str(error))
+        except Exception as error:  # the lease lapses; the next tick goes on
+            return self._report(SegmentOutcome.FAILED, reason_of(error))
         return self._report(outcome, reason)
 
     def _live_minutes(self) -> None:
@@ -161,8 +167,8 @@ class Visit:
         segment = self._lease.control.segment
         while True:
             page = self._ports.wheel.query(segment, slot, after_key)
-            for key in page.unreadable:
-                self._ports.on_bad_entry(segment, slot.key, key, "unreadable")
+            for key, reason in page.unreadable.items():
+                self._ports.on_bad_entry(segment, slot.key, key, reason)
             for entry in page.entries:
                 self._entry(entry, minute)
                 self._keep_lease(Cursor(minute, slot.key, entry.key))
@@ -171,23 +177,46 @@ class Visit:
                 return
 
     def _entry(self, entry: Entry, minute: int) -> None:
-        control = self._lease.control
+        """Decide all of it first, then act: one bad entry must not stop the others' minute, but
+        what a store or the queue did not take must."""
         resolved = self._resolved(entry)
-        rules_since = minute_start(control.tzdata_from) if control.tzdata_from else None
-        try:
-            messages = list(
-                messages_of(entry, minute, control.horizon, control.backlog, resolved, rules_since)
-            )
-            has_moved = zone_has_changed(entry)
-        except Exception as error:  # one bad entry must not stop the segment
-            self._set_aside(entry, error)
+        decided = self._decided(entry, lambda: self._decide(entry, minute, resolved))
+        if decided is None:
             return
+        messages, link, has_moved = decided
+        goes_on: bool | None = False
+        if link is not None or has_moved:
+            goes_on = self._goes_on(entry, link and link[0])
+            if goes_on is None:
+                return
         for message in messages:
             self._send(message)
-        if entry.slot.kind is SlotKind.DATED:
-            self._next_link(entry)
-        elif has_moved and self._goes_on(entry):
+        if goes_on and link is not None:
+            self._file_link(link[1])
+        elif goes_on:
             self._rehome(entry, minute, resolved)
+
+    def _decide(
+        self, entry: Entry, minute: int, resolved: Resolved | None
+    ) -> tuple[list[Message], _Link | None, bool]:
+        """What is to be sent, the link to be filed, and whether the filing's zone has changed."""
+        control = self._lease.control
+        rules_since = minute_start(control.tzdata_from) if control.tzdata_from else None
+        messages = list(
+            messages_of(entry, minute, control.horizon, control.backlog, resolved, rules_since)
+        )
+        if entry.slot.kind is SlotKind.DATED:
+            return messages, _next_link(entry, control.horizon), False
+        return messages, None, zone_has_changed(entry)
+
+    def _decided(self, entry: Entry, decide: Callable[[], _T]) -> _T | None:
+        """What `decide` answers; None, and the entry is set aside, if it raises. It must not act:
+        a failure of a store or the queue would be swallowed, and the watermark go over it."""
+        try:
+            return decide()
+        except Exception as error:
+            self._set_aside(entry, error)
+            return None
 
     def _send(self, message: Message) -> None:
         """Hand a message on; one of a backlog waits for its place, so that it keeps its pace.
@@ -204,25 +233,22 @@ class Visit:
     def _resolved(self, entry: Entry) -> Resolved | None:
         """The entry's schedule under its calendar, where that makes a difference to what is sent.
 
-        Under a calendar that this version cannot read the nominal occurrences are sent: the
-        executor, which reads it too, holds them until it can.
+        Under a calendar that cannot be read the nominal occurrences are sent: the executor, which
+        reads it too, holds them until it can.
         """
         if not rolls_back(entry.calendar) and not self._lease.control.backlog:
             return None
         try:
             return self._calendars.resolved(entry)
-        except UnreadableRowError as error:
+        except Exception as error:
+            is_row = isinstance(error, UnreadableRowError)
+            if isinstance(error, StoreUnavailableError) and not is_row:
+                raise
             self._set_aside(entry, error)
             return None
 
-    def _next_link(self, entry: Entry) -> None:
-        """File the first link of a chain beyond the horizon, before the watermark moves."""
-        horizon = self._lease.control.horizon
-        if entry.schedule is None:
-            return
-        following = entry.schedule.next(minute_end(horizon) - entry.spread)
-        if following is not None and self._goes_on(entry, following):
-            self._ports.filer.file_entry(entry.link_at(following, horizon))
+    def _file_link(self, link: Entry) -> None:
+        self._ports.filer.file_entry(link)
 
     def _rehome(self, entry: Entry, minute: int, resolved: Resolved | None) -> None:
         """Bring a filing to the slots of its zone's new rules, and send what it missed there.
@@ -237,32 +263,40 @@ class Visit:
             lease.control = with_backlog_cursor(with_cursor(lease.control, None), None)
             lease.checkpoint()
         ports, control = self._ports, lease.control
-        own, others = rehomed(entry)
+        decided = self._decided(entry, lambda: _rehomed(entry, control.horizon))
+        if decided is None:
+            return
+        own, others, link = decided
         if others:
             ports.wheel.put_entries(others)
-        if own.zone_digest == "":
-            self._next_link(own)
+        if link is not None and self._goes_on(entry, link[0]):
+            self._file_link(link[1])
         horizon = max(control.horizon, ports.filer.control(entry.segment).horizon)
-        for message in owed_messages(entry, minute, control, horizon, resolved):
+        owed = self._decided(
+            entry, lambda: list(owed_messages(entry, minute, control, horizon, resolved))
+        )
+        if owed is None:
+            return
+        for message in owed:
             self._send(message)
         self._outbox.flush()
         ports.wheel.put_entries([own])
         self._rehomed += 1
 
-    def _goes_on(self, entry: Entry, following: datetime | None = None) -> bool:
+    def _goes_on(self, entry: Entry, following: datetime | None = None) -> bool | None:
         """Whether the entry's filing counts, for the occurrence `following`, by a strong read of
-        the job."""
+        the job; None if that cannot be decided: the entry is set aside."""
         try:
             job = self._ports.jobs.get(entry.owner, entry.job_id)
         except StoreUnavailableError as error:
             # Neither may one row stop its segment, nor may the chain end: a link is harmless.
             self._set_aside(entry, error)
             return True
-        return chain_goes_on(entry, job, self._ports.clock.now(), following)
+        now = self._ports.clock.now()
+        return self._decided(entry, lambda: chain_goes_on(entry, job, now, following))
 
     def _set_aside(self, entry: Entry, error: Exception) -> None:
-        reason = f"{type(error).__name__}: {error}"
-        self._ports.on_bad_entry(entry.segment, entry.slot.key, entry.key, reason)
+        self._ports.on_bad_entry(entry.segment, entry.slot.key, entry.key, reason_of(error))
 
     def _keep_lease(self, cursor: Cursor | None) -> None:
         """Renew the lease when it is due, and stop when time is over; then `cursor` is how far the
@@ -296,3 +330,17 @@ class Visit:
             was_idle=self._was_idle,
             idle=control.idle,
         )
+
+
+def _next_link(entry: Entry, horizon: int) -> _Link | None:
+    """The first link of a chain beyond the horizon, to be filed before the watermark moves."""
+    if entry.schedule is None:
+        return None
+    following = entry.schedule.next(minute_end(horizon) - entry.spread)
+    return None if following is None else (following, entry.link_at(following, horizon))
+
+
+def _rehomed(entry: Entry, horizon: int) -> tuple[Entry, list[Entry], _Link | None]:
+    """The entry and its others by today's rules; the first link of what is a dated chain today."""
+    own, others = rehomed(entry)
+    return own, others, _next_link(own, horizon) if own.zone_digest == "" else None

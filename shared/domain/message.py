@@ -9,8 +9,9 @@ from shared.domain.calendar import CalendarUse
 from shared.domain.job import Lane
 from shared.domain.policies import CatchUp
 from shared.domain.run import RunKey, RunKind
-from shared.errors import InvalidFieldError, MalformedMessageError
+from shared.errors import MalformedMessageError, reason_of
 from shared.recurrence import CalendarRule, DstRule, Schedule, parse_schedule
+from shared.recurrence.value import LAST_SECOND
 
 VERSION = 1
 LONGEST_DELAY_SECONDS = 900
@@ -125,7 +126,7 @@ class Message:
 
     @classmethod
     def from_dict(cls, form: dict[str, Any]) -> "Message":
-        """Raises KeyError, TypeError or ValueError for a form that `as_dict` did not make."""
+        """Raises some exception for a form that `as_dict` did not make."""
         missed, moved_from = form.get("missed"), form.get("moved_from")
         wait_until = form.get("wait_until")
         return cls(
@@ -168,8 +169,10 @@ def decode(body: str) -> Message:
         if form["v"] != VERSION or len(form["runs"]) != 1:
             raise MalformedMessageError(f"version {form['v']} with {len(form['runs'])} runs")
         return Message.from_dict(form["runs"][0])
-    except (KeyError, TypeError, ValueError, IndexError, InvalidFieldError) as error:
-        raise MalformedMessageError(f"{type(error).__name__}: {error}") from error
+    except MalformedMessageError:
+        raise
+    except Exception as error:  # whatever a body makes of the parsers, nobody can read it
+        raise MalformedMessageError(reason_of(error)) from error
 
 
 def came_back(body: str) -> bool:
@@ -219,4 +222,6 @@ def _calendar_use(form: dict[str, Any]) -> CalendarUse:
 
 
 def _instant(epoch_seconds: int) -> datetime:
+    if not 0 <= int(epoch_seconds) <= LAST_SECOND:
+        raise ValueError(f"{epoch_seconds} lies outside of the time that jobs live in")
     return datetime.fromtimestamp(int(epoch_seconds), UTC)

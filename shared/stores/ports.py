@@ -9,8 +9,8 @@ strongly consistent unless said otherwise. Implementations hold no state of a ca
 used from several threads.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
@@ -106,12 +106,12 @@ class CalendarStore(Protocol):
 class EntryPage:
     """Entries of one slot in the order of their keys; `last_key` is None at the end.
 
-    Rows that cannot be read as entries are left out; `unreadable` has their keys.
+    Rows that cannot be read as entries are left out; `unreadable` has the reasons by their keys.
     """
 
     entries: tuple[Entry, ...]
     last_key: str | None
-    unreadable: tuple[str, ...] = ()
+    unreadable: Mapping[str, str] = field(default_factory=dict)
 
 
 class WheelStore(Protocol):

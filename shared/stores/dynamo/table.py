@@ -16,13 +16,15 @@ from pynamodb.expressions.operand import Path, Value
 from pynamodb.models import Model
 
 from shared.clock import Clock, Entropy
-from shared.errors import StoreUnavailableError
+from shared.errors import StoreUnavailableError, UnreadableRowError
 from shared.stores.dynamo.backoff import ATTEMPTS, pause
 
 RawItem = dict[str, dict[str, Any]]
 """An item as DynamoDB writes it: {name: {type: value}}."""
 
 _CONDITION_FAILED = "ConditionalCheckFailedException"
+_REFUSED = "ValidationException"
+"""Of a request that DynamoDB never takes, whoever repeats it: a key that is empty or too long."""
 _BATCH_SIZE = 25
 
 MOST_REQUESTS = 10
@@ -46,7 +48,8 @@ def keys_of(model: type[Model]) -> tuple[Key, Key]:
 class Partitions:
     """The items of a table, or of an index of it, by partition and in the order of sort keys.
 
-    Raises StoreUnavailableError for what botocore's retries did not mend.
+    Raises StoreUnavailableError for what botocore's retries did not mend, and of these
+    UnreadableRowError for a request that is refused for good.
     """
 
     def __init__(
@@ -169,7 +172,7 @@ class Table(Partitions):
                     self._name, hash_key, range_key, attributes=item, condition=condition
                 )
             except PutError as error:
-                if not _lost_its_condition(error):
+                if _code_of(error) != _CONDITION_FAILED:
                     raise
             else:
                 return True
@@ -181,7 +184,7 @@ class Table(Partitions):
             try:
                 self._connection.delete_item(self._name, hash_key, range_key, condition=condition)
             except DeleteError as error:
-                if not _lost_its_condition(error):
+                if _code_of(error) != _CONDITION_FAILED:
                     raise
                 return False
         return True
@@ -244,10 +247,11 @@ def unchanged(item: RawItem) -> Condition:
     return condition
 
 
-def _lost_its_condition(error: PynamoDBException) -> bool:
+def _code_of(error: PynamoDBException) -> str | None:
+    """DynamoDB's word for it; None where it did not answer."""
     # PynamoDB's own `cause_response_code` fails with AttributeError on broken connections.
     cause = error.cause
-    return isinstance(cause, ClientError) and cause.response["Error"]["Code"] == _CONDITION_FAILED
+    return cause.response["Error"]["Code"] if isinstance(cause, ClientError) else None
 
 
 @contextmanager
@@ -255,6 +259,8 @@ def _failures_mapped() -> Iterator[None]:
     try:
         yield
     except PynamoDBException as error:
+        if _code_of(error) == _REFUSED:
+            raise UnreadableRowError(f"refused for good: {error}") from error
         raise StoreUnavailableError(str(error)) from error
 
 

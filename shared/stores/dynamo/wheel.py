@@ -11,6 +11,7 @@ from shared.domain.message import decode, encode
 from shared.domain.policies import CatchUp
 from shared.domain.segment import Control
 from shared.domain.wheel import Entry, EntryKey, Slot
+from shared.errors import reason_of
 from shared.recurrence import DEFAULT_DST, CalendarRule, DstRule, Schedule, parse_schedule
 from shared.stores.dynamo.attributes import instant_of
 from shared.stores.dynamo.controls import (
@@ -153,13 +154,14 @@ def _page(segment: int, slot: Slot, items: Sequence[RawItem], last_key: str | No
 
     Whatever a row of a bug or of a later version makes of the parsers, it is that row's alone.
     """
-    entries, unreadable = [], []
+    entries: list[Entry] = []
+    unreadable: dict[str, str] = {}
     for item in items:
         try:
             entries.append(entry_of(segment, slot, item))
-        except Exception:
-            unreadable.append(item["entry_key"]["S"])
-    return EntryPage(tuple(entries), last_key, tuple(unreadable))
+        except Exception as error:
+            unreadable[item["entry_key"]["S"]] = reason_of(error)
+    return EntryPage(tuple(entries), last_key, unreadable)
 
 
 @lru_cache(maxsize=16_384)

@@ -54,7 +54,9 @@ class MemoryWheelStore:
         if not self._bad_entries:
             return EntryPage(page, last_key)
         bad = [entry.key for entry in page if (segment, slot, entry.key) in self._bad_entries]
-        return EntryPage(tuple(e for e in page if e.key not in bad), last_key, tuple(bad))
+        return EntryPage(
+            tuple(e for e in page if e.key not in bad), last_key, dict.fromkeys(bad, "spoilt")
+        )
 
     def remove_entries(self, segment: int, keys: Sequence[EntryKey]) -> None:
         with self._lock:

@@ -13,13 +13,14 @@ from os import cpu_count
 
 from tests.simulation.judging.evidence import Violation
 from tests.simulation.mutants.filing import FILING
+from tests.simulation.mutants.isolation import ISOLATION
 from tests.simulation.mutants.kit import Mutant, swapped
 from tests.simulation.mutants.runs import RUNS
 from tests.simulation.mutants.ticks import TICKS
 from tests.simulation.worlds.runner import Outcome, run
 from tests.simulation.worlds.scenario import scenario_of
 
-MUTANTS: tuple[Mutant, ...] = (*FILING, *TICKS, *RUNS)
+MUTANTS: tuple[Mutant, ...] = (*FILING, *TICKS, *RUNS, *ISOLATION)
 MOST_SEEDS = 300
 _SETTLE_MINUTES = 60
 

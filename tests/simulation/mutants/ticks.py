@@ -94,11 +94,11 @@ def _sends_last(original: Code) -> Code:
 
 def _links_last(original: Code) -> Code:
     """Visit.run, with the next links of chains filed after the watermark has moved."""
-    file_link = Visit._next_link
+    file_link = Visit._file_link
 
     def run(self: Visit) -> SegmentReport:
         links: list[Entry] = []
-        self._next_link = links.append  # type: ignore[method-assign, assignment]
+        self._file_link = links.append  # type: ignore[method-assign, assignment]
         report: SegmentReport = original(self)
         try:
             for link in links:

@@ -166,7 +166,7 @@ def _settle_unread() -> Iterator[None]:
 
 @contextmanager
 def _link_after_watermark() -> Iterator[None]:
-    next_link, run = Visit._next_link, Visit.run
+    file_link, run = Visit._file_link, Visit.run
     links: dict[int, list[Entry]] = {}
 
     def later(self: Visit, entry: Entry) -> None:
@@ -176,10 +176,10 @@ def _link_after_watermark() -> Iterator[None]:
         links.pop(id(self), None)
         report = run(self)
         for entry in links.pop(id(self), []):
-            next_link(self, entry)
+            file_link(self, entry)
         return report
 
-    with patch.object(Visit, "_next_link", later), patch.object(Visit, "run", then):
+    with patch.object(Visit, "_file_link", later), patch.object(Visit, "run", then):
         yield
 
 

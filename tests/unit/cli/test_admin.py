@@ -153,5 +153,5 @@ def test_a_mend_loses_against_a_tick_that_still_holds_the_segment() -> None:
     with pytest.raises(UnreadableRowError):
         world.wheel.get_control(0)
     with pytest.raises(CliError, match="changed meanwhile"):
-        mend(Overtaken(), 0, world.clock.now)  # type: ignore[arg-type]
+        mend(Overtaken(), 0, world.clock.now)
     assert world.wheel.get_control(0) == held
