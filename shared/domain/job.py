@@ -173,6 +173,13 @@ class Job:
             return self.replaced[-1].from_at
         return None
 
+    def has_counted(self, filing_id: str) -> bool:
+        """Whether a filing is or was the job's, for all that the row remembers: False for one that
+        never was committed, unless it may be one of those that are forgotten."""
+        known = (self.filing.filing_id, *(each.filing_id for each in self.replaced))
+        is_full = len(self.replaced) == MOST_REPLACED
+        return filing_id in known or (is_full and filing_id < known[-1])
+
     def refiled(self, filing: Filing, now: datetime) -> "Job":
         """The active job under a new filing, with the next revision (resume, change of schedule).
 

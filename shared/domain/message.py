@@ -43,10 +43,10 @@ class Message:
     `moved_from` is the nominal time of an occurrence that the executor sent on to the key's, since
     its day is closed. `wait_until`: a policy holds it back until then, in the `waits`-th wait of
     its attempt; `has_rate_slot`, `has_owner_slot`: it has the start that its job's rate, or the
-    limit of its owner, has granted. `in_time`: it was
-    within its job's grace when the tick that had been away came back, however long the pace of
-    catching up holds it back since. `returns` counts how often its lane's dead-letter queue has
-    sent it back. `slot_key` names the wheel slot it was met in ("" when no tick
+    limit of its owner, has granted. `in_time`: None but for what a tick catches up on; there
+    whether it was within its job's grace when the tick that had been away came back, however long
+    the pace of catching up holds it back since. `returns` counts how often its lane's dead-letter
+    queue has sent it back. `slot_key` names the wheel slot it was met in ("" when no tick
     sent it), so that a stale entry can be removed by its exact key.
 
     Two kinds are no runs. WATCH: see whether the occurrence at `key.fire_at` has succeeded.
@@ -67,7 +67,7 @@ class Message:
     waits: int = 0
     has_rate_slot: bool = False
     has_owner_slot: bool = False
-    in_time: bool = False
+    in_time: bool | None = None
     returns: int = 0
 
     @property
@@ -116,8 +116,8 @@ class Message:
             form["rate_slot"] = True
         if self.has_owner_slot:
             form["owner_slot"] = True
-        if self.in_time:
-            form["in_time"] = True
+        if self.in_time is not None:
+            form["in_time"] = self.in_time
         if self.returns:
             form["returns"] = self.returns
         if self.missed is not None:
@@ -128,7 +128,7 @@ class Message:
     def from_dict(cls, form: dict[str, Any]) -> "Message":
         """Raises some exception for a form that `as_dict` did not make."""
         missed, moved_from = form.get("missed"), form.get("moved_from")
-        wait_until = form.get("wait_until")
+        wait_until, in_time = form.get("wait_until"), form.get("in_time")
         return cls(
             key=RunKey(
                 owner=str(form["owner"]),
@@ -151,7 +151,7 @@ class Message:
             waits=int(form.get("waits", 0)),
             has_rate_slot=bool(form.get("rate_slot", False)),
             has_owner_slot=bool(form.get("owner_slot", False)),
-            in_time=bool(form.get("in_time", False)),
+            in_time=None if in_time is None else bool(in_time),
             returns=int(form.get("returns", 0)),
         )
 

@@ -18,6 +18,7 @@ YOUNG_MESSAGE = timedelta(seconds=60)
 """The row of an unknown filing this young may not be committed yet."""
 SHORTEST_YOUNG_DELAY = timedelta(seconds=2)
 """Between two looks at a row that may not be committed yet."""
+_NOISE = "its filing does not count"
 _FAR_BACK = f"its filing was replaced more than {MOST_REPLACED} changes ago"
 
 
@@ -48,17 +49,32 @@ def decide_start(
     moved_back = _moved_back(job, message, closed) if by_schedule else None
     if moved_back is not None:
         return moved_back
-    if job.state is JobState.DELETED:
-        return Skip(SkipReason.DELETED)
-    newer = message.filing_id > job.filing.filing_id
-    if job.state is JobState.PAUSED and not runs_while_paused(key):
-        if by_schedule and newer and _young(message.filing_id, now):
-            return _wait_for_commit(message.filing_id, now)  # a resume that has yet to commit
-        return Skip(SkipReason.PAUSED)
+    stopped = _stopped(job, key)
+    if stopped is not None:
+        return _of_stopped(job, message, now, stopped) if by_schedule else Skip(stopped)
     if not by_schedule:
         return Go()
     start = _by_filing(job, message, now, closed)
     return _by_calendar(job, message, closed) if isinstance(start, Go) else start
+
+
+def _stopped(job: Job, key: RunKey) -> SkipReason | None:
+    """Why no run of this key starts; None while its job's state lets it."""
+    if job.state is JobState.DELETED:
+        return SkipReason.DELETED
+    is_paused = job.state is JobState.PAUSED and not runs_while_paused(key)
+    return SkipReason.PAUSED if is_paused else None
+
+
+def _of_stopped(job: Job, message: Message, now: datetime, reason: SkipReason) -> Start:
+    """What is recorded of a stopped job are the occurrences of filings that have counted: the
+    others are noise of a change that lost, or of a resume that has yet to commit."""
+    if job.has_counted(message.filing_id):
+        return Skip(reason)
+    newer = message.filing_id > job.filing.filing_id
+    if reason is SkipReason.PAUSED and newer and _young(message.filing_id, now):
+        return _wait_for_commit(message.filing_id, now)  # of a resume
+    return Drop(_NOISE)
 
 
 def _by_filing(job: Job, message: Message, now: datetime, closed: ClosedDays | None) -> Start:
@@ -68,7 +84,7 @@ def _by_filing(job: Job, message: Message, now: datetime, closed: ClosedDays | N
         return Go()
     instants = (key.fire_at, message.nominal_at)
     if any(at > job.filing.from_at and yields(job, at, closed) for at in instants):
-        if message.missed is not None:
+        if message.in_time is not None:
             return Drop("the job's own filing catches up on it")
         due_at = key.fire_at + timedelta(seconds=job.spread_seconds)
         if max(now, message.due_at) < due_at:
@@ -111,7 +127,7 @@ def _decide_other_filing(job: Job, message: Message, now: datetime) -> Start:
         return Skip(SkipReason.CHANGED, _FAR_BACK)
     # Noise of a change that never committed. Recording a skip here could take the place of the
     # outcome of a real occurrence of the same instant.
-    return Drop("its filing does not count")
+    return Drop(_NOISE)
 
 
 def _by_replaced(

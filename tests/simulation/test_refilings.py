@@ -12,7 +12,7 @@ from shared.domain.job import MOST_REPLACED, Filing, Job, Lane
 from shared.domain.policies import CatchUp
 from shared.domain.run import RunKind, RunStatus
 from shared.domain.wheel import Slot, minute_of
-from shared.recurrence import CalendarRule, SlotKind
+from shared.recurrence import CalendarRule, SlotKind, parse_schedule
 from shared.stores.ports import EntryPage
 from tests.simulation.world import FUNCTION_SECONDS, World, times
 
@@ -200,6 +200,18 @@ class TestWhoseCatchUpCounts:
         assert succeeded(world, job) == minutes(*range(35, 61, 5))
         assert covered(world, job) == minutes(5, 10, 15, 20, 25)
 
+    @pytest.mark.parametrize("policy", [CatchUp.SKIP, CatchUp.LATEST])
+    def test_what_the_replaced_filing_would_all_have_run_is_left_to_the_jobs_own(
+        self, policy: CatchUp
+    ) -> None:
+        """Found by seed 77001325: a job that was to skip ran all that its old filing had missed."""
+        world = World(MIDNIGHT, segments=1)
+        job = world.create("job", "*/5 * * * *", catch_up=CatchUp.ALL)
+        outage(world, (32, lambda: world.refile(job, catch_up=policy)))
+        last = [60] if policy is CatchUp.LATEST else []
+        assert succeeded(world, job) == minutes(*range(5, 31, 5), *last)
+        assert covered(world, job) == minutes(35, 40, 45, 50, 55)
+
     def test_noise_of_a_change_that_never_committed_skips_nothing(self) -> None:
         world = World(MIDNIGHT, segments=1)
         job = world.create("job", "*/20 * * * *", catch_up=CatchUp.ALL)
@@ -217,6 +229,26 @@ class TestWhoseCatchUpCounts:
             world.queue.delete(kept.receipt)
         assert succeeded(world, job) == minutes(20, 40, 60)
         assert len(world.history(job)) == 3
+
+    @pytest.mark.parametrize("deleted", [True, False])
+    def test_noise_of_a_change_that_lost_against_a_pause_or_deletion_leaves_no_row(
+        self, deleted: bool
+    ) -> None:
+        world = World(MIDNIGHT, segments=1)
+        job = world.create("job", "*/20 * * * *", catch_up=CatchUp.SKIP)
+        outage(world, (12, lambda: lose_a_change(world, job, deleted=deleted)))
+        assert {run.key.fire_at for run in world.history(job)} <= set(minutes(20, 40, 60))
+        assert succeeded(world, job) == []
+
+
+def lose_a_change(world: World, job: Job, *, deleted: bool) -> None:
+    """A change to other instants puts its entries, and comes too late with its row."""
+    now = world.clock.now()
+    filing = Filing(world.entropy.new_id(job.filing.next_id_at(now)), now)
+    stopped = job.deleted(now, now + timedelta(days=30)) if deleted else job.paused(now)
+    assert world.jobs.replace(stopped, job.revision)
+    lost = replace(job.refiled(filing, now), schedule=parse_schedule("*/7 * * * *"))
+    assert not world.filer.file_job(lost, job.revision)
 
 
 def test_short_pauses_before_its_place_in_the_window_do_not_cost_the_run() -> None:

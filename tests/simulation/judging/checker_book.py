@@ -186,16 +186,18 @@ class Book:
         row = self.claimed(key, at)
         return self.finished(row, at + timedelta(seconds=0.1), RunStatus.SKIPPED, reason=reason)
 
-    def passed_over(self, first: int, last: int, count: int, at: float) -> None:
+    def passed_over(
+        self, first: int, last: int, count: int, at: float, filing_id: str = FILING
+    ) -> None:
         """A catch-up covers a span with a row."""
-        key = key_of(last, RunKind.MISSED, request_id=FILING)
+        key = key_of(last, RunKind.MISSED, request_id=filing_id)
         row = Run(
             key=key,
             status=RunStatus.SKIPPED,
             attempt=0,
             token=0,
             claim_id="",
-            filing_id=FILING,
+            filing_id=filing_id,
             updated_at=after(at),
             expires_at=after(9999),
             reason="catch_up",

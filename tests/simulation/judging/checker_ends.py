@@ -1,7 +1,7 @@
 """What is to come to an end, or to stop: jobs with a last run, jobs whose runs fail in a row,
 operations; and requests under one key, which are one request."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from datetime import datetime, timedelta
 
 from shared.domain.job import Job, JobState
@@ -42,7 +42,7 @@ def uncompleted(known: Known) -> Iterator[Violation]:
 
 
 def too_many_runs(known: Known) -> Iterator[Violation]:
-    """No filing has more than `max_runs` occurrences: with a row, or covered by one."""
+    """No filing has more than `max_runs` occurrences: with a row, or else covered by one."""
     for job_id, filings in known.filings.items():
         most = {filed.job.max_runs for filed in filings}
         if len(most) != 1 or len({filed.job.schedule.text for filed in filings}) != 1:
@@ -50,11 +50,10 @@ def too_many_runs(known: Known) -> Iterator[Violation]:
         wanted = most.pop()
         if wanted is None or not all(filed.is_computable for filed in filings):
             continue
-        counted = sum(
-            row.covers_count or 0 if row.key.kind is RunKind.MISSED else 1
-            for row in known.rows.get(job_id, ())
-            if _is_outcome(row)
-        )
+        rows = [row for row in known.rows.get(job_id, ()) if _is_outcome(row)]
+        own = {row.key.fire_at for row in rows if row.key.kind is RunKind.SCHEDULED}
+        covered = sum(_covered(row, own) for row in rows if row.key.kind is RunKind.MISSED)
+        counted = len(own) + covered
         if counted > wanted:
             text = f"{counted} occurrences have an outcome, and {wanted} may"
             yield Violation("max_runs", job_id, text)
@@ -64,6 +63,13 @@ def _is_outcome(row: Run) -> bool:
     is_noise = row.status is RunStatus.SKIPPED and row.reason in ("paused", "deleted", "changed")
     is_own = row.key.kind is RunKind.SCHEDULED and not row.key.redrive and not is_noise
     return is_own or row.key.kind is RunKind.MISSED
+
+
+def _covered(row: Run, own: Set[datetime]) -> int:
+    """How many occurrences a catch-up's row counts that have no row of their `own`."""
+    last = row.key.fire_at
+    within = sum(1 for fire_at in own if (row.covers_from or last) <= fire_at <= last)
+    return max(0, (row.covers_count or 0) - within)
 
 
 def failing_on(known: Known) -> Iterator[Violation]:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from shared.clock import ceil_second
-from shared.domain.job import Job, JobState
+from shared.domain.job import JobState
 from shared.domain.policies import CatchUp
 from shared.domain.run import Run, RunKind, RunStatus
 from shared.recurrence import Delay
@@ -15,7 +15,6 @@ from tests.simulation.judging.evidence import Gap, Violation
 
 _I1 = "I1"
 _SECOND = timedelta(seconds=1)
-_WITHOUT_CALL = frozenset({RunStatus.SKIPPED, RunStatus.CANCELLED})
 
 
 def lost(known: Known) -> Iterator[Violation]:
@@ -54,8 +53,6 @@ def unexpected(known: Known) -> Iterator[Violation]:
     What an attempt was started for must be covered by the filings as the row said that its process
     had read: a change or pause that was committed after the read comes too late for it. Lenient:
 
-    - Skips as `paused` or `deleted` at instants of filings that never were committed: DESIGN 4.3
-      decides about the state of the job before its filing, so that noise may leave such a row.
     - Attempts after the first: retries are not asked for their schedule.
     """
     for job_id, filings in known.filings.items():
@@ -73,7 +70,7 @@ def _unexpected(known: Known, row: Run, filings: Sequence[Filed]) -> Iterator[Vi
     is_under_way = fire_at > known.evidence.until and run_id not in known.deliveries
     if not yielding and not row.is_final and (is_under_way or _is_forsaken(known, row)):
         return
-    if not yielding and not (row.status in _WITHOUT_CALL and row.reason in ("paused", "deleted")):
+    if not yielding:
         text = f"{run_id} is {row.status.value}, but no filing of its job yields {fire_at}"
         yield Violation(_I1, job_id, text, fire_at)
         return
@@ -103,32 +100,15 @@ def passed_over(known: Known) -> Iterator[Violation]:
     """Rows of catch-ups: what they cover are occurrences that an outage passed over, all of those
     in their span, counted right; their job does not run all; and the one that follows ran.
 
-    Lenient where a calendar has a say: closed days are covered, too, and occurrences move. And of
-    filings that never were committed, where the job was paused or deleted by then: as `unexpected`.
+    Lenient where a calendar has a say: closed days are covered, too, and occurrences move.
     """
-    stopped = {
-        write.after.key
-        for writes in known.writes.values()
-        for write in writes
-        if write.after is not None and write.after.key.kind is RunKind.MISSED
-        if _was_stopped(known.job_at(write.after.key.job_id, write.job_revision))
-    }
     for job_id, rows in known.rows.items():
         own = {row.key.fire_at for row in rows if row.key.kind is RunKind.SCHEDULED}
         for row in rows:
             if row.key.kind is not RunKind.MISSED:
                 continue
-            is_committed = any(
-                filed.filing_id == row.key.request_id for filed in known.filings.get(job_id, ())
-            )
-            if not is_committed and row.key in stopped:
-                continue
             for text in _wrong_about(known, row, own):
                 yield Violation(_I1, job_id, f"{row.key.run_id}: {text}", row.key.fire_at)
-
-
-def _was_stopped(job: Job | None) -> bool:
-    return job is not None and job.state in (JobState.PAUSED, JobState.DELETED)
 
 
 def _wrong_about(known: Known, row: Run, own: set[datetime]) -> Iterator[str]:

@@ -7,6 +7,8 @@ What it says of calls, rows and skips: test_checker_calls.py.
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from infra.simulation.api import API_SECONDS, Api, job_body
 from infra.simulation.deployment import Deployment, Options
 from infra.simulation.targets import SimulatedTargets
@@ -28,7 +30,7 @@ from tests.simulation.judging.checker_book import (
 from tests.simulation.judging.evidence import Evidence
 from tests.simulation.judging.recorder import Recorder
 
-SCHEDULED = RunStatus.SCHEDULED
+SCHEDULED, SKIPPED = RunStatus.SCHEDULED, RunStatus.SKIPPED
 
 
 def test_three_occurrences_that_ran_are_as_they_should_be() -> None:
@@ -82,6 +84,30 @@ def test_a_run_at_no_occurrence_is_one_too_many() -> None:
     book = plain()
     book.ran(key_of(25))
     only(book.evidence(35), "I1", "no filing of its job yields")
+
+
+@pytest.mark.parametrize("reason", ["paused", "deleted"])
+def test_a_skip_at_no_occurrence_is_one_too_many(reason: str) -> None:
+    """Such as noise of a change that lost against the pause."""
+
+    def story(second: float) -> Evidence:
+        book = Book()
+        book.ran_at(10)
+        stop = book.pause if reason == "paused" else book.delete
+        stop(15)
+        row = book.claimed(key_of(second), after(26))
+        book.finished(row, after(26), SKIPPED, reason=reason)
+        return book.evidence(35)
+
+    assert found(story(20)) == []
+    only(story(25), "I1", "no filing of its job yields")
+
+
+def test_a_catch_up_of_a_filing_that_never_counted_is_one_too_many() -> None:
+    book = outage()
+    book.pause(16)
+    book.passed_over(20, 40, 3, at=60, filing_id="noise")
+    only(book.evidence(55), "I1", "no filing noise was ever committed")
 
 
 def test_a_run_may_start_after_a_change_only_by_a_row_that_was_read_before() -> None:

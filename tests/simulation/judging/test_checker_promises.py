@@ -22,7 +22,7 @@ from tests.simulation.judging.checker_book import (
     key_of,
     only,
 )
-from tests.simulation.judging.evidence import Circumstances, Load
+from tests.simulation.judging.evidence import Circumstances, Evidence, Load
 
 TELL = TaskTarget(name="tell")
 EVENTS = tuple(EventType)
@@ -225,6 +225,22 @@ def test_a_job_has_no_more_runs_than_it_may() -> None:
     assert found(book.evidence(35)) == []
     book.ran_at(40)
     only(book.evidence(45), "max_runs", "4 occurrences have an outcome, and 3 may")
+
+
+def test_an_occurrence_with_a_row_that_a_catch_up_covers_too_is_one_run() -> None:
+    """Found by seed 77001325: the same instants were counted twice."""
+
+    def story(most: int) -> Evidence:
+        book = Book(max_runs=most)
+        book.gap(15, 55)
+        book.ran_at(10)
+        book.ran(key_of(30), 60)
+        book.passed_over(20, 40, 3, at=60)
+        book.ran(key_of(50), 60)
+        return book.evidence(55)
+
+    assert found(story(5)) == []
+    only(story(4), "max_runs", "5 occurrences have an outcome, and 4 may")
 
 
 def test_failures_in_a_row_pause_a_job() -> None:

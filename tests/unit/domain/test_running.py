@@ -201,6 +201,18 @@ class TestStart:
         paused = job(state=JobState.PAUSED, paused_at=NOON - timedelta(hours=1))
         assert isinstance(decide_start(paused, message(NEWER_YOUNG), NOON), SendOn)
 
+    @pytest.mark.parametrize("state", [JobState.PAUSED, JobState.DELETED])
+    def test_of_a_stopped_job_noise_leaves_no_record(self, state: JobState) -> None:
+        """Found by seed 61005697: a change that lost against a pause left skips in the history, at
+        instants that no schedule of the job had."""
+        known = PreviousFiling(OLD, NOON - timedelta(days=1), NOON - timedelta(hours=2))
+        stopped = job(state=state, paused_at=NOON - timedelta(minutes=6), previous=known)
+        assert decide_start(stopped, message(NEWER_STALE), NOON) == Drop("its filing does not count")
+        assert decide_start(stopped, message(OLDER), NOON) == Drop("its filing does not count")
+        assert isinstance(decide_start(stopped, message(OLD), NOON), Skip)
+        often = replace(stopped, earlier=(known,) * (MOST_REPLACED - 1))
+        assert isinstance(decide_start(often, message(OLDER), NOON), Skip), "it may have counted"
+
     def test_another_filings_message_runs_when_the_schedule_yields_its_time(self) -> None:
         assert decide_start(job(), message(NEWER_STALE), NOON) == Go()
         off = message(NEWER_STALE, key=replace(KEY, fire_at=NOON + timedelta(minutes=1)))

@@ -50,10 +50,17 @@ class TestWindows:
     @pytest.mark.parametrize("policy", [CatchUp.SKIP, CatchUp.LATEST])
     def test_another_filings_catch_up_is_left_to_the_jobs_own(self, policy: CatchUp) -> None:
         missed = Missed(NOON - timedelta(hours=1), policy, job().schedule)
-        passed = message(NEWER_STALE, missed=missed)
+        passed = message(NEWER_STALE, missed=missed, in_time=False)
         assert isinstance(decide_start(job(), passed, NOON), Drop)
-        own = decide_start(job(spread_seconds=90), message(missed=missed), NOON)
+        met = message(missed=missed, in_time=False)
+        own = decide_start(job(spread_seconds=90), met, NOON)
         assert own == (Skip(SkipReason.CATCH_UP) if policy is CatchUp.SKIP else Go())
+
+    @pytest.mark.parametrize("in_time", [True, False])
+    def test_so_is_what_another_filing_would_all_have_caught_up_on(self, in_time: bool) -> None:
+        late = message(NEWER_STALE, in_time=in_time)
+        assert isinstance(decide_start(job(), late, NOON), Drop)
+        assert decide_start(job(), message(in_time=in_time), NOON) == Go()
 
 
 class TestCalendars:
