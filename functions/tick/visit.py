@@ -109,6 +109,7 @@ class Visit:
         self._backlog = backlog
         self._outbox = Outbox(ports.filer)
         self._late_until = control.backlog[-1].until if backlog and control.backlog else -1
+        self._paced_until = control.paced_until
         self._minutes = 0
         self._rehomed = 0
         self._resume_at = [each for each in (control.cursor, control.backlog_cursor) if each]
@@ -128,6 +129,9 @@ class Visit:
             outcome = SegmentOutcome.OUT_OF_TIME
         except Exception as error:  # of this segment only
             outcome, reason = SegmentOutcome.FAILED, reason_of(error)
+            # What begins anew has its places again; else it stood further back each time.
+            control = self._lease.control
+            self._lease.control = replace(control, paced_until=self._paced_until)
         try:
             self._lease.free(idle=self._is_idle(outcome))
         except LeaseLostError:
@@ -160,7 +164,7 @@ class Visit:
         for slot in slots:
             self._slot(slot, after_key, minute)
             after_key = None
-        self._outbox.flush()
+        self._flush()
         self._minutes += 1
 
     def _slot(self, slot: Slot, after_key: str | None, minute: int) -> None:
@@ -229,6 +233,11 @@ class Visit:
             self._lease.control, place = placed(self._lease.control, now, share)
             message = message if place <= now else replace(message, wait_until=ceil_second(place))
         self._outbox.add(message)
+
+    def _flush(self) -> None:
+        """Send all; it is gone on from here then, so that the places taken up to here are kept."""
+        self._outbox.flush()
+        self._paced_until = self._lease.control.paced_until
 
     def _resolved(self, entry: Entry) -> Resolved | None:
         """The entry's schedule under its calendar, where that makes a difference to what is sent.
@@ -303,7 +312,7 @@ class Visit:
         minute has got."""
         out_of_time = self._ports.clock.now() >= self._deadline
         if out_of_time or self._lease.renewal_due():
-            self._outbox.flush()
+            self._flush()
             note = with_backlog_cursor if self._backlog else with_cursor
             self._lease.control = note(self._lease.control, cursor)
             self._lease.checkpoint()

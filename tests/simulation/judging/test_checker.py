@@ -90,7 +90,7 @@ def test_a_run_at_no_occurrence_is_one_too_many() -> None:
 def test_a_skip_at_no_occurrence_is_one_too_many(reason: str) -> None:
     """Such as noise of a change that lost against the pause."""
 
-    def story(second: float) -> Evidence:
+    def story(second: int) -> Evidence:
         book = Book()
         book.ran_at(10)
         stop = book.pause if reason == "paused" else book.delete

@@ -207,7 +207,9 @@ class TestStart:
         instants that no schedule of the job had."""
         known = PreviousFiling(OLD, NOON - timedelta(days=1), NOON - timedelta(hours=2))
         stopped = job(state=state, paused_at=NOON - timedelta(minutes=6), previous=known)
-        assert decide_start(stopped, message(NEWER_STALE), NOON) == Drop("its filing does not count")
+        assert decide_start(stopped, message(NEWER_STALE), NOON) == Drop(
+            "its filing does not count"
+        )
         assert decide_start(stopped, message(OLDER), NOON) == Drop("its filing does not count")
         assert isinstance(decide_start(stopped, message(OLD), NOON), Skip)
         often = replace(stopped, earlier=(known,) * (MOST_REPLACED - 1))

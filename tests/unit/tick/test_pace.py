@@ -12,6 +12,7 @@ from shared.domain.message import Message
 from shared.domain.policies import CatchUp
 from shared.domain.segment import Control
 from shared.domain.wheel import Entry, minute_of
+from shared.errors import QueueUnavailableError
 from tests.simulation.world import OWNER, World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -117,6 +118,25 @@ def test_what_is_too_far_for_the_queue_goes_to_the_wheel_in_one_batch(
     world.run_until(BACK + timedelta(minutes=20))
     assert starts(world) == [BACK + timedelta(minutes=number) for number in range(20)]
     assert {report.message.slot_key for report in world.reports} == {"h5"}, "or none tidies up"
+
+
+def test_a_minute_that_begins_anew_has_the_places_that_it_had(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by seed 7310162: each time the queue took a part only, all of it stood further back."""
+    send = world.queue.send
+
+    def send_in_part(messages: Sequence[Message], delays: Sequence[int]) -> None:
+        send(messages[:4], delays[:4])
+        raise QueueUnavailableError(len(messages[4:]), "the rest was not taken")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.queue, "send", send_in_part)
+        for _ in range(5):
+            assert world.tick()[-1].outcome is SegmentOutcome.FAILED
+    *_, report = world.tick()
+    assert report.outcome is SegmentOutcome.DISPATCHED
+    assert sorted({*places(world)})[1:] == [15 * number for number in range(1, JOBS)]
 
 
 def test_a_second_outage_gives_what_stands_on_the_wheel_new_places() -> None:
