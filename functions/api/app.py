@@ -74,7 +74,7 @@ class Api:
     ) -> None:
         self.app = _resolver()
         self._telemetry = telemetry
-        routes = Routes(self.app)
+        self._routes = routes = Routes(self.app)
         answer_errors(self.app, telemetry, routes.no_route)
         filer = Filer(jobs, wheel, queue, clock, calendars)
         service = JobService(jobs, calendars, filer, events, clock, entropy, settings, telemetry)
@@ -135,10 +135,18 @@ class Api:
         description: dict[str, Any] = json.loads(text)
         for name in _RESOLVERS_OWN:
             description["components"]["schemas"].pop(name, None)
-        for operations in description["paths"].values():
+        for path, operations in description["paths"].items():
             for operation in operations.values():
+                for parameter in operation.get("parameters", ()):
+                    parameter["schema"] = _without_null(parameter["schema"])
                 responses = operation["responses"]
                 responses["500"] = {**responses["503"], "description": Kind.INTERNAL.title}
+                if self._routes.is_ambiguous(path):
+                    responses["405"] = {
+                        **responses["413"],
+                        "description": Kind.METHOD_NOT_ALLOWED.title,
+                        "headers": {"Allow": {"schema": {"type": "string"}}},
+                    }
         return description
 
     def get_description(self) -> Response[dict[str, Any]]:
@@ -157,6 +165,15 @@ class Api:
             answers={200: "The description"},
             is_open=True,
         )
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A query or a header is left out; it cannot be null."""
+    forms = [form for form in schema.get("anyOf", ()) if form != {"type": "null"}]
+    if len(forms) != 1:
+        return schema
+    rest = {name: value for name, value in schema.items() if name != "anyOf"}
+    return forms[0] | rest
 
 
 def _resolver() -> APIGatewayHttpResolver:

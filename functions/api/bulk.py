@@ -46,7 +46,7 @@ class BulkRoutes:
         return Response(200, JSON, form)
 
     def pause_jobs(
-        self, parent: ParentQuery = "", tag: TagQuery = "", cursor: Cursor = None
+        self, parent: ParentQuery = None, tag: TagQuery = None, cursor: Cursor = None
     ) -> Response[ChangedForm]:
         """Those of a parent, with some tags, or both, each as by `POST /jobs/{job_id}/pause`.
         Paused jobs stay as they are."""
@@ -55,7 +55,7 @@ class BulkRoutes:
         return Response(200, JSON, ChangedForm.of(page))
 
     def resume_jobs(
-        self, parent: ParentQuery = "", tag: TagQuery = "", cursor: Cursor = None
+        self, parent: ParentQuery = None, tag: TagQuery = None, cursor: Cursor = None
     ) -> Response[ChangedForm]:
         """Those of a parent, with some tags, or both. Active jobs stay as they are."""
         only, tell = required_filter(parent, tag), self._teller(Action.JOB_RESUMED)
@@ -63,7 +63,7 @@ class BulkRoutes:
         return Response(200, JSON, ChangedForm.of(page))
 
     def delete_jobs(
-        self, parent: ParentQuery = "", tag: TagQuery = "", cursor: Cursor = None
+        self, parent: ParentQuery = None, tag: TagQuery = None, cursor: Cursor = None
     ) -> Response[ChangedForm]:
         """Those of a parent, with some tags, or both; their histories stay until they expire."""
         only, tell = required_filter(parent, tag), self._teller(Action.JOB_DELETED)

@@ -10,7 +10,7 @@ from functions.api.calendar_forms import CalendarForm, CalendarPage
 from functions.api.calendar_service import CalendarService
 from functions.api.jobs import JSON, Cursor, Limit
 from functions.api.problems import Kind
-from functions.api.requests import caller_of, etag, precondition
+from functions.api.requests import ETAG_PATTERN, caller_of, etag, precondition
 from functions.api.routing import Routes
 from shared.domain.calendar import Calendar
 from shared.telemetry import Action, Telemetry
@@ -24,11 +24,19 @@ CalendarName = Annotated[
 ]
 IfMatch = Annotated[
     str | None,
-    Header(alias="If-Match", description="Only over the calendar of this ETag; `*`: over any."),
+    Header(
+        alias="If-Match",
+        description="Only over the calendar of this ETag; `*`: over any.",
+        json_schema_extra={"pattern": ETAG_PATTERN},
+    ),
 ]
 IfNoneMatch = Annotated[
     str | None,
-    Header(alias="If-None-Match", description="`*`: only if there is no such calendar yet."),
+    Header(
+        alias="If-None-Match",
+        description="`*`: only if there is no such calendar yet.",
+        json_schema_extra={"pattern": "^[*]$"},
+    ),
 ]
 
 _ETAG = {"ETag": "The calendar's revision, for If-Match."}

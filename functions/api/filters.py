@@ -10,11 +10,11 @@ from shared.errors import InvalidFieldError
 from shared.stores.ports import JobFilter
 
 ParentQuery = Annotated[
-    str,
+    str | None,
     Query(min_length=1, max_length=128, description="Only jobs with this `parent`."),
 ]
 TagQuery = Annotated[
-    str,
+    str | None,
     Query(
         min_length=1,
         max_length=8192,
@@ -26,14 +26,14 @@ TagQuery = Annotated[
 _TAG = re.compile(r"([A-Za-z0-9_.-]{1,64}):([^\x00-\x1f\x7f,]{0,256})", re.ASCII)
 
 
-def filter_of(parent: str, tag: str) -> JobFilter | None:
-    """The filter, None where both are ""; raises InvalidFieldError on `tag`."""
-    if not parent and not tag:
+def filter_of(parent: str | None, tag: str | None) -> JobFilter | None:
+    """The filter, None where neither is given; raises InvalidFieldError on `tag`."""
+    if parent is None and tag is None:
         return None
-    return JobFilter(parent, _tags(tag) if tag else ())
+    return JobFilter(parent or "", _tags(tag) if tag else ())
 
 
-def required_filter(parent: str, tag: str) -> JobFilter:
+def required_filter(parent: str | None, tag: str | None) -> JobFilter:
     """The filter; raises InvalidFieldError where nothing is asked for: that would be all jobs."""
     only = filter_of(parent, tag)
     if only is None:

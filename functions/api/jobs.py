@@ -10,7 +10,14 @@ from functions.api.job_forms import JobForm, JobPage, JobReport
 from functions.api.outlook import CalendarReader, outlook_of
 from functions.api.previews import report_of
 from functions.api.problems import Kind
-from functions.api.requests import caller_of, etag, expected_revision, idempotency_key
+from functions.api.requests import (
+    ETAG_PATTERN,
+    KEY_PATTERN,
+    caller_of,
+    etag,
+    expected_revision,
+    idempotency_key,
+)
 from functions.api.routing import Routes
 from functions.api.schemas import JobBody, JobPatch
 from functions.api.service import JobService
@@ -27,15 +34,25 @@ IdempotencyKey = Annotated[
     Header(
         alias="Idempotency-Key",
         description="1 to 255 printable ASCII characters; under one key it happens once.",
+        json_schema_extra={"pattern": KEY_PATTERN},
     ),
 ]
 IfMatch = Annotated[
     str | None,
-    Header(alias="If-Match", description="Required: the job's ETag as it was read, or `*`."),
+    Header(
+        alias="If-Match",
+        description="Required: the job's ETag as it was read, or `*`.",
+        json_schema_extra={"pattern": ETAG_PATTERN},
+    ),
 ]
 Limit = Annotated[int, Query(ge=1, le=100, description="Most items of the page.")]
 Cursor = Annotated[
-    str | None, Query(max_length=4096, description="The `next_cursor` of the page before.")
+    str | None,
+    Query(
+        max_length=4096,
+        description="The `next_cursor` of the page before.",
+        json_schema_extra={"pattern": "^[A-Za-z0-9_-]+$"},
+    ),
 ]
 
 _ETAG = {"ETag": "The job's revision, for If-Match."}
@@ -84,8 +101,8 @@ class JobRoutes:
         self,
         limit: Limit = 20,
         cursor: Cursor = None,
-        parent: ParentQuery = "",
-        tag: TagQuery = "",
+        parent: ParentQuery = None,
+        tag: TagQuery = None,
     ) -> Response[JobPage]:
         """By job id. A page can be shorter than `limit`, even empty; `next_cursor` is null on the
         last one."""

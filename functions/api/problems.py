@@ -76,6 +76,16 @@ class Problem(BaseModel):
     errors: list[FieldProblem]
 
 
+class GatewayMessage(BaseModel):
+    """What the gateway itself answers, of requests that it does not pass on."""
+
+    message: str
+
+
+GATEWAYS_OWN = (401, 429, 500, 503)
+"""Statuses that the gateway answers by itself, too: a token that it does not accept, a throttle."""
+
+
 class ProblemError(Exception):
     """A refusal that HTTP itself knows of; `errors` are pairs of field and message."""
 
@@ -195,8 +205,15 @@ def documented(*kinds: Kind) -> dict[int, Any]:
     titles: defaultdict[int, list[str]] = defaultdict(list)
     for kind in kinds:
         titles[kind.status].append(kind.title)
+    by_gateway = {"application/json": {"model": GatewayMessage}}
     return {
-        status: {"description": "; ".join(meant), "content": {CONTENT_TYPE: {"model": Problem}}}
+        status: {
+            "description": "; ".join(meant),
+            "content": {
+                CONTENT_TYPE: {"model": Problem},
+                **(by_gateway if status in GATEWAYS_OWN else {}),
+            },
+        }
         for status, meant in titles.items()
     }
 

@@ -21,8 +21,10 @@ MOST_KEY_CHARACTERS = 255
 MOST_SUBJECT_CHARACTERS = 255
 """What OpenID Connect allows a subject; it becomes part of keys of the store."""
 
-_ETAG = re.compile(r'"(\d{1,18})"|(\d{1,18})', re.ASCII)
-_KEY = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?", re.ASCII)
+ETAG_PATTERN = '^(?:[*]|"[0-9]{1,18}"|[0-9]{1,18})$'
+KEY_PATTERN = '^(?:"[!-~](?:[ -~]{0,253}[!-~])?"|[!#-~](?:[ -~]{0,253}[!-~])?)$'
+"""With or without quotes."""
+_KEY = re.compile(r"[!-~](?:[ -~]{0,253}[!-~])?")
 
 Event = Mapping[str, Any]
 
@@ -112,7 +114,7 @@ def expected_revision(app: APIGatewayHttpResolver) -> int | None:
 def precondition(app: APIGatewayHttpResolver) -> Precondition:
     """What `If-Match` and `If-None-Match`, which only takes `*`, demand."""
     unless = _header(app, "if-none-match")
-    if unless not in ("", "*"):
+    if unless not in (None, "*"):
         message = "must be *"
         raise ProblemError(
             Kind.INVALID_HEADER, f"If-None-Match {message}", [("If-None-Match", message)]
@@ -124,13 +126,11 @@ def idempotency_key(
     app: APIGatewayHttpResolver, most_characters: int = MOST_KEY_CHARACTERS
 ) -> str | None:
     """The `Idempotency-Key`, with or without its quotes; None when there is none."""
-    text = app.current_event.headers.get("idempotency-key")
+    text = _header(app, "idempotency-key")
     if text is None:
         return None
-    key = str(text).strip()
-    if len(key) >= 2 and key[0] == key[-1] == '"':
-        key = key[1:-1]
-    if key_of(key) is None or len(key) > most_characters:
+    key = text[1:-1] if text.startswith('"') else text
+    if not re.fullmatch(KEY_PATTERN, text) or len(key) > most_characters:
         message = f"must be 1 to {most_characters} printable ASCII characters"
         raise ProblemError(
             Kind.INVALID_HEADER, f"Idempotency-Key {message}", [("Idempotency-Key", message)]
@@ -145,17 +145,17 @@ def key_of(text: str) -> str | None:
 
 def _if_match(app: APIGatewayHttpResolver) -> Precondition:
     tag = _header(app, "if-match")
-    if tag in ("", "*"):
+    if tag is None or tag == "*":
         return Precondition(must_exist=tag == "*")
-    match = _ETAG.fullmatch(tag)
-    if match is None:
+    if not re.fullmatch(ETAG_PATTERN, tag):
         message = 'must be one ETag, as in If-Match: "3", or *'
         raise ProblemError(Kind.INVALID_HEADER, f"If-Match {message}", [("If-Match", message)])
-    return Precondition(int(match[1] or match[2]), must_exist=True)
+    return Precondition(int(tag.strip('"')), must_exist=True)
 
 
-def _header(app: APIGatewayHttpResolver, name: str) -> str:
-    return str(app.current_event.headers.get(name, "")).strip()
+def _header(app: APIGatewayHttpResolver, name: str) -> str | None:
+    text = app.current_event.headers.get(name)
+    return None if text is None else str(text).strip()
 
 
 def etag(revision: int) -> str:

@@ -53,6 +53,7 @@ class Routes:
         self._methods[template].append(method)
         self._remember(method, template, call)
         form = _form_of(call)
+        always = [kind for kind in _ALWAYS if not (is_open and kind is Kind.UNAUTHENTICATED)]
         described = {name: _header(text) for name, text in (headers or {}).items()}
         successes: dict[int, OpenAPIResponse] = {
             status: {"description": meaning, "headers": described, "content": _content(form)}
@@ -63,7 +64,7 @@ class Routes:
             method=method,
             summary=summary,
             description=inspect.getdoc(call),
-            responses={**documented(*_ALWAYS, *problems), **successes},
+            responses={**documented(*always, *problems), **successes},
             tags=[template.strip("/").partition("/")[0]],
             operation_id=call.__name__,
             status_code=min(answers),
@@ -79,12 +80,19 @@ class Routes:
             return _not_allowed(event.http_method, methods)
         return ProblemError(Kind.NOT_FOUND, "there is no such resource")
 
+    def is_ambiguous(self, template: str) -> bool:
+        """Whether a path of its own could be taken for an item of this one, by a method that it
+        does not have: the answer is 405 then."""
+        return "{" in template and any(
+            "{" not in path and _fits(template, path) for path in self._methods
+        )
+
     def _methods_of(self, path: str) -> list[str]:
         """The methods of a path; one of its own is no item of that name (`/jobs/pause`)."""
         if path in self._methods:
             return self._methods[path]
         for template, methods in self._methods.items():
-            if re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template)), path):
+            if _fits(template, path):
                 return methods
         return []
 
@@ -121,6 +129,11 @@ class Routes:
                 raise invalid_fields(errors[:50])
         answer: Response[Any] = next_middleware(app)
         return answer
+
+
+def _fits(template: str, path: str) -> bool:
+    pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
+    return re.fullmatch(pattern, path) is not None
 
 
 def _form_of(call: Callable[..., Any]) -> Any:

@@ -24,8 +24,15 @@ SecretName = Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9_.-]+$")]
 GroupId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[!-~]+$")]
 
 
+def _with_required_type(schema: dict[str, Any]) -> None:
+    """Code may leave the type out, a document never: it is what targets are told apart by."""
+    if "type" in schema["properties"]:
+        schema["required"] = ["type", *schema.get("required", ())]
+        del schema["properties"]["type"]["default"]
+
+
 class _Spec(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_with_required_type)
 
 
 class SecretReference(_Spec):

@@ -268,7 +268,7 @@ def test_a_value_beyond_a_lowered_limit_does_not_block_other_changes(
     ("tag", "status"),
     [
         (None, 428),
-        ("", 428),
+        ("", 400),
         ('"2"', 412),
         ('"1', 400),
         ('W/"1"', 400),
