@@ -18,8 +18,8 @@ from infra.environment import OPERATORS_GROUP
 from infra.log_retention import log_retention
 from infra.options import Options
 
-RATE_LIMIT_PER_SECOND = 100
-BURST_LIMIT = 200
+STAGE_SHARES = 10
+"""The stage lets through what so many owners may send at their limits; more share it."""
 OPEN_PATH = "/openapi.json"
 """The only path that answers without a token."""
 
@@ -163,7 +163,8 @@ class Api(Construct):
             stage_name="$default",
             auto_deploy=True,
             throttle=gateway.ThrottleSettings(
-                rate_limit=RATE_LIMIT_PER_SECOND, burst_limit=BURST_LIMIT
+                rate_limit=STAGE_SHARES * options.owner_requests_per_second,
+                burst_limit=STAGE_SHARES * options.owner_requests_burst,
             ),
             access_log_settings=_AccessLog(log_group),
         )

@@ -25,7 +25,9 @@ class Settings:
     `event_bus` is the name or ARN of an EventBridge bus, "" for none. `target_arns` are the AWS
     resources that jobs may call, as IAM patterns (`*` any text, `?` one character).
     `secrets_prefix` begins the names of owners' secrets and parameters. `owner_starts_per_minute`
-    limits the starts of each owner's runs (0: not), `catch_up_per_minute` the messages of a
+    limits the starts of each owner's runs (0: not), `owner_requests_per_second` the requests that
+    one process of the api serves each owner (0: not; up to `owner_requests_burst` at once),
+    `catch_up_per_minute` the messages of a
     backlog, over all segments. What is due later than `longest_delay_seconds` waits on the wheel
     instead of in its queue. The names of the deployment's own resources begin with
     `stack_name` and a dash ("" where there is no stack).
@@ -52,6 +54,8 @@ class Settings:
     catch_up_per_minute: int
     longest_delay_seconds: int
     stack_name: str = ""
+    owner_requests_per_second: int = 0
+    owner_requests_burst: int = 0
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":
@@ -79,6 +83,8 @@ class Settings:
             catch_up_per_minute=_number(env, "CATCH_UP_PER_MINUTE", 3000, 1, 10_000_000),
             longest_delay_seconds=_number(env, "LONGEST_DELAY_SECONDS", 900, 1, 900),
             stack_name=env.get("STACK_NAME", ""),
+            owner_requests_per_second=_number(env, "OWNER_REQUESTS_PER_SECOND", 20, 0, 10_000),
+            owner_requests_burst=_number(env, "OWNER_REQUESTS_BURST", 40, 0, 10_000),
         )
 
     @property

@@ -24,13 +24,14 @@ from functions.api.operations import OperationRoutes
 from functions.api.overview import OverviewService
 from functions.api.previews import PreviewService
 from functions.api.problems import Kind, ProblemError, answer_errors, problem_of, problem_response
-from functions.api.requests import with_checked_body
+from functions.api.requests import subject_of, with_checked_body
 from functions.api.routing import Routes
 from functions.api.run_service import RunService
 from functions.api.runs import RunRoutes
 from functions.api.schedules import ScheduleRoutes
 from functions.api.service import JobService
 from functions.api.status import StatusRoutes
+from functions.api.throttle import Throttle
 from shared.clock import Clock, Entropy
 from shared.errors import CarillonError
 from shared.filing import Filer
@@ -74,6 +75,8 @@ class Api:
     ) -> None:
         self.app = _resolver()
         self._telemetry = telemetry
+        self._clock = clock
+        self._throttle = Throttle(settings.owner_requests_per_second, settings.owner_requests_burst)
         self._routes = routes = Routes(self.app)
         answer_errors(self.app, telemetry, routes.no_route)
         filer = Filer(jobs, wheel, queue, clock, calendars)
@@ -110,6 +113,7 @@ class Api:
 
     def _answer(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         try:
+            self._refuse_flood(event)
             checked = with_checked_body(event)
         except (ProblemError, CarillonError) as error:
             response = problem_response(problem_of(error), str(event.get("rawPath", "/")))
@@ -122,6 +126,18 @@ class Api:
         answer = self.app.resolve(checked, context)
         # The gateway takes null for "no body", MiniStack does not.
         return {**answer, "body": answer.get("body") or ""}
+
+    def _refuse_flood(self, event: Mapping[str, Any]) -> None:
+        """Before the body is read, and any store; who has no owner is refused by the route."""
+        owner = subject_of(event)
+        wait_seconds = self._throttle.wait_seconds(owner, self._clock.now()) if owner else 0
+        if wait_seconds:
+            raise ProblemError(
+                Kind.TOO_MANY_REQUESTS,
+                "you have sent more requests than this deployment serves each owner: send fewer "
+                "in a second, or many jobs in one by POST /jobs/bulk",
+                headers={"Retry-After": str(wait_seconds)},
+            )
 
     def describe(self) -> dict[str, Any]:
         """The OpenAPI description."""
@@ -173,7 +189,7 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     if len(forms) != 1:
         return schema
     rest = {name: value for name, value in schema.items() if name != "anyOf"}
-    return forms[0] | rest
+    return {**forms[0], **rest}
 
 
 def _resolver() -> APIGatewayHttpResolver:

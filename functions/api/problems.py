@@ -44,6 +44,7 @@ class Kind(Enum):
     INVALID_FIELD = ("invalid-field", 422, "A field of the request cannot be used")
     KEY_REUSED = ("idempotency-key-reused", 422, "The idempotency key stands for another request")
     REVISION_REQUIRED = ("revision-required", 428, "The change must say which revision it is for")
+    TOO_MANY_REQUESTS = ("too-many-requests", 429, "The owner sends too many requests")
     INTERNAL = ("internal", 500, "Something went wrong here")
     UNAVAILABLE = ("unavailable", 503, "Not available for the moment")
 

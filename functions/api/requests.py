@@ -54,15 +54,24 @@ class Precondition:
 
 def caller_of(event: Event) -> Caller:
     """Who sent the request, by the claims that the gateway's authorizer has verified."""
-    authorizer = event.get("requestContext", {}).get("authorizer") or {}
-    claims = (authorizer.get("jwt") or {}).get("claims") or {}
-    subject = claims.get("sub")
-    if not isinstance(subject, str) or not subject:
+    subject = subject_of(event)
+    if subject is None:
         raise ProblemError(Kind.UNAUTHENTICATED, "the token names no subject")
     if len(subject) > MOST_SUBJECT_CHARACTERS or not subject.isascii():
         detail = f"the token's subject is not at most {MOST_SUBJECT_CHARACTERS} ASCII characters"
         raise ProblemError(Kind.UNAUTHENTICATED, detail)
-    return Caller(subject, _groups_of(claims.get("cognito:groups")))
+    return Caller(subject, _groups_of(_claims_of(event).get("cognito:groups")))
+
+
+def subject_of(event: Event) -> str | None:
+    """The token's subject; None for a request without one."""
+    subject = _claims_of(event).get("sub")
+    return subject if isinstance(subject, str) and subject else None
+
+
+def _claims_of(event: Event) -> Mapping[str, Any]:
+    authorizer = event.get("requestContext", {}).get("authorizer") or {}
+    return (authorizer.get("jwt") or {}).get("claims") or {}
 
 
 def _groups_of(claim: object) -> frozenset[str]:

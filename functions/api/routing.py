@@ -21,9 +21,12 @@ _ALWAYS = (
     Kind.TOO_LARGE,
     Kind.UNSUPPORTED_MEDIA_TYPE,
     Kind.INVALID_FIELD,
+    Kind.TOO_MANY_REQUESTS,
     Kind.INTERNAL,
     Kind.UNAVAILABLE,
 )
+_OF_OWNERS = frozenset({Kind.UNAUTHENTICATED, Kind.TOO_MANY_REQUESTS})
+"""An open route does not ask who sent the request."""
 
 
 class Routes:
@@ -53,7 +56,7 @@ class Routes:
         self._methods[template].append(method)
         self._remember(method, template, call)
         form = _form_of(call)
-        always = [kind for kind in _ALWAYS if not (is_open and kind is Kind.UNAUTHENTICATED)]
+        always = [kind for kind in _ALWAYS if not is_open or kind not in _OF_OWNERS]
         described = {name: _header(text) for name, text in (headers or {}).items()}
         successes: dict[int, OpenAPIResponse] = {
             status: {"description": meaning, "headers": described, "content": _content(form)}

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from time import sleep
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 30.0
 PAGE_SIZE = 100
+MOST_WAITS = 5
+"""A request that comes too soon after others (429) was not begun: it is sent again so often."""
+LONGEST_WAIT_SECONDS = 10
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 Json = dict[str, Any]
@@ -192,9 +196,13 @@ class ApiClient:
         import httpx
 
         try:
-            response = self._http.request(
-                method, self._api_url + path, params=query, json=body, headers=headers
-            )
+            for left in reversed(range(MOST_WAITS + 1)):
+                response = self._http.request(
+                    method, self._api_url + path, params=query, json=body, headers=headers
+                )
+                if response.status_code != 429 or not left:
+                    break
+                sleep(_asked_wait(response))
         # A header or a JSON value that HTTP has no form for: half a surrogate pair, infinity ...
         except (httpx.LocalProtocolError, ValueError, RecursionError) as error:
             raise CliError.bad_field("request", f"cannot be sent: {error}") from error
@@ -216,6 +224,11 @@ class ApiClient:
             detail = f"{self._api_url} did not answer a JSON object; is this the API's address?"
             raise CliError.local(ExitCode.UNEXPECTED, "Unexpected answer", detail)
         return value
+
+
+def _asked_wait(response: "httpx.Response") -> int:
+    text = response.headers.get("Retry-After", "")
+    return min(int(text), LONGEST_WAIT_SECONDS) if text.isdecimal() else 1
 
 
 def problem_of(response: "httpx.Response") -> Json:

@@ -40,6 +40,8 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
         event_bus="true",
         secrets_prefix="teams/carillon",
         owner_starts_per_minute="600",
+        owner_requests_per_second="5",
+        owner_requests_burst="7",
         catch_up_per_minute="1200",
         longest_delay_seconds="60",
         log_retention_days="7",

@@ -79,13 +79,18 @@ def test_the_operators_group_is_the_one_that_the_functions_know(
     assert group["GroupName"] == variables["OPERATORS_GROUP"] == "operators"
 
 
-def test_the_stage_is_throttled_and_logged(production: SynthesizedStack) -> None:
+def test_the_stage_lets_through_ten_times_what_one_owner_may_send(
+    production: SynthesizedStack, unusual: SynthesizedStack
+) -> None:
+    for stack, rate, burst in ((production, 200, 400), (unusual, 50, 70)):
+        (stage,) = stack.properties("ApiGatewayV2::Stage").values()
+        limits = {"ThrottlingBurstLimit": burst, "ThrottlingRateLimit": rate}
+        assert stage["DefaultRouteSettings"] == limits
+
+
+def test_the_stage_is_logged(production: SynthesizedStack) -> None:
     (stage,) = production.properties("ApiGatewayV2::Stage").values()
     assert stage["StageName"] == "$default"
-    assert stage["DefaultRouteSettings"] == {
-        "ThrottlingBurstLimit": 200,
-        "ThrottlingRateLimit": 100,
-    }
     log_group = referred(stage["AccessLogSettings"]["DestinationArn"])
     assert production.properties("Logs::LogGroup")[log_group]["RetentionInDays"] == 30
     fields = json.loads(stage["AccessLogSettings"]["Format"])

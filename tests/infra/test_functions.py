@@ -109,6 +109,7 @@ def test_the_settings_say_what_was_chosen(unusual: SynthesizedStack) -> None:
         assert settings.event_bus == unusual.output("EventBusName")
         assert settings.secrets_prefix == "teams/carillon"
         assert (settings.owner_starts_per_minute, settings.catch_up_per_minute) == (600, 1200)
+        assert (settings.owner_requests_per_second, settings.owner_requests_burst) == (5, 7)
         assert settings.stack_name == STACK_NAME
 
 
@@ -131,6 +132,7 @@ def test_the_settings_hold_the_executors_own_timeout(
         {"run_retention_days": 3650, "executor_timeout_seconds": 900},
         {"owner_starts_per_minute": 0, "catch_up_per_minute": 1, "secrets_prefix": "a.b/c_d/e-f"},
         {"owner_starts_per_minute": 10_000_000, "catch_up_per_minute": 10_000_000},
+        {"owner_requests_per_second": 1_000, "owner_requests_burst": 500},
     ],
 )
 def test_the_settings_accept_whatever_the_options_accept(extremes: dict[str, object]) -> None:
@@ -149,6 +151,8 @@ def test_the_settings_accept_whatever_the_options_accept(extremes: dict[str, obj
     assert settings.secrets_prefix == options.secrets_prefix
     assert settings.owner_starts_per_minute == options.owner_starts_per_minute
     assert settings.catch_up_per_minute == options.catch_up_per_minute
+    assert settings.owner_requests_per_second == options.owner_requests_per_second
+    assert settings.owner_requests_burst == options.owner_requests_burst
     assert settings.longest_delay_seconds == options.longest_delay_seconds
 
 

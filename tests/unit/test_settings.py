@@ -22,6 +22,7 @@ def test_what_need_not_be_set() -> None:
     assert (plain.event_bus, plain.target_arns, plain.secrets_prefix) == ("", (), "carillon")
     assert (plain.owner_starts_per_minute, plain.catch_up_per_minute) == (0, 3000)
     assert plain.longest_delay_seconds == 900
+    assert (plain.owner_requests_per_second, plain.owner_requests_burst) == (20, 40)
 
 
 @pytest.mark.parametrize("name", REQUIRED)

@@ -28,13 +28,31 @@ PROBLEM = {
     ],
 )  # fmt: skip
 def test_each_status_has_its_exit_code(
-    signed_in: Run, api: FakeApi, status: int, exit_code: int
+    signed_in: Run,
+    api: FakeApi,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    exit_code: int,
 ) -> None:
+    monkeypatch.setattr("infra.cli.client.sleep", lambda seconds: None)
     api.answer("GET", "/jobs/j1", {**PROBLEM, "status": status}, status=status)
 
     result = signed_in("jobs", "show", "j1")
 
     assert (result.exit_code, result.stdout) == (exit_code, "")
+
+
+def test_a_request_that_comes_too_soon_is_sent_again(
+    signed_in: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr("infra.cli.client.sleep", waited.append)
+    api.answer("GET", "/jobs/j1", {**PROBLEM, "status": 429}, status=429)
+    api.then("GET", "/jobs/j1", {**PROBLEM, "status": 429}, status=429)
+    api.then("GET", "/jobs/j1", {"job_id": "j1"})
+
+    assert signed_in("jobs", "show", "j1").exit_code == 0
+    assert (len(api.requests), waited) == (3, [1, 1])
 
 
 def test_a_problem_is_printed_field_by_field(signed_in: Run, api: FakeApi) -> None:

@@ -1,0 +1,108 @@
+"""No owner's flood of requests shuts out the others."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from functions.api.throttle import MOST_BUCKETS, Throttle
+from shared.stores.memory import MemoryJobStore
+from tests.unit.api.conftest import SETTINGS, World, new_world
+from tests.unit.api.gateway import STRANGER, Client, answer_of, event
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def taken(throttle: Throttle, owner: str, seconds: float, asked: int = 100) -> int:
+    """How many of so many requests at once are taken."""
+    now = NOW + timedelta(seconds=seconds)
+    return sum(throttle.wait_seconds(owner, now) == 0 for _ in range(asked))
+
+
+def test_a_burst_then_the_rate() -> None:
+    throttle = Throttle(20, 40)
+
+    assert taken(throttle, "a", 0) == 40
+    assert taken(throttle, "a", 0.5) == 10
+    assert taken(throttle, "a", 1.5) == 20
+    assert taken(throttle, "a", 3600) == 40
+
+
+def test_each_owner_has_a_bucket_of_its_own() -> None:
+    throttle = Throttle(20, 40)
+    taken(throttle, "a", 0)
+
+    assert taken(throttle, "b", 0) == 40
+
+
+@pytest.mark.parametrize(("per_second", "wait"), [(20, 1), (1, 1)])
+def test_it_says_when_the_next_is_taken(per_second: int, wait: int) -> None:
+    throttle = Throttle(per_second, 1)
+    taken(throttle, "a", 0)
+
+    assert throttle.wait_seconds("a", NOW) == wait
+    assert throttle.wait_seconds("a", NOW + timedelta(seconds=wait)) == 0
+
+
+def test_a_clock_that_is_set_back_refills_nothing() -> None:
+    throttle = Throttle(20, 40)
+    taken(throttle, "a", 100)
+
+    assert taken(throttle, "a", 0) == 0
+
+
+def test_many_owners_do_not_fill_the_process() -> None:
+    throttle = Throttle(20, 40)
+    for number in range(MOST_BUCKETS):
+        throttle.wait_seconds(f"owner-{number}", NOW)
+    taken(throttle, "busy", 60)
+    throttle.wait_seconds("one more", NOW + timedelta(seconds=60))
+
+    assert len(throttle._buckets) < 10
+    assert taken(throttle, "busy", 60) == 0
+
+
+def test_no_limit() -> None:
+    assert taken(Throttle(0, 0), "a", 0) == 100
+
+
+@pytest.fixture
+def limited() -> World:
+    world = new_world()
+    world.settings = replace(SETTINGS, owner_requests_per_second=2, owner_requests_burst=3)
+    return world
+
+
+def test_who_sends_too_much_is_told_when_to_repeat(limited: World) -> None:
+    api = limited.api()
+    client = Client(api)
+    assert [client.get("/jobs").status for _ in range(4)] == [200, 200, 200, 429]
+
+    answer = client.get("/jobs")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["retry-after"] == "1"
+    assert answer.json["type"] == "urn:carillon:problem:too-many-requests"
+    assert Client(api, owner=STRANGER).get("/jobs").status == 200
+    limited.clock.advance(1)
+    assert client.get("/jobs").status == 200
+
+
+def test_a_refused_request_asks_no_store_and_reads_no_body(limited: World) -> None:
+    class Untouched(MemoryJobStore):
+        def list(self, *arguments: object, **named: object) -> None:  # type: ignore[override]
+            raise AssertionError("asked")
+
+    api = limited.api(jobs=Untouched())
+    client = Client(api)
+    for _ in range(3):
+        assert client.post("/jobs", "{").status == 400
+
+    assert client.post("/jobs", "{").status == 429
+    assert client.get("/jobs").status == 429
+
+
+def test_what_has_no_owner_is_not_counted(limited: World) -> None:
+    api = limited.api()
+    for _ in range(5):
+        assert answer_of(api, event("GET", "/openapi.json")).status == 200
+        assert answer_of(api, event("GET", "/jobs")).status == 401
