@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from shared.domain.policies import CatchUp, Overlap, RetryPolicy
-from shared.domain.run import RunKind, RunStatus, Settled
+from shared.domain.run import AttemptRecord, RunKind, RunStatus, Settled
+from shared.domain.running import EXECUTOR_DIED
 from shared.recurrence import parse_schedule
 from tests.simulation.judging.checker_book import Book, after, found, key_of, only, plain
 from tests.simulation.judging.evidence import Evidence
@@ -190,10 +191,11 @@ def test_dead_letters_say_why_and_are_exhausted_only_after_the_last_attempt() ->
 
 def test_nobody_dies_of_nothing() -> None:
     def story(*faults: float) -> Evidence:
-        book = Book()
+        book = Book(retry=RetryPolicy(max_attempts=1))
         row = book.claimed(key_of(10), after(10))
         book.called(row, after(10.1), is_success=False)
-        book.finished(row, after(10.3), DEAD, reason="executor_died")
+        ended = (AttemptRecord(1, after(10.1), after(10.3), EXECUTOR_DIED),)
+        book.finished(row, after(10.3), DEAD, reason="executor_died", attempts=ended)
         book.faults += map(after, faults)
         return book.evidence(15)
 
