@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, cast
 from unittest.mock import patch
 
+import shared.filing as filing
 from functions.executor.protocol import RunProtocol
 from functions.tick.visit import SegmentReport, Visit
 from shared.domain.job import Job
@@ -183,6 +184,12 @@ def _link_after_watermark() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _removed_early() -> Iterator[None]:
+    with patch.object(filing, "removable", lambda ended, control: [each.key for each in ended]):
+        yield
+
+
 _BUGS: dict[str, Callable[[], Any]] = {
     "horizon_first": _horizon_first,
     "row_first": _row_first,
@@ -192,4 +199,5 @@ _BUGS: dict[str, Callable[[], Any]] = {
     "row_before_claim": _row_before_claim,
     "settle_unread": _settle_unread,
     "link_after_watermark": _link_after_watermark,
+    "removed_early": _removed_early,
 }

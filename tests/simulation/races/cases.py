@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from infra.simulation.api import job_patch
 from shared.domain.decisions import SkipReason
@@ -139,6 +140,13 @@ def change_dispatch() -> Setting:
     return race(at(4, 55), contents, [CHANGE, tick(), executor()], passing_seconds=[10])
 
 
+def removal(ask: Actor) -> Setting:
+    """The filing that is ended owes 12:05, which nobody has dispatched: a tick comes to it, and its
+    entries are to go at once."""
+    contents = lived(at(5, 50), {at(0, 10): create(**cron("5,6,7"))}, ticks_down=at(3))
+    return race(at(6, 1), contents, [ask, tick()], passing_seconds=[46])
+
+
 def _dead() -> Setting:
     """The only run of a one-shot was refused for good."""
     contents = lived(at(4), {at(0, 10): create(**one_shot(2))}, behave=refuses)
@@ -260,6 +268,10 @@ RACES = (
         losses=0,
     ),
     Race("change against dispatch", change_dispatch, "horizon_first", 10_000, losses=0),
+    *(
+        Race(f"{ask.name}'s removal against the tick", partial(removal, ask), "removed_early", 1000)
+        for ask in (PAUSE, DELETE, CHANGE)
+    ),
     Race(
         "redrive against redrive",
         redrive_twice,
