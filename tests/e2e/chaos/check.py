@@ -4,12 +4,12 @@ target, clock and customer are apart from the code."""
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
+from infra.audit.known import Known
 from shared.domain.job import Job, JobState
 from shared.domain.run import Run, RunKind, RunStatus
 from shared.domain.targets import WebhookTarget
 from tests.e2e.chaos.evidence import EFFECT_BELOW, Story, evidence_of
 from tests.simulation.judging import checker
-from tests.simulation.judging.checker_known import Known
 
 OUTCOMES = frozenset({RunStatus.SUCCEEDED, RunStatus.DEAD, RunStatus.TIMED_OUT})
 

@@ -1,29 +1,24 @@
 """Judges evidence by what DESIGN.md promises (I1 to I4 and what it says of pauses, skips, dead
-letters), without asking the code that made it: an oracle of its own."""
+letters), without asking the code that made it: an oracle of its own.
 
-from collections.abc import Callable, Iterator
+What rows alone show is judged by the rules of `carillon admin audit`, which are here, too.
+"""
 
+from infra.audit.evidence import Evidence, Violation
+from infra.audit.judging import ROW_RULES, Rule
+from infra.audit.known import Known
 from tests.simulation.judging import (
     checker_calls,
     checker_ends,
     checker_load,
-    checker_outcomes,
     checker_rows,
     checker_skips,
     checker_told,
 )
-from tests.simulation.judging.checker_known import Known
-from tests.simulation.judging.evidence import Evidence, Violation
-
-Rule = Callable[[Known], Iterator[Violation]]
 
 RULES: tuple[Rule, ...] = (
-    checker_outcomes.lost,
-    checker_outcomes.unexpected,
-    checker_outcomes.passed_over,
-    checker_outcomes.unfinished,
-    checker_outcomes.broken_chains,
-    checker_outcomes.left_over,
+    *ROW_RULES,
+    checker_rows.left_over,
     checker_rows.forgotten,
     checker_calls.succeeded_twice,
     checker_calls.done_twice,
@@ -36,10 +31,9 @@ RULES: tuple[Rule, ...] = (
     checker_calls.disobeyed,
     checker_calls.overlapping,
     checker_calls.too_many_attempts,
-    checker_rows.dead_without_reason,
+    checker_rows.miscounted,
     checker_rows.died_of_nothing,
-    checker_rows.settled_otherwise,
-    checker_skips.unreasoned,
+    checker_skips.untrue,
     checker_load.crowded,
     checker_load.granted_too_often,
     checker_load.started_too_often,

@@ -5,13 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from shared.domain.job import Filing, Job, job_id_of
-from shared.domain.operation import Operation
-from shared.domain.run import Run, RunKey, RunKind, RunStatus
-from shared.domain.targets import TaskTarget
-from shared.recurrence import parse_schedule
-from tests.simulation.judging.checker import violations
-from tests.simulation.judging.evidence import (
+from infra.audit.evidence import (
     Ack,
     Circumstances,
     Delivery,
@@ -22,6 +16,12 @@ from tests.simulation.judging.evidence import (
     RunWrite,
     Told,
 )
+from shared.domain.job import Filing, Job, job_id_of
+from shared.domain.operation import Operation
+from shared.domain.run import Run, RunKey, RunKind, RunStatus
+from shared.domain.targets import TaskTarget
+from shared.recurrence import parse_schedule
+from tests.simulation.judging.checker import violations
 
 OWNER = "owner-1"
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

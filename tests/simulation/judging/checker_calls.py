@@ -5,12 +5,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
+from infra.audit.evidence import Ack, Circumstances, Delivery, RunWrite, Violation
+from infra.audit.known import Known, moves
+from infra.audit.outcomes import in_gap
 from shared.domain.job import Job, JobState
 from shared.domain.policies import Overlap
 from shared.domain.run import Run, RunKey, RunKind, RunStatus
-from tests.simulation.judging.checker_known import Known, moves
-from tests.simulation.judging.checker_outcomes import in_gap
-from tests.simulation.judging.evidence import Ack, Circumstances, Delivery, RunWrite, Violation
 
 _I2 = "I2"
 _I3 = "I3"

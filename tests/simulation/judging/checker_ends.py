@@ -4,13 +4,13 @@ operations; and requests under one key, which are one request."""
 from collections.abc import Iterator, Sequence, Set
 from datetime import datetime, timedelta
 
+from infra.audit.evidence import JobVersion, Violation
+from infra.audit.known import Known
 from shared.domain.job import Job, JobState
 from shared.domain.operation import Operation, OperationKind, OperationState
 from shared.domain.policies import OnComplete
 from shared.domain.run import Run, RunKind, RunStatus
 from shared.recurrence import Delay
-from tests.simulation.judging.checker_known import Known
-from tests.simulation.judging.evidence import JobVersion, Violation
 
 _DEAD = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
 _LIST_LAG = timedelta(seconds=30)

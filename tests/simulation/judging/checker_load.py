@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from infra.audit.evidence import Delivery, Violation
+from infra.audit.known import Known
 from shared.domain.job import Job
 from shared.domain.policies import Overlap
 from shared.domain.run import RunKey, RunKind, RunStatus
 from tests.simulation.judging.checker_calls import lag_of, recovery
-from tests.simulation.judging.checker_known import Known
-from tests.simulation.judging.evidence import Delivery, Violation
 
 Limit = tuple[int, int]
 """So many starts in so many seconds."""

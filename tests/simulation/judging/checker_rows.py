@@ -5,10 +5,10 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import timedelta
 
+from infra.audit.evidence import Ack, RunWrite, Violation
+from infra.audit.known import Known
 from shared.domain.job import JobState
 from shared.domain.run import DeadReason, Run, RunKind, RunStatus, Settled
-from tests.simulation.judging.checker_known import Known
-from tests.simulation.judging.evidence import Ack, RunWrite, Violation
 
 _I4 = "I4"
 _R = RunStatus
@@ -144,18 +144,15 @@ def unwitnessed(known: Known) -> Iterator[Violation]:
                 yield Violation("I2", key.job_id, text, key.fire_at)
 
 
-def dead_without_reason(known: Known) -> Iterator[Violation]:
-    """Dead letters say why; and no attempts are left only where all were made, or none could be
-    begun for longer than a queue keeps messages.
+def left_over(known: Known) -> Iterator[Violation]:
+    """Messages, operations under way and crashes that were not to be there at the end."""
+    for text in known.evidence.leftovers:
+        yield Violation("I1", "", text)
 
-    A deployment of which only the rows are known may have had other policies then.
-    """
-    reasons = {reason.value for reason in DeadReason}
-    for rows in known.rows.values():
-        for row in rows:
-            if row.status in _DEAD and row.reason not in reasons:
-                text = f"{row.key.run_id} is {row.status.value} for {row.reason!r}"
-                yield Violation("dead", row.key.job_id, text, row.key.fire_at)
+
+def miscounted(known: Known) -> Iterator[Violation]:
+    """No attempts are left only where all were made, or none could be begun for longer than a queue
+    keeps messages; and none follows the last one."""
     for key, writes in known.writes.items():
         for write in writes:
             after = write.after
@@ -208,28 +205,9 @@ def _wrong_count(row: Run, most: int) -> str | None:
     return None
 
 
-def settled_otherwise(known: Known) -> Iterator[Violation]:
-    """Dead letters settled otherwise than the runs that were made of them tell: one that was
-    redriven has its new run; one that was discarded has none, or a cancelled one.
-
-    A write may change how it is settled: of two who are at it at once the new run's row decides.
-    """
-    for rows in known.rows.values():
-        for row in rows:
-            made = known.by_run_id.get(row.key.redriven.run_id) if row.settled else None
-            is_gone = made is None or made.status is RunStatus.CANCELLED
-            if row.settled is Settled.REDRIVEN and made is None:
-                text = f"{row.key.run_id} is redriven, and there is no {row.key.redriven.run_id}"
-            elif row.settled is Settled.DISCARDED and not is_gone and made is not None:
-                text = f"{row.key.run_id} is discarded, and {made.key.run_id} {made.status.value}"
-            else:
-                continue
-            yield Violation("settled", row.key.job_id, text, row.key.fire_at)
-
-
 def forgotten(known: Known) -> Iterator[Violation]:
     """What was acknowledged was committed before the answer; and runs that were asked for are
-    there. (That they have ended is `checker_outcomes.unfinished`.)"""
+    there. (That they have ended is `outcomes.unfinished`.)"""
     for ack in known.evidence.acks:
         text = _forgotten(known, ack)
         if text:

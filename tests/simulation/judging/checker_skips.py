@@ -4,16 +4,13 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+from infra.audit.evidence import RunWrite, Violation
+from infra.audit.known import Filed, Known
+from infra.audit.outcomes import in_gap
 from shared.domain.job import Job, JobState
 from shared.domain.policies import CatchUp, Overlap
 from shared.domain.run import Run, RunKey, RunKind, RunStatus
-from tests.simulation.judging.checker_known import Filed, Known
-from tests.simulation.judging.checker_outcomes import in_gap
-from tests.simulation.judging.evidence import RunWrite, Violation
 
-_REASONS = frozenset(
-    {"paused", "deleted", "changed", "catch_up", "calendar", "misfire", "overlap", "spacing"}
-)
 _OF_OCCURRENCES = frozenset({"catch_up", "calendar", "misfire", "spacing"})
 """Reasons that only an occurrence of the schedule can have."""
 _OF_FIRST_ATTEMPTS = frozenset({"misfire", "spacing"})
@@ -21,17 +18,9 @@ _OF_FIRST_ATTEMPTS = frozenset({"misfire", "spacing"})
 _LONGEST_STOP_SECONDS = 200
 
 
-def unreasoned(known: Known) -> Iterator[Violation]:
-    """Skips without a reason of the closed list, and those whose reason was not so.
-
-    What was so is judged by the row of the job that the process had read (`job_revision`). Where
-    that is unknown the list alone is checked. Rows that cover a span: `passed_over`.
-    """
-    for rows in known.rows.values():
-        for row in rows:
-            if row.status is RunStatus.SKIPPED and row.reason not in _REASONS:
-                text = f"{row.key.run_id} is skipped for {row.reason!r}"
-                yield Violation("skip", row.key.job_id, text, row.key.fire_at)
+def untrue(known: Known) -> Iterator[Violation]:
+    """Skips whose reason was not so, by the row of the job that the process had read
+    (`job_revision`). Rows that cover a span: `passed_over`."""
     for key, writes in known.writes.items():
         for number, write in enumerate(writes):
             skip = write.after
@@ -40,16 +29,16 @@ def unreasoned(known: Known) -> Iterator[Violation]:
             if skip is None or not is_skip or job is None or key.kind is RunKind.MISSED:
                 continue
             claimed_at = _claimed_at(writes[:number], write)
-            untrue = _untrue(known, skip, write, job, claimed_at)
-            if untrue:
+            wrong = _wrong(known, skip, write, job, claimed_at)
+            if wrong:
                 text = (
                     f"{key.run_id} was skipped as {skip.reason} by {write.process} at {write.at}:"
-                    f" {untrue} (revision {job.revision}, {job.state.value})"
+                    f" {wrong} (revision {job.revision}, {job.state.value})"
                 )
                 yield Violation("skip", key.job_id, text, key.fire_at)
 
 
-def _untrue(known: Known, row: Run, write: RunWrite, job: Job, claimed_at: datetime) -> str | None:
+def _wrong(known: Known, row: Run, write: RunWrite, job: Job, claimed_at: datetime) -> str | None:
     """What is wrong with a skip's reason; None if it was so."""
     key, reason = row.key, row.reason
     is_occurrence = key.kind is RunKind.SCHEDULED and key.redrive == 0

@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
+from infra.audit.evidence import Violation
+from infra.audit.known import NO_RUNS, Filed, Known
+from infra.audit.outcomes import in_gap
 from shared.domain.job import Job, JobState
 from shared.domain.run import Run, RunKind, RunStatus
 from tests.simulation.judging.checker_calls import lag_of, recovery
-from tests.simulation.judging.checker_known import NO_RUNS, Filed, Known
-from tests.simulation.judging.checker_outcomes import in_gap
-from tests.simulation.judging.evidence import Violation
 
 _DEAD = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
 _EVENTS = {

@@ -6,17 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.executor.targets import Success
-from infra.simulation.deployment import Deployment
-from infra.simulation.targets import TargetCall
-from shared.domain.operation import Operation
-from shared.domain.run import Run, RunKey
-from shared.domain.segment import Backlog
-from shared.domain.wheel import minute_start
-from shared.errors import MalformedMessageError, StoreUnavailableError
-from shared.simulation.faults import Fault
-from shared.simulation.loop import Task
-from shared.stores.memory.queue import MemoryQueue, Received
-from tests.simulation.judging.evidence import (
+from infra.audit.evidence import (
     Ack,
     Circumstances,
     Delivery,
@@ -28,6 +18,16 @@ from tests.simulation.judging.evidence import (
     RunWrite,
     Told,
 )
+from infra.simulation.deployment import Deployment
+from infra.simulation.targets import TargetCall
+from shared.domain.operation import Operation
+from shared.domain.run import Run, RunKey
+from shared.domain.segment import Backlog
+from shared.domain.wheel import minute_start
+from shared.errors import MalformedMessageError, StoreUnavailableError
+from shared.simulation.faults import Fault
+from shared.simulation.loop import Task
+from shared.stores.memory.queue import MemoryQueue, Received
 
 _LASTS = {
     Fault.PAUSED: timedelta(seconds=200),

@@ -6,20 +6,23 @@ What it says of calls, rows and skips: test_checker_calls.py.
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
+from infra.audit.evidence import Evidence
 from infra.simulation.api import API_SECONDS, Api, job_body
 from infra.simulation.deployment import Deployment, Options
 from infra.simulation.targets import SimulatedTargets
 from shared.domain.policies import CatchUp
-from shared.domain.run import RunKind, RunStatus
+from shared.domain.run import AttemptRecord, RunError, RunKind, RunStatus, Settled
 from shared.recurrence import parse_schedule
 from shared.simulation.faults import Chaos, Faults
 from shared.simulation.loop import Loop
 from tests.simulation.judging.checker_book import (
     FILING,
     JOB_ID,
+    NOON,
     Book,
     after,
     found,
@@ -27,7 +30,6 @@ from tests.simulation.judging.checker_book import (
     only,
     plain,
 )
-from tests.simulation.judging.evidence import Evidence
 from tests.simulation.judging.recorder import Recorder
 
 SCHEDULED, SKIPPED = RunStatus.SCHEDULED, RunStatus.SKIPPED
@@ -249,3 +251,30 @@ def test_the_recorder_sees_what_is_lost() -> None:
     gone = evidence.runs[5]
     rest = [row for row in evidence.runs if row is not gone]
     only(replace(evidence, runs=rest), "I1", f"at {gone.key.fire_at} has no row")
+
+
+def test_one_run_of_an_occurrence_may_succeed() -> None:
+    book = plain()
+    book.died(key_of(40))
+    book.ran(key_of(40, redrive=1), 45)
+    letter = book.rows[key_of(40)]
+    book.rows[key_of(40)] = replace(letter, settled=Settled.REDRIVEN)
+    assert found(book.evidence(30)) == []
+    book.rows[key_of(40)] = replace(letter, status=RunStatus.SUCCEEDED, reason=None)
+    assert any("one run of an occurrence may" in text for _, text in found(book.evidence(30)))
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"status": RunStatus.RUNNING, "lease_until": None}, "nobody holds it"),
+        ({"status": RunStatus.RETRYING, "next_attempt_at": None}, "nothing is to be retried"),
+        ({"finished_at": None}, "ended at None"),
+        ({"attempts": (AttemptRecord(2, NOON, NOON, RunError("x", "")),)}, "failed attempts"),
+        ({"settled": Settled.DISCARDED}, "as only dead letters are"),
+    ],
+)
+def test_a_row_that_no_way_leads_to_is_found(members: dict[str, Any], words: str) -> None:
+    book = plain()
+    book.rows[key_of(20)] = replace(book.rows[key_of(20)], **members)
+    assert any(words in text for _, text in found(book.evidence(30)))

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from infra.audit.evidence import Evidence
 from shared.domain.policies import CatchUp, Overlap, RetryPolicy
 from shared.domain.run import AttemptRecord, RunKind, RunStatus, Settled
 from shared.domain.running import EXECUTOR_DIED
 from shared.recurrence import parse_schedule
 from tests.simulation.judging.checker_book import Book, after, found, key_of, only, plain
-from tests.simulation.judging.evidence import Evidence
 
 SKIPPED, RETRYING, DEAD = RunStatus.SKIPPED, RunStatus.RETRYING, RunStatus.DEAD
 

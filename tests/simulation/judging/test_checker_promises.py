@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from infra.audit.evidence import Circumstances, Evidence, Load
 from shared.domain.events import EventType
 from shared.domain.operation import Operation, OperationKind, OperationState
 from shared.domain.policies import Concurrency, OnComplete, Overlap, Rate
@@ -22,7 +23,6 @@ from tests.simulation.judging.checker_book import (
     key_of,
     only,
 )
-from tests.simulation.judging.evidence import Circumstances, Evidence, Load
 
 TELL = TaskTarget(name="tell")
 EVENTS = tuple(EventType)

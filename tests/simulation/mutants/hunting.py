@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from os import cpu_count
 
-from tests.simulation.judging.evidence import Violation
+from infra.audit.evidence import Violation
 from tests.simulation.mutants.filing import FILING
 from tests.simulation.mutants.isolation import ISOLATION
 from tests.simulation.mutants.kit import Mutant, swapped

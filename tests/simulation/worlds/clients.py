@@ -13,6 +13,7 @@ from functions.api.calendar_bodies import CalendarBody
 from functions.api.calendar_service import CalendarService
 from functions.api.operation_forms import BackfillBody, DeadLetterBody
 from functions.api.requests import Precondition
+from infra.audit.evidence import Ack
 from infra.simulation.api import API_SECONDS, Api, job_body, job_patch
 from infra.simulation.deployment import Deployment
 from shared.domain.operation import Operation, OperationKind
@@ -20,7 +21,6 @@ from shared.domain.run import DEAD_LETTER, Run, RunStatus
 from shared.errors import CarillonError, QueueUnavailableError, StoreUnavailableError
 from shared.simulation.dice import Dice
 from shared.simulation.loop import Task
-from tests.simulation.judging.evidence import Ack
 from tests.simulation.worlds.scenario import Scenario
 from tests.simulation.worlds.scenario_parts import CALENDAR, Request
 

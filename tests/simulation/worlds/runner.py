@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from functions.executor.targets import Call, Failure, Success
+from infra.audit.evidence import Evidence, Violation
 from infra.simulation.deployment import Deployment
 from infra.simulation.targets import Behaviour, SimulatedTargets
 from shared.domain.operation import OperationState
@@ -19,7 +20,6 @@ from shared.simulation.dice import Dice
 from shared.simulation.faults import Chaos, Fault, Strike, Struck
 from shared.simulation.loop import Loop, RunawayError
 from tests.simulation.judging.checker import violations
-from tests.simulation.judging.evidence import Evidence, Violation
 from tests.simulation.judging.recorder import Recorder
 from tests.simulation.worlds.clients import Clients
 from tests.simulation.worlds.scenario import Scenario

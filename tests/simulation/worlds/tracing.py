@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from functions.executor.targets import Call
+from infra.audit.evidence import Violation
 from shared.domain.job import Job
 from shared.domain.message import Message
 from shared.domain.operation import Operation
@@ -15,7 +16,6 @@ from shared.domain.segment import Control
 from shared.domain.wheel import Entry, Slot
 from shared.simulation.loop import Loop, Task
 from shared.stores.ports import EntryPage, Page
-from tests.simulation.judging.evidence import Violation
 from tests.simulation.worlds.scenario import Scenario
 
 _LONGEST = 160

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
+from infra.audit.evidence import Delivery, Evidence, JobVersion, RunWrite
 from shared.domain.job import Job, JobState
 from shared.domain.run import FINAL, Run, RunKey, RunKind
 from shared.recurrence import CalendarRule, Delay
 from shared.recurrence.value import seconds_down
-from tests.simulation.judging.evidence import Delivery, Evidence, JobVersion, RunWrite
 
 NO_RUNS = frozenset({RunKind.OPERATION, RunKind.MISSED, RunKind.WATCH})
 """Kinds of rows that no target is ever called for."""

@@ -5,13 +5,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+from infra.audit.evidence import Gap, Violation
+from infra.audit.known import Filed, Known
 from shared.clock import ceil_second
 from shared.domain.job import JobState
 from shared.domain.policies import CatchUp
 from shared.domain.run import Run, RunKind, RunStatus
 from shared.recurrence import Delay
-from tests.simulation.judging.checker_known import Filed, Known
-from tests.simulation.judging.evidence import Gap, Violation
 
 _I1 = "I1"
 _SECOND = timedelta(seconds=1)
@@ -224,11 +224,6 @@ def _two_at_once(known: Known, job_id: str, rows: Sequence[Run]) -> Iterator[Vio
                 continue
             text = f"{other.key.run_id} began at {other.from_at}, before {one.key.run_id} had ended"
             yield Violation(_I1, job_id, text, other.key.fire_at)
-
-
-def left_over(known: Known) -> Iterator[Violation]:
-    for text in known.evidence.leftovers:
-        yield Violation(_I1, "", text)
 
 
 def _covering(rows: Sequence[Run]) -> dict[str, list[tuple[datetime, datetime]]]:
