@@ -9,6 +9,8 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from infra.lanes import QUEUE_RETENTION_DAYS, Lanes
 from infra.options import Options
 from infra.tables import Tables
+from shared.domain.job import Lane
+from shared.domain.slowness import share_of_an_owner
 from shared.errors import ConfigurationError
 
 OPERATORS_GROUP = "operators"
@@ -67,6 +69,8 @@ def chosen_settings(options: Options) -> Mapping[str, str]:
         "OWNER_REQUESTS_BURST": str(options.owner_requests_burst),
         "CATCH_UP_PER_MINUTE": str(options.catch_up_per_minute),
         "LONGEST_DELAY_SECONDS": str(options.longest_delay_seconds),
+        "SLOW_AFTER_SECONDS": str(options.slow_after_seconds),
+        "SLOW_LANE_SHARE": str(share_of_an_owner(options.places(Lane.SLOW))),
     }
     _check_room(chosen)
     # An empty list says what an absent variable says.

@@ -21,6 +21,7 @@ from infra.log_retention import log_retention
 from infra.options import LANES, Options
 from infra.tables import Tables
 from infra.targets import allow_secrets, allow_targets
+from shared.domain.job import Lane as JobLane
 
 ROOT = Path(__file__).parent.parent
 MEMORY_MB = 512
@@ -108,7 +109,8 @@ class Functions(Construct):
         allow_secrets(executor, self._secret.secret_arn, self._options.secrets_prefix)
         allow_targets(executor, self._options.target_arns, self._dead_letter_arns)
         limit = self._options.lanes[lane.name].max_concurrency
-        executor.add_event_source(_batches(lane.queue, limit))
+        size = JobLane(lane.name).batch_size
+        executor.add_event_source(_batches(lane.queue, limit, size))
         return executor
 
     def _create_dead_letter_consumer(self, lanes: Lanes) -> lambda_.Function:
@@ -199,10 +201,12 @@ def _code() -> lambda_.Code:
     )
 
 
-def _batches(queue: sqs.IQueue, max_concurrency: int) -> event_sources.SqsEventSource:
+def _batches(
+    queue: sqs.IQueue, max_concurrency: int, batch_size: int = BATCH_SIZE
+) -> event_sources.SqsEventSource:
     return event_sources.SqsEventSource(
         queue,
-        batch_size=BATCH_SIZE,
+        batch_size=batch_size,
         max_concurrency=max_concurrency,
         report_batch_item_failures=True,
     )

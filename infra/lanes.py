@@ -1,4 +1,4 @@
-"""The lanes: per priority class a queue and a dead-letter queue."""
+"""The lanes: for each a queue and a dead-letter queue."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ VISIBILITY_FACTOR = 6
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One priority class; `name` as in LANES."""
+    """One lane; `name` as in LANES."""
 
     name: str
     queue: sqs.Queue

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from ipaddress import ip_network
 
 from infra.target_arns import target_pattern
+from shared.domain.job import Lane
 from shared.errors import ConfigurationError
 
-LANES = ("high", "normal", "low")
+LANES = tuple(lane.value for lane in Lane)
 
 LOG_RETENTION_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653)
 """What CloudWatch Logs accepts."""
@@ -19,7 +20,7 @@ PRODUCTION = "production"
 
 @dataclass(frozen=True, slots=True)
 class LaneOptions:
-    """One priority class; `max_concurrency` is the most executors that work it at a time."""
+    """One lane; `max_concurrency` is the most executors that work it at a time."""
 
     max_concurrency: int
 
@@ -35,6 +36,7 @@ class Options:
     `owner_requests_burst`, at once) bounds what the API serves one owner; `catch_up_per_minute` is
     the pace at which a backlog is worked off. Retries later than `longest_delay_seconds` come by
     the wheel: SQS delays for 900 s at most, and less makes that way short enough to be watched.
+    Jobs whose attempts keep lasting longer than `slow_after_seconds` are served in lane slow.
     `local_layer_python` and `layer_directory` exist for emulators; see infra/layer.py.
     """
 
@@ -58,6 +60,7 @@ class Options:
     owner_requests_burst: int
     catch_up_per_minute: int
     longest_delay_seconds: int
+    slow_after_seconds: int
     log_retention_days: int
     local_layer_python: str
     layer_directory: str
@@ -66,6 +69,10 @@ class Options:
     def keep_data(self) -> bool:
         """Whether tables, user pool and secret outlive the stack and refuse deletion."""
         return self.stage == PRODUCTION
+
+    def places(self, lane: Lane) -> int:
+        """How many runs of a lane its executors can hold at once."""
+        return self.lanes[lane.value].max_concurrency * lane.batch_size
 
     @classmethod
     def from_context(cls, context: Mapping[str, object]) -> "Options":
@@ -101,6 +108,8 @@ class Options:
             catch_up_per_minute=_integer(context, "catch_up_per_minute", 1, 10_000_000),
             # SQS delays no longer.
             longest_delay_seconds=_integer(context, "longest_delay_seconds", 1, 900),
+            # What is longer than any attempt would find none.
+            slow_after_seconds=_integer(context, "slow_after_seconds", 1, 900),
             log_retention_days=_log_retention(context),
             local_layer_python=_text(context, "local_layer_python"),
             layer_directory=_text(context, "layer_directory"),

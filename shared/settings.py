@@ -29,8 +29,9 @@ class Settings:
     one process of the api serves each owner (0: not; up to `owner_requests_burst` at once),
     `catch_up_per_minute` the messages of a
     backlog, over all segments. What is due later than `longest_delay_seconds` waits on the wheel
-    instead of in its queue. The names of the deployment's own resources begin with
-    `stack_name` and a dash ("" where there is no stack).
+    instead of in its queue. Attempts longer than `slow_after_seconds` make a slow job; of the
+    places of lane slow each owner holds `slow_lane_share` at most. The names of the deployment's
+    own resources begin with `stack_name` and a dash ("" where there is no stack).
     """
 
     jobs_table: str
@@ -53,6 +54,8 @@ class Settings:
     owner_starts_per_minute: int
     catch_up_per_minute: int
     longest_delay_seconds: int
+    slow_after_seconds: int
+    slow_lane_share: int
     stack_name: str = ""
     owner_requests_per_second: int = 0
     owner_requests_burst: int = 0
@@ -82,6 +85,8 @@ class Settings:
             owner_starts_per_minute=_number(env, "OWNER_STARTS_PER_MINUTE", 0, 0, 10_000_000),
             catch_up_per_minute=_number(env, "CATCH_UP_PER_MINUTE", 3000, 1, 10_000_000),
             longest_delay_seconds=_number(env, "LONGEST_DELAY_SECONDS", 900, 1, 900),
+            slow_after_seconds=_number(env, "SLOW_AFTER_SECONDS", 2, 1, 900),
+            slow_lane_share=_number(env, "SLOW_LANE_SHARE", 1, 1, 1000),
             stack_name=env.get("STACK_NAME", ""),
             owner_requests_per_second=_number(env, "OWNER_REQUESTS_PER_SECOND", 20, 0, 10_000),
             owner_requests_burst=_number(env, "OWNER_REQUESTS_BURST", 40, 0, 10_000),

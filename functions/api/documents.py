@@ -34,7 +34,7 @@ def document_of(job: Job) -> dict[str, Any]:
         "target": job.target.model_dump(),
         "payload": json.loads(job.payload),
         "template": job.template,
-        "priority": job.lane,
+        "priority": job.priority,
         "catch_up": job.catch_up,
         "grace": _duration(job.grace_seconds),
         "overlap": job.overlap,

@@ -25,7 +25,7 @@ from functions.api.scheduling import (
 from functions.api.schemas import JobBody, JobPatch
 from shared.domain.calendar import CalendarUse
 from shared.domain.events import EventType
-from shared.domain.job import PAYLOAD_LIMIT_BYTES, Job, Lane, fraction_of
+from shared.domain.job import PAYLOAD_LIMIT_BYTES, Job, Priority, fraction_of
 from shared.domain.policies import CatchUp, Concurrency, OnComplete, Overlap, Rate, RetryPolicy
 from shared.domain.resolving import rolls
 from shared.domain.targets import Target
@@ -46,7 +46,7 @@ class Draft:
     schedule: Schedule
     target: Target
     payload: str
-    lane: Lane
+    priority: Priority
     catch_up: CatchUp
     retry: RetryPolicy
     timeout_seconds: int | None
@@ -127,7 +127,7 @@ def _draft(
         schedule=scheduling.schedule,
         target=body.target,
         payload=payload,
-        lane=body.priority,
+        priority=body.priority,
         catch_up=body.catch_up,
         retry=body.retry.policy,
         timeout_seconds=body.timeout_seconds,

@@ -13,7 +13,7 @@ from functions.api.previews import Report
 from functions.api.schedule_fields import CalendarUseForm, DstForm
 from functions.api.schedule_forms import TransitionForm, WarningForm
 from shared.domain.events import EventType
-from shared.domain.job import Job, JobState, Lane
+from shared.domain.job import Job, JobState, Lane, Priority
 from shared.domain.policies import CatchUp, OnComplete, Overlap
 from shared.domain.targets import Target
 from shared.recurrence.explain import sentence
@@ -21,6 +21,13 @@ from shared.recurrence.spread import parse_window
 from shared.stores.ports import Page
 
 Form = TypeVar("Form", bound=BaseModel)
+
+
+class SlowForm(BaseModel):
+    """Since when a job is served in lane slow, and why."""
+
+    since: UtcTime
+    reason: str
 
 
 class JobForm(BaseModel):
@@ -33,7 +40,8 @@ class JobForm(BaseModel):
     `last_fire_at` is the last nominal time of a schedule that ends, which `max_runs` makes of it
     too. `description` says in English when it fires, `note` why it is paused where you did not do
     it. `time_limit_seconds` is what an attempt may take: `timeout_seconds`, or the default, within
-    the limit of the deployment.
+    the limit of the deployment. `lane` is where it is served: its `priority`, or `slow` while its
+    attempts keep lasting long, and `slow` says since when and why.
     """
 
     job_id: str
@@ -56,7 +64,9 @@ class JobForm(BaseModel):
     target: Target
     payload: Any
     template: bool
-    priority: Lane
+    priority: Priority
+    lane: Lane
+    slow: SlowForm | None
     catch_up: CatchUp
     grace: str | None
     overlap: Overlap
@@ -126,6 +136,8 @@ def _members(job: Job, outlook: Outlook, longest_seconds: int) -> dict[str, Any]
         "state": outlook.state,
         "revision": job.revision,
         "note": job.note or None,
+        "lane": job.lane,
+        "slow": job.slow and SlowForm(since=job.slow.since, reason=job.slow.reason),
         "description": _description(job),
         "target": job.target,
         "on_success": job.on_success,

@@ -39,7 +39,7 @@ from functions.api.schedule_fields import (
     WindowText,
     ZoneName,
 )
-from shared.domain.job import Lane
+from shared.domain.job import Lane, Priority
 from shared.domain.policies import CatchUp, OnComplete, Overlap
 from shared.domain.targets import Target
 from shared.recurrence import CalendarRule, Fold, Gap
@@ -64,7 +64,7 @@ class JobBody(ScheduleFields):
     target: Target
     payload: Any = None
     template: Flag = False
-    priority: Lane = Lane.NORMAL
+    priority: Priority = Lane.NORMAL
     catch_up: CatchUp = CatchUp.LATEST
     grace: Grace | None = None
     overlap: Overlap = Overlap.ALLOW
@@ -114,7 +114,7 @@ class JobPatch(Document):
     target: dict[str, Any] | None = None
     payload: Any = None
     template: Flag | None = None
-    priority: Lane | None = None
+    priority: Priority | None = None
     catch_up: CatchUp | None = None
     grace: Grace | None = None
     overlap: Overlap | None = None

@@ -152,8 +152,8 @@ class JobService:
     def change(self, owner: str, job_id: str, patch: JobPatch, revision: int | None) -> Job:
         """The job after `patch`, if it is at `revision` (None: whichever it is at).
 
-        A change of when or in which lane it fires is a new filing; a paused job gets that when it
-        is resumed. Raises RevisionMismatchError and what `changed_draft` raises.
+        A change of when it fires, or of its priority, is a new filing; a paused job gets that when
+        it is resumed. Raises RevisionMismatchError and what `changed_draft` raises.
         """
         job = self.get(owner, job_id)
         if revision is not None and revision != job.revision:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from threading import Lock
 
-from shared.domain.callbacks import job_event, run_data
+from shared.domain.callbacks import job_event, lane_event, run_data
 from shared.domain.events import Event, EventType
-from shared.domain.job import Job
+from shared.domain.job import Job, Slow
 from shared.domain.run import AttemptRecord, DeadReason, Run, RunStatus
 from shared.domain.running import EXECUTOR_DIED
 from shared.stores.ports import EventSink
@@ -42,6 +42,14 @@ class Happenings:
     def job_paused(self, job: Job) -> None:
         """The job was paused since its runs have failed: the row as it was put."""
         self._tell(job, [job_event(EventType.JOB_PAUSED, job, job.paused_at or job.updated_at)])
+
+    def job_slowed(self, job: Job, slow: Slow) -> None:
+        """The job is served in lane slow: the row as it was put, and its mark."""
+        self._tell(job, [lane_event(EventType.JOB_SLOWED, job, slow.since, slow.reason)])
+
+    def job_recovered(self, job: Job, at: datetime) -> None:
+        """The job is served by its priority again: the row as it was put."""
+        self._tell(job, [lane_event(EventType.JOB_RECOVERED, job, at)])
 
     def _tell(self, job: Job, events: Iterable[Event]) -> None:
         if not job.events:

@@ -5,10 +5,18 @@ from contextlib import suppress
 from dataclasses import replace
 
 from functions.executor.ports import ExecutorPorts
-from shared.domain import concurrency, rate
-from shared.domain.decisions import Claim, Go, Skip, Wait
-from shared.domain.gate import OWNER_GATE, Gate, first_gate, job_gate, key_gate, rate_gate
-from shared.domain.job import Job
+from shared.domain import concurrency, rate, slowness
+from shared.domain.decisions import Claim, Go, SendInstead, SendOn, Skip, Wait
+from shared.domain.gate import (
+    OWNER_GATE,
+    SLOW_LANE_GATE,
+    Gate,
+    first_gate,
+    job_gate,
+    key_gate,
+    rate_gate,
+)
+from shared.domain.job import Job, Lane
 from shared.domain.message import Message
 from shared.domain.misfire import misfire
 from shared.domain.overlap import Others, has_job_gate, pass_job_gate
@@ -21,6 +29,10 @@ from shared.stores.ports import GateStore
 
 _ROUNDS = 12
 """How often others may change a gate under one run before that comes again later."""
+
+
+Held = Skip | Wait | SendOn | SendInstead
+"""What keeps a claimed run from starting now."""
 
 
 def change_gate(
@@ -50,30 +62,67 @@ class Gates:
         per_minute = ports.owner_starts_per_minute
         self._owners_rate = Rate(per_minute, 60) if per_minute else None
 
-    def admit(self, claim: Claim, message: Message, job: Job) -> Go | Skip | Wait:
+    def admit(self, claim: Claim, message: Message, job: Job) -> Go | Held:
         """Whether a claimed run may start now; with Go it holds what it needs, see `leave`.
 
-        In order: its grace, its job's own gate, the job's rate, the owner's, the concurrency key.
-        What one gate has granted stays granted while a later one holds the run back, but for slots
-        of rates that grow old. Raises StoreUnavailableError.
+        In order: its grace, its lane and its owner's share of lane slow, its job's own gate, the
+        job's rate, the owner's, the concurrency key. Lane and share are no policies of the job:
+        what they hold back goes on as if it had never left the queue. What a later gate holds back
+        gives its place in lane slow back.
+        What the others have granted stays granted while a later one holds the run back, but for
+        slots of rates that grow old. Raises StoreUnavailableError.
         """
         late = misfire(job, claim.run, message, self._p.clock.now())
         if late is not None:
             return late
+        held = self._by_lane(claim.run, message, job)
+        if held is not None:
+            return held
+        outcome = self._by_policies(claim, message, job)
+        if not isinstance(outcome, Go):
+            self._leave_lane(claim.run, job)
+        return outcome
+
+    def leave(self, run: Run, job: Job) -> None:
+        """Give back the run's places, of its concurrency key and of lane slow; where that fails,
+        its lease ends them."""
+        wanted = concurrency.needed_place(job, run)
+        if wanted is not None:
+            self._leave(key_gate(wanted.key), run, job)
+        self._leave_lane(run, job)
+
+    def _leave_lane(self, run: Run, job: Job) -> None:
+        if job.lane is Lane.SLOW:
+            self._leave(SLOW_LANE_GATE, run, job)
+
+    def _leave(self, name: str, run: Run, job: Job) -> None:
+        with suppress(StoreUnavailableError):
+            change_gate(self._p.gates, job.owner, name, lambda gate: concurrency.leave(gate, run))
+
+    def _by_lane(self, run: Run, message: Message, job: Job) -> SendInstead | SendOn | None:
+        """Where to send a message of another lane than its job's, or when to look again at one
+        whose owner's share of lane slow is taken; None for one that may go on."""
+        if message.lane is not job.lane:
+            return slowness.redirected(message, job)
+        if job.lane is not Lane.SLOW:
+            return None
+        entered: Gate | None = None
+
+        def change(gate: Gate) -> Gate | None:
+            nonlocal entered
+            entered = slowness.enter(gate, self._p.slow_lane_share, run, self._p.clock.now())
+            return entered
+
+        if change_gate(self._p.gates, job.owner, SLOW_LANE_GATE, change) and entered is not None:
+            return None
+        return slowness.hold(message, self._p.clock.now(), self._p.entropy.fraction())
+
+    def _by_policies(self, claim: Claim, message: Message, job: Job) -> Go | Skip | Wait:
         if has_job_gate(job, claim.run):
             outcome = self._by_job(claim.run, message, job)
             if not isinstance(outcome, Go):
                 return outcome
         return self._by_load(claim, message, job)
-
-    def leave(self, run: Run, job: Job) -> None:
-        """Give back the run's place of its concurrency key; if that fails, its lease ends it."""
-        wanted = concurrency.needed_place(job, run)
-        if wanted is None:
-            return
-        with suppress(StoreUnavailableError):
-            name = key_gate(wanted.key)
-            change_gate(self._p.gates, job.owner, name, lambda gate: concurrency.leave(gate, run))
 
     def _by_job(self, run: Run, message: Message, job: Job) -> Go | Skip | Wait:
         def decide(gate: Gate) -> Passage:

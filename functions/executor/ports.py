@@ -37,7 +37,8 @@ class ExecutorPorts:
     `run_lifetime` is how long a run row lives after its last claim: longer than any duplicate of
     its message. `longest_timeout_seconds` caps the jobs' own limits: a deployment may
     have been given shorter processes than a job was made for. What could not be begun for
-    longer than `queue_retention` is given up.
+    longer than `queue_retention` is given up. An attempt longer than `slow_after_seconds` is a
+    slow one; of the places in lane slow an owner holds `slow_lane_share` at most.
     """
 
     jobs: JobStore
@@ -56,6 +57,8 @@ class ExecutorPorts:
     events: EventSink
     owner_starts_per_minute: int = 0
     queue_retention: timedelta = timedelta(days=10)
+    slow_after_seconds: int = 2
+    slow_lane_share: int = 1
 
     def closed_days(self, owner: str, use: CalendarUse | None) -> ClosedDays | None:
         """The days that are closed in a calendar now; none of them where it does not exist.

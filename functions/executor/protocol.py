@@ -13,8 +13,9 @@ from math import ceil
 from functions.executor.calling import Order, order_of
 from functions.executor.events import Happenings
 from functions.executor.follow_up import FollowUp
-from functions.executor.gates import Gates
+from functions.executor.gates import Gates, Held
 from functions.executor.ports import ExecutorPorts
+from functions.executor.slow_lane import SlowLane
 from functions.executor.targets import Failure, Success
 from shared.domain import returning, running, starting
 from shared.domain.decisions import (
@@ -92,6 +93,7 @@ class RunProtocol:
         self._p = ports
         self._follow_up = FollowUp(ports)
         self._gates = Gates(ports)
+        self._slow_lane = SlowLane(ports)
         self._happenings = Happenings(ports.events)
 
     def handle(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
@@ -252,8 +254,9 @@ class RunProtocol:
         try:
             admitted = self._admit(claim, message, job)
         except StoreUnavailableError:
-            at = self._p.clock.now() + STORE_PAUSE
-            return self._give_back(message, claim, SendOn(at, "a gate cannot be read"))
+            admitted = SendOn(self._p.clock.now() + STORE_PAUSE, "a gate cannot be read")
+        if isinstance(admitted, SendOn | SendInstead):
+            return self._give_back(message, claim, admitted)
         now = self._p.clock.now()
         if isinstance(admitted, Skip):
             skipped = running.skipped(run, admitted.reason, now, admitted.note)
@@ -265,9 +268,11 @@ class RunProtocol:
             return self._give_back(message, claim, self._another_process())
         ended = self._deliver(run, job, admitted, limit_seconds)
         self._gates.leave(run, job)
-        return self._finish(ended, message, job)
+        report = self._finish(ended, message, job)
+        self._slow_lane.judge(ended, job)
+        return report
 
-    def _admit(self, claim: Claim, message: Message, job: Job) -> Order | Skip | Wait:
+    def _admit(self, claim: Claim, message: Message, job: Job) -> Order | Held:
         """What the run is to call, once every gate has let it pass."""
         order = order_of(self._p, claim.run, job)
         if isinstance(order, Skip):

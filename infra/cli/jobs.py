@@ -253,6 +253,8 @@ def _cell(job: dict[str, Any], column: str) -> Any:
         return " | ".join(map(printable, value)) or None
     if column == "calendar" and isinstance(value, dict):
         return f"{value.get('name')} ({value.get('rule')})"
+    if column == "slow" and isinstance(value, dict):
+        return f"since {value.get('since')}: {value.get('reason')}"
     if column == "tags" and isinstance(value, dict):
         return " ".join(f"{key}={text}" for key, text in value.items()) or None
     if column == "events" and isinstance(value, list):

@@ -36,6 +36,7 @@ LANES = {
     "high": {"max_concurrency": 2},
     "normal": {"max_concurrency": 4},
     "low": {"max_concurrency": 2},
+    "slow": {"max_concurrency": 4},
 }
 
 #: What jobs may call: everything that the emulator's one account has, but the deployment's own.

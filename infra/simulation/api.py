@@ -88,4 +88,6 @@ def settings_of(options: Options) -> Settings:
         owner_starts_per_minute=options.owner_starts_per_minute,
         catch_up_per_minute=options.catch_up_per_minute,
         longest_delay_seconds=options.longest_delay_seconds,
+        slow_after_seconds=options.slow_after_seconds,
+        slow_lane_share=options.slow_lane_share,
     )

@@ -46,6 +46,8 @@ class Options:
     owner_starts_per_minute: int = 0
     run_lifetime: timedelta = timedelta(days=30)
     longest_delay_seconds: int = 900
+    slow_after_seconds: int = 2
+    slow_lane_share: int = 25
     page_size: int = 7
 
 
@@ -139,6 +141,8 @@ class Deployment:
             operations=ports.operations,
             events=ports.events,
             owner_starts_per_minute=options.owner_starts_per_minute,
+            slow_after_seconds=options.slow_after_seconds,
+            slow_lane_share=options.slow_lane_share,
         )
 
     def start(self) -> None:
@@ -236,7 +240,8 @@ class Deployment:
             self._poll_at(lane, until)
             return
         queue = self.dead_letter_queue if lane is None else self.lanes
-        while received := queue.receive(now, BATCH_SIZE, lane):
+        limit = BATCH_SIZE if lane is None else lane.batch_size
+        while received := queue.receive(now, limit, lane):
             name = self._name(received[0])
             if self._is_throttled(name):
                 continue

@@ -1,6 +1,7 @@
 """What others are told of a run or a job: the data of events, and the calls back about an end."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -40,6 +41,14 @@ def run_data(run: Run, job: Job) -> dict[str, Any]:
     if run.covers_from is not None:
         data |= {"covers_from": utc_text(run.covers_from), "covers_count": run.covers_count}
     return data
+
+
+def lane_event(what: EventType, job: Job, at: datetime, reason: str = "") -> Event:
+    """What is told of a job that changes its lane at `at`, under the same revision."""
+    event = job_event(what, job, at)
+    moved = {"lane": job.lane.value, "priority": job.priority.value, "reason": reason or None}
+    event_id = f"{job.job_id}/{at.isoformat()}/{what.value}"
+    return replace(event, event_id=event_id, data={**event.data, **moved})
 
 
 def job_event(what: EventType, job: Job, at: datetime) -> Event:

@@ -22,7 +22,7 @@ def wait_for_place(
     gate: Gate, concurrency: Concurrency, message: Message, now: datetime, fraction: float
 ) -> Wait | None:
     """Look again later if no place is free, with the jitter `fraction`; None if one is."""
-    held = sum(now < holder.until for holder in gate.holders)
+    held = places_taken(gate, now)
     if held < concurrency.limit:
         return None
     reason = f"{held} runs hold the concurrency key {concurrency.key!r}"
@@ -40,10 +40,19 @@ def enter(
     wait = wait_for_place(gate, concurrency, message, now, fraction)
     if wait is not None:
         return Passage(wait)
+    return Passage(Go(), with_place(gate, run, now))
+
+
+def places_taken(gate: Gate, now: datetime) -> int:
+    """How many places runs hold that neither left nor died."""
+    return sum(now < holder.until for holder in gate.holders)
+
+
+def with_place(gate: Gate, run: Run, now: datetime) -> Gate:
+    """The gate with a place for the claimed run, whether one is free or not."""
     live = tuple(holder for holder in gate.holders if now < holder.until)
     until = run.lease_until or now
-    entered = replace(gate, holders=(*live, Holder(run.claim_id, until)))
-    return Passage(Go(), entered.lasting(until))
+    return replace(gate, holders=(*live, Holder(run.claim_id, until))).lasting(until)
 
 
 def leave(gate: Gate, run: Run) -> Gate | None:

@@ -28,6 +28,10 @@ class EventType(StrEnum):
     """No success was recorded within the job's `expect_within` after a fire time."""
     JOB_COMPLETED = "job.completed"
     JOB_PAUSED = "job.paused"
+    JOB_SLOWED = "job.slowed"
+    """It is served in lane slow from now on."""
+    JOB_RECOVERED = "job.recovered"
+    """It is served by its priority again."""
 
 
 JOB_EVENTS = tuple(each for each in EventType if not each.value.startswith("scheduler."))

@@ -35,7 +35,9 @@ class Gate:
     Of a job: `active` is the run id whose row decides whether the job has an active run, `waiting`
     the one that waits for its end, with its filing; `started` is the run that started last, at
     `started_at`; `failed` are the run ids that died since the last success, oldest first, and
-    `failed_filing` the filing that the job had then. Of a concurrency key: `holders`. Of a rate:
+    `failed_filing` the filing that the job had then; `slow_at` is when its last slow attempts
+    ended, oldest first (shared/domain/slowness.py). Of a concurrency key, and of an owner's share
+    of lane slow: `holders`. Of a rate:
     `starts`, those that still count, `started_at`, the last of them, which may be yet to come, and
     `started`, the claim that it was granted to. Empty members are those of the others.
     """
@@ -51,6 +53,7 @@ class Gate:
     started_at: datetime | None = None
     failed: tuple[str, ...] = ()
     failed_filing: str = ""
+    slow_at: tuple[datetime, ...] = ()
     holders: tuple[Holder, ...] = ()
     starts: tuple[Starts, ...] = ()
 
@@ -84,3 +87,5 @@ def rate_gate(key: str, job_id: str) -> str:
 
 OWNER_GATE = "owner"
 """The gate of the deployment's own limit for each owner."""
+SLOW_LANE_GATE = "lane/slow"
+"""The gate of each owner's share of lane slow."""

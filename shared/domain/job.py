@@ -5,6 +5,7 @@ import hashlib
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Literal
 
 from shared.clock import id_created_at
 from shared.domain.calendar import CalendarUse
@@ -35,11 +36,39 @@ class JobState(StrEnum):
 
 
 class Lane(StrEnum):
-    """A priority class with its own queue and executor concurrency."""
+    """A queue with executors of its own: one for each priority, and one for slow jobs."""
 
     HIGH = "high"
     NORMAL = "normal"
     LOW = "low"
+    SLOW = "slow"
+    """Where jobs are served apart whose attempts keep lasting long (shared/domain/slowness.py)."""
+
+    @property
+    def batch_size(self) -> int:
+        """How many messages an executor takes at a time. A slow one goes alone: an invocation lasts
+        as long as the slowest of its messages, and the others would wait for it."""
+        return 1 if self is Lane.SLOW else 10
+
+
+Priority = Literal[Lane.HIGH, Lane.NORMAL, Lane.LOW]
+"""The lanes that an owner may choose."""
+
+
+def priority_of(name: str) -> Priority:
+    """The priority of this name; raises ValueError for any other, and for lane slow's."""
+    lane = Lane(name)
+    if lane is Lane.SLOW:
+        raise ValueError("nobody may choose lane slow")
+    return lane
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """The mark of a job that is served in lane slow: since when, and why."""
+
+    since: datetime
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +118,8 @@ class Job:
     `grace_seconds`, `pause_after_failures` and `expect_within_seconds` are None where the owner
     wants none of it. `template`: the payload has placeholders (shared/domain/templates.py).
     `tags` are pairs of key and value, in order of the keys. `note` says why it is paused, where it
-    was not its owner who did it.
+    was not its owner who did it. `priority` is what the owner said, `lane` where it is served;
+    `slow` is no change of the owner's, so it comes and goes under the same revision.
     """
 
     owner: str
@@ -106,7 +136,8 @@ class Job:
     revision: int = 1
     previous: PreviousFiling | None = None
     earlier: tuple[PreviousFiling, ...] = ()
-    lane: Lane = Lane.NORMAL
+    priority: Priority = Lane.NORMAL
+    slow: Slow | None = None
     catch_up: CatchUp = CatchUp.LATEST
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     timeout_seconds: int | None = None
@@ -133,6 +164,11 @@ class Job:
     calendar: CalendarUse | None = None
     paused_at: datetime | None = None
     expires_at: datetime | None = None
+
+    @property
+    def lane(self) -> Lane:
+        """The lane that its runs are served in."""
+        return self.priority if self.slow is None else Lane.SLOW
 
     @property
     def is_tombstone(self) -> bool:
@@ -240,7 +276,7 @@ def job_id_of(owner: str, idempotency_key: str) -> str:
 def fires_differently(before: Job, after: Job) -> bool:
     """Whether the entries of `before` are not those of `after`: a change needs a new filing.
 
-    They carry the schedule with its bounds and DST rule, lane, catch-up with its grace, offset,
+    They carry the schedule with its bounds and DST rule, priority, catch-up with its grace, offset,
     calendar and the watch.
     """
     return _filed(before) != _filed(after)
@@ -261,7 +297,7 @@ def segment_of(job_id: str, segments: int) -> int:
 def _filed(job: Job) -> tuple[object, ...]:
     return (
         job.schedule,
-        job.lane,
+        job.priority,
         job.catch_up,
         job.grace_seconds,
         job.spread_seconds,

@@ -281,7 +281,7 @@ def _entry(job: Job) -> Entry:
         job_id=job.job_id,
         filing_id=job.filing.filing_id,
         from_at=job.filing.from_at,
-        lane=job.lane,
+        lane=job.priority,
         catch_up=job.catch_up,
         schedule=job.schedule,
         spread_seconds=job.spread_seconds,

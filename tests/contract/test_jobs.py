@@ -9,7 +9,7 @@ import pytest
 
 from shared.domain.calendar import CalendarUse
 from shared.domain.events import EventType
-from shared.domain.job import Filing, JobState, Lane, PreviousFiling
+from shared.domain.job import Filing, JobState, Lane, PreviousFiling, Slow
 from shared.domain.policies import (
     Backoff,
     BackoffType,
@@ -86,7 +86,8 @@ def test_a_created_job_comes_back_whole(kit: Kit) -> None:
         ),
         state=JobState.PAUSED,
         revision=12,
-        lane=Lane.HIGH,
+        priority=Lane.HIGH,
+        slow=Slow(NOW + timedelta(microseconds=7), "attempts keep lasting longer than 2 s"),
         catch_up=CatchUp.ALL,
         retry=RetryPolicy(7, Backoff(3, 1.1, 900, BackoffType.FIXED), ("timeout", "http_5xx")),
         timeout_seconds=55,

@@ -58,7 +58,7 @@ JOB: dict[str, Any] = {
     "updated_at": {"N": "1795178096789012"},
     "state": {"S": "active"},
     "revision": {"N": "1"},
-    "lane": {"S": "normal"},
+    "priority": {"S": "normal"},
     "catch_up": {"S": "latest"},
     "retry": {
         "M": {

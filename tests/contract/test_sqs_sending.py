@@ -1,5 +1,6 @@
 """SqsLaneQueue against an SQS that answers by script: what the emulators never do."""
 
+import re
 from collections.abc import Callable
 from threading import Lock
 from typing import Any, cast
@@ -123,6 +124,19 @@ def test_delays_are_not_lengthened_by_pauses_nor_cut_below_what_was_asked() -> N
     _queue(sqs, clock).send(_messages(2), [1, 10])
     assert [entry["DelaySeconds"] for entry in sqs.requests[0][1]] == [1, 10]
     assert [entry["DelaySeconds"] for entry in sqs.requests[1][1]] == [0, 8]
+
+
+def test_each_message_names_its_owner_as_the_tenant_of_a_fair_queue() -> None:
+    """By a digest: a group id has up to 128 characters of ASCII, an owner any."""
+    sqs = ScriptedSqs(lambda number, entries: _accept(entries))
+    owners = ["alice", "bob", "ö" * 200, "alice"]
+    messages = [a_message(owner) for owner in owners]
+    _queue(sqs).send(messages, [0] * 4)
+    ((_, entries),) = sqs.requests
+    groups = [entry["MessageGroupId"] for entry in entries]
+    assert groups[0] == groups[3]
+    assert len(set(groups)) == 3
+    assert all(re.fullmatch(r"[0-9a-f]{64}", group) for group in groups)
 
 
 @pytest.mark.parametrize("sender_fault", [False, True])

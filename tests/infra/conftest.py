@@ -28,7 +28,7 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
         tick_workers="3",
         look_ahead_minutes="5",
         lanes='{"high": {"max_concurrency": 7}, "normal": {"max_concurrency": 8},'
-        ' "low": {"max_concurrency": 9}}',
+        ' "low": {"max_concurrency": 9}, "slow": {"max_concurrency": 10}}',
         run_retention_days="90",
         executor_timeout_seconds="10",
         tick_timeout_seconds="20",
@@ -44,5 +44,6 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
         owner_requests_burst="7",
         catch_up_per_minute="1200",
         longest_delay_seconds="60",
+        slow_after_seconds="5",
         log_retention_days="7",
     )

@@ -69,7 +69,7 @@ class SynthesizedStack:
         """The name that functions() gives to a function."""
         properties = self.properties("Lambda::Function")[logical_id]
         service = str(properties["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"])
-        for lane in ("High", "Normal", "Low"):
+        for lane in ("High", "Normal", "Low", "Slow"):
             if self.output(f"ExecutorFunction{lane}") == logical_id:
                 return f"{service}-{lane.lower()}"
         return service

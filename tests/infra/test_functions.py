@@ -23,7 +23,7 @@ OF_LIBRARIES = {
     "POWERTOOLS_METRICS_NAMESPACE",
     "POWERTOOLS_LOG_LEVEL",
 }
-EXECUTORS = ["executor-high", "executor-normal", "executor-low"]
+EXECUTORS = ["executor-high", "executor-normal", "executor-low", "executor-slow"]
 FUNCTIONS = ["tick", *EXECUTORS, "dead-letter-consumer", "api"]
 HANDLERS = {
     "tick": "functions.tick.handler.handler",
@@ -143,7 +143,7 @@ def test_the_settings_accept_whatever_the_options_accept(extremes: dict[str, obj
             "JOBS_TABLE": "jobs",
             "WHEEL_TABLE": "wheel",
             "RUNS_TABLE": "runs",
-            "LANE_QUEUES": '{"high": "h", "normal": "n", "low": "l"}',
+            "LANE_QUEUES": '{"high": "h", "normal": "n", "low": "l", "slow": "s"}',
         }
     )
     assert settings.segments == options.segments
@@ -194,12 +194,13 @@ def test_the_fullest_environment_is_within_the_limit_of_lambda(
         assert size_bytes + ROOM_BYTES <= 4096
 
 
-@pytest.mark.parametrize("lane", ["High", "Normal", "Low"])
+@pytest.mark.parametrize("lane", ["High", "Normal", "Low", "Slow"])
 def test_an_executor_takes_tens_from_its_own_lane(
     production: SynthesizedStack, unusual: SynthesizedStack, lane: str
 ) -> None:
-    chosen = {"High": 7, "Normal": 8, "Low": 9}
-    default = {"High": 50, "Normal": 50, "Low": 10}
+    """But slow ones singly: an invocation lasts as long as the slowest of its batch."""
+    chosen = {"High": 7, "Normal": 8, "Low": 9, "Slow": 10}
+    default = {"High": 50, "Normal": 50, "Low": 10, "Slow": 100}
     for stack, limits in ((production, default), (unusual, chosen)):
         (mapping,) = [
             one
@@ -207,13 +208,13 @@ def test_an_executor_takes_tens_from_its_own_lane(
             if referred(one["EventSourceArn"]) == stack.output(f"QueueUrl{lane}")
         ]
         assert referred(mapping["FunctionName"]) == stack.output(f"ExecutorFunction{lane}")
-        assert mapping["BatchSize"] == 10
+        assert mapping["BatchSize"] == (1 if lane == "Slow" else 10)
         assert "MaximumBatchingWindowInSeconds" not in mapping
         assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
         assert mapping["ScalingConfig"] == {"MaximumConcurrency": limits[lane]}
 
 
-@pytest.mark.parametrize("lane", ["High", "Normal", "Low"])
+@pytest.mark.parametrize("lane", ["High", "Normal", "Low", "Slow"])
 def test_one_consumer_takes_the_dead_letters_of_every_lane(
     production: SynthesizedStack, lane: str
 ) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.infra.stacks import SynthesizedStack, referred
 
-LANES = ["High", "Normal", "Low"]
+LANES = ["High", "Normal", "Low", "Slow"]
 DAY = 86_400
 
 
@@ -43,7 +43,7 @@ def test_a_queue_hides_messages_six_times_as_long_as_its_function_may_run(
     stack: SynthesizedStack = request.getfixturevalue(stack_name)
     functions = stack.properties("Lambda::Function")
     mappings = stack.properties("Lambda::EventSourceMapping").values()
-    assert len(mappings) == 6
+    assert len(mappings) == 8
     for mapping in mappings:
         timeout = functions[referred(mapping["FunctionName"])]["Timeout"]
         source = stack.properties("SQS::Queue")[referred(mapping["EventSourceArn"])]
@@ -54,7 +54,7 @@ def test_every_queue_is_encrypted_and_refuses_plain_connections(
     production: SynthesizedStack,
 ) -> None:
     queues = production.properties("SQS::Queue")
-    assert len(queues) == 7
+    assert len(queues) == 9
     for logical_id, properties in queues.items():
         assert properties["SqsManagedSseEnabled"] is True
         assert plain_connections_denied(production, logical_id)

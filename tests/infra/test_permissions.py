@@ -15,7 +15,7 @@ from tests.infra.stacks import (
     referred,
 )
 
-LANES = ("QueueUrlHigh", "QueueUrlNormal", "QueueUrlLow")
+LANES = ("QueueUrlHigh", "QueueUrlNormal", "QueueUrlLow", "QueueUrlSlow")
 CONSUME = {
     "sqs:ReceiveMessage",
     "sqs:DeleteMessage",
@@ -52,7 +52,9 @@ def executor(lane: str) -> Grants:
     return {**RUNNING, **SEND_TO_LANES, **own_queue, DEAD_LETTERS: {QUERY}, **secret}
 
 
-EXECUTORS = {f"executor-{lane.lower()}": executor(lane) for lane in ("High", "Normal", "Low")}
+EXECUTORS = {
+    f"executor-{lane.lower()}": executor(lane) for lane in ("High", "Normal", "Low", "Slow")
+}
 ALLOWED: dict[str, Grants] = {
     "tick": {
         "JobsTable": {GET},

@@ -75,7 +75,7 @@ class TestFixedDelays:
         job = world.create("job", "every 10m after finish")
         world.run_until(*minutes(10))
         world.clock.set(MIDNIGHT + timedelta(minutes=10, milliseconds=400))
-        world.refile(job, lane=Lane.HIGH)
+        world.refile(job, priority=Lane.HIGH)
         world.clock.set(MIDNIGHT + timedelta(minutes=10, seconds=1))
         world.run_until(*minutes(60))
         assert len(world.fired(job)) >= 5

@@ -22,7 +22,7 @@ SETTINGS = Settings.from_environment(
         "JOBS_TABLE": "jobs",
         "WHEEL_TABLE": "wheel",
         "RUNS_TABLE": "runs",
-        "LANE_QUEUES": '{"high": "h", "normal": "n", "low": "l"}',
+        "LANE_QUEUES": '{"high": "h", "normal": "n", "low": "l", "slow": "s"}',
         "SEGMENTS": "1",
         "RUN_RETENTION_DAYS": "7",
         "QUEUE_RETENTION_DAYS": "10",

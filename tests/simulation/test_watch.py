@@ -300,7 +300,7 @@ def test_a_dated_chain_is_watched_by_one_of_its_own(world: World, schedule: str)
 
 
 def test_it_counts_from_the_place_in_the_window_and_goes_the_way_of_its_lane(world: World) -> None:
-    job = watched(world, window="10m", fraction=0.5, lane=Lane.HIGH)
+    job = watched(world, window="10m", fraction=0.5, priority=Lane.HIGH)
     world.targets.behave = fails
     effective = FIRST + timedelta(seconds=job.spread_seconds)
     assert job.spread_seconds > 0

@@ -19,7 +19,7 @@ from functions.tick.dispatcher import Dispatcher
 from functions.tick.visit import SegmentReport, TickPorts
 from shared.clock import ManualClock, SeededEntropy
 from shared.domain.calendar import Calendar, CalendarUse
-from shared.domain.job import Filing, Job, Lane, fraction_of, job_id_of, segment_of
+from shared.domain.job import Filing, Job, Lane, Priority, fraction_of, job_id_of, segment_of
 from shared.domain.message import Message
 from shared.domain.policies import CatchUp, OnComplete, RetryPolicy
 from shared.domain.run import TRANSITIONS, Run, RunKey, RunKind, RunStatus
@@ -136,7 +136,7 @@ class World:
         calendar: tuple[str, CalendarRule] | None = None,
         on_complete: OnComplete = OnComplete.KEEP,
         catch_up: CatchUp = CatchUp.LATEST,
-        lane: Lane = Lane.NORMAL,
+        priority: Priority = Lane.NORMAL,
         retry: RetryPolicy | None = None,
         timeout_seconds: int | None = 10,
         **more: Any,
@@ -163,7 +163,7 @@ class World:
             created_at=now,
             updated_at=now,
             catch_up=catch_up,
-            lane=lane,
+            priority=priority,
             retry=retry or RetryPolicy(),
             timeout_seconds=timeout_seconds,
             end_at=end_at,

@@ -7,7 +7,7 @@ REQUIRED = {
     "JOBS_TABLE": "jobs",
     "WHEEL_TABLE": "wheel",
     "RUNS_TABLE": "runs",
-    "LANE_QUEUES": '{"high": "https://q/h", "normal": "https://q/n", "low": "https://q/l"}',
+    "LANE_QUEUES": '{"high": "https://q/h", "normal": "https://q/n", "low": "https://q/l", "slow": "https://q/s"}',
     "SEGMENTS": "16",
 }
 FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:"

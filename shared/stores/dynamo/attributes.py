@@ -48,6 +48,18 @@ class IntegerAttribute(Attribute[int]):
         return int(value)
 
 
+class InstantListAttribute(Attribute[tuple[datetime, ...]]):
+    """Instants in order, each as in InstantAttribute."""
+
+    attr_type = LIST
+
+    def serialize(self, value: tuple[datetime, ...]) -> list[dict[str, str]]:
+        return [{"N": str(microseconds_of(instant))} for instant in value]
+
+    def deserialize(self, value: list[dict[str, str]]) -> tuple[datetime, ...]:
+        return tuple(instant_of(int(typed["N"])) for typed in value)
+
+
 class TextListAttribute(Attribute[tuple[str, ...]]):
     """Texts in order."""
 

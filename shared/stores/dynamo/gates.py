@@ -52,6 +52,7 @@ def item_of(gate: Gate) -> RawItem:
         started_at=gate.started_at,
         failed=gate.failed or None,
         failed_filing=gate.failed_filing or None,
+        slow_at=gate.slow_at or None,
         holders=[_holder_map(holder) for holder in gate.holders] or None,
         starts=[StartsMap(count=s.count, until=s.until) for s in gate.starts] or None,
         expires_at=whole_seconds(gate.expires_at),
@@ -74,6 +75,7 @@ def gate_of(name: str, item: RawItem) -> Gate:
             started_at=row.started_at,
             failed=row.failed or (),
             failed_filing=row.failed_filing or "",
+            slow_at=row.slow_at or (),
             holders=tuple(Holder(h.claim_id, h.until) for h in row.holders or ()),
             starts=tuple(Starts(s.count, s.until) for s in row.starts or ()),
         )

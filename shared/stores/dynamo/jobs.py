@@ -3,12 +3,12 @@
 from pynamodb.expressions.condition import Condition
 
 from shared.domain.calendar import CalendarUse
-from shared.domain.job import Filing, Job, JobState, Lane, PreviousFiling
+from shared.domain.job import Filing, Job, JobState, PreviousFiling, Slow, priority_of
 from shared.domain.policies import OnComplete
 from shared.errors import CarillonError, UnreadableRowError
 from shared.recurrence import CalendarRule, DstRule, parse_schedule
 from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
-from shared.stores.dynamo.models import CalendarUseMap, FilingMap, JobRow
+from shared.stores.dynamo.models import CalendarUseMap, FilingMap, JobRow, SlowMap
 from shared.stores.dynamo.policies import attributes_of, fields_of, target_of, target_text
 from shared.stores.dynamo.table import RawItem, Table
 from shared.stores.ports import JobFilter, Page
@@ -69,7 +69,8 @@ def item_of(job: Job) -> RawItem:
         updated_at=job.updated_at,
         state=job.state.value,
         revision=job.revision,
-        lane=job.lane.value,
+        priority=job.priority.value,
+        slow=job.slow and SlowMap(since=job.slow.since, reason=job.slow.reason),
         fingerprint=job.fingerprint,
         end_at=job.end_at,
         max_runs=job.max_runs,
@@ -113,7 +114,8 @@ def _job_of(row: JobRow) -> Job:
         updated_at=row.updated_at,
         state=JobState(row.state),
         revision=row.revision,
-        lane=Lane(row.lane),
+        priority=priority_of(row.priority),
+        slow=Slow(row.slow.since, row.slow.reason) if row.slow else None,
         fingerprint=row.fingerprint,
         end_at=row.end_at,
         max_runs=row.max_runs,

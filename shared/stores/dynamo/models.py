@@ -18,6 +18,7 @@ from pynamodb.models import Model
 
 from shared.stores.dynamo.attributes import (
     InstantAttribute,
+    InstantListAttribute,
     IntegerAttribute,
     TextListAttribute,
     TextMapAttribute,
@@ -65,6 +66,11 @@ class CalendarUseMap(Map):
     rule = UnicodeAttribute()
 
 
+class SlowMap(Map):
+    since = InstantAttribute()
+    reason = UnicodeAttribute()
+
+
 class JobRow(Model):
     """One job; table jobs.
 
@@ -91,7 +97,8 @@ class JobRow(Model):
     updated_at = InstantAttribute()
     state = UnicodeAttribute()
     revision = IntegerAttribute()
-    lane = UnicodeAttribute()
+    priority = UnicodeAttribute()
+    slow = SlowMap(null=True)
     catch_up = UnicodeAttribute()
     retry = RetryMap()
     timeout_seconds = IntegerAttribute(null=True)
@@ -162,6 +169,7 @@ class GateRow(Model):
     started_at = InstantAttribute(null=True)
     failed = TextListAttribute(null=True)
     failed_filing = UnicodeAttribute(null=True)
+    slow_at = InstantListAttribute(null=True)
     holders = ListAttribute(of=HolderMap, null=True)
     starts = ListAttribute(of=StartsMap, null=True)
     expires_at = TTLAttribute()

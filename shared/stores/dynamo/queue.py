@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ PARALLEL_REQUESTS = 8
 @dataclass(frozen=True, slots=True)
 class _Letter:
     lane: Lane
+    tenant: str
     body: str
     delay_seconds: int
 
@@ -56,7 +58,7 @@ class SqsLaneQueue:
     def send(self, messages: Sequence[Message], delays: Sequence[int]) -> None:
         check_delays(messages, delays)
         pending = [
-            _Letter(message.lane, encode(message), delay)
+            _Letter(message.lane, tenant_of(message.key.owner), encode(message), delay)
             for message, delay in zip(messages, delays, strict=True)
         ]
         started_at = self._clock.now()
@@ -96,6 +98,7 @@ class SqsLaneQueue:
                         "Id": str(number),
                         "MessageBody": letter.body,
                         "DelaySeconds": max(0, letter.delay_seconds - gone_seconds),
+                        "MessageGroupId": letter.tenant,
                     }
                     for number, letter in enumerate(batch)
                 ],
@@ -106,6 +109,13 @@ class SqsLaneQueue:
         codes = sorted({entry["Code"] for entry in answer.get("Failed", [])})
         refused = [letter for number, letter in enumerate(batch) if str(number) not in sent]
         return _Outcome(refused=refused, reason=", ".join(codes))
+
+
+def tenant_of(owner: str) -> str:
+    """The owner as SQS's fair queues know him, who deliver quiet tenants' messages before those of
+    a busy one. A group id has up to 128 characters of ASCII; on a standard queue it orders nothing.
+    """
+    return hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _batches(letters: Sequence[_Letter]) -> Iterator[list[_Letter]]:

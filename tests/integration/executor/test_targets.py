@@ -24,7 +24,7 @@ ENVIRONMENT = {
     "JOBS_TABLE": "jobs",
     "WHEEL_TABLE": "wheel",
     "RUNS_TABLE": "runs",
-    "LANE_QUEUES": '{"high": "https://h", "normal": "https://n", "low": "https://l"}',
+    "LANE_QUEUES": '{"high": "https://h", "normal": "https://n", "low": "https://l", "slow": "https://s"}',
     "SEGMENTS": "16",
     "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
 }

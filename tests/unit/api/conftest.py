@@ -51,6 +51,8 @@ SETTINGS = Settings(
     owner_starts_per_minute=0,
     catch_up_per_minute=3000,
     longest_delay_seconds=900,
+    slow_after_seconds=2,
+    slow_lane_share=25,
 )
 
 BODY: dict[str, Any] = {

@@ -82,6 +82,8 @@ def test_a_minimal_job_gets_the_documented_defaults(client: Client, world: World
         "payload": None,
         "template": False,
         "priority": "normal",
+        "lane": "normal",
+        "slow": None,
         "catch_up": "latest",
         "grace": None,
         "overlap": "allow",
@@ -130,7 +132,7 @@ def test_every_field_is_stored_and_answered(client: Client, world: World) -> Non
     }
     assert said == expected
     assert answer.json["next_fire_at"] == "2026-03-02T06:00:00Z"
-    assert stored(world, answer).lane is Lane.HIGH
+    assert stored(world, answer).priority is Lane.HIGH
     assert stored(world, answer).payload == ('{"deep":[1,2.5,null,"ž"],"big":12345678901234567890}')
 
 

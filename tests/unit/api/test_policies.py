@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.domain.events import EventType
-from shared.domain.job import Job
+from shared.domain.job import Job, Slow
 from shared.domain.policies import Backoff, BackoffType, Concurrency, Overlap, Rate, RetryPolicy
 from shared.domain.targets import LambdaTarget, TaskTarget
 from tests.unit.api.conftest import BODY, World, without_report
@@ -302,6 +302,29 @@ def test_what_entries_carry_is_a_new_filing(
     assert client.patch(f"/jobs/{job_id}", change, 1).status == 200
 
     assert (stored(world, job_id).filing != before) == is_new_filing
+
+
+def test_a_job_tells_since_when_and_why_it_is_served_in_lane_slow(
+    client: Client, world: World
+) -> None:
+    """Under the revision that its owner knows; his changes leave the mark, and the priority his."""
+    created = client.post("/jobs", BODY | {"priority": "high"})
+    job_id = created.json["job_id"]
+    slow = Slow(world.clock.now(), "attempts keep lasting longer than 2 s")
+    marked = replace(stored(world, job_id), slow=slow)
+    assert world.jobs.replace(marked, 1)
+
+    told = client.get(f"/jobs/{job_id}")
+    assert told.headers["etag"] == '"1"'
+    assert (told.json["priority"], told.json["lane"]) == ("high", "slow")
+    assert told.json["slow"] == {"since": "2026-03-01T12:00:00.250Z", "reason": slow.reason}
+
+    patched = client.patch(f"/jobs/{job_id}", {"priority": "low", "name": "other"}, 1)
+    assert (patched.status, patched.json["priority"], patched.json["lane"]) == (200, "low", "slow")
+    resumed = [client.post(f"/jobs/{job_id}/{what}").json["lane"] for what in ("pause", "resume")]
+    assert resumed == ["slow", "slow"]
+    refused = client.post("/jobs", BODY | {"priority": "slow"})
+    assert refused.status == 422
 
 
 def test_a_job_tells_why_it_was_paused(client: Client, world: World) -> None:

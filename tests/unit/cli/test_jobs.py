@@ -312,6 +312,15 @@ def test_show_prints_every_field(signed_in: Run, api: FakeApi) -> None:
     assert lines[6].endswith('{"type": "task", "name": "samples.echo"}')
 
 
+def test_show_says_since_when_and_why_a_job_is_served_in_lane_slow(
+    signed_in: Run, api: FakeApi
+) -> None:
+    slow = {"since": "2026-12-01T12:00:00Z", "reason": "attempts keep lasting longer than 2 s"}
+    api.answer("GET", "/jobs/j1", {"job_id": "j1", "lane": "slow", "slow": slow})
+    shown = signed_in("jobs", "show", "j1").stdout
+    assert f"since {slow['since']}: {slow['reason']}" in " ".join(shown.split())
+
+
 def test_delete_asks_nothing_off_a_terminal(signed_in: Run, api: FakeApi) -> None:
     api.answer("DELETE", "/jobs/j1", status=204)
 

@@ -158,7 +158,11 @@ def test_a_job_fires_differently_when_its_entries_would_say_so(
 class TestWatchEntries:
     @pytest.mark.parametrize(
         ("changes", "number"),
-        [({}, 27), ({"spread_seconds": 90}, 28), ({"spread_seconds": 30, "lane": Lane.HIGH}, 27)],
+        [
+            ({}, 27),
+            ({"spread_seconds": 90}, 28),
+            ({"spread_seconds": 30, "priority": Lane.HIGH}, 27),
+        ],
     )
     def test_they_stand_as_much_later_as_a_success_is_expected(
         self, changes: dict[str, object], number: int

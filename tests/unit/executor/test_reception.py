@@ -186,7 +186,7 @@ class TestHandlers:
             "JOBS_TABLE": "jobs",
             "WHEEL_TABLE": "wheel",
             "RUNS_TABLE": "runs",
-            "LANE_QUEUES": '{"high":"http://h","normal":"http://n","low":"http://l"}',
+            "LANE_QUEUES": '{"high":"http://h","normal":"http://n","low":"http://l","slow":"http://s"}',
             "SEGMENTS": "2",
             "POWERTOOLS_METRICS_NAMESPACE": "Carillon",
             "POWERTOOLS_SERVICE_NAME": "executor",

@@ -140,7 +140,7 @@ def test_entries_of_a_replaced_filing_leave_the_wheel_when_its_lane_is_the_slowe
     world = World(START, segments=1)
     job = world.create("job", "*/10 * * * *")
     world.run_until(START + timedelta(minutes=1))
-    changed = refiled(world, replace(job, lane=Lane.HIGH))
+    changed = refiled(world, replace(job, priority=Lane.HIGH))
     assert world.filer.file_job(changed, job.revision)
 
     def execute_high_lane_first() -> None:

@@ -1,0 +1,67 @@
+"""Jobs whose attempts keep lasting long are marked, so that they are served in lane slow."""
+
+from contextlib import suppress
+from dataclasses import replace
+
+from functions.executor.events import Happenings
+from functions.executor.gates import change_gate
+from functions.executor.ports import ExecutorPorts
+from shared.domain import slowness
+from shared.domain.gate import Gate, job_gate
+from shared.domain.job import Job, Slow
+from shared.domain.run import Run
+from shared.errors import StoreUnavailableError
+
+_ROUNDS = 4
+"""How often an owner may change the job's row under its mark: the next slow attempt sets it."""
+
+
+class SlowLane:
+    """A job whose attempts are quick costs no read and no write here."""
+
+    def __init__(self, ports: ExecutorPorts) -> None:
+        self._p = ports
+        self._happenings = Happenings(ports.events)
+
+    def judge(self, run: Run, job: Job) -> None:
+        """Count the attempt of `run` that has just ended, and move its job where it belongs now.
+
+        A store that fails costs a count, never the run.
+        """
+        with suppress(StoreUnavailableError):
+            weight = slowness.weight_of(run, self._p.slow_after_seconds)
+            if weight:
+                self._count(run, job, weight)
+            elif slowness.may_have_behaved(run, job):
+                gate = self._p.gates.get(job.owner, job_gate(job.job_id))
+                if slowness.has_behaved(gate, run):
+                    self._move(job, None, run)
+
+    def _count(self, run: Run, job: Job, weight: int) -> None:
+        slow: Slow | None = None
+
+        def change(gate: Gate) -> Gate:
+            nonlocal slow
+            counted = slowness.with_slow_attempt(gate, run, job, weight)
+            slow = slowness.mark(counted, run, self._p.slow_after_seconds)
+            return counted
+
+        won = change_gate(self._p.gates, job.owner, job_gate(job.job_id), change)
+        if won and slow is not None and job.slow is None:
+            self._move(job, slow, run)
+
+    def _move(self, job: Job, slow: Slow | None, run: Run) -> None:
+        """Put or take the mark, under the revision that the owner sees: any change of his wins."""
+        for _ in range(_ROUNDS):
+            current = self._p.jobs.get(job.owner, job.job_id)
+            if current is None or current.is_tombstone:
+                return
+            if (current.slow is None) is (slow is None):
+                return  # another run was quicker
+            moved = replace(current, slow=slow)
+            if self._p.jobs.replace(moved, current.revision):
+                if slow is None:
+                    self._happenings.job_recovered(moved, run.updated_at)
+                else:
+                    self._happenings.job_slowed(moved, slow)
+                return

@@ -1,0 +1,119 @@
+"""Slow jobs: when one is served apart, in lane slow, and when it is served as before.
+
+The measure is seconds, not a share of the job's limit: what others wait for is the place of an
+executor, and that is held for seconds. All of it is counted by slow runs only, in the job's gate.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from shared.domain.concurrency import places_taken, with_place
+from shared.domain.decisions import SendInstead, SendOn
+from shared.domain.gate import Gate
+from shared.domain.job import Job, Lane, Slow
+from shared.domain.message import Message
+from shared.domain.run import Run
+from shared.recurrence import Delay
+
+MANY = 3
+"""So many slow attempts make a slow job; one that timed out counts twice."""
+LATELY = timedelta(minutes=10)
+OCCURRENCES = 5
+"""Slow attempts count for ten minutes, or for so many occurrences where those take longer."""
+BEHAVED = timedelta(hours=1)
+"""So old is the last slow attempt of a job when a quick one brings it back from lane slow."""
+_OWNERS_PART = 4
+"""One owner holds at most one in so many places of lane slow."""
+_NOTED = timedelta(minutes=1)
+"""In lane slow the last slow attempt is noted no more often than that."""
+_REMEMBERED = timedelta(days=400)
+"""A gate outlives the time between two occurrences of a yearly job."""
+_SHORTEST_HOLD, _LONGEST_HOLD = timedelta(seconds=2), timedelta(minutes=5)
+_TIMEOUT = "timeout"
+
+
+def share_of_an_owner(places: int) -> int:
+    """How many of the places of lane slow one owner holds at most."""
+    return max(1, places // _OWNERS_PART)
+
+
+def weight_of(run: Run, slow_after_seconds: int) -> int:
+    """How often the attempt counts that has just ended: 0 if it was quick."""
+    began_at = run.attempt_started_at
+    if began_at is None or run.updated_at - began_at <= timedelta(seconds=slow_after_seconds):
+        return 0
+    return 2 if run.error is not None and run.error.kind == _TIMEOUT else 1
+
+
+def with_slow_attempt(gate: Gate, run: Run, job: Job, weight: int) -> Gate:
+    """The job's gate after a slow attempt of `run` has ended; in lane slow only the last counts."""
+    ended_at = run.updated_at
+    if job.lane is Lane.SLOW:
+        known = bool(gate.slow_at) and ended_at - gate.slow_at[-1] < _NOTED
+        slow_at = gate.slow_at if known else (ended_at,)
+    else:
+        since = _counts_since(run, job)
+        recent = [at for at in gate.slow_at if at >= since]
+        slow_at = (*recent, *[ended_at] * weight)[-MANY:]
+    if slow_at == gate.slow_at:
+        return gate
+    return replace(gate, slow_at=slow_at).lasting(ended_at + _REMEMBERED)
+
+
+def mark(gate: Gate, run: Run, slow_after_seconds: int) -> Slow | None:
+    """The mark that the job gets for the slow attempts in its gate; None while they are few."""
+    if len(gate.slow_at) < MANY:
+        return None
+    began_at = run.attempt_started_at or run.updated_at
+    took_seconds = (run.updated_at - began_at).total_seconds()
+    reason = (
+        f"attempts keep lasting longer than {slow_after_seconds} s; "
+        f"the last one, of {run.key.run_id}, took {took_seconds:.1f} s"
+    )
+    return Slow(run.updated_at, reason)
+
+
+def may_have_behaved(run: Run, job: Job) -> bool:
+    """Whether a quick attempt of a job in lane slow may bring it back; its gate knows."""
+    return job.slow is not None and run.updated_at - job.slow.since >= BEHAVED
+
+
+def has_behaved(gate: Gate | None, run: Run) -> bool:
+    """Whether the last slow attempt is long ago when a quick one has ended."""
+    last = gate.slow_at[-1:] if gate is not None else ()
+    return not last or run.updated_at - last[0] >= BEHAVED
+
+
+def redirected(message: Message, job: Job) -> SendInstead:
+    """The message for the lane that its job is served in.
+
+    What it stood for besides its own occurrence is recorded by now.
+    """
+    there = replace(message, lane=job.lane, slot_key="", missed=None)
+    return SendInstead(there, f"its job is served in lane {job.lane.value}")
+
+
+def enter(gate: Gate, share: int, run: Run, now: datetime) -> Gate | None:
+    """The owner's gate of lane slow with a place for the claimed run; None if its share is taken.
+
+    A place is the run's until it leaves, or until the lease of its claim ends.
+    """
+    return None if places_taken(gate, now) >= share else with_place(gate, run, now)
+
+
+def hold(message: Message, now: datetime, fraction: float) -> SendOn:
+    """Look again at a message whose owner's share of lane slow is taken, as if it still lay in the
+    queue: the longer it has, the later. `fraction` in [0, 1) is the jitter."""
+    late = min(max(now - message.starts_at, _SHORTEST_HOLD), _LONGEST_HOLD)
+    return SendOn(now + late * (1 + fraction) / 2, "its owner's share of lane slow is taken")
+
+
+def _counts_since(run: Run, job: Job) -> datetime:
+    """From when on slow attempts count at the end of one of `run`."""
+    occurrence = run.key.fire_at
+    for _ in range(OCCURRENCES - 1):
+        if isinstance(job.schedule, Delay):
+            occurrence -= timedelta(seconds=job.schedule.delay_seconds)
+        else:
+            occurrence = job.schedule.previous(occurrence) or occurrence
+    return min(run.updated_at - LATELY, occurrence)

@@ -1,0 +1,407 @@
+"""Slow jobs served apart: marked, redirected, brought back, and fair among owners, in virtual time.
+
+The executors have as many places as messages come; what counts here is who goes where.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from functions.executor.protocol import Handled
+from functions.executor.targets import Call, Failure, Outcome, Success
+from shared.domain.events import JOB_EVENTS, EventType
+from shared.domain.gate import SLOW_LANE_GATE, job_gate
+from shared.domain.job import Job, JobState, Lane, Slow
+from shared.domain.message import Message
+from shared.domain.policies import Backoff, Rate, RetryPolicy
+from shared.domain.run import RunError, RunKind, RunStatus
+from shared.domain.wheel import message_of
+from shared.errors import StoreUnavailableError
+from tests.simulation.world import FUNCTION_SECONDS, World
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+ONCE = RetryPolicy(max_attempts=1)
+MARK = Slow(NOON, "attempts keep lasting longer than 2 s")
+
+
+@pytest.fixture
+def world() -> World:
+    return World(NOON)
+
+
+def lasts(world: World, seconds: float, outcome: Outcome | None = None) -> None:
+    """Every call lasts so long from now on; nothing else goes on meanwhile."""
+
+    def behave(call: Call) -> Outcome:
+        world.clock.advance(seconds)
+        return outcome or Success(None)
+
+    world.targets.behave = behave
+
+
+def hangs(world: World) -> None:
+    """Every call lasts until its limit, and has timed out then."""
+
+    def behave(call: Call) -> Outcome:
+        world.clock.advance(call.timeout_seconds)
+        return Failure(RunError("timeout", "no answer"), timed_out=True)
+
+    world.targets.behave = behave
+
+
+def row(world: World, job: Job) -> Job:
+    stored = world.jobs.get(job.owner, job.job_id)
+    assert stored is not None
+    return stored
+
+
+def marked(world: World, job: Job, slow: Slow = MARK) -> Job:
+    """The job with the mark in its row, under the same revision."""
+    moved = replace(row(world, job), slow=slow)
+    assert world.jobs.replace(moved, job.revision)
+    return moved
+
+
+def due(world: World, job: Job, **changes: object) -> Message:
+    """The message of the occurrence a minute after noon, at its instant; the queue is empty."""
+    message = replace(message_of(job, NOON + MINUTE), **changes)  # type: ignore[arg-type]
+    world.clock.set(max(world.clock.now(), message.due_at))
+    empty(world)
+    return message
+
+
+def empty(world: World) -> None:
+    for kept in world.queue.kept():
+        world.queue.delete(kept.receipt)
+
+
+def handle(world: World, message: Message) -> object:
+    ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
+    return world.executor.handle(message, ends_at)
+
+
+class TestMark:
+    def test_two_time_outs_move_the_job_and_nothing_else_of_it(self, world: World) -> None:
+        hangs(world)
+        job = world.create("job", "every 10s", timeout_seconds=5, events=JOB_EVENTS)
+        world.run_until(NOON + 30 * SECOND)
+        stored = row(world, job)
+        assert stored.slow is not None
+        assert replace(stored, slow=None) == job
+        assert (stored.lane, stored.priority, stored.revision) == (Lane.SLOW, Lane.NORMAL, 1)
+        told = [each for each in world.events.emitted if each.type is EventType.JOB_SLOWED]
+        assert [each.data["reason"] for each in told] == [stored.slow.reason]
+        assert [(each.data["lane"], each.data["priority"]) for each in told] == [("slow", "normal")]
+
+    def test_quick_jobs_have_no_gate_at_all(self, world: World) -> None:
+        lasts(world, 1.9)
+        job = world.create("job", "every 10s")
+        world.run_until(NOON + 2 * MINUTE)
+        assert row(world, job) == job
+        assert world.gates.get(job.owner, job_gate(job.job_id)) is None
+
+    def test_failures_in_a_row_are_counted_over_the_move(self, world: World) -> None:
+        """A job that times out is moved by its second run and paused by its fourth."""
+        hangs(world)
+        job = world.create("job", "every 1m", timeout_seconds=5, pause_after_failures=4, retry=ONCE)
+        world.run_until(NOON + 3 * MINUTE + 30 * SECOND)
+        assert row(world, job).slow is not None
+        assert row(world, job).state is JobState.ACTIVE
+        world.run_until(NOON + 10 * MINUTE)
+        paused = row(world, job)
+        assert paused.state is JobState.PAUSED
+        assert paused.slow is not None
+        assert len(world.targets.calls) == 4
+
+    def test_an_owners_change_wins_and_the_mark_is_set_again(self, world: World) -> None:
+        job = world.create("job", "every 10s", timeout_seconds=5)
+        changed: list[Job] = []
+
+        def behave(call: Call) -> Outcome:
+            world.clock.advance(3)
+            if len(world.targets.calls) == 3:  # its end would move the job
+                changed.append(world.refile(row(world, job), "every 20s"))
+            return Success(None)
+
+        world.targets.behave = behave
+        world.run_until(NOON + 40 * SECOND)
+        (owners,) = changed
+        stored = row(world, job)
+        assert stored.slow is not None
+        assert replace(stored, slow=None) == owners
+
+    def test_a_mark_over_a_change_that_came_in_between_is_refused(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The owner's change commits between the read of the row and the mark."""
+        job = world.create("job", "every 10s", timeout_seconds=5)
+        lasts(world, 3)
+        replace_job, changes = world.jobs.replace, 0
+
+        def late(wanted: Job, revision: int) -> bool:
+            nonlocal changes
+            if wanted.slow is not None and not changes:
+                changes = 1
+                current = row(world, job)
+                mine = replace(current, payload='"new"', revision=current.revision + 1)
+                assert replace_job(mine, current.revision)
+            return replace_job(wanted, revision)
+
+        monkeypatch.setattr(world.jobs, "replace", late)
+        world.run_until(NOON + 40 * SECOND)
+        stored = row(world, job)
+        assert changes
+        assert (stored.payload, stored.revision) == ('"new"', 2)
+        assert stored.slow is not None
+
+    def test_a_store_that_fails_costs_a_count_and_no_run(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fails(owner: str, name: str) -> None:
+            raise StoreUnavailableError("down")
+
+        hangs(world)
+        job = world.create("job", "every 10s", timeout_seconds=5, retry=ONCE)
+        monkeypatch.setattr(world.gates, "get", fails)
+        world.run_until(NOON + 60 * SECOND)
+        assert row(world, job) == job
+        assert {run.status for run in world.history(job)} == {RunStatus.TIMED_OUT}
+
+    def test_a_deleted_job_stays_deleted(self, world: World) -> None:
+        job = world.create("job", "every 10s", timeout_seconds=5)
+
+        def behave(call: Call) -> Outcome:
+            world.clock.advance(3)
+            if len(world.targets.calls) == 3:
+                current = row(world, job)
+                gone = current.deleted(world.clock.now(), world.clock.now() + 30 * MINUTE)
+                assert world.jobs.replace(gone, current.revision)
+            return Success(None)
+
+        world.targets.behave = behave
+        world.run_until(NOON + 60 * SECOND)
+        assert row(world, job).state is JobState.DELETED
+        assert row(world, job).slow is None
+
+
+class TestWayBack:
+    def test_an_hour_after_its_last_slow_attempt_a_quick_one_brings_it_back(
+        self, world: World
+    ) -> None:
+        hangs(world)
+        job = world.create("job", "every 1m", timeout_seconds=5, events=JOB_EVENTS)
+        world.run_until(NOON + 5 * MINUTE + 30 * SECOND)
+        assert row(world, job).lane is Lane.SLOW
+        lasts(world, 0.1)
+        last = max(run.updated_at for run in world.history(job))
+        world.run_until(last + 59 * MINUTE)
+        assert row(world, job).lane is Lane.SLOW
+        world.run_until(last + 62 * MINUTE)
+        assert row(world, job) == job
+        told = [each for each in world.events.emitted if each.type.value.startswith("job.")]
+        assert [each.type for each in told] == [EventType.JOB_SLOWED, EventType.JOB_RECOVERED]
+        assert len({each.event_id for each in told}) == 2
+
+    def test_it_takes_as_many_slow_attempts_to_be_moved_again(self, world: World) -> None:
+        hangs(world)
+        job = world.create("job", "every 1m", timeout_seconds=5)
+        world.run_until(NOON + 3 * MINUTE)
+        lasts(world, 0.1)
+        world.run_until(NOON + 70 * MINUTE)
+        assert row(world, job).lane is Lane.NORMAL
+        lasts(world, 3)
+        world.run_until(NOON + 71 * MINUTE)
+        assert row(world, job).lane is Lane.NORMAL
+
+
+class TestRedirection:
+    """A message that came by another lane than its job's is sent there, before its target is
+    called."""
+
+    @pytest.mark.parametrize("kind", ["occurrence", "retry", "by hand", "backfill", "redrive"])
+    def test_each_kind_goes_to_the_lane_of_its_job_and_runs_there_once(
+        self, world: World, kind: str
+    ) -> None:
+        again = RetryPolicy(3, Backoff(base_seconds=1))
+        job = world.create("job", "* * * * *", retry=again)
+        message = due(world, job)
+        if kind == "retry":
+            failing = Failure(RunError("http_503", "busy"))
+            world.targets.behave = lambda call: failing
+            handle(world, message)
+            (kept,) = world.queue.kept()
+            message = kept.message
+            world.targets.calls.clear()
+            world.targets.behave = lambda call: Success(None)
+            world.clock.set(message.due_at)
+        elif kind == "by hand":
+            key = world.ask(job)
+            message = replace(message, key=key, due_at=key.fire_at)
+        elif kind == "backfill":
+            key = replace(message.key, kind=RunKind.BACKFILL, request_id="operation")
+            message = replace(message, key=key)
+        elif kind == "redrive":
+            message = replace(message, key=replace(message.key, redrive=1))
+        empty(world)
+        before = world.runs.get(message.key)
+        marked(world, job)
+        report = handle(world, message)
+        assert report.handled is Handled.SENT_ON  # type: ignore[attr-defined]
+        assert world.targets.calls == []
+        after = world.runs.get(message.key)
+        assert (after and after.status) == (before and before.status)
+        (there,) = world.queue.kept()
+        assert there.lane is Lane.SLOW
+        assert there.message == replace(message, lane=Lane.SLOW, slot_key="")
+        empty(world)
+        handle(world, there.message)
+        assert len(world.targets.calls) == 1
+        ended = world.runs.get(message.key)
+        assert ended is not None
+        assert ended.status is RunStatus.SUCCEEDED
+
+    def test_after_a_change_of_the_priority_what_lies_in_the_old_lane_goes_to_the_new(
+        self, world: World
+    ) -> None:
+        job = world.create("job", "* * * * *")
+        message = due(world, job)
+        world.refile(job, priority=Lane.HIGH)
+        empty(world)
+        handle(world, message)
+        (there,) = world.queue.kept()
+        assert (there.lane, world.targets.calls) == (Lane.HIGH, [])
+
+    def test_a_job_that_is_back_is_served_by_its_priority(self, world: World) -> None:
+        job = world.create("job", "* * * * *")
+        message = due(world, job, lane=Lane.SLOW)
+        handle(world, message)
+        (there,) = world.queue.kept()
+        assert there.lane is Lane.NORMAL
+
+    def test_a_paused_job_is_skipped_wherever_its_message_lies(self, world: World) -> None:
+        job = world.create("job", "* * * * *")
+        message = due(world, job)
+        world.pause(marked(world, job))
+        handle(world, message)
+        assert world.queue.kept() == []
+        assert [run.reason for run in world.history(job)] == ["paused"]
+
+    def test_a_fixed_delay_goes_on_as_one_chain_over_the_move(self, world: World) -> None:
+        hangs(world)
+        job = world.create("job", "every 20s after finish", timeout_seconds=5, retry=ONCE)
+        world.run_until(NOON + 5 * MINUTE)
+        assert row(world, job).lane is Lane.SLOW
+        starts = world.fired(job)
+        assert len(starts) == len(set(starts)) == 12
+
+    def test_a_takeover_goes_there_too_and_stays_an_attempt(self, world: World) -> None:
+        job = world.create("job", "* * * * *", retry=RetryPolicy(2))
+        message = due(world, job)
+
+        def die(call: Call) -> Outcome:
+            raise KeyboardInterrupt
+
+        world.targets.behave = die
+        with pytest.raises(KeyboardInterrupt):
+            handle(world, message)
+        marked(world, job)
+        world.clock.advance(FUNCTION_SECONDS + 2)
+        world.targets.behave = lambda call: Success(None)
+        world.targets.calls.clear()
+        handle(world, message)
+        assert world.targets.calls == []
+        (there,) = world.queue.kept()
+        empty(world)
+        handle(world, there.message)
+        (call,) = world.targets.calls
+        assert (call.attempt, call.fire_at) == (2, message.key.fire_at)
+
+
+class TestShareOfAnOwner:
+    def test_a_second_owners_honest_job_runs_while_a_culprit_fills_the_lane(
+        self, world: World
+    ) -> None:
+        """The culprit has twenty jobs whose runs last longer than their interval, and one place."""
+        for number in range(20):
+            marked(world, world.create(f"culprit {number}", "every 10s", timeout_seconds=20))
+        honest = replace(world.new_job("honest", "every 30s", timeout_seconds=20), owner="owner-2")
+        honest = replace(honest, slow=MARK)
+        assert world.filer.file_job(honest, None)
+        active: Counter[str] = Counter()
+        most: Counter[str] = Counter()
+        lags: list[timedelta] = []
+
+        def behave(call: Call) -> Outcome:
+            active[call.owner] += 1
+            most[call.owner] = max(most[call.owner], active[call.owner])
+            now = world.clock.now()
+            if call.owner == "owner-2":
+                lags.append(now - call.fire_at)
+            world.run_until(now + (8 if call.owner == "owner-2" else 12) * SECOND)
+            active[call.owner] -= 1
+            return Success(None)
+
+        world.targets.behave = behave
+        world.run_until(NOON + 3 * MINUTE)
+        assert most["owner-1"] == 1
+        assert len(lags) >= 5
+        assert max(lags) <= 2 * SECOND
+
+    def test_what_is_held_back_has_no_row_and_comes_again(self, world: World) -> None:
+        job = marked(world, world.create("job", "* * * * *"))
+        others = marked(world, world.create("other", "* * * * *"))
+        message, second = due(world, job), message_of(others, NOON + MINUTE)
+        seen: list[object] = []
+
+        def behave(call: Call) -> Outcome:
+            if call.job_id == job.job_id:
+                seen.append(handle(world, second))
+            return Success(None)
+
+        world.targets.behave = behave
+        handle(world, message)
+        (held,) = seen
+        assert held.handled is Handled.SENT_ON  # type: ignore[attr-defined]
+        assert world.runs.get(second.key) is None
+        (kept,) = world.queue.kept()
+        assert kept.message == second
+        assert kept.visible_at > world.clock.now()
+        gate = world.gates.get(job.owner, SLOW_LANE_GATE)
+        assert gate is not None
+        assert gate.holders == (), "the place is free again when the run has ended"
+        handle(world, second)
+        assert {run.status for run in world.history(others)} == {RunStatus.SUCCEEDED}
+
+    def test_a_run_that_another_gate_holds_back_leaves_its_place(self, world: World) -> None:
+        job = marked(world, world.create("job", "* * * * *", rate=Rate(1, 600)))
+        handle(world, due(world, job))
+        handle(world, message_of(job, NOON + 2 * MINUTE))
+        gate = world.gates.get(job.owner, SLOW_LANE_GATE)
+        assert gate is not None
+        assert gate.holders == ()
+
+
+def test_jobs_on_one_hanging_host_cost_one_move_each(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no filing: the entries stay where they are, so there is no herd to bound."""
+    hangs(world)
+    jobs = [world.create(f"job {n}", "every 5m", timeout_seconds=5) for n in range(100)]
+    calls: Counter[str] = Counter()
+    for store, name in ((world.wheel, "put_entries"), (world.jobs, "replace")):
+        monkeypatch.setattr(store, name, counted(calls, name, getattr(store, name)))
+    world.run_until(NOON + 61 * MINUTE)
+    assert all(row(world, job).slow is not None for job in jobs)
+    assert calls == {"replace": len(jobs)}
+
+
+def counted(calls: Counter[str], name: str, original: Callable[..., object]) -> object:
+    def call(*args: object) -> object:
+        calls[name] += 1
+        return original(*args)
+
+    return call
