@@ -18,6 +18,7 @@ from threading import Thread
 
 from functions.executor.child_logs import JsonLines, start_logging, task_logger
 from functions.executor.deadline import Deadline
+from functions.executor.descendants import MARK, adopt_orphans, kill_descendants
 from functions.executor.one_line import exception_line, kind_of, one_line
 from functions.executor.wire import Hello, Report, Request
 from shared.domain.run import FAIL_KIND, RETRY_KIND, RunError
@@ -30,6 +31,7 @@ OVERDUE_SECONDS = 1.0
 def main(descriptor: int, log_level: str, task_modules: str) -> None:
     """Serve on `descriptor`, a stream socket; `task_modules` are separated by commas."""
     os.set_inheritable(descriptor, False)
+    adopt_orphans()
     # What tasks print is to appear at once: the process may be killed at any time.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
@@ -145,6 +147,7 @@ def _receive(descriptor: int, lines: "SimpleQueue[bytes]") -> None:
             for line in channel:
                 lines.put(line)
     finally:  # an end, or a reset if the parent had not read all
+        kill_descendants(os.getpid(), os.environ.get(MARK, ""))
         # Only ever the group that was made for this process.
         if os.getpgrp() == os.getpid():
             os.killpg(os.getpgrp(), signal.SIGKILL)

@@ -1,9 +1,11 @@
 """The parent's side of one child process: start, call, kill.
 
 A child leads a session and process group of its own, so that killing the group also ends what a
-task started. It talks over a socket pair of its own: descriptor 0 is closed to it, and 1 goes
-where 2 goes, since what a function writes to descriptor 1 may be taken for its answer. When the
-parent ends, however it ends, the child sees the socket close and ends its group.
+task started; what left the group is looked for and killed, too. It sees of the parent's environment
+only what TASK_ENVIRONMENT names: none of its credentials. It talks over a socket pair of its own:
+descriptor 0 is closed to it, and 1 goes where 2 goes, since what a function writes to descriptor 1
+may be taken for its answer. When the parent ends, however it ends, the child sees the socket close
+and ends with all it has started.
 """
 
 import contextlib
@@ -13,8 +15,10 @@ import socket
 import sys
 from collections.abc import Sequence
 from subprocess import DEVNULL, Popen, TimeoutExpired
+from uuid import uuid4
 
 from functions.executor.deadline import Deadline
+from functions.executor.descendants import MARK, count_children, kill_descendants
 from functions.executor.wire import Hello, Report, Request
 
 # The parent's sys.path goes along: in Lambda it is not the interpreter's own.
@@ -26,6 +30,25 @@ _LOOK_SECONDS = 0.2
 """How often a silent child is looked at: a fork of it may hold the socket open after its death."""
 _DYING_SECONDS = 1.0
 _LINE_LIMIT_BYTES = 1024 * 1024
+_MOST_CHILDREN = 20
+"""A child that has not waited for more than so many of its own, or adopted so many, is not used
+again: what gathers below it would be without end."""
+
+TASK_ENVIRONMENT = (
+    "AWS_DEFAULT_REGION",
+    "AWS_REGION",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LD_LIBRARY_PATH",
+    "PATH",
+    "PYTHONTZPATH",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TMPDIR",
+    "TZ",
+)
+"""The executor's variables that tasks see; docs/running.md lists them."""
 
 
 class ChildLostError(Exception):
@@ -47,6 +70,8 @@ class ChildProcess:
         self._channel, theirs = socket.socketpair()
         self._unread = b""
         self._hello: Hello | None = None
+        self._mark = uuid4().hex
+        seen = {name: os.environ[name] for name in TASK_ENVIRONMENT if name in os.environ}
         descriptor = theirs.fileno()
         arguments = [str(descriptor), log_level, ",".join(task_modules), *sys.path]
         try:
@@ -56,6 +81,7 @@ class ChildProcess:
                 stdout=2,
                 pass_fds=(descriptor,),
                 start_new_session=True,
+                env={**seen, MARK: self._mark},
             )
         except BaseException:
             self._channel.close()
@@ -69,8 +95,10 @@ class ChildProcess:
 
     @property
     def reusable(self) -> bool:
-        """Whether it may serve more than one call: not if a module could not be imported."""
-        return self._hello is None or not self._hello.import_failures
+        """Whether it may serve more calls: not if a module could not be imported, nor if too much
+        of what tasks have started is below it."""
+        has_failures = self._hello is not None and bool(self._hello.import_failures)
+        return not has_failures and count_children(self.pid) <= _MOST_CHILDREN
 
     def is_ready(self) -> bool:
         """Whether it waits for a call, asked without waiting; raises ChildLostError."""
@@ -100,11 +128,17 @@ class ChildProcess:
 
     def end(self) -> None:
         """Kill the child and what it started, and wait until it is gone; may be repeated."""
-        # The latter is what macOS says of a group that is only a zombie.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        # Stopped, it can start nothing more, and goes on adopting.
+        self._signal_group(signal.SIGSTOP)
+        kill_descendants(self.pid if self._process.poll() is None else None, self._mark)
+        self._signal_group(signal.SIGKILL)
         self._process.wait()
         self._channel.close()
+
+    def _signal_group(self, number: int) -> None:
+        # The latter is what macOS says of a group that is only a zombie.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
 
     def _wait_ready(self, deadline: Deadline) -> None:
         if self._hello is not None:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from shared.tasks import Fail, Retry, TaskContext, task
@@ -49,6 +51,35 @@ def spin_with_offspring(payload: Any, context: TaskContext) -> None:
     _write_pids(payload, os.getpid(), offspring.pid)
     while True:
         time.sleep(0.01)
+
+
+@task
+def spin_with_sessions(payload: Any, context: TaskContext) -> None:
+    """Start what leaves this session: a child, and an orphan that has dropped its environment."""
+    _write_pids(payload, os.getpid(), *_leave_session())
+    while True:
+        time.sleep(0.01)
+
+
+@task
+def die_beside_sessions(payload: Any, context: TaskContext) -> None:
+    _write_pids(payload, os.getpid(), *_leave_session(orphans_environment=None))
+    os._exit(3)
+
+
+@task
+def leave_children(payload: Any, context: TaskContext) -> int:
+    """Start so many and wait for none."""
+    for _ in range(payload):
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0)
+    return os.getpid()
+
+
+@task
+def environment(payload: Any, context: TaskContext) -> list[str]:
+    return sorted(os.environ)
 
 
 @task
@@ -145,3 +176,23 @@ def _write_pids(path: str, *pids: int) -> None:
     with open(path + ".part", "w") as file:
         file.write(" ".join(str(pid) for pid in pids))
     os.rename(path + ".part", path)
+
+
+def _leave_session(
+    orphans_environment: Mapping[str, str] | None = MappingProxyType({}),
+) -> list[int]:
+    """The pids of a child and of an orphan, each in a session of its own."""
+    sleeping = [sys.executable, "-c", "import time; time.sleep(600)"]
+    child = subprocess.Popen(sleeping, start_new_session=True)
+    starter = (
+        "import subprocess, sys; "
+        "print(subprocess.Popen(sys.argv[1:], start_new_session=True, stdout=2).pid)"
+    )
+    orphan = subprocess.run(
+        [sys.executable, "-c", starter, *sleeping],
+        start_new_session=True,
+        env=orphans_environment,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return [child.pid, int(orphan.stdout)]

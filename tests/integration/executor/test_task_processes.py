@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from functions.executor.child_process import TASK_ENVIRONMENT
 from functions.executor.targets.call import Failure, Success
 from shared.domain.run import RESULT_LIMIT_BYTES, RunError
 from shared.settings import Settings
@@ -139,6 +140,48 @@ def test_a_task_is_killed_at_its_limit_with_what_it_started(tmp_path: Path) -> N
         assert len(pids) == 2
         assert wait_until(lambda: not any(is_running(pid) for pid in pids), 2)
         assert caller.run("echo", "1") == Success("1")
+
+
+def test_what_left_the_session_is_killed_too(tmp_path: Path) -> None:
+    with tasks() as caller:
+        caller.run("spin_with_sessions", json.dumps(str(tmp_path / "pids")), 5)
+        pids = written_pids(tmp_path / "pids")
+        assert len(pids) == 3
+        assert [pid for pid in pids if is_running(pid)] == []
+
+
+def test_what_left_the_session_of_a_process_that_died_is_killed(tmp_path: Path) -> None:
+    with tasks() as caller:
+        outcome = caller.run("die_beside_sessions", json.dumps(str(tmp_path / "pids")))
+        died = RunError("task_died", "the task process exited with code 3")
+        assert outcome == Failure(died)
+        pids = written_pids(tmp_path / "pids")
+        assert [pid for pid in pids if is_running(pid)] == []
+
+
+def test_a_child_below_which_too_much_gathers_is_not_used_again() -> None:
+    with tasks() as caller:
+        first = caller.run("leave_children", "2")
+        assert caller.run("leave_children", "30") == first
+        assert caller.run("own_pid") != first
+
+
+def test_a_task_sees_what_is_documented_of_the_environment_and_no_credentials(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "JOBS_TABLE"):
+        monkeypatch.setenv(name, "secret")
+    with tasks() as caller:
+        outcome = caller.run("environment")
+    assert isinstance(outcome, Success)
+    seen = set(json.loads(str(outcome.result)))
+    page = (ROOT / "docs" / "running.md").read_text()
+
+    assert {"AWS_REGION", "PATH"} <= seen
+    # What Python itself sets in the C locale.
+    assert seen - {"LC_CTYPE"} <= {*TASK_ENVIRONMENT, "CARILLON_TASK_PROCESS"}
+    assert [name for name in TASK_ENVIRONMENT if f"`{name}`" not in page] == []
 
 
 def test_ways_to_die() -> None:
@@ -291,7 +334,12 @@ def test_closing_leaves_no_process() -> None:
 
 @pytest.mark.parametrize(
     ("task_name", "timeout_seconds"),
-    [("spin", 600), ("spin_with_offspring", 600), ("hold_interpreter", 2)],
+    [
+        ("spin", 600),
+        ("spin_with_offspring", 600),
+        ("spin_with_sessions", 600),
+        ("hold_interpreter", 2),
+    ],
 )
 def test_children_end_with_their_parent(
     task_name: str, timeout_seconds: int, tmp_path: Path
