@@ -37,6 +37,7 @@ again: what gathers below it would be without end."""
 TASK_ENVIRONMENT = (
     "AWS_DEFAULT_REGION",
     "AWS_REGION",
+    "CARILLON_EMULATOR",
     "HOME",
     "LANG",
     "LC_ALL",

@@ -108,6 +108,8 @@ def simulate(
     if summary["crashes"]:
         detail = "; ".join(summary["crashes"])
         raise CliError.local(ExitCode.UNEXPECTED, "Carillon's own code failed", detail)
+    if interrupts.is_interrupted:
+        raise typer.Exit(ExitCode.INTERRUPTED)
 
 
 class _Progress:

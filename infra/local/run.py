@@ -54,7 +54,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run until interrupted, or for as long as `--for` says; the exit code."""
     options = _parse(arguments)
     state_directory: Path = options.state_directory.resolve()
-    signal.signal(signal.SIGTERM, _interrupt)
+    # A shell starts what it puts into the background with SIGINT ignored, and Python leaves it so.
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, _interrupt)
     try:
         with holding(state_directory):
             _run(state_directory, options.for_seconds)

@@ -14,6 +14,7 @@ import pytest
 
 from functions.executor.child_process import TASK_ENVIRONMENT
 from functions.executor.targets.call import Failure, Success
+from infra.local.processes import MARK as EMULATORS_MARK
 from shared.domain.run import RESULT_LIMIT_BYTES, RunError
 from shared.settings import Settings
 from tests.integration.executor.processes import (
@@ -179,6 +180,8 @@ def test_a_task_sees_what_is_documented_of_the_environment_and_no_credentials(
     page = (ROOT / "docs" / "running.md").read_text()
 
     assert {"AWS_REGION", "PATH"} <= seen
+    # The local stack knows its processes by it.
+    assert EMULATORS_MARK in TASK_ENVIRONMENT
     # What Python itself sets in the C locale.
     assert seen - {"LC_CTYPE"} <= {*TASK_ENVIRONMENT, "CARILLON_TASK_PROCESS"}
     assert [name for name in TASK_ENVIRONMENT if f"`{name}`" not in page] == []

@@ -1,5 +1,6 @@
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -52,6 +53,37 @@ def test_an_interrupted_command_is_ended_with_its_children(tmp_path: Path) -> No
     while family.members():
         assert time.monotonic() < give_up_at
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stack_that_a_script_put_into_the_background_ends_by_signals(
+    tmp_path: Path, signal_number: signal.Signals
+) -> None:
+    """A shell ignores SIGINT for it, and so do its children, unless it says otherwise."""
+    program = (
+        "import subprocess, sys, time; from infra.local import run\n"
+        "def serve(*_):\n"
+        "    child = subprocess.Popen(['sleep', '600'])\n"
+        "    print(child.pid, flush=True); time.sleep(600)\n"
+        "run._run = serve\n"
+        f"sys.exit(run.main(['--state-directory', {str(tmp_path)!r}]))"
+    )
+    ignoring = 'trap "" INT; exec "$@"'
+    stack = subprocess.Popen(
+        ["sh", "-c", ignoring, "sh", sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert stack.stdout is not None
+    assert stack.stdout.readline().strip().isdigit()
+
+    # As a terminal does, and `kill -INT -- -$pid` of a script: to the whole group.
+    os.killpg(stack.pid, signal_number)
+
+    told, _ = stack.communicate(timeout=20)
+    assert (stack.returncode, told.startswith("Stopped.")) == (0, True)
+    assert Family(stack.pid, mark="none").members() == []
 
 
 def test_two_local_stacks_cannot_share_a_state(tmp_path: Path) -> None:
