@@ -9,7 +9,7 @@ from pydantic_core import CoreSchema
 from functions.api.instants import UtcTime
 from functions.api.schedule_fields import Document, Instant
 from shared.domain.operation import MOST_PER_MINUTE, Operation, OperationKind, OperationState
-from shared.domain.run import DeadReason
+from shared.domain.run import DeadReason, RunStatus
 from shared.stores.ports import Page
 
 PerMinute = Annotated[
@@ -152,6 +152,14 @@ class OperationForm(BaseModel):
             "updated_at": operation.updated_at,
         }
         return cls(**members)
+
+
+class OutcomesForm(BaseModel):
+    """How many runs of a backfill are in which state, among those of this page; a state without
+    any is left out. Runs that were sent and have no row yet wait in their queue."""
+
+    counts: dict[RunStatus, int]
+    next_cursor: str | None
 
 
 class OperationPage(BaseModel):

@@ -2,8 +2,9 @@
 
 import hashlib
 import re
-from collections.abc import Callable
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice
 from typing import Any
@@ -16,7 +17,7 @@ from functions.api.service import JobService
 from functions.api.spans import whole_span
 from shared.clock import Clock, Entropy, ceil_second
 from shared.domain.operation import Operation, OperationKind, OperationState
-from shared.domain.run import RunKey, RunKind
+from shared.domain.run import Run, RunKey, RunKind, RunStatus, Settled
 from shared.errors import InvalidFieldError
 from shared.filing import Filer
 from shared.recurrence import Delay
@@ -30,7 +31,18 @@ MOST_BACKFILLED = 50_000
 _FIRST_STEP_DELAY = timedelta(seconds=1)
 """The first step is ordered before the row is put: so no row can be left without an order."""
 _ROUNDS = 4
+_PAGE_SIZE = 100
+_PAGES_COUNTED = 10
+"""Of runs that one request counts."""
 _OPERATION_ID = re.compile(r"[0-9a-z]{26}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """How many runs are in which state; `next_cursor` continues behind those counted."""
+
+    counts: Mapping[RunStatus, int]
+    next_cursor: str | None
 
 
 class OperationService:
@@ -53,6 +65,7 @@ class OperationService:
     ) -> None:
         self._jobs = jobs
         self._calendars = calendars
+        self._runs = runs
         self._receipts = Receipts(runs, settings.run_lifetime)
         self._operations = operations
         self._filer = filer
@@ -102,6 +115,31 @@ class OperationService:
         if found is None:
             raise MissingError("operation", operation_id)
         return found
+
+    def outcomes(self, owner: str, operation_id: str, cursor: str | None) -> Outcomes:
+        """What became of a backfill's runs, those of the first rows behind the cursor.
+
+        A dead letter that was redriven is counted as what its redrive is. Raises MissingError, for
+        the other kinds of operations, too, and InvalidFieldError for the cursor.
+        """
+        operation = self.get(owner, operation_id)
+        if operation.kind is not OperationKind.BACKFILL:
+            raise MissingError("backfill", operation_id)
+        counts: Counter[RunStatus] = Counter()
+        for _ in range(_PAGES_COUNTED):
+            page = self._runs.list(
+                owner,
+                operation.job_id,
+                _PAGE_SIZE,
+                cursor,
+                from_at=operation.from_at,
+                until_at=operation.until_at,
+            )
+            counts.update(run.status for run in page.items if _is_outcome_of(operation, run))
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return Outcomes(counts, cursor)
 
     def cancel(self, owner: str, operation_id: str) -> Operation:
         """The cancelled operation, whose next step is not done; what is sent already goes on.
@@ -198,6 +236,11 @@ class OperationService:
     def _order(self, operation: Operation) -> None:
         due_at = ceil_second(self._clock.now()) + _FIRST_STEP_DELAY
         self._filer.file_message(operation.step_message(due_at))
+
+
+def _is_outcome_of(operation: Operation, run: Run) -> bool:
+    is_its_own = run.key.kind is RunKind.BACKFILL and run.key.request_id == operation.operation_id
+    return is_its_own and run.settled is not Settled.REDRIVEN
 
 
 def _receipt_key(key: str, operation: Operation) -> RunKey:

@@ -6,7 +6,7 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Path
 
 from functions.api.jobs import JSON, Cursor, Limit
-from functions.api.operation_forms import OperationForm, OperationPage
+from functions.api.operation_forms import OperationForm, OperationPage, OutcomesForm
 from functions.api.operation_service import OperationService
 from functions.api.problems import Kind
 from functions.api.requests import caller_of
@@ -35,6 +35,15 @@ class OperationRoutes:
         operation = self._service.get(self._owner(), operation_id)
         return Response(200, JSON, OperationForm.of(operation))
 
+    def count_outcomes(
+        self, operation_id: OperationId, cursor: Cursor = None
+    ) -> Response[OutcomesForm]:
+        """What became of the runs of a backfill, a thousand rows of the job's history at a time:
+        add up the pages until `next_cursor` is null. Other operations have none."""
+        found = self._service.outcomes(self._owner(), operation_id, cursor)
+        form = OutcomesForm(counts=dict(found.counts), next_cursor=found.next_cursor)
+        return Response(200, JSON, form)
+
     def cancel_operation(self, operation_id: OperationId) -> Response[OperationForm]:
         """No further step of it is done; what it has sent, at most half a minute's, goes on."""
         operation = self._service.cancel(self._owner(), operation_id)
@@ -57,6 +66,14 @@ class OperationRoutes:
             self.get_operation,
             summary="Read an operation",
             answers={200: "The operation"},
+            problems=(Kind.NOT_FOUND,),
+        )
+        routes.add(
+            "GET",
+            "/operations/<operation_id>/outcomes",
+            self.count_outcomes,
+            summary="Count what became of a backfill's runs",
+            answers={200: "Counts by state"},
             problems=(Kind.NOT_FOUND,),
         )
         routes.add(

@@ -33,7 +33,10 @@ def backfill(
         int | None, typer.Option(help="So many runs in a minute.", min=1, show_default="the API's")
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="Show progress until all runs are sent.")
+        bool,
+        typer.Option(
+            "--wait/--no-wait", help="Until all runs have ended; exit code 1 if one has failed."
+        ),
     ] = False,
     idempotency_key: IdempotencyKeyOption = None,
     session: SessionOptions,

@@ -13,7 +13,7 @@ from infra.cli.client import ApiClient, Json
 from infra.cli.exits import CliError, ExitCode
 from infra.cli.json_input import parse_json, read_text
 from infra.cli.option_groups import with_option_groups
-from infra.cli.output import write_error, write_json, write_line
+from infra.cli.output import progress_line, write_error, write_json, write_line
 from infra.cli.session import IdempotencyKeyOption, SessionOptions, connect, invocation_of
 from shared.errors import InvalidFieldError
 
@@ -78,7 +78,8 @@ def import_jobs(
         raise CliError.from_invalid_field(error) from error
     api = connect(ctx, session)
     try:
-        done = create_all(api, items)
+        with progress_line() as show:
+            done = create_all(api, items, show=show)
     except CliError as error:
         if error.is_outcome_unknown:
             error.add(f"repeat with --idempotency-key {key}: no job is created twice")
@@ -87,9 +88,12 @@ def import_jobs(
 
 
 def create_all(
-    api: ApiClient, items: Sequence[Item], sleep: Callable[[float], None] = time.sleep
+    api: ApiClient,
+    items: Sequence[Item],
+    sleep: Callable[[float], None] = time.sleep,
+    show: Callable[[str], None] = lambda text: None,
 ) -> list[Item]:
-    """The items with their answers, in order.
+    """The items with their answers, in order; `show` is told how far it is.
 
     Those that the API did not reach are sent again, until five times in a row it reaches none.
     Raises CliError for a request that fails, unless it is busy in the midst of the work, or refused
@@ -106,6 +110,8 @@ def create_all(
         for chunk in _chunks(left):
             for number, item in _answered(api, chunk, is_begun=done != list(items)):
                 done[number] = item
+            reached = sum(item.status != _BUSY for item in done)
+            show(f"{reached:,} of {len(done):,} jobs")
         idle_rounds = (
             0 if any(done[number].status != _BUSY for number, _ in left) else idle_rounds + 1
         )

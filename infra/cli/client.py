@@ -1,7 +1,7 @@
 """The API over HTTP. httpx is imported on first use: `carillon preview` never needs it."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from time import sleep
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
@@ -140,10 +140,13 @@ class ApiClient:
     def delete(self, path: str) -> None:
         self._send("DELETE", path)
 
-    def change_all(self, method: str, path: str, query: Query) -> int:
+    def change_all(
+        self, method: str, path: str, query: Query, show: Callable[[int], None] = lambda count: None
+    ) -> int:
         """How many were changed by a request that goes on under the cursor that it answers.
 
-        The problem of one that fails in between tells how many were changed before.
+        `show` gets the count after each answer. The problem of one that fails in between tells how
+        many were changed before.
         """
         changed = 0
         cursor: str | None = None
@@ -156,6 +159,7 @@ class ApiClient:
                     error.add(f"{changed} were changed before that; repeat the same command")
                 raise
             changed += int(answer.get("changed", 0))
+            show(changed)
             cursor = answer.get("next_cursor")
             if cursor is None:
                 return changed

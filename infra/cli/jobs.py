@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from infra.cli.asking import YesOption, confirm
-from infra.cli.client import job_path
+from infra.cli.client import ApiClient, Query, job_path
 from infra.cli.exits import CliError
 from infra.cli.filters import FilterOptions
 from infra.cli.job_body import is_empty, job_body, refuse_contradictions
@@ -14,7 +14,14 @@ from infra.cli.job_options import JobOptions
 from infra.cli.lists import LengthOptions
 from infra.cli.notes import NOTED, write_notes
 from infra.cli.option_groups import with_option_groups
-from infra.cli.output import printable, write_done, write_items, write_json, write_record
+from infra.cli.output import (
+    printable,
+    progress_line,
+    write_done,
+    write_items,
+    write_json,
+    write_record,
+)
 from infra.cli.run_display import write_run
 from infra.cli.session import (
     IdempotencyKeyOption,
@@ -163,7 +170,7 @@ def delete(
     as_json = invocation_of(ctx).as_json
     if job_id is None:
         confirm(f"Delete all jobs of {_told(query)} for good?", yes)
-        _write_changed(api.change_all("DELETE", "/jobs", query), "deleted", as_json)
+        _change_all(api, "DELETE", "/jobs", query, "deleted", as_json)
         return
     path = job_path(job_id)
     confirm(f"Delete {job_id} for good?", yes)
@@ -183,7 +190,7 @@ def _act(
     api = connect(ctx, session)
     as_json = invocation_of(ctx).as_json
     if job_id is None:
-        _write_changed(api.change_all("POST", f"/jobs/{action}", query), done, as_json)
+        _change_all(api, "POST", f"/jobs/{action}", query, done, as_json)
     else:
         _show(api.post(job_path(job_id, f"/{action}")), as_json)
 
@@ -196,7 +203,13 @@ def _one_or_many(job_id: str | None, chosen: FilterOptions) -> dict[str, str | i
     return query
 
 
-def _write_changed(changed: int, done: str, as_json: bool) -> None:
+def _change_all(
+    api: ApiClient, method: str, path: str, query: Query, done: str, as_json: bool
+) -> None:
+    with progress_line() as show:
+        changed = api.change_all(
+            method, path, query, lambda count: show(f"{done} {count:,} jobs so far")
+        )
     noun = "job" if changed == 1 else "jobs"
     write_done(f"{done} {changed:,} {noun}", {"changed": changed}, as_json)
 

@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -80,6 +81,24 @@ def write_done(what: str, told: Mapping[str, Any], as_json: bool) -> None:
         write_json(told)
     else:
         write_line(what)
+
+
+@contextmanager
+def progress_line() -> Iterator[Callable[[str], None]]:
+    """What replaces one line on stderr, for people who wait; nothing off a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+
+    def show(text: str) -> None:
+        sys.stderr.write(f"\r\x1b[K{printable(text)}")
+        sys.stderr.flush()
+
+    try:
+        yield show
+    finally:
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
 
 
 def _write_rich(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:

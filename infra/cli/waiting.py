@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -14,6 +15,8 @@ from infra.cli.looking import looks
 from infra.cli.output import printable, write_answer, write_error
 
 INTERVAL_SECONDS = 2.0
+_UNDER_WAY = {"scheduled", "running", "retrying"}
+_FAILED = {"dead", "timed_out"}
 
 
 def finish(
@@ -23,14 +26,16 @@ def finish(
     as_json: bool,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Show the operation, with `wait` once it is over.
+    """Show the operation, with `wait` once it is over; a backfill once its runs have ended, too,
+    with a member `runs`: how many are in which state.
 
-    Raises typer.Exit with 1 for one that was waited for and did not succeed.
+    Raises typer.Exit with 1 for one that was waited for and did not succeed, or has failed runs.
     """
     if wait:
         operation = _over(api, operation, as_json, sleep)
     write_answer(operation, as_json)
-    if wait and operation.get("state") != "succeeded":
+    failed = set(operation.get("runs", ())) & _FAILED
+    if wait and (operation.get("state") != "succeeded" or failed):
         raise typer.Exit(ExitCode.UNEXPECTED)
 
 
@@ -50,18 +55,44 @@ def _over(api: ApiClient, operation: Json, as_json: bool, sleep: Callable[[float
     path = operation_path(operation_id)
     try:
         with _progress() as show:
-            if operation.get("state") != "running":
+            if operation.get("state") != "running" and operation.get("kind") != "backfill":
                 return operation
             show(operation)
             sleep(INTERVAL_SECONDS)
-            for operation in looks(lambda: api.get(path), INTERVAL_SECONDS, as_json, sleep):
-                if operation.get("state") != "running":
+            for operation in looks(lambda: _looked_at(api, path), INTERVAL_SECONDS, as_json, sleep):
+                if not _goes_on(operation):
                     break
                 show(operation)
     except KeyboardInterrupt:
         write_error(f"It goes on: `carillon operations show {operation_id} --wait`, or `cancel`")
         raise
     return operation
+
+
+def _looked_at(api: ApiClient, path: str) -> Json:
+    """The operation; of a backfill that has sent all, with what became of its runs."""
+    operation = api.get(path)
+    if operation.get("kind") != "backfill" or operation.get("state") == "running":
+        return operation
+    counts: Counter[str] = Counter()
+    cursor: str | None = None
+    while True:
+        page = api.get(f"{path}/outcomes", None if cursor is None else {"cursor": cursor})
+        counts.update(page.get("counts", {}))
+        cursor = page.get("next_cursor")
+        if cursor is None:
+            break
+    # A run has no row before it begins.
+    unseen = int(operation.get("done", 0)) - sum(counts.values())
+    counts.update({"scheduled": max(0, unseen)})
+    return {**operation, "runs": {status: count for status, count in counts.items() if count}}
+
+
+def _goes_on(operation: Json) -> bool:
+    is_under_way = bool(set(operation.get("runs", ())) & _UNDER_WAY)
+    return operation.get("state") == "running" or (
+        is_under_way and operation.get("state") == "succeeded"
+    )
 
 
 @contextmanager
@@ -90,4 +121,6 @@ def _progress() -> Iterator[Callable[[Json], None]]:
 
 def _told(operation: Json) -> str:
     done, passed_over = operation.get("done", 0), operation.get("passed_over", 0)
-    return f"{printable(operation.get('kind'))}: {done} done, {passed_over} passed over"
+    runs = ", ".join(f"{count} {status}" for status, count in operation.get("runs", {}).items())
+    told = f"{operation.get('kind')}: {done} done, {passed_over} passed over"
+    return printable(f"{told}; {runs}" if runs else told)

@@ -1,14 +1,15 @@
 """Backfills: which are taken on, and as what."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from shared.domain.run import RunKind
+from shared.domain.run import RunKey, RunKind, RunStatus, Settled
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Client
+from tests.unit.api.test_runs import make_run
 
 SPAN = {"from": "2026-02-28T00:00:00.5Z", "to": "2026-03-01T11:59:59.5Z"}
 
@@ -155,3 +156,59 @@ def test_what_was_refused_leaves_its_key_free(client: Client, job: dict[str, Any
 
     assert client.post(path, backwards, key="k").fields == ["to"]
     assert client.post(path, SPAN, key="k").status == 202
+
+
+def test_what_became_of_the_runs_is_counted(
+    client: Client, stranger: Client, world: World, job: dict[str, Any]
+) -> None:
+    path = f"/jobs/{job['job_id']}/backfill"
+    body = {"from": "2026-03-01T00:00:00Z", "to": "2026-03-01T12:00:00Z"}
+    operation_id = client.post(path, body).json["operation_id"]
+
+    def put_run(minute: int, status: RunStatus, **values: Any) -> None:
+        fire_at = datetime(2026, 3, 1, minute // 60, minute % 60, tzinfo=UTC)
+        key = RunKey(OWNER, job["job_id"], RunKind.BACKFILL, fire_at, operation_id)
+        key = replace(key, **values.pop("key", {}))
+        run = make_run(job["job_id"], fire_at, status=status, **values)
+        assert world.runs.claim(replace(run, key=key), None)
+
+    for minute in range(0, 600, 5):
+        put_run(minute, RunStatus.SUCCEEDED)
+    put_run(605, RunStatus.DEAD, reason="exhausted")
+    put_run(610, RunStatus.DEAD, reason="exhausted", settled=Settled.REDRIVEN)
+    put_run(610, RunStatus.RETRYING, key={"redrive": 1})
+    # Neither its own, nor within its span.
+    put_run(615, RunStatus.DEAD, key={"request_id": "another"})
+    put_run(620, RunStatus.DEAD, key={"kind": RunKind.SCHEDULED, "request_id": ""})
+
+    outcomes = f"/operations/{operation_id}/outcomes"
+    answer = client.get(outcomes)
+    assert (answer.status, answer.json) == (
+        200,
+        {"counts": {"succeeded": 120, "dead": 1, "retrying": 1}, "next_cursor": None},
+    )
+    assert stranger.get(outcomes).status == 404
+    assert client.get(outcomes, cursor="x").fields == ["cursor"]
+    other = client.post("/dead-letters/discard", {"all": True}).json["operation_id"]
+    assert client.get(f"/operations/{other}/outcomes").status == 404
+
+
+def test_the_runs_are_counted_page_by_page(
+    client: Client, world: World, job: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("functions.api.operation_service._PAGE_SIZE", 2)
+    monkeypatch.setattr("functions.api.operation_service._PAGES_COUNTED", 2)
+    body = {"from": "2026-03-01T00:00:00Z", "to": "2026-03-01T12:00:00Z"}
+    operation_id = client.post(f"/jobs/{job['job_id']}/backfill", body).json["operation_id"]
+    for minute in range(7):
+        fire_at = datetime(2026, 3, 1, 1, minute, tzinfo=UTC)
+        key = RunKey(OWNER, job["job_id"], RunKind.BACKFILL, fire_at, operation_id)
+        assert world.runs.claim(make_run(job["job_id"], fire_at, key=key), None)
+
+    first = client.get(f"/operations/{operation_id}/outcomes").json
+    rest = client.get(f"/operations/{operation_id}/outcomes", cursor=first["next_cursor"]).json
+
+    assert (first["counts"], rest) == (
+        {"succeeded": 4},
+        {"counts": {"succeeded": 3}, "next_cursor": None},
+    )

@@ -74,6 +74,7 @@ ROUTES = {
     "/dead-letters/{run_id}/redrive": {"post"},
     "/operations": {"get"},
     "/operations/{operation_id}": {"get"},
+    "/operations/{operation_id}/outcomes": {"get"},
     "/operations/{operation_id}/cancel": {"post"},
     "/status": {"get"},
     "/openapi.json": {"get"},

@@ -164,6 +164,19 @@ def test_what_was_not_reached_is_sent_again_alone(api: FakeApi, client: ApiClien
     assert slept == [1.0]
 
 
+def test_it_tells_how_far_it_is(
+    api: FakeApi, client: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("infra.cli.bulk.MOST_ITEMS", 2)
+    api.answer("POST", BULK, _answer(201, 201))
+    api.then("POST", BULK, _answer(201))
+    told: list[str] = []
+
+    create_all(client, _items(3), show=told.append)
+
+    assert told == ["2 of 3 jobs", "3 of 3 jobs"]
+
+
 def test_an_api_that_reaches_nothing_is_given_up(api: FakeApi, client: ApiClient) -> None:
     slept: list[float] = []
     api.answer("POST", BULK, _answer(201, 503))

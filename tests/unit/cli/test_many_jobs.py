@@ -1,10 +1,14 @@
 """`carillon jobs list|pause|resume|delete` by parent and tags."""
 
+import io
 import json
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
+from infra.cli.output import progress_line
 from tests.unit.cli.conftest import FakeApi, Run
 
 ACTIONS = [
@@ -48,6 +52,46 @@ def test_many_are_changed_until_no_cursor_is_left(
     answer = signed_in("jobs", command, "--tag", "a=b", "--json").stdout
     assert json.loads(answer) == {"changed": 1}
     assert api.requests[-1].query == {"tag": "a:b"}
+
+
+def test_on_a_terminal_it_shows_how_far_it_is(
+    signed_in: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    @contextmanager
+    def line() -> Iterator[Callable[[str], None]]:
+        yield told.append
+
+    monkeypatch.setattr("infra.cli.jobs.progress_line", line)
+    api.answer("DELETE", "/jobs", {"changed": 1200, "next_cursor": "c1"})
+    api.then("DELETE", "/jobs", {"changed": 1, "next_cursor": None})
+
+    assert signed_in("jobs", "delete", "--parent", "p", "--yes").stdout == "deleted 1,201 jobs\n"
+    assert told == ["deleted 1,200 jobs so far", "deleted 1,201 jobs so far"]
+
+
+def test_progress_is_one_line_of_a_terminal_and_nothing_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Terminal(io.StringIO):
+        is_terminal = True
+
+        def isatty(self) -> bool:
+            return self.is_terminal
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress_line() as show:
+        show("1 of 2")
+        show("2 of 2\x1b[2J")
+    clear = "\r\x1b[K"
+    assert terminal.getvalue() == f"{clear}1 of 2{clear}2 of 2\\x1b[2J{clear}"
+
+    terminal.is_terminal = False
+    with progress_line() as show:
+        show("more")
+    assert "more" not in terminal.getvalue()
 
 
 def test_a_failure_in_between_tells_what_is_done(signed_in: Run, api: FakeApi) -> None:

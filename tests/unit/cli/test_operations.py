@@ -139,13 +139,34 @@ def test_waiting_ends_with_the_operation(
     api.answer("GET", "/operations/o1", RUNNING)
     api.then("GET", "/operations/o1", BUSY, status=503)
     api.then("GET", "/operations/o1", SUCCEEDED)
+    api.answer("GET", "/operations/o1/outcomes", {"counts": {"running": 4}, "next_cursor": "c"})
+    ended = {"counts": {"succeeded": 20}, "next_cursor": None}
+    api.then("GET", "/operations/o1/outcomes", ended)
+    api.then("GET", "/operations/o1/outcomes", ended)
+    api.then("GET", "/operations/o1/outcomes", {"counts": {"succeeded": 24}, "next_cursor": None})
 
     finish(client, RUNNING, wait=True, as_json=True, sleep=slept.append)
 
     captured = capsys.readouterr()
-    assert json.loads(captured.out) == SUCCEEDED
+    assert json.loads(captured.out) == {**SUCCEEDED, "runs": {"succeeded": 24}}
     assert json.loads(captured.err)["status"] == 503
-    assert slept == [2.0, 2.0, 2.0]
+    # Four were running at first, then four had no row yet.
+    assert slept == [2.0, 2.0, 2.0, 2.0, 2.0]
+    assert api.requests[4].query == {"cursor": "c"}
+
+
+def test_a_backfill_with_failed_runs_is_an_error(
+    api: FakeApi, client: ApiClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.answer("GET", "/operations/o1", SUCCEEDED)
+    counts = {"succeeded": 20, "skipped": 1, "dead": 3}
+    api.answer("GET", "/operations/o1/outcomes", {"counts": counts, "next_cursor": None})
+
+    with pytest.raises(typer.Exit) as ended:
+        finish(client, SUCCEEDED, wait=True, as_json=True, sleep=lambda seconds: None)
+
+    assert ended.value.exit_code == 1
+    assert json.loads(capsys.readouterr().out)["runs"] == counts
 
 
 @pytest.mark.parametrize("state", ["failed", "cancelled"])
@@ -153,6 +174,7 @@ def test_one_that_was_waited_for_and_did_not_succeed_is_an_error(
     api: FakeApi, client: ApiClient, capsys: pytest.CaptureFixture[str], state: str
 ) -> None:
     api.answer("GET", "/operations/o1", {**RUNNING, "state": state, "note": "gave up"})
+    api.answer("GET", "/operations/o1/outcomes", {"counts": {"running": 1}, "next_cursor": None})
 
     with pytest.raises(typer.Exit) as ended:
         finish(client, RUNNING, wait=True, as_json=False, sleep=lambda seconds: None)
@@ -197,6 +219,7 @@ def test_a_terminal_gets_a_bar(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
     api.answer("GET", "/operations/o1", SUCCEEDED)
+    api.answer("GET", "/operations/o1/outcomes", {"counts": {"succeeded": 24}, "next_cursor": None})
 
     operation = {**RUNNING, "kind": "[red]x\x1b[2J"}
     finish(client, operation, wait=True, as_json=True, sleep=lambda seconds: None)
