@@ -101,7 +101,8 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What was in the lanes at an instant: so many messages, about so many different runs."""
+    """What was in the lanes at an instant: so many messages, about so many different runs, of which
+    each counts under each filing that has a message about it."""
 
     at: datetime
     messages: int

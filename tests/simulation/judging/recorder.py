@@ -315,13 +315,14 @@ def _due(queue: MemoryQueue, until: datetime) -> Iterator[Received]:
             yield kept
 
 
-def _runs_in(queue: MemoryQueue) -> Iterator[str]:
-    """What the messages are about: an unreadable one stands for itself."""
+def _runs_in(queue: MemoryQueue) -> Iterator[tuple[str, str]]:
+    """What the messages are about, and under which filing: a request that is made again files anew,
+    and so sends anew. An unreadable one stands for itself."""
     for kept in queue.kept():
         try:
-            yield kept.message.key.run_id
+            yield kept.message.key.run_id, kept.message.filing_id
         except MalformedMessageError:
-            yield str(kept.receipt)
+            yield str(kept.receipt), ""
 
 
 def _delivery(seen: _Delivered) -> Delivery:
