@@ -42,6 +42,8 @@ _LASTS = {
 _RATES = ("rate", "owner")
 """How the names of the gates of rates begin."""
 _TRANSIENT = StoreUnavailableError.__name__
+PLANTED = "planted"
+"""Begins the job ids of entries that are put into a world as bad ones: they are to be set aside."""
 """A row that a tick could not read for once is told of as a bad entry, too."""
 
 Handler = Callable[[Task | None, tuple[Any, ...], Any], None]
@@ -287,7 +289,7 @@ class Recorder:
         for name, error in deployment.crashes:
             yield f"{name} crashed: {type(error).__name__}: {error}"
         for where in deployment.bad_entries:
-            if _TRANSIENT not in where:
+            if _TRANSIENT not in where and PLANTED not in where:
                 yield f"bad entry {where}"
         for kept in _due(deployment.dead_letter_queue, until):
             yield f"in the dead-letter queue: {kept.body}"

@@ -11,6 +11,7 @@ from shared.errors import CarillonError
 from shared.recurrence import SlotKind, parse_schedule
 from shared.stores.memory.wheel import MemoryWheelStore
 from shared.stores.ports import EntryPage
+from tests.simulation.judging.recorder import PLANTED
 from tests.simulation.mutants.kit import Code, Mutant, Swap, both, faulty, scheduled, small
 
 
@@ -19,8 +20,8 @@ def _a_bad_entry(segment: int, slot: Slot) -> Entry:
     return Entry(
         segment=segment,
         slot=slot,
-        owner="planted",
-        job_id="0" * 26,
+        owner="nobody",
+        job_id=PLANTED,
         filing_id="notaulid",
         from_at=minute_start(slot.number - 10),
         lane=Lane.NORMAL,
