@@ -5,9 +5,11 @@ from datetime import datetime
 from functions.executor.operations import OperationWorker
 from functions.executor.ports import ExecutorPorts
 from functions.executor.protocol import Report, RunProtocol
+from functions.executor.waiting import Waiting
 from functions.executor.watching import Watch
 from shared.domain.message import Message
 from shared.domain.run import RunKind
+from shared.errors import StoreUnavailableError
 
 
 class Executor:
@@ -20,6 +22,7 @@ class Executor:
         self._runs = RunProtocol(ports)
         self._watch = Watch(ports)
         self._operations = OperationWorker(ports)
+        self._waiting = Waiting(ports)
 
     def handle(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
         """Handle a message of a lane; the process may be stopped at `ends_at`.
@@ -45,6 +48,6 @@ class Executor:
             case _:
                 return self._runs.handle_dead(message, ends_at)
 
-    def wait_for_store(self, message: Message) -> Report:
-        """What to do with a message whose handling ended in StoreUnavailableError."""
-        return self._runs.wait_for_store(message)
+    def wait_for_store(self, message: Message, error: StoreUnavailableError) -> Report:
+        """What to do with a message whose handling has ended in this error."""
+        return self._waiting.wait(message, error)

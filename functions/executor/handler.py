@@ -75,37 +75,39 @@ reception = Reception(executor, _on_store_failure)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Run a batch of a lane; answers which records stay with the queue."""
     ends_at = _ends_at(context)
-    reports: list[Report] = []
 
-    def handle(record: Received, alone: bool) -> None:
-        reports.append(reception.lane(record.body, ends_at, alone=alone))
+    def handle(record: Received, alone: bool) -> Report:
+        return reception.lane(record.body, ends_at, alone=alone)
 
-    return _answer(event, handle, reports)
+    return _answer(event, handle)
 
 
 def dead_letter_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Settle messages that a lane has given up, or send them back to it."""
     ends_at = _ends_at(context)
+
+    def handle(record: Received, alone: bool) -> Report:
+        return reception.dead(record.body, ends_at)
+
+    return _answer(event, handle)
+
+
+def _answer(event: dict[str, Any], handle: Callable[[Received, bool], Report]) -> dict[str, Any]:
     reports: list[Report] = []
 
-    def handle(record: Received, alone: bool) -> None:
+    def handle_one(record: Received, alone: bool) -> None:
         try:
-            reports.append(reception.dead(record.body, ends_at))
-        except MalformedMessageError:
+            reports.append(handle(record, alone))
+        except MalformedMessageError as error:
             # Nobody can ever read it: this line is all that is left of it.
-            telemetry.record(Action.MESSAGE_MALFORMED, logging.ERROR, body=record.body[:1000])
+            told = {"body": ascii(record.body[:1000]), "reason": str(error)}
+            telemetry.record(Action.MESSAGE_MALFORMED, logging.ERROR, **told)
 
-    return _answer(event, handle, reports)
-
-
-def _answer(
-    event: dict[str, Any], handle: Callable[[Received, bool], None], reports: list[Report]
-) -> dict[str, Any]:
     records = [
         Received(r.message_id, r.body, int(r.attributes.approximate_receive_count))
         for r in SQSEvent(event).records
     ]
-    failed = batches.run(records, handle, _on_error)
+    failed = batches.run(records, handle_one, _on_error)
     telemetry.events_lost(events.flush())
     tell(telemetry, reports, len(failed))
     telemetry.flush()

@@ -45,8 +45,6 @@ from shared.errors import (
 _LEASE_MARGIN = timedelta(seconds=1)
 _FINISH_RESERVE = timedelta(seconds=1.5)
 """Left between a run's limit and the end of its process, to record how it ended."""
-STORE_PAUSE = timedelta(seconds=10)
-"""How long a message waits when the store failed: the queue works on, the store may recover."""
 _ROUNDS = 8
 """How often one reception may meet a row that changed under it before it sends a copy on."""
 
@@ -157,21 +155,14 @@ class RunProtocol:
         now, retention = self._p.clock.now(), self._p.queue_retention
         return returning.is_given_up(claim, message, job, now, retention)
 
-    def wait_for_store(self, message: Message) -> Report:
-        """What to do with a message whose handling ended in StoreUnavailableError."""
-        return self._send_on(message, self._p.clock.now() + STORE_PAUSE, "the store failed")
-
     def _within_its_filing(self, message: Message) -> tuple[Message, Report | None]:
         """The message, with what it stands for cut off at the end of its filing; or the report that
         others were sent in its place."""
         if message.missed is None:
             return message, None
         owner = message.key.owner
-        try:
-            job = self._p.jobs.get(owner, message.key.job_id)
-            closed = self._p.closed_days(owner, message.missed.calendar)
-        except StoreUnavailableError:
-            return message, self.wait_for_store(message)
+        job = self._p.jobs.get(owner, message.key.job_id)
+        closed = self._p.closed_days(owner, message.missed.calendar)
         instead = within_its_filing(job, message, closed)
         if instead[0].key == message.key:
             return instead[0], None
@@ -221,8 +212,9 @@ class RunProtocol:
             job, start = self._look_after(message)
         except StoreUnavailableError:
             # Or the run would wait for its lease to lapse, and that would count as an attempt.
-            at = self._p.clock.now() + STORE_PAUSE
-            return self._give_back(message, claim, SendOn(at, "the job cannot be read"))
+            if not self._undo(message, claim, made_for_nothing=False):
+                return None
+            raise
         now = self._p.clock.now()
         if job is None or isinstance(start, Drop | SendOn | SendInstead):
             return self._give_back(message, claim, start)
@@ -253,8 +245,10 @@ class RunProtocol:
             return self._give_back(message, claim, self._another_process())
         try:
             admitted = self._admit(claim, message, job)
-        except StoreUnavailableError:
-            admitted = SendOn(self._p.clock.now() + STORE_PAUSE, "a gate cannot be read")
+        except StoreUnavailableError:  # a gate's
+            if not self._undo(message, claim, made_for_nothing=False):
+                return None
+            raise
         if isinstance(admitted, SendOn | SendInstead):
             return self._give_back(message, claim, admitted)
         now = self._p.clock.now()

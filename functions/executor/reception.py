@@ -5,8 +5,9 @@ from datetime import datetime
 
 from functions.executor.executor import Executor
 from functions.executor.protocol import Report
+from shared.domain import store_waits
 from shared.domain.message import Message, decode
-from shared.errors import StoreUnavailableError
+from shared.errors import StoreUnavailableError, UnreadableRowError
 
 
 class Reception:
@@ -32,11 +33,17 @@ class Reception:
         """
         message = decode(body)
         try:
-            return self._executor.handle(message, ends_at, alone=alone)
+            return self._executor.handle(store_waits.handled(message), ends_at, alone=alone)
         except StoreUnavailableError as error:
             self._on_store_failure(message, error)
-            return self._executor.wait_for_store(message)
+            return self._executor.wait_for_store(message, error)
 
     def dead(self, body: str, ends_at: datetime) -> Report:
-        """Handle a record of a dead-letter queue: settled, or sent back to its lane."""
-        return self._executor.handle_dead(decode(body), ends_at)
+        """Handle a record of a dead-letter queue: settled, or sent back to its lane. What waits for
+        a row that cannot be read waits there, too."""
+        message = decode(body)
+        try:
+            return self._executor.handle_dead(store_waits.handled(message), ends_at)
+        except UnreadableRowError as error:
+            self._on_store_failure(message, error)
+            return self._executor.wait_for_store(message, error)

@@ -5,8 +5,8 @@ from math import ceil
 
 from functions.executor.events import Happenings
 from functions.executor.ports import ExecutorPorts
-from functions.executor.protocol import STORE_PAUSE, Handled, Report
-from shared.domain import running, watching
+from functions.executor.protocol import Handled, Report
+from shared.domain import running, store_waits, watching
 from shared.domain.job import Job
 from shared.domain.message import LONGEST_DELAY_SECONDS, Message
 
@@ -60,8 +60,8 @@ class Watch:
     def _without_complaint(self, job: Job, message: Message, now: datetime) -> Report:
         """A success came; too late, if the message comes again for an executor that had put the row
         and did not get to tell of it: it died, or the answer was lost and the store waited for.
-        No message comes again for either sooner than STORE_PAUSE."""
-        may_be_again = now - message.starts_at >= STORE_PAUSE
+        No message comes again for either sooner than store_waits.FIRST_WAIT."""
+        may_be_again = now - message.starts_at >= store_waits.FIRST_WAIT
         row = self._p.runs.get(message.key) if may_be_again else None
         if row is None:
             return Report(Handled.LOOKED, message, reason="nothing is amiss")

@@ -225,6 +225,7 @@ _WRITES: dict[tuple[str, str], Sizer] = {
     ("wheel", "mend_control"): _one,
     ("runs", "claim"): _run_write,
     ("runs", "finish"): _run_write,
+    ("runs", "replace_unreadable"): _run_write,
     ("runs", "withdraw"): _one,
     ("gates", "put"): _one,
     ("operations", "put"): _one,

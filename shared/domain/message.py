@@ -1,10 +1,12 @@
 """The body of a queue message: a versioned list of occurrences to run, one at present."""
 
 import json
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from shared.clock import id_created_at
 from shared.domain.calendar import CalendarUse
 from shared.domain.job import Lane
 from shared.domain.policies import CatchUp
@@ -14,6 +16,7 @@ from shared.recurrence import CalendarRule, DstRule, Schedule, parse_schedule
 from shared.recurrence.value import LAST_SECOND
 
 VERSION = 1
+_SLOT_KEY = re.compile(r"[hdm][0-9]{1,9}", re.ASCII)
 LONGEST_DELAY_SECONDS = 900
 """The longest delay of one message; SQS sets it."""
 
@@ -69,6 +72,8 @@ class Message:
     has_owner_slot: bool = False
     in_time: bool | None = None
     returns: int = 0
+    store_waits: int = 0
+    unreadable_since: datetime | None = None
 
     @property
     def starts_at(self) -> datetime:
@@ -120,6 +125,10 @@ class Message:
             form["in_time"] = self.in_time
         if self.returns:
             form["returns"] = self.returns
+        if self.store_waits:
+            form["store_waits"] = self.store_waits
+        if self.unreadable_since is not None:
+            form["unreadable_since"] = int(self.unreadable_since.timestamp())
         if self.missed is not None:
             form["missed"] = _missed_form(self.missed)
         return form
@@ -129,6 +138,7 @@ class Message:
         """Raises some exception for a form that `as_dict` did not make."""
         missed, moved_from = form.get("missed"), form.get("moved_from")
         wait_until, in_time = form.get("wait_until"), form.get("in_time")
+        unreadable_since = form.get("unreadable_since")
         return cls(
             key=RunKey(
                 owner=str(form["owner"]),
@@ -153,6 +163,8 @@ class Message:
             has_owner_slot=bool(form.get("owner_slot", False)),
             in_time=None if in_time is None else bool(in_time),
             returns=int(form.get("returns", 0)),
+            store_waits=int(form.get("store_waits", 0)),
+            unreadable_since=None if unreadable_since is None else _instant(unreadable_since),
         )
 
 
@@ -168,11 +180,23 @@ def decode(body: str) -> Message:
         form = json.loads(body)
         if form["v"] != VERSION or len(form["runs"]) != 1:
             raise MalformedMessageError(f"version {form['v']} with {len(form['runs'])} runs")
-        return Message.from_dict(form["runs"][0])
+        return _checked(Message.from_dict(form["runs"][0]))
     except MalformedMessageError:
         raise
     except Exception as error:  # whatever a body makes of the parsers, nobody can read it
         raise MalformedMessageError(reason_of(error)) from error
+
+
+def _checked(message: Message) -> Message:
+    """The message; raises some exception for one that reads well, and nobody could handle."""
+    key = message.key
+    if message.filing_id:
+        id_created_at(message.filing_id)
+    if message.slot_key and not _SLOT_KEY.fullmatch(message.slot_key):
+        raise ValueError(f"{message.slot_key!r} is no slot")
+    for text in (key.owner, key.job_id, key.request_id):
+        text.encode()  # a lone surrogate can be sent, but in no row
+    return message
 
 
 def came_back(body: str) -> bool:

@@ -82,6 +82,8 @@ class DeadReason(StrEnum):
     """Executors stopped on it each time."""
     NEVER_STARTED = "never_started"
     """No executor could begin it for longer than a queue keeps its messages."""
+    UNREADABLE = "unreadable"
+    """A row that it needs could not be read for a day: of its job, itself, a calendar, a gate."""
 
 
 class Settled(StrEnum):

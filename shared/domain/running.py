@@ -8,7 +8,7 @@ from shared.domain.decisions import Claim, Drop, Leave, Repeat, SendOn, SkipReas
 from shared.domain.job import Job
 from shared.domain.message import Message
 from shared.domain.policies import LONGEST_RETRY_DELAY_SECONDS
-from shared.domain.run import AttemptRecord, DeadReason, Run, RunError, RunStatus
+from shared.domain.run import AttemptRecord, DeadReason, Run, RunError, RunStatus, cut
 
 EARLY = timedelta(seconds=2)
 """A message earlier than this is sent on; otherwise the executor waits."""
@@ -168,6 +168,17 @@ def undelivered(run: Run, over: Run | None, most_attempts: int, now: datetime) -
         dead = _dead(run, DeadReason.NEVER_STARTED, error or NEVER_STARTED, now)
         return _without_attempt(dead)
     return _dead(run, DeadReason.EXHAUSTED, error or EXECUTOR_DIED, now)
+
+
+def unreadable(run: Run, reason: str, now: datetime) -> Run:
+    """The claimed run is dead, since a row that it needs could not be read for too long."""
+    error = RunError("unreadable", cut(reason))
+    return _without_attempt(_dead(run, DeadReason.UNREADABLE, error, now))
+
+
+def unseen(message: Message, now: datetime, terms: Terms) -> Run:
+    """The claimed run of a message whose row cannot be read."""
+    return _claimed(None, message, message.attempt, now, terms)
 
 
 def _dead(run: Run, reason: DeadReason, error: RunError, now: datetime) -> Run:

@@ -172,7 +172,8 @@ class DeadLetterFilter:
 
 
 class RunStore(Protocol):
-    """Runs by run key. `claim`, `finish` and `withdraw` are the only ways to change one.
+    """Runs by run key. `claim`, `finish`, `withdraw` and `replace_unreadable` are the only ways to
+    change one.
 
     A note is stored cut to RESULT_LIMIT_BYTES.
     """
@@ -191,6 +192,10 @@ class RunStore(Protocol):
 
     def finish(self, run: Run) -> bool:
         """Put `run` if the stored row is RUNNING under exactly `run.token` and `run.claim_id`."""
+        ...
+
+    def replace_unreadable(self, run: Run) -> bool:
+        """Put `run` over a row that cannot be read, unless that row says that it has ended."""
         ...
 
     def withdraw(self, run: Run) -> bool:

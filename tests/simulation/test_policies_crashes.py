@@ -124,10 +124,7 @@ class Play:
             (one,) = received
             ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
             try:
-                try:
-                    world.executor.handle(one.message, ends_at)
-                except StoreUnavailableError:
-                    world.executor.wait_for_store(one.message)
+                world.reception.lane(one.body, ends_at)
             except (Killed, HeldError, QueueUnavailableError):
                 continue
             world.queue.delete(one.receipt)

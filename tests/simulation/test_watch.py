@@ -135,9 +135,7 @@ def test_a_row_whose_answer_was_lost_is_told_of_though_a_success_came_since(
     world.clock.set(FIRST + WITHIN)
     with monkeypatch.context() as patch:
         patch.setattr(world.runs, "claim", lose_the_answer)
-        with pytest.raises(StoreUnavailableError):
-            world.executor.handle(received.message, ends_at)
-    world.executor.wait_for_store(received.message)
+        world.reception.lane(received.body, ends_at)
     world.queue.delete(received.receipt)
     (missed,) = rows(world, job)
     (dead,) = (run for run in world.history(job) if run.key.kind is RunKind.SCHEDULED)

@@ -14,6 +14,7 @@ from typing import Any
 from functions.executor.executor import Executor
 from functions.executor.ports import ExecutorPorts
 from functions.executor.protocol import Report
+from functions.executor.reception import Reception
 from functions.executor.targets import Call, Outcome, Success
 from functions.tick.dispatcher import Dispatcher
 from functions.tick.visit import SegmentReport, TickPorts
@@ -224,6 +225,11 @@ class World:
         )
         assert self.calendars.put(calendar, revision)
 
+    @property
+    def reception(self) -> Reception:
+        """How the executor, whichever it is by now, receives records."""
+        return Reception(self.executor, lambda message, error: None)
+
     def dispatcher(self) -> Dispatcher:
         owner = self.entropy.new_id(self.clock.now())
         return Dispatcher(self.tick_ports, lease_owner=owner, look_ahead_minutes=2)
@@ -238,7 +244,7 @@ class World:
         while received := self.queue.receive(self.clock.now(), 10):
             for one in received:
                 with suppress(HeldError):
-                    self.reports.append(self.executor.handle(one.message, ends_at))
+                    self.reports.append(self.reception.lane(one.body, ends_at))
                     self.queue.delete(one.receipt)
 
     def run_until(self, until: datetime, *, ticking: bool = True) -> None:

@@ -7,6 +7,7 @@ from operator import and_
 from pynamodb.expressions.condition import Condition
 
 from shared.domain.run import (
+    FINAL,
     AttemptRecord,
     Run,
     RunError,
@@ -20,11 +21,14 @@ from shared.errors import UnreadableRowError
 from shared.recurrence.value import EPOCH
 from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
 from shared.stores.dynamo.models import AttemptMap, DeadLetterIndex, ErrorMap, RunRow
-from shared.stores.dynamo.table import RawItem, Span, Table
+from shared.stores.dynamo.table import RawItem, Span, Table, unchanged
 from shared.stores.ports import DeadLetterFilter, Page
 
 _NOTHING = ("~", "!")
 """A span without keys."""
+
+
+_ENDED = [{"S": status.value} for status in FINAL]
 
 
 class DynamoRunStore:
@@ -47,6 +51,15 @@ class DynamoRunStore:
 
     def finish(self, run: Run) -> bool:
         return self._table.put(item_of(run), _stands_as(run, RunStatus.RUNNING))
+
+    def replace_unreadable(self, run: Run) -> bool:
+        item = self._table.get(job_key_of(run.key.owner, run.key.job_id), run.key.sort_key)
+        if item is None or item.get(RunRow.status.attr_name) in _ENDED:
+            return False
+        try:
+            return run_of(item) == run
+        except UnreadableRowError:
+            return self._table.put(item_of(run), unchanged(item))
 
     def withdraw(self, run: Run) -> bool:
         key = run.key

@@ -8,6 +8,7 @@ from threading import Lock
 from typing import TypeVar
 
 from shared.domain.run import Run, RunKey, RunStatus, cut
+from shared.errors import UnreadableRowError
 from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
 from shared.stores.memory.ordering import Expiry, KeyOrder
 from shared.stores.ports import DeadLetterFilter, Page
@@ -27,10 +28,13 @@ class MemoryRunStore:
         self._dead: dict[RunKey, None] = {}
         self._dead_of_owners: dict[str, KeyOrder[RunKey]] = {}
         self._expiry: Expiry[RunKey] = Expiry()
+        self._spoilt: set[RunKey] = set()
         self._lock = Lock()
 
     def get(self, key: RunKey) -> Run | None:
         with self._lock:
+            if key in self._spoilt:
+                raise UnreadableRowError(f"run {key.run_id}: spoilt")
             return self._rows.get(key)
 
     def claim(self, run: Run, over: Run | None) -> bool:
@@ -45,6 +49,19 @@ class MemoryRunStore:
         with self._lock:
             stored = self._rows.get(run.key)
             return self._put(run, stored, allowed=_is_held(stored, run))
+
+    def replace_unreadable(self, run: Run) -> bool:
+        with self._lock:
+            stored = self._rows.get(run.key)
+            if stored is None or stored.is_final or run.key not in self._spoilt:
+                return stored == run
+            self._spoilt.discard(run.key)
+            return self._put(run, stored, allowed=True)
+
+    def spoil(self, key: RunKey) -> None:
+        """What a bug, a later version or a hand does: the row cannot be read any more."""
+        with self._lock:
+            self._spoilt.add(key)
 
     def withdraw(self, run: Run) -> bool:
         with self._lock:

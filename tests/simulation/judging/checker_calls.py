@@ -22,7 +22,7 @@ _QUICK_SECONDS = 0.5
 nothing is broken."""
 _TICK_LEASE_SECONDS = 45
 _TICK_SKEW_SECONDS = 90
-_STORE_PAUSE_SECONDS = 10
+_STORE_PAUSE_SECONDS = 300
 
 
 def succeeded_twice(known: Known) -> Iterator[Violation]:
@@ -168,9 +168,9 @@ def recovery(terms: Circumstances) -> timedelta:
     one fault, with a function timeout of T.
 
     6 T: the visibility timeout of a message whose executor died; T + 1: the lease that its run is
-    under; T: behind others that come again, one by one; 10: a message whose store failed waits;
-    45 + 90: the lease of a tick that died, by a clock that is off; 3 x 60: the next ticks, which
-    take the minutes up and work them off.
+    under; T: behind others that come again, one by one; 300: a message whose store failed again
+    and again waits; 45 + 90: the lease of a tick that died, by a clock that is off; 3 x 60: the
+    next ticks, which take the minutes up and work them off.
     """
     timeout_seconds = terms.function_timeout_seconds
     executor_seconds = 6 * timeout_seconds + timeout_seconds + 1 + timeout_seconds

@@ -13,7 +13,7 @@ from functions.executor.protocol import Handled
 from functions.executor.targets import Call, Outcome, Success
 from shared.domain.gate import OWNER_GATE, Gate, Holder, job_gate, key_gate, rate_gate
 from shared.domain.job import Job
-from shared.domain.message import Message
+from shared.domain.message import Message, encode
 from shared.domain.policies import Concurrency, Overlap, Rate
 from shared.domain.run import Run, RunKind, RunStatus
 from shared.domain.wheel import message_of
@@ -56,7 +56,7 @@ def due(world: World, job: Job, minutes: int = 1) -> Message:
 
 def handle(world: World, message: Message) -> Handled:
     ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
-    return world.executor.handle(message, ends_at).handled
+    return world.reception.lane(encode(message), ends_at).handled
 
 
 def run_of(world: World, message: Message) -> Run:

@@ -410,7 +410,8 @@ def test_a_takeover_that_cannot_read_the_job_forgets_no_attempt(
 
     with monkeypatch.context() as patch:
         patch.setattr(world.jobs, "get", throttle)
-        assert world.executor.handle(message, ends_at(world)).handled is Handled.SENT_ON
+        with pytest.raises(StoreUnavailableError):
+            world.executor.handle(message, ends_at(world))
     world.executor.handle(message, ends_at(world))
     assert run_of(world, message).attempt == 2
 

@@ -57,11 +57,9 @@ def execute_for(world: World, seconds: int) -> None:
     for _ in range(seconds):
         for received in world.queue.receive(world.clock.now(), 10):
             try:
-                world.executor.handle(received.message, ends_at(world))
+                world.reception.lane(received.body, ends_at(world))
             except HeldError:
                 continue
-            except StoreUnavailableError:
-                world.executor.wait_for_store(received.message)
             world.queue.delete(received.receipt)
         world.clock.advance(1)
 
@@ -307,6 +305,7 @@ class TestClosedLate:
 
         with monkeypatch.context() as patch:
             patch.setattr(world.calendars, "get", throttled)
-            assert world.executor.handle(message, ends_at(world)).handled is Handled.SENT_ON
+            with pytest.raises(StoreUnavailableError):
+                world.executor.handle(message, ends_at(world))
         world.executor.handle(message, ends_at(world))
         assert run_of(world, message).attempt == 2

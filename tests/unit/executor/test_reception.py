@@ -3,6 +3,7 @@
 import importlib
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import ModuleType
 from typing import Any
@@ -86,7 +87,7 @@ def test_a_record_whose_store_fails_is_told_and_comes_again_in_ten_seconds(
     ((message, error),) = received.told
     assert (message, str(error)) == (received.message, "throttled")
     (copy,) = received.world.queue.kept()
-    assert copy.message == received.message
+    assert copy.message == replace(received.message, store_waits=1)
     assert copy.visible_at == received.message.due_at + timedelta(seconds=10)
 
 
@@ -212,17 +213,17 @@ class TestHandlers:
     def actions(self, caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
         return [vars(record) for record in caplog.records if hasattr(record, "action")]
 
-    def test_only_what_cannot_be_read_stays_with_a_lane(
+    def test_what_nobody_can_read_leaves_a_line_and_goes(
         self, handlers: ModuleType, received: Received, caplog: pytest.LogCaptureFixture
     ) -> None:
         event = self.event(encode(received.message), "{")
         answer = handlers.handler(event, Context())
-        assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
+        assert answer == {"batchItemFailures": []}
         assert received.run is not None
         assert received.run.status is RunStatus.SUCCEEDED
-        failed, finished = self.actions(caplog)
-        assert (failed["action"], failed["message_id"]) == ("message.failed", "m1")
-        assert (finished["action"], finished["ran"], finished["failed"]) == ("batch.finished", 1, 1)
+        malformed, finished = self.actions(caplog)
+        assert (malformed["action"], malformed["body"]) == ("message.malformed", "'{'")
+        assert (finished["action"], finished["ran"], finished["failed"]) == ("batch.finished", 1, 0)
 
     def test_a_failing_store_is_logged_with_the_run_and_the_record_is_acknowledged(
         self,
@@ -246,7 +247,7 @@ class TestHandlers:
         assert handlers.dead_letter_handler(event, Context()) == {"batchItemFailures": []}
         told = {line["action"]: line for line in self.actions(caplog)}
         malformed = told["message.malformed"]
-        assert (malformed["body"], malformed["levelname"]) == ("{", "ERROR")
+        assert (malformed["body"], malformed["levelname"]) == ("'{'", "ERROR")
         sent_back = told["message.sent_back"]
         assert sent_back["run_id"] == received.message.key.run_id
         assert (sent_back["returns"], sent_back["levelname"]) == (1, "WARNING")

@@ -1,0 +1,243 @@
+"""Messages wait for stores ever longer; for a row that cannot be read no longer than a day."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from functions.executor.protocol import Handled, Report
+from shared.domain import store_waits
+from shared.domain.message import Message, decode, encode
+from shared.domain.policies import Overlap
+from shared.domain.run import DeadReason, Run, RunKey, RunKind, RunStatus
+from shared.domain.wheel import message_of
+from shared.errors import StoreUnavailableError, UnreadableRowError
+from shared.recurrence import CalendarRule
+from shared.redriving import Redriver
+from tests.simulation.world import FUNCTION_SECONDS, LIFETIME, World
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+WAITS = [10, 20, 40, 80, 160, 300, 300, 300]
+
+
+class Lane:
+    """One message of a job, received again and again; each reception doubled, if asked for."""
+
+    def __init__(self, **options: Any) -> None:
+        self.world = World(NOON, segments=1)
+        self.world.close("holidays", "2027-01-01")
+        self.job = self.world.create("job", options.pop("schedule", "* * * * *"), **options)
+        for kept in self.world.queue.kept():
+            self.world.queue.delete(kept.receipt)
+        self.message = message_of(self.job, NOON + timedelta(minutes=1))
+        self.world.clock.set(self.message.due_at)
+        self.world.queue.send([self.message], [0])
+        self.reports: list[Report] = []
+
+    def receive(self) -> list[timedelta]:
+        """Handle what is visible; how long what was sent on waits."""
+        now = self.world.clock.now()
+        for one in self.world.queue.receive(now, 100):
+            ends_at = now + timedelta(seconds=FUNCTION_SECONDS)
+            self.reports.append(self.world.reception.lane(one.body, ends_at))
+            self.world.queue.delete(one.receipt)
+        return [kept.visible_at - now for kept in self.world.queue.kept()]
+
+    def receive_until(self, until: datetime) -> None:
+        while (now := self.world.clock.now()) <= until and self.world.queue.kept():
+            self.receive()
+            self.world.clock.set(max(now, min(k.visible_at for k in self.world.queue.kept()))) if (
+                self.world.queue.kept()
+            ) else None
+
+    @property
+    def run(self) -> Run | None:
+        return self.world.runs.get(self.message.key)
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    def call(*arguments: Any, **named: Any) -> Any:
+        raise error
+
+    return call
+
+
+ERRORS = [StoreUnavailableError("throttled"), UnreadableRowError("of a later version")]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=["unavailable", "unreadable"])
+@pytest.mark.parametrize(("port", "method"), [("jobs", "get"), ("runs", "claim")])
+def test_a_message_waits_ever_longer(
+    error: Exception, port: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lane = Lane()
+    waits = []
+    with monkeypatch.context() as patch:
+        patch.setattr(getattr(lane.world, port), method, raising(error))
+        for _ in WAITS:
+            (wait,) = lane.receive()
+            waits.append(wait.total_seconds())
+            lane.world.clock.advance(wait.total_seconds())
+    assert waits == WAITS
+    assert lane.receive() == []
+    assert lane.run is not None
+    assert (lane.run.status, lane.run.attempt) == (RunStatus.SUCCEEDED, 1)
+
+
+def test_a_store_that_is_away_is_waited_for_as_long_as_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lane = Lane()
+    with monkeypatch.context() as patch:
+        patch.setattr(lane.world.jobs, "get", raising(StoreUnavailableError("away")))
+        lane.receive_until(NOON + 3 * DAY)
+    assert {report.handled for report in lane.reports} == {Handled.SENT_ON}
+    assert len(lane.reports) < 3 * 300, "every five minutes"
+    lane.receive()
+    assert lane.run is not None
+    assert lane.run.status is RunStatus.SUCCEEDED
+
+
+def of_the_job(lane: Lane) -> tuple[Any, str]:
+    return lane.world.jobs, "get"
+
+
+def of_the_calendar(lane: Lane) -> tuple[Any, str]:
+    return lane.world.calendars, "get"
+
+
+def of_the_gate(lane: Lane) -> tuple[Any, str]:
+    return lane.world.gates, "get"
+
+
+@pytest.mark.parametrize("row", [of_the_job, of_the_calendar, of_the_gate])
+def test_a_row_that_cannot_be_read_for_a_day_makes_a_dead_letter(
+    row: Callable[[Lane], tuple[Any, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lane = Lane(calendar=("holidays", CalendarRule.SKIP), overlap=Overlap.SKIP)
+    store, method = row(lane)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, method, raising(UnreadableRowError("of a later version")))
+        lane.receive_until(lane.message.due_at + DAY - timedelta(seconds=1))
+        assert lane.run is None or not lane.run.is_final, "not before a day has passed"
+        lane.receive_until(lane.message.due_at + DAY + timedelta(minutes=5))
+    run = lane.run
+    assert run is not None
+    assert (run.status, run.reason) == (RunStatus.DEAD, DeadReason.UNREADABLE)
+    assert run.error is not None
+    assert "of a later version" in run.error.message
+    assert run.is_dead_letter
+    assert lane.world.targets.calls == []
+    assert lane.world.queue.kept() == []
+    world = lane.world
+    redriver = Redriver(world.runs, world.filer, world.clock, world.entropy, LIFETIME)
+    redriver.redrive(run, lane.job, world.clock.now())
+    lane.receive()
+    again = world.runs.get(run.key.redriven)
+    assert again is not None
+    assert again.status is RunStatus.SUCCEEDED, "it can be redriven once the row is mended"
+
+
+def test_a_run_whose_own_row_cannot_be_read_becomes_a_dead_letter_over_it() -> None:
+    lane = Lane()
+    held = Run(
+        key=lane.message.key, status=RunStatus.RUNNING, attempt=1, token=1, claim_id="1",
+        filing_id=lane.message.filing_id, updated_at=NOON, expires_at=NOON + 9 * DAY,
+    )  # fmt: skip
+    assert lane.world.runs.claim(held, None)
+    lane.world.runs.spoil(lane.message.key)
+    lane.receive_until(lane.message.due_at + DAY + timedelta(minutes=6))
+    run = lane.run
+    assert run is not None
+    assert (run.status, run.reason) == (RunStatus.DEAD, DeadReason.UNREADABLE)
+
+
+def test_a_run_that_has_ended_stays_as_it_is_though_nobody_can_read_it() -> None:
+    lane = Lane()
+    lane.receive()
+    ended = lane.run
+    assert ended is not None
+    lane.world.runs.spoil(lane.message.key)
+    lane.world.queue.send([replace(lane.message, waits=1)], [0])
+    lane.receive_until(lane.message.due_at + DAY + timedelta(minutes=6))
+    assert lane.reports[-1].handled is Handled.DROPPED
+    assert lane.world.runs._rows[lane.message.key] == ended
+
+
+def test_the_run_of_a_fixed_delay_is_never_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    lane = Lane(schedule="every 60s after finish")
+    message = replace(lane.message, after_finish=True)
+    for kept in lane.world.queue.kept():
+        lane.world.queue.delete(kept.receipt)
+    lane.world.queue.send([message], [0])
+    monkeypatch.setattr(lane.world.jobs, "get", raising(UnreadableRowError("of a later version")))
+    lane.receive_until(NOON + 2 * DAY)
+    assert {report.handled for report in lane.reports} == {Handled.SENT_ON}
+    assert len(lane.world.queue.kept()) == 1
+
+
+@pytest.mark.parametrize("kind", [RunKind.WATCH, RunKind.OPERATION])
+def test_what_is_no_run_is_dropped_after_a_day(
+    kind: RunKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lane = Lane()
+    key = RunKey(lane.job.owner, lane.job.job_id, kind, lane.message.key.fire_at)
+    for kept in lane.world.queue.kept():
+        lane.world.queue.delete(kept.receipt)
+    lane.world.queue.send([replace(lane.message, key=key)], [0])
+    for store in (lane.world.jobs, lane.world.operations):
+        monkeypatch.setattr(store, "get", raising(UnreadableRowError("of a later version")))
+    lane.receive_until(NOON + DAY + timedelta(minutes=7))
+    assert lane.reports[-1].handled is Handled.DROPPED
+    assert lane.world.queue.kept() == []
+
+
+def test_what_could_not_be_read_counts_from_the_first_time_and_is_forgotten_once_handled() -> None:
+    message = Lane().message
+    once = store_waits.held_up(message, NOON, is_unreadable=True)
+    twice = store_waits.held_up(once, NOON + DAY, is_unreadable=False)
+    assert (twice.store_waits, twice.unreadable_since) == (2, NOON)
+    assert decode(encode(twice)) == twice
+    assert store_waits.is_given_up(twice, NOON + DAY)
+    assert not store_waits.is_given_up(twice, NOON + DAY - timedelta(seconds=1))
+    assert store_waits.handled(twice) == message
+
+
+def a_body(message: Message, **changes: object) -> str:
+    import json
+
+    body = json.loads(encode(message))
+    body["runs"][0] |= changes
+    return json.dumps(body)
+
+
+MALFORMED: dict[str, Callable[[Message], str]] = {
+    "nested 100,000 deep": lambda message: "[" * 100_000,
+    "a run that is a number": lambda message: '{"v": 1, "runs": [1]}',
+    "a list of no runs": lambda message: '{"v": 1, "runs": []}',
+    "no JSON": lambda message: "{",
+    "null": lambda message: "null",
+    "an outage that is a list": lambda message: a_body(message, missed=[]),
+    "an instant of 1e20": lambda message: a_body(message, fire_at=1e20),
+    "an instant of Infinity": lambda message: a_body(message, due_at=float("inf")),
+    "an instant before time": lambda message: a_body(message, due_at=-1),
+    "a filing that is no ULID": lambda message: a_body(message, filing="notaulid"),
+    "a lone surrogate": lambda message: a_body(message, owner="\ud800"),
+    "a slot that is none": lambda message: a_body(message, slot="q9"),
+    "a kind that is none": lambda message: a_body(message, kind="sleep"),
+}
+
+
+@pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED)
+@pytest.mark.parametrize("queue", ["lane", "dead"])
+def test_every_body_that_cannot_be_decoded_is_malformed(
+    queue: str, body: Callable[[Message], str]
+) -> None:
+    from shared.errors import MalformedMessageError
+
+    lane = Lane()
+    with pytest.raises(MalformedMessageError):
+        getattr(lane.world.reception, queue)(body(lane.message), NOON + timedelta(minutes=2))
