@@ -30,7 +30,7 @@ from tests.tables import create_deployment
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
 MINUTE = minute_of(START)
 JOB = "0" * 26
-FILING = "01KBCCS1P0N0T0F1L1NGAT0NCE"
+FILING = "01KBCCS1P0N0T0F1X1NGAT0NCE"
 Item = dict[str, dict[str, Any]]
 
 
