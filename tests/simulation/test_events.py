@@ -12,6 +12,7 @@ from shared.domain.events import JOB_EVENTS, EventType
 from shared.domain.job import Job
 from shared.domain.policies import OnComplete, RetryPolicy
 from shared.domain.run import RunError
+from shared.domain.targets import TaskTarget
 from shared.stores.memory.events import MemoryEvents
 from tests.simulation.world import World
 
@@ -146,6 +147,15 @@ def test_a_job_tells_only_what_it_has_chosen(world: World) -> None:
     world.create("job", "* * * * *", events=(EventType.RUN_SUCCEEDED,))
     world.run_until(minute(2))
     assert heard(world) == [("run.succeeded", 1)] * 2
+
+
+def test_events_of_callbacks_say_that_they_are(world: World) -> None:
+    """Who counts the successes of jobs leaves these out."""
+    told = TaskTarget(name="told")
+    world.create("job", ONCE, events=(EventType.RUN_SUCCEEDED,), on_success=told)
+    world.run_until(minute(4))
+    kinds = [(event.type.value, event.data.get("kind")) for event in world.events.emitted]
+    assert kinds == [("run.succeeded", "scheduled"), ("run.succeeded", "callback")]
 
 
 def test_the_scheduler_tells_once_when_it_begins_and_ceases_to_find_anything_due() -> None:
