@@ -4,7 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.deployment import aws_environment, context_arguments
+from infra.local.deployment import (
+    EXECUTOR_TIMEOUT_SECONDS,
+    aws_environment,
+    context_arguments,
+)
 from infra.local.emulator import (
     REPOSITORY,
     EmulatorFailed,
@@ -14,6 +18,13 @@ from infra.local.emulator import (
     port_of_state,
 )
 from infra.options import Options
+from shared.domain.job import DEFAULT_TIMEOUT_SECONDS
+from shared.settings import TASK_RESERVE_SECONDS
+
+
+def test_jobs_have_the_time_limit_of_the_documents_here_too() -> None:
+    """The first call of a Lambda target takes longer than half of it, on a busy machine."""
+    assert EXECUTOR_TIMEOUT_SECONDS - TASK_RESERVE_SECONDS >= DEFAULT_TIMEOUT_SECONDS
 
 
 def test_the_emulator_listens_on_loopback_only_and_inherits_no_aws_set_up() -> None:
