@@ -8,7 +8,7 @@ from math import ceil
 from functions.executor.backfilling import LONGEST_HOLD_SECONDS, Backfill
 from functions.executor.dead_letters import DeadLetters
 from functions.executor.ports import ExecutorPorts
-from functions.executor.protocol import Handled, Report, send_back
+from functions.executor.reports import Handled, Report, send_back
 from shared.clock import ceil_second
 from shared.domain import returning
 from shared.domain.message import LONGEST_DELAY_SECONDS, Message

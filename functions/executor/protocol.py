@@ -5,16 +5,17 @@ put back by its visibility: what must wait goes on as a delayed copy, so that th
 receptions only those that ended in a crash.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 from math import ceil
 
 from functions.executor.calling import Order, order_of
+from functions.executor.catching_up import CatchingUp
 from functions.executor.events import Happenings
 from functions.executor.follow_up import FollowUp
 from functions.executor.gates import Gates, Held
 from functions.executor.ports import ExecutorPorts
+from functions.executor.reports import Handled, Report, send_back
 from functions.executor.slow_lane import SlowLane
 from functions.executor.targets import Failure, Success
 from shared.domain import returning, running, starting
@@ -27,12 +28,13 @@ from shared.domain.decisions import (
     SendInstead,
     SendOn,
     Skip,
+    SkipReason,
+    StandAside,
     Start,
     Wait,
 )
 from shared.domain.job import Job
 from shared.domain.message import LONGEST_DELAY_SECONDS, Message
-from shared.domain.passing_over import passed_over_row, within_its_filing
 from shared.domain.run import Run, RunKind, RunStatus
 from shared.domain.running import Terms
 from shared.errors import (
@@ -42,46 +44,13 @@ from shared.errors import (
     StoreUnavailableError,
 )
 
+__all__ = ["Handled", "Report", "RunProtocol"]
+
 _LEASE_MARGIN = timedelta(seconds=1)
 _FINISH_RESERVE = timedelta(seconds=1.5)
 """Left between a run's limit and the end of its process, to record how it ended."""
 _ROUNDS = 8
 """How often one reception may meet a row that changed under it before it sends a copy on."""
-
-
-class Handled(StrEnum):
-    """What became of a message: the closed list that logs and metrics use."""
-
-    RAN = "ran"
-    SKIPPED = "skipped"
-    SENT_ON = "sent_on"
-    SENT_BACK = "sent_back"
-    """From the dead-letter queue to its lane."""
-    REPEATED = "repeated"
-    DROPPED = "dropped"
-    LOOKED = "looked"
-    """The watch found nothing amiss."""
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What was done with a message; `run` is the row that was last written or met, if any.
-
-    `completes`: its end was that of the job, which was to be deleted then.
-    """
-
-    handled: Handled
-    message: Message
-    run: Run | None = None
-    reason: str = ""
-    completes: bool = False
-
-
-def send_back(ports: ExecutorPorts, message: Message) -> Report:
-    """Send a message of a dead-letter queue back to its lane, to be acknowledged then."""
-    again = returning.returned(message)
-    ports.queue.send([again], [returning.delay_seconds(again)])
-    return Report(Handled.SENT_BACK, again, reason="an attempt is left to be made")
 
 
 class RunProtocol:
@@ -92,6 +61,7 @@ class RunProtocol:
         self._follow_up = FollowUp(ports)
         self._gates = Gates(ports)
         self._slow_lane = SlowLane(ports)
+        self._catching_up = CatchingUp(ports)
         self._happenings = Happenings(ports.events)
 
     def handle(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
@@ -110,9 +80,9 @@ class RunProtocol:
         while early > timedelta():
             self._p.clock.sleep(early.total_seconds())
             early = message.starts_at - self._p.clock.now()
-        message, report = self._within_its_filing(message)
-        if report is not None:
-            return report
+        message, is_sent = self._catching_up.within_its_filing(message)
+        if is_sent:
+            return Report(Handled.SENT_ON, message, reason="its filing had ended before")
         for turn in range(_ROUNDS):
             decision = self._decide_claim(message, ends_at, unseen=turn == 0)
             if not isinstance(decision, Claim):
@@ -132,9 +102,9 @@ class RunProtocol:
         a further call of its target (`returning.is_given_up`). Raises HeldError where another
         executor is at it.
         """
-        message, report = self._within_its_filing(message)
-        if report is not None:
-            return report
+        message, is_sent = self._catching_up.within_its_filing(message)
+        if is_sent:
+            return Report(Handled.SENT_ON, message, reason="its filing had ended before")
         for _ in range(_ROUNDS):
             decision = self._decide_claim(message, ends_at, unseen=False)
             if isinstance(decision, SendOn | Leave):
@@ -154,21 +124,6 @@ class RunProtocol:
         job = self._p.jobs.get(key.owner, key.job_id) if claim.is_takeover else None
         now, retention = self._p.clock.now(), self._p.queue_retention
         return returning.is_given_up(claim, message, job, now, retention)
-
-    def _within_its_filing(self, message: Message) -> tuple[Message, Report | None]:
-        """The message, with what it stands for cut off at the end of its filing; or the report that
-        others were sent in its place."""
-        if message.missed is None:
-            return message, None
-        owner = message.key.owner
-        job = self._p.jobs.get(owner, message.key.job_id)
-        closed = self._p.closed_days(owner, message.missed.calendar)
-        instead = within_its_filing(job, message, closed)
-        if instead[0].key == message.key:
-            return instead[0], None
-        now = self._p.clock.now()
-        self._p.queue.send(instead, [each.delay_seconds(now) for each in instead])
-        return message, Report(Handled.SENT_ON, instead[0], reason="its filing had ended before")
 
     def _decide_claim(
         self, message: Message, ends_at: datetime, *, unseen: bool
@@ -221,12 +176,41 @@ class RunProtocol:
         if isinstance(start, Skip):
             skipped = running.skipped(claim.run, start.reason, now, start.note)
             return self._finish(skipped, message, job)
+        if isinstance(start, StandAside):
+            if claim.over is None and ends_at is not None:
+                return self._stand_aside(message, claim, job, start.latest, ends_at)
+            start = start.go
         if start.note is not None:
             claim = replace(claim, run=replace(claim.run, note=start.note))
         if ends_at is None or claim.run.attempt > job.retry.max_attempts:
             dead = running.undelivered(claim.run, claim.over, job.retry.max_attempts, now)
             return self._finish(dead, message, job)
         return self._start(message, claim, job, ends_at)
+
+    def _stand_aside(
+        self, message: Message, claim: Claim, job: Job, latest: Message, ends_at: datetime
+    ) -> Report | None:
+        """Run the latest occurrence that is due in the place of the claimed one, which is late.
+
+        It is sent and claimed before the other is skipped: whatever crashes, it runs.
+        """
+        taken: object = None
+        try:
+            if not self._catching_up.is_ordered(latest, ends_at):
+                taken = self._decide_claim(latest, ends_at, unseen=True)
+            is_mine = isinstance(taken, Claim) and self._p.runs.claim(taken.run, None)
+        except (StoreUnavailableError, QueueUnavailableError):
+            at = self._p.clock.now() + STORE_PAUSE
+            return self._give_back(message, claim, SendOn(at, "the latest cannot be claimed"))
+        if isinstance(taken, SendOn):
+            return self._give_back(message, claim, taken)
+        note = f"{latest.key.run_id} runs in its place"
+        skipped = running.skipped(claim.run, SkipReason.CATCH_UP, self._p.clock.now(), note)
+        report = self._finish(skipped, message, job)
+        if isinstance(taken, Claim) and is_mine:
+            ran = self._go_on(latest, taken, ends_at)
+            return report if report is None else replace(report, instead=ran)
+        return report
 
     def _start(self, message: Message, claim: Claim, job: Job, ends_at: datetime) -> Report | None:
         """Pass the gates, and deliver the run; a run that is held back waits in its row.
@@ -286,18 +270,10 @@ class RunProtocol:
         closed = self._p.closed_days(owner, use)
         now = self._p.clock.now()
         start = starting.decide_start(job, message, now, closed)
-        if job is not None and isinstance(start, Go | Skip | SendInstead):
-            self._record_missed(message, job, now)
+        if job is not None and isinstance(start, Go | StandAside | Skip | SendInstead):
+            self._catching_up.record(message, job, now)
         self._p.filer.remove_stale_entry(job, message)
         return job, start
-
-    def _record_missed(self, message: Message, job: Job, now: datetime) -> None:
-        if message.missed is None:
-            return
-        closed = self._p.closed_days(message.key.owner, message.missed.calendar)
-        missed = passed_over_row(message, now, now + self._p.run_lifetime, closed)
-        if missed is not None and self._p.runs.claim(missed, None):
-            self._happenings.ended(missed, job)
 
     def _deliver(self, run: Run, job: Job, order: Order, limit_seconds: int) -> Run:
         run = running.begun(run, self._p.clock.now())

@@ -29,6 +29,7 @@ def tell(telemetry: Telemetry, reports: Sequence[Report], failures: int) -> None
 
     A line per successful run would cost more than the run itself (PEERS: logs at 1 KB a job).
     """
+    reports = [*reports, *(report.instead for report in reports if report.instead is not None)]
     for report in reports:
         if report.handled in (Handled.RAN, Handled.SKIPPED) and report.run is not None:
             _tell_run(telemetry, report.run)

@@ -45,9 +45,12 @@ class Watch:
         closed = self._p.closed_days(message.key.owner, use)
         if job is None or not watching.is_expected(job, message, closed):
             return Report(Handled.LOOKED, message, reason="no success is expected")
-        note = watching.complaint(watching.last_run(message.key, self._p.runs.get))
+        run = watching.last_run(message.key, self._p.runs.get)
+        note = watching.complaint(run)
         if note is None or self._has_success(message):
             return self._without_complaint(job, message, now)
+        if watching.another_is_looked_at(job, message, run, closed, now, self._p.runs.get):
+            return Report(Handled.LOOKED, message, reason="a later occurrence is looked at")
         row = watching.watch_row(job, message, note, now, now + self._p.run_lifetime)
         if self._p.runs.claim(row, None):
             self._happenings.missed(row, job)

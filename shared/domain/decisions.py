@@ -85,6 +85,15 @@ class Go:
 
 
 @dataclass(frozen=True, slots=True)
+class StandAside:
+    """It is late, and the occurrence of `latest` is to run in its place; `go` is what is to be done
+    where an attempt of it has begun already."""
+
+    latest: Message
+    go: Go
+
+
+@dataclass(frozen=True, slots=True)
 class Skip:
     """Record that the occurrence does not run."""
 
@@ -101,5 +110,5 @@ class Wait:
     reason: str
 
 
-Start = Go | Skip | SendOn | SendInstead | Drop
+Start = Go | StandAside | Skip | SendOn | SendInstead | Drop
 """What `decide_start` answers."""

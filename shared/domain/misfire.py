@@ -1,9 +1,10 @@
 """Misfire: what comes later than its job's grace is skipped, where its catch-up is to skip."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from shared.domain.decisions import Skip, SkipReason
 from shared.domain.job import Job
+from shared.domain.lateness import follows_its_schedule, grace_of, is_kept_waiting
 from shared.domain.message import Message
 from shared.domain.policies import CatchUp
 from shared.domain.run import Run, RunKind
@@ -12,18 +13,19 @@ from shared.domain.run import Run, RunKind
 def misfire(job: Job, run: Run, message: Message, now: datetime) -> Skip | None:
     """The skip of an occurrence whose first attempt would start too late; None if it is in time.
 
-    Its time is the effective one, whatever has held it back since: a queue, an outage of the
-    executors, another policy. But not the pace of catching up: what was in time by then stays so.
+    Its time is the effective one. A grace that the job states counts whatever has held it back
+    since: a queue, an outage of the executors, another policy. But not the pace of catching up:
+    what was in time by then stays so. Without one, what a policy holds back is not late.
     """
-    if job.grace_seconds is None or job.catch_up is not CatchUp.SKIP or message.in_time:
+    if job.catch_up is not CatchUp.SKIP or message.in_time or not is_first_of_occurrence(run):
         return None
-    if not is_first_of_occurrence(run):
+    if job.grace_seconds is None and (is_kept_waiting(message) or not follows_its_schedule(job)):
         return None
-    late = now - (run.effective_at or run.key.fire_at)
-    if late <= timedelta(seconds=job.grace_seconds):
+    late, grace = now - (run.effective_at or run.key.fire_at), grace_of(job)
+    if late <= grace:
         return None
-    note = f"{int(late.total_seconds())} s late, with {job.grace_seconds} s of grace"
-    return Skip(SkipReason.MISFIRE, note)
+    seconds, grace_seconds = int(late.total_seconds()), int(grace.total_seconds())
+    return Skip(SkipReason.MISFIRE, f"{seconds} s late, with {grace_seconds} s of grace")
 
 
 def is_first_of_occurrence(run: Run) -> bool:

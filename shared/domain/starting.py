@@ -5,10 +5,21 @@ from datetime import date, datetime, timedelta
 
 from shared.clock import id_created_at
 from shared.domain.calendar import CalendarUse
-from shared.domain.decisions import Drop, Go, SendInstead, SendOn, Skip, SkipReason, Start
+from shared.domain.decisions import (
+    Drop,
+    Go,
+    SendInstead,
+    SendOn,
+    Skip,
+    SkipReason,
+    StandAside,
+    Start,
+)
 from shared.domain.job import MOST_REPLACED, Job, JobState, PreviousFiling
+from shared.domain.lateness import latest_due
 from shared.domain.message import Message
 from shared.domain.passing_over import skips_itself
+from shared.domain.policies import CatchUp
 from shared.domain.resolving import has, local_date, resolve, rolls, rolls_back
 from shared.domain.run import RunKey, RunKind
 from shared.recurrence import ClosedDays, Delay, OnOpenDays
@@ -55,7 +66,12 @@ def decide_start(
     if not by_schedule:
         return Go()
     start = _by_filing(job, message, now, closed)
-    return _by_calendar(job, message, closed) if isinstance(start, Go) else start
+    if isinstance(start, Go):
+        start = _by_calendar(job, message, closed)
+    if isinstance(start, Go) and job.catch_up is CatchUp.LATEST:
+        latest = latest_due(job, message, closed, now)
+        return start if latest is None else StandAside(latest, start)
+    return start
 
 
 def _stopped(job: Job, key: RunKey) -> SkipReason | None:

@@ -6,8 +6,10 @@ from datetime import datetime, timedelta
 
 from shared.domain.decisions import SkipReason
 from shared.domain.job import Job, JobState
+from shared.domain.lateness import follows_its_schedule, latest_due
 from shared.domain.message import Message
-from shared.domain.resolving import local_date
+from shared.domain.policies import CatchUp
+from shared.domain.resolving import local_date, resolve
 from shared.domain.run import Run, RunKey, RunKind, RunStatus, Settled
 from shared.recurrence import ClosedDays
 
@@ -56,6 +58,34 @@ def has_success(fire_at: datetime, rows: Iterable[Run]) -> bool:
         and row.status is RunStatus.SUCCEEDED
         for row in rows
     )
+
+
+def another_is_looked_at(
+    job: Job,
+    message: Message,
+    run: Run | None,
+    closed: ClosedDays | None,
+    now: datetime,
+    get: Callable[[RunKey], Run | None],
+) -> bool:
+    """Whether an occurrence without a success was passed over since executors were late, so that a
+    later one is looked at in its place: that which runs, or the last one that is skipped.
+
+    `run` is its row; without one its own message has yet to come, if the watch's is late, too.
+    """
+    if run is None:
+        return latest_due(job, message, closed, now) is not None
+    if not follows_its_schedule(job) or run.finished_at is None or not _came_late(run):
+        return False
+    following = resolve(job.schedule, job.calendar, closed).open.next(run.key.fire_at)
+    spread = timedelta(seconds=job.spread_seconds)
+    if following is None or following + spread > run.finished_at:
+        return False
+    return job.catch_up is CatchUp.LATEST or _came_late(get(replace(run.key, fire_at=following)))
+
+
+def _came_late(run: Run | None) -> bool:
+    return run is not None and run.reason in (SkipReason.CATCH_UP, SkipReason.MISFIRE)
 
 
 def complaint(run: Run | None) -> str | None:

@@ -367,7 +367,8 @@ def test_a_missed_row_waits_for_a_calendar_that_cannot_be_read(
     ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
     with monkeypatch.context() as patch:
         patch.setattr(world.calendars, "get", failing(StoreUnavailableError("throttled")))
-        world.executor.handle(message, ends_at)
+        with pytest.raises(StoreUnavailableError):
+            world.executor.handle(message, ends_at)
         assert world.history(job) == []
     world.executor.handle(message, ends_at)
     row, run = world.history(job)

@@ -13,7 +13,7 @@ from functions.executor.executor import Executor
 from functions.executor.targets import Call, Failure, Outcome, Success
 from shared.domain.gate import job_gate, key_gate
 from shared.domain.job import Job
-from shared.domain.policies import Concurrency, Overlap, Rate, RetryPolicy
+from shared.domain.policies import CatchUp, Concurrency, Overlap, Rate, RetryPolicy
 from shared.domain.run import RunError, RunStatus
 from shared.errors import HeldError, QueueUnavailableError, StoreUnavailableError
 from shared.filing import Filer
@@ -93,6 +93,7 @@ class Play:
             "job",
             "every 10s",
             max_runs=OCCURRENCES,
+            catch_up=CatchUp.ALL,
             overlap=Overlap.QUEUE_ONE,
             rate=Rate(2, 30, "mail"),
             concurrency=Concurrency("db", 1),

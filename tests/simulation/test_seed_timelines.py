@@ -13,7 +13,7 @@ import pytest
 from functions.executor.targets import Call, Failure, Outcome, Success
 from shared.domain.gate import job_gate
 from shared.domain.job import Job
-from shared.domain.policies import RetryPolicy
+from shared.domain.policies import CatchUp, RetryPolicy
 from shared.domain.run import RunError, RunStatus
 from tests.simulation.world import OWNER, World
 
@@ -79,6 +79,7 @@ class Timeline:
             "A",
             "every 1m offset 30s",
             tolerance_seconds=TOLERANCE_SECONDS,
+            catch_up=CatchUp.ALL,
             timeout_seconds=None,
             retry=RetryPolicy(max_attempts=1),
         )

@@ -15,6 +15,7 @@ from shared.domain.policies import CatchUp, Concurrency
 from shared.domain.run import TRANSITIONS, Run, RunKind, RunStatus
 from shared.domain.running import Terms
 from shared.domain.waiting import poll, wait_until
+from shared.recurrence import parse_schedule
 from tests.unit.domain.samples import KEY, NOON, OLD, job, message, run
 
 SECOND = timedelta(seconds=1)
@@ -73,10 +74,31 @@ class TestMisfire:
 
     @pytest.mark.parametrize(
         "changes",
-        [{"grace_seconds": None}, {"catch_up": CatchUp.LATEST}, {"catch_up": CatchUp.ALL}],
+        [{"catch_up": CatchUp.LATEST}, {"catch_up": CatchUp.ALL}],
     )
-    def test_only_with_a_grace_and_where_the_catch_up_skips(self, changes: object) -> None:
+    def test_only_where_the_catch_up_skips(self, changes: object) -> None:
         assert self.late(10_000, **changes) is None  # type: ignore[arg-type]
+
+    def test_without_a_grace_a_minute_is_late(self) -> None:
+        assert self.late(60, grace_seconds=None) is None
+        assert self.late(61, grace_seconds=None) == self.late(61)
+
+    @pytest.mark.parametrize(
+        ("schedule", "held"),
+        [
+            ("every 1m after finish", {}),
+            ("at 2026-12-01T12:00:00Z", {}),
+            ("every 1m", {"waits": 1}),
+            ("every 1m", {"wait_until": NOON}),
+            ("every 1m", {"in_time": True}),
+        ],
+    )
+    def test_without_a_grace_nothing_is_late_that_waited_or_that_no_other_follows(
+        self, schedule: str, held: dict[str, object]
+    ) -> None:
+        skips = {"grace_seconds": None, "catch_up": CatchUp.SKIP}
+        late = job(schedule=parse_schedule(schedule), **skips)
+        assert misfire(late, CLAIMED, message(**held), NOON + 10_000 * SECOND) is None
 
     @pytest.mark.parametrize(
         "claimed",

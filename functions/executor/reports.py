@@ -1,0 +1,46 @@
+"""What became of a message."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from functions.executor.ports import ExecutorPorts
+from shared.domain import returning
+from shared.domain.message import Message
+from shared.domain.run import Run
+
+
+class Handled(StrEnum):
+    """What became of a message: the closed list that logs and metrics use."""
+
+    RAN = "ran"
+    SKIPPED = "skipped"
+    SENT_ON = "sent_on"
+    SENT_BACK = "sent_back"
+    """From the dead-letter queue to its lane."""
+    REPEATED = "repeated"
+    DROPPED = "dropped"
+    LOOKED = "looked"
+    """The watch found nothing amiss."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was done with a message; `run` is the row that was last written or met, if any.
+
+    `completes`: its end was that of the job, which was to be deleted then. `instead`: what was done
+    with the occurrence that stands for it.
+    """
+
+    handled: Handled
+    message: Message
+    run: Run | None = None
+    reason: str = ""
+    completes: bool = False
+    instead: "Report | None" = None
+
+
+def send_back(ports: ExecutorPorts, message: Message) -> Report:
+    """Send a message of a dead-letter queue back to its lane, to be acknowledged then."""
+    again = returning.returned(message)
+    ports.queue.send([again], [returning.delay_seconds(again)])
+    return Report(Handled.SENT_BACK, again, reason="an attempt is left to be made")
