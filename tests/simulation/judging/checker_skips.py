@@ -10,6 +10,7 @@ from infra.audit.outcomes import in_gap
 from shared.domain.job import Job, JobState
 from shared.domain.policies import CatchUp, Overlap
 from shared.domain.run import Run, RunKey, RunKind, RunStatus
+from shared.recurrence import Delay
 
 _OF_OCCURRENCES = frozenset({"catch_up", "calendar", "misfire", "spacing"})
 """Reasons that only an occurrence of the schedule can have."""
@@ -53,7 +54,7 @@ def _wrong(known: Known, row: Run, write: RunWrite, job: Job, claimed_at: dateti
         case "changed":
             return _not_changed(known, key, job)
         case "catch_up":
-            return _not_passed_over(known, row, job)
+            return _not_passed_over(known, row, job, write)
         case "calendar":
             return None if job.calendar is not None else "the job follows no calendar"
         case "misfire":
@@ -94,9 +95,12 @@ def _not_changed(known: Known, key: RunKey, job: Job) -> str | None:
     return None
 
 
-def _not_passed_over(known: Known, row: Run, job: Job) -> str | None:
-    """An outage passed over it, under a policy that runs none of those."""
+def _not_passed_over(known: Known, row: Run, job: Job, write: RunWrite) -> str | None:
+    """An outage passed over it, under a policy that runs none of those; or it came late, and a
+    later one that was due had been claimed by then."""
     key = row.key
+    if job.catch_up is CatchUp.LATEST and row.note is not None:
+        return _not_superseded(known, row, job, write)
     covering = [f for f in _filings_by(known, job) if not f.is_computable or f.yields(key.fire_at)]
     if not any(_skips(filed.job) for filed in covering):
         return "no filing of it skips what an outage passes over"
@@ -106,18 +110,42 @@ def _not_passed_over(known: Known, row: Run, job: Job) -> str | None:
     return None
 
 
+def _not_superseded(known: Known, row: Run, job: Job, write: RunWrite) -> str | None:
+    """Nobody had claimed or held it before; it was late; and the one that its note names was later,
+    due, and claimed."""
+    key = row.key
+    if isinstance(job.schedule, Delay) or not job.schedule.is_recurring:
+        return f"no other can stand for one of {job.schedule.text!r}"
+    before = [each for each in known.writes.get(key, ()) if each.at < write.at]
+    held = [each.after for each in before if each.after is not None]
+    if any(run.status is not RunStatus.RUNNING or run.attempt > 1 for run in held):
+        return "it had begun, or a policy had held it back"
+    due_at = row.effective_at or key.fire_at
+    grace = timedelta(seconds=60 if job.grace_seconds is None else job.grace_seconds)
+    if write.at - due_at <= grace:
+        return f"it was {write.at - due_at} late, with {grace} of grace"
+    latest = known.run_ids.get((row.note or "").split(" ")[0])
+    if latest is None or not key.fire_at < latest.fire_at <= write.at - (due_at - key.fire_at):
+        return f"{row.note!r} names no later occurrence that was due"
+    if not any(each.at <= write.at for each in known.writes.get(latest, ())):
+        return f"{latest.run_id} had not been claimed"
+    return None
+
+
 def _skips(job: Job) -> bool:
     """Under a calendar, closed days stand for themselves whatever the policy."""
     return job.catch_up is CatchUp.SKIP or job.calendar is not None
 
 
 def _not_late(row: Run, write: RunWrite, job: Job) -> str | None:
-    if job.grace_seconds is None or job.catch_up is not CatchUp.SKIP:
-        return f"the job has grace {job.grace_seconds} and catch-up {job.catch_up.value}"
+    if job.catch_up is not CatchUp.SKIP:
+        return f"the job has catch-up {job.catch_up.value}"
     late = write.at - (row.effective_at or row.key.fire_at)
-    if late <= timedelta(seconds=job.grace_seconds):
-        return f"it was {late} late, with {job.grace_seconds} s of grace"
-    return None
+    seconds = 60 if job.grace_seconds is None else job.grace_seconds
+    if late <= timedelta(seconds=seconds):
+        return f"it was {late} late, with {seconds} s of grace"
+    follows = job.schedule.is_recurring and not isinstance(job.schedule, Delay)
+    return None if follows or job.grace_seconds is not None else "no other follows it"
 
 
 def _was_alone(

@@ -19,6 +19,8 @@ _EVENTS = {
     RunStatus.SKIPPED: "run.skipped",
     RunStatus.MISSED: "run.missed",
 }
+_LATE = frozenset({"catch_up", "misfire"})
+"""Why what came late was skipped."""
 _MEANT = frozenset({"paused", "deleted", "changed", "calendar", "catch_up"})
 """Skips of which the watch tells nothing, or of the last of them alone (`catch_up`)."""
 
@@ -162,6 +164,17 @@ def _came_late(known: Known, successes: Sequence[datetime], by_at: datetime) -> 
     return min(successes) <= looked_at or not known.is_calm(by_at - recovery(terms), looked_at)
 
 
+def _is_passed_over(filed: Filed, row: Run, own: dict[datetime, Run]) -> bool:
+    """Whether it came late, and a later one that was due then is looked at in its place."""
+    if row.reason not in _LATE or row.finished_at is None:
+        return False
+    following = filed.job.schedule.next(row.key.fire_at)
+    if following is None or following + filed.spread > row.finished_at:
+        return False
+    other = own.get(following)
+    return row.reason == "catch_up" or (other is not None and other.reason in _LATE)
+
+
 def _unwatched(
     known: Known,
     filed: Filed,
@@ -182,6 +195,7 @@ def _unwatched(
         if fire_at in alarms or fire_at in again or row is None or in_gap(gaps, by_at):
             continue
         is_meant = row.status is RunStatus.CANCELLED or row.reason in _MEANT
+        is_meant = is_meant or _is_passed_over(filed, row, own)
         if is_meant or _came_late(known, successes.get(fire_at, ()), by_at):
             continue
         text = (

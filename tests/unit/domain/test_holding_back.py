@@ -98,7 +98,8 @@ class TestMisfire:
     ) -> None:
         skips = {"grace_seconds": None, "catch_up": CatchUp.SKIP}
         late = job(schedule=parse_schedule(schedule), **skips)
-        assert misfire(late, CLAIMED, message(**held), NOON + 10_000 * SECOND) is None
+        given = message(**held)  # type: ignore[arg-type]
+        assert misfire(late, CLAIMED, given, NOON + 10_000 * SECOND) is None
 
     @pytest.mark.parametrize(
         "claimed",

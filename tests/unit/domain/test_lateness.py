@@ -24,7 +24,7 @@ def latest(
     late: timedelta, of: Job = EVERY_MINUTE, closed: ClosedDays | None = None, **changes: object
 ) -> datetime | None:
     """The occurrence that stands for that of noon when it comes so late."""
-    found = latest_due(of, message(**changes), closed, NOON + late)
+    found = latest_due(of, message(**changes), closed, NOON + late)  # type: ignore[arg-type]
     return None if found is None else found.key.fire_at
 
 
@@ -80,7 +80,7 @@ def test_it_is_the_message_for_that_occurrence_and_is_not_passed_over_again() ->
 def test_not_what_was_kept_waiting_nor_what_another_filing_is_of(
     changes: dict[str, object],
 ) -> None:
-    assert latest(30 * MINUTE, **changes) is None
+    assert latest(30 * MINUTE, **changes) is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
