@@ -200,8 +200,9 @@ class RunProtocol:
                 taken = self._decide_claim(latest, ends_at, unseen=True)
             is_mine = isinstance(taken, Claim) and self._p.runs.claim(taken.run, None)
         except (StoreUnavailableError, QueueUnavailableError):
-            at = self._p.clock.now() + STORE_PAUSE
-            return self._give_back(message, claim, SendOn(at, "the latest cannot be claimed"))
+            if not self._undo(message, claim, made_for_nothing=False):
+                return None
+            raise
         if isinstance(taken, SendOn):
             return self._give_back(message, claim, taken)
         note = f"{latest.key.run_id} runs in its place"
