@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from functions.tick.calendars import CalendarReader
+from functions.tick.counting import count_late
 from functions.tick.lease import Lease, LeaseLostError
 from functions.tick.outbox import Outbox
 from shared.clock import Clock, ceil_second
@@ -15,8 +16,10 @@ from shared.domain.message import Message
 from shared.domain.rehoming import owed_messages, rehomed, zone_has_changed
 from shared.domain.resolving import Resolved, rolls_back
 from shared.domain.segment import (
+    Control,
     Cursor,
     placed,
+    shared_out,
     with_backlog_cursor,
     with_backlog_minute_done,
     with_cursor,
@@ -84,6 +87,10 @@ class TickPorts:
     catch_up_share: int | None = None
 
 
+_COUNTING = timedelta(seconds=10)
+"""Of a visit to a backlog, at most: less than the time after which a lease is renewed."""
+
+
 class _OutOfTimeError(Exception):
     """The deadline has come."""
 
@@ -109,7 +116,7 @@ class Visit:
         self._backlog = backlog
         self._outbox = Outbox(ports.filer)
         self._late_until = control.backlog[-1].until if backlog and control.backlog else -1
-        self._paced_until = control.paced_until
+        self._pace = _pace_of(control)
         self._minutes = 0
         self._rehomed = 0
         self._resume_at = [each for each in (control.cursor, control.backlog_cursor) if each]
@@ -131,7 +138,7 @@ class Visit:
             outcome, reason = SegmentOutcome.FAILED, reason_of(error)
             # What begins anew has its places again; else it stood further back each time.
             control = self._lease.control
-            self._lease.control = replace(control, paced_until=self._paced_until)
+            self._lease.control = replace(control, **self._pace)
         try:
             self._lease.free(idle=self._is_idle(outcome))
         except LeaseLostError:
@@ -150,8 +157,27 @@ class Visit:
         while self._lease.control.backlog:
             backlog = self._lease.control.backlog[0]
             minute = backlog.done + 1
+            self._share_out(minute)
             self._minute(minute)
             self._lease.control = with_backlog_minute_done(self._lease.control, minute)
+
+    def _share_out(self, minute: int) -> None:
+        """Count what is late from a minute on, by owner, unless that is done: no place of one is
+        given before it is known who else wants places."""
+        share, control, clock = self._ports.catch_up_share, self._lease.control, self._ports.clock
+        if share is None or (control.shares is not None and minute <= control.shares.until):
+            return
+        deadline = min(self._deadline, clock.now() + _COUNTING)
+        counts, until = count_late(self._ports.wheel, control, self._late_of, clock, deadline)
+        self._lease.control = shared_out(control, counts, until, clock.now(), share)
+        self._pace = _pace_of(self._lease.control)
+
+    def _late_of(self, entry: Entry, minute: int) -> list[Message]:
+        messages, _, _ = self._decide(entry, minute, self._calendars.resolved(entry))
+        return [message for message in messages if self._is_late(message)]
+
+    def _is_late(self, message: Message) -> bool:
+        return minute_of(message.starts_at) <= self._late_until
 
     def _minute(self, minute: int) -> None:
         """Send everything that is due in one minute; queue and wheel have all of it on return."""
@@ -228,16 +254,16 @@ class Visit:
         What hangs on a link met there, but is due in a live minute, is not held back.
         """
         share = self._ports.catch_up_share
-        if share is not None and minute_of(message.starts_at) <= self._late_until:
-            now = self._ports.clock.now()
-            self._lease.control, place = placed(self._lease.control, now, share)
+        if share is not None and self._is_late(message):
+            now, owner = self._ports.clock.now(), message.key.owner
+            self._lease.control, place = placed(self._lease.control, owner, now, share)
             message = message if place <= now else replace(message, wait_until=ceil_second(place))
         self._outbox.add(message)
 
     def _flush(self) -> None:
         """Send all; it is gone on from here then, so that the places taken up to here are kept."""
         self._outbox.flush()
-        self._paced_until = self._lease.control.paced_until
+        self._pace = _pace_of(self._lease.control)
 
     def _resolved(self, entry: Entry) -> Resolved | None:
         """The entry's schedule under its calendar, where that makes a difference to what is sent.
@@ -339,6 +365,11 @@ class Visit:
             was_idle=self._was_idle,
             idle=control.idle,
         )
+
+
+def _pace_of(control: Control) -> dict[str, Any]:
+    """The members of a control item that say who is to start when."""
+    return {"paced_until": control.paced_until, "shares": control.shares}
 
 
 def _next_link(entry: Entry, horizon: int) -> _Link | None:

@@ -37,11 +37,13 @@ class FleetRefusedError(CarillonError):
 
 class Conduct(Document):
     """How the target of a job behaves: it takes `seconds` (null: up to 50 ms, by the seed), and
-    fails at `failure_rate`. `copies`: so many jobs have the definition, with numbered names."""
+    fails at `failure_rate`. `copies`: so many jobs have the definition, with numbered names.
+    `owner` is whose they are."""
 
     seconds: Annotated[float, Field(ge=0, le=86_400)] | None = None
     failure_rate: Annotated[float, Field(ge=0, le=1)] = 0.0
     copies: Annotated[int, Field(ge=1, le=MOST_JOBS, strict=True)] = 1
+    owner: Annotated[str, Field(min_length=1, max_length=128)] = "simulated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,11 @@ class Fleet:
     @property
     def job_count(self) -> int:
         return sum(definition.conduct.copies for definition in self.definitions)
+
+    @property
+    def owners(self) -> list[str]:
+        """Each once, in the order of the document."""
+        return list(dict.fromkeys(definition.conduct.owner for definition in self.definitions))
 
     @classmethod
     def of(cls, document: object) -> "Fleet":

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, partial
+from itertools import product
 from typing import Any
 
 from functions.api.calendar_service import CalendarService
@@ -30,7 +31,6 @@ from shared.simulation.dice import Dice
 from shared.simulation.faults import Chaos, Fault, Faults
 from shared.simulation.loop import Loop, Task
 
-OWNER = "simulated"
 NO_FAULTS = Faults()
 _SEGMENTS = 2
 _PAGE_SIZE = 1000
@@ -194,7 +194,8 @@ class Rehearsal:
         ]
 
     def _job(self, job_id: str) -> Job:
-        job = self.deployment.stores.jobs.get(OWNER, job_id)
+        owner = self._definitions[job_id].conduct.owner
+        job = self.deployment.stores.jobs.get(owner, job_id)
         assert job is not None
         return job
 
@@ -204,15 +205,15 @@ class Rehearsal:
         ports, clock = self.deployment.stores.ports, self.deployment.clock
         calendars = CalendarService(api.jobs, ports.calendars, clock)
         errors: list[tuple[str, str]] = []
-        for name, calendar in fleet.calendars:
-            put = partial(calendars.put, OWNER, name, calendar, Precondition())
+        for owner, (name, calendar) in product(fleet.owners, fleet.calendars):
+            put = partial(calendars.put, owner, name, calendar, Precondition())
             _asked(put, f"calendars.{name}", errors)
         for definition in fleet.definitions:
             line = Line(definition.body.name, definition.conduct.copies)
             self.tally.lines.append(line)
             for number, body in enumerate(definition.bodies()):
                 key = f"{definition.number}/{number}"
-                create = partial(api.jobs.create, OWNER, body, key)
+                create = partial(api.jobs.create, definition.conduct.owner, body, key)
                 created = _asked(create, definition.path, errors)
                 if created is None:
                     break

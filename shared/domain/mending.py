@@ -75,5 +75,5 @@ def mended(remains: Remains, now: datetime) -> Control:
     return Control(remains.segment, **kept)
 
 
-_MAY_BE_FORGOTTEN = ("cursor", "backlog_cursor", "paced_until", "idle")
+_MAY_BE_FORGOTTEN = ("cursor", "backlog_cursor", "paced_until", "shares", "idle")
 """Without them a minute is sent again, or a pace begins anew."""

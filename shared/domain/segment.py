@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from shared.domain.pace import Shares, bucket_of
 from shared.domain.wheel import minute_of
 
 LEASE = timedelta(seconds=45)
@@ -43,10 +44,10 @@ class Control:
     every minute is dispatched or stands in `backlog`. Neither falls. `token` grows at each lease.
     `cursor` is how far the live minute that was begun has got, `backlog_cursor` that of the first
     backlog: live minutes come in between, and a minute of a backlog that began anew after each of
-    them would never end, and take places ever later. `paced_until`: the next place in the pace of
-    catching up, see `placed`. `idle`: the last visit found nothing to send. `tzdata` is the version
-    of the time zone rules that the last tick had, and `tzdata_from` the first minute that was
-    dispatched under it (0: no other has been known).
+    them would never end, and take places ever later. `shares` has the places of what is late, by
+    owner, `paced_until` is the next one behind them, see `placed`. `idle`: the last visit found
+    nothing to send. `tzdata` is the version of the time zone rules that the last tick had, and
+    `tzdata_from` the first minute that was dispatched under it (0: no other has been known).
     """
 
     segment: int
@@ -61,6 +62,7 @@ class Control:
     tzdata_from: int = 0
     backlog_cursor: Cursor | None = None
     paced_until: datetime | None = None
+    shares: Shares | None = None
     idle: bool = False
 
     def held_at(self, now: datetime) -> bool:
@@ -151,13 +153,32 @@ def with_backlog_cursor(held: Control, cursor: Cursor | None) -> Control:
     return replace(held, backlog_cursor=cursor)
 
 
-def placed(held: Control, now: datetime, share: int) -> tuple[Control, datetime]:
-    """The next message of a backlog takes its place, the instant at which it may start.
+def shared_out(
+    held: Control, counts: tuple[int, ...], until: int, now: datetime, share: int
+) -> Control:
+    """What is late up to the minute `until`, counted by bucket, gets places that its owners take in
+    turns, behind all that were given before."""
+    begins_at = now if held.paced_until is None else max(now, held.paced_until)
+    shares = Shares(until, begins_at, counts, placed=(0,) * len(counts))
+    return replace(held, shares=shares, paced_until=begins_at + sum(counts) * _spacing(share))
 
-    Places lie as far apart as `share` of them fill a minute; none is before `now`.
+
+def placed(held: Control, owner: str, now: datetime, share: int) -> tuple[Control, datetime]:
+    """The next late message of an owner takes its place, the instant at which it may start.
+
+    Places lie as far apart as `share` of them fill a minute; none is before `now`. What was not
+    counted comes behind all that was.
     """
+    bucket, spacing = bucket_of(owner), _spacing(share)
+    if held.shares is not None and held.paced_until and held.shares.has_turn(bucket):
+        shares, place, passed = held.shares.taken(bucket, now, spacing)
+        return replace(held, shares=shares, paced_until=held.paced_until + passed * spacing), place
     place = now if held.paced_until is None else max(now, held.paced_until)
-    return replace(held, paced_until=place + timedelta(minutes=1) / share), place
+    return replace(held, paced_until=place + spacing), place
+
+
+def _spacing(share: int) -> timedelta:
+    return timedelta(minutes=1) / share
 
 
 def freed(held: Control, idle: bool = False) -> Control:

@@ -52,6 +52,19 @@ DAMAGES: dict[str, tuple[Spoilt, set[str]]] = {
     "a huge tzdata_from": ({"tzdata_from": {"N": str(CENTURIES)}}, {"tzdata_from"}),
     "a list for tzdata": ({"tzdata": {"L": []}}, {"tzdata"}),
     "text for the pace": ({"paced_until": {"S": "now"}}, {"paced_until"}),
+    "shares of one bucket": (
+        {
+            "shares": {
+                "M": {
+                    "until": {"N": "20"},
+                    "begins_at": {"N": "1"},
+                    "counts": {"L": [{"N": "1"}]},
+                    "placed": {"L": [{"N": "1"}]},
+                }
+            }
+        },
+        {"shares"},
+    ),
     "text for idle": ({"idle": {"S": "yes"}}, {"idle"}),
     "nothing but its key": (
         dict.fromkeys(("horizon", "watermark", "token", "lease_owner", "lease_until", "backlog")),

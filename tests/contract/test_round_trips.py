@@ -16,6 +16,7 @@ from shared.domain.events import EventType
 from shared.domain.gate import Gate, Holder, Starts
 from shared.domain.job import Filing, Job, JobState, Lane, PreviousFiling, job_id_of
 from shared.domain.operation import Operation, OperationKind, OperationState
+from shared.domain.pace import BUCKETS, Shares
 from shared.domain.policies import (
     Backoff,
     BackoffType,
@@ -115,6 +116,14 @@ cursors = st.none() | minutes.flatmap(
 backlogs = st.tuples(minutes, minutes, minutes, instants).map(
     lambda drawn: Backlog(drawn[0], min(drawn[1:3]), max(drawn[1:3]) + 1, drawn[3])
 )
+
+
+def _each(counts: list[int]) -> st.SearchStrategy[Shares]:
+    placed = st.tuples(*(st.integers(0, count) for count in counts))
+    return st.builds(Shares, minutes, instants, st.just(tuple(counts)), placed)
+
+
+shares = st.lists(counts, min_size=BUCKETS, max_size=BUCKETS).flatmap(_each)
 
 JOB: Members = {
     "owner": names,
@@ -265,6 +274,7 @@ CONTROL: Members = {
     "tzdata_from": minutes,
     "backlog_cursor": cursors,
     "paced_until": maybe_instants,
+    "shares": st.none() | shares,
     "idle": st.booleans(),
 }
 

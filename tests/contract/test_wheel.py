@@ -10,6 +10,7 @@ import pytest
 from shared.domain.calendar import CalendarUse
 from shared.domain.job import Lane
 from shared.domain.message import Missed
+from shared.domain.pace import BUCKETS, Shares
 from shared.domain.policies import CatchUp
 from shared.domain.segment import Backlog, Control, Cursor
 from shared.domain.wheel import Entry, Slot, entry_of_message
@@ -215,6 +216,7 @@ def _full(segment: int) -> Control:
         tzdata_from=29_699_000,
         backlog_cursor=Cursor(15, "d15", "job#filing#watch"),
         paced_until=NOW + timedelta(microseconds=1),
+        shares=Shares(20, NOW, counts=tuple(range(BUCKETS)), placed=(0,) * BUCKETS),
         idle=True,
     )
 

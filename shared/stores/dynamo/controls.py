@@ -8,11 +8,12 @@ from pynamodb.attributes import Attribute
 from pynamodb.expressions.condition import Condition
 
 from shared.domain.mending import Remains
+from shared.domain.pace import BUCKETS, Shares
 from shared.domain.segment import Backlog, Control, Cursor
 from shared.domain.wheel import LAST_MINUTE, slots_of_minute
 from shared.errors import UnreadableRowError
 from shared.stores.dynamo.attributes import instant_of
-from shared.stores.dynamo.models import BacklogMap, ControlRow, CursorMap
+from shared.stores.dynamo.models import BacklogMap, ControlRow, CursorMap, SharesMap
 from shared.stores.dynamo.table import RawItem
 
 CONTROL_KEY = "control"
@@ -44,6 +45,7 @@ def control_item_of(control: Control) -> RawItem:
         cursor=control.cursor and _cursor_map(control.cursor),
         backlog_cursor=control.backlog_cursor and _cursor_map(control.backlog_cursor),
         paced_until=control.paced_until,
+        shares=control.shares and _shares_map(control.shares),
         idle=control.idle or None,
         tzdata=control.tzdata or None,
         tzdata_from=control.tzdata_from or None,
@@ -96,6 +98,15 @@ def _cursor_map(cursor: Cursor) -> CursorMap:
     return CursorMap(minute=cursor.minute, slot_key=cursor.slot_key, entry_key=cursor.entry_key)
 
 
+def _shares_map(shares: Shares) -> SharesMap:
+    return SharesMap(
+        until=shares.until,
+        begins_at=shares.begins_at,
+        counts=list(shares.counts),
+        placed=list(shares.placed),
+    )
+
+
 def _number(typed: Typed) -> int:
     return int(typed["N"])
 
@@ -144,6 +155,14 @@ def _one_backlog(stored: Mapping[str, Typed]) -> Backlog:
     )
 
 
+def _shares(typed: Typed) -> Shares:
+    stored = typed["M"]
+    counts, placed = (tuple(map(_number, stored[name]["L"])) for name in ("counts", "placed"))
+    if not len(counts) == len(placed) == BUCKETS:
+        raise ValueError(f"shares of {len(counts)} and {len(placed)} buckets, not {BUCKETS}")
+    return Shares(_minute(stored["until"]), _instant(stored["begins_at"]), counts, placed)
+
+
 _MEMBERS: dict[str, Callable[[Typed], Any]] = {
     "horizon": _minute,
     "watermark": _minute,
@@ -154,6 +173,7 @@ _MEMBERS: dict[str, Callable[[Typed], Any]] = {
     "cursor": _cursor,
     "backlog_cursor": _cursor,
     "paced_until": _instant,
+    "shares": _shares,
     "idle": _flag,
     "tzdata": _text,
     "tzdata_from": _minute,

@@ -249,6 +249,13 @@ class CursorMap(Map):
     entry_key = UnicodeAttribute()
 
 
+class SharesMap(Map):
+    until = IntegerAttribute()
+    begins_at = InstantAttribute()
+    counts = ListAttribute(of=IntegerAttribute)
+    placed = ListAttribute(of=IntegerAttribute)
+
+
 class ControlRow(Model):
     """A segment's control item; in table wheel too, in a partition of its own."""
 
@@ -263,6 +270,7 @@ class ControlRow(Model):
     cursor = CursorMap(null=True)
     backlog_cursor = CursorMap(null=True)
     paced_until = InstantAttribute(null=True)
+    shares = SharesMap(null=True)
     idle = BooleanAttribute(null=True)
     """Present only when true."""
     tzdata = UnicodeAttribute(null=True)

@@ -6,6 +6,7 @@ from itertools import combinations
 import pytest
 
 from shared.domain.mending import LONGEST_LEASE, Remains, mended, with_lease_checked
+from shared.domain.pace import BUCKETS, Shares
 from shared.domain.segment import Backlog, Control, Cursor
 from shared.domain.wheel import minute_of, slots_of_minute
 
@@ -23,6 +24,7 @@ WHOLE = {
     "cursor": Cursor(MINUTE - 2, slots_of_minute(MINUTE - 2)[1].key, "job#filing"),
     "backlog_cursor": Cursor(MINUTE - 299, slots_of_minute(MINUTE - 299)[0].key, "job#filing"),
     "paced_until": NOW + timedelta(seconds=3),
+    "shares": Shares(20, NOW, counts=(1,) * BUCKETS, placed=(0,) * BUCKETS),
     "idle": True,
     "tzdata": "2026.6",
     "tzdata_from": MINUTE - 99,

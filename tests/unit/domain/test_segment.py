@@ -84,13 +84,14 @@ class TestPlaces:
     def test_they_lie_as_far_apart_as_the_share_of_a_minute(self) -> None:
         control, places = STANDING, []
         for _ in range(3):
-            control, place = placed(control, NOON, 8)
+            control, place = placed(control, "owner", NOON, 8)
             places.append(place - NOON)
         assert places == [timedelta(), timedelta(seconds=7.5), timedelta(seconds=15)]
         assert control.paced_until == NOON + timedelta(seconds=22.5)
 
     def test_none_is_before_now_and_none_twice(self) -> None:
-        control, _ = placed(STANDING, NOON, 1)
+        control, _ = placed(STANDING, "owner", NOON, 1)
         later = NOON + timedelta(hours=1)
-        assert placed(control, later, 1)[1] == later
-        assert placed(control, NOON - timedelta(hours=1), 1)[1] == NOON + timedelta(minutes=1)
+        assert placed(control, "owner", later, 1)[1] == later
+        earlier = NOON - timedelta(hours=1)
+        assert placed(control, "owner", earlier, 1)[1] == NOON + timedelta(minutes=1)

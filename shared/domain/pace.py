@@ -1,0 +1,61 @@
+"""The pace of catching up: who starts when, where the late messages of a segment are of several
+owners."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import lru_cache
+
+BUCKETS = 32
+"""Owners are told apart by so many digests: the control item stays small whoever there is."""
+
+
+@lru_cache(maxsize=16_384)
+def bucket_of(owner: str) -> int:
+    """The share that an owner's late messages count on, stable for ever."""
+    return hashlib.sha256(f"share\0{owner}".encode()).digest()[0] % BUCKETS
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The places of all that is late in a segment, in turns: the first message of each bucket, then
+    the second of each, and so on. Where one has no more, the others' come the sooner.
+
+    What there is was counted before any place was given, in the minutes up to `until`: `counts`, by
+    bucket. `placed` of these have their place. The first place is at `begins_at`.
+    """
+
+    until: int
+    begins_at: datetime
+    counts: tuple[int, ...]
+    placed: tuple[int, ...]
+
+    def has_turn(self, bucket: int) -> bool:
+        """Whether a message of the bucket was counted that has no place yet."""
+        return self.placed[bucket] < self.counts[bucket]
+
+    def taken(
+        self, bucket: int, now: datetime, spacing: timedelta
+    ) -> "tuple[Shares, datetime, int]":
+        """The shares after the next message of the bucket has taken its place, that place, and how
+        many of the bucket's turns are past: nobody has used them, so it has as many more.
+
+        Places lie `spacing` apart; none is before `now`.
+        """
+        turn = self.placed[bucket]
+        while (place := self._place(bucket, turn, spacing)) + spacing <= now:
+            turn += 1
+        passed = turn - self.placed[bucket]
+        counts, placed = list(self.counts), list(self.placed)
+        counts[bucket] += passed
+        placed[bucket] = turn + 1
+        after = replace(self, counts=tuple(counts), placed=tuple(placed))
+        return after, max(now, place), passed
+
+    def _place(self, bucket: int, turn: int, spacing: timedelta) -> datetime:
+        """Of the turn (from 0) of a bucket: all earlier turns come first, and of the same turn
+        those of the buckets before it."""
+        others = (*self.counts[:bucket], *self.counts[bucket + 1 :])
+        earlier = turn + sum(min(count, turn) for count in others)
+        same = sum(1 for count in self.counts[:bucket] if count > turn)
+        return self.begins_at + (earlier + same) * spacing
