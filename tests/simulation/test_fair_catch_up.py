@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+import functions.tick.counting as counting
+import shared.domain.segment as segment
 from infra.simulation.fleet import Fleet
 from infra.simulation.rehearsal import Plan, Rehearsal
 from shared.domain.pace import bucket_of
@@ -86,6 +88,16 @@ def test_the_pace_of_all_owners_together_is_never_more_than_the_share() -> None:
     assert min(busy) >= SHARE - 1, "none is left unused while anybody waits"
     last_of_b = max(at for owner, _, at in starts if owner == "b")
     assert last_of_b - OUT_UNTIL < timedelta(minutes=3)
+
+
+def test_one_row_for_all_owners_would_hold_up_the_modest_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The bug planted: the share is not divided."""
+    for module in (counting, segment):
+        monkeypatch.setattr(module, "bucket_of", lambda owner: 0)
+    starts = started(behind(("a", "every 5s", 4), ("b", "*/5 * * * *", 9)), 25)
+    assert max(at for owner, _, at in starts if owner == "b") - OUT_UNTIL > timedelta(minutes=10)
 
 
 @pytest.mark.parametrize("dies_after", [1, 3, 7, 20])
