@@ -117,6 +117,14 @@ def late_retry(alice: Person) -> Json:
     return alice.create(at, target={"type": "task", "name": "fail"}, retry=retry)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def gone_job(alice: Person) -> tuple[Json, datetime]:
+    """A job of every second, deleted as soon as it was made, and when that was: looked at last."""
+    job = alice.create("every 1s")
+    assert alice.http.delete(f"/jobs/{job['job_id']}").status_code == 204
+    return job, datetime.now(UTC)
+
+
 @pytest.fixture(scope="session")
 def bob(deployment: Deployment) -> Iterator[Person]:
     with person(deployment, "bob") as bob:

@@ -1,14 +1,21 @@
 """What waits for minutes on the deployed stack; the last file, since others run meanwhile."""
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from time import sleep
 
 import pytest
 
-from tests.e2e.conftest import LATE_RETRY_SECONDS, Json, Person
+from infra.local.deployment import Deployment
+from shared.domain.wheel import Slot
+from shared.recurrence import SlotKind
+from tests.e2e.chaos.tables import opened, read
+from tests.e2e.conftest import LATE_RETRY_SECONDS, Json, Person, owner_of
 
 pytestmark = pytest.mark.e2e
 
 LAG_LIMIT_SECONDS = 1.5
+ANNOUNCED = timedelta(minutes=3)
+"""The minute of the deletion, and the look-ahead of the tick in it."""
 
 
 def test_a_retry_beyond_the_queues_delay_comes_on_its_second(
@@ -23,3 +30,22 @@ def test_a_retry_beyond_the_queues_delay_comes_on_its_second(
     waited = (started_at - failed_at).total_seconds()
     # Retries are due in whole seconds: up to one more than the backoff says.
     assert LATE_RETRY_SECONDS <= waited <= LATE_RETRY_SECONDS + 1 + LAG_LIMIT_SECONDS
+
+
+def test_a_deleted_job_leaves_no_entry_and_no_row_after_what_was_announced(
+    deployment: Deployment, alice: Person, gone_job: tuple[Json, datetime]
+) -> None:
+    """`every 1s`, made and deleted at once: not sixty messages a minute for an hour."""
+    job, deleted_at = gone_job
+    owner, job_id = owner_of(alice), job["job_id"]
+    over_at = deleted_at + ANNOUNCED
+    sleep(max(0.0, (over_at + timedelta(minutes=1) - datetime.now(UTC)).total_seconds()))
+    with opened(deployment) as stores:
+        row = stores.jobs.get(owner, job_id)
+        assert row is not None
+        for number in range(60):
+            page = stores.wheel.query(row.segment, Slot(SlotKind.HOURLY, number))
+            assert [entry for entry in page.entries if entry.job_id == job_id] == []
+        runs = read(stores, owner, [job_id]).runs[job_id]
+    assert [run.key.fire_at for run in runs if run.key.fire_at > over_at] == []
+    assert len(runs) <= ANNOUNCED.total_seconds()
