@@ -206,7 +206,7 @@ class ApiClient:
                 )
                 if response.status_code != 429 or not left:
                     break
-                sleep(_asked_wait(response))
+                sleep(asked_wait_seconds(response))
         # A header or a JSON value that HTTP has no form for: half a surrogate pair, infinity ...
         except (httpx.LocalProtocolError, ValueError, RecursionError) as error:
             raise CliError.bad_field("request", f"cannot be sent: {error}") from error
@@ -230,7 +230,8 @@ class ApiClient:
         return value
 
 
-def _asked_wait(response: "httpx.Response") -> int:
+def asked_wait_seconds(response: "httpx.Response") -> int:
+    """How long to wait before a request that came too soon (429) is sent again."""
     text = response.headers.get("Retry-After", "")
     return min(int(text), LONGEST_WAIT_SECONDS) if text.isdecimal() else 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
@@ -9,6 +10,7 @@ from typing import Any
 
 import httpx
 
+from infra.cli.client import MOST_WAITS, asked_wait_seconds
 from infra.local.identity import Tokens
 
 #: A token is exchanged this long before it ends, so that copies of it are good for a while, too.
@@ -26,6 +28,28 @@ class CallFailed(Exception):
     def __init__(self, call: str, problem: str, status: int = 0) -> None:
         super().__init__(f"{call}: {problem}")
         self.status = status
+
+
+class Patient(httpx.BaseTransport):
+    """Sends again what comes too soon (429), as often as the command does."""
+
+    def __init__(
+        self, inner: httpx.BaseTransport, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._inner = inner
+        self._sleep = sleep
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        for _ in range(MOST_WAITS):
+            answer = self._inner.handle_request(request)
+            if answer.status_code != httpx.codes.TOO_MANY_REQUESTS:
+                return answer
+            answer.close()
+            self._sleep(asked_wait_seconds(answer))
+        return self._inner.handle_request(request)
+
+    def close(self) -> None:
+        self._inner.close()
 
 
 class Api:
@@ -46,7 +70,8 @@ class Api:
         self._sign_in = sign_in
         self._tokens: Tokens | None = None
         # Not through a proxy, whatever the environment says.
-        self._http = httpx.Client(timeout=30.0, trust_env=False, transport=transport)
+        inner = transport or httpx.HTTPTransport(trust_env=False)
+        self._http = httpx.Client(timeout=30.0, trust_env=False, transport=Patient(inner))
 
     def __enter__(self) -> Api:
         return self

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from infra.local.calls import Api
+from infra.local.calls import Api, Patient
 from infra.local.deployment import Deployment, deploy
 from infra.local.emulator import Emulator
 from infra.local.identity import create_user, sign_in
@@ -43,7 +43,10 @@ class Person:
     def __init__(self, base_url: str, token: str | None) -> None:
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
         self.carillon = partial(carillon, base_url, token or "")
-        self.http = httpx.Client(base_url=base_url, headers=headers, timeout=30)
+        transport = Patient(httpx.HTTPTransport())
+        self.http = httpx.Client(
+            base_url=base_url, headers=headers, timeout=30, transport=transport
+        )
 
     def __enter__(self) -> "Person":
         return self

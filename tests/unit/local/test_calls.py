@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from infra.local.calls import Api, CallFailed
+from infra.local.calls import Api, CallFailed, Patient
 from infra.local.identity import Tokens, make_password
 
 
@@ -47,6 +47,24 @@ def test_a_post_carries_token_key_and_body() -> None:
     assert request.headers["authorization"] == "Bearer token-1"
     assert request.headers["idempotency-key"] == "k"
     assert json.loads(request.content) == {"name": "x"}
+
+
+def test_what_comes_too_soon_is_sent_again() -> None:
+    waited: list[float] = []
+    soon = httpx.Response(429, headers={"Retry-After": "3"})
+    server = Server(soon, httpx.Response(429), httpx.Response(200, json={"items": []}))
+    transport = Patient(httpx.MockTransport(server), waited.append)
+    with httpx.Client(transport=transport) as http:
+        assert http.post("http://api/jobs", json={"name": "x"}).status_code == 200
+    assert waited == [3, 1]
+    assert {request.content for request in server.requests} == {b'{"name":"x"}'}
+
+
+def test_who_is_always_too_soon_is_told_so_in_the_end() -> None:
+    server = Server(*(httpx.Response(429) for _ in range(6)))
+    transport = Patient(httpx.MockTransport(server), lambda seconds: None)
+    with httpx.Client(transport=transport) as http:
+        assert http.get("http://api/jobs").status_code == 429
 
 
 def test_every_page_is_read() -> None:
