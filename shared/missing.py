@@ -90,10 +90,10 @@ class MissedSearch:
             job.owner, job.job_id, _PAGE, from_at=min(fire_times), until_at=max(fire_times)
         )
         if page.next_cursor is None:
-            return list(page.items), len(page.items)
+            return list(page.whole), len(page.items)
         # Newest first: what is newer than the last row was read whole.
         behind = page.items[-1].key.fire_at if page.items else max(fire_times)
-        found = [row for row in page.items if row.key.fire_at > behind]
+        found = [row for row in page.whole if row.key.fire_at > behind]
         pages = 0
         for fire_at in fire_times:
             cursor: str | None = None
@@ -101,7 +101,7 @@ class MissedSearch:
                 at = self._runs.list(
                     job.owner, job.job_id, _PAGE_OF_ONE, cursor, from_at=fire_at, until_at=fire_at
                 )
-                found += at.items
+                found += at.whole
                 pages += 1
                 cursor = at.next_cursor
                 if cursor is None or pages >= _MOST_PAGES_OF_ONE:

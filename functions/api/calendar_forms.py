@@ -4,6 +4,7 @@ from pydantic import BaseModel
 
 from functions.api.calendar_bodies import WEEKDAYS, Day, RangeForm
 from functions.api.instants import UtcTime
+from functions.api.page_forms import ListForm, rest_of
 from shared.domain.calendar import Calendar
 from shared.stores.ports import Page
 
@@ -41,13 +42,12 @@ class CalendarForm(BaseModel):
         )
 
 
-class CalendarPage(BaseModel):
+class CalendarPage(ListForm):
     items: list[CalendarForm]
-    next_cursor: str | None
 
     @classmethod
     def of(cls, page: Page[Calendar]) -> "CalendarPage":
         return cls(
             items=[CalendarForm.of(calendar) for calendar in page.items],
-            next_cursor=page.next_cursor,
+            **rest_of(page),
         )

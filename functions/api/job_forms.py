@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 from functions.api.documents import document_of
 from functions.api.instants import UtcTime
 from functions.api.outlook import Outlook
+from functions.api.page_forms import ListForm, rest_of
 from functions.api.policy_fields import BackoffForm, ConcurrencyForm, RateForm, RetryForm
 from functions.api.previews import Report
 from functions.api.schedule_fields import CalendarUseForm, DstForm
@@ -115,16 +116,15 @@ class JobReport(JobForm):
         )
 
 
-class JobPage(BaseModel):
+class JobPage(ListForm):
     items: list[JobForm]
-    next_cursor: str | None
 
     @classmethod
     def of(cls, page: Page[Job], outlooks: Iterable[Outlook], longest_seconds: int) -> "JobPage":
         """`outlooks`: one for each job of the page."""
         pairs = zip(page.items, outlooks, strict=True)
         items = [JobForm.of(job, outlook, longest_seconds) for job, outlook in pairs]
-        return cls(items=items, next_cursor=page.next_cursor)
+        return cls(items=items, **rest_of(page))
 
 
 def _members(job: Job, outlook: Outlook, longest_seconds: int) -> dict[str, Any]:

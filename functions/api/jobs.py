@@ -23,6 +23,7 @@ from functions.api.schemas import JobBody, JobPatch
 from functions.api.service import JobService
 from shared.clock import Clock
 from shared.domain.job import Job
+from shared.errors import UnreadableRowError
 from shared.stores.ports import CalendarStore
 from shared.telemetry import Action, Metric, Telemetry
 
@@ -105,7 +106,7 @@ class JobRoutes:
         tag: TagQuery = None,
     ) -> Response[JobPage]:
         """By job id. A page can be shorter than `limit`, even empty; `next_cursor` is null on the
-        last one."""
+        last one. Jobs that cannot be read stand in `unreadable`; they can be deleted."""
         owner = self._owner()
         page = self._service.list(owner, limit, cursor, filter_of(parent, tag))
         calendars, now = CalendarReader(self._calendars, owner), self._clock.now()
@@ -132,9 +133,17 @@ class JobRoutes:
         return self._answer_report(job)
 
     def delete_job(self, job_id: JobId) -> Response[None]:
-        """No run starts any more; the history stays until it expires. Again: not found."""
-        job = self._service.delete(self._owner(), job_id).job
-        self._report(Action.JOB_DELETED, job)
+        """No run starts any more; the history stays until it expires. Again: not found. So is a job
+        deleted that cannot be read, but its Idempotency-Key is free again then."""
+        owner = self._owner()
+        try:
+            job = self._service.delete(owner, job_id).job
+        except UnreadableRowError:
+            if not self._service.remove_unreadable(owner, job_id):
+                raise
+            self._telemetry.record(Action.JOB_DELETED, job_id=job_id, reason="unreadable")
+        else:
+            self._report(Action.JOB_DELETED, job)
         self._telemetry.measure(Metric.JOBS_DELETED)
         return Response(204)
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field, GetJsonSchemaHandler, field_validator, mo
 from pydantic_core import CoreSchema
 
 from functions.api.instants import UtcTime
+from functions.api.page_forms import ListForm, rest_of
 from functions.api.schedule_fields import Document, Instant
 from shared.domain.operation import MOST_PER_MINUTE, Operation, OperationKind, OperationState
 from shared.domain.run import DeadReason, RunStatus
@@ -162,11 +163,10 @@ class OutcomesForm(BaseModel):
     next_cursor: str | None
 
 
-class OperationPage(BaseModel):
+class OperationPage(ListForm):
     items: list[OperationForm]
-    next_cursor: str | None
 
     @classmethod
     def of(cls, page: Page[Operation]) -> "OperationPage":
         items = [OperationForm.of(operation) for operation in page.items]
-        return cls(items=items, next_cursor=page.next_cursor)
+        return cls(items=items, **rest_of(page))

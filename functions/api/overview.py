@@ -10,6 +10,7 @@ from shared.clock import Clock
 from shared.domain.job import JobState
 from shared.domain.run import RunStatus
 from shared.domain.wheel import minute_end
+from shared.errors import UnreadableRowError
 from shared.settings import Settings
 from shared.stores.ports import CalendarStore, RunStore, WheelStore
 
@@ -35,6 +36,7 @@ class Overview:
     runs: dict[RunStatus, int]
     jobs_looked_into: int
     is_complete: bool
+    unreadable_jobs: int = 0
 
     @property
     def is_processing(self) -> bool:
@@ -46,7 +48,8 @@ class SegmentView:
     """How far a segment is dispatched; None for both instants before its first use.
 
     Every minute up to `watermark_at` is dispatched or in the backlog; every one up to `horizon_at`
-    is announced. `backlog_minutes` still wait since an outage. `lag_minutes` is how far complete
+    is announced. `unreadable` says why nothing of it is known, and how that is mended.
+    `backlog_minutes` still wait since an outage. `lag_minutes` is how far complete
     dispatch is behind the previous minute.
     """
 
@@ -56,6 +59,7 @@ class SegmentView:
     lag_minutes: int = 0
     backlog_minutes: int = 0
     lease_until: datetime | None = None
+    unreadable: str | None = None
 
 
 class OverviewService:
@@ -82,11 +86,13 @@ class OverviewService:
         states: Counter[JobState] = Counter()
         first_ids: list[str] = []
         has_more = False
+        unreadable_jobs = 0
         calendars, now = CalendarReader(self._calendars, owner), self._clock.now()
         for page in self._jobs.first_pages(owner):
             states.update(shown_state(job, calendars, now) for job in page.items)
             first_ids += [job.job_id for job in page.items[: JOBS_LOOKED_INTO - len(first_ids)]]
             has_more = page.next_cursor is not None
+            unreadable_jobs += len(page.unreadable)
         runs: Counter[RunStatus] = Counter()
         for job_id in first_ids:
             newest = self._runs.list(owner, job_id, RUNS_LOOKED_AT).items
@@ -96,6 +102,7 @@ class OverviewService:
             runs={status: runs[status] for status in UNFINISHED},
             jobs_looked_into=len(first_ids),
             is_complete=not has_more and states.total() <= JOBS_LOOKED_INTO,
+            unreadable_jobs=unreadable_jobs,
         )
 
     def segments(self) -> list[SegmentView]:
@@ -104,7 +111,10 @@ class OverviewService:
         return [self._segment(segment, now) for segment in range(self._settings.segments)]
 
     def _segment(self, segment: int, now: datetime) -> SegmentView:
-        control = self._wheel.get_control(segment)
+        try:
+            control = self._wheel.get_control(segment)
+        except UnreadableRowError as error:
+            return SegmentView(segment, unreadable=str(error))
         if control is None:
             return SegmentView(segment)
         return SegmentView(

@@ -16,7 +16,12 @@ from pydantic import BaseModel
 
 from functions.api import errors as refusals
 from functions.api.fields import MOST_ERRORS, field_errors
-from shared.errors import InvalidFieldError, QueueUnavailableError, StoreUnavailableError
+from shared.errors import (
+    InvalidFieldError,
+    QueueUnavailableError,
+    StoreUnavailableError,
+    UnreadableRowError,
+)
 from shared.telemetry import Action, Metric, Telemetry
 
 CONTENT_TYPE = "application/problem+json"
@@ -122,6 +127,9 @@ def problem_of(error: Exception) -> ProblemError:
             return ProblemError(Kind.CALENDAR_IN_USE, str(error), followed)
         case RequestUnsupportedContentType():
             return unsupported_media_type()
+        case UnreadableRowError():
+            # Time does not mend it: who reads this must know what to mend.
+            return ProblemError(Kind.UNAVAILABLE, str(error))
         case StoreUnavailableError() | QueueUnavailableError():
             detail = "the request may have had an effect or not: repeat it"
             headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}

@@ -3,6 +3,7 @@
 from pydantic import BaseModel
 
 from functions.api.instants import UtcTime
+from functions.api.page_forms import ListForm, rest_of
 from shared.domain.run import DeadReason, Run, RunError, RunKind, RunStatus, Settled
 from shared.stores.ports import Page
 
@@ -123,10 +124,12 @@ class RunDetail(RunForm):
         return cls(**RunForm.of(run).__dict__, attempts=AttemptForm.all_of(run))
 
 
-class RunPage(BaseModel):
+class RunPage(ListForm):
     items: list[RunForm]
-    next_cursor: str | None
 
     @classmethod
     def of(cls, page: Page[Run]) -> "RunPage":
-        return cls(items=[RunForm.of(run) for run in page.items], next_cursor=page.next_cursor)
+        return cls(
+            items=[RunForm.of(run) for run in page.items],
+            **rest_of(page),
+        )

@@ -223,6 +223,11 @@ class JobService:
             self.tidy_up(changed)
         return changed
 
+    def remove_unreadable(self, owner: str, job_id: str) -> bool:
+        """Remove a job whose row cannot be read; False for any other. Its entries go as those of a
+        job that never was: when a message of theirs is met."""
+        return is_job_id(job_id) and self._jobs.remove_unreadable(owner, job_id)
+
     def tidy_up(self, changed: Changed) -> None:
         """Remove the entries of the filing that a pause or deletion has ended; raises nothing."""
         if changed.before is not None:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from functions.api.instants import UtcTime
 from functions.api.overview import Overview, SegmentView
@@ -19,6 +19,9 @@ class SegmentForm(BaseModel):
     lag_minutes: int
     backlog_minutes: int
     lease_until: UtcTime | None
+    unreadable: str | None = Field(
+        default=None, description="Why nothing of it is known, and how an operator mends that."
+    )
 
     @classmethod
     def of(cls, view: SegmentView) -> "SegmentForm":
@@ -29,6 +32,7 @@ class SegmentForm(BaseModel):
             lag_minutes=view.lag_minutes,
             backlog_minutes=view.backlog_minutes,
             lease_until=view.lease_until,
+            unreadable=view.unreadable,
         )
 
 
@@ -48,6 +52,9 @@ class StatusForm(BaseModel):
     retrying_runs: int
     jobs_looked_into: int
     complete: bool
+    unreadable_jobs: int = Field(
+        default=0, description="Jobs that cannot be read; `GET /jobs` names them."
+    )
     segments: list[SegmentForm] | None = None
 
     @classmethod
@@ -63,5 +70,6 @@ class StatusForm(BaseModel):
             retrying_runs=runs[RunStatus.RETRYING],
             jobs_looked_into=overview.jobs_looked_into,
             complete=overview.is_complete,
+            unreadable_jobs=overview.unreadable_jobs,
             segments=None if segments is None else [SegmentForm.of(view) for view in segments],
         )

@@ -89,7 +89,7 @@ class Failures:
 
     def _has_succeeded_since(self, run: Run) -> bool:
         key, ended_at = run.key, run.finished_at or run.updated_at
-        rows = self._p.runs.list(key.owner, key.job_id, _LOOKED_BACK, consistent=True).items
+        rows = self._p.runs.list(key.owner, key.job_id, _LOOKED_BACK, consistent=True).whole
         return any(
             row.status is RunStatus.SUCCEEDED
             and row.key.kind is RunKind.SCHEDULED

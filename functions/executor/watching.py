@@ -82,4 +82,4 @@ class Watch:
             until_at=fire_at,
             consistent=True,
         )
-        return watching.has_success(fire_at, page.items)
+        return watching.has_success(fire_at, page.whole)

@@ -217,6 +217,7 @@ _READS: dict[tuple[str, str], Sizer] = {
 _WRITES: dict[tuple[str, str], Sizer] = {
     ("jobs", "create"): _job_write,
     ("jobs", "replace"): _job_write,
+    ("jobs", "remove_unreadable"): _one,
     ("calendars", "put"): _one,
     ("calendars", "delete"): _one,
     ("wheel", "put_entries"): _entries_write,

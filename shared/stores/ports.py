@@ -24,6 +24,7 @@ from shared.domain.operation import Operation
 from shared.domain.run import Run, RunKey
 from shared.domain.segment import Control
 from shared.domain.wheel import Entry, EntryKey, Slot
+from shared.errors import UnreadableRowError
 
 Item = TypeVar("Item")
 
@@ -35,11 +36,21 @@ class Page(Generic[Item]):
     more to come. Whoever wants all goes on until there is no cursor.
 
     A cursor is meaningful only for the same method and the same owner and job; anything else
-    raises InvalidFieldError("cursor", …).
+    raises InvalidFieldError("cursor", …). Rows that cannot be read are left out; `unreadable` has
+    the reasons by their ids: one bad row must not hide the others.
     """
 
     items: tuple[Item, ...]
     next_cursor: str | None = None
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> tuple[Item, ...]:
+        """The items, for whoever needs all there are; raises UnreadableRowError if some are left
+        out."""
+        for reason in self.unreadable.values():
+            raise UnreadableRowError(reason)
+        return self.items
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +67,7 @@ class JobStore(Protocol):
     def get(self, owner: str, job_id: str) -> Job | None:
         """The row, strongly consistent; a deleted job is a row in state DELETED or COMPLETED.
 
-        Raises UnreadableRowError for a row that this version cannot read, as `list` does.
+        Raises UnreadableRowError for a row that this version cannot read.
         """
         ...
 
@@ -66,6 +77,10 @@ class JobStore(Protocol):
 
     def replace(self, job: Job, revision: int) -> bool:
         """Put the row if the stored one has exactly `revision`."""
+        ...
+
+    def remove_unreadable(self, owner: str, job_id: str) -> bool:
+        """Remove the row if it cannot be read; False for any other, or none."""
         ...
 
     def list(
@@ -85,7 +100,7 @@ class CalendarStore(Protocol):
     def get(self, owner: str, name: str) -> Calendar | None:
         """The row, strongly consistent.
 
-        Raises UnreadableRowError for a row that this version cannot read, as `list` does.
+        Raises UnreadableRowError for a row that this version cannot read.
         """
         ...
 

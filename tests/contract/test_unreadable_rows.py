@@ -4,11 +4,13 @@ A later version may have written them before a rollback, or tzdata may have drop
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import boto3
 import pytest
 
+from shared.domain.run import RunStatus
 from shared.domain.wheel import Slot
 from shared.errors import UnreadableRowError
 from shared.recurrence import SlotKind
@@ -98,8 +100,16 @@ def test_a_job_that_cannot_be_read_raises_what_the_port_names(
     put_spoilt(table, item, spoilt)
     with pytest.raises(UnreadableRowError, match=job.job_id):
         aws_kit.jobs.get(job.owner, job.job_id)
-    with pytest.raises(UnreadableRowError, match=job.job_id):
-        aws_kit.jobs.list(job.owner, 10)
+    page = aws_kit.jobs.list(job.owner, 10)
+    assert page.items == ()
+    assert list(page.unreadable) == [job.job_id]
+    with pytest.raises(UnreadableRowError):
+        _ = page.whole
+    assert aws_kit.jobs.remove_unreadable(job.owner, job.job_id)
+    assert not aws_kit.jobs.remove_unreadable(job.owner, job.job_id), "there is none"
+    assert aws_kit.jobs.get(job.owner, job.job_id) is None
+    assert aws_kit.jobs.create(job)
+    assert not aws_kit.jobs.remove_unreadable(job.owner, job.job_id), "it can be read"
 
 
 @pytest.mark.parametrize(
@@ -122,8 +132,11 @@ def test_a_calendar_that_cannot_be_read_raises_what_the_port_names(
     put_spoilt(table, item, spoilt)
     with pytest.raises(UnreadableRowError, match="~calendar/holidays"):
         aws_kit.calendars.get(calendar.owner, calendar.name)
-    with pytest.raises(UnreadableRowError, match="~calendar/holidays"):
-        aws_kit.calendars.list(calendar.owner, 10)
+    page = aws_kit.calendars.list(calendar.owner, 10)
+    assert page.items == ()
+    assert list(page.unreadable) == [calendar.name]
+    with pytest.raises(UnreadableRowError):
+        _ = page.whole
 
 
 @pytest.mark.parametrize(
@@ -141,8 +154,23 @@ def test_a_run_that_cannot_be_read_is_an_unreadable_row(
     put_spoilt(table, item, spoilt)
     with pytest.raises(UnreadableRowError, match=run.key.job_id):
         aws_kit.runs.get(run.key)
-    with pytest.raises(UnreadableRowError, match=run.key.job_id):
-        aws_kit.runs.list(run.key.owner, run.key.job_id, 10)
+    page = aws_kit.runs.list(run.key.owner, run.key.job_id, 10)
+    assert page.items == ()
+    assert list(page.unreadable) == [run.key.sort_key]
+    dead = replace(run, status=RunStatus.DEAD)
+    assert aws_kit.runs.replace_unreadable(dead)
+    assert aws_kit.runs.replace_unreadable(dead), "its own"
+    assert aws_kit.runs.get(run.key) == dead
+    assert not aws_kit.runs.replace_unreadable(run), "what can be read is nobody's to replace"
+
+
+def test_a_run_that_has_ended_is_not_replaced_though_it_cannot_be_read(aws_kit: Kit) -> None:
+    run = a_run(a_key(aws_kit.new_owner()), status=RunStatus.SUCCEEDED)
+    assert aws_kit.runs.claim(run, over=None)
+    table = settings_of(aws_kit).runs_table
+    (item,) = aws_kit.raw_items(table, job_key=f"{run.key.owner}#{run.key.job_id}")
+    put_spoilt(table, item, {"n": {"S": "1"}})
+    assert not aws_kit.runs.replace_unreadable(replace(run, status=RunStatus.DEAD))
 
 
 @pytest.mark.parametrize(
@@ -160,8 +188,9 @@ def test_an_operation_that_cannot_be_read_raises_what_the_port_names(
     put_spoilt(table, item, spoilt)
     with pytest.raises(UnreadableRowError, match="~operation/"):
         aws_kit.operations.get(operation.owner, operation.operation_id)
-    with pytest.raises(UnreadableRowError, match="~operation/"):
-        aws_kit.operations.list(operation.owner, 10)
+    page = aws_kit.operations.list(operation.owner, 10)
+    assert page.items == ()
+    assert list(page.unreadable) == [operation.operation_id]
 
 
 def test_a_gate_that_cannot_be_read_raises_what_the_port_names(aws_kit: Kit) -> None:

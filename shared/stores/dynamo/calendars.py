@@ -6,7 +6,7 @@ from shared.domain.calendar import Calendar
 from shared.errors import UnreadableRowError
 from shared.stores.cursors import decode_cursor, encode_cursor
 from shared.stores.dynamo.models import CalendarRow
-from shared.stores.dynamo.table import RawItem, Table
+from shared.stores.dynamo.table import RawItem, Table, readable
 from shared.stores.ports import Page
 
 _PREFIX = "~calendar/"
@@ -40,9 +40,14 @@ class DynamoCalendarStore:
         scope = ("calendars", owner)
         after = None if cursor is None else _key(decode_cursor(scope, cursor))
         items, last = self._table.page(owner, after, limit, span=_CALENDARS)
-        calendars = tuple(calendar_of(item) for item in items)
+        calendars, unreadable = readable(items, calendar_of, _name_of)
         next_cursor = None if last is None else encode_cursor(scope, last.removeprefix(_PREFIX))
-        return Page(calendars, next_cursor)
+        return Page(calendars, next_cursor, unreadable)
+
+
+def _name_of(item: RawItem) -> str:
+    key: str = item["job_id"]["S"]
+    return key.removeprefix(_PREFIX)
 
 
 def item_of(calendar: Calendar) -> RawItem:
@@ -73,7 +78,7 @@ def calendar_of(item: RawItem) -> Calendar:
             updated_at=row.updated_at,
             description=row.description or "",
         )
-    except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
+    except Exception as error:
         raise UnreadableRowError(f"calendar {item.get('job_id')}: {error}") from error
 
 

@@ -79,7 +79,7 @@ def gate_of(name: str, item: RawItem) -> Gate:
             holders=tuple(Holder(h.claim_id, h.until) for h in row.holders or ()),
             starts=tuple(Starts(s.count, s.until) for s in row.starts or ()),
         )
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
+    except Exception as error:
         raise UnreadableRowError(f"gate {item.get('job_id')}: {error}") from error
 
 

@@ -5,12 +5,12 @@ from pynamodb.expressions.condition import Condition
 from shared.domain.calendar import CalendarUse
 from shared.domain.job import Filing, Job, JobState, PreviousFiling, Slow, priority_of
 from shared.domain.policies import OnComplete
-from shared.errors import CarillonError, UnreadableRowError
+from shared.errors import UnreadableRowError, reason_of
 from shared.recurrence import CalendarRule, DstRule, parse_schedule
 from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
 from shared.stores.dynamo.models import CalendarUseMap, FilingMap, JobRow, SlowMap
 from shared.stores.dynamo.policies import attributes_of, fields_of, target_of, target_text
-from shared.stores.dynamo.table import RawItem, Table
+from shared.stores.dynamo.table import RawItem, Table, readable, unchanged
 from shared.stores.ports import JobFilter, Page
 
 _ALIVE: Condition = (JobRow.state != JobState.DELETED.value) & (
@@ -43,8 +43,18 @@ class DynamoJobStore:
         after = None if cursor is None else decode_cursor(scope, cursor)
         wanted = _wanted(only or JobFilter())
         items, last = self._table.page(owner, after, limit, only=wanted, span=_JOBS)
-        jobs = tuple(job_of(item) for item in items)
-        return Page(jobs, None if last is None else encode_cursor(scope, last))
+        jobs, unreadable = readable(items, job_of, lambda item: item["job_id"]["S"])
+        return Page(jobs, None if last is None else encode_cursor(scope, last), unreadable)
+
+    def remove_unreadable(self, owner: str, job_id: str) -> bool:
+        item = self._table.get(owner, job_id)
+        if item is None:
+            return False
+        try:
+            job_of(item)
+        except UnreadableRowError:
+            return self._table.delete(owner, job_id, unchanged(item))
+        return False
 
 
 def item_of(job: Job) -> RawItem:
@@ -88,8 +98,9 @@ def job_of(item: RawItem) -> Job:
     """The job of an item that `item_of` made; raises UnreadableRowError for any other."""
     try:
         return _job_of(JobRow.from_raw_data(item))
-    except (CarillonError, ValueError, TypeError, AttributeError, KeyError) as error:
-        raise UnreadableRowError(f"job {item.get('job_id')}: {error}") from error
+    except Exception as error:  # whatever a row makes of the parsers
+        where = item["job_id"]["S"]
+        raise UnreadableRowError(f"job {where}: {reason_of(error)}") from error
 
 
 def _job_of(row: JobRow) -> Job:

@@ -4,7 +4,7 @@ from shared.domain.operation import Operation, OperationKind, OperationState
 from shared.errors import UnreadableRowError
 from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
 from shared.stores.dynamo.models import OperationRow
-from shared.stores.dynamo.table import RawItem, Table
+from shared.stores.dynamo.table import RawItem, Table, readable
 from shared.stores.ports import Page
 
 _PREFIX = "~operation/"
@@ -31,9 +31,14 @@ class DynamoOperationStore:
         scope = ("operations", owner)
         before = None if cursor is None else _key(decode_cursor(scope, cursor))
         items, last = self._table.page(owner, before, limit, span=_OPERATIONS, backwards=True)
-        operations = tuple(operation_of(item) for item in items)
+        operations, unreadable = readable(items, operation_of, _id_of)
         next_cursor = None if last is None else encode_cursor(scope, last.removeprefix(_PREFIX))
-        return Page(operations, next_cursor)
+        return Page(operations, next_cursor, unreadable)
+
+
+def _id_of(item: RawItem) -> str:
+    key: str = item["job_id"]["S"]
+    return key.removeprefix(_PREFIX)
 
 
 def item_of(operation: Operation) -> RawItem:
@@ -92,7 +97,7 @@ def operation_of(item: RawItem) -> Operation:
             busy_until=row.busy_until,
             tries=row.tries or 0,
         )
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
+    except Exception as error:
         raise UnreadableRowError(f"operation {item.get('job_id')}: {error}") from error
 
 

@@ -21,7 +21,7 @@ from shared.errors import UnreadableRowError
 from shared.recurrence.value import EPOCH
 from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
 from shared.stores.dynamo.models import AttemptMap, DeadLetterIndex, ErrorMap, RunRow
-from shared.stores.dynamo.table import RawItem, Span, Table, unchanged
+from shared.stores.dynamo.table import RawItem, Span, Table, readable, unchanged
 from shared.stores.ports import DeadLetterFilter, Page
 
 _NOTHING = ("~", "!")
@@ -54,12 +54,13 @@ class DynamoRunStore:
 
     def replace_unreadable(self, run: Run) -> bool:
         item = self._table.get(job_key_of(run.key.owner, run.key.job_id), run.key.sort_key)
-        if item is None or item.get(RunRow.status.attr_name) in _ENDED:
+        if item is None:
             return False
         try:
             return run_of(item) == run
         except UnreadableRowError:
-            return self._table.put(item_of(run), unchanged(item))
+            has_ended = item.get(RunRow.status.attr_name) in _ENDED
+            return not has_ended and self._table.put(item_of(run), unchanged(item))
 
     def withdraw(self, run: Run) -> bool:
         key = run.key
@@ -83,8 +84,8 @@ class DynamoRunStore:
         span = _span(from_at, until_at)
         partition = job_key_of(owner, job_id)
         items, last = self._table.page(partition, after, limit, span=span, consistent=consistent)
-        runs = tuple(run_of(item) for item in items)
-        return Page(runs, None if last is None else encode_cursor(scope, last))
+        runs, unreadable = readable(items, run_of, lambda item: item["run_key"]["S"])
+        return Page(runs, None if last is None else encode_cursor(scope, last), unreadable)
 
     def dead_letters(
         self,
@@ -97,8 +98,8 @@ class DynamoRunStore:
         after = None if cursor is None else decode_cursor(scope, cursor)
         span, wanted = _span(only.from_at, only.until_at), _wanted(owner, only)
         items, last = self._dead_letters.page(owner, after, limit, only=wanted, span=span)
-        runs = tuple(run_of(item) for item in items)
-        return Page(runs, None if last is None else encode_cursor(scope, last))
+        runs, unreadable = readable(items, run_of, lambda item: item["run_key"]["S"])
+        return Page(runs, None if last is None else encode_cursor(scope, last), unreadable)
 
 
 def job_key_of(owner: str, job_id: str) -> str:
@@ -146,7 +147,7 @@ def run_of(item: RawItem) -> Run:
     """The run of an item that `item_of` made; raises UnreadableRowError for any other."""
     try:
         return _run_of(RunRow.from_raw_data(item))
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
+    except Exception as error:
         where = f"{item.get('job_key')}/{item.get('run_key')}"
         raise UnreadableRowError(f"run {where}: {error}") from error
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from operator import and_
-from typing import Any
+from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
 from pynamodb.attributes import Attribute
@@ -18,6 +18,8 @@ from pynamodb.models import Model
 from shared.clock import Clock, Entropy
 from shared.errors import StoreUnavailableError, UnreadableRowError
 from shared.stores.dynamo.backoff import ATTEMPTS, pause
+
+Row = TypeVar("Row")
 
 RawItem = dict[str, dict[str, Any]]
 """An item as DynamoDB writes it: {name: {type: value}}."""
@@ -233,6 +235,26 @@ def _in_batches(
             pause(attempt, clock, entropy)
 
 
+def readable(
+    items: Sequence[RawItem], read: Callable[[RawItem], Row], id_of: Callable[[RawItem], str]
+) -> tuple[tuple[Row, ...], dict[str, str]]:
+    """The rows of a page, and of those that cannot be read the reasons by their ids."""
+    rows: list[Row] = []
+    unreadable: dict[str, str] = {}
+    for item in items:
+        try:
+            rows.append(read(item))
+        except UnreadableRowError as error:
+            unreadable[id_of(item)] = str(error)
+    return tuple(rows), unreadable
+
+
+def _words_of(error: PynamoDBException) -> str:
+    """What DynamoDB says, without the names of tables that are no owner's business."""
+    cause = error.cause
+    return str(cause.response["Error"].get("Message")) if isinstance(cause, ClientError) else ""
+
+
 class _Raw(Value):
     """A value as DynamoDB writes it: {type: value}."""
 
@@ -260,7 +282,7 @@ def _failures_mapped() -> Iterator[None]:
         yield
     except PynamoDBException as error:
         if _code_of(error) == _REFUSED:
-            raise UnreadableRowError(f"refused for good: {error}") from error
+            raise UnreadableRowError(f"DynamoDB refuses it for good: {_words_of(error)}") from error
         raise StoreUnavailableError(str(error)) from error
 
 

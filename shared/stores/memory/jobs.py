@@ -5,6 +5,7 @@ from itertools import islice
 from threading import Lock
 
 from shared.domain.job import Job
+from shared.errors import UnreadableRowError
 from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
 from shared.stores.memory.ordering import KeyOrder
 from shared.stores.ports import JobFilter, Page
@@ -16,10 +17,13 @@ class MemoryJobStore:
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str], Job] = {}
         self._owned: dict[str, KeyOrder[tuple[str, str]]] = {}
+        self._spoilt: set[tuple[str, str]] = set()
         self._lock = Lock()
 
     def get(self, owner: str, job_id: str) -> Job | None:
         with self._lock:
+            if (owner, job_id) in self._spoilt:
+                raise UnreadableRowError(f"job {job_id}: spoilt")
             return self._rows.get((owner, job_id))
 
     def create(self, job: Job) -> bool:
@@ -55,9 +59,25 @@ class MemoryJobStore:
                 if not job.is_tombstone and (only is None or _matches(job, only))
             )
             page = tuple(islice(jobs, limit + 1))
-        if len(page) <= limit:
-            return Page(page)
-        return Page(page[:limit], encode_cursor(scope, page[limit - 1].job_id))
+            spoilt = {key[1] for key in self._spoilt}
+        last = None if len(page) <= limit else encode_cursor(scope, page[limit - 1].job_id)
+        page = page[:limit]
+        unreadable = {j.job_id: f"job {j.job_id}: spoilt" for j in page if j.job_id in spoilt}
+        return Page(tuple(j for j in page if j.job_id not in spoilt), last, unreadable)
+
+    def remove_unreadable(self, owner: str, job_id: str) -> bool:
+        with self._lock:
+            if (owner, job_id) not in self._spoilt:
+                return False
+            self._spoilt.discard((owner, job_id))
+            del self._rows[owner, job_id]
+            self._order_of(owner).row_gone()
+            return True
+
+    def spoil(self, owner: str, job_id: str) -> None:
+        """What a bug, a later version or a hand does: the row cannot be read any more."""
+        with self._lock:
+            self._spoilt.add((owner, job_id))
 
     def _order_of(self, owner: str) -> KeyOrder[tuple[str, str]]:
         """The owner's jobs by job id."""

@@ -88,4 +88,4 @@ def test_an_empty_page_has_its_cursor(world: World) -> None:
     empty = client.get("/jobs", limit="2", cursor=first["next_cursor"]).json
 
     assert (len(first["items"]), len(second["items"]), second["next_cursor"]) == (2, 1, None)
-    assert empty == {"items": [], "next_cursor": first["next_cursor"]}
+    assert empty == {"items": [], "unreadable": [], "next_cursor": first["next_cursor"]}

@@ -25,6 +25,7 @@ def test_an_owner_without_jobs_is_idle(client: Client) -> None:
         "retrying_runs": 0,
         "jobs_looked_into": 0,
         "complete": True,
+        "unreadable_jobs": 0,
         "segments": None,
     }
 
@@ -126,6 +127,7 @@ def test_operators_see_how_far_each_segment_has_come(world: World) -> None:
         "lag_minutes": 6,
         "backlog_minutes": 6,
         "lease_until": "2026-03-01T12:00:45.250Z",
+        "unreadable": None,
     }
     assert segments[0] == {
         "segment": 0,
@@ -134,4 +136,5 @@ def test_operators_see_how_far_each_segment_has_come(world: World) -> None:
         "lag_minutes": 0,
         "backlog_minutes": 0,
         "lease_until": None,
+        "unreadable": None,
     }

@@ -1,0 +1,81 @@
+"""A row that cannot be read hides no other, and its owner can delete it."""
+
+import pytest
+
+from tests.unit.api.conftest import BODY, World
+from tests.unit.api.gateway import OWNER, Client
+
+
+@pytest.fixture
+def jobs(client: Client, world: World) -> tuple[str, str]:
+    """The ids of a job that can be read, and of one that cannot."""
+    good = client.post("/jobs", BODY, key="good").json["job_id"]
+    bad = client.post("/jobs", BODY, key="bad").json["job_id"]
+    world.jobs.spoil(OWNER, bad)
+    return good, bad
+
+
+def test_a_list_leaves_the_row_out_and_says_so(client: Client, jobs: tuple[str, str]) -> None:
+    good, bad = jobs
+    answer = client.get("/jobs")
+    assert answer.status == 200
+    assert [job["job_id"] for job in answer.json["items"]] == [good]
+    assert answer.json["unreadable"] == [{"id": bad, "reason": f"job {bad}: spoilt"}]
+
+
+def test_a_page_of_one_still_comes_to_the_others(client: Client, jobs: tuple[str, str]) -> None:
+    seen, bad, cursor = [], [], ""
+    for _ in range(3):
+        page = client.get("/jobs", limit="1", **({"cursor": cursor} if cursor else {})).json
+        seen += [job["job_id"] for job in page["items"]]
+        bad += [row["id"] for row in page["unreadable"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert (seen, bad) == ([jobs[0]], [jobs[1]])
+
+
+@pytest.mark.parametrize("path", ["/status", "/upcoming", "/forecast"])
+def test_what_concerns_all_jobs_goes_on_without_it(
+    client: Client, jobs: tuple[str, str], path: str
+) -> None:
+    answer = client.get(path)
+    assert answer.status == 200
+    if path == "/status":
+        assert (answer.json["active_jobs"], answer.json["unreadable_jobs"]) == (1, 1)
+
+
+def test_its_owner_deletes_it(client: Client, jobs: tuple[str, str]) -> None:
+    good, bad = jobs
+    assert client.get(f"/jobs/{bad}").status == 503
+    assert client.delete(f"/jobs/{bad}").status == 204
+    assert client.delete(f"/jobs/{bad}").status == 404
+    answer = client.get("/jobs").json
+    assert [job["job_id"] for job in answer["items"]] == [good]
+    assert answer["unreadable"] == []
+    assert client.post("/jobs", BODY, key="bad").status == 201, "its key is free again"
+
+
+def test_only_a_row_that_cannot_be_read_is_removed_so(
+    client: Client, jobs: tuple[str, str], world: World
+) -> None:
+    assert not world.jobs.remove_unreadable(OWNER, jobs[0])
+    assert not world.jobs.remove_unreadable("somebody-else", jobs[1])
+    assert not world.jobs.remove_unreadable(OWNER, "0" * 26)
+
+
+def test_a_job_of_a_segment_that_cannot_be_read_is_not_created(
+    client: Client, world: World
+) -> None:
+    job = client.post("/jobs", BODY, key="first").json
+    stored = world.jobs.get(OWNER, job["job_id"])
+    assert stored is not None
+    world.wheel.spoil_control(stored.segment, ["token"])
+    answers = [client.post("/jobs", BODY, key=str(number)) for number in range(16)]
+    refused = [answer for answer in answers if answer.status != 201]
+    assert {answer.status for answer in refused} == {503}
+    assert f"the control item of segment {stored.segment}" in refused[0].json["detail"]
+    assert len(refused) < 16, "the others' segments go on"
+    segments = Client(world.api(), groups=["operators"]).get("/status").json["segments"]
+    told = {segment["segment"] for segment in segments if segment["unreadable"]}
+    assert told == {stored.segment}
