@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check simulate simulate-mutants bench bench-recurrence bench-batch bench-simulate fmt synth lint-template deploy lock clean
+.PHONY: help setup run test check simulate simulate-mutants drill-neighbours bench bench-recurrence bench-batch bench-simulate fmt synth lint-template deploy lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ simulate: setup ## Simulate SEEDS=300 worlds from FIRST=0 on, with faults everyw
 
 simulate-mutants: setup ## See that the simulation finds every planted bug
 	@$(PY) -m tests.simulation.mutants
+
+drill-neighbours: setup ## Let 200 webhooks of one owner hang beside another owner's jobs, for MINUTES=5
+	@$(PY) -m tests.e2e.drills.neighbours --minutes $(or $(MINUTES),5)
 
 bench: setup ## Measure dispatch and the run protocol, without the network
 	@$(PY) -m tests.bench.dispatch

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from functions.executor.ports import ExecutorPorts
 from shared.domain import concurrency, rate, slowness
-from shared.domain.decisions import Claim, Go, SendInstead, SendOn, Skip, Wait
+from shared.domain.decisions import Claim, Go, SendInstead, Skip, Wait
 from shared.domain.gate import (
     OWNER_GATE,
     SLOW_LANE_GATE,
@@ -31,7 +31,7 @@ _ROUNDS = 12
 """How often others may change a gate under one run before that comes again later."""
 
 
-Held = Skip | Wait | SendOn | SendInstead
+Held = Skip | Wait | SendInstead
 """What keeps a claimed run from starting now."""
 
 
@@ -66,11 +66,9 @@ class Gates:
         """Whether a claimed run may start now; with Go it holds what it needs, see `leave`.
 
         In order: its grace, its lane and its owner's share of lane slow, its job's own gate, the
-        job's rate, the owner's, the concurrency key. Lane and share are no policies of the job:
-        what they hold back goes on as if it had never left the queue. What a later gate holds back
-        gives its place in lane slow back.
-        What the others have granted stays granted while a later one holds the run back, but for
-        slots of rates that grow old. Raises StoreUnavailableError.
+        job's rate, the owner's, the concurrency key. What one gate has granted stays granted while
+        a later one holds the run back, but for places in lane slow and for slots of rates that grow
+        old. Raises StoreUnavailableError.
         """
         late = misfire(job, claim.run, message, self._p.clock.now())
         if late is not None:
@@ -99,7 +97,7 @@ class Gates:
         with suppress(StoreUnavailableError):
             change_gate(self._p.gates, job.owner, name, lambda gate: concurrency.leave(gate, run))
 
-    def _by_lane(self, run: Run, message: Message, job: Job) -> SendInstead | SendOn | None:
+    def _by_lane(self, run: Run, message: Message, job: Job) -> SendInstead | Wait | None:
         """Where to send a message of another lane than its job's, or when to look again at one
         whose owner's share of lane slow is taken; None for one that may go on."""
         if message.lane is not job.lane:
@@ -115,7 +113,7 @@ class Gates:
 
         if change_gate(self._p.gates, job.owner, SLOW_LANE_GATE, change) and entered is not None:
             return None
-        return slowness.hold(message, self._p.clock.now(), self._p.entropy.fraction())
+        return slowness.wait_for_share(message, self._p.clock.now(), self._p.entropy.fraction())
 
     def _by_policies(self, claim: Claim, message: Message, job: Job) -> Go | Skip | Wait:
         if has_job_gate(job, claim.run):

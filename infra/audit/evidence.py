@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from shared.domain.job import Job
+from shared.domain.job import Job, Lane
 from shared.domain.operation import Operation
 from shared.domain.run import Run
 
@@ -38,7 +38,9 @@ class Delivery:
 
     `is_done`: the target has had its effect; `is_success`: its caller was told so. `job_read_at`:
     when its process last read the job's row before, which then was at `job_revision`.
-    `is_untouched`: no fault struck its process from the claim to the acknowledgement.
+    `is_untouched`: no fault struck its process from the claim to the acknowledgement. `lane` is
+    where its message was taken from, `job_lane` that of the row which was read; None where not
+    known.
     """
 
     run_id: str
@@ -52,6 +54,8 @@ class Delivery:
     is_untouched: bool = False
     is_success: bool = False
     job_revision: int | None = None
+    lane: Lane | None = None
+    job_lane: Lane | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,8 @@ class Deployment:
         self.entropy = LoopEntropy(loop)
         self.crashes: list[tuple[str, Exception]] = []
         self.bad_entries: list[str] = []
+        self.taken_from: dict[str, Lane] = {}
+        """By the name of a task that handles a message: the lane that it came from."""
         self.on_report: Callable[[Report], None] = lambda report: None
         self.on_tick: Callable[[list[SegmentReport]], None] = lambda reports: None
         self.ticks_down = ticks_down
@@ -285,7 +287,10 @@ class Deployment:
         else:
             step = partial(self.reception.dead, one.body, ends_at)
         task = self.loop.current
-        self.on_report(self._run("" if task is None else task.name, step))
+        name = "" if task is None else task.name
+        if self.loop.interleaves:
+            self.taken_from[name] = one.lane
+        self.on_report(self._run(name, step))
 
     def _name(self, one: Received) -> str:
         """A name that does not depend on what other messages there are.

@@ -351,7 +351,7 @@ class TestShareOfAnOwner:
         assert len(lags) >= 5
         assert max(lags) <= 2 * SECOND
 
-    def test_what_is_held_back_has_no_row_and_comes_again(self, world: World) -> None:
+    def test_what_is_held_back_says_so_and_comes_again(self, world: World) -> None:
         job = marked(world, world.create("job", "* * * * *"))
         others = marked(world, world.create("other", "* * * * *"))
         message, second = due(world, job), message_of(others, NOON + MINUTE)
@@ -366,14 +366,17 @@ class TestShareOfAnOwner:
         handle(world, message)
         (held,) = seen
         assert held.handled is Handled.SENT_ON  # type: ignore[attr-defined]
-        assert world.runs.get(second.key) is None
+        (waiting,) = world.history(others)
+        assert waiting.status is RunStatus.SCHEDULED
+        assert waiting.note == "its owner's share of lane slow is taken"
         (kept,) = world.queue.kept()
-        assert kept.message == second
+        assert kept.message.key == second.key
         assert kept.visible_at > world.clock.now()
         gate = world.gates.get(job.owner, SLOW_LANE_GATE)
         assert gate is not None
         assert gate.holders == (), "the place is free again when the run has ended"
-        handle(world, second)
+        world.clock.set(kept.message.starts_at)
+        handle(world, kept.message)
         assert {run.status for run in world.history(others)} == {RunStatus.SUCCEEDED}
 
     def test_a_run_that_another_gate_holds_back_leaves_its_place(self, world: World) -> None:

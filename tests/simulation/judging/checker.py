@@ -10,6 +10,7 @@ from infra.audit.known import Known
 from tests.simulation.judging import (
     checker_calls,
     checker_ends,
+    checker_lanes,
     checker_load,
     checker_rows,
     checker_skips,
@@ -39,6 +40,8 @@ RULES: tuple[Rule, ...] = (
     checker_load.started_too_often,
     checker_load.out_of_turn,
     checker_load.in_proportion,
+    checker_lanes.misled,
+    checker_lanes.taken_back,
     checker_told.called_back,
     checker_told.told_of,
     checker_told.watched,

@@ -20,6 +20,7 @@ from infra.audit.evidence import (
 )
 from infra.simulation.deployment import Deployment
 from infra.simulation.targets import TargetCall
+from shared.domain.job import Lane
 from shared.domain.operation import Operation
 from shared.domain.run import Run, RunKey
 from shared.domain.segment import Backlog
@@ -51,10 +52,11 @@ Handler = Callable[[Task | None, tuple[Any, ...], Any], None]
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What a task last read of a job's row: its revision, 0 where there was none."""
+    """What a task last read of a job's row: its revision, 0 where there was none, and its lane."""
 
     at: datetime
     revision: int
+    lane: Lane | None
 
 
 @dataclass(slots=True)
@@ -65,6 +67,7 @@ class _Delivered:
     read: _Read | None
     task: Task | None
     faults_before: int | None
+    lane: Lane | None
     ended: TargetCall | None = None
 
 
@@ -122,6 +125,7 @@ class Recorder:
             self._reads.get((call.process, call.call.job_id)),
             task,
             self._faults_before_claim.get((call.process, run_id)),
+            self._known_deployment().taken_from.get(call.process),
         )
         self._delivered.append(delivered)
         self._open[call.process] = delivered
@@ -177,8 +181,8 @@ class Recorder:
 
     def _job_read(self, task: Task | None, args: tuple[Any, ...], answer: Any) -> None:
         if task is not None:
-            revision = 0 if answer is None else answer.revision
-            self._reads[task.name, args[1]] = _Read(self._now(), revision)
+            revision, lane = (0, None) if answer is None else (answer.revision, answer.lane)
+            self._reads[task.name, args[1]] = _Read(self._now(), revision, lane)
 
     def _job_written(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
         job = args[0]
@@ -337,6 +341,8 @@ def _delivery(seen: _Delivered) -> Delivery:
         process=begun.process,
         job_read_at=None if seen.read is None else seen.read.at,
         job_revision=None if seen.read is None else seen.read.revision,
+        lane=seen.lane,
+        job_lane=None if seen.read is None else seen.read.lane,
         is_untouched=task is not None
         and task.process.faults == seen.faults_before
         and not task.died

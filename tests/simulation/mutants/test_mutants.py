@@ -16,6 +16,7 @@ QUICK = {
 
 _INVARIANTS = {
     *("I1", "I2", "I3", "I4", "pause", "delete", "overlap", "skip", "runaway", "attempts"),
+    *("lane", "change"),
 }
 
 

@@ -11,11 +11,11 @@ from shared.domain.slowness import (
     BEHAVED,
     enter,
     has_behaved,
-    hold,
     mark,
     may_have_behaved,
     redirected,
     share_of_an_owner,
+    wait_for_share,
     weight_of,
     with_slow_attempt,
 )
@@ -156,12 +156,11 @@ def test_an_owner_holds_a_quarter_of_the_places_at_most() -> None:
     assert at_the_lease.holders == (Holder("claim-2", NOON + 90 * SECOND),)
 
 
-@pytest.mark.parametrize(
-    ("late", "seconds"), [(0, (1, 2)), (40, (20, 40)), (3600, (150, 300))], ids=str
-)
-def test_what_the_share_holds_back_looks_again_the_later_the_older_it_is(
-    late: int, seconds: tuple[int, int]
+@pytest.mark.parametrize(("waits", "seconds"), [(0, (16, 32)), (2, (64, 128)), (9, (150, 300))])
+def test_what_the_share_holds_back_looks_again_ever_later(
+    waits: int, seconds: tuple[int, int]
 ) -> None:
-    now = NOON + late * SECOND
     for fraction, expected in zip((0.0, 1.0), seconds, strict=True):
-        assert hold(message(), now, fraction).at == now + expected * SECOND
+        wait = wait_for_share(message(waits=waits), NOON, fraction)
+        assert wait.message.wait_until == NOON + expected * SECOND
+        assert "share of lane slow" in wait.reason

@@ -1,0 +1,222 @@
+"""What 200 hanging webhooks of one owner cost another owner's jobs in the same lane.
+
+`make drill-neighbours`, or `python -m tests.e2e.drills.neighbours [--minutes 5] [--culprits 200]`:
+a stack of its own, with the defaults as deployed. The figures mean little while the machine has
+other work.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from math import ceil
+from pathlib import Path
+from socket import create_server, socket
+from threading import Thread
+from time import monotonic, sleep
+from typing import Any
+
+from infra.local.calls import Api
+from infra.local.deployment import deploy
+from infra.local.emulator import Emulator
+from infra.local.identity import create_user, sign_in
+from infra.local.warm import warm
+from tests.e2e.conftest import Person, person
+
+Json = dict[str, Any]
+
+BYSTANDERS = 20
+CULPRITS = 200
+FIRST_MINUTE = timedelta(seconds=60)
+"""The culprits' runs are known as slow by then."""
+AFTER_THE_DELETION = timedelta(seconds=20)
+"""What had been sent for the culprits is dropped by then."""
+CALM = timedelta(seconds=25)
+"""How long is measured after that."""
+P99_SECONDS, MOST_SECONDS, CALM_SECONDS = 3.0, 10.0, 1.5
+_KEPT = 400
+"""Connections of the hanging host that are kept open; older ones have timed out."""
+
+
+@dataclass(frozen=True)
+class Lags:
+    """Seconds from when occurrences were due to their starts, in order."""
+
+    seconds: tuple[float, ...]
+
+    def quantile(self, share: float) -> float:
+        return self.seconds[max(0, ceil(share * len(self.seconds)) - 1)]
+
+    def __str__(self) -> str:
+        figures = (self.quantile(0.5), self.quantile(0.99), self.seconds[-1])
+        return "{} runs: p50 {:.2f} s, p99 {:.2f} s, max {:.2f} s".format(
+            len(self.seconds), *figures
+        )
+
+
+@dataclass(frozen=True)
+class Drill:
+    """The bystanders' lags under load and after it; `missing` of their occurrences did not run.
+
+    `moved` of the culprits were in lane slow at the end of the first minute, and at the end.
+    """
+
+    under_load: Lags
+    calm: Lags
+    missing: int
+    moved: tuple[int, int]
+
+    @property
+    def holds(self) -> bool:
+        """Whether that is what docs/reliability.md promises."""
+        return (
+            self.missing == 0
+            and self.under_load.quantile(0.99) <= P99_SECONDS
+            and self.under_load.seconds[-1] <= MOST_SECONDS
+            and self.calm.quantile(0.99) < CALM_SECONDS
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"under load, from the second minute on: {self.under_load}\n"
+            f"after the culprits' deletion: {self.calm}\n"
+            f"occurrences that did not run: {self.missing}\n"
+            f"culprits in lane slow after a minute, at the end: {self.moved[0]}, {self.moved[1]}"
+        )
+
+
+@contextmanager
+def hanging_host() -> Iterator[str]:
+    """The URL of a host that takes every connection and never answers."""
+    held: list[socket] = []
+    with create_server(("127.0.0.1", 0), backlog=1024) as server:
+
+        def take() -> None:
+            while True:
+                try:
+                    held.append(server.accept()[0])
+                except OSError:
+                    return
+                if len(held) > _KEPT:
+                    held.pop(0).close()
+
+        thread = Thread(target=take, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/hook"
+    for each in held:
+        each.close()
+
+
+def drill(culprit: Person, bystander: Person, measured: timedelta, culprits: int) -> Drill:
+    """Let one hang and the other be on time; `measured` begins with the second minute."""
+    theirs = [
+        bystander.create("every 5s", name=f"bystander {number}", parent="drill")
+        for number in range(BYSTANDERS)
+    ]
+    with hanging_host() as url:
+        body = {"schedule": "every 10s", "target": {"type": "webhook", "url": url}}
+        items = [
+            {**body, "name": f"culprit {number}", "parent": "drill"} for number in range(culprits)
+        ]
+        answer = culprit.http.post("/jobs/bulk", json={"items": items})
+        assert answer.json()["created"] == culprits, answer.text
+        began = datetime.now(UTC)
+        _sleep_until(began + FIRST_MINUTE)
+        moved = _moved(culprit)
+        _sleep_until(began + FIRST_MINUTE + measured)
+        under_load = _lags(bystander, theirs, began + FIRST_MINUTE, measured)
+        moved_at_last = _moved(culprit)
+        _delete_all(culprit)
+        calm_from = datetime.now(UTC) + AFTER_THE_DELETION
+        _sleep_until(calm_from + CALM)
+        calm = _lags(bystander, theirs, calm_from, CALM)
+    _delete_all(bystander)
+    missing = sum(lag is None for lag in (*under_load, *calm))
+    return Drill(_ordered(under_load), _ordered(calm), missing, (moved, moved_at_last))
+
+
+def _lags(
+    person: Person, jobs: Sequence[Json], since: datetime, span: timedelta
+) -> list[float | None]:
+    """A lag for each occurrence of the span; None for one that did not run."""
+    # The last ones may still be under way: wait for what the promise allows.
+    sleep(MOST_SECONDS)
+    lags: list[float | None] = []
+    for job in jobs:
+        sleep(0.1)  # within the owner's rate of requests
+        found = {}
+        for page in _pages(person, f"/jobs/{job['job_id']}/runs", since):
+            found |= {datetime.fromisoformat(run["fire_at"]): run["lag_seconds"] for run in page}
+        due_at = datetime.fromtimestamp(ceil(since.timestamp() / 5) * 5, UTC)
+        while due_at < since + span:
+            lags.append(found.get(due_at))
+            due_at += timedelta(seconds=5)
+    return lags
+
+
+def _pages(person: Person, path: str, since: datetime) -> Iterator[list[Json]]:
+    query: dict[str, str | int] = {"limit": 100, "from": f"{since:%Y-%m-%dT%H:%M:%SZ}"}
+    while True:
+        answer = person.http.get(path, params=query)
+        assert answer.status_code == 200, answer.text
+        page: Json = answer.json()
+        yield page["items"]
+        if page["next_cursor"] is None:
+            return
+        query["cursor"] = page["next_cursor"]
+
+
+def _ordered(lags: Sequence[float | None]) -> Lags:
+    return Lags(tuple(sorted(lag for lag in lags if lag is not None)))
+
+
+def _moved(person: Person) -> int:
+    """How many of the person's jobs are served in lane slow."""
+    query: dict[str, str | int] = {"limit": 100}
+    moved = 0
+    while True:
+        page = person.http.get("/jobs", params=query).json()
+        moved += sum(job["lane"] == "slow" for job in page["items"])
+        if page["next_cursor"] is None:
+            return moved
+        query["cursor"] = page["next_cursor"]
+
+
+def _delete_all(person: Person) -> None:
+    query = {"parent": "drill"}
+    while True:
+        answer = person.http.delete("/jobs", params=query)
+        assert answer.status_code == 200, answer.text
+        if answer.json()["next_cursor"] is None:
+            return
+        query["cursor"] = answer.json()["next_cursor"]
+
+
+def _sleep_until(instant: datetime) -> None:
+    sleep(max(0.0, (instant - datetime.now(UTC)).total_seconds()))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.e2e.drills.neighbours")
+    parser.add_argument("--minutes", type=float, default=5, help="that are measured under load")
+    parser.add_argument("--culprits", type=int, default=CULPRITS, help="hanging webhooks")
+    given = parser.parse_args(arguments)
+    with Emulator() as emulator, tempfile.TemporaryDirectory() as directory:
+        deployment = deploy(emulator.endpoint_url, Path(directory))
+        user = create_user(deployment, "warmer", operator=True)
+        with Api(deployment.api_url, lambda: sign_in(deployment, user)) as api:
+            warm(deployment, api)
+        began = monotonic()
+        with person(deployment, "culprit") as culprit, person(deployment, "bystander") as other:
+            found = drill(culprit, other, timedelta(minutes=given.minutes), given.culprits)
+    took = monotonic() - began
+    verdict = "holds" if found.holds else "does not hold"
+    sys.stdout.write(f"{found}\nthe promise {verdict}; {took:.0f} s\n")
+    return 0 if found.holds else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

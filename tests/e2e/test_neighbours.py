@@ -1,0 +1,20 @@
+"""A short form of `make drill-neighbours`: one owner's hanging webhooks beside another's jobs."""
+
+from datetime import timedelta
+
+import pytest
+
+from infra.local.deployment import Deployment
+from tests.e2e.conftest import person
+from tests.e2e.drills.neighbours import CULPRITS, drill
+
+pytestmark = pytest.mark.e2e
+
+MEASURED = timedelta(seconds=40)
+
+
+def test_hanging_webhooks_of_one_owner_hold_up_no_other(deployment: Deployment) -> None:
+    with person(deployment, "culprit") as culprit, person(deployment, "bystander") as bystander:
+        found = drill(culprit, bystander, MEASURED, CULPRITS)
+    assert found.moved[0] >= 0.9 * CULPRITS, str(found)
+    assert found.holds, str(found)
