@@ -147,7 +147,7 @@ def _lags(
     lags: list[float | None] = []
     for job in jobs:
         sleep(0.1)  # within the owner's rate of requests
-        found = {}
+        found: dict[datetime, float] = {}
         for page in _pages(person, f"/jobs/{job['job_id']}/runs", since):
             found |= {datetime.fromisoformat(run["fire_at"]): run["lag_seconds"] for run in page}
         due_at = datetime.fromtimestamp(ceil(since.timestamp() / 5) * 5, UTC)
@@ -178,10 +178,10 @@ def _moved(person: Person) -> int:
     query: dict[str, str | int] = {"limit": 100}
     moved = 0
     while True:
-        page = person.http.get("/jobs", params=query).json()
+        page: Json = person.http.get("/jobs", params=query).json()
         moved += sum(job["lane"] == "slow" for job in page["items"])
         if page["next_cursor"] is None:
-            return moved
+            return int(moved)
         query["cursor"] = page["next_cursor"]
 
 
