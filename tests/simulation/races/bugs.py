@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, cast
 from unittest.mock import patch
 
 import shared.filing as filing
+from functions.executor.catching_up import CatchingUp
 from functions.executor.protocol import RunProtocol
 from functions.tick.visit import SegmentReport, Visit
 from shared.domain.job import Job
@@ -190,7 +192,19 @@ def _removed_early() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _latest_not_sent() -> Iterator[None]:
+    """Who claims the latest that is due trusts in the tick to send its message."""
+
+    def is_ordered(self: CatchingUp, latest: Message, ends_at: datetime) -> bool:
+        return self._p.runs.get(latest.key) is not None
+
+    with patch.object(CatchingUp, "is_ordered", is_ordered):
+        yield
+
+
 _BUGS: dict[str, Callable[[], Any]] = {
+    "latest_not_sent": _latest_not_sent,
     "horizon_first": _horizon_first,
     "row_first": _row_first,
     "control_unconditional": _control_unconditional,

@@ -6,7 +6,7 @@ from functools import partial
 
 from infra.simulation.api import job_patch
 from shared.domain.decisions import SkipReason
-from shared.domain.run import RunStatus, Settled
+from shared.domain.run import RunKind, RunStatus, Settled
 from tests.simulation.races.ending import Ending
 from tests.simulation.races.exploration import Actor, Setting
 from tests.simulation.races.kit import (
@@ -230,6 +230,37 @@ def chain_link() -> Setting:
     return race(at(4, 55), contents, ticks, passing_seconds=[46])
 
 
+def late_against_late() -> Setting:
+    """Two that come late, while the ticks are away: 12:04 is due, and nobody has sent it.
+
+    Where time passes a later one is due when the other is met; and when ticks are back they cover
+    what they have not sent by one row.
+    """
+    retry = {"max_attempts": 8, "backoff": {"type": "fixed", "base_seconds": 5}}
+    create_it = {at(0, 10): create(**cron("2,3,4,5,6"), catch_up="latest", retry=retry)}
+    contents = lived(at(4), create_it, executors_down=at(1, 30), ticks_down=at(1, 30))
+    actors = [executor("executor a", run_id(2)), executor("executor b", run_id(3))]
+    return race(at(4, 30), contents, actors, passing_seconds=[150])
+
+
+def superseded_well(ending: Ending) -> Iterator[str]:
+    """What was skipped names one that ran; and of all that was late at once the last one ran."""
+    succeeded = {
+        run.key.run_id: run.key.fire_at
+        for run in ending.contents["runs"]
+        if run.status is RunStatus.SUCCEEDED
+    }
+    for run in ending.contents["runs"]:
+        if run.status is RunStatus.SKIPPED and run.key.kind is RunKind.SCHEDULED:
+            named = (run.note or "").split(" ")[0]
+            if run.reason != SkipReason.CATCH_UP or named not in succeeded:
+                yield f"a late occurrence was skipped ({run.reason}), and nothing ran in its place"
+            elif succeeded[named] <= run.key.fire_at:
+                yield "a late occurrence was skipped for an earlier one"
+    if not any(fire_at >= at(4) for fire_at in succeeded.values()):
+        yield "I1: the latest that was due has not run"
+
+
 def skipped_before(ending: Ending) -> Iterator[str]:
     """Who read the job before it was resumed may have skipped what was due by then."""
     if "resume" not in ending.told:
@@ -299,5 +330,14 @@ RACES = (
         check=cancelled_well,
     ),
     Race("late retry against tick", late_retry, "horizon_first", 1000, losses=1),
+    Race(
+        "late against late",
+        late_against_late,
+        "latest_not_sent",
+        1000,
+        allowed=_SKIPPED,
+        check=superseded_well,
+        losses=0,
+    ),
     Race("chain's next link", chain_link, "link_after_watermark", 1000, losses=0),
 )

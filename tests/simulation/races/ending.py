@@ -219,6 +219,8 @@ def _judge_job(job: Job, ending: Ending, allowed: frozenset[RunStatus]) -> Itera
     owed = set(_owed(job, ending))
     for fire_at in sorted(owed):
         row = rows.get(fire_at)
+        if row is None and _is_covered(job, fire_at, ending):
+            continue
         if row is None:
             yield f"I1: the occurrence of {fire_at:%H:%M:%S} has no outcome"
         elif job.state is JobState.ACTIVE and row.status not in allowed:
@@ -228,6 +230,17 @@ def _judge_job(job: Job, ending: Ending, allowed: frozenset[RunStatus]) -> Itera
             for fire_at in sorted(set(rows) - owed):
                 yield f"an occurrence at {fire_at:%H:%M:%S} is none of the schedule's"
         yield from _judge_entries(job, ending)
+
+
+def _is_covered(job: Job, fire_at: datetime, ending: Ending) -> bool:
+    """Whether a catch-up of the tick has passed over it."""
+    return any(
+        run.key.kind is RunKind.MISSED
+        and run.key.job_id == job.job_id
+        and run.covers_from is not None
+        and run.covers_from <= fire_at <= run.key.fire_at
+        for run in ending.contents["runs"]
+    )
 
 
 def _owed(job: Job, ending: Ending) -> Iterator[datetime]:
