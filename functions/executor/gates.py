@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 
 from functions.executor.ports import ExecutorPorts
 from shared.domain import concurrency, rate, slowness
@@ -17,11 +18,12 @@ from shared.domain.gate import (
     rate_gate,
 )
 from shared.domain.job import Job, Lane
-from shared.domain.message import Message
+from shared.domain.message import Message, RateSlot
 from shared.domain.misfire import misfire
 from shared.domain.overlap import Others, has_job_gate, pass_job_gate
 from shared.domain.passage import Passage
 from shared.domain.policies import Concurrency, Overlap, Rate
+from shared.domain.rate_line import forget
 from shared.domain.run import Run, RunKey
 from shared.domain.waiting import poll
 from shared.errors import StoreUnavailableError
@@ -66,9 +68,9 @@ class Gates:
         """Whether a claimed run may start now; with Go it holds what it needs, see `leave`.
 
         In order: its grace, its lane and its owner's share of lane slow, its job's own gate, the
-        job's rate, the owner's, the concurrency key. What one gate has granted stays granted while
-        a later one holds the run back, but for places in lane slow and for slots of rates that grow
-        old. Raises StoreUnavailableError.
+        concurrency key, the job's rate, the owner's. What one gate has granted stays granted while
+        a later one holds the run back, but for places in lane slow, places that would be kept for
+        long, and slots of rates that grow old. Raises StoreUnavailableError.
         """
         late = misfire(job, claim.run, message, self._p.clock.now())
         if late is not None:
@@ -143,59 +145,89 @@ class Gates:
         return Others(row(gate.active), row(gate.waiting))
 
     def _by_load(self, claim: Claim, message: Message, job: Job) -> Go | Skip | Wait:
-        """Take the slots of the rates that count, one after the other, then a place of the key.
+        """Take a place of the key, and in it the slots of the rates that count, one by one.
 
-        No slot is taken while the key has no place: it would be old before it is used.
+        Who has no place takes no slot: it would be old before it is used. A run whose start is
+        granted for soon keeps its place until then: or others would take it each time. One that is
+        to start later comes back for a place before.
         """
-        run = claim.run
+        run, place = claim.run, concurrency.needed_place(job, claim.run)
         message = rate.with_slots_left(message, claim.over)
-        own = None if message.has_rate_slot else rate.needed_slot(job, run)
-        owners = None if message.has_owner_slot else self._owners_rate
-        place = concurrency.needed_place(job, run)
-        slot_at = message.starts_at
-        if own is not None or owners is not None:
-            wait = None if place is None else self._look_for_place(place, message)
-            if wait is not None:
-                return rate.with_fresh_slots(wait, slot_at)
-            slot_at = self._p.clock.now()
+        if place is not None:
+            entered = self._enter(place, claim, message, run.lease_until or self._p.clock.now())
+            if not isinstance(entered, Go):
+                return entered
+        message, slot, outcome = self._by_rates(claim, message, job)
+        now, kept = self._p.clock.now(), concurrency.KEPT_FOR_A_SLOT
+        if isinstance(outcome, Go) and slot is None:
+            return outcome
+        if place is not None:
+            if slot is not None and slot.at <= now + kept:
+                self._enter(place, claim, message, slot.at + kept)
+            else:
+                self._leave(key_gate(place.key), run, job)
+        if slot is None:
+            return outcome
+        is_far = place is not None and slot.at > now + kept
+        return rate.wait_for(message, slot, slot.at - kept if is_far else slot.at, now)
+
+    def _by_rates(
+        self, claim: Claim, message: Message, job: Job
+    ) -> tuple[Message, RateSlot | None, Go | Skip | Wait]:
+        """The message with the slots that it holds, and the one that it has to wait for, if any."""
+        run = claim.run
+        own = rate.needed_slot(job, run)
+        held = message.rate_slot
+        if held is not None and (own is None or own.key != held.rate.key):
+            message = self._give_up(held, message, job)
         if own is not None:
-            slotted = replace(message, has_rate_slot=True)
-            outcome = self._by_rate(rate_gate(own.key, job.job_id), own, run, message, slotted)
-            if not isinstance(outcome, Go):
-                return outcome
-            message = slotted
-        if owners is not None:
-            slotted = replace(message, has_owner_slot=True)
-            outcome = self._by_rate(OWNER_GATE, owners, run, message, slotted)
-            if not isinstance(outcome, Go):
-                return outcome
-            message = slotted
-        if place is None:
-            return Go()
-        outcome = self._by_key(place, run, message)
-        return rate.with_fresh_slots(outcome, slot_at) if isinstance(outcome, Wait) else outcome
+            name = rate_gate(own.key, job.job_id)
+            slot, outcome = self._by_rate(name, own, message.rate_slot, run, message)
+            message = replace(message, rate_slot=slot)
+            if slot is None or slot.at > self._p.clock.now():
+                return message, slot, outcome
+        if self._owners_rate is None:
+            return message, None, Go()
+        slot, outcome = self._by_rate(
+            OWNER_GATE, self._owners_rate, message.owner_slot, run, message
+        )
+        is_to_come = slot is not None and slot.at > self._p.clock.now()
+        return replace(message, owner_slot=slot), slot if is_to_come else None, outcome
 
     def _by_rate(
-        self, name: str, limit: Rate, run: Run, message: Message, slotted: Message
-    ) -> Go | Skip | Wait:
-        """Take a slot of one rate; `slotted` is the message that has it."""
+        self, name: str, limit: Rate, held: RateSlot | None, run: Run, message: Message
+    ) -> tuple[RateSlot | None, Go | Skip | Wait]:
+        """The slot of one rate: the one that is held, or a new one."""
+        if held is not None and rate.is_in_time(message, held, self._p.clock.now()):
+            return held, Go()
+        slot: RateSlot | None = None
 
         def decide(gate: Gate) -> Passage:
-            return rate.take_slot(gate, limit, slotted, run.claim_id, self._p.clock.now())
+            nonlocal slot
+            taken = rate.take_slot(gate, limit, held, run.claim_id, self._p.clock.now())
+            slot = taken.slot
+            return Passage(Go(), taken.put)
 
-        return self._pass(name, message, decide)
+        outcome = self._pass(name, message, decide)
+        return (slot if isinstance(outcome, Go) else None), outcome
 
-    def _look_for_place(self, wanted: Concurrency, message: Message) -> Wait | None:
-        gate = self._p.gates.get(message.key.owner, key_gate(wanted.key))
-        if gate is None:
-            return None
-        now, fraction = self._p.clock.now(), self._p.entropy.fraction()
-        return concurrency.wait_for_place(gate, wanted, message, now, fraction)
+    def _give_up(self, held: RateSlot, message: Message, job: Job) -> Message:
+        """The message without a slot of a rate that its job has no more."""
+        name, now = rate_gate(held.rate.key, job.job_id), self._p.clock.now()
+        anew = self._p.entropy.new_id(now)
+        change_gate(
+            self._p.gates, job.owner, name, lambda gate: forget(gate, held.line_id, anew, now)
+        )
+        return replace(message, rate_slot=None)
 
-    def _by_key(self, wanted: Concurrency, run: Run, message: Message) -> Go | Skip | Wait:
+    def _enter(
+        self, wanted: Concurrency, claim: Claim, message: Message, until: datetime
+    ) -> Go | Skip | Wait:
+        """Take a place of the key, or keep the one that the run has, until `until` at most."""
+
         def decide(gate: Gate) -> Passage:
             now, fraction = self._p.clock.now(), self._p.entropy.fraction()
-            return concurrency.enter(gate, wanted, run, message, now, fraction)
+            return concurrency.enter(gate, wanted, claim, message, until, now, fraction)
 
         return self._pass(key_gate(wanted.key), message, decide)
 

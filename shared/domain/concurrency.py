@@ -1,16 +1,34 @@
-"""Concurrency keys: at most `limit` runs at once of all jobs of an owner that name the key."""
+"""Concurrency keys: at most `limit` runs at once of all jobs of an owner that name the key.
+
+A run that has waited for half a minute, and was due before all that have a turn, gets the next one:
+a place that becomes free is kept for it. So whoever is the first of those that wait starts next,
+however many come after it. The others look again ever less often: after half of their wait.
+"""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from shared.domain.decisions import Go, Wait
-from shared.domain.gate import Gate, Holder
+from shared.domain.decisions import Claim, Go
+from shared.domain.gate import Gate, Holder, Turn
 from shared.domain.job import Job
 from shared.domain.message import Message
 from shared.domain.passage import Passage
 from shared.domain.policies import Concurrency
 from shared.domain.run import Run, RunKind
-from shared.domain.waiting import poll
+from shared.domain.waiting import LONGEST_POLL_SECONDS, poll, wait_until
+
+KEPT_FOR_A_SLOT = timedelta(seconds=90)
+"""A run that has its place waits in it for a start that is granted within this."""
+_PATIENCE = timedelta(seconds=30)
+_MOST_TURNS = 3
+"""So many have a turn at once, and not more than the key has places: those that were due first of
+all that looked."""
+_NEXT_POLL_SECONDS = 2
+"""Between two looks of a run that has a turn: so long a place is kept for it in vain."""
+_TURN_KEPT = timedelta(seconds=60)
+"""After its last look; of those whose job was deleted, say, the turn ends so."""
+_TURN_RENEWED = timedelta(seconds=30)
+_LONGEST_PAUSE = timedelta(minutes=15)
 
 
 def needed_place(job: Job, run: Run) -> Concurrency | None:
@@ -18,29 +36,47 @@ def needed_place(job: Job, run: Run) -> Concurrency | None:
     return None if run.key.kind is RunKind.CALLBACK else job.concurrency
 
 
-def wait_for_place(
-    gate: Gate, concurrency: Concurrency, message: Message, now: datetime, fraction: float
-) -> Wait | None:
-    """Look again later if no place is free, with the jitter `fraction`; None if one is."""
-    held = places_taken(gate, now)
-    if held < concurrency.limit:
-        return None
-    reason = f"{held} runs hold the concurrency key {concurrency.key!r}"
-    return poll(message, now, reason, fraction)
-
-
 def enter(
-    gate: Gate, concurrency: Concurrency, run: Run, message: Message, now: datetime, fraction: float
+    gate: Gate,
+    wanted: Concurrency,
+    claim: Claim,
+    message: Message,
+    until: datetime,
+    now: datetime,
+    fraction: float,
 ) -> Passage:
-    """Take a place for the claimed run, or wait for one.
+    """Take a place for the claimed run until `until` at most, or keep the one it has; else look
+    again later, with the jitter `fraction`.
 
-    A place is the run's until it leaves, or until the lease of its claim ends: an executor that
-    dies frees it so.
+    A place is the run's until it leaves: an executor that dies frees it by that instant. What the
+    run had by the claim that it comes back from is its own.
     """
-    wait = wait_for_place(gate, concurrency, message, now, fraction)
-    if wait is not None:
-        return Passage(wait)
-    return Passage(Go(), with_place(gate, run, now))
+    own = {each.claim_id for each in (claim.run, claim.over) if each is not None}
+    live = tuple(holder for holder in gate.holders if now < holder.until)
+    others = tuple(holder for holder in live if holder.claim_id not in own)
+    run_id = claim.run.key.run_id
+    turns = tuple(turn for turn in gate.turns if now < turn.until and turn.run_id != run_id)
+    ahead = sum((turn.due_at, turn.run_id) < (message.due_at, run_id) for turn in turns)
+    free = wanted.limit - len(others)
+    if free > 0 and (len(others) < len(live) or ahead < free):
+        holders = (*others, Holder(claim.run.claim_id, until))
+        return Passage(Go(), replace(gate, holders=holders, turns=turns).lasting(until))
+    reason = f"{len(others)} runs hold the concurrency key {wanted.key!r}"
+    if free > 0:
+        reason = f"{ahead} runs that were due before wait for the concurrency key {wanted.key!r}"
+    waited = now - message.due_at
+    if waited < _PATIENCE:
+        return Passage(poll(message, now, reason, fraction))
+    most_turns = min(wanted.limit, _MOST_TURNS)
+    if ahead >= most_turns:
+        return Passage(wait_until(message, now + _long_pause(waited, fraction), reason))
+    waits = poll(message, now, reason, fraction, _NEXT_POLL_SECONDS)
+    renewed_at = now + _TURN_RENEWED
+    if any(turn.run_id == run_id and turn.until > renewed_at for turn in gate.turns):
+        return Passage(waits)
+    with_own = (*turns, Turn(run_id, message.due_at, now + _TURN_KEPT))
+    first = sorted(with_own, key=lambda turn: (turn.due_at, turn.run_id))[:most_turns]
+    return Passage(waits, replace(gate, turns=tuple(first)).lasting(now + _TURN_KEPT))
 
 
 def places_taken(gate: Gate, now: datetime) -> int:
@@ -59,3 +95,10 @@ def leave(gate: Gate, run: Run) -> Gate | None:
     """The gate without the run's claim; None if that holds no place."""
     others = tuple(holder for holder in gate.holders if holder.claim_id != run.claim_id)
     return None if len(others) == len(gate.holders) else replace(gate, holders=others)
+
+
+def _long_pause(waited: timedelta, fraction: float) -> timedelta:
+    """Until the next look of a run that others are before: half of what it has waited at most,
+    so that looks become no more as more runs wait."""
+    longest = min(max(waited / 2, timedelta(seconds=LONGEST_POLL_SECONDS)), _LONGEST_PAUSE)
+    return longest * (1 + fraction) / 2

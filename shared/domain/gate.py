@@ -21,11 +21,37 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """A run that has waited for a place of a concurrency key since `due_at`; its turn is kept until
+    `until`, unless it looks again before."""
+
+    run_id: str
+    due_at: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Starts:
     """`count` starts that a rate counts until the instant `until`."""
 
     count: int
     until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What one limit counts of all the starts of a rate's key, and the slots reserved under it.
+
+    `last_at` is the last slot of those who asked under this limit: beyond now, they wait one behind
+    the other, and `starts` tells of the last `per_seconds` before it. `line_id` is another once
+    the slots that were reserved in it are forgotten.
+    """
+
+    limit: int
+    per_seconds: int
+    line_id: str
+    last_at: datetime
+    starts: tuple[Starts, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +63,10 @@ class Gate:
     `started_at`; `failed` are the run ids that died since the last success, oldest first, and
     `failed_filing` the filing that the job had then; `slow_at` is when its last slow attempts
     ended, oldest first (shared/domain/slowness.py). Of a concurrency key, and of an owner's share
-    of lane slow: `holders`. Of a rate:
-    `starts`, those that still count, `started_at`, the last of them, which may be yet to come, and
-    `started`, the claim that it was granted to. Empty members are those of the others.
+    of lane slow: `holders`; of a key `turns` besides, those that wait for long, first come first.
+    Of a rate: `lines`, one for each limit that jobs of the key have, the one that granted last
+    first; `started_at`, the slot granted last, which may be yet to come, and `started`, the claim
+    that it was granted to. Empty members are those of the others.
     """
 
     owner: str
@@ -55,7 +82,8 @@ class Gate:
     failed_filing: str = ""
     slow_at: tuple[datetime, ...] = ()
     holders: tuple[Holder, ...] = ()
-    starts: tuple[Starts, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    lines: tuple[Line, ...] = ()
 
     def next_revision(self) -> "Gate":
         """The gate as its next version begins: change members of that with `replace`."""

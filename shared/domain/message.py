@@ -9,7 +9,7 @@ from typing import Any
 from shared.clock import id_created_at
 from shared.domain.calendar import CalendarUse
 from shared.domain.job import Lane
-from shared.domain.policies import CatchUp
+from shared.domain.policies import CatchUp, Rate
 from shared.domain.run import RunKey, RunKind
 from shared.errors import MalformedMessageError, reason_of
 from shared.recurrence import CalendarRule, DstRule, Schedule, parse_schedule
@@ -38,6 +38,19 @@ class Missed:
 
 
 @dataclass(frozen=True, slots=True)
+class RateSlot:
+    """A start that is granted for the instant `at`, under `rate`, in line `line_id` of its gate.
+
+    `asked`: how many slots the run has asked for, this one included; those before came too late.
+    """
+
+    at: datetime
+    rate: Rate
+    line_id: str
+    asked: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """The order to handle one occurrence (or manual run), under one filing, as one attempt.
 
@@ -45,8 +58,8 @@ class Message:
     a retry's own instant. `after_finish`: the end of this run makes the job's next occurrence.
     `moved_from` is the nominal time of an occurrence that the executor sent on to the key's, since
     its day is closed. `wait_until`: a policy holds it back until then, in the `waits`-th wait of
-    its attempt; `has_rate_slot`, `has_owner_slot`: it has the start that its job's rate, or the
-    limit of its owner, has granted. `in_time`: None but for what a tick catches up on; there
+    its attempt; `rate_slot`, `owner_slot`: the start that its job's rate, or the limit of its
+    owner, has granted. `in_time`: None but for what a tick catches up on; there
     whether it was within its job's grace when the tick that had been away came back, however long
     the pace of catching up holds it back since. `returns` counts how often its lane's dead-letter
     queue has sent it back. `slot_key` names the wheel slot it was met in ("" when no tick
@@ -68,8 +81,8 @@ class Message:
     moved_from: datetime | None = None
     wait_until: datetime | None = None
     waits: int = 0
-    has_rate_slot: bool = False
-    has_owner_slot: bool = False
+    rate_slot: RateSlot | None = None
+    owner_slot: RateSlot | None = None
     in_time: bool | None = None
     returns: int = 0
     store_waits: int = 0
@@ -117,10 +130,10 @@ class Message:
             form["wait_until"] = int(self.wait_until.timestamp())
         if self.waits:
             form["waits"] = self.waits
-        if self.has_rate_slot:
-            form["rate_slot"] = True
-        if self.has_owner_slot:
-            form["owner_slot"] = True
+        if self.rate_slot is not None:
+            form["rate_slot"] = _slot_form(self.rate_slot)
+        if self.owner_slot is not None:
+            form["owner_slot"] = _slot_form(self.owner_slot)
         if self.in_time is not None:
             form["in_time"] = self.in_time
         if self.returns:
@@ -159,8 +172,8 @@ class Message:
             moved_from=None if moved_from is None else _instant(moved_from),
             wait_until=None if wait_until is None else _instant(wait_until),
             waits=int(form.get("waits", 0)),
-            has_rate_slot=bool(form.get("rate_slot", False)),
-            has_owner_slot=bool(form.get("owner_slot", False)),
+            rate_slot=_slot(form.get("rate_slot")),
+            owner_slot=_slot(form.get("owner_slot")),
             in_time=None if in_time is None else bool(in_time),
             returns=int(form.get("returns", 0)),
             store_waits=int(form.get("store_waits", 0)),
@@ -203,6 +216,20 @@ def came_back(body: str) -> bool:
     """Whether a body has been in the dead-letter queue: told without reading it, which may be what
     kills. No text of an owner can look so, since its quotes are escaped."""
     return '"returns":' in body
+
+
+def _slot_form(slot: RateSlot) -> list[Any]:
+    rate = slot.rate
+    at = int(slot.at.timestamp())
+    return [at, rate.limit, rate.per_seconds, rate.key, slot.line_id, slot.asked]
+
+
+def _slot(form: list[Any] | None) -> RateSlot | None:
+    if form is None:
+        return None
+    at, limit, per_seconds, key, line_id, asked = form
+    rate = Rate(int(limit), int(per_seconds), str(key))
+    return RateSlot(_instant(at), rate, str(line_id), int(asked))
 
 
 def _missed_form(missed: Missed) -> dict[str, Any]:

@@ -1,35 +1,44 @@
 """Rates: at most `limit` starts in any `per_seconds`, with slots reserved for those that wait.
 
-The promise: any `limit` + 1 slots that a gate grants in a row lie at least `per_seconds` apart, so
-that no window of that length holds more than `limit` of them. A run starts at its slot, or later by
-the lag of its queue: starts that are late together may come closer. After a pause `limit` may start
-at once. Of larger limits the starts are counted in sums that end together, so that the row stays
-small: each counts up to a twentieth of the window longer, and a flood gets 95 % of the rate.
+The promise: of one limit, any `limit` + 1 slots that a gate grants in a row lie at least
+`per_seconds` apart, so that no window of that length holds more than `limit` of them. Where jobs of
+a key have several limits, or one is changed, each start is judged by its own over all starts of the
+key that were granted for instants up to its slot; a slot that another limit grants for later than
+the own period from now does not count against it. After a pause `limit` may start at once. Of
+larger limits each start counts up to a twentieth of the window longer, and a flood gets 95 % of the
+rate.
+
+A run starts at its slot, or up to 10 s late; one that comes later asks anew, or all that an outage
+has held back would start at once. Twice as late will do then, and so on: a queue that lags holds
+nobody for ever.
 
 (The generic cell rate algorithm keeps one instant only; with a burst of `limit` it would let pass
 almost twice the limit in one window.)
 """
 
-import math
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
-from shared.clock import ceil_second
-from shared.domain.decisions import Go, Wait
-from shared.domain.gate import Gate, Starts
+from shared.domain.decisions import Wait
+from shared.domain.gate import Gate
 from shared.domain.job import Job
-from shared.domain.message import Message
-from shared.domain.passage import Passage
+from shared.domain.message import Message, RateSlot
 from shared.domain.policies import Rate
+from shared.domain.rate_line import LOOK, forget, reserve
 from shared.domain.run import Run, RunKind, RunStatus
 from shared.domain.waiting import wait_until
 
-_SUMS = 20
-"""Into how many parts a window is cut, where the limit is larger than that."""
+_KEPT = timedelta(seconds=10)
+"""How late a first slot may be used; the next ones twice as late each."""
+_KEPT_LONGEST = timedelta(hours=1)
 
 
-_SLOT_KEPT = timedelta(seconds=2)
-"""How long a slot may be used late by a run that something else holds back."""
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The slot of a run, once `put`, if it is another than the gate, has been put over that."""
+
+    slot: RateSlot
+    put: Gate | None = None
 
 
 def needed_slot(job: Job, run: Run) -> Rate | None:
@@ -37,41 +46,38 @@ def needed_slot(job: Job, run: Run) -> Rate | None:
     return None if run.key.kind is RunKind.CALLBACK else job.rate
 
 
-def take_slot(gate: Gate, rate: Rate, message: Message, claim_id: str, now: datetime) -> Passage:
-    """Start now if a slot is free; otherwise wait for the one that is reserved by the same write.
+def take_slot(gate: Gate, rate: Rate, held: RateSlot | None, claim_id: str, now: datetime) -> Taken:
+    """The slot that is `held` already, if it is yet to come and the same rate still grants it.
 
-    `message` says already that it has the slot.
+    Else the next one is reserved. Of one that is yet to come under another rate, so are all that
+    were reserved with it given up: the job has that rate no more.
     """
-    reserved = reserve(gate, rate, claim_id, now)
-    slot = reserved.started_at
-    if slot is None or slot <= now:
-        return Passage(Go(), reserved)
-    reason = f"{rate.limit} starts in {rate.per_seconds} s are reached"
-    return Passage(wait_until(message, slot, reason), reserved)
+    if held is None:
+        return _reserved(gate, rate, 1, claim_id, now)
+    if held.at <= now:
+        return _reserved(gate, rate, held.asked + 1, claim_id, now)
+    if held.rate == rate and any(line.line_id == held.line_id for line in gate.lines):
+        return Taken(held)
+    if held.rate != rate:
+        gate = forget(gate, held.line_id, claim_id, now)
+    return _reserved(gate, rate, held.asked, claim_id, now)
 
 
-def reserve(gate: Gate, rate: Rate, claim_id: str, now: datetime) -> Gate:
-    """The gate once it has granted the next slot, its `started_at`, which is not before `now`.
+def is_in_time(message: Message, held: RateSlot, now: datetime) -> bool:
+    """Whether a slot has come and may be used: it stays granted, whatever the rate is by now.
 
-    In the order of the asking: never before a slot that was granted earlier. A slot that is yet to
-    come is in whole seconds, as waiting is. `claim_id` makes the row the asker's own.
+    Of two, the earlier one has waited for the later.
     """
-    slot = now if gate.started_at is None else max(now, gate.started_at)
-    counted = sorted(
-        (starts for starts in gate.starts if starts.until > slot), key=lambda starts: starts.until
-    )
-    taken = sum(starts.count for starts in counted)
-    while counted and taken >= rate.limit:
-        ended = counted.pop(0)
-        taken, slot = taken - ended.count, ended.until
-    if slot > now:
-        slot = ceil_second(slot)
-    until = _counts_until(slot, rate)
-    sums = {starts.until: starts.count for starts in counted if starts.until > slot}
-    sums[until] = sums.get(until, 0) + 1
-    starts = tuple(Starts(count, until) for until, count in sorted(sums.items()))
-    granted = replace(gate, starts=starts, started_at=slot, started=claim_id)
-    return granted.lasting(starts[-1].until)
+    due_at = max(each.at for each in (held, message.rate_slot, message.owner_slot) if each)
+    kept = min(_KEPT_LONGEST, _KEPT * (1 << min(held.asked - 1, 10)))
+    return held.at <= now <= due_at + kept
+
+
+def wait_for(message: Message, slot: RateSlot, at: datetime, now: datetime) -> Wait:
+    """Wait until `at` because of a slot that is yet to come, or until the next look."""
+    rate = slot.rate
+    reason = f"{rate.limit} starts in {rate.per_seconds} s are reached, it may start at"
+    return wait_until(message, min(at, now + LOOK), f"{reason} {slot.at:%Y-%m-%dT%H:%M:%SZ}")
 
 
 def with_slots_left(message: Message, over: Run | None) -> Message:
@@ -79,28 +85,12 @@ def with_slots_left(message: Message, over: Run | None) -> Message:
     on the run since it waited, that attempt may have used them."""
     if over is None or over.status is not RunStatus.RUNNING:
         return message
-    return without_slots(message)
-
-
-def without_slots(message: Message) -> Message:
-    """The message, which is to ask for every slot anew."""
-    if not message.has_rate_slot and not message.has_owner_slot:
+    if message.rate_slot is None and message.owner_slot is None:
         return message
-    return replace(message, has_rate_slot=False, has_owner_slot=False)
+    return replace(message, rate_slot=None, owner_slot=None)
 
 
-def with_fresh_slots(wait: Wait, slot_at: datetime) -> Wait:
-    """What a run waits for that has a slot at `slot_at`: without that if it comes again too late
-    for it, since those that come late together would be more than the rate allows."""
-    if wait.message.starts_at - slot_at <= _SLOT_KEPT:
-        return wait
-    return replace(wait, message=without_slots(wait.message))
-
-
-def _counts_until(slot: datetime, rate: Rate) -> datetime:
-    """When a start at `slot` counts no more; of a large limit, with others of its part."""
-    if rate.limit <= _SUMS:
-        return slot + timedelta(seconds=rate.per_seconds)
-    step = rate.per_seconds * 1000 // _SUMS
-    end = math.ceil(slot.timestamp() * 1000) + rate.per_seconds * 1000
-    return datetime.fromtimestamp(math.ceil(end / step) * step / 1000, UTC)
+def _reserved(gate: Gate, rate: Rate, asked: int, claim_id: str, now: datetime) -> Taken:
+    granted = reserve(gate, rate, claim_id, now)
+    slot_at = now if granted.started_at is None else granted.started_at
+    return Taken(RateSlot(slot_at, rate, granted.lines[0].line_id, asked), granted)

@@ -273,8 +273,8 @@ def retry_message(run: Run, message: Message) -> Message:
         missed=None,
         wait_until=None,
         waits=0,
-        has_rate_slot=False,
-        has_owner_slot=False,
+        rate_slot=None,
+        owner_slot=None,
         returns=0,
     )
 

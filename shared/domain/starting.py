@@ -228,8 +228,8 @@ def _moved(job: Job, message: Message, moved_to: datetime) -> SendInstead:
         missed=None,
         wait_until=None,
         waits=0,
-        has_rate_slot=False,
-        has_owner_slot=False,
+        rate_slot=None,
+        owner_slot=None,
     )
     if not isinstance(job.schedule, Delay):
         nominal_at = message.nominal_at

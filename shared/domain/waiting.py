@@ -16,11 +16,18 @@ def wait_until(message: Message, at: datetime, reason: str) -> Wait:
     return _wait(message, at, reason)
 
 
-def poll(message: Message, now: datetime, reason: str, fraction: float) -> Wait:
-    """Look again after up to 2, 2, 4, 8 ... 30 seconds, half of it at least, the longer the more
-    often the message has waited: `fraction` in [0, 1) says how much, so that many who wait do not
-    all come at once."""
-    longest_seconds = min(LONGEST_POLL_SECONDS, 2 ** min(max(message.waits, 1), 10))
+def poll(
+    message: Message,
+    now: datetime,
+    reason: str,
+    fraction: float,
+    most_seconds: int = LONGEST_POLL_SECONDS,
+) -> Wait:
+    """Look again after up to 2, 2, 4, 8 ... 30 seconds, or `most_seconds`, half of it at least,
+    the longer the more often the message has waited: `fraction` in [0, 1) says how much, so that
+    many who wait do not all come at once."""
+    growing_seconds = 2 ** min(max(message.waits, 1), 10)
+    longest_seconds = min(LONGEST_POLL_SECONDS, most_seconds, growing_seconds)
     at = now + timedelta(seconds=longest_seconds * (1 + fraction) / 2)
     return _wait(message, at, reason)
 

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from shared.domain.calendar import Calendar
-from shared.domain.gate import Gate, Holder, Starts, job_gate
+from shared.domain.gate import Gate, Holder, Line, Starts, Turn, job_gate
 from shared.domain.job import Filing, Job, Lane, job_id_of
 from shared.domain.message import Message
 from shared.domain.operation import Operation, OperationKind, OperationState
@@ -116,7 +116,13 @@ def a_full_gate(owner: str, **changes: Any) -> Gate:
         "failed": ("first", "second"),
         "failed_filing": "filing",
         "holders": (Holder(CLAIM_ID, NOW), Holder("ü", FIRE_AT)),
-        "starts": (Starts(3, NOW), Starts(1, NOW + timedelta(microseconds=1))),
+        "turns": (Turn(a_key(owner).run_id, NOW, FIRE_AT),),
+        "lines": (
+            Line(
+                3, 60, CLAIM_ID, NOW, (Starts(3, NOW), Starts(1, NOW + timedelta(microseconds=1)))
+            ),
+            Line(1, 86_400, "ü", FIRE_AT, ()),
+        ),
     }
     return a_gate(owner, **{**fields, **changes})
 

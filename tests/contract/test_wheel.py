@@ -9,9 +9,9 @@ import pytest
 
 from shared.domain.calendar import CalendarUse
 from shared.domain.job import Lane
-from shared.domain.message import Missed
+from shared.domain.message import Missed, RateSlot
 from shared.domain.pace import BUCKETS, Shares
-from shared.domain.policies import CatchUp
+from shared.domain.policies import CatchUp, Rate
 from shared.domain.segment import Backlog, Control, Cursor
 from shared.domain.wheel import Entry, Slot, entry_of_message
 from shared.recurrence import CalendarRule, Schedule, SlotKind, parse_schedule
@@ -104,7 +104,7 @@ def test_an_entry_with_a_message_comes_back_whole(kit: Kit) -> None:
         attempt=2,
         wait_until=FIRE_AT + timedelta(hours=1),
         waits=3,
-        has_rate_slot=True,
+        rate_slot=RateSlot(FIRE_AT + timedelta(hours=3), Rate(5, 60, "ü"), "line", 2),
         in_time=True,
         returns=2,
         missed=Missed(FIRE_AT - timedelta(hours=1), CatchUp.SKIP, a_combined_schedule()),

@@ -2,10 +2,10 @@
 
 import hashlib
 
-from shared.domain.gate import Gate, Holder, Starts
+from shared.domain.gate import Gate, Holder, Line, Starts, Turn
 from shared.errors import UnreadableRowError
 from shared.stores.cursors import whole_seconds
-from shared.stores.dynamo.models import GateRow, HolderMap, StartsMap
+from shared.stores.dynamo.models import GateRow, HolderMap, LineMap, StartsMap, TurnMap
 from shared.stores.dynamo.table import RawItem, Table
 
 _PREFIX = "~gate/"
@@ -54,7 +54,8 @@ def item_of(gate: Gate) -> RawItem:
         failed_filing=gate.failed_filing or None,
         slow_at=gate.slow_at or None,
         holders=[_holder_map(holder) for holder in gate.holders] or None,
-        starts=[StartsMap(count=s.count, until=s.until) for s in gate.starts] or None,
+        turns=[_turn_map(turn) for turn in gate.turns] or None,
+        lines=[_line_map(line) for line in gate.lines] or None,
         expires_at=whole_seconds(gate.expires_at),
     ).serialize()
 
@@ -77,7 +78,8 @@ def gate_of(name: str, item: RawItem) -> Gate:
             failed_filing=row.failed_filing or "",
             slow_at=row.slow_at or (),
             holders=tuple(Holder(h.claim_id, h.until) for h in row.holders or ()),
-            starts=tuple(Starts(s.count, s.until) for s in row.starts or ()),
+            turns=tuple(Turn(t.run_id, t.due_at, t.until) for t in row.turns or ()),
+            lines=tuple(_line(line) for line in row.lines or ()),
         )
     except Exception as error:
         raise UnreadableRowError(f"gate {item.get('job_id')}: {error}") from error
@@ -85,6 +87,25 @@ def gate_of(name: str, item: RawItem) -> Gate:
 
 def _holder_map(holder: Holder) -> HolderMap:
     return HolderMap(claim_id=holder.claim_id, until=holder.until)
+
+
+def _turn_map(turn: Turn) -> TurnMap:
+    return TurnMap(run_id=turn.run_id, due_at=turn.due_at, until=turn.until)
+
+
+def _line_map(line: Line) -> LineMap:
+    return LineMap(
+        limit=line.limit,
+        per_seconds=line.per_seconds,
+        line_id=line.line_id,
+        last_at=line.last_at,
+        starts=[StartsMap(count=each.count, until=each.until) for each in line.starts],
+    )
+
+
+def _line(line: LineMap) -> Line:
+    starts = tuple(Starts(each.count, each.until) for each in line.starts)
+    return Line(line.limit, line.per_seconds, line.line_id, line.last_at, starts)
 
 
 def _is_storable(name: str) -> bool:

@@ -155,6 +155,20 @@ class StartsMap(Map):
     until = InstantAttribute(attr_name="u")
 
 
+class TurnMap(Map):
+    run_id = UnicodeAttribute(attr_name="r")
+    due_at = InstantAttribute(attr_name="d")
+    until = InstantAttribute(attr_name="u")
+
+
+class LineMap(Map):
+    limit = IntegerAttribute(attr_name="n")
+    per_seconds = IntegerAttribute(attr_name="p")
+    line_id = UnicodeAttribute(attr_name="i")
+    last_at = InstantAttribute(attr_name="l")
+    starts = ListAttribute(of=StartsMap, attr_name="s")
+
+
 class GateRow(Model):
     """One gate; in table jobs too, behind all jobs of its owner."""
 
@@ -171,7 +185,8 @@ class GateRow(Model):
     failed_filing = UnicodeAttribute(null=True)
     slow_at = InstantListAttribute(null=True)
     holders = ListAttribute(of=HolderMap, null=True)
-    starts = ListAttribute(of=StartsMap, null=True)
+    turns = ListAttribute(of=TurnMap, null=True)
+    lines = ListAttribute(of=LineMap, null=True)
     expires_at = TTLAttribute()
 
 

@@ -151,6 +151,7 @@ def _only_queues(job: Job) -> bool:
 
 def _out_of_turn(known: Known, job_id: str) -> Iterator[Violation]:
     waiting: dict[RunKey, datetime] = {}
+    claimed: dict[RunKey, datetime] = {}
     waited: set[RunKey] = set()
     for write in known.evidence.writes:
         row = write.after or write.before
@@ -162,8 +163,9 @@ def _out_of_turn(known: Known, job_id: str) -> Iterator[Violation]:
         status = None if write.after is None else write.after.status
         if status is not RunStatus.SCHEDULED:
             waiting.pop(key, None)
-        else:
-            waiting.setdefault(key, write.at)
+            claimed[key] = write.at
+        else:  # what is lost while it passes the gate comes before it is put back
+            waiting.setdefault(key, claimed.get(key, write.at))
             waited.add(key)
             if len(waiting) > 1 and known.is_calm(min(waiting.values()), write.at):
                 names = ", ".join(sorted(each.run_id for each in waiting))

@@ -91,7 +91,7 @@ class Recorder:
         self._told: list[Told] = []
         self._grants: list[Grant] = []
         self._loads: list[Load] = []
-        self._gate_revisions: dict[tuple[str, str], int] = {}
+        self._granted_to: dict[tuple[str, str], str] = {}
         self._backlogs: dict[tuple[int, int, int, datetime], tuple[int, datetime | None]] = {}
         self._of_segments: dict[int, tuple[Backlog, ...]] = {}
         self._handlers: dict[tuple[str, str], Handler] = {
@@ -237,13 +237,13 @@ class Recorder:
         self._told += [Told(each.type.value, each.subject, now) for each in args[0]]
 
     def _gate_put(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
-        """Gates of rates are put for nothing else than to grant a start."""
+        """Gates of rates are put to grant a start, to a claim of its own, or to forget some."""
         gate = args[0]
         if not answer or not gate.name.startswith(_RATES) or gate.started_at is None:
             return
         name = (gate.owner, gate.name)
-        if self._gate_revisions.get(name) != gate.revision:  # or it is put once more
-            self._gate_revisions[name] = gate.revision
+        if self._granted_to.get(name) != gate.started:  # or it is put once more
+            self._granted_to[name] = gate.started
             self._grants.append(Grant(*name, self._now(), gate.started_at))
 
     def _control_put(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:

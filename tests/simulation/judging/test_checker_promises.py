@@ -105,6 +105,16 @@ def test_one_occurrence_waits_for_its_turn() -> None:
     assert "queue_one" not in dict(found(replace(evidence, faults=[after(40.5)])))
 
 
+def test_two_may_wait_where_the_answer_of_a_gate_was_lost() -> None:
+    """The first has the place of the active one; it was put back after that (seed 77001570)."""
+    book = Book(overlap=Overlap.QUEUE_ONE)
+    waits(book, key_of(40), 40)
+    waits(book, key_of(50), 41)
+    evidence = book.evidence(35)
+    assert "queue_one" in dict(found(replace(evidence, faults=[after(39.9)])))
+    assert "queue_one" not in dict(found(replace(evidence, faults=[after(40.05)])))
+
+
 def test_who_has_waited_is_not_skipped_for_an_overlap() -> None:
     book = Book(overlap=Overlap.QUEUE_ONE)
     held(book, 10, 24)

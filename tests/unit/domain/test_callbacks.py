@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from shared.domain.callbacks import callback_message, callback_payload, callback_target
-from shared.domain.message import Missed, decode, encode
-from shared.domain.policies import CatchUp
+from shared.domain.message import Missed, RateSlot, decode, encode
+from shared.domain.policies import CatchUp, Rate
 from shared.domain.run import RunError, RunKey, RunKind, RunStatus
 from shared.domain.targets import TaskTarget
 from tests.unit.domain.samples import KEY, NOON, job, message, run
@@ -61,7 +61,7 @@ def test_its_message_is_a_function_of_the_row_and_due_at_once() -> None:
         moved_from=NOON,
         wait_until=NOON,
         waits=4,
-        has_rate_slot=True,
+        rate_slot=RateSlot(NOON, Rate(1, 60), "line"),
     )
     assert callback_message(row, laden) == plain
     assert decode(encode(plain)) == plain

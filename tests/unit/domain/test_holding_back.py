@@ -8,10 +8,11 @@ import pytest
 from shared.domain import running
 from shared.domain.concurrency import enter, leave
 from shared.domain.decisions import Claim, Go, Repeat, Skip, SkipReason, Wait
-from shared.domain.gate import Holder, first_gate
-from shared.domain.message import Missed
+from shared.domain.gate import Gate, Holder, Turn, first_gate
+from shared.domain.message import Missed, RateSlot
 from shared.domain.misfire import misfire
-from shared.domain.policies import CatchUp, Concurrency
+from shared.domain.passage import Passage
+from shared.domain.policies import CatchUp, Concurrency, Rate
 from shared.domain.run import TRANSITIONS, Run, RunKind, RunStatus
 from shared.domain.running import Terms
 from shared.domain.waiting import poll, wait_until
@@ -32,31 +33,111 @@ class TestConcurrency:
     def holder(self, name: str, seconds: int) -> Holder:
         return Holder(f"claim-{name}", NOON + seconds * SECOND)
 
+    def enter(self, gate: Gate, waits: int = 0, fraction: float = 0.0) -> Passage:
+        claim, until = Claim(CLAIMED, None), NOON + 61 * SECOND
+        return enter(gate, TWO, claim, message(waits=waits), until, NOON, fraction)
+
     def test_a_place_is_held_until_the_lease_of_its_claim_ends(self) -> None:
-        passage = enter(GATE, TWO, CLAIMED, message(), NOON, 0.0)
+        passage = self.enter(GATE)
         assert passage.outcome == Go()
         assert passage.put is not None
         assert passage.put.holders == (Holder("claim-1", NOON + 61 * SECOND),)
 
     def test_when_all_are_held_it_looks_again_later(self) -> None:
         full = replace(GATE, holders=(self.holder("a", 1), self.holder("b", 9)))
-        passage = enter(full, TWO, CLAIMED, message(waits=3), NOON, 0.5)
+        passage = self.enter(full, waits=3, fraction=0.5)
         assert isinstance(passage.outcome, Wait)
         assert passage.outcome.message.wait_until == NOON + 6 * SECOND
         assert passage.put is None
 
     def test_a_place_is_free_at_the_very_instant_of_the_leases_end(self) -> None:
         lapsed = replace(GATE, holders=(self.holder("a", 0), self.holder("b", 9)))
-        passage = enter(lapsed, TWO, CLAIMED, message(), NOON, 0.0)
+        passage = self.enter(lapsed)
         assert passage.put is not None
         assert [holder.claim_id for holder in passage.put.holders] == ["claim-b", "claim-1"]
 
     def test_only_the_claim_itself_leaves(self) -> None:
         """A worker that lost its lease must not free the place of its successor."""
-        entered = enter(GATE, TWO, CLAIMED, message(), NOON, 0.0).put
+        entered = self.enter(GATE).put
         assert entered is not None
         assert leave(entered, replace(CLAIMED, claim_id="claim-of-old")) is None
         assert leave(entered, CLAIMED) == GATE
+
+    def test_it_keeps_the_place_that_it_had_while_it_waited(self) -> None:
+        full = replace(GATE, holders=(self.holder("1", 90), self.holder("b", 90)))
+        again = Claim(replace(CLAIMED, claim_id="claim-2"), run(RunStatus.SCHEDULED, attempt=0))
+        passage = enter(full, TWO, again, message(), NOON + 61 * SECOND, NOON, 0.0)
+        assert passage.put is not None
+        assert passage.put.holders == (self.holder("b", 90), self.holder("2", 61))
+
+
+class TestTurns:
+    """A free place is for who was due first of those that have waited for long."""
+
+    ONE = Concurrency("db", 1)
+    HELD = replace(GATE, holders=(Holder("other", NOON + timedelta(days=1)),))
+
+    def enter(self, gate: Gate, due_seconds: int, now_seconds: int, name: str = "a") -> Passage:
+        due_at, now = NOON + due_seconds * SECOND, NOON + now_seconds * SECOND
+        key = replace(KEY, fire_at=due_at, request_id=name)
+        claim = Claim(replace(CLAIMED, key=key, claim_id=f"claim-{name}"), None)
+        waiting = message(key=key, due_at=due_at, waits=9)
+        return enter(gate, self.ONE, claim, waiting, now + 60 * SECOND, now, 0.0)
+
+    def waits_seconds(self, passage: Passage, now_seconds: int) -> float:
+        assert isinstance(passage.outcome, Wait)
+        at = passage.outcome.message.wait_until
+        assert at is not None
+        return (at - NOON).total_seconds() - now_seconds
+
+    def turns(self, passage: Passage) -> list[str]:
+        assert passage.put is not None
+        return [turn.run_id.split("-")[1].split("_")[0] for turn in passage.put.turns]
+
+    def test_none_is_given_before_half_a_minute(self) -> None:
+        assert self.enter(self.HELD, 0, 29).put is None
+        assert self.turns(self.enter(self.HELD, 0, 30)) == ["a"]
+
+    def test_who_was_due_before_takes_it_and_who_comes_later_gets_none(self) -> None:
+        gate = self.enter(self.HELD, 10, 60, "a").put
+        assert gate is not None
+        assert self.turns(self.enter(gate, 5, 60, "b")) == ["b"]
+        later = self.enter(gate, 11, 60, "c")
+        assert later.put is None
+        assert self.waits_seconds(later, 60) == 15
+
+    def test_who_has_it_looks_every_two_seconds_and_the_others_ever_less_often(self) -> None:
+        first = self.enter(self.HELD, 0, 3600)
+        assert self.waits_seconds(first, 3600) == 1
+        assert first.put is not None
+        again = self.enter(first.put, 0, 3602)
+        assert again.put is None, "a turn is renewed twice a minute, not at every look"
+        for waited_seconds, longest_seconds in [(40, 30), (600, 300), (7200, 900)]:
+            now = 3600 + waited_seconds
+            gate = replace(
+                first.put, turns=(replace(first.put.turns[0], until=NOON + now * 2 * SECOND),)
+            )
+            other = self.enter(gate, 3600, now, "z")
+            assert self.waits_seconds(other, now) == longest_seconds / 2
+
+    def test_a_free_place_is_kept_for_it(self) -> None:
+        waiting = self.enter(self.HELD, 0, 60).put
+        assert waiting is not None
+        free = replace(waiting, holders=())
+        fresh = self.enter(free, 61, 61, "b")
+        assert isinstance(fresh.outcome, Wait)
+        assert "1 runs that were due before wait" in fresh.outcome.reason
+        own = self.enter(free, 0, 62)
+        assert own.outcome == Go()
+        assert self.turns(own) == []
+        gone = self.enter(free, 125, 125, "b")
+        assert gone.outcome == Go(), "one that looks no more loses its turn after a minute"
+
+    def test_not_more_than_there_are_places(self) -> None:
+        gate = self.enter(self.HELD, 10, 60, "a").put
+        assert gate is not None
+        assert len(gate.turns) == 1
+        assert gate.turns == (Turn(gate.turns[0].run_id, NOON + 10 * SECOND, NOON + 120 * SECOND),)
 
 
 class TestMisfire:
@@ -203,11 +284,11 @@ class TestRowsThatWait:
         assert RunStatus.SCHEDULED in TRANSITIONS[RunStatus.RUNNING]
 
     def test_a_retry_begins_its_waits_anew_and_has_no_slot(self) -> None:
-        waited = message(wait_until=NOON, waits=3, has_rate_slot=True)
+        waited = message(wait_until=NOON, waits=3, rate_slot=RateSlot(NOON, Rate(1, 60), "line"))
         retrying = run(RunStatus.RETRYING, next_attempt_at=NOON + SECOND)
         retry = running.retry_message(retrying, waited)
         assert (retry.starts_at, retry.waits) == (NOON + SECOND, 0)
-        assert not retry.has_rate_slot
+        assert retry.rate_slot is None
 
     def test_whose_row_it_is(self) -> None:
         waiting = running.waiting(CLAIMED, None, self.WAIT, NOON)

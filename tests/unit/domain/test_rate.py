@@ -8,21 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.decisions import Go, Wait
 from shared.domain.gate import Gate, first_gate
+from shared.domain.message import RateSlot
 from shared.domain.policies import Rate
-from shared.domain.rate import (
-    needed_slot,
-    reserve,
-    take_slot,
-    with_fresh_slots,
-    with_slots_left,
-)
+from shared.domain.rate import is_in_time, needed_slot, take_slot, wait_for, with_slots_left
+from shared.domain.rate_line import reserve
 from shared.domain.run import Run, RunKind, RunStatus
-from shared.domain.waiting import wait_until
 from tests.unit.domain.samples import KEY, NOON, job, message, run
 
 GATE = first_gate("owner", "rate/key")
+DAY = timedelta(days=1)
 
 
 def slots(rate: Rate, asked: list[datetime], gate: Gate = GATE) -> list[datetime]:
@@ -31,7 +26,8 @@ def slots(rate: Rate, asked: list[datetime], gate: Gate = GATE) -> list[datetime
     for number, now in enumerate(asked):
         gate = reserve(gate, rate, f"claim-{number}", now)
         assert gate.started_at is not None
-        assert len(gate.starts) <= 22, "the row stays small"
+        (line,) = gate.lines
+        assert len(line.starts) <= 22, "the row stays small"
         found.append(gate.started_at)
     return found
 
@@ -104,22 +100,132 @@ def test_two_who_ask_at_once_never_write_the_same_row() -> None:
     assert first != second
 
 
-def test_who_has_a_slot_starts_and_who_has_none_waits_for_the_one_reserved() -> None:
-    taken = take_slot(GATE, Rate(1, 60), message(), "claim-1", NOON)
-    assert taken.outcome == Go()
+def test_who_finds_none_free_waits_for_the_one_reserved() -> None:
+    taken = take_slot(GATE, Rate(1, 60), None, "claim-1", NOON)
+    assert taken.slot == RateSlot(NOON, Rate(1, 60), "claim-1")
     assert taken.put is not None
-    slotted = message(slot_key="h0", has_rate_slot=True)
-    full = take_slot(taken.put, Rate(1, 60), slotted, "claim-2", NOON)
-    assert isinstance(full.outcome, Wait)
-    waiting = full.outcome.message
-    assert full.put is not None
-    assert waiting.wait_until == full.put.started_at
-    assert (waiting.has_rate_slot, waiting.slot_key) == (True, "")
-    assert full.outcome.reason == "1 starts in 60 s are reached"
+    full = take_slot(taken.put, Rate(1, 60), None, "claim-2", NOON)
+    assert full.slot.at == NOON + timedelta(seconds=60)
+    wait = wait_for(message(slot_key="h0", rate_slot=full.slot), full.slot, full.slot.at, NOON)
+    assert (wait.message.wait_until, wait.message.slot_key) == (full.slot.at, "")
+    assert wait.reason == "1 starts in 60 s are reached, it may start at 2026-12-01T12:01:00Z"
+
+
+def test_who_waits_longer_than_an_hour_looks_meanwhile() -> None:
+    slot = RateSlot(NOON + timedelta(days=3), Rate(1, 86_400), "line")
+    wait = wait_for(message(), slot, slot.at, NOON)
+    assert wait.message.wait_until == NOON + timedelta(hours=1)
+
+
+class TestLimitsOfOneKey:
+    """Each start is judged by its own limit, over the starts of all."""
+
+    SLOW, QUICK = Rate(1, 86_400, "key"), Rate(100, 60, "key")
+
+    def ask(self, gate: Gate, rate: Rate, seconds: float = 0, count: int = 1) -> Gate:
+        for number in range(count):
+            now = NOON + timedelta(seconds=seconds)
+            gate = reserve(gate, rate, f"{rate.limit}-{seconds}-{number}", now)
+        return gate
+
+    def slot_seconds(self, gate: Gate) -> float:
+        assert gate.started_at is not None
+        return (gate.started_at - NOON).total_seconds()
+
+    def test_a_slow_one_puts_the_other_into_no_debt(self) -> None:
+        gate = self.ask(GATE, self.SLOW, count=50)
+        assert self.slot_seconds(gate) == 49 * 86_400
+        gate = self.ask(gate, self.QUICK, 5, count=99)
+        assert self.slot_seconds(gate) == 5, "one of the 100 is the start at noon"
+        assert self.slot_seconds(self.ask(gate, self.QUICK, 5)) >= 60
+
+    def test_nor_does_the_quick_one_free_the_slow_one(self) -> None:
+        """The mutant: the rate of the last passer resets the gate."""
+        gate = self.ask(GATE, self.SLOW)
+        for minute in range(1, 60):
+            gate = self.ask(gate, self.QUICK, minute * 60)
+            assert self.slot_seconds(gate) == minute * 60
+        gate = self.ask(gate, self.SLOW, 3600)
+        assert self.slot_seconds(gate) == 59 * 60 + 86_400
+        assert self.slot_seconds(self.ask(gate, self.SLOW, 3600)) == 59 * 60 + 2 * 86_400
+        assert max(len(line.starts) for line in gate.lines) <= 42, "the row stays small"
+
+    # The quick one counts in parts of three seconds.
+    @pytest.mark.parametrize(("limit", "expected"), [(10, 72), (30, 60), (31, 10)])
+    def test_a_lowered_one_finds_what_was_started_under_the_other(
+        self, limit: int, expected: int
+    ) -> None:
+        gate = self.ask(self.ask(GATE, self.QUICK, 0, 20), self.QUICK, 10, 10)
+        assert self.slot_seconds(self.ask(gate, Rate(limit, 60, "key"), 10)) == expected
+
+    def test_what_was_granted_for_soon_counts_under_a_new_one_too(self) -> None:
+        """Ten a minute were asked for three minutes ahead; one in five minutes holds from now."""
+        gate = self.ask(GATE, Rate(10, 60, "key"), 0, 40)
+        assert self.slot_seconds(gate) == 180
+        assert self.slot_seconds(self.ask(gate, Rate(1, 300, "key"), 1)) == 180 + 300
+
+    def test_a_gate_remembers_a_few_limits(self) -> None:
+        gate = GATE
+        for number in range(1, 30):
+            gate = self.ask(gate, Rate(number, 60, "key"), number)
+        assert [line.limit for line in gate.lines] == list(range(29, 21, -1))
+
+    def test_a_line_in_which_nothing_counts_any_more_is_dropped(self) -> None:
+        gate = self.ask(self.ask(GATE, self.QUICK), self.SLOW, 200)
+        assert [line.limit for line in gate.lines] == [1]
+
+
+class TestSlotsThatAreHeld:
+    SLOW, QUICK = Rate(1, 86_400), Rate(100, 60)
+
+    def in_debt(self) -> tuple[Gate, RateSlot]:
+        """Five days are reserved; the slot of the third."""
+        gate, held = GATE, None
+        for number in range(5):
+            taken = take_slot(gate, self.SLOW, None, f"claim-{number}", NOON)
+            assert taken.put is not None
+            gate, held = taken.put, taken.slot if number == 2 else held
+        assert held is not None
+        return gate, held
+
+    def test_it_is_kept_while_the_rate_is_the_same(self) -> None:
+        gate, held = self.in_debt()
+        taken = take_slot(gate, self.SLOW, held, "again", NOON + timedelta(hours=1))
+        assert (taken.slot, taken.put) == (held, None)
+
+    def test_under_another_rate_all_is_forgotten_that_was_reserved_with_it(self) -> None:
+        gate, held = self.in_debt()
+        now = NOON + timedelta(hours=1)
+        taken = take_slot(gate, self.QUICK, held, "again", now)
+        assert taken.slot.at == now
+        assert taken.put is not None
+        others = take_slot(taken.put, self.SLOW, replace(held, at=held.at + DAY), "other", now)
+        assert others.slot.at == NOON + timedelta(hours=25), "a day after the start of now"
+        lowered = take_slot(taken.put, self.SLOW, None, "new", now)
+        assert lowered.slot.at == others.slot.at
+
+    def test_once_its_time_has_come_it_is_used_whatever_the_rate(self) -> None:
+        held = RateSlot(NOON, self.SLOW, "line")
+        for late, asked, is_used in [(0, 1, 1), (10, 1, 1), (11, 1, 0), (20, 2, 1), (21, 2, 0)]:
+            slot, now = replace(held, asked=asked), NOON + timedelta(seconds=late)
+            assert is_in_time(message(rate_slot=slot), slot, now) == bool(is_used)
+        assert not is_in_time(message(rate_slot=held), held, NOON - timedelta(seconds=1))
+
+    def test_of_two_the_earlier_one_has_waited_for_the_later(self) -> None:
+        later = RateSlot(NOON + timedelta(seconds=60), Rate(3, 60), "line")
+        both = message(rate_slot=RateSlot(NOON, self.SLOW, "line"), owner_slot=later)
+        assert both.rate_slot is not None
+        assert is_in_time(both, both.rate_slot, later.at)
+
+    def test_who_comes_too_late_asks_anew(self) -> None:
+        gate, held = self.in_debt()
+        late = take_slot(gate, self.SLOW, held, "late", held.at + timedelta(minutes=1))
+        assert (late.slot.at, late.slot.asked) == (NOON + 5 * DAY, 2)
 
 
 class TestWhoseSlotsTheyAre:
-    SLOTS = message(has_rate_slot=True, has_owner_slot=True, wait_until=NOON)
+    SLOT = RateSlot(NOON, Rate(1, 60), "line")
+    SLOTS = message(rate_slot=SLOT, owner_slot=SLOT, wait_until=NOON)
 
     @pytest.mark.parametrize(
         "over",
@@ -130,15 +236,7 @@ class TestWhoseSlotsTheyAre:
 
     def test_not_after_an_executor_died_on_the_run(self) -> None:
         left = with_slots_left(self.SLOTS, run(RunStatus.RUNNING))
-        assert left == replace(self.SLOTS, has_rate_slot=False, has_owner_slot=False)
-
-    @pytest.mark.parametrize(("seconds", "is_kept"), [(2, True), (3, False)])
-    def test_they_are_lost_by_waiting_for_something_else(self, seconds: int, is_kept: bool) -> None:
-        wait = wait_until(self.SLOTS, NOON + timedelta(seconds=seconds), "the key is held")
-        kept = with_fresh_slots(wait, NOON)
-        assert kept.reason == wait.reason
-        assert kept.message.wait_until == wait.message.wait_until
-        assert (kept.message.has_rate_slot, kept.message.has_owner_slot) == (is_kept, is_kept)
+        assert left == replace(self.SLOTS, rate_slot=None, owner_slot=None)
 
 
 @pytest.mark.parametrize("kind", RunKind)

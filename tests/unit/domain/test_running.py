@@ -8,8 +8,8 @@ import pytest
 from shared.domain import running
 from shared.domain.decisions import Claim, Drop, Go, Leave, Repeat, SendOn, Skip, SkipReason
 from shared.domain.job import MOST_REPLACED, Filing, JobState, PreviousFiling
-from shared.domain.message import decode, encode
-from shared.domain.policies import RetryPolicy
+from shared.domain.message import RateSlot, decode, encode
+from shared.domain.policies import Rate, RetryPolicy
 from shared.domain.run import TRANSITIONS, RunError, RunKey, RunKind, RunStatus
 from shared.domain.running import Terms
 from shared.domain.starting import decide_start
@@ -321,7 +321,8 @@ class TestMessages:
         full = message(key=replace(KEY, redrive=2, request_id="abc"), attempt=3, slot_key="h17")
         assert decode(encode(full)) == full
         waits = message(wait_until=NOON, waits=3)
-        for slotted in (replace(waits, has_rate_slot=True), replace(waits, has_owner_slot=True)):
+        slot = RateSlot(NOON, Rate(3, 60, 'a"key'), "line", 2)
+        for slotted in (replace(waits, rate_slot=slot), replace(waits, owner_slot=slot)):
             assert decode(encode(slotted)) == slotted
 
     @pytest.mark.parametrize("body", ["", "[]", "{}", '{"v":2,"runs":[{}]}', '{"v":1,"runs":[]}'])

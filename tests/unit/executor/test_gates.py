@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -84,7 +85,7 @@ class TestCosts:
             ({"overlap": Overlap.SKIP}, 2, 1),  # one read to see who waits for its end
             ({"rate": Rate(5, 60)}, 1, 1),
             ({"concurrency": Concurrency("db", 3)}, 2, 2),
-            ({"rate": Rate(5, 60), "concurrency": Concurrency("db", 3)}, 4, 3),
+            ({"rate": Rate(5, 60), "concurrency": Concurrency("db", 3)}, 3, 3),
         ],
     )
     def test_a_run_pays_for_the_policies_of_its_job(
@@ -168,14 +169,15 @@ class TestSlots:
         assert handle(world, due(world, job, 2)) is Handled.SENT_ON
         (kept,) = world.queue.kept()
         assert kept.message.wait_until == NOON + 160 * SECOND
-        assert (kept.message.has_rate_slot, kept.message.has_owner_slot) == (True, False)
+        assert kept.message.rate_slot is not None
+        assert kept.message.owner_slot is None
         world.clock.set(kept.visible_at)
         other = world.create("other", "* * * * *")
         first = message_of(other, NOON + 2 * MINUTE)
         assert handle(world, first) is Handled.RAN, "the owner's slots are free meanwhile"
         assert handle(world, kept.message) is Handled.SENT_ON
-        again = next(each for each in world.queue.kept() if each.message.has_owner_slot)
-        assert again.message.has_rate_slot
+        again = next(each for each in world.queue.kept() if each.message.owner_slot)
+        assert again.message.rate_slot == kept.message.rate_slot
         assert again.message.wait_until == NOON + 220 * SECOND
         world.clock.set(again.visible_at)
         assert handle(world, again.message) is Handled.RAN
@@ -187,21 +189,137 @@ class TestSlots:
         assert run_of(world, message).note == "1 runs hold the concurrency key 'db'"
         assert self.names(world) == []
 
-    def test_they_are_lost_where_the_key_is_held_for_long(self, world: World, job: Job) -> None:
-        """Once it comes again at once; then the rate must count a start of then."""
+    def test_the_place_is_kept_until_a_start_that_comes_soon(self, world: World, job: Job) -> None:
         handle(world, due(world, job))
         handle(world, due(world, job, 2))
         (kept,) = world.queue.kept()
+        other = world.create("other", "* * * * *", concurrency=Concurrency("db", 1))
+        assert handle(world, message_of(other, NOON + 2 * MINUTE)) is Handled.SENT_ON
         world.clock.set(kept.visible_at)
-        self.hold(world, 30)
-        slots = []
-        for _ in range(3):
+        assert handle(world, kept.message) is Handled.RAN
+        gate = world.gates.get(OWNER, key_gate("db"))
+        assert gate is not None
+        assert gate.holders == ()
+
+    def test_no_place_is_kept_for_a_start_that_is_far_off(self, world: World) -> None:
+        key = Concurrency("db", 1)
+        job = world.create("job", "* * * * *", rate=Rate(1, 600), concurrency=key)
+        other = world.create("other", "* * * * *", concurrency=key)
+        handle(world, due(world, job))
+        handle(world, due(world, job, 2))
+        (kept,) = world.queue.kept()
+        assert kept.message.rate_slot is not None
+        assert kept.message.rate_slot.at == NOON + 660 * SECOND
+        assert kept.message.wait_until == NOON + 570 * SECOND, "it comes for a place before"
+        assert handle(world, message_of(other, NOON + 2 * MINUTE)) is Handled.RAN
+        for at in (570, 660):
+            world.clock.set(NOON + at * SECOND)
             world.queue.delete(kept.receipt)
-            assert handle(world, kept.message) is Handled.SENT_ON
-            (kept,) = world.queue.kept()
-            slots.append(kept.message.has_rate_slot)
-            world.clock.set(kept.visible_at)
-        assert slots == [True, False, False]
+            handled = handle(world, kept.message)
+            (kept,) = world.queue.kept() or [kept]
+        assert handled is Handled.RAN
+
+    @pytest.mark.parametrize(("late", "handled"), [(10, Handled.RAN), (11, Handled.SENT_ON)])
+    def test_a_slot_that_is_used_late_is_none(
+        self, world: World, late: int, handled: Handled
+    ) -> None:
+        """Or all that an outage has held back would start at once (seeds 61001465, 77005534)."""
+        job = world.create("job", "* * * * *", rate=Rate(1, 100))
+        handle(world, due(world, job))
+        handle(world, due(world, job, 2))
+        (kept,) = world.queue.kept()
+        for _ in range(3):
+            world.ask(job)
+        for asked in [each for each in world.queue.kept() if each.message.key.request_id]:
+            handle(world, asked.message)
+        world.clock.set(kept.visible_at + late * SECOND)
+        assert handle(world, kept.message) is handled
+        if handled is Handled.SENT_ON:
+            again = max(world.queue.kept(), key=lambda each: each.visible_at).message.rate_slot
+            assert again is not None
+            assert (again.at, again.asked) == (NOON + 560 * SECOND, 2)
+
+
+class TestLooks:
+    """A run that waits for a slot looks each hour whether its job has the same rate still."""
+
+    def waiting(self, world: World, job: Job, count: int) -> None:
+        for _ in range(count + 1):
+            world.ask(job)
+        world.run_until(NOON + MINUTE)
+        assert len(world.targets.calls) == 1
+
+    def test_it_costs_no_write_of_the_gate_and_keeps_the_place(
+        self, world: World, calls: Counter[str]
+    ) -> None:
+        job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 3 * 3600))
+        self.waiting(world, job, 1)
+        writes = calls["put"]
+        world.run_until(NOON + 180 * MINUTE)
+        assert (len(world.targets.calls), calls["put"]) == (2, writes)
+        first, second = sorted(run.started_at for run in world.history(job) if run.started_at)
+        assert second - first <= timedelta(hours=3, seconds=1)
+
+    def test_a_raised_rate_starts_what_waits_within_the_hour_and_new_ones_at_once(
+        self, world: World
+    ) -> None:
+        job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 86_400))
+        self.waiting(world, job, 50)
+        raised = replace(job, rate=Rate(100, 60), revision=job.revision + 1)
+        assert world.jobs.replace(raised, job.revision)
+        world.ask(raised)
+        world.run_until(NOON + 2 * MINUTE)
+        assert len(world.targets.calls) == 2
+        world.run_until(NOON + 62 * MINUTE)
+        assert len(world.targets.calls) == 52
+
+    def test_a_rate_raised_and_lowered_again_leaves_no_debt(self, world: World) -> None:
+        job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 86_400))
+        self.waiting(world, job, 50)
+        raised = replace(job, rate=Rate(100, 60), revision=job.revision + 1)
+        assert world.jobs.replace(raised, job.revision)
+        world.run_until(NOON + 62 * MINUTE)
+        assert len(world.targets.calls) == 51
+        lowered = replace(job, revision=raised.revision + 1)
+        assert world.jobs.replace(lowered, raised.revision)
+        asked = world.ask(lowered)
+        world.run_until(NOON + 63 * MINUTE)
+        run = world.runs.get(asked)
+        assert run is not None
+        assert run.note is not None
+        assert "may start at 2026-12-02T" in run.note, "a day after the last start, not 51"
+
+    def test_a_lowered_rate_has_those_who_wait_ask_anew(self, world: World) -> None:
+        job = world.create("quick", "0 0 1 1 *", rate=Rate(1, 3600))
+        self.waiting(world, job, 5)
+        lowered = replace(job, rate=Rate(1, 7200), revision=job.revision + 1)
+        assert world.jobs.replace(lowered, job.revision)
+        world.run_until(NOON + timedelta(hours=12))
+        starts = sorted(run.started_at for run in world.history(job) if run.started_at)
+        hours = [round((at - NOON).total_seconds() / 3600) for at in starts]
+        assert hours[:2] == [0, 1], "what was granted within the hour stays granted"
+        gaps = [later - before for before, later in pairwise(hours[1:])]
+        assert gaps == [3, 2, 2, 2], "what was granted for the next hour counts, used or not"
+
+    def test_a_job_without_a_rate_any_more_gives_up_what_it_had_reserved(
+        self, world: World
+    ) -> None:
+        job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 86_400, "mail"))
+        self.waiting(world, job, 20)
+        other = world.create("other", "0 0 1 1 *", rate=Rate(1, 86_400, "mail"))
+        free = replace(job, rate=None, revision=job.revision + 1)
+        assert world.jobs.replace(free, job.revision)
+        world.run_until(NOON + 62 * MINUTE)
+        assert len(world.targets.calls) == 21
+        asked = world.ask(other)
+        world.run_until(NOON + 63 * MINUTE)
+        run = world.runs.get(asked)
+        assert run is not None
+        assert run.next_attempt_at is not None
+        slot = world.gates.get(OWNER, rate_gate("mail", ""))
+        assert slot is not None
+        assert slot.started_at is not None
+        assert slot.started_at <= NOON + timedelta(days=1, hours=2)
 
 
 class TestFaults:
@@ -233,7 +351,7 @@ class TestFaults:
         assert waiting.note is not None
         assert waiting.note.startswith("many pass the gate")
         (kept,) = world.queue.kept()
-        assert not kept.message.has_rate_slot
+        assert kept.message.rate_slot is None
         world.clock.set(kept.visible_at)
         assert handle(world, kept.message) is Handled.RAN
 
