@@ -15,6 +15,7 @@ from shared.domain.policies import CatchUp, Rate
 from shared.domain.segment import Backlog, Control, Cursor
 from shared.domain.wheel import Entry, Slot, entry_of_message
 from shared.recurrence import CalendarRule, Schedule, SlotKind, parse_schedule
+from shared.stores.dynamo.controls import control_item_of
 from tests.contract.kit import CONTENDERS, Kit, contend
 from tests.contract.samples import (
     FIRE_AT,
@@ -25,6 +26,7 @@ from tests.contract.samples import (
     a_message,
     an_entry,
 )
+from tests.item_sizes import item_size, write_units
 
 HOURLY_17 = Slot(SlotKind.HOURLY, 17)
 LEASE_UNTIL = NOW + timedelta(seconds=45)
@@ -227,6 +229,12 @@ def test_a_control_comes_back_whole(kit: Kit) -> None:
     assert kit.wheel.get_control(segment) == _full(segment)
     assert kit.wheel.put_control(a_control(segment), over=_full(segment))
     assert kit.wheel.get_control(segment) == a_control(segment)
+
+
+def test_a_control_with_the_shares_of_all_buckets_is_one_write_unit() -> None:
+    busy = Shares(29_700_000, NOW, counts=(99_999,) * BUCKETS, placed=(99_999,) * BUCKETS)
+    item = control_item_of(dataclasses.replace(_full(123), shares=busy))
+    assert write_units(item_size(item)) == 1
 
 
 def test_a_control_is_no_entry_and_of_one_segment(kit: Kit) -> None:
