@@ -26,7 +26,7 @@ from tests.contract.samples import (
     a_message,
     an_entry,
 )
-from tests.item_sizes import item_size, write_units
+from tests.item_sizes import write_units
 
 HOURLY_17 = Slot(SlotKind.HOURLY, 17)
 LEASE_UNTIL = NOW + timedelta(seconds=45)
@@ -234,7 +234,7 @@ def test_a_control_comes_back_whole(kit: Kit) -> None:
 def test_a_control_with_the_shares_of_all_buckets_is_one_write_unit() -> None:
     busy = Shares(29_700_000, NOW, counts=(99_999,) * BUCKETS, placed=(99_999,) * BUCKETS)
     item = control_item_of(dataclasses.replace(_full(123), shares=busy))
-    assert write_units(item_size(item)) == 1
+    assert write_units(item) == 1
 
 
 def test_a_control_is_no_entry_and_of_one_segment(kit: Kit) -> None:
