@@ -10,7 +10,7 @@ LONGEST_RETRY_DELAY_SECONDS = 7 * 86_400
 
 
 class CatchUp(StrEnum):
-    """What is done with occurrences that an outage of the tick passed over."""
+    """What is done with occurrences that an outage passed over, of ticks or of executors."""
 
     SKIP = "skip"
     """None of them runs; one row of the history covers them."""
