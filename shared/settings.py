@@ -17,6 +17,23 @@ from shared.errors import ConfigurationError
 TASK_RESERVE_SECONDS = 5
 """Kept of the executor's timeout for claim, finish and follow-up; jobs may ask for the rest."""
 
+TASK_ENVIRONMENT = (
+    "AWS_DEFAULT_REGION",
+    "AWS_REGION",
+    "CARILLON_EMULATOR",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LD_LIBRARY_PATH",
+    "PATH",
+    "PYTHONTZPATH",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TMPDIR",
+    "TZ",
+)
+"""The executor's variables that tasks see; docs/running.md lists them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -27,11 +44,11 @@ class Settings:
     `secrets_prefix` begins the names of owners' secrets and parameters. `owner_starts_per_minute`
     limits the starts of each owner's runs (0: not), `owner_requests_per_second` the requests that
     one process of the api serves each owner (0: not; up to `owner_requests_burst` at once),
-    `catch_up_per_minute` the messages of a
-    backlog, over all segments. What is due later than `longest_delay_seconds` waits on the wheel
-    instead of in its queue. Attempts longer than `slow_after_seconds` make a slow job; of the
-    places of lane slow each owner holds `slow_lane_share` at most. The names of the deployment's
-    own resources begin with `stack_name` and a dash ("" where there is no stack).
+    `catch_up_per_minute` the messages of a backlog, over all segments. What is due later than
+    `longest_delay_seconds` waits on the wheel instead of in its queue. Attempts longer than
+    `slow_after_seconds` make a slow job; of the places of lane slow each owner holds
+    `slow_lane_share` at most. The names of the deployment's own resources begin with `stack_name`
+    and a dash ("" where there is no stack).
     """
 
     jobs_table: str
@@ -126,6 +143,12 @@ class Settings:
     def variable_names(cls) -> frozenset[str]:
         """The environment variables that a deployment may set."""
         return frozenset(name.upper() for name in cls.__slots__)
+
+
+def task_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What tasks see of the environment."""
+    env = os.environ if environment is None else environment
+    return {name: env[name] for name in TASK_ENVIRONMENT if name in env}
 
 
 def _text(env: Mapping[str, str], name: str) -> str:

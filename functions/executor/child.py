@@ -18,7 +18,7 @@ from threading import Thread
 
 from functions.executor.child_logs import JsonLines, start_logging, task_logger
 from functions.executor.deadline import Deadline
-from functions.executor.descendants import MARK, adopt_orphans, kill_descendants
+from functions.executor.descendants import adopt_orphans, kill_descendants
 from functions.executor.one_line import exception_line, kind_of, one_line
 from functions.executor.wire import Hello, Report, Request
 from shared.domain.run import FAIL_KIND, RETRY_KIND, RunError
@@ -28,15 +28,16 @@ OVERDUE_SECONDS = 1.0
 """So long after its limit a call that nobody stopped ends the process by itself."""
 
 
-def main(descriptor: int, log_level: str, task_modules: str) -> None:
-    """Serve on `descriptor`, a stream socket; `task_modules` are separated by commas."""
+def main(descriptor: int, log_level: str, task_modules: str, mark: str) -> None:
+    """Serve on `descriptor`, a stream socket; `task_modules` are separated by commas, and `mark` is
+    what all bear that this process starts."""
     os.set_inheritable(descriptor, False)
     adopt_orphans()
     # What tasks print is to appear at once: the process may be killed at any time.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     lines: SimpleQueue[bytes] = SimpleQueue()
-    Thread(target=_receive, args=(descriptor, lines), daemon=True).start()
+    Thread(target=_receive, args=(descriptor, lines, mark), daemon=True).start()
     logs = start_logging(log_level)
     failures = import_modules(task_modules.split(","))
     _send(descriptor, Hello(failures).to_line())
@@ -140,14 +141,14 @@ def result_text(value: object) -> str | None:
     return one_line(text)
 
 
-def _receive(descriptor: int, lines: "SimpleQueue[bytes]") -> None:
+def _receive(descriptor: int, lines: "SimpleQueue[bytes]", mark: str) -> None:
     """Pass the parent's lines on; when the parent is gone, end this process and what it started."""
     try:
         with open(descriptor, "rb", closefd=False) as channel:
             for line in channel:
                 lines.put(line)
     finally:  # an end, or a reset if the parent had not read all
-        kill_descendants(os.getpid(), os.environ.get(MARK, ""))
+        kill_descendants(os.getpid(), mark)
         # Only ever the group that was made for this process.
         if os.getpgrp() == os.getpid():
             os.killpg(os.getpgrp(), signal.SIGKILL)

@@ -9,23 +9,25 @@ and ends with all it has started.
 """
 
 import contextlib
+import itertools
 import os
 import signal
 import socket
 import sys
 from collections.abc import Sequence
 from subprocess import DEVNULL, Popen, TimeoutExpired
-from uuid import uuid4
 
 from functions.executor.deadline import Deadline
 from functions.executor.descendants import MARK, count_children, kill_descendants
 from functions.executor.wire import Hello, Report, Request
+from shared.settings import task_environment
 
 # The parent's sys.path goes along: in Lambda it is not the interpreter's own.
 _START = (
-    "import sys; sys.path[:] = sys.argv[4:]; "
-    "from functions.executor.child import main; main(int(sys.argv[1]), *sys.argv[2:4])"
+    "import sys; sys.path[:] = sys.argv[5:]; "
+    "from functions.executor.child import main; main(int(sys.argv[1]), *sys.argv[2:5])"
 )
+_numbers = itertools.count(1)
 _LOOK_SECONDS = 0.2
 """How often a silent child is looked at: a fork of it may hold the socket open after its death."""
 _DYING_SECONDS = 1.0
@@ -33,23 +35,6 @@ _LINE_LIMIT_BYTES = 1024 * 1024
 _MOST_CHILDREN = 20
 """A child that has not waited for more than so many of its own, or adopted so many, is not used
 again: what gathers below it would be without end."""
-
-TASK_ENVIRONMENT = (
-    "AWS_DEFAULT_REGION",
-    "AWS_REGION",
-    "CARILLON_EMULATOR",
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LD_LIBRARY_PATH",
-    "PATH",
-    "PYTHONTZPATH",
-    "SSL_CERT_DIR",
-    "SSL_CERT_FILE",
-    "TMPDIR",
-    "TZ",
-)
-"""The executor's variables that tasks see; docs/running.md lists them."""
 
 
 class ChildLostError(Exception):
@@ -71,10 +56,9 @@ class ChildProcess:
         self._channel, theirs = socket.socketpair()
         self._unread = b""
         self._hello: Hello | None = None
-        self._mark = uuid4().hex
-        seen = {name: os.environ[name] for name in TASK_ENVIRONMENT if name in os.environ}
+        self._mark = f"{os.getpid()}-{next(_numbers)}"
         descriptor = theirs.fileno()
-        arguments = [str(descriptor), log_level, ",".join(task_modules), *sys.path]
+        arguments = [str(descriptor), log_level, ",".join(task_modules), self._mark, *sys.path]
         try:
             self._process = Popen(
                 [sys.executable, "-c", _START, *arguments],
@@ -82,7 +66,7 @@ class ChildProcess:
                 stdout=2,
                 pass_fds=(descriptor,),
                 start_new_session=True,
-                env={**seen, MARK: self._mark},
+                env={**task_environment(), MARK: self._mark},
             )
         except BaseException:
             self._channel.close()

@@ -120,7 +120,9 @@ def test_the_settings_hold_the_executors_own_timeout(
     for stack, seconds in ((production, 60), (unusual, 10)):
         variables = stack.functions()[name]["Environment"]["Variables"]
         assert variables["FUNCTION_TIMEOUT_SECONDS"] == str(seconds)
-        assert [stack.functions()[executor]["Timeout"] for executor in EXECUTORS] == [seconds] * 3
+        assert [stack.functions()[executor]["Timeout"] for executor in EXECUTORS] == [
+            seconds
+        ] * len(EXECUTORS)
 
 
 @pytest.mark.parametrize(

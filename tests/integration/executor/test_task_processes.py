@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from functions.executor.child_process import TASK_ENVIRONMENT
 from functions.executor.targets.call import Failure, Success
 from infra.local.processes import MARK as EMULATORS_MARK
 from shared.domain.run import RESULT_LIMIT_BYTES, RunError
-from shared.settings import Settings
+from shared.settings import TASK_ENVIRONMENT, Settings
 from tests.integration.executor.processes import (
     TASKS,
     Tasks,
