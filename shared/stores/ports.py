@@ -126,7 +126,7 @@ class EntryPage:
 
     entries: tuple[Entry, ...]
     last_key: str | None
-    unreadable: Mapping[str, str] = field(default_factory=dict)
+    unreadable: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 class WheelStore(Protocol):
