@@ -138,13 +138,17 @@ class Evidence:
     crashes of our own code. `told` are the events, `grants` those of rates, `operations` as they
     were last put, `loads` what was seen of the lanes each minute. Empty
     `writes`, `faults`, `told` and `grants` are unknown where `is_complete` is false.
+
+    Of a deployment that goes on there is more to say: occurrences up to `since` are not asked for,
+    nor those in a gap that is not worked off; what was written after `rest_at`, or is under a lease
+    then, is under way; and what lies beyond `until` is not known.
     """
 
     versions: Mapping[str, Sequence[JobVersion]]
     runs: Sequence[Run]
-    deliveries: Sequence[Delivery]
-    acks: Sequence[Ack]
     until: datetime
+    deliveries: Sequence[Delivery] = ()
+    acks: Sequence[Ack] = ()
     writes: Sequence[RunWrite] = ()
     faults: Sequence[datetime] = ()
     outages: Sequence[tuple[datetime, datetime]] = ()
@@ -157,6 +161,8 @@ class Evidence:
     operations: Sequence[Operation] = ()
     loads: Sequence[Load] = ()
     circumstances: Circumstances = Circumstances()
+    since: datetime | None = None
+    rest_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

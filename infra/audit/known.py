@@ -51,12 +51,12 @@ class Filed:
         is_within = self.until_at is None or fire_at <= self.until_at
         return is_within and self.yields(fire_at)
 
-    def occurrences(self, until: datetime) -> Iterator[datetime]:
-        """Those that were to start by `until`."""
+    def occurrences(self, until: datetime, since: datetime | None = None) -> Iterator[datetime]:
+        """Those after `since` that were to start by `until`."""
         last = until - self.spread
         if self.until_at is not None:
             last = min(last, self.until_at)
-        return self.job.schedule.between(self.from_at, last)
+        return self.job.schedule.between(max(self.from_at, since or self.from_at), last)
 
 
 @dataclass(frozen=True, slots=True)

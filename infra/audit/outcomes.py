@@ -12,6 +12,7 @@ from shared.domain.job import JobState
 from shared.domain.policies import CatchUp
 from shared.domain.run import Run, RunKind, RunStatus
 from shared.recurrence import Delay
+from shared.recurrence.value import seconds_down
 
 _I1 = "I1"
 _SECOND = timedelta(seconds=1)
@@ -37,14 +38,24 @@ def lost(known: Known) -> Iterator[Violation]:
             if not filed.is_computable:
                 continue
             spans = covering.get(filed.filing_id, ())
-            for fire_at in filed.occurrences(known.evidence.until):
+            for fire_at in filed.occurrences(known.evidence.until, known.evidence.since):
                 if fire_at in rows or any(a <= fire_at <= b for a, b in spans):
+                    continue
+                if _waits_for_ticks(known, filed, fire_at):
                     continue
                 text = (
                     f"the occurrence of {filed.job.schedule.text!r} at {fire_at} has no row, and no"
                     f" catch-up of its filing {_span(filed)} covers it"
                 )
                 yield Violation(_I1, job_id, text, fire_at)
+
+
+def _waits_for_ticks(known: Known, filed: Filed, fire_at: datetime) -> bool:
+    """Whether a deployment that goes on has it in a backlog."""
+    if known.evidence.rest_at is None:
+        return False
+    own = (gap for gap in known.evidence.gaps if gap.segment == filed.job.segment)
+    return in_gap([gap for gap in own if gap.cleared_at is None], fire_at + filed.spread)
 
 
 def unexpected(known: Known) -> Iterator[Violation]:
@@ -54,12 +65,15 @@ def unexpected(known: Known) -> Iterator[Violation]:
     had read: a change or pause that was committed after the read comes too late for it. Lenient:
 
     - Attempts after the first: retries are not asked for their schedule.
+    - Of a deployment that goes on, rows of other filings than the ones that are known.
     """
     for job_id, filings in known.filings.items():
         if not all(filed.is_computable for filed in filings):
             continue
+        names = {filed.filing_id for filed in filings}
         for row in known.rows.get(job_id, ()):
-            if row.key.kind is RunKind.SCHEDULED and row.key.redrive == 0:
+            is_known = known.evidence.rest_at is None or row.filing_id in names
+            if row.key.kind is RunKind.SCHEDULED and row.key.redrive == 0 and is_known:
                 yield from _unexpected(known, row, filings)
 
 
@@ -105,7 +119,7 @@ def passed_over(known: Known) -> Iterator[Violation]:
     for job_id, rows in known.rows.items():
         own = {row.key.fire_at for row in rows if row.key.kind is RunKind.SCHEDULED}
         for row in rows:
-            if row.key.kind is not RunKind.MISSED:
+            if row.key.kind is not RunKind.MISSED or _is_beyond(known, row.key.fire_at):
                 continue
             for text in _wrong_about(known, row, own):
                 yield Violation(_I1, job_id, f"{row.key.run_id}: {text}", row.key.fire_at)
@@ -125,23 +139,30 @@ def _wrong_about(known: Known, row: Run, own: set[datetime]) -> Iterator[str]:
     if not filed.is_computable:
         return
     schedule, job = filed.job.schedule, filed.job
-    covered = list(schedule.between(first - _SECOND, key.fire_at))
-    if not covered or covered[0] != first or covered[-1] != key.fire_at:
+    count = sum(1 for _ in schedule.between(first - _SECOND, key.fire_at))
+    if not (schedule.has(seconds_down(first)) and schedule.has(seconds_down(key.fire_at))):
         yield f"the span from {first} does not begin and end with occurrences"
-    elif row.covers_count is not None and row.covers_count != len(covered):
-        yield f"it counts {row.covers_count}, and there are {len(covered)} from {first} on"
+    elif row.covers_count is not None and row.covers_count != count:
+        yield f"it counts {row.covers_count}, and there are {count} from {first} on"
     elif first <= filed.from_at:
         yield f"it covers {first}, which is not after its filing began at {filed.from_at}"
     if job.catch_up is CatchUp.ALL or not schedule.is_recurring:
         yield f"its job runs what was missed ({job.catch_up.value})"
     if known.evidence.is_complete:
         gaps = [gap for gap in known.evidence.gaps if gap.segment == job.segment]
-        for fire_at in covered:
+        for fire_at in schedule.between(first - _SECOND, key.fire_at):
             if not in_gap(gaps, fire_at + filed.spread):
                 yield f"{fire_at} lay in no outage of segment {job.segment}"
     following = schedule.next(key.fire_at)
-    if following is not None and filed.covers(following) and following not in own:
+    is_due = following is not None and filed.covers(following)
+    if is_due and following not in own and not _is_beyond(known, following):
         yield f"it stands before {following}, which has no row of its own"
+
+
+def _is_beyond(known: Known, fire_at: datetime | None) -> bool:
+    """Whether a deployment that goes on tells nothing of it yet."""
+    evidence = known.evidence
+    return fire_at is not None and evidence.rest_at is not None and fire_at > evidence.until
 
 
 def in_gap(gaps: Sequence[Gap], effective_at: datetime) -> bool:
@@ -158,7 +179,7 @@ def unfinished(known: Known) -> Iterator[Violation]:
     until = known.evidence.until
     for job_id, rows in known.rows.items():
         for row in rows:
-            if row.is_final or _is_forsaken(known, row):
+            if row.is_final or _is_forsaken(known, row) or _is_under_way(known, row):
                 continue
             due_at = row.effective_at or row.key.fire_at
             begun_at = row.attempt_started_at if row.status is RunStatus.RUNNING else None
@@ -174,6 +195,11 @@ def unfinished(known: Known) -> Iterator[Violation]:
                 f" {row.next_attempt_at}, note {row.note!r}"
             )
             yield Violation(_I1, job_id, text, row.key.fire_at)
+
+
+def _is_under_way(known: Known, row: Run) -> bool:
+    rest_at = known.evidence.rest_at
+    return rest_at is not None and max(row.updated_at, row.lease_until or row.updated_at) > rest_at
 
 
 def broken_chains(known: Known) -> Iterator[Violation]:
@@ -203,6 +229,8 @@ def broken_chains(known: Known) -> Iterator[Violation]:
             ended_at = ceil_second(last.finished_at or last.updated_at)
         following = schedule.next(ended_at)
         is_due = following is not None and following + filings[-1].spread <= known.evidence.until
+        if last is None and known.evidence.since is not None:
+            continue  # it may have had its last run before
         if is_due and (last is None or last.is_final):
             before = "nothing" if last is None else last.key.run_id
             text = f"{schedule.text!r} was to run at {following}; its chain ended with {before}"

@@ -81,8 +81,11 @@ def settled_otherwise(known: Known) -> Iterator[Violation]:
 
     A write may change how it is settled: of two who are at it at once the new run's row decides.
     """
+    rest_at = known.evidence.rest_at
     for rows in known.rows.values():
         for row in rows:
+            if rest_at is not None and row.updated_at > rest_at:
+                continue  # its redrive may be under way
             made = known.by_run_id.get(row.key.redriven.run_id) if row.settled else None
             is_gone = made is None or made.status is RunStatus.CANCELLED
             if row.settled is Settled.REDRIVEN and made is None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from infra.cli.admin_audit import audit
 from infra.cli.admin_stores import AdminOptions, open_deployment
 from infra.cli.exits import CliError, ExitCode
 from infra.cli.instants import utc_text
@@ -46,6 +47,9 @@ def mend_segment(ctx: typer.Context, segment: SegmentArgument, *, options: Admin
         raise CliError.local(ExitCode.UNREACHABLE, "Not mended", str(error)) from error
     text = "\n".join(f"{name}: {value}" for name, value in told.items())
     write_done(text, told, invocation_of(ctx).as_json)
+
+
+admin.command(name="audit")(audit)
 
 
 def mend(wheel: "WheelStore", segment: int, now: "Callable[[], datetime]") -> dict[str, Any]:

@@ -93,6 +93,13 @@ class JobStore(Protocol):
         """
         ...
 
+    def scan(self, limit: int, cursor: str | None = None) -> Page[Job | UnreadableRowError]:
+        """The jobs of all owners in no order, tombstones included; eventually consistent.
+
+        In the place of a row that this version cannot read stands the error that says so.
+        """
+        ...
+
 
 class CalendarStore(Protocol):
     """Calendars by (owner, name); no job, and not listed among jobs."""
@@ -141,6 +148,10 @@ class WheelStore(Protocol):
 
     def query(self, segment: int, slot: Slot, after_key: str | None = None) -> EntryPage:
         """One page of the slot's entries with keys greater than `after_key`."""
+        ...
+
+    def holds(self, segment: int, slot: Slot, entry_key: str) -> bool:
+        """Whether there is an entry with exactly this key, strongly consistent."""
         ...
 
     def remove_entries(self, segment: int, keys: Sequence[EntryKey]) -> None:

@@ -1,5 +1,7 @@
 """Jobs in DynamoDB."""
 
+import json
+
 from pynamodb.expressions.condition import Condition
 
 from shared.domain.calendar import CalendarUse
@@ -16,6 +18,7 @@ from shared.stores.ports import JobFilter, Page
 _ALIVE: Condition = (JobRow.state != JobState.DELETED.value) & (
     JobRow.state != JobState.COMPLETED.value
 )
+_SCAN = ("all jobs",)
 _JOBS = ("!", "~")
 """Where an owner's jobs stand; calendars, gates and operations are kept behind them."""
 
@@ -55,6 +58,22 @@ class DynamoJobStore:
         except UnreadableRowError:
             return self._table.delete(owner, job_id, unchanged(item))
         return False
+
+    def scan(self, limit: int, cursor: str | None = None) -> Page[Job | UnreadableRowError]:
+        after = None
+        if cursor is not None:
+            owner, job_id = json.loads(decode_cursor(_SCAN, cursor))
+            after = owner, job_id
+        items, last = self._table.scan(after, limit)
+        jobs = tuple(_read(item) for item in items if item["job_id"]["S"] < _JOBS[1])
+        return Page(jobs, None if last is None else encode_cursor(_SCAN, json.dumps(last)))
+
+
+def _read(item: RawItem) -> Job | UnreadableRowError:
+    try:
+        return job_of(item)
+    except UnreadableRowError as error:
+        return error
 
 
 def item_of(job: Job) -> RawItem:

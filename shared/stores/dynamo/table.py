@@ -32,6 +32,9 @@ _BATCH_SIZE = 25
 MOST_REQUESTS = 10
 """Of one page: where a filter leaves hardly any, it ends after so many, each of up to 1 MB."""
 
+Keys = tuple[str, str]
+"""Partition and sort key of an item."""
+
 Span = tuple[str, str]
 """First and last sort key of a part of a partition."""
 
@@ -160,6 +163,17 @@ class Table(Partitions):
             )
         item: RawItem | None = answer.get("Item")
         return item
+
+    def scan(self, after: Keys | None, limit: int) -> tuple[list[RawItem], Keys | None]:
+        """One request: at most `limit` items of all partitions, in no order, and the keys behind
+        which the next one goes on, None at the end. Eventually consistent."""
+        begin: Any = None if after is None else self._key(*after)
+        with _failures_mapped():
+            answer = self._connection.scan(self._name, limit=limit, exclusive_start_key=begin)
+        last = answer.get("LastEvaluatedKey")
+        if not last:
+            return answer["Items"], None
+        return answer["Items"], (last[self._hash_name]["S"], last[self._range_name]["S"])
 
     def put(self, item: RawItem, condition: Condition | None = None) -> bool:
         """Put the item if the condition holds; whether the item stands now.

@@ -61,6 +61,9 @@ class DynamoWheelStore:
         )
         return _page(segment, slot, items, last_key)
 
+    def holds(self, segment: int, slot: Slot, entry_key: str) -> bool:
+        return self._table.get(_partition(segment, slot), entry_key) is not None
+
     def remove_entries(self, segment: int, keys: Sequence[EntryKey]) -> None:
         items = [(_partition(segment, slot), key) for slot, key in dict.fromkeys(keys)]
         if len(items) == 1:

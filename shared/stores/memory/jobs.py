@@ -10,6 +10,8 @@ from shared.stores.cursors import decode_cursor, encode_cursor, whole_seconds
 from shared.stores.memory.ordering import KeyOrder
 from shared.stores.ports import JobFilter, Page
 
+_SCAN = ("all jobs",)
+
 
 class MemoryJobStore:
     """JobStore in memory."""
@@ -78,6 +80,14 @@ class MemoryJobStore:
         """What a bug, a later version or a hand does: the row cannot be read any more."""
         with self._lock:
             self._spoilt.add((owner, job_id))
+
+    def scan(self, limit: int, cursor: str | None = None) -> Page[Job | UnreadableRowError]:
+        done = 0 if cursor is None else int(decode_cursor(_SCAN, cursor))
+        with self._lock:
+            rows = tuple(islice(self._rows.values(), done, done + limit + 1))
+        if len(rows) <= limit:
+            return Page(rows)
+        return Page(rows[:limit], encode_cursor(_SCAN, str(done + limit)))
 
     def _order_of(self, owner: str) -> KeyOrder[tuple[str, str]]:
         """The owner's jobs by job id."""

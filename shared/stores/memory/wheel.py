@@ -58,6 +58,10 @@ class MemoryWheelStore:
             tuple(e for e in page if e.key not in bad), last_key, dict.fromkeys(bad, "spoilt")
         )
 
+    def holds(self, segment: int, slot: Slot, entry_key: str) -> bool:
+        with self._lock:
+            return entry_key in self._slots.get((segment, slot), {})
+
     def remove_entries(self, segment: int, keys: Sequence[EntryKey]) -> None:
         with self._lock:
             for slot, entry_key in keys:

@@ -1,0 +1,164 @@
+"""The audit over memory stores: it finds each planted defect, and nothing where all is well."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from infra.audit import auditing
+from infra.audit.auditing import Audit, Finding
+from shared.domain.run import RunKind
+from shared.stores.memory import NoEvents
+from shared.stores.stores import Stores
+from tests.simulation.judging.recorder import Recorder
+from tests.simulation.world import World
+from tests.simulation.worlds.runner import run
+from tests.simulation.worlds.scenario import scenario_of
+from tests.unit.audit.planting import (
+    DEFECTS,
+    END,
+    START,
+    a_row_is_lost,
+    a_run_never_ends,
+    an_hour,
+    job,
+    put,
+    run_of,
+)
+
+LATER = END - timedelta(minutes=2)
+
+
+def stores_of(world: World) -> Stores:
+    return Stores(
+        jobs=world.jobs,
+        calendars=world.calendars,
+        wheel=world.wheel,
+        runs=world.runs,
+        queue=world.queue,
+        gates=world.gates,
+        operations=world.operations,
+        events=NoEvents(),
+        skew_seconds=lambda: None,
+    )
+
+
+def audit_of(world: World, minutes: tuple[float, float] = (0, 58)) -> Audit:
+    begin, end = (START + timedelta(minutes=each) for each in minutes)
+    return Audit(stores_of(world), world.segments, begin, end, rest_at=LATER)
+
+
+def found(world: World, minutes: tuple[float, float] = (0, 58)) -> list[Finding]:
+    return list(audit_of(world, minutes).findings())
+
+
+@pytest.fixture(params=[3, 500], ids=["small pages", "large pages"])
+def page(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(auditing, "_PAGE", request.param)
+    size: int = request.param
+    return size
+
+
+def test_an_hour_with_an_outage_a_change_and_a_pause_is_as_it_should_be(page: int) -> None:
+    audit = audit_of(an_hour())
+    assert list(audit.findings()) == []
+    assert audit.seen.jobs == 7
+    assert audit.seen.runs > 300
+    assert found(an_hour(), (22.5, 30)) == [], "a span in the middle of what one row covers"
+
+
+@pytest.mark.parametrize(("plant", "words"), DEFECTS)
+def test_a_planted_defect_is_found(plant: Callable[[World], None], words: str, page: int) -> None:
+    world = an_hour()
+    plant(world)
+    told = found(world)
+    assert any(words in each.text for each in told), told
+
+
+def test_what_lies_outside_of_the_span_is_not_judged() -> None:
+    world = an_hour()
+    a_row_is_lost(world)
+    assert found(world, (10, 58)) == []
+    assert len(found(world, (9.9, 58))) == 1
+    assert found(world, (0, 9.9)) == []
+
+
+def test_what_was_written_a_moment_ago_is_under_way() -> None:
+    world = an_hour()
+    a_run_never_ends(world)
+    row = run_of(world, "steady", 10)
+    put(world, replace(row, updated_at=LATER))
+    assert "is running for ever" in found(world)[0].text
+    put(world, replace(row, updated_at=LATER + timedelta(seconds=1)))
+    assert found(world) == []
+    put(world, replace(row, lease_until=LATER + timedelta(seconds=1)))
+    assert found(world) == []
+
+
+def test_minutes_in_the_backlog_are_late_and_not_lost() -> None:
+    world = World(START, segments=1)
+    world.create("steady", "every 20s")
+    world.run_until(START + timedelta(minutes=20))
+    world.run_until(END, ticking=False)
+    told = found(world)
+    assert [each.promise for each in told] == ["I3"]
+    assert "dispatched nothing after 2026-12-01 12:22:59" in told[0].text
+
+
+def test_many_findings_of_a_job_are_counted() -> None:
+    world = an_hour()
+    steady = job(world, "steady").job_id
+    for key in [key for key in world.runs._rows if key.job_id == steady]:
+        if key.kind is RunKind.SCHEDULED:
+            world.runs._rows.pop(key)
+    told = [each for each in found(world) if each.job_id == steady and "no row" in each.text]
+    assert len(told) == 11
+    assert "and 1" in told[-1].text
+    assert "more" in told[-1].text
+
+
+def test_a_job_that_changed_meanwhile_is_judged_as_it_is_then() -> None:
+    world = an_hour()
+    stale = job(world, "steady")
+    world.refile(stale, "every 50s")
+
+    class Behind:
+        def __getattr__(self, name: str) -> object:
+            return getattr(world.jobs, name)
+
+        def scan(self, limit: int, cursor: str | None = None) -> object:
+            page = world.jobs.scan(limit, cursor)
+            items = tuple(stale if each == job(world, "steady") else each for each in page.items)
+            return replace(page, items=items)
+
+    for segment_slot in list(world.wheel._slots):
+        standing = f"{stale.job_id}#{stale.filing.filing_id}"
+        world.wheel.remove_entries(0, [(segment_slot[1], standing)])
+    stores = replace(stores_of(world), jobs=Behind())  # type: ignore[arg-type]
+    assert list(Audit(stores, 1, START, LATER, rest_at=LATER).findings()) == []
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_struck_a_world_its_tables_are_found_right(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attached, attach = [], Recorder.attach
+
+    def caught(recorder: Recorder, deployment: object) -> None:
+        attached.append(deployment)
+        attach(recorder, deployment)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Recorder, "attach", caught)
+    scenario = scenario_of(seed)
+    run(scenario)
+    (deployment,) = attached
+    audit = Audit(
+        deployment.stores.ports,  # type: ignore[attr-defined]
+        scenario.options.segments,
+        scenario.start - timedelta(minutes=1),
+        scenario.until.replace(microsecond=0),
+        rest_at=deployment.loop.instant(),  # type: ignore[attr-defined]
+    )
+    assert list(audit.findings()) == []
+    assert audit.seen.jobs

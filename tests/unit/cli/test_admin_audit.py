@@ -1,0 +1,139 @@
+"""`carillon admin audit` on moto: what it says, and what it ends with."""
+
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import boto3
+import pytest
+
+from shared.clock import SystemClock
+from shared.settings import Settings
+from shared.stores.dynamo import open_stores
+from shared.stores.dynamo.runs import item_of
+from tests.simulation.world import OWNER, World
+from tests.unit.audit.planting import (
+    DEFECTS,
+    START,
+    a_row_is_lost,
+    a_run_never_ends,
+    a_segment_stands_still,
+    an_entry_is_lost,
+    an_hour,
+)
+from tests.unit.cli.conftest import Run
+from tests.unit.cli.test_admin import deployment
+
+__all__ = ["deployment"]
+
+SPAN = ("--from", "2026-12-01T12:00:00Z", "--until", "2026-12-01T12:58:00Z")
+NOW = START + timedelta(hours=2)
+ON_TABLES = [
+    each
+    for each in DEFECTS
+    if each[0] in (a_row_is_lost, a_run_never_ends, an_entry_is_lost, a_segment_stands_still)
+]
+"""Of each table some; all of them: tests/unit/audit."""
+
+
+@pytest.fixture(autouse=True)
+def later(deployment: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is two o'clock, and the deployment has one segment."""
+    monkeypatch.setenv("SEGMENTS", "1")
+    monkeypatch.setattr(SystemClock, "now", lambda clock: NOW)
+
+
+def copied(world: World, settings: Settings) -> None:
+    """The tables as the world's stores are."""
+    stores = open_stores(settings, SystemClock())
+    for job in world.jobs._rows.values():
+        assert stores.jobs.create(job)
+    requests = [{"PutRequest": {"Item": item_of(row)}} for row in world.runs._rows.values()]
+    client = boto3.client("dynamodb")
+    for begin in range(0, len(requests), 25):
+        batch = {settings.runs_table: requests[begin : begin + 25]}
+        assert not client.batch_write_item(RequestItems=batch)["UnprocessedItems"]
+    entries = [each for slot in world.wheel._slots.values() for each in slot.values()]
+    stores.wheel.put_entries(entries)
+    for control in world.wheel._controls.values():
+        assert stores.wheel.put_control(control, None)
+
+
+def test_tables_on_which_all_is_well_end_with_0(run: Run, deployment: Settings) -> None:
+    copied(an_hour(), deployment)
+    told = run("admin", "audit", *SPAN)
+    assert told.exit_code == 0, told.output
+    assert "7 jobs with" in told.stdout
+    assert told.stdout.strip().endswith(": 0 findings")
+
+
+@pytest.mark.parametrize(("plant", "words"), ON_TABLES)
+def test_a_planted_defect_ends_with_1(
+    plant: Callable[[World], None], words: str, run: Run, deployment: Settings
+) -> None:
+    world = an_hour()
+    plant(world)
+    copied(world, deployment)
+    told = run("admin", "audit", *SPAN)
+    assert told.exit_code == 1, told.output
+    assert words in told.stdout
+
+
+def test_json_is_a_line_for_each_finding_and_one_for_the_figures(
+    run: Run, deployment: Settings
+) -> None:
+    world = an_hour()
+    a_row_is_lost(world)
+    copied(world, deployment)
+    told = run("admin", "audit", *SPAN, "--json")
+    assert told.exit_code == 1
+    finding, figures = map(json.loads, told.stdout.splitlines())
+    assert finding["promise"] == "I1"
+    assert finding["owner"] == OWNER
+    assert (figures["jobs"], figures["findings"]) == (7, 1)
+    assert figures["until"] == "2026-12-01T12:58:00Z"
+
+
+def test_rows_that_cannot_be_read_are_findings(run: Run, deployment: Settings) -> None:
+    world = an_hour()
+    copied(world, deployment)
+    client = boto3.client("dynamodb")
+    bad = {"owner": {"S": "eve"}, "job_id": {"S": "a" * 26}, "name": {"S": "half a job"}}
+    client.put_item(TableName=deployment.jobs_table, Item=bad)
+    calendar = {"owner": {"S": "eve"}, "job_id": {"S": "~calendar/holidays"}}
+    client.put_item(TableName=deployment.jobs_table, Item=calendar)
+    row = next(iter(world.runs._rows.values()))
+    key = {
+        "job_key": {"S": f"{OWNER}#{row.key.job_id}"},
+        "run_key": {"S": row.key.sort_key},
+        "status": {"S": "wondering"},
+    }
+    client.put_item(TableName=deployment.runs_table, Item=key)
+    told = run("admin", "audit", *SPAN)
+    assert told.exit_code == 1
+    assert told.stdout.count("unreadable ") == 2
+    assert "calendar" not in told.stdout
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--from", "yesterday"),
+        ("--from", "2026-12-01T13:45:00Z"),
+        ("--from", "2026-01-01T00:00:00Z", "--until", "2026-01-02T00:00:00Z"),
+    ],
+)
+def test_a_span_that_nothing_is_known_of_is_refused(given: tuple[str, ...], run: Run) -> None:
+    told = run("admin", "audit", *given)
+    assert told.exit_code == 3
+    assert "from" in told.stderr
+
+
+def test_the_last_day_but_half_an_hour_is_audited_unless_it_is_said(
+    run: Run, deployment: Settings
+) -> None:
+    told = run("admin", "audit", "--json")
+    figures = json.loads(told.stdout.splitlines()[-1])
+    begin, end = (datetime.fromisoformat(figures[name]) for name in ("from", "until"))
+    assert end == NOW - timedelta(minutes=30)
+    assert end - begin == timedelta(days=1)
