@@ -61,6 +61,7 @@ class Audit:
         self._dispatched: dict[int, datetime] = {}
         self._announced: dict[int, datetime] = {}
         self._gaps: list[Gap] = []
+        self._unreadable: dict[str, str] = {}
 
     def findings(self) -> Iterator[Finding]:
         """Each as it is found; raises StoreUnavailableError."""
@@ -74,12 +75,11 @@ class Audit:
         cursor: str | None = None
         while True:
             page = self._stores.jobs.scan(_PAGE, cursor)
+            self.seen.jobs += len(page.items) + len(page.unreadable)
+            for reason in page.unreadable.values():
+                yield Finding("unreadable", "", "", reason)
             for job in page.items:
-                self.seen.jobs += 1
-                if isinstance(job, UnreadableRowError):
-                    yield Finding("unreadable", "", "", str(job))
-                else:
-                    yield from self._settled(job)
+                yield from self._settled(job)
             cursor = page.next_cursor
             if cursor is None:
                 return
@@ -106,17 +106,20 @@ class Audit:
         """What is wrong about a job, unless its row was another one by the time that it was read:
         then what is wrong by that."""
         found = list(self._of_job(job))
-        now = self._stores.jobs.get(job.owner, job.job_id) if found else job
+        try:
+            now = self._stores.jobs.get(job.owner, job.job_id) if found else job
+        except UnreadableRowError as error:
+            return iter([Finding("unreadable", job.owner, job.job_id, str(error))])
         if now is not None and now != job:
             found = list(self._of_job(now))
         return iter(found)
 
     def _of_job(self, job: Job) -> Iterator[Finding]:
-        try:
-            for violation in self._violations(job):
-                yield Finding(violation.invariant, job.owner, job.job_id, violation.text)
-        except UnreadableRowError as error:
-            yield Finding("unreadable", job.owner, job.job_id, str(error))
+        self._unreadable.clear()
+        for violation in self._violations(job):
+            yield Finding(violation.invariant, job.owner, job.job_id, violation.text)
+        for reason in self._unreadable.values():
+            yield Finding("unreadable", job.owner, job.job_id, reason)
         text = self._unfiled(job)
         if text:
             yield Finding("I1", job.owner, job.job_id, text)
@@ -151,6 +154,7 @@ class Audit:
                 consistent=True,
             )
             held += page.items
+            self._unreadable.update(page.unreadable)
             cursor = page.next_cursor
             if cursor is None:
                 yield held, self._since

@@ -93,11 +93,8 @@ class JobStore(Protocol):
         """
         ...
 
-    def scan(self, limit: int, cursor: str | None = None) -> Page[Job | UnreadableRowError]:
-        """The jobs of all owners in no order, tombstones included; eventually consistent.
-
-        In the place of a row that this version cannot read stands the error that says so.
-        """
+    def scan(self, limit: int, cursor: str | None = None) -> Page[Job]:
+        """The jobs of all owners in no order, tombstones included; eventually consistent."""
         ...
 
 

@@ -151,3 +151,23 @@ def test_filtered_pages_go_on(kit: Kit) -> None:
     assert kit.jobs.replace(gone.deleted(NOW, NOW), gone.revision)
     wanted = sorted((j for j in jobs if j.parent and j != gone), key=lambda job: job.job_id)
     assert _walked(kit, owner, 4, JobFilter(parent="even")) == wanted
+
+
+def test_a_scan_goes_through_the_jobs_of_all_owners(kit: Kit) -> None:
+    owners = [kit.new_owner() for _ in range(3)]
+    jobs = [job for owner in owners for job in _created(kit, owner, 3)]
+    gone = jobs[0].deleted(NOW, NOW)
+    assert kit.jobs.replace(gone, jobs[0].revision)
+    assert kit.calendars.put(a_calendar(owners[0]), None)
+    seen: list[Job] = []
+    cursor: str | None = None
+    while True:
+        page = kit.jobs.scan(2, cursor)
+        assert len(page.items) <= 2
+        seen += page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    own = [job for job in seen if job.owner in owners]
+    assert sorted(job.job_id for job in own) == sorted(job.job_id for job in jobs)
+    assert sum(job.is_tombstone for job in own) == 1

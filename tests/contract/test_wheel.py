@@ -325,3 +325,12 @@ def test_many_put_entries_into_one_slot(threaded_kit: Kit) -> None:
     contend(lambda n: threaded_kit.wheel.put_entries(entries[n * 3 : n * 3 + 3]))
     stored = _all_entries(threaded_kit, segment)
     assert stored == sorted(entries, key=lambda entry: entry.key)
+
+
+def test_an_entry_is_held_under_its_exact_key(kit: Kit) -> None:
+    entry = an_entry(kit.new_owner(), kit.new_segment())
+    assert not kit.wheel.holds(entry.segment, entry.slot, entry.key)
+    kit.wheel.put_entries([entry])
+    assert kit.wheel.holds(entry.segment, entry.slot, entry.key)
+    assert not kit.wheel.holds(entry.segment, entry.slot, entry.key[:-1])
+    assert not kit.wheel.holds(entry.segment, Slot(SlotKind.DAILY, 17), entry.key)

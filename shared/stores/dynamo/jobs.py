@@ -59,21 +59,16 @@ class DynamoJobStore:
             return self._table.delete(owner, job_id, unchanged(item))
         return False
 
-    def scan(self, limit: int, cursor: str | None = None) -> Page[Job | UnreadableRowError]:
+    def scan(self, limit: int, cursor: str | None = None) -> Page[Job]:
         after = None
         if cursor is not None:
             owner, job_id = json.loads(decode_cursor(_SCAN, cursor))
             after = owner, job_id
         items, last = self._table.scan(after, limit)
-        jobs = tuple(_read(item) for item in items if item["job_id"]["S"] < _JOBS[1])
-        return Page(jobs, None if last is None else encode_cursor(_SCAN, json.dumps(last)))
-
-
-def _read(item: RawItem) -> Job | UnreadableRowError:
-    try:
-        return job_of(item)
-    except UnreadableRowError as error:
-        return error
+        own = [item for item in items if item["job_id"]["S"] < _JOBS[1]]
+        jobs, unreadable = readable(own, job_of, lambda item: item["job_id"]["S"])
+        next_cursor = None if last is None else encode_cursor(_SCAN, json.dumps(last))
+        return Page(jobs, next_cursor, unreadable)
 
 
 def item_of(job: Job) -> RawItem:

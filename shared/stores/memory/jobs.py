@@ -81,7 +81,7 @@ class MemoryJobStore:
         with self._lock:
             self._spoilt.add((owner, job_id))
 
-    def scan(self, limit: int, cursor: str | None = None) -> Page[Job | UnreadableRowError]:
+    def scan(self, limit: int, cursor: str | None = None) -> Page[Job]:
         done = 0 if cursor is None else int(decode_cursor(_SCAN, cursor))
         with self._lock:
             rows = tuple(islice(self._rows.values(), done, done + limit + 1))

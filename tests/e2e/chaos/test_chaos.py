@@ -16,6 +16,7 @@ from time import monotonic, sleep
 
 import pytest
 
+from infra.audit.auditing import Audit
 from infra.local.calls import Api
 from infra.local.deployment import Deployment, deploy
 from infra.local.emulator import Emulator, port_of_state
@@ -45,9 +46,10 @@ EXECUTOR_TIMEOUT_SECONDS = 6
 """Visibility timeouts are six times as long; attempts may take the rest above five: 1 s."""
 FEWEST_KILLS = 8
 PORTS = range(4766, 4866)
+SEGMENTS = 8
 OPTIONS: dict[str, object] = {
     "executor_timeout_seconds": EXECUTOR_TIMEOUT_SECONDS,
-    "segments": 8,
+    "segments": SEGMENTS,
 }
 
 
@@ -177,6 +179,15 @@ def test_nothing_is_lost_and_no_success_is_doubled(
     assert chaos.havoc.faults.ticks_doubled
     retried = [run for run in story.found.all_runs if run.attempts]
     assert any(each.error.kind == "executor_died" for run in retried for each in run.attempts)
+
+
+def test_the_audit_of_the_tables_finds_nothing(chaos: Chaos, stage: Stage) -> None:
+    settled_at = chaos.story.ended_at.replace(microsecond=0) - timedelta(seconds=30)
+    began_at = settled_at - timedelta(hours=1)
+    with opened(stage.deployment) as stores:
+        audit = Audit(stores, SEGMENTS, began_at, settled_at, rest_at=settled_at)
+        assert list(audit.findings()) == []
+    assert audit.seen.runs > len(chaos.story.found.jobs)
 
 
 @pytest.mark.parametrize(("tamper", "words"), TAMPERINGS)

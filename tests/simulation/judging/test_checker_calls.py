@@ -302,7 +302,7 @@ def test_a_skip_for_a_change_needs_one_that_left_the_occurrence_out() -> None:
 @pytest.mark.parametrize(
     ("reason", "members", "words"),
     [
-        ("misfire", {}, "the job has grace None"),
+        ("misfire", {}, "the job has catch-up latest"),
         ("misfire", {"grace_seconds": 5, "catch_up": CatchUp.SKIP}, "with 5 s of grace"),
         ("spacing", {}, "the job has no tolerance"),
         ("spacing", {"tolerance_seconds": 2}, "no other run had begun"),

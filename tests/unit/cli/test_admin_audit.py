@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 import boto3
 import pytest
@@ -51,7 +52,7 @@ def copied(world: World, settings: Settings) -> None:
     requests = [{"PutRequest": {"Item": item_of(row)}} for row in world.runs._rows.values()]
     client = boto3.client("dynamodb")
     for begin in range(0, len(requests), 25):
-        batch = {settings.runs_table: requests[begin : begin + 25]}
+        batch: Any = {settings.runs_table: requests[begin : begin + 25]}
         assert not client.batch_write_item(RequestItems=batch)["UnprocessedItems"]
     entries = [each for slot in world.wheel._slots.values() for each in slot.values()]
     stores.wheel.put_entries(entries)
