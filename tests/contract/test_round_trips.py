@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from shared.domain.calendar import Calendar, CalendarUse
 from shared.domain.events import EventType
 from shared.domain.gate import Gate, Holder, Starts
-from shared.domain.job import Filing, Job, JobState, Lane, PreviousFiling, job_id_of
+from shared.domain.job import Filing, Job, JobState, Lane, PreviousFiling, Slow, job_id_of
 from shared.domain.operation import Operation, OperationKind, OperationState
 from shared.domain.pace import BUCKETS, Shares
 from shared.domain.policies import (
@@ -140,7 +140,8 @@ JOB: Members = {
     "revision": counts,
     "previous": st.none() | replaced,
     "earlier": st.lists(replaced, max_size=3).map(tuple),
-    "lane": st.sampled_from(Lane),
+    "priority": st.sampled_from(sorted(set(Lane) - {Lane.SLOW})),
+    "slow": st.none() | st.builds(Slow, instants, st.text()),
     "catch_up": st.sampled_from(CatchUp),
     "retry": retries,
     "timeout_seconds": maybe_counts,
@@ -190,6 +191,7 @@ GATE: Members = {
     "started_at": maybe_instants,
     "failed": st.lists(st.text(), max_size=3).map(tuple),
     "failed_filing": st.text(),
+    "slow_at": st.lists(instants, max_size=3).map(tuple),
     "holders": st.lists(st.builds(Holder, st.text(), instants), max_size=3).map(tuple),
     "starts": st.lists(st.builds(Starts, counts, instants), max_size=3).map(tuple),
 }
