@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check simulate simulate-mutants drill-neighbours bench bench-recurrence bench-batch bench-simulate fmt synth lint-template deploy lock clean
+.PHONY: help setup run test check simulate simulate-mutants drill-neighbours drill-bad-items bench bench-recurrence bench-batch bench-simulate fmt synth lint-template deploy lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ simulate-mutants: setup ## See that the simulation finds every planted bug
 
 drill-neighbours: setup ## Let 200 webhooks of one owner hang beside another owner's jobs, for MINUTES=5
 	@$(PY) -m tests.e2e.drills.neighbours --minutes $(or $(MINUTES),5)
+
+drill-bad-items: setup ## Put a malformed entry a minute, and a malformed control item, beside jobs in 15 other segments
+	@$(PY) -m tests.e2e.drills.bad_items --minutes $(or $(MINUTES),4)
 
 bench: setup ## Measure dispatch and the run protocol, without the network
 	@$(PY) -m tests.bench.dispatch

@@ -23,6 +23,7 @@ from infra.local.warm import warm
 
 Json = dict[str, Any]
 LONGEST_DELAY_SECONDS = 60
+SEGMENTS = 16
 LATE_RETRY_SECONDS = 240
 """Later than a queue may delay here, and than ticks announce: the wheel must bring it."""
 ENDED = {"succeeded", "dead", "timed_out", "skipped", "cancelled"}
@@ -87,6 +88,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         context = {
             "task_modules": ",".join(TASK_MODULES),
             "longest_delay_seconds": LONGEST_DELAY_SECONDS,
+            "segments": SEGMENTS,
         }
         deployment = deploy(emulator.endpoint_url, directory, context=context)
         user = create_user(deployment, "warmer", operator=True)

@@ -1,0 +1,203 @@
+"""What a malformed entry a minute and a malformed control item in one segment cost all others.
+
+`make drill-bad-items`, or `python -m tests.e2e.drills.bad_items [--minutes 4]`: a stack of its own
+with 16 segments. In one of them a dated entry whose filing tells no time is put for each minute,
+and half-way its control item is spoilt. A job `every 5s` of another owner stands in each of the
+other segments. At last `carillon admin mend-segment` brings the segment back.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from threading import Event, Thread
+from time import sleep
+from typing import Any
+
+from infra.local.calls import Api
+from infra.local.deployment import Deployment, aws_environment, deploy
+from infra.local.emulator import REPOSITORY, Emulator
+from infra.local.identity import create_user, sign_in
+from infra.local.warm import warm
+from shared.domain.job import job_id_of, segment_of
+from shared.domain.wheel import minute_of
+from tests.e2e.conftest import SEGMENTS, Person, owner_of, person
+from tests.e2e.drills.neighbours import Lags
+
+Json = dict[str, Any]
+
+BAD_SEGMENT = 14
+ON_TIME_SECONDS = 3.0
+"""1.5 s are promised; the emulator's idle poll takes up to another one."""
+_AHEAD_MINUTES = 3
+_SETTLED_SECONDS = 15
+
+
+@dataclass(frozen=True)
+class Drill:
+    """The lags of the other segments' jobs, how many of their occurrences did not run, and whether
+    the bad segment's own job came back after the mend."""
+
+    lags: Lags
+    missing: int
+    came_back: bool
+    mend: str
+
+    @property
+    def holds(self) -> bool:
+        on_time = bool(self.lags.seconds) and self.lags.seconds[-1] <= ON_TIME_SECONDS
+        return self.missing == 0 and on_time and self.came_back
+
+    def __str__(self) -> str:
+        return (
+            f"jobs in the {SEGMENTS - 1} other segments: {self.lags}\n"
+            f"occurrences that did not run: {self.missing}\n"
+            f"the bad segment after its mend: {'fires' if self.came_back else 'does not fire'}\n"
+            f"{self.mend}"
+        )
+
+
+def drill(deployment: Deployment, bystander: Person, measured: timedelta) -> Drill:
+    """Put bad items into one segment while jobs of another owner fire in all."""
+    jobs = {segment: _create(bystander, segment) for segment in range(SEGMENTS)}
+    own = jobs.pop(BAD_SEGMENT)
+    over = Event()
+    planter = Thread(target=_plant_entries, args=(deployment, over), daemon=True)
+    planter.start()
+    since = datetime.now(UTC) + timedelta(seconds=5)
+    sleep(measured.total_seconds() / 2)
+    _spoil_control(deployment)
+    sleep(measured.total_seconds() / 2)
+    until = datetime.now(UTC)
+    sleep(_SETTLED_SECONDS)
+    lags: list[float] = []
+    missing = 0
+    for job in jobs.values():
+        found = _lags_of(bystander, job, since, until)
+        lags += found.values()
+        missing += sum(at not in found for at in _times(since, until))
+    over.set()
+    planter.join()
+    mend = _mend(deployment)
+    came_back = _fires_after(bystander, own, datetime.now(UTC))
+    for job in (*jobs.values(), own):
+        bystander.http.delete(f"/jobs/{job['job_id']}")
+    return Drill(Lags(tuple(sorted(lags))), missing, came_back, mend)
+
+
+def _create(person: Person, segment: int) -> Json:
+    """A job `every 5s` whose key leads to this segment."""
+    owner = owner_of(person)
+    keys = (f"bad items {number}" for number in count())
+    key = next(k for k in keys if segment_of(job_id_of(owner, k), SEGMENTS) == segment)
+    target = {"type": "task", "name": "echo"}
+    body = {"name": f"in segment {segment}", "schedule": "every 5s", "target": target}
+    answer = person.http.post("/jobs", json=body, headers={"Idempotency-Key": key})
+    assert answer.status_code == 201, answer.text
+    job: Json = answer.json()
+    return job
+
+
+def _plant_entries(deployment: Deployment, over: Event) -> None:
+    """A bad dated entry for each minute to come, before the ticks announce it."""
+    table, dynamodb = deployment.outputs["WheelTable"], deployment.client("dynamodb")
+    planted = 0
+    while not over.wait(1):
+        minute = minute_of(datetime.now(UTC)) + _AHEAD_MINUTES
+        if minute == planted:
+            continue
+        planted = minute
+        dynamodb.put_item(
+            TableName=table,
+            Item={
+                "segment_slot": {"S": f"{BAD_SEGMENT}#m{minute}"},
+                "entry_key": {"S": f"{'0' * 26}#notaulid"},
+                "o": {"S": "nobody"},
+                "f": {"N": str((minute - 60) * 60_000_000)},
+                "s": {"S": "every 1m"},
+            },
+        )
+
+
+def _spoil_control(deployment: Deployment) -> None:
+    deployment.client("dynamodb").update_item(
+        TableName=deployment.outputs["WheelTable"],
+        Key={"segment_slot": {"S": f"{BAD_SEGMENT}#control"}, "entry_key": {"S": "control"}},
+        UpdateExpression="SET #token = :text",
+        ExpressionAttributeNames={"#token": "token"},
+        ExpressionAttributeValues={":text": {"S": "seven"}},
+    )
+
+
+def _mend(deployment: Deployment) -> str:
+    """What `carillon admin mend-segment` says, run as an operator runs it."""
+    command = [str(REPOSITORY / ".venv" / "bin" / "carillon"), "admin", "mend-segment"]
+    done = subprocess.run(
+        [*command, str(BAD_SEGMENT)],
+        env=aws_environment(deployment.endpoint_url, os.environ),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def _lags_of(person: Person, job: Json, since: datetime, until: datetime) -> dict[datetime, float]:
+    query: dict[str, str | int] = {"limit": 100, "from": f"{since:%Y-%m-%dT%H:%M:%SZ}"}
+    found: dict[datetime, float] = {}
+    while True:
+        answer = person.http.get(f"/jobs/{job['job_id']}/runs", params=query)
+        assert answer.status_code == 200, answer.text
+        for run in answer.json()["items"]:
+            fire_at = datetime.fromisoformat(run["fire_at"])
+            if since <= fire_at <= until and run["status"] == "succeeded":
+                found[fire_at] = run["lag_seconds"]
+        cursor = answer.json()["next_cursor"]
+        if cursor is None:
+            return found
+        query["cursor"] = cursor
+
+
+def _times(since: datetime, until: datetime) -> Sequence[datetime]:
+    """The instants of `every 5s` in a span."""
+    first = -(-int(since.timestamp()) // 5) * 5
+    seconds = range(first, int(until.timestamp()) + 1, 5)
+    return [at for s in seconds if since <= (at := datetime.fromtimestamp(s, UTC)) <= until]
+
+
+def _fires_after(person: Person, job: Json, mended_at: datetime) -> bool:
+    """Whether a job fires again for instants after the mend, within three ticks."""
+    for _ in range(36):
+        if _lags_of(person, job, mended_at, datetime.now(UTC)):
+            return True
+        sleep(5)
+    return False
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.e2e.drills.bad_items")
+    parser.add_argument("--minutes", type=float, default=4, help="that are measured")
+    given = parser.parse_args(arguments)
+    with Emulator() as emulator, tempfile.TemporaryDirectory() as directory:
+        context = {"segments": SEGMENTS}
+        deployment = deploy(emulator.endpoint_url, Path(directory), context=context)
+        user = create_user(deployment, "warmer", operator=True)
+        with Api(deployment.api_url, lambda: sign_in(deployment, user)) as api:
+            warm(deployment, api)
+        with person(deployment, "bystander") as bystander:
+            found = drill(deployment, bystander, timedelta(minutes=given.minutes))
+    verdict = "holds" if found.holds else "does not hold"
+    sys.stdout.write(f"{found}\nthe promise {verdict}\n")
+    return 0 if found.holds else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
