@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from shared.domain.calendar import Calendar, CalendarUse
 from shared.domain.events import EventType
-from shared.domain.gate import Gate, Holder, Starts
+from shared.domain.gate import Gate, Holder, Line, Starts, Turn
 from shared.domain.job import Filing, Job, JobState, Lane, PreviousFiling, Slow, job_id_of
 from shared.domain.operation import Operation, OperationKind, OperationState
 from shared.domain.pace import BUCKETS, Shares
@@ -193,7 +193,18 @@ GATE: Members = {
     "failed_filing": st.text(),
     "slow_at": st.lists(instants, max_size=3).map(tuple),
     "holders": st.lists(st.builds(Holder, st.text(), instants), max_size=3).map(tuple),
-    "starts": st.lists(st.builds(Starts, counts, instants), max_size=3).map(tuple),
+    "turns": st.lists(st.builds(Turn, st.text(), instants, instants), max_size=3).map(tuple),
+    "lines": st.lists(
+        st.builds(
+            Line,
+            counts,
+            counts,
+            st.text(),
+            instants,
+            st.lists(st.builds(Starts, counts, instants), max_size=3).map(tuple),
+        ),
+        max_size=3,
+    ).map(tuple),
 }
 OPERATION: Members = {
     "owner": names,

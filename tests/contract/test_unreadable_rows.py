@@ -198,7 +198,7 @@ def test_a_gate_that_cannot_be_read_raises_what_the_port_names(aws_kit: Kit) -> 
     assert aws_kit.gates.put(gate, None)
     table = settings_of(aws_kit).jobs_table
     (item,) = aws_kit.raw_items(table, owner=gate.owner)
-    put_spoilt(table, item, {"starts": {"L": [{"S": "soon"}]}})
+    put_spoilt(table, item, {"lines": {"L": [{"S": "soon"}]}})
     with pytest.raises(UnreadableRowError, match="~gate/job"):
         aws_kit.gates.get(gate.owner, gate.name)
 
