@@ -15,8 +15,8 @@ QUICK = {
 """Mutants that few seeds give away, with more seeds than they take."""
 
 _INVARIANTS = {
-    *("I1", "I2", "I3", "I4", "pause", "delete", "overlap", "skip", "runaway", "attempts"),
-    *("lane", "change"),
+    *("I1", "I2", "I3", "I4", "pause", "delete", "overlap", "skip", "runaway", "attempts", "late"),
+    *("lane", "change", "watch"),
 }
 
 

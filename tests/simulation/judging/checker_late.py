@@ -1,0 +1,64 @@
+"""What came late: under `latest` it leaves its place to a later occurrence that is due."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from datetime import timedelta
+
+from infra.audit.evidence import Violation
+from infra.audit.known import Known
+from shared.domain.job import Job
+from shared.domain.policies import CatchUp
+from shared.domain.run import RunKey, RunKind
+from shared.recurrence import Delay
+
+_SLACK = timedelta(seconds=5)
+"""Between the look at the clock that decides and the claim."""
+
+
+def ran_late(known: Known) -> Iterator[Violation]:
+    """Occurrences that were called late, though a later one was due when they were claimed.
+
+    Lenient: where anything had struck since they were due, or an outage of ticks had a say; what
+    was held back before; what was chosen in the place of others; under calendars.
+    """
+    evidence = known.evidence
+    if not evidence.is_complete:
+        return
+    chosen = {
+        (row.note or "").split(" ")[0]
+        for rows in known.rows.values()
+        for row in rows
+        if row.reason == "catch_up"
+    }
+    for run_id, deliveries in known.deliveries.items():
+        key, first = known.run_ids.get(run_id), deliveries[0]
+        job = known.job_at(first.job_id, first.job_revision)
+        if key is None or job is None or run_id in chosen or not _is_asked_of(key, job):
+            continue
+        claim = next(iter(known.writes.get(key, ())), None)
+        if claim is None or claim.after is None or claim.process != first.process:
+            continue
+        if claim.after.filing_id != job.filing.filing_id or claim.at > first.begun_at:
+            continue
+        due_at = claim.after.effective_at or key.fire_at
+        if any(gap.segment == job.segment and gap.from_at <= claim.at for gap in evidence.gaps):
+            continue
+        if bisect_left(evidence.faults, due_at) != bisect_right(evidence.faults, first.begun_at):
+            continue
+        grace = timedelta(seconds=60 if job.grace_seconds is None else job.grace_seconds)
+        following = job.schedule.next(key.fire_at)
+        next_at = None if following is None else following + (due_at - key.fire_at)
+        is_late = claim.at - due_at > grace + _SLACK
+        if is_late and next_at is not None and next_at <= claim.at - _SLACK:
+            text = (
+                f"{run_id} was claimed at {claim.at}, {claim.at - due_at} late: {next_at} was due"
+            )
+            yield Violation("late", key.job_id, text, key.fire_at)
+
+
+def _is_asked_of(key: RunKey, job: Job) -> bool:
+    """Whether the policy has a say in this run."""
+    if key.kind is not RunKind.SCHEDULED or key.redrive or job.calendar is not None:
+        return False
+    is_recurring = job.schedule.is_recurring and not isinstance(job.schedule, Delay)
+    return job.catch_up is CatchUp.LATEST and is_recurring
