@@ -1,7 +1,7 @@
 """Evidence in order: by job, by run, by revision; and the filings that a job's rows tell of."""
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -84,6 +84,7 @@ class Known:
             job_id: {version.job.revision: version for version in versions}
             for job_id, versions in evidence.versions.items()
         }
+        self._faults_of: dict[str, Sequence[datetime]] = {}
         self._commits = {
             job_id: [version.at for version in versions]
             for job_id, versions in evidence.versions.items()
@@ -145,6 +146,19 @@ class Known:
             if begun is not None:
                 spans[key.job_id].append(Span(key, begun, None))
         return spans
+
+    def faults_of(self, owner: str) -> Sequence[datetime]:
+        """The faults that may delay an owner's runs, in order: all but those of others' targets."""
+        if owner not in self._faults_of:
+            others = Counter(
+                at
+                for at, job_id in self.evidence.target_faults
+                if self.evidence.versions.get(job_id)
+                and self.evidence.versions[job_id][-1].job.owner != owner
+            )
+            left = Counter(self.evidence.faults) - others
+            self._faults_of[owner] = sorted(left.elements())
+        return self._faults_of[owner]
 
     def is_calm(self, begin: datetime, end: datetime) -> bool:
         """Whether nothing struck and no outage was between these instants."""

@@ -124,7 +124,8 @@ def late(known: Known) -> Iterator[Violation]:
     """Where nothing struck, a run starts within 1.5 s; else within `recovery` of the last fault or
     the end of the last outage before its start.
 
-    Of runs of occurrences that no policy may hold back, and no calendar moves to a day that may be
+    What strikes in another owner's targets, which hang or fail, is no reason. Of runs of
+    occurrences that no policy may hold back, and no calendar moves to a day that may be
     over by then. One whose filing was committed after its
     time counts from there. What a catch-up sends waits for its place in the pace besides.
     """
@@ -181,8 +182,9 @@ def recovery(terms: Circumstances) -> timedelta:
 def _recovered_by(known: Known, row: Run, started_at: datetime) -> datetime:
     """By when a run must have started for what was broken before `started_at`."""
     evidence, terms = known.evidence, known.evidence.circumstances
-    number = bisect_right(evidence.faults, started_at)
-    last = evidence.faults[number - 1] if number else row.key.fire_at
+    faults = known.faults_of(row.key.owner)
+    number = bisect_right(faults, started_at)
+    last = faults[number - 1] if number else row.key.fire_at
     for begin, end in evidence.outages:
         if begin <= started_at:
             last = max(last, min(end, started_at))

@@ -147,6 +147,7 @@ class Recorder:
             until=until,
             writes=self._writes,
             faults=sorted(self._fault_instants()),
+            target_faults=list(self._target_faults()),
             outages=sorted(self._outages()),
             leftovers=list(self._leftovers(until)),
             gaps=list(self._gaps()),
@@ -287,6 +288,13 @@ class Recorder:
             ends_us = task.process.ends_us
             if task.died and ends_us is not None and ends_us <= loop.us:
                 yield loop.instant(ends_us)
+
+    def _target_faults(self) -> Iterator[tuple[datetime, str]]:
+        loop = self._known_deployment().loop
+        for struck in loop.chaos.injected:
+            where = struck.strike.where
+            if struck.strike.fault.value.startswith("target_"):
+                yield loop.instant(struck.at_us), where.removeprefix("target ").partition("_")[0]
 
     def _leftovers(self, until: datetime) -> Iterator[str]:
         deployment, now = self._known_deployment(), self._now()

@@ -12,7 +12,7 @@ from shared.domain.policies import CatchUp, Overlap, RetryPolicy
 from shared.domain.run import AttemptRecord, RunKind, RunStatus, Settled
 from shared.domain.running import EXECUTOR_DIED
 from shared.recurrence import parse_schedule
-from tests.simulation.judging.checker_book import Book, after, found, key_of, only, plain
+from tests.simulation.judging.checker_book import JOB_ID, Book, after, found, key_of, only, plain
 
 SKIPPED, RETRYING, DEAD = RunStatus.SKIPPED, RunStatus.RETRYING, RunStatus.DEAD
 
@@ -326,3 +326,15 @@ def test_skips_that_are_true() -> None:
     book.ran(key_of(30))
     book.skipped(key_of(40), after(37), "spacing")
     assert found(book.evidence(45)) == []
+
+
+def test_what_strikes_in_the_targets_of_others_is_no_reason_to_be_late() -> None:
+    book = plain()
+    book.ran(key_of(40), 60)
+    book.faults.append(after(45))
+    own, other = (after(45), JOB_ID), (after(45), "other")
+    version = replace(book.versions[0], job=replace(book.job, owner="owner-2", job_id="other"))
+    versions = {JOB_ID: book.versions, "other": [version]}
+    assert "I3" not in dict(found(book.evidence(45, versions=versions, target_faults=[own])))
+    bent = book.evidence(45, versions=versions, target_faults=[other])
+    assert "was first called at" in dict(found(bent))["I3"]
