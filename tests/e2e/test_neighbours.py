@@ -16,5 +16,4 @@ MEASURED = timedelta(seconds=40)
 def test_hanging_webhooks_of_one_owner_hold_up_no_other(deployment: Deployment) -> None:
     with person(deployment, "culprit") as culprit, person(deployment, "bystander") as bystander:
         found = drill(culprit, bystander, MEASURED, CULPRITS)
-    assert found.moved[0] >= 0.9 * CULPRITS, str(found)
     assert found.holds, str(found)
