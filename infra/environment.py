@@ -65,6 +65,7 @@ def chosen_settings(options: Options) -> Mapping[str, str]:
         "TARGET_ARNS": ",".join(options.target_arns),
         "SECRETS_PREFIX": options.secrets_prefix,
         "OWNER_STARTS_PER_MINUTE": str(options.owner_starts_per_minute),
+        "OWNER_CONCURRENT_RUNS": str(options.owner_concurrent_runs),
         "OWNER_REQUESTS_PER_SECOND": str(options.owner_requests_per_second),
         "OWNER_REQUESTS_BURST": str(options.owner_requests_burst),
         "CATCH_UP_PER_MINUTE": str(options.catch_up_per_minute),

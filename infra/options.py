@@ -32,7 +32,8 @@ class Options:
     `issuer` and `audience` are both empty (a Cognito user pool is created) or both set.
     `target_arns` are the AWS resources that jobs may call; `event_bus` makes a bus for lifecycle
     events; `secrets_prefix` begins the names of the secrets and parameters that jobs may name;
-    `owner_starts_per_minute` is 0 for no limit; `owner_requests_per_second` (and
+    `owner_starts_per_minute` and `owner_concurrent_runs`, the number of an owner's runs that last
+    longer than two seconds, are 0 for no limit; `owner_requests_per_second` (and
     `owner_requests_burst`, at once) bounds what the API serves one owner; `catch_up_per_minute` is
     the pace at which a backlog is worked off. Retries later than `longest_delay_seconds` come by
     the wheel: SQS delays for 900 s at most, and less makes that way short enough to be watched.
@@ -56,6 +57,7 @@ class Options:
     event_bus: bool
     secrets_prefix: str
     owner_starts_per_minute: int
+    owner_concurrent_runs: int
     owner_requests_per_second: int
     owner_requests_burst: int
     catch_up_per_minute: int
@@ -102,6 +104,8 @@ class Options:
             event_bus=_switch(context, "event_bus"),
             secrets_prefix=_secrets_prefix(context),
             owner_starts_per_minute=_integer(context, "owner_starts_per_minute", 0, 10_000_000),
+            # All permits of an owner stand in one row.
+            owner_concurrent_runs=_integer(context, "owner_concurrent_runs", 0, 1000),
             # The stage lets ten times as much through, for all.
             owner_requests_per_second=_integer(context, "owner_requests_per_second", 1, 1_000),
             owner_requests_burst=_integer(context, "owner_requests_burst", 1, 500),

@@ -3,7 +3,9 @@
 import math
 import random
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from threading import Timer
 from typing import Protocol
 
 from ulid import ULID
@@ -33,6 +35,17 @@ class Entropy(Protocol):
         ...
 
 
+class Timers(Protocol):
+    """Where edges get something done while they wait for something else."""
+
+    def after(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
+        """Have `act` done `seconds` from now, beside the caller; it must not raise.
+
+        The answer calls it off; where it has begun already it returns when that is done.
+        """
+        ...
+
+
 class SystemClock:
     """The machine's clock."""
 
@@ -42,6 +55,21 @@ class SystemClock:
     def sleep(self, seconds: float) -> None:
         if seconds > 0:
             time.sleep(seconds)
+
+
+class ThreadTimers:
+    """Each in a thread of its own."""
+
+    def after(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
+        timer = Timer(seconds, act)
+        timer.daemon = True
+        timer.start()
+
+        def call_off() -> None:
+            timer.cancel()
+            timer.join()
+
+        return call_off
 
 
 class ManualClock:

@@ -42,7 +42,8 @@ class Settings:
     `event_bus` is the name or ARN of an EventBridge bus, "" for none. `target_arns` are the AWS
     resources that jobs may call, as IAM patterns (`*` any text, `?` one character).
     `secrets_prefix` begins the names of owners' secrets and parameters. `owner_starts_per_minute`
-    limits the starts of each owner's runs (0: not), `owner_requests_per_second` the requests that
+    limits the starts of each owner's runs (0: not), `owner_concurrent_runs` how many of them last
+    at once (0: not), `owner_requests_per_second` the requests that
     one process of the api serves each owner (0: not; up to `owner_requests_burst` at once),
     `catch_up_per_minute` the messages of a backlog, over all segments. What is due later than
     `longest_delay_seconds` waits on the wheel instead of in its queue. Attempts longer than
@@ -69,6 +70,7 @@ class Settings:
     target_arns: tuple[str, ...]
     secrets_prefix: str
     owner_starts_per_minute: int
+    owner_concurrent_runs: int
     catch_up_per_minute: int
     longest_delay_seconds: int
     slow_after_seconds: int
@@ -100,6 +102,7 @@ class Settings:
             target_arns=_words(env, "TARGET_ARNS", ""),
             secrets_prefix=_secrets_prefix(env),
             owner_starts_per_minute=_number(env, "OWNER_STARTS_PER_MINUTE", 0, 0, 10_000_000),
+            owner_concurrent_runs=_number(env, "OWNER_CONCURRENT_RUNS", 0, 0, 1000),
             catch_up_per_minute=_number(env, "CATCH_UP_PER_MINUTE", 3000, 1, 10_000_000),
             longest_delay_seconds=_number(env, "LONGEST_DELAY_SECONDS", 900, 1, 900),
             slow_after_seconds=_number(env, "SLOW_AFTER_SECONDS", 2, 1, 900),

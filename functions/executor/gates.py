@@ -25,7 +25,7 @@ from shared.domain.passage import Passage
 from shared.domain.policies import Concurrency, Overlap, Rate
 from shared.domain.rate_line import forget
 from shared.domain.run import Run, RunKey
-from shared.domain.waiting import poll
+from shared.domain.waiting import poll, wait_for_share
 from shared.errors import StoreUnavailableError
 from shared.stores.ports import GateStore
 
@@ -115,7 +115,8 @@ class Gates:
 
         if change_gate(self._p.gates, job.owner, SLOW_LANE_GATE, change) and entered is not None:
             return None
-        return slowness.wait_for_share(message, self._p.clock.now(), self._p.entropy.fraction())
+        now, fraction = self._p.clock.now(), self._p.entropy.fraction()
+        return wait_for_share(message, now, "its owner's share of lane slow is taken", fraction)
 
     def _by_policies(self, claim: Claim, message: Message, job: Job) -> Go | Skip | Wait:
         if has_job_gate(job, claim.run):

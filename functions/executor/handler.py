@@ -59,6 +59,7 @@ executor = Executor(
         events=events,
         queue_retention=timedelta(days=settings.queue_retention_days),
         owner_starts_per_minute=settings.owner_starts_per_minute,
+        owner_concurrent_runs=settings.owner_concurrent_runs,
         slow_after_seconds=settings.slow_after_seconds,
         slow_lane_share=settings.slow_lane_share,
     )

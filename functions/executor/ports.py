@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from functions.executor.targets import Call, Outcome
-from shared.clock import Clock, Entropy
+from shared.clock import Clock, Entropy, ThreadTimers, Timers
 from shared.domain.calendar import CalendarUse
 from shared.domain.targets import Target
 from shared.filing import Filer
@@ -38,7 +38,8 @@ class ExecutorPorts:
     its message. `longest_timeout_seconds` caps the jobs' own limits: a deployment may
     have been given shorter processes than a job was made for. What could not be begun for
     longer than `queue_retention` is given up. An attempt longer than `slow_after_seconds` is a
-    slow one; of the places in lane slow an owner holds `slow_lane_share` at most.
+    slow one; of the places in lane slow an owner holds `slow_lane_share` at most. The limits of an
+    owner, `owner_starts_per_minute` and `owner_concurrent_runs`, are none where they are 0.
     """
 
     jobs: JobStore
@@ -56,9 +57,11 @@ class ExecutorPorts:
     operations: OperationStore
     events: EventSink
     owner_starts_per_minute: int = 0
+    owner_concurrent_runs: int = 0
     queue_retention: timedelta = timedelta(days=10)
     slow_after_seconds: int = 2
     slow_lane_share: int = 1
+    timers: Timers = ThreadTimers()  # noqa: RUF009 - it has no state
 
     def closed_days(self, owner: str, use: CalendarUse | None) -> ClosedDays | None:
         """The days that are closed in a calendar now; none of them where it does not exist.

@@ -14,6 +14,7 @@ from functions.executor.catching_up import CatchingUp
 from functions.executor.events import Happenings
 from functions.executor.follow_up import FollowUp
 from functions.executor.gates import Gates, Held
+from functions.executor.permits import Permits
 from functions.executor.ports import ExecutorPorts
 from functions.executor.reports import Handled, Report, send_back
 from functions.executor.slow_lane import SlowLane
@@ -60,6 +61,7 @@ class RunProtocol:
         self._p = ports
         self._follow_up = FollowUp(ports)
         self._gates = Gates(ports)
+        self._permits = Permits(ports)
         self._slow_lane = SlowLane(ports)
         self._catching_up = CatchingUp(ports)
         self._happenings = Happenings(ports.events)
@@ -244,20 +246,28 @@ class RunProtocol:
             return self._wait(message, claim, admitted)
         if now + needed > ends_at:  # the gates were slow
             self._gates.leave(run, job)
+            self._permits.leave(run, message)
             return self._give_back(message, claim, self._another_process())
-        ended = self._deliver(run, job, admitted, limit_seconds)
+        with self._permits.around_call(run, message):
+            ended = self._deliver(run, job, admitted, limit_seconds)
         self._gates.leave(run, job)
         report = self._finish(ended, message, job)
         self._slow_lane.judge(ended, job)
         return report
 
     def _admit(self, claim: Claim, message: Message, job: Job) -> Order | Held:
-        """What the run is to call, once every gate has let it pass."""
+        """What the run is to call, once its owner's permits and every gate have let it pass."""
         order = order_of(self._p, claim.run, job)
         if isinstance(order, Skip):
             return order
+        waits = self._permits.enter(claim.run, message)
+        if waits is not None:
+            return waits
         outcome = self._gates.admit(claim, message, job)
-        return order if isinstance(outcome, Go) else outcome
+        if isinstance(outcome, Go):
+            return order
+        self._permits.leave(claim.run, message)
+        return outcome
 
     def _look_after(self, message: Message) -> tuple[Job | None, Start]:
         """Read the job, then its calendar, and decide; record what a catch-up passed over, remove a

@@ -86,6 +86,7 @@ def settings_of(options: Options) -> Settings:
         target_arns=("*",),
         secrets_prefix="",
         owner_starts_per_minute=options.owner_starts_per_minute,
+        owner_concurrent_runs=options.owner_concurrent_runs,
         catch_up_per_minute=options.catch_up_per_minute,
         longest_delay_seconds=options.longest_delay_seconds,
         slow_after_seconds=options.slow_after_seconds,

@@ -23,7 +23,7 @@ from shared.settings import TASK_RESERVE_SECONDS
 from shared.simulation.dice import Dice
 from shared.simulation.faults import Fault
 from shared.simulation.loop import Loop, Process, Task
-from shared.simulation.seams import LoopClock, LoopEntropy, seam
+from shared.simulation.seams import LoopClock, LoopEntropy, LoopTimers, seam
 from shared.stores.memory.queue import MemoryQueue, Received
 
 _TICK_RESERVE_SECONDS = 6
@@ -44,6 +44,7 @@ class Options:
     max_receives: int = 20
     catch_up_per_minute: int = 3000
     owner_starts_per_minute: int = 0
+    owner_concurrent_runs: int = 0
     run_lifetime: timedelta = timedelta(days=30)
     longest_delay_seconds: int = 900
     slow_after_seconds: int = 2
@@ -143,8 +144,10 @@ class Deployment:
             operations=ports.operations,
             events=ports.events,
             owner_starts_per_minute=options.owner_starts_per_minute,
+            owner_concurrent_runs=options.owner_concurrent_runs,
             slow_after_seconds=options.slow_after_seconds,
             slow_lane_share=options.slow_lane_share,
+            timers=LoopTimers(self.loop),
         )
 
     def start(self) -> None:

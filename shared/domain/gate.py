@@ -62,11 +62,11 @@ class Gate:
     the one that waits for its end, with its filing; `started` is the run that started last, at
     `started_at`; `failed` are the run ids that died since the last success, oldest first, and
     `failed_filing` the filing that the job had then; `slow_at` is when its last slow attempts
-    ended, oldest first (shared/domain/slowness.py). Of a concurrency key, and of an owner's share
-    of lane slow: `holders`; of a key `turns` besides, those that wait for long, first come first.
-    Of a rate: `lines`, one for each limit that jobs of the key have, the one that granted last
-    first; `started_at`, the slot granted last, which may be yet to come, and `started`, the claim
-    that it was granted to. Empty members are those of the others.
+    ended, oldest first (shared/domain/slowness.py). Of a concurrency key, of an owner's share
+    of lane slow, and of an owner's permits: `holders`; of a key `turns` besides, those that wait
+    for long, first come first. Of a rate: `lines`, one for each limit that jobs of the key have,
+    the one that granted last first; `started_at`, the slot granted last, which may be yet to come,
+    and `started`, the claim that it was granted to. Empty members are those of the others.
     """
 
     owner: str
@@ -117,3 +117,5 @@ OWNER_GATE = "owner"
 """The gate of the deployment's own limit for each owner."""
 SLOW_LANE_GATE = "lane/slow"
 """The gate of each owner's share of lane slow."""
+PERMITS_GATE = "permits"
+"""The gate of each owner's runs that last."""

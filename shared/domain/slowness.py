@@ -8,12 +8,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from shared.domain.concurrency import places_taken, with_place
-from shared.domain.decisions import SendInstead, Wait
+from shared.domain.decisions import SendInstead
 from shared.domain.gate import Gate
 from shared.domain.job import Job, Lane, Slow
 from shared.domain.message import Message
 from shared.domain.run import Run
-from shared.domain.waiting import wait_until
 from shared.recurrence import Delay
 
 MANY = 3
@@ -29,8 +28,6 @@ _NOTED = timedelta(minutes=1)
 """In lane slow the last slow attempt is noted no more often than that."""
 _REMEMBERED = timedelta(days=400)
 """A gate outlives the time between two occurrences of a yearly job."""
-_FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 32, 300
-"""Between two looks at a share that is taken: whoever overloads his share has many that look."""
 _TIMEOUT = "timeout"
 
 
@@ -101,14 +98,6 @@ def enter(gate: Gate, share: int, run: Run, now: datetime) -> Gate | None:
     A place is the run's until it leaves, or until the lease of its claim ends.
     """
     return None if places_taken(gate, now) >= share else with_place(gate, run, now)
-
-
-def wait_for_share(message: Message, now: datetime, fraction: float) -> Wait:
-    """Look again at a run whose owner's share of lane slow is taken: the longer, the more often it
-    has waited. `fraction` in [0, 1) is the jitter."""
-    longest_seconds = min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2 ** min(message.waits, 10))
-    at = now + timedelta(seconds=longest_seconds * (1 + fraction) / 2)
-    return wait_until(message, at, "its owner's share of lane slow is taken")
 
 
 def _counts_since(run: Run, job: Job) -> datetime:

@@ -9,6 +9,8 @@ from shared.domain.message import Message
 
 LONGEST_POLL_SECONDS = 30
 """Between two looks at something that may end at any time."""
+_FIRST_FOR_A_SHARE_SECONDS, _LONGEST_FOR_A_SHARE_SECONDS = 32, 300
+"""Between two looks at a share that is taken: whoever overloads his share has many that look."""
 
 
 def wait_until(message: Message, at: datetime, reason: str) -> Wait:
@@ -28,6 +30,15 @@ def poll(
     many who wait do not all come at once."""
     growing_seconds = 2 ** min(max(message.waits, 1), 10)
     longest_seconds = min(LONGEST_POLL_SECONDS, most_seconds, growing_seconds)
+    at = now + timedelta(seconds=longest_seconds * (1 + fraction) / 2)
+    return _wait(message, at, reason)
+
+
+def wait_for_share(message: Message, now: datetime, reason: str, fraction: float) -> Wait:
+    """Look again at a run whose owner's share is taken: the longer, the more often it has waited.
+    `fraction` in [0, 1) is the jitter."""
+    growing_seconds = _FIRST_FOR_A_SHARE_SECONDS * 2 ** min(message.waits, 10)
+    longest_seconds = min(_LONGEST_FOR_A_SHARE_SECONDS, growing_seconds)
     at = now + timedelta(seconds=longest_seconds * (1 + fraction) / 2)
     return _wait(message, at, reason)
 

@@ -225,6 +225,13 @@ class Loop:
             self._switch(task)
         return tasks
 
+    def wait_for(self, other: Task) -> None:
+        """Let the current task wait until another of its process, under way, has ended."""
+        task = self.current
+        assert task is not None, "only a task can wait"
+        other.on_end = lambda: self._schedule(task, self.us)
+        self._switch(task)
+
     def call(
         self,
         port: str,

@@ -1,5 +1,6 @@
 """What stands between the code and its ports in a simulation: every call passes the loop."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
@@ -112,6 +113,33 @@ class LoopClock:
 
     def sleep(self, seconds: float) -> None:
         self._loop.sleep(seconds)
+
+
+class LoopTimers:
+    """What is to be done meanwhile is a task of the caller's process, and dies with that."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+
+    def after(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
+        loop, caller = self._loop, self._loop.current
+        assert caller is not None, "only a task can wait for a timer"
+        is_off = False
+
+        def run() -> None:
+            if not is_off:
+                act()
+
+        at_us = loop.us + int(seconds * 1_000_000)
+        task = loop.spawn(caller.process, f"{caller.name} meanwhile", run, at_us)
+
+        def call_off() -> None:
+            nonlocal is_off
+            is_off = True
+            if task:  # it has begun, and has not ended
+                loop.wait_for(task)
+
+        return call_off
 
 
 class LoopEntropy:

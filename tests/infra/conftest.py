@@ -40,6 +40,7 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
         event_bus="true",
         secrets_prefix="teams/carillon",
         owner_starts_per_minute="600",
+        owner_concurrent_runs="50",
         owner_requests_per_second="5",
         owner_requests_burst="7",
         catch_up_per_minute="1200",

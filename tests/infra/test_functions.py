@@ -109,6 +109,7 @@ def test_the_settings_say_what_was_chosen(unusual: SynthesizedStack) -> None:
         assert settings.event_bus == unusual.output("EventBusName")
         assert settings.secrets_prefix == "teams/carillon"
         assert (settings.owner_starts_per_minute, settings.catch_up_per_minute) == (600, 1200)
+        assert settings.owner_concurrent_runs == 50
         assert (settings.owner_requests_per_second, settings.owner_requests_burst) == (5, 7)
         assert settings.stack_name == STACK_NAME
 
@@ -135,6 +136,7 @@ def test_the_settings_hold_the_executors_own_timeout(
         {"owner_starts_per_minute": 0, "catch_up_per_minute": 1, "secrets_prefix": "a.b/c_d/e-f"},
         {"owner_starts_per_minute": 10_000_000, "catch_up_per_minute": 10_000_000},
         {"owner_requests_per_second": 1_000, "owner_requests_burst": 500},
+        {"owner_concurrent_runs": 1000},
     ],
 )
 def test_the_settings_accept_whatever_the_options_accept(extremes: dict[str, object]) -> None:
@@ -152,6 +154,7 @@ def test_the_settings_accept_whatever_the_options_accept(extremes: dict[str, obj
     assert settings.function_timeout_seconds == options.executor_timeout_seconds
     assert settings.secrets_prefix == options.secrets_prefix
     assert settings.owner_starts_per_minute == options.owner_starts_per_minute
+    assert settings.owner_concurrent_runs == options.owner_concurrent_runs
     assert settings.catch_up_per_minute == options.catch_up_per_minute
     assert settings.owner_requests_per_second == options.owner_requests_per_second
     assert settings.owner_requests_burst == options.owner_requests_burst

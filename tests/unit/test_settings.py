@@ -22,6 +22,7 @@ def test_what_need_not_be_set() -> None:
     assert (plain.event_bus, plain.target_arns, plain.secrets_prefix) == ("", (), "carillon")
     assert (plain.owner_starts_per_minute, plain.catch_up_per_minute) == (0, 3000)
     assert plain.longest_delay_seconds == 900
+    assert plain.owner_concurrent_runs == 0
     assert (plain.owner_requests_per_second, plain.owner_requests_burst) == (20, 40)
 
 
@@ -42,6 +43,7 @@ def test_what_must_be_set_is_named(name: str) -> None:
         ("WEBHOOK_ALLOWED_NETWORKS", "10.0.0.1/8"),
         ("OWNER_STARTS_PER_MINUTE", "-1"),
         ("OWNER_STARTS_PER_MINUTE", "many"),
+        ("OWNER_CONCURRENT_RUNS", "1001"),
         ("CATCH_UP_PER_MINUTE", "0"),
         ("CATCH_UP_PER_MINUTE", ""),
         ("LONGEST_DELAY_SECONDS", "901"),

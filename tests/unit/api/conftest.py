@@ -49,6 +49,7 @@ SETTINGS = Settings(
     target_arns=(),
     secrets_prefix="carillon",
     owner_starts_per_minute=0,
+    owner_concurrent_runs=0,
     catch_up_per_minute=3000,
     longest_delay_seconds=900,
     slow_after_seconds=2,

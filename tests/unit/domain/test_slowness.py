@@ -15,10 +15,10 @@ from shared.domain.slowness import (
     may_have_behaved,
     redirected,
     share_of_an_owner,
-    wait_for_share,
     weight_of,
     with_slow_attempt,
 )
+from shared.domain.waiting import wait_for_share
 from shared.recurrence import parse_schedule
 from tests.unit.domain.samples import KEY, NOON, job, message, run
 
@@ -161,6 +161,6 @@ def test_what_the_share_holds_back_looks_again_ever_later(
     waits: int, seconds: tuple[int, int]
 ) -> None:
     for fraction, expected in zip((0.0, 1.0), seconds, strict=True):
-        wait = wait_for_share(message(waits=waits), NOON, fraction)
+        wait = wait_for_share(message(waits=waits), NOON, "taken", fraction)
         assert wait.message.wait_until == NOON + expected * SECOND
-        assert "share of lane slow" in wait.reason
+        assert wait.reason == "taken"

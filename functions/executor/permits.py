@@ -1,0 +1,107 @@
+"""The permits of an owner's runs that last: who asks, who takes one, who gives it back."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+
+from functions.executor.gates import change_gate
+from functions.executor.ports import ExecutorPorts
+from shared.domain import concurrency, permits
+from shared.domain.decisions import Wait
+from shared.domain.gate import PERMITS_GATE, Gate
+from shared.domain.message import Message
+from shared.domain.run import Run
+from shared.errors import StoreUnavailableError
+
+_MOST_KNOWN = 1000
+"""Owners that a process remembers at once."""
+
+
+class Permits:
+    """Without the deployment's limit nothing is read or written here, and no timer runs."""
+
+    def __init__(self, ports: ExecutorPorts) -> None:
+        self._p = ports
+        self._limit = ports.owner_concurrent_runs
+        self._known: dict[str, tuple[datetime, bool]] = {}
+
+    def enter(self, run: Run, message: Message) -> Wait | None:
+        """When to look again, if the owner's permits are used up.
+
+        A run that has waited takes its permit now: many that wait must not all find one that is
+        free. `leave` gives it back. Raises StoreUnavailableError.
+        """
+        if not self._limit:
+            return None
+        if self._is_strict(message):
+            is_in = self._take(run)
+        else:
+            is_in = not self._are_used_up(message.key.owner)
+        if is_in:
+            return None
+        now, fraction = self._p.clock.now(), self._p.entropy.fraction()
+        return permits.wait_for_permit(message, self._limit, now, fraction)
+
+    def leave(self, run: Run, message: Message) -> None:
+        """Give back what `enter` took; where that fails, its lease ends it."""
+        if self._is_strict(message):
+            self._give_back(run)
+
+    @contextmanager
+    def around_call(self, run: Run, message: Message) -> Iterator[None]:
+        """Let the run take a permit if its call lasts, and give it back when that has ended.
+
+        A store that fails costs a permit, never the run. Of an executor that dies the lease ends
+        it: nothing is done here then.
+        """
+        if not self._limit or self._is_strict(message):
+            yield
+            self.leave(run, message)
+            return
+        is_asked = False
+
+        def take() -> None:
+            nonlocal is_asked
+            is_asked = True
+            now = self._p.clock.now()
+            with suppress(StoreUnavailableError):
+                self._change(run, lambda gate: concurrency.with_place(gate, run, now))
+
+        call_off = self._p.timers.after(permits.SHORT_SECONDS, take)
+        yield
+        call_off()
+        if is_asked:  # even where the answer was lost
+            self._give_back(run)
+
+    def _is_strict(self, message: Message) -> bool:
+        return bool(self._limit) and message.waits > 0
+
+    def _are_used_up(self, owner: str) -> bool:
+        now = self._p.clock.now()
+        known_at, answer = self._known.get(owner, (None, False))
+        if known_at is None or not now - permits.KNOWN_FOR < known_at <= now:
+            gate = self._p.gates.get(owner, PERMITS_GATE)
+            answer = permits.are_used_up(gate, self._limit, now)
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[owner] = now, answer
+        return answer
+
+    def _take(self, run: Run) -> bool:
+        entered: Gate | None = None
+
+        def change(gate: Gate) -> Gate | None:
+            nonlocal entered
+            now = self._p.clock.now()
+            is_full = permits.are_used_up(gate, self._limit, now)
+            entered = None if is_full else concurrency.with_place(gate, run, now)
+            return entered
+
+        return self._change(run, change) and entered is not None
+
+    def _give_back(self, run: Run) -> None:
+        with suppress(StoreUnavailableError):
+            self._change(run, lambda gate: concurrency.leave(gate, run))
+
+    def _change(self, run: Run, change: Callable[[Gate], Gate | None]) -> bool:
+        return change_gate(self._p.gates, run.key.owner, PERMITS_GATE, change)

@@ -1,0 +1,302 @@
+"""`owner_concurrent_runs`: an owner's runs that last are held to a number, nobody else's are."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from threading import Event
+from time import sleep
+
+import pytest
+
+from functions.executor.executor import Executor
+from functions.executor.protocol import Handled, Report
+from functions.executor.targets import Call, Failure, Outcome, Success
+from infra.simulation.api import Api, job_body
+from infra.simulation.deployment import Deployment, Options
+from infra.simulation.targets import Behaviour, SimulatedTargets, TargetCall
+from shared.clock import ThreadTimers
+from shared.domain.gate import PERMITS_GATE
+from shared.domain.message import Message
+from shared.domain.policies import Rate
+from shared.domain.run import RunError, RunStatus
+from shared.domain.wheel import message_of
+from shared.errors import StoreUnavailableError
+from shared.simulation.dice import Dice
+from shared.simulation.faults import Chaos, Faults
+from shared.simulation.loop import Loop
+from tests.simulation.world import FUNCTION_SECONDS, OWNER, World
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+LIMIT = 5
+ANEW_WITHIN_TWELVE_SECONDS = 40
+"""Of twenty jobs, each asked every ten seconds: two times, where the twelve begin with one."""
+TASK = {"type": "task", "name": "echo"}
+
+
+class Fleet:
+    """Twenty jobs of the culprit, each asked every ten seconds, whose calls last for 40 s; and a
+    neighbour's job, whose calls are short, for eight minutes. No job is marked as slow."""
+
+    def __init__(self, limit: int, faults: Faults | None = None) -> None:
+        self.loop = Loop(NOON, Chaos(1, faults or Faults(), 50_000))
+        self.calls: list[TargetCall] = []
+        targets = SimulatedTargets(self.loop, self._behave, self._note)
+        options = Options(owner_concurrent_runs=limit, slow_after_seconds=900)
+        self.deployment = Deployment(self.loop, options, targets)
+        api = Api.of(self.deployment)
+        for number in range(20):
+            self._create(api, "culprit", f"slow {number}")
+        self._create(api, "neighbour", "quick")
+        self.deployment.start()
+        self.loop.run(self.loop.us_of(NOON + 8 * MINUTE))
+
+    def _create(self, api: Api, owner: str, name: str) -> None:
+        body = job_body(
+            {"name": name, "schedule": "every 10s", "target": TASK, "overlap": "allow"}
+            | {"timeout_seconds": 50}
+        )
+        self.deployment.invoke(f"create {name}", lambda: api.jobs.create(owner, body, name))
+
+    def _behave(self, target: object, call: Call, dice: Dice) -> Behaviour:
+        return Behaviour(40 if call.owner == "culprit" else 0.1, Success(None))
+
+    def _note(self, seen: TargetCall) -> None:
+        self.calls = [
+            each
+            for each in self.calls
+            if each.begun_at != seen.begun_at or (each.call.run_id != seen.call.run_id)
+        ] + [seen]
+
+    def spans(self, owner: str) -> list[tuple[datetime, datetime]]:
+        now = self.loop.instant()
+        mine = [each for each in self.calls if each.call.owner == owner]
+        return sorted((each.begun_at, each.ended_at or now) for each in mine)
+
+    def most_at_once(self, owner: str) -> int:
+        spans = self.spans(owner)
+        return max(sum(since <= at < until for since, until in spans) for at, _ in spans)
+
+    def lasting_at_starts(self, owner: str, seconds: float) -> int:
+        """How many calls, at the start of any, had begun this long before, at most."""
+        spans, age = self.spans(owner), timedelta(seconds=seconds)
+        return max(
+            sum(since <= at - age and at < until for since, until in spans) for at, _ in spans
+        )
+
+
+@pytest.fixture(scope="module")
+def limited() -> Fleet:
+    return Fleet(LIMIT)
+
+
+class TestFleet:
+    def test_no_run_begins_while_so_many_have_lasted_twelve_seconds(self, limited: Fleet) -> None:
+        """What starts within 12 s may be over it: two until it takes a permit, ten until read."""
+        assert limited.lasting_at_starts("culprit", 12.5) < LIMIT
+        assert LIMIT <= limited.most_at_once("culprit") <= LIMIT + ANEW_WITHIN_TWELVE_SECONDS
+
+    def test_without_the_limit_they_are_many(self, limited: Fleet) -> None:
+        free = Fleet(0)
+        assert free.lasting_at_starts("culprit", 12.5) > 8 * LIMIT
+        assert free.most_at_once("culprit") >= 80
+        assert free.deployment.stores.gates.get("culprit", PERMITS_GATE) is None
+
+    def test_the_neighbour_is_on_time(self, limited: Fleet) -> None:
+        mine = [each for each in limited.calls if each.call.owner == "neighbour"]
+        assert len(mine) >= 40
+        assert max(each.begun_at - each.call.fire_at for each in mine) < 1.5 * SECOND
+        assert limited.deployment.stores.gates.get("neighbour", PERMITS_GATE) is None
+
+    def test_what_is_over_it_waits_in_its_row_and_says_why(self, limited: Fleet) -> None:
+        stores = limited.deployment.stores
+        rows = [
+            run
+            for job in stores.jobs.list("culprit", 100).items
+            for run in stores.runs.list("culprit", job.job_id, 1000).items
+        ]
+        waiting = [row for row in rows if row.status is RunStatus.SCHEDULED]
+        assert len(waiting) > 100
+        assert {row.note for row in waiting} == {"5 runs of its owner last longer than 2 s"}
+        assert max(Counter(each.call.run_id for each in limited.calls).values()) == 1
+
+    def test_executors_that_die_keep_no_permit(self) -> None:
+        fleet = Fleet(LIMIT, Faults(dies=0.05))
+        late = [since for since, _ in fleet.spans("culprit") if since > NOON + 6 * MINUTE]
+        assert fleet.deployment.crashes == []
+        assert late, "or those that died would hold all permits by then"
+
+
+class ManualTimers:
+    """What is to be done meanwhile is done by `pass_`, which a test's target calls."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], None]] = []
+
+    def after(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
+        self.waiting.append(act)
+        return lambda: self.waiting.remove(act) if act in self.waiting else None
+
+    def pass_(self) -> None:
+        while self.waiting:
+            self.waiting.pop()()
+
+
+class OneRun:
+    """A job whose occurrences are handled one by one, by an executor with a limit of one."""
+
+    def __init__(self, limit: int = 1) -> None:
+        self.world = World(NOON)
+        self.timers = ManualTimers()
+        ports = self.world.executor_ports
+        self.ports = replace(ports, timers=self.timers, owner_concurrent_runs=limit)
+        self.world.executor = Executor(self.ports)
+        self.job = self.world.create("job", "* * * * *")
+        self.used: Counter[str] = Counter()
+        for name in ("get", "put"):
+            setattr(self.world.gates, name, self._counted(name, getattr(self.world.gates, name)))
+
+    def _counted(self, name: str, call: Callable[..., object]) -> Callable[..., object]:
+        def counted(*terms: object) -> object:
+            self.used[name] += 1
+            return call(*terms)
+
+        return counted
+
+    def due(self, minute: int) -> Message:
+        message = message_of(self.job, NOON + minute * MINUTE)
+        self.world.clock.set(max(self.world.clock.now(), message.due_at))
+        return message
+
+    def handle(self, message: Message) -> Report:
+        ends_at = self.world.clock.now() + FUNCTION_SECONDS * SECOND
+        return self.world.executor.handle(message, ends_at)
+
+    def permits(self) -> int:
+        gate = self.world.gates.get(OWNER, PERMITS_GATE)
+        return 0 if gate is None else len(gate.holders)
+
+
+def test_short_runs_cost_one_read_in_ten_seconds_and_no_write() -> None:
+    one = OneRun()
+    for _ in range(3):
+        key = one.world.ask(one.job)
+        message = Message(key, one.job.filing.filing_id, one.job.segment, one.job.lane, key.fire_at)
+        assert one.handle(message).handled is Handled.RAN
+        one.world.clock.advance(3)
+    assert one.used == {"get": 1}
+    one.world.clock.advance(8)
+    one.handle(one.due(1))
+    assert one.used == {"get": 2}
+
+
+def test_without_the_limit_nothing_is_read_and_no_timer_runs() -> None:
+    one = OneRun(limit=0)
+
+    def behave(call: Call) -> Outcome:
+        assert one.timers.waiting == []
+        return Success(None)
+
+    one.world.targets.behave = behave
+    assert one.handle(one.due(1)).handled is Handled.RAN
+    assert one.used == {}
+
+
+@pytest.mark.parametrize("outcome", [Success(None), None])
+def test_a_run_that_lasts_holds_a_permit_until_its_call_has_ended(outcome: Outcome | None) -> None:
+    one = OneRun()
+    held: list[int] = []
+
+    def behave(call: Call) -> Outcome:
+        one.timers.pass_()
+        held.append(one.permits())
+        return outcome or Failure(RunError("timeout", "no answer"), timed_out=True)
+
+    one.world.targets.behave = behave
+    one.handle(one.due(1))
+    assert (held, one.permits()) == ([1], 0)
+
+
+def test_the_next_run_waits_and_starts_when_the_permit_is_given_back() -> None:
+    one = OneRun()
+    answers: list[Report] = []
+
+    def behave(call: Call) -> Outcome:
+        if not answers:
+            one.timers.pass_()
+            one.world.clock.advance(11)
+            answers.append(one.handle(one.due(1)))
+        return Success(None)
+
+    one.world.targets.behave = behave
+    key = one.world.ask(one.job)
+    first = Message(key, one.job.filing.filing_id, one.job.segment, one.job.lane, key.fire_at)
+    one.world.clock.set(NOON + 50 * SECOND)
+    one.handle(first)
+    (waits,) = answers
+    assert waits.handled is Handled.SENT_ON
+    assert waits.message.wait_until is not None
+    one.world.clock.set(waits.message.wait_until)
+    assert one.handle(waits.message).handled is Handled.RAN
+
+
+def test_an_executor_that_dies_keeps_its_permit_for_its_lease_only() -> None:
+    one = OneRun()
+
+    def die(call: Call) -> Outcome:
+        one.timers.pass_()
+        raise KeyboardInterrupt
+
+    one.world.targets.behave = die
+    with pytest.raises(KeyboardInterrupt):
+        one.handle(one.due(1))
+    assert one.permits() == 1
+    one.world.targets.behave = lambda call: Success(None)
+    one.world.clock.set(NOON + 90 * SECOND)
+    assert one.handle(message_of(one.job, NOON + 90 * SECOND)).handled is Handled.SENT_ON
+    one.world.clock.set(NOON + 123 * SECOND)
+    assert one.handle(message_of(one.job, NOON + 2 * MINUTE)).handled is Handled.RAN
+
+
+def test_a_store_that_fails_meanwhile_costs_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = OneRun()
+
+    def fails(*terms: object) -> None:
+        raise StoreUnavailableError("down")
+
+    def behave(call: Call) -> Outcome:
+        monkeypatch.setattr(one.world.gates, "put", fails)
+        one.timers.pass_()
+        return Success(None)
+
+    one.world.targets.behave = behave
+    report = one.handle(one.due(1))
+    assert report.run is not None
+    assert report.run.status is RunStatus.SUCCEEDED
+
+
+def test_a_run_that_another_gate_holds_back_keeps_no_permit() -> None:
+    one = OneRun()
+    one.job = one.world.refile(one.job, rate=Rate(1, 600))
+    one.handle(one.due(1))
+    held_back = one.handle(replace(one.due(2), waits=1))
+    assert held_back.handled is Handled.SENT_ON
+    assert "1 starts in 600 s" in held_back.reason
+    assert one.permits() == 0
+
+
+def test_a_timer_of_threads_is_called_off_or_waited_for() -> None:
+    done: list[str] = []
+    ThreadTimers().after(30, lambda: done.append("called off"))()
+    begun = Event()
+
+    def slow() -> None:
+        begun.set()
+        sleep(0.05)
+        done.append("waited for")
+
+    call_off = ThreadTimers().after(0, slow)
+    assert begun.wait(10)
+    call_off()
+    assert done == ["waited for"]
