@@ -230,6 +230,7 @@ class RunProtocol:
         needed = timedelta(seconds=limit_seconds) + _FINISH_RESERVE
         if self._p.clock.now() + needed > ends_at:
             return self._give_back(message, claim, self._another_process())
+        job = self._slow_lane.by_host(job)
         try:
             admitted = self._admit(claim, message, job)
         except StoreUnavailableError:  # a gate's

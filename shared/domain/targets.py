@@ -107,6 +107,12 @@ class WebhookTarget(_Spec):
         return None
 
     @property
+    def address(self) -> str:
+        """The host that it calls, and the port where the URL names one."""
+        parts = urlsplit(self.url)
+        return f"{parts.hostname}" if parts.port is None else f"{parts.hostname}:{parts.port}"
+
+    @property
     def is_bodiless(self) -> bool:
         """Whether its method carries no payload."""
         return self.method in ("GET", "DELETE")

@@ -1,6 +1,7 @@
 """Bugs planted into what serves slow jobs apart."""
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from functions.executor.gates import Gates
@@ -36,10 +37,11 @@ def _marks_what_it_read_before_the_call(original: Code) -> Code:
     """SlowLane._move that puts the mark into the row as it was when the run began, whatever it has
     become."""
 
-    def move(self: SlowLane, job: Job, slow: Slow | None, run: Run) -> None:
+    def move(self: SlowLane, job: Job, slow: Slow | None, at: datetime) -> Slow | None:
         current = self._p.jobs.get(job.owner, job.job_id)
         if current is not None and not current.is_tombstone:
             self._p.jobs.replace(replace(job, slow=slow), current.revision)
+        return slow
 
     return move
 

@@ -1,0 +1,107 @@
+"""Jobs of one owner on a host that hangs: what a few of them have met moves the others, too.
+
+The world has one executor: what it has met in one attempt it knows in the next.
+"""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from functions.executor.targets import Failure
+from shared.domain.hanging import IN_A_ROW
+from shared.domain.job import Job, Lane
+from shared.domain.run import RunError
+from shared.domain.targets import WebhookTarget
+from shared.domain.wheel import message_of
+from tests.simulation.test_slow_lane import due, empty, handle, hangs, lasts
+from tests.simulation.world import OWNER, World
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def world() -> World:
+    return World(NOON)
+
+
+def handled(
+    world: World, names: range, host: str = "hangs.example", owner: str = OWNER
+) -> list[Job]:
+    """Webhooks to the host, each with an occurrence that is due and handled."""
+    jobs = []
+    for number in names:
+        target = WebhookTarget(url=f"https://{host}/{number}")
+        job = world.new_job(f"{host} {number}", "every 10m", timeout_seconds=5)
+        job = replace(job, owner=owner, target=target)
+        assert world.filer.file_job(job, None)
+        jobs.append(job)
+    empty(world)
+    messages = [message_of(job, NOON + 10 * MINUTE) for job in jobs]
+    world.clock.set(max(world.clock.now(), NOON + 10 * MINUTE))
+    for message in messages:
+        handle(world, message)
+    return jobs
+
+
+def slow(world: World, jobs: list[Job]) -> list[str]:
+    rows = [world.jobs.get(job.owner, job.job_id) for job in jobs]
+    return [job.slow.reason for job in rows if job is not None and job.slow is not None]
+
+
+def test_after_five_time_outs_the_others_are_moved_without_a_call(world: World) -> None:
+    hangs(world)
+    first = handled(world, range(IN_A_ROW))
+    assert (len(world.targets.calls), slow(world, first)) == (IN_A_ROW, [])
+    others = handled(world, range(IN_A_ROW, 20))
+    assert len(world.targets.calls) == IN_A_ROW
+    reason = "the last 5 attempts at hangs.example timed out"
+    assert slow(world, others) == [reason] * (20 - IN_A_ROW)
+    sent = world.queue.kept()
+    assert [kept.lane for kept in sent] == [Lane.SLOW] * (20 - IN_A_ROW)
+    assert {world.runs.get(kept.message.key) for kept in sent} == {None}, "withdrawn"
+    handle(world, sent[0].message)
+    assert len(world.targets.calls) == IN_A_ROW + 1, "in lane slow it is called"
+
+
+@pytest.mark.parametrize("other", ["host", "port", "owner", "task"])
+def test_others_are_called_as_before(world: World, other: str) -> None:
+    hangs(world)
+    handled(world, range(20))
+    world.targets.calls.clear()
+    if other == "task":
+        handle(world, due(world, world.create("task", "* * * * *")))
+        moved = []
+    else:
+        host = {"host": "answers.example", "port": "hangs.example:8443"}
+        owner = "owner-2" if other == "owner" else OWNER
+        moved = slow(world, handled(world, range(20, 21), host.get(other, "hangs.example"), owner))
+    assert (len(world.targets.calls), moved) == (1, [])
+
+
+def test_an_attempt_that_ends_in_another_way_takes_it_back(world: World) -> None:
+    hangs(world)
+    handled(world, range(IN_A_ROW - 1))
+    lasts(world, 0.1, Failure(RunError("http_500", "no")))
+    handled(world, range(20, 21))
+    hangs(world)
+    assert slow(world, handled(world, range(30, 30 + IN_A_ROW))) == []
+
+
+def test_what_is_older_than_a_minute_counts_no_more(world: World) -> None:
+    hangs(world)
+    handled(world, range(IN_A_ROW))
+    world.clock.advance(61)
+    lasts(world, 0.1)
+    assert slow(world, handled(world, range(20, 22))) == []
+
+
+def test_where_the_mark_cannot_be_set_it_is_called(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs(world)
+    handled(world, range(IN_A_ROW))
+    monkeypatch.setattr(world.jobs, "replace", lambda job, revision: False)
+    handled(world, range(20, 22))
+    assert len(world.targets.calls) == IN_A_ROW + 2
