@@ -100,8 +100,12 @@ ToleranceOption = Annotated[
     str | None,
     _policy(help="Drop a run that starts sooner after the last one than the interval less this."),
 ]
-CatchUpOption = Annotated[str | None, _policy(help="What an outage missed: skip, latest or all.")]
-GraceOption = Annotated[str | None, _policy(help='How late is not missed yet, as "5m".')]
+CatchUpOption = Annotated[
+    str | None, _policy(help="What an outage of ticks or executors missed: skip, latest or all.")
+]
+GraceOption = Annotated[
+    str | None, _policy(help='How late is not missed yet, as "5m"; 1 minute without.')
+]
 ConcurrencyOption = Annotated[
     str | None,
     _policy(metavar="KEY=LIMIT", help="At most LIMIT runs at once of all jobs with the KEY."),

@@ -21,6 +21,8 @@ def misfire(job: Job, run: Run, message: Message, now: datetime) -> Skip | None:
         return None
     if job.grace_seconds is None and (is_kept_waiting(message) or not follows_its_schedule(job)):
         return None
+    if message.in_time is not None and message.filing_id != job.filing.filing_id:
+        return None  # a tick has caught up on it by the policy of its own, replaced filing
     late, grace = now - (run.effective_at or run.key.fire_at), grace_of(job)
     if late <= grace:
         return None

@@ -33,7 +33,7 @@ def _unordered(messages: list[Message]) -> set[Message]:
 
 def test_nothing_to_send_is_nothing_sent(kit: Kit) -> None:
     kit.queue.send([], [])
-    assert [kit.receive(lane) for lane in Lane] == [[], [], []]
+    assert [kit.receive(lane) for lane in Lane] == [[]] * len(Lane)
 
 
 def test_a_message_comes_back_whole(kit: Kit) -> None:
@@ -79,7 +79,7 @@ def test_each_message_goes_to_its_lane(kit: Kit) -> None:
     owner = kit.new_owner()
     sent = {lane: _numbered(owner, 2, lane) for lane in Lane}
     mixed = [message for pair in zip(*sent.values(), strict=True) for message in pair]
-    kit.queue.send(mixed, [0] * 6)
+    kit.queue.send(mixed, [0] * len(mixed))
     assert {lane: _unordered(kit.receive(lane)) for lane in Lane} == {
         lane: set(messages) for lane, messages in sent.items()
     }

@@ -255,6 +255,7 @@ RUN: Members = {
     "attempts": st.lists(
         st.builds(AttemptRecord, counts, instants, instants, errors), max_size=3
     ).map(tuple),
+    "waits": counts,
     "other_filings": st.lists(job_ids, max_size=3).map(tuple),
 }
 ENTRY: Members = {

@@ -21,14 +21,17 @@ OUTPUTS = {
     "QueueUrlHigh",
     "QueueUrlNormal",
     "QueueUrlLow",
+    "QueueUrlSlow",
     "DeadLetterQueueUrlHigh",
     "DeadLetterQueueUrlNormal",
     "DeadLetterQueueUrlLow",
+    "DeadLetterQueueUrlSlow",
     "WebhookSecretArn",
     "TickFunction",
     "ExecutorFunctionHigh",
     "ExecutorFunctionNormal",
     "ExecutorFunctionLow",
+    "ExecutorFunctionSlow",
 }
 
 USER_POOL = {"UserPoolId", "UserPoolClientId"}
@@ -70,7 +73,7 @@ def test_an_operator_hears_of_these(production: SynthesizedStack) -> None:
     watched = sorted(str(alarm["MetricName"]) for alarm in alarms.values())
     assert watched == sorted(
         ["Invocations", "Errors", "ApproximateNumberOfMessagesVisible"]
-        + 3 * ["ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"]
+        + 4 * ["ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"]
     )
     (silence,) = [one for one in alarms.values() if one["MetricName"] == "Invocations"]
     assert silence["ComparisonOperator"] == "LessThanThreshold"

@@ -2,6 +2,7 @@
 
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from threading import Barrier, Lock
 
@@ -15,6 +16,7 @@ from shared.domain.message import decode
 from shared.domain.run import RunStatus
 from shared.domain.segment import Control
 from shared.domain.wheel import Slot, minute_end
+from shared.errors import HeldError
 from shared.settings import Settings
 from shared.stores.dynamo import open_stores
 from shared.stores.ports import EntryPage, WheelStore
@@ -90,9 +92,10 @@ def execute_all(system: System, settings: Settings) -> int:
         handled = 0
         while taken := queue.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
             for message in taken:
-                protocol.handle(decode(message["Body"]), system.ends_at())
-                queue.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-                handled += 1
+                with suppress(HeldError):  # a duplicate, which stays
+                    protocol.handle(decode(message["Body"]), system.ends_at())
+                    queue.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+                    handled += 1
         return handled
 
     with ThreadPoolExecutor(TICKS) as threads:

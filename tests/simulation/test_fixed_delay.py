@@ -56,7 +56,7 @@ def test_a_change_at_the_instant_of_the_creation_or_by_a_clock_behind_leaves_one
         world = World(MIDNIGHT, seed=seed)
         job = world.create("chain", schedule)
         world.clock.advance(seconds)
-        changed = world.refile(job, lane=Lane.HIGH)
+        changed = world.refile(job, priority=Lane.HIGH)
         world.run_until(MIDNIGHT + timedelta(hours=2))
         assert {run.status for run in chain_of(world, changed)} == {RunStatus.SUCCEEDED}
         assert len(world.fired(changed)) == (12 if schedule == SHORT else 3)

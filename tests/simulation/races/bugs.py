@@ -123,10 +123,10 @@ class _JobKnown:
 def _row_before_claim() -> Iterator[None]:
     handle = RunProtocol.handle
 
-    def early(self: RunProtocol, message: Message, ends_at: Any) -> Any:
+    def early(self: RunProtocol, message: Message, ends_at: Any, *, alone: bool = True) -> Any:
         job = self._p.jobs.get(message.key.owner, message.key.job_id)
         self._p = replace(self._p, jobs=cast(JobStore, _JobKnown(job)))
-        return handle(self, message, ends_at)
+        return handle(self, message, ends_at, alone=alone)
 
     with patch.object(RunProtocol, "handle", early):
         yield

@@ -283,7 +283,7 @@ RACES = (
     Race("two ticks", two_ticks, "control_unconditional", 5000, losses=0),
     Race("three ticks", three_ticks, "control_unconditional", 10_000),
     Race("two executors, one message", duplicate, "claim_unconditional", 500),
-    Race("three executors", three_executors, "claim_unconditional", 10_000),
+    Race("three executors", three_executors, "claim_unconditional", 8_000),
     Race("finish against takeover", takeover, "finish_without_token", 1000, losses=0),
     Race("pause against start", pause_start, "row_before_claim", 5000),
     Race("delete against start", delete_start, "row_before_claim", 5000),
