@@ -58,21 +58,29 @@ def crowded(known: Known) -> Iterator[Violation]:
 
 
 def granted_too_often(known: Known) -> Iterator[Violation]:
-    """A rate grants at most `limit` starts in any of its periods, whatever strikes."""
+    """A rate grants at most `limit` starts in any of its periods, whatever strikes.
+
+    Of keys with one limit: under a changed one starts are granted twice, and the first forgotten.
+    """
     limits = _limits(known)
     slots: defaultdict[Gate, list[datetime]] = defaultdict(list)
     for grant in known.evidence.grants:
         slots[grant.owner, grant.gate].append(grant.slot_at)
     for gate, times in slots.items():
-        if gate in limits:
-            for first, last in _too_close(sorted(times), limits[gate], timedelta()):
-                text = f"{gate[1]} allows {limits[gate]}, and granted more from {first} to {last}"
+        if len(limits.get(gate, ())) == 1:
+            (limit,) = limits[gate]
+            for first, last in _too_close(sorted(times), limit, timedelta()):
+                text = f"{gate[1]} allows {limit}, and granted more from {first} to {last}"
                 yield Violation("rate", "", text)
 
 
 def started_too_often(known: Known) -> Iterator[Violation]:
     """Where nothing was broken for long, no more runs start in a period than the rate allows, but
-    for the lag of each. A callback counts in its owner's rate alone."""
+    for the lag of each. A callback counts in its owner's rate alone.
+
+    Of several limits of a key each is kept by itself, and so all of them together: in the shortest
+    of their periods no more start than they allow in sum.
+    """
     evidence, limits = known.evidence, _limits(known)
     if not evidence.is_complete:
         return
@@ -87,9 +95,10 @@ def started_too_often(known: Known) -> Iterator[Violation]:
         if gate not in limits:
             continue
         lag = _SLOT_KEPT + lag_of(evidence.circumstances)
-        for first, last in _too_close(times, limits[gate], lag):
+        limit = (sum(count for count, _ in limits[gate]), min(per for _, per in limits[gate]))
+        for first, last in _too_close(times, limit, lag):
             if known.is_calm(first - recovery(evidence.circumstances), last):
-                text = f"{gate[1]} allows {limits[gate]}, and more began from {first} to {last}"
+                text = f"{gate[1]} allows {limit}, and more began from {first} to {last}"
                 yield Violation("rate", "", text)
 
 
@@ -102,8 +111,8 @@ def _too_close(
             yield first, last
 
 
-def _limits(known: Known) -> Mapping[Gate, Limit]:
-    """By gate, as all jobs that name it say; those about which they differ are left out."""
+def _limits(known: Known) -> Mapping[Gate, set[Limit]]:
+    """By gate, all limits that any job which names it has ever had."""
     per_minute = known.evidence.circumstances.owner_starts_per_minute
     found: defaultdict[Gate, set[Limit]] = defaultdict(set)
     for versions in known.evidence.versions.values():
@@ -113,7 +122,7 @@ def _limits(known: Known) -> Mapping[Gate, Limit]:
                 found[_gate_of(version.job)].add((rate.limit, rate.per_seconds))
             if per_minute:
                 found[version.job.owner, _OWNER].add((per_minute, 60))
-    return {gate: limits.pop() for gate, limits in found.items() if len(limits) == 1}
+    return found
 
 
 def _gate_of(job: Job) -> Gate:

@@ -77,6 +77,17 @@ def test_no_more_runs_begin_than_a_rate_allows_unless_something_struck() -> None
     assert found(book.evidence(25)) == []
 
 
+@pytest.mark.parametrize(("last", "is_broken"), [(30, False), (20, True)])
+def test_of_several_limits_of_a_key_no_more_begin_than_all_allow_together(
+    last: int, is_broken: bool
+) -> None:
+    book = Book("every 1s", rate=Rate(1, 20, "r"), overlap=Overlap.ALLOW)
+    book.becomes(-60, replace(book.job, rate=Rate(2, 40, "r")))
+    book.ran_at(10, 11, 12, last)
+    told = [text for rule, text in found(book.evidence(40)) if rule == "rate"]
+    assert [text.partition(", and")[0] for text in told] == ["rate/r allows (3, 20)"] * is_broken
+
+
 def test_messages_in_flight_stay_in_proportion_to_the_runs_they_are_about() -> None:
     book = Book()
     assert found(book.evidence(5, loads=[Load(after(1), 300, 70), Load(after(2), 35, 1)])) == []

@@ -17,12 +17,13 @@ from tests.simulation.mutants.isolation import ISOLATION
 from tests.simulation.mutants.kit import Mutant, swapped
 from tests.simulation.mutants.lanes import SLOW_LANE
 from tests.simulation.mutants.late import LATE
+from tests.simulation.mutants.rates import RATES
 from tests.simulation.mutants.runs import RUNS
 from tests.simulation.mutants.ticks import TICKS
 from tests.simulation.worlds.runner import Outcome, run
 from tests.simulation.worlds.scenario import scenario_of
 
-MUTANTS: tuple[Mutant, ...] = (*FILING, *TICKS, *RUNS, *ISOLATION, *SLOW_LANE, *LATE)
+MUTANTS: tuple[Mutant, ...] = (*FILING, *TICKS, *RUNS, *ISOLATION, *SLOW_LANE, *LATE, *RATES)
 MOST_SEEDS = 300
 _SETTLE_MINUTES = 60
 

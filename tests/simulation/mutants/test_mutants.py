@@ -11,12 +11,13 @@ QUICK = {
     "drift": 10,
     "claim_unconditional": 20,
     "acknowledged_first": 10,
+    "last_passer_resets_the_rate": 20,
 }
 """Mutants that few seeds give away, with more seeds than they take."""
 
 _INVARIANTS = {
     *("I1", "I2", "I3", "I4", "pause", "delete", "overlap", "skip", "runaway", "attempts", "late"),
-    *("lane", "change", "watch"),
+    *("lane", "change", "watch", "rate"),
 }
 
 

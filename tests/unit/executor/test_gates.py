@@ -19,6 +19,8 @@ from shared.domain.policies import Concurrency, Overlap, Rate
 from shared.domain.run import Run, RunKind, RunStatus
 from shared.domain.wheel import message_of
 from shared.errors import QueueUnavailableError, StoreUnavailableError
+from tests.simulation.mutants.kit import swapped
+from tests.simulation.mutants.rates import RESERVATION_OUTLIVES
 from tests.simulation.world import FUNCTION_SECONDS, OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -272,6 +274,17 @@ class TestLooks:
         assert len(world.targets.calls) == 2
         world.run_until(NOON + 62 * MINUTE)
         assert len(world.targets.calls) == 52
+
+    def test_planted_a_reservation_that_outlives_its_rate_starts_nothing(
+        self, world: World
+    ) -> None:
+        job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 86_400))
+        self.waiting(world, job, 50)
+        raised = replace(job, rate=Rate(100, 60), revision=job.revision + 1)
+        assert world.jobs.replace(raised, job.revision)
+        with swapped((RESERVATION_OUTLIVES,)):
+            world.run_until(NOON + 62 * MINUTE)
+        assert len(world.targets.calls) == 1
 
     def test_a_rate_raised_and_lowered_again_leaves_no_debt(self, world: World) -> None:
         job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 86_400))
