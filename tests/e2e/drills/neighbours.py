@@ -71,14 +71,18 @@ class Drill:
     moved: tuple[int, int]
 
     @property
-    def holds(self) -> bool:
-        """Whether that is what docs/reliability.md promises."""
+    def holds_under_load(self) -> bool:
+        """Whether every occurrence ran, and was on time while the webhooks hung."""
         return (
             self.missing == 0
             and self.under_load.quantile(0.99) <= P99_SECONDS
             and self.under_load.seconds[-1] <= MOST_SECONDS
-            and self.calm.quantile(0.99) < CALM_SECONDS
         )
+
+    @property
+    def holds(self) -> bool:
+        """Whether it was so after their deletion, too."""
+        return self.holds_under_load and self.calm.quantile(0.99) < CALM_SECONDS
 
     def __str__(self) -> str:
         return (
