@@ -28,9 +28,7 @@ class Watch:
         """Look at the occurrence when its time has come; put a row and tell if it is missed."""
         early = message.starts_at - self._p.clock.now()
         if early > running.EARLY:
-            delay_seconds = min(ceil(early.total_seconds()), LONGEST_DELAY_SECONDS)
-            self._p.queue.send([message], [delay_seconds])
-            return Report(Handled.SENT_ON, message, reason="before its time")
+            return self._send_on(message, "before its time")
         while early > timedelta():
             self._p.clock.sleep(early.total_seconds())
             early = message.starts_at - self._p.clock.now()
@@ -39,6 +37,12 @@ class Watch:
         report = self._look_at(job, message, now)
         self._p.filer.remove_stale_entry(job, message)
         return report
+
+    def _send_on(self, message: Message, reason: str) -> Report:
+        """Send a copy for when the look may begin, or as late as the queue can delay it."""
+        delay_seconds = ceil((message.starts_at - self._p.clock.now()).total_seconds())
+        self._p.queue.send([message], [max(0, min(delay_seconds, LONGEST_DELAY_SECONDS))])
+        return Report(Handled.SENT_ON, message, reason=reason)
 
     def _look_at(self, job: Job | None, message: Message, now: datetime) -> Report:
         use = None if job is None else job.calendar
@@ -49,7 +53,10 @@ class Watch:
         note = watching.complaint(run)
         if note is None or self._has_success(message):
             return self._without_complaint(job, message, now)
-        if watching.another_is_looked_at(job, message, run, closed, now, self._p.runs.get):
+        again = watching.look_again(job, message, closed, now) if run is None else None
+        if again is not None:
+            return self._send_on(again, "its run may have yet to come")
+        if watching.another_is_looked_at(job, run, closed, self._p.runs.get):
             return Report(Handled.LOOKED, message, reason="a later occurrence is looked at")
         row = watching.watch_row(job, message, note, now, now + self._p.run_lifetime)
         if self._p.runs.claim(row, None):

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from shared.domain.decisions import SkipReason
 from shared.domain.job import Job, JobState
 from shared.domain.lateness import follows_its_schedule, latest_due
-from shared.domain.message import Message
+from shared.domain.message import LONGEST_DELAY_SECONDS, Message
 from shared.domain.policies import CatchUp
 from shared.domain.resolving import local_date, resolve
 from shared.domain.run import Run, RunKey, RunKind, RunStatus, Settled
@@ -18,6 +18,9 @@ NOT_SUCCEEDED = "not_succeeded"
 
 _MEANT = frozenset({SkipReason.PAUSED, SkipReason.DELETED, SkipReason.CHANGED, SkipReason.CALENDAR})
 """Skips that are what the owner wants: nobody expects a success then."""
+MOST_LOOKS = 6
+"""How often a look that came late waits for the row of a run: 45 minutes in all."""
+_FIRST_LOOK_SECONDS = 60
 
 
 def is_expected(job: Job | None, message: Message, closed: ClosedDays | None) -> bool:
@@ -61,20 +64,15 @@ def has_success(fire_at: datetime, rows: Iterable[Run]) -> bool:
 
 
 def another_is_looked_at(
-    job: Job,
-    message: Message,
-    run: Run | None,
-    closed: ClosedDays | None,
-    now: datetime,
-    get: Callable[[RunKey], Run | None],
+    job: Job, run: Run | None, closed: ClosedDays | None, get: Callable[[RunKey], Run | None]
 ) -> bool:
     """Whether an occurrence without a success was passed over since executors were late, so that a
     later one is looked at in its place: that which runs, or the last one that is skipped.
 
-    `run` is its row; without one its own message has yet to come, if the watch's is late, too.
+    `run` is its row.
     """
     if run is None:
-        return latest_due(job, message, closed, now) is not None
+        return False
     if not follows_its_schedule(job) or run.finished_at is None or not _came_late(run):
         return False
     following = resolve(job.schedule, job.calendar, closed).open.next(run.key.fire_at)
@@ -82,6 +80,22 @@ def another_is_looked_at(
     if following is None or following + spread > run.finished_at:
         return False
     return job.catch_up is CatchUp.LATEST or _came_late(get(replace(run.key, fire_at=following)))
+
+
+def look_again(
+    job: Job, message: Message, closed: ClosedDays | None, now: datetime
+) -> Message | None:
+    """The message of the next look, where this one came late and found no run: the run's own
+    message may be as late, and its row says whether a later occurrence stands for it.
+
+    None once it has looked MOST_LOOKS times. Each waits longer, so that their copies are few.
+    """
+    as_sent = replace(message, waits=0, wait_until=None)
+    if message.waits >= MOST_LOOKS or latest_due(job, as_sent, closed, now) is None:
+        return None
+    delay_seconds = min(_FIRST_LOOK_SECONDS << message.waits, LONGEST_DELAY_SECONDS)
+    at = now.replace(microsecond=0) + timedelta(seconds=delay_seconds)
+    return replace(message, wait_until=at, waits=message.waits + 1)
 
 
 def _came_late(run: Run | None) -> bool:

@@ -1,5 +1,6 @@
 """Catch-up where ticks were there and executors were not: what was sent, and came late."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -9,7 +10,7 @@ from shared.domain.events import EventType
 from shared.domain.job import Job
 from shared.domain.message import Message
 from shared.domain.policies import CatchUp, Rate
-from shared.domain.run import Run, RunKind, RunStatus
+from shared.domain.run import Run, RunKey, RunKind, RunStatus
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -185,6 +186,33 @@ def test_the_watch_rings_once_where_it_comes_before_the_runs(world: World) -> No
             world.queue.delete(kept.receipt)
     world.run_until(BACK + 3 * MINUTE)
     assert [run.note for run in alarms(world, job)] == ["no run of it was recorded"]
+
+
+def test_the_watch_rings_for_what_came_late_and_was_only_kept_waiting(world: World) -> None:
+    """Found by seed 412001262: the look came first, and took the occurrence for one passed over."""
+    job = world.create("job", "every 1m", expect_within_seconds=60, rate=Rate(1, 600))
+    world.run_until(NOON + timedelta(seconds=30))
+    for kept in world.queue.kept():
+        if kept.message.key.fire_at == NOON + MINUTE and kept.message.key.kind is RunKind.WATCH:
+            look = kept
+    world.queue.delete(look.receipt)
+    late = NOON + 4 * MINUTE
+    without_executors(world, late)
+    ends_at = late + timedelta(seconds=FUNCTION_SECONDS)
+    assert world.executor.handle(look.message, ends_at).message.waits == 1
+    assert alarms(world, job) == []
+    held = [k for k in world.queue.kept() if k.message.key == own_key(look.message)]
+    for kept in held:
+        world.queue.delete(kept.receipt)
+    waits = replace(held[0].message, wait_until=late + timedelta(seconds=1))
+    world.queue.send([waits], [1])
+    world.run_until(late + 3 * MINUTE)
+    assert NOON + MINUTE in {run.key.fire_at for run in alarms(world, job)}
+
+
+def own_key(message: Message) -> RunKey:
+    """The key of the run that a look asks after."""
+    return replace(message.key, kind=RunKind.SCHEDULED)
 
 
 def watched(world: World, policy: CatchUp, within: int) -> Job:

@@ -8,7 +8,7 @@ from infra.audit.evidence import Delivery, Violation
 from infra.audit.known import Known
 from shared.domain.job import Job
 from shared.domain.policies import Overlap
-from shared.domain.run import RunKey, RunKind, RunStatus
+from shared.domain.run import Run, RunKey, RunKind, RunStatus
 from tests.simulation.judging.checker_calls import lag_of, recovery
 
 Limit = tuple[int, int]
@@ -158,6 +158,11 @@ def _only_queues(job: Job) -> bool:
     return job.overlap is Overlap.QUEUE_ONE and is_free
 
 
+def _waits_for_a_share(row: Run) -> bool:
+    """Whether a limit of its owner holds the run back, and not its turn."""
+    return row.note is not None and row.note.startswith("its owner's")
+
+
 def _out_of_turn(known: Known, job_id: str) -> Iterator[Violation]:
     waiting: dict[RunKey, datetime] = {}
     claimed: dict[RunKey, datetime] = {}
@@ -170,7 +175,7 @@ def _out_of_turn(known: Known, job_id: str) -> Iterator[Violation]:
         if key.kind is not RunKind.SCHEDULED or key.redrive:
             continue
         status = None if write.after is None else write.after.status
-        if status is not RunStatus.SCHEDULED:
+        if status is not RunStatus.SCHEDULED or _waits_for_a_share(row):
             waiting.pop(key, None)
             claimed[key] = write.at
         else:  # what is lost while it passes the gate comes before it is put back

@@ -116,6 +116,17 @@ def test_one_occurrence_waits_for_its_turn() -> None:
     assert "queue_one" not in dict(found(replace(evidence, faults=[after(40.5)])))
 
 
+def test_who_waits_for_a_share_of_its_owners_waits_for_no_turn() -> None:
+    """Found by seed 412002130: lane slow held one back, which had been given its turn."""
+    book = Book(overlap=Overlap.QUEUE_ONE)
+    row = book.claimed(key_of(40), after(40))
+    note = "its owner's share of lane slow is taken"
+    held_back = replace(row, status=RunStatus.SCHEDULED, attempt=0, lease_until=None, note=note)
+    book.written(held_back, after(40.1), f"{row.key.run_id}/1", "finish")
+    waits(book, key_of(50), 41)
+    assert "queue_one" not in dict(found(book.evidence(35)))
+
+
 def test_two_may_wait_where_the_answer_of_a_gate_was_lost() -> None:
     """The first has the place of the active one; it was put back after that (seed 77001570)."""
     book = Book(overlap=Overlap.QUEUE_ONE)
