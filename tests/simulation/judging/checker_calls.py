@@ -17,7 +17,7 @@ _I3 = "I3"
 _LAG = timedelta(seconds=1.5)
 _CALLS_BEFORE_START = 10
 """From its message to its target a run makes at most so many calls, where nothing goes wrong."""
-_QUICK_SECONDS = 0.5
+QUICK_SECONDS = 0.5
 """Where half a call may take longer than this, ticks do not keep up: that is no time in which
 nothing is broken."""
 _TICK_LEASE_SECONDS = 45
@@ -161,7 +161,7 @@ def lag_of(terms: Circumstances) -> timedelta:
     """How late a run may start where nothing is broken; if calls take so long that ticks cannot
     keep up, that is broken."""
     calls = timedelta(seconds=2 * _CALLS_BEFORE_START * terms.latency_seconds)
-    return calls + (_LAG if terms.latency_seconds <= _QUICK_SECONDS else recovery(terms))
+    return calls + (_LAG if terms.latency_seconds <= QUICK_SECONDS else recovery(terms))
 
 
 def recovery(terms: Circumstances) -> timedelta:

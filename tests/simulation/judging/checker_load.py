@@ -9,7 +9,7 @@ from infra.audit.known import Known
 from shared.domain.job import Job
 from shared.domain.policies import Overlap
 from shared.domain.run import Run, RunKey, RunKind, RunStatus
-from tests.simulation.judging.checker_calls import lag_of, recovery
+from tests.simulation.judging.checker_calls import QUICK_SECONDS, lag_of, recovery
 
 Limit = tuple[int, int]
 """So many starts in so many seconds."""
@@ -141,11 +141,13 @@ def _job_of(known: Known, delivery: Delivery) -> Job | None:
 def out_of_turn(known: Known) -> Iterator[Violation]:
     """Under `queue_one` one occurrence waits at most, and that one is not skipped for an overlap.
 
-    Of jobs that nothing else holds back, and that had this policy at any time. Where the answer of
-    a gate was lost one may wait that has the place of the active one: only what nothing has struck
-    meanwhile is judged.
+    Of jobs that nothing else holds back, and that had this policy at any time. Not where calls take
+    so long that a run which has its turn goes back, since its process ends soon. Where the answer
+    of a gate was lost one may wait that has the place of the active one: only what nothing has
+    struck meanwhile is judged.
     """
-    if known.evidence.circumstances.owner_starts_per_minute:
+    terms = known.evidence.circumstances
+    if terms.owner_starts_per_minute or terms.latency_seconds > QUICK_SECONDS:
         return
     for job_id, versions in known.evidence.versions.items():
         if not all(_only_queues(version.job) for version in versions):

@@ -117,7 +117,7 @@ def test_one_occurrence_waits_for_its_turn() -> None:
 
 
 def test_who_waits_for_a_share_of_its_owners_waits_for_no_turn() -> None:
-    """Found by seed 412002130: lane slow held one back, which had been given its turn."""
+    """Lane slow holds one back."""
     book = Book(overlap=Overlap.QUEUE_ONE)
     row = book.claimed(key_of(40), after(40))
     note = "its owner's share of lane slow is taken"
@@ -125,6 +125,17 @@ def test_who_waits_for_a_share_of_its_owners_waits_for_no_turn() -> None:
     book.written(held_back, after(40.1), f"{row.key.run_id}/1", "finish")
     waits(book, key_of(50), 41)
     assert "queue_one" not in dict(found(book.evidence(35)))
+
+
+def test_where_calls_take_seconds_one_that_has_its_turn_may_wait_too() -> None:
+    """Its process had too little time left behind its gate (seeds 412002130 and 412002702)."""
+    book = Book(overlap=Overlap.QUEUE_ONE)
+    waits(book, key_of(40), 40)
+    waits(book, key_of(50), 41)
+    evidence = book.evidence(35)
+    slow = replace(evidence.circumstances, latency_seconds=3.0)
+    assert "queue_one" in dict(found(evidence))
+    assert "queue_one" not in dict(found(replace(evidence, circumstances=slow)))
 
 
 def test_two_may_wait_where_the_answer_of_a_gate_was_lost() -> None:
