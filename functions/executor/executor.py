@@ -4,7 +4,8 @@ from datetime import datetime
 
 from functions.executor.operations import OperationWorker
 from functions.executor.ports import ExecutorPorts
-from functions.executor.protocol import Report, RunProtocol
+from functions.executor.protocol import RunProtocol
+from functions.executor.reports import Report
 from functions.executor.waiting import Waiting
 from functions.executor.watching import Watch
 from shared.domain.message import Message

@@ -15,9 +15,9 @@ from functions.executor.batch import BatchRunner, Received
 from functions.executor.events import BufferedEvents
 from functions.executor.executor import Executor
 from functions.executor.ports import ExecutorPorts
-from functions.executor.protocol import Report
 from functions.executor.reception import Reception
 from functions.executor.reporting import tell
+from functions.executor.reports import Report
 from functions.executor.targets import Targets
 from shared.clock import SystemClock, SystemEntropy
 from shared.domain.message import Message

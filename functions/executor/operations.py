@@ -3,15 +3,14 @@
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from math import ceil
 
 from functions.executor.backfilling import LONGEST_HOLD_SECONDS, Backfill
 from functions.executor.dead_letters import DeadLetters
 from functions.executor.ports import ExecutorPorts
-from functions.executor.reports import Handled, Report, send_back
+from functions.executor.reports import Handled, Report, send_back, send_on
 from shared.clock import ceil_second
 from shared.domain import returning
-from shared.domain.message import LONGEST_DELAY_SECONDS, Message
+from shared.domain.message import Message
 from shared.domain.operation import (
     STEP_SECONDS,
     Operation,
@@ -59,7 +58,7 @@ class OperationWorker:
         """
         early = message.due_at - self._p.clock.now()
         if early > _EARLY:
-            return self._send_on(message, message.due_at, "before its time")
+            return send_on(self._p, message, message.due_at, "before its time")
         self._p.clock.sleep(early.total_seconds())
         for _ in range(_ROUNDS):
             now = self._p.clock.now()
@@ -67,17 +66,17 @@ class OperationWorker:
             if operation is None or message.attempt != operation.step or operation.is_final:
                 return self._without_step(message, operation, now)
             if operation.busy_until is not None and now < operation.busy_until:
-                return self._send_on(message, operation.busy_until, "another executor is at it")
+                return send_on(self._p, message, operation.busy_until, "another executor is at it")
             work_until = min(now + _LONGEST_WORK, ends_at - _RECORD_RESERVE)
             if work_until <= now:
                 at = now + timedelta(seconds=1)
-                return self._send_on(message, at, "too little time is left in this process")
+                return send_on(self._p, message, at, "too little time is left in this process")
             if operation.busy_until is not None and not alone:
                 raise RunAloneError(f"an executor died on operation {operation.operation_id}")
             taken = self._taken(operation, now)
             if self._p.operations.put(taken, operation.revision):
                 return self._do(taken, message, work_until)
-        return self._send_on(message, self._p.clock.now(), "the operation changed at every step")
+        return send_on(self._p, message, self._p.clock.now(), "the operation changed at every step")
 
     def step_dead(self, message: Message) -> Report:
         """Send the order of a step back to its lane; or the operation has failed, since executors
@@ -120,7 +119,7 @@ class OperationWorker:
             age = now - message.key.fire_at
             if age < YOUNG_OPERATION:
                 at = now + max(age, YOUNG_DELAY)
-                return self._send_on(message, at, "the operation may not be put yet")
+                return send_on(self._p, message, at, "the operation may not be put yet")
             return Report(Handled.DROPPED, message, reason="there is no such operation")
         if operation.is_final:
             reason = f"the operation is {operation.state.value}"
@@ -131,7 +130,7 @@ class OperationWorker:
         pause_seconds = LONGEST_HOLD_SECONDS if operation.note else STEP_SECONDS
         look_at = operation.updated_at + timedelta(seconds=pause_seconds) + LOOK_AGAIN
         if now < look_at:
-            return self._send_on(message, look_at, "the next step has yet to begin")
+            return send_on(self._p, message, look_at, "the next step has yet to begin")
         self._p.filer.file_message(operation.step_message(ceil_second(now)))
         return Report(Handled.REPEATED, message, reason="the next step was not ordered")
 
@@ -185,9 +184,3 @@ class OperationWorker:
                 return None
             seen = stored
         return None
-
-    def _send_on(self, message: Message, at: datetime, reason: str) -> Report:
-        """Send a copy, visible at `at` or a little later."""
-        wait_seconds = ceil((at - self._p.clock.now()).total_seconds())
-        self._p.queue.send([message], [max(0, min(wait_seconds, LONGEST_DELAY_SECONDS))])
-        return Report(Handled.SENT_ON, message, reason=reason)

@@ -45,8 +45,6 @@ from shared.errors import (
     StoreUnavailableError,
 )
 
-__all__ = ["Handled", "Report", "RunProtocol"]
-
 _LEASE_MARGIN = timedelta(seconds=1)
 _FINISH_RESERVE = timedelta(seconds=1.5)
 """Left between a run's limit and the end of its process, to record how it ended."""

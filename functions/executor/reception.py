@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from functions.executor.executor import Executor
-from functions.executor.protocol import Report
+from functions.executor.reports import Report
 from shared.domain import store_waits
 from shared.domain.message import Message, decode
 from shared.errors import StoreUnavailableError, UnreadableRowError

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 
-from functions.executor.protocol import Handled, Report
+from functions.executor.reports import Handled, Report
 from shared.domain.run import Run, RunStatus
 from shared.telemetry import Action, Metric, Telemetry
 

@@ -1,11 +1,13 @@
 """What became of a message."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
+from math import ceil
 
 from functions.executor.ports import ExecutorPorts
 from shared.domain import returning
-from shared.domain.message import Message
+from shared.domain.message import LONGEST_DELAY_SECONDS, Message
 from shared.domain.run import Run
 
 
@@ -44,3 +46,11 @@ def send_back(ports: ExecutorPorts, message: Message) -> Report:
     again = returning.returned(message)
     ports.queue.send([again], [returning.delay_seconds(again)])
     return Report(Handled.SENT_BACK, again, reason="an attempt is left to be made")
+
+
+def send_on(ports: ExecutorPorts, message: Message, at: datetime, reason: str) -> Report:
+    """Send a copy of a message, visible at `at` or a little later, as far as the queue can delay
+    it; the one received is to be acknowledged then."""
+    wait_seconds = ceil((at - ports.clock.now()).total_seconds())
+    ports.queue.send([message], [max(0, min(wait_seconds, LONGEST_DELAY_SECONDS))])
+    return Report(Handled.SENT_ON, message, reason=reason)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from functions.executor.follow_up import FollowUp
 from functions.executor.ports import ExecutorPorts
-from functions.executor.protocol import Handled, Report
+from functions.executor.reports import Handled, Report
 from shared.domain import running, store_waits
 from shared.domain.decisions import Claim, Drop, Repeat
 from shared.domain.message import Message

@@ -1,14 +1,13 @@
 """The missed-run watch: looks whether an occurrence has succeeded in time."""
 
 from datetime import datetime, timedelta
-from math import ceil
 
 from functions.executor.events import Happenings
 from functions.executor.ports import ExecutorPorts
-from functions.executor.protocol import Handled, Report
+from functions.executor.reports import Handled, Report, send_on
 from shared.domain import running, store_waits, watching
 from shared.domain.job import Job
-from shared.domain.message import LONGEST_DELAY_SECONDS, Message
+from shared.domain.message import Message
 
 _ROWS_OF_AN_INSTANT = 100
 """Rows of one fire time that are looked through for a success."""
@@ -28,7 +27,7 @@ class Watch:
         """Look at the occurrence when its time has come; put a row and tell if it is missed."""
         early = message.starts_at - self._p.clock.now()
         if early > running.EARLY:
-            return self._send_on(message, "before its time")
+            return send_on(self._p, message, message.starts_at, "before its time")
         while early > timedelta():
             self._p.clock.sleep(early.total_seconds())
             early = message.starts_at - self._p.clock.now()
@@ -37,12 +36,6 @@ class Watch:
         report = self._look_at(job, message, now)
         self._p.filer.remove_stale_entry(job, message)
         return report
-
-    def _send_on(self, message: Message, reason: str) -> Report:
-        """Send a copy for when the look may begin, or as late as the queue can delay it."""
-        delay_seconds = ceil((message.starts_at - self._p.clock.now()).total_seconds())
-        self._p.queue.send([message], [max(0, min(delay_seconds, LONGEST_DELAY_SECONDS))])
-        return Report(Handled.SENT_ON, message, reason=reason)
 
     def _look_at(self, job: Job | None, message: Message, now: datetime) -> Report:
         use = None if job is None else job.calendar
@@ -55,7 +48,7 @@ class Watch:
             return self._without_complaint(job, message, now)
         again = watching.look_again(job, message, closed, now) if run is None else None
         if again is not None:
-            return self._send_on(again, "its run may have yet to come")
+            return send_on(self._p, again, again.starts_at, "its run may have yet to come")
         if watching.another_is_looked_at(job, run, closed, self._p.runs.get):
             return Report(Handled.LOOKED, message, reason="a later occurrence is looked at")
         row = watching.watch_row(job, message, note, now, now + self._p.run_lifetime)

@@ -9,8 +9,8 @@ from typing import Any
 import boto3
 import pytest
 
-from functions.executor.protocol import Handled
 from functions.executor.reception import Reception
+from functions.executor.reports import Handled
 from shared.clock import ManualClock, SystemClock
 from shared.domain.job import Lane
 from shared.domain.message import encode

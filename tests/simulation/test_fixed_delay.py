@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from functions.executor.protocol import Handled
+from functions.executor.reports import Handled
 from functions.executor.targets import Call, Failure, Outcome, Success
 from shared.domain.job import Job, Lane
 from shared.domain.message import Message

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.executor.protocol import Handled
+from functions.executor.reports import Handled
 from functions.executor.targets import Failure, Success
 from shared.domain.following import SETTLED
 from shared.domain.job import Job

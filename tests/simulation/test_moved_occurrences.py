@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.executor.protocol import Handled
+from functions.executor.reports import Handled
 from shared.domain.job import Job, JobState
 from shared.domain.message import decode, encode
 from shared.domain.policies import CatchUp, OnComplete

@@ -10,7 +10,7 @@ from time import sleep
 import pytest
 
 from functions.executor.executor import Executor
-from functions.executor.protocol import Handled, Report
+from functions.executor.reports import Handled, Report
 from functions.executor.targets import Call, Failure, Outcome, Success
 from infra.simulation.api import Api, job_body
 from infra.simulation.deployment import Deployment, Options

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.executor.protocol import Handled
+from functions.executor.reports import Handled
 from functions.executor.targets import Call, Failure, Outcome, Success
 from shared.domain.events import JOB_EVENTS, EventType
 from shared.domain.gate import SLOW_LANE_GATE, job_gate

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from functions.executor.protocol import Handled
+from functions.executor.reports import Handled
 from functions.executor.targets import Call, Failure, Outcome, Success
 from shared.domain.events import EventType
 from shared.domain.job import Job, JobState, Lane

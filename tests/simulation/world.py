@@ -13,8 +13,8 @@ from typing import Any
 
 from functions.executor.executor import Executor
 from functions.executor.ports import ExecutorPorts
-from functions.executor.protocol import Report
 from functions.executor.reception import Reception
+from functions.executor.reports import Report
 from functions.executor.targets import Call, Outcome, Success
 from functions.tick.dispatcher import Dispatcher
 from functions.tick.visit import SegmentReport, TickPorts

@@ -12,7 +12,8 @@ import shared.domain.running as running
 import shared.stores.memory.runs as running_rows
 from functions.executor.follow_up import FollowUp
 from functions.executor.gates import change_gate
-from functions.executor.protocol import Report, RunProtocol
+from functions.executor.protocol import RunProtocol
+from functions.executor.reports import Handled, Report
 from infra.simulation.deployment import Deployment
 from shared.domain.decisions import Claim
 from shared.domain.gate import Gate, job_gate
@@ -108,7 +109,7 @@ def _gives_up(original: Code) -> Code:
 
     def finish(self: RunProtocol, run: Run, message: Message, job: Job) -> Report:
         report: Report | None = original(self, run, message, job)
-        return report or Report(protocol.Handled.REPEATED, message, run, "its finish was refused")
+        return report or Report(Handled.REPEATED, message, run, "its finish was refused")
 
     return finish
 

@@ -10,7 +10,7 @@ import pytest
 
 from functions.executor.executor import Executor
 from functions.executor.gates import change_gate
-from functions.executor.protocol import Handled
+from functions.executor.reports import Handled
 from functions.executor.targets import Call, Outcome, Success
 from shared.domain.gate import OWNER_GATE, Gate, Holder, job_gate, key_gate, rate_gate
 from shared.domain.job import Job

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from functions.executor.operations import MOST_TRIES
-from functions.executor.protocol import Handled, Report
+from functions.executor.reports import Handled, Report
 from shared.domain.job import Job, Lane
 from shared.domain.message import Message, decode, encode
 from shared.domain.operation import Operation, OperationKind, OperationState

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.executor.protocol import Handled
+from functions.executor.reports import Handled
 from functions.executor.targets import Call, Failure, Outcome, Success
 from shared.domain import starting
 from shared.domain.decisions import Drop

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.executor.protocol import Handled
+from functions.executor.reports import Handled
 from functions.executor.targets import Failure
 from shared.domain.calendar import Calendar
 from shared.domain.job import Job, JobState

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from functions.executor.protocol import Handled, Report
 from functions.executor.reception import Reception
+from functions.executor.reports import Handled, Report
 from functions.executor.targets import Targets
 from shared.domain.message import Message, encode
 from shared.domain.run import DeadReason, Run, RunStatus

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from functions.executor.protocol import Handled, Report
+from functions.executor.reports import Handled, Report
 from shared.domain import store_waits
 from shared.domain.message import Message, decode, encode
 from shared.domain.policies import CatchUp, Overlap
