@@ -139,8 +139,8 @@ class Evidence:
     were last put, `loads` what was seen of the lanes each minute. Empty
     `writes`, `faults`, `told` and `grants` are unknown where `is_complete` is false.
 
-    `target_faults` are those of the `faults` that struck in a target, with the id of the job that
-    called it.
+    `caught_up` counts what ticks sent or filed because they had been away. `target_faults` are
+    those of the `faults` that struck in a target, with the id of the job that called it.
 
     Of a deployment that goes on there is more to say: occurrences up to `since` are not asked for,
     nor those in a gap that is not worked off; what was written after `rest_at`, or is under a lease
@@ -165,6 +165,7 @@ class Evidence:
     loads: Sequence[Load] = ()
     circumstances: Circumstances = Circumstances()
     target_faults: Sequence[tuple[datetime, str]] = ()
+    caught_up: int = 0
     since: datetime | None = None
     rest_at: datetime | None = None
 

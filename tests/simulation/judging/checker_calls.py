@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 from infra.audit.evidence import Ack, Circumstances, Delivery, RunWrite, Violation
 from infra.audit.known import Known, moves
-from infra.audit.outcomes import in_gap
 from shared.domain.job import Job, JobState
 from shared.domain.policies import Overlap
 from shared.domain.run import Run, RunKey, RunKind, RunStatus
@@ -190,19 +189,10 @@ def _recovered_by(known: Known, row: Run, started_at: datetime) -> datetime:
             last = max(last, min(end, started_at))
     allowed = last + recovery(terms) if number or last > row.key.fire_at else last
     if any(gap.from_at <= started_at for gap in evidence.gaps):
-        # All that was sent from backlogs may stand before it, be sent anew by ticks that died, and
-        # by the entries of filings that never were committed.
+        # Each message of a catch-up takes a place, noise too: that of filings that never were
+        # committed has no row. Twice: those of sends that failed in part are not seen.
         share = max(1, terms.catch_up_per_minute // terms.segments)
-        in_gaps = sum(
-            1
-            for rows in known.rows.values()
-            for each in rows
-            if in_gap(evidence.gaps, each.effective_at or each.key.fire_at)
-        )
-        versions = (each for known_of in evidence.versions.values() for each in known_of)
-        # A watch takes a place of its own for each of them.
-        places = 2 if any(each.job.expect_within_seconds for each in versions) else 1
-        allowed += timedelta(minutes=6 * places * in_gaps / share)
+        allowed += timedelta(minutes=2 * evidence.caught_up / share)
     return allowed
 
 

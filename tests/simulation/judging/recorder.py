@@ -1,6 +1,6 @@
 """Watches a simulated deployment and writes down what the checker judges by."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,6 +21,7 @@ from infra.audit.evidence import (
 from infra.simulation.deployment import Deployment
 from infra.simulation.targets import TargetCall
 from shared.domain.job import Lane
+from shared.domain.message import Message
 from shared.domain.operation import Operation
 from shared.domain.run import Run, RunKey
 from shared.domain.segment import Backlog
@@ -91,6 +92,7 @@ class Recorder:
         self._told: list[Told] = []
         self._grants: list[Grant] = []
         self._loads: list[Load] = []
+        self._caught_up = 0
         self._granted_to: dict[tuple[str, str], str] = {}
         self._backlogs: dict[tuple[int, int, int, datetime], tuple[int, datetime | None]] = {}
         self._of_segments: dict[int, tuple[Backlog, ...]] = {}
@@ -105,6 +107,8 @@ class Recorder:
             ("operations", "put"): self._operation_put,
             ("events", "emit"): self._emitted,
             ("gates", "put"): self._gate_put,
+            ("queue", "send"): self._sent,
+            ("wheel", "put_entries"): self._entries_put,
         }
 
     def attach(self, deployment: Deployment) -> None:
@@ -155,6 +159,7 @@ class Recorder:
             grants=self._grants,
             operations=list(self._operations.values()),
             loads=self._loads,
+            caught_up=self._caught_up,
             circumstances=Circumstances(
                 latency_seconds=chaos.most_latency_us / 1_000_000,
                 function_timeout_seconds=options.function_timeout_seconds,
@@ -246,6 +251,16 @@ class Recorder:
         if self._granted_to.get(name) != gate.started:  # or it is put once more
             self._granted_to[name] = gate.started
             self._grants.append(Grant(*name, self._now(), gate.started_at))
+
+    def _sent(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
+        self._count_caught_up(task, args[0])
+
+    def _entries_put(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
+        self._count_caught_up(task, [each.message for each in args[0] if each.message is not None])
+
+    def _count_caught_up(self, task: Task | None, messages: Iterable[Message]) -> None:
+        if task is not None and task.name.startswith("tick"):
+            self._caught_up += sum(message.in_time is not None for message in messages)
 
     def _control_put(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
         segment = args[0].segment

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from infra.audit.evidence import Evidence
+from infra.audit.evidence import Circumstances, Evidence
 from shared.domain.policies import CatchUp, Overlap, RetryPolicy
 from shared.domain.run import AttemptRecord, RunKind, RunStatus, Settled
 from shared.domain.running import EXECUTOR_DIED
@@ -326,6 +326,17 @@ def test_skips_that_are_true() -> None:
     book.ran(key_of(30))
     book.skipped(key_of(40), after(37), "spacing")
     assert found(book.evidence(45)) == []
+
+
+def test_what_a_tick_catches_up_on_comes_at_its_pace() -> None:
+    """Of others too, and of filings that never were committed, whose messages leave no row."""
+    book = Book()
+    book.ran(key_of(10), 5000)
+    book.gap(5, 15)
+    pace = Circumstances(catch_up_per_minute=4)
+    assert "I3" not in dict(found(book.evidence(15, circumstances=pace, caught_up=170)))
+    bent = book.evidence(15, circumstances=pace, caught_up=70)
+    assert "was first called at" in dict(found(bent))["I3"]
 
 
 def test_what_strikes_in_the_targets_of_others_is_no_reason_to_be_late() -> None:
