@@ -5,6 +5,7 @@ import random
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from threading import Timer
 from typing import Protocol
 
@@ -125,6 +126,7 @@ def ceil_second(instant: datetime) -> datetime:
     return datetime.fromtimestamp(math.ceil(instant.timestamp()), UTC)
 
 
+@lru_cache(maxsize=16_384)
 def id_created_at(identifier: str) -> datetime:
     """When an id of `Entropy.new_id` was made, to 1 ms; raises ValueError for any other text."""
     return ULID.from_str(identifier).datetime

@@ -55,7 +55,8 @@ class Shares:
     def _place(self, bucket: int, turn: int, spacing: timedelta) -> datetime:
         """Of the turn (from 0) of a bucket: all earlier turns come first, and of the same turn
         those of the buckets before it."""
-        others = (*self.counts[:bucket], *self.counts[bucket + 1 :])
-        earlier = turn + sum(min(count, turn) for count in others)
-        same = sum(1 for count in self.counts[:bucket] if count > turn)
-        return self.begins_at + (earlier + same) * spacing
+        before = turn
+        for other, count in enumerate(self.counts):
+            if other != bucket:
+                before += min(count, turn) + (other < bucket and count > turn)
+        return self.begins_at + before * spacing

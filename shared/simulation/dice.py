@@ -1,6 +1,7 @@
 """Chance that depends on a seed, a name and a number, and on nothing that happened before."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TypeVar
 from zlib import crc32
 
@@ -20,8 +21,7 @@ class Dice:
     __slots__ = ("_state",)
 
     def __init__(self, seed: int, name: str, number: int = 0) -> None:
-        mixed = _mix((seed * _GOLDEN + crc32(name.encode())) & _MASK)
-        self._state = (mixed + number * _GOLDEN) & _MASK
+        self._state = (_named(seed, name) + number * _GOLDEN) & _MASK
 
     def bits(self) -> int:
         """64 bits."""
@@ -41,6 +41,11 @@ class Dice:
 
     def between(self, low: float, high: float) -> float:
         return low + (high - low) * self.fraction()
+
+
+@lru_cache(maxsize=4096)
+def _named(seed: int, name: str) -> int:
+    return _mix((seed * _GOLDEN + crc32(name.encode())) & _MASK)
 
 
 def _mix(bits: int) -> int:
