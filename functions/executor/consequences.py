@@ -6,7 +6,7 @@ from functions.executor.failures import Failures
 from functions.executor.ports import ExecutorPorts
 from shared.domain.callbacks import callback_message, callback_target
 from shared.domain.gate import job_gate
-from shared.domain.job import Job
+from shared.domain.job import Job, JobState
 from shared.domain.message import Message
 from shared.domain.policies import Overlap
 from shared.domain.run import Run, RunKey, RunKind, RunStatus
@@ -36,9 +36,12 @@ class Consequences:
     def _call_the_next(self, run: Run, job: Job) -> None:
         """Wake the run that waits for the end of this one, so that it need not look itself.
 
-        Where the executor died before, it looks within half a minute all the same.
+        Where the executor died before, it looks within half a minute all the same. So it does once
+        its job is deleted: it is only to be skipped.
         """
-        if job.overlap is Overlap.ALLOW or run.key.kind is RunKind.CALLBACK:
+        if job.overlap is Overlap.ALLOW or job.state is JobState.DELETED:
+            return
+        if run.key.kind is RunKind.CALLBACK:
             return
         gate = self._p.gates.get(job.owner, job_gate(job.job_id))
         if gate is None or gate.active != run.key.run_id or not gate.waiting:

@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from shared.domain.segment import Backlog, Control
+from shared.domain.segment import MOST_LOOK_AHEAD, Backlog, Control
 from shared.domain.wheel import DATED_ENTRY_LIFETIME, minute_of
 
 LONGEST_LEASE = timedelta(minutes=5)
 """A lease that ends later than this from now is none that a tick has taken."""
-_ANNOUNCED_AHEAD = timedelta(minutes=10)
-"""No deployment announces further ahead than this."""
 _RULES_BEFORE = timedelta(days=1)
 """After a day no entry is one of older rules of its time zone."""
 
@@ -59,7 +57,7 @@ def mended(remains: Remains, now: datetime) -> Control:
     if "watermark" in lost:
         kept["watermark"] = previous
     if "horizon" in lost:
-        kept["horizon"] = max(minute_of(now + _ANNOUNCED_AHEAD), kept["watermark"])
+        kept["horizon"] = max(minute_of(now + MOST_LOOK_AHEAD), kept["watermark"])
     known: tuple[Backlog, ...] = kept.get("backlog", ())
     if "watermark" in lost or "backlog" in lost:
         since = max([minute_of(now - DATED_ENTRY_LIFETIME), *(each.until for each in known)])

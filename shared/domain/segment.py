@@ -9,6 +9,8 @@ from shared.domain.wheel import minute_of
 LEASE = timedelta(seconds=45)
 """A tick that dies delays its segment by at most this (DESIGN 4.1)."""
 RENEW_AFTER = LEASE / 3
+MOST_LOOK_AHEAD = timedelta(minutes=10)
+"""No deployment announces minutes further ahead than this."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from shared.clock import id_created_at
 from shared.domain.job import Job, JobState
 from shared.domain.message import Message
 from shared.domain.run import RunKind
-from shared.domain.segment import Control
+from shared.domain.segment import MOST_LOOK_AHEAD, Control
 from shared.domain.wheel import (
     YOUNG_ENTRY,
     Entry,
@@ -21,6 +21,9 @@ from shared.domain.wheel import (
 )
 from shared.recurrence import SlotKind
 
+ANNOUNCED_FOR = MOST_LOOK_AHEAD + timedelta(minutes=1)
+"""What is due later than this after an instant was announced after it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -31,15 +34,18 @@ class Ended:
 
 
 def ended_entry(job: Job | None, message: Message, now: datetime) -> list[Ended]:
-    """The standing entry that sent `message`, if its filing has ended; else none.
+    """The standing entry that sent `message`, if it has outlived the end of its filing; else none.
 
-    `job` is the row as it is now. No tick comes to a dated entry again: it expires.
+    `job` is the row as it is now. Who ended the filing has removed its entries, so what may have
+    been announced before tells nothing. No tick comes to a dated entry again: it expires.
     """
     if not message.slot_key:
         return []
     slot = Slot.from_key(message.slot_key)
     ended_at = _ended_at(job, message.filing_id, now)
     if ended_at is None or slot.kind is SlotKind.DATED:
+        return []
+    if message.due_at <= ended_at + ANNOUNCED_FOR:
         return []
     key, is_watch = message.key, message.key.kind is RunKind.WATCH
     entry_key = standing_key(key.job_id, message.filing_id, is_watch=is_watch)

@@ -1,8 +1,10 @@
 """Jobs that are gone cost nothing, and lose nothing that they owed."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from inspect import getmembers, ismethod
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from functions.api.service import JobService
 from functions.executor.targets import Failure, Success
 from infra.simulation.api import job_patch
 from shared.domain.job import Job, JobState
-from shared.domain.policies import CatchUp, OnComplete, RetryPolicy
+from shared.domain.policies import CatchUp, OnComplete, Overlap, RetryPolicy
 from shared.domain.run import RunError, RunKind, RunStatus
 from shared.domain.wheel import Entry
 from shared.errors import StoreUnavailableError
@@ -52,6 +54,25 @@ def row(world: World, job: Job) -> Job:
     stored = world.jobs.get(OWNER, job.job_id)
     assert stored is not None
     return stored
+
+
+def requests_of(world: World, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Counts, from now on, the calls of stores by their names."""
+    asked: Counter[str] = Counter()
+
+    def counted(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **named: Any) -> Any:
+            asked[name] += 1
+            return method(*given, **named)
+
+        return call
+
+    for store in (world.jobs, world.runs, world.wheel, world.gates, world.calendars):
+        for name, method in getmembers(store, ismethod):
+            if not name.startswith("_"):
+                told = f"{type(store).__name__}.{name}"
+                monkeypatch.setattr(store, name, counted(told, method))
+    return asked
 
 
 @every_end
@@ -152,10 +173,36 @@ def test_the_end_of_a_one_shot_costs_no_read_of_the_control_item(world: World) -
     assert asked == []
 
 
+@every_end
+def test_what_was_announced_of_it_costs_no_look_for_its_entry(
+    world: World, monkeypatch: pytest.MonkeyPatch, end: End
+) -> None:
+    """Its entries went with the commit."""
+    job = world.create("job", "every 10s")
+    end(job_service(world), job)
+    asked = requests_of(world, monkeypatch)
+    world.run_until(LAST_ANNOUNCED, ticking=False)
+    assert [run.status for run in world.history(job)] == [RunStatus.SKIPPED] * 17
+    assert not {name for name in asked if name.startswith("MemoryWheelStore")}
+
+
+def test_what_was_announced_of_a_deleted_job_costs_three_requests(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two hundred of them in one second were six each, and held up what was due in the next."""
+    job = world.create("job", "every 10s", overlap=Overlap.SKIP)
+    job_service(world).delete(OWNER, job.job_id)
+    asked = requests_of(world, monkeypatch)
+    world.run_until(LAST_ANNOUNCED, ticking=False)
+    assert asked == dict.fromkeys(
+        ("CheckedRuns.claim", "MemoryJobStore.get", "CheckedRuns.finish"), 17
+    )
+
+
 def test_a_store_that_fails_after_the_commit_fails_no_request(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is left goes entry by entry, when it is next met."""
+    """What is left goes entry by entry, when it is next met by a later announcement."""
     job = world.create("job", "* * * * *")
 
     def fails(segment: int) -> None:
@@ -166,7 +213,7 @@ def test_a_store_that_fails_after_the_commit_fails_no_request(
         job_service(world).delete(OWNER, job.job_id)
     assert row(world, job).state is JobState.DELETED
     assert len(entries_of(world, job)) == 60
-    world.run_until(NOON + 65 * MINUTE)
+    world.run_until(NOON + 75 * MINUTE)
     assert entries_of(world, job) == []
 
 

@@ -8,7 +8,7 @@ import pytest
 from shared.domain.job import Filing, Job, JobState
 from shared.domain.run import RunKind
 from shared.domain.segment import Backlog, Control
-from shared.domain.stale import ended_entries, ended_entry, removable
+from shared.domain.stale import ANNOUNCED_FOR, ended_entries, ended_entry, removable
 from shared.domain.wheel import Slot, minute_of
 from shared.recurrence import SlotKind, parse_schedule
 from tests.unit.domain.samples import KEY, NEWER_YOUNG, NOON, OLD, OLDER, job, message
@@ -28,9 +28,15 @@ def control(watermark: int, *backlog: Backlog) -> Control:
 
 
 class TestOfAMessage:
-    """An entry may go once the effective minute of its last nominal time is dispatched."""
+    """An entry may go once the effective minute of its last nominal time is dispatched; none is
+    looked for by what may have been announced before its filing ended."""
 
-    MET = message(due_at=NOON + SPREAD, slot_key="h1")
+    MET_AT = NOON + ANNOUNCED_FOR + MINUTE
+    MET = message(
+        key=replace(KEY, fire_at=MET_AT - SPREAD),
+        due_at=MET_AT,
+        slot_key="h1",
+    )
 
     def test_of_a_paused_deleted_completed_or_refiled_job(self) -> None:
         paused = job(state=JobState.PAUSED, paused_at=NOON - MINUTE)
@@ -49,6 +55,14 @@ class TestOfAMessage:
     def test_of_no_job_when_its_filing_is_old(self) -> None:
         assert ended_entry(None, replace(self.MET, filing_id=NEWER_YOUNG), NOON) == []
         assert len(ended_entry(None, replace(self.MET, filing_id=OLDER), NOON)) == 1
+
+    @pytest.mark.parametrize("later", [timedelta(), timedelta(seconds=1)])
+    def test_not_by_what_may_have_been_announced_before_the_end(self, later: timedelta) -> None:
+        met = replace(self.MET, due_at=NOON + ANNOUNCED_FOR + later)
+        assert bool(ended_entry(deleted(job()), met, met.due_at)) == bool(later)
+        refiled = replace(job(), filing=Filing(job().filing.filing_id, NOON))
+        old = replace(met, filing_id=OLD)
+        assert bool(ended_entry(refiled, old, met.due_at)) == bool(later)
 
     @pytest.mark.parametrize("slot_key", ["", f"m{AT_NOON}"])
     def test_of_no_standing_entry_never(self, slot_key: str) -> None:
