@@ -95,12 +95,14 @@ class Grant:
 @dataclass(frozen=True, slots=True)
 class Gap:
     """What a segment had in its backlog: effective times in [from_at, until_at) that no tick had
-    announced in time. It was worked off at `cleared_at`; None where it never was."""
+    announced in time. It was taken up at `taken_up_at` (None: nobody knows), and worked off at
+    `cleared_at`; None where it never was."""
 
     segment: int
     from_at: datetime
     until_at: datetime
     cleared_at: datetime | None = None
+    taken_up_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,8 @@ class Circumstances:
     catch_up_per_minute: int = 3000
     segments: int = 1
     owner_starts_per_minute: int = 0
+    owner_concurrent_runs: int = 0
+    longest_return_seconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +143,9 @@ class Evidence:
     were last put, `loads` what was seen of the lanes each minute. Empty
     `writes`, `faults`, `told` and `grants` are unknown where `is_complete` is false.
 
-    `caught_up` counts what ticks sent or filed because they had been away. `target_faults` are
-    those of the `faults` that struck in a target, with the id of the job that called it.
+    `caught_up` counts what ticks sent or filed because they had been away, by segment and owner.
+    `target_faults` are those of the `faults` that struck in a target, with the id of the job that
+    called it.
 
     Of a deployment that goes on there is more to say: occurrences up to `since` are not asked for,
     nor those in a gap that is not worked off; what was written after `rest_at`, or is under a lease
@@ -165,7 +170,7 @@ class Evidence:
     loads: Sequence[Load] = ()
     circumstances: Circumstances = Circumstances()
     target_faults: Sequence[tuple[datetime, str]] = ()
-    caught_up: int = 0
+    caught_up: Mapping[tuple[int, str], int] = field(default_factory=dict)
     since: datetime | None = None
     rest_at: datetime | None = None
 

@@ -130,12 +130,12 @@ def late(known: Known) -> Iterator[Violation]:
     """
     evidence = known.evidence
     terms = evidence.circumstances
-    if not evidence.is_complete or terms.owner_starts_per_minute:
+    if not evidence.is_complete or terms.owner_starts_per_minute or terms.owner_concurrent_runs:
         return
     calls = timedelta(seconds=2 * _CALLS_BEFORE_START * terms.latency_seconds)
     bound = lag_of(terms) + timedelta(seconds=evidence.tolerance_seconds)
     for job_id, rows in known.rows.items():
-        if _may_wait(known, job_id):
+        if may_wait(known, job_id):
             continue
         for row in rows:
             if row.key.kind is not RunKind.SCHEDULED or row.key.redrive:
@@ -170,12 +170,14 @@ def recovery(terms: Circumstances) -> timedelta:
     6 T: the visibility timeout of a message whose executor died; T + 1: the lease that its run is
     under; T: behind others that come again, one by one; 300: a message whose store failed again
     and again waits; 45 + 90: the lease of a tick that died, by a clock that is off; 3 x 60: the
-    next ticks, which take the minutes up and work them off.
+    next ticks, which take the minutes up and work them off. Besides what a message waited at most
+    that came back from the dead-letter queue.
     """
     timeout_seconds = terms.function_timeout_seconds
     executor_seconds = 6 * timeout_seconds + timeout_seconds + 1 + timeout_seconds
     tick_seconds = _TICK_LEASE_SECONDS + _TICK_SKEW_SECONDS + 3 * 60
-    return timedelta(seconds=executor_seconds + _STORE_PAUSE_SECONDS + tick_seconds)
+    waits_seconds = _STORE_PAUSE_SECONDS + terms.longest_return_seconds
+    return timedelta(seconds=executor_seconds + waits_seconds + tick_seconds)
 
 
 def _recovered_by(known: Known, row: Run, started_at: datetime) -> datetime:
@@ -192,7 +194,7 @@ def _recovered_by(known: Known, row: Run, started_at: datetime) -> datetime:
         # Each message of a catch-up takes a place, noise too: that of filings that never were
         # committed has no row. Twice: those of sends that failed in part are not seen.
         share = max(1, terms.catch_up_per_minute // terms.segments)
-        allowed += timedelta(minutes=2 * evidence.caught_up / share)
+        allowed += timedelta(minutes=2 * sum(evidence.caught_up.values()) / share)
     return allowed
 
 
@@ -310,7 +312,7 @@ def _retry_times(writes: Sequence[RunWrite]) -> dict[int, datetime]:
     return times
 
 
-def _may_wait(known: Known, job_id: str) -> bool:
+def may_wait(known: Known, job_id: str) -> bool:
     """Whether any policy or calendar of the job, at any time, may put off the start of a run."""
 
     def waits(job: Job) -> bool:

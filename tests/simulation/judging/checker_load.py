@@ -147,7 +147,8 @@ def out_of_turn(known: Known) -> Iterator[Violation]:
     struck meanwhile is judged.
     """
     terms = known.evidence.circumstances
-    if terms.owner_starts_per_minute or terms.latency_seconds > QUICK_SECONDS:
+    is_limited = terms.owner_starts_per_minute or terms.owner_concurrent_runs
+    if is_limited or terms.latency_seconds > QUICK_SECONDS:
         return
     for job_id, versions in known.evidence.versions.items():
         if not all(_only_queues(version.job) for version in versions):

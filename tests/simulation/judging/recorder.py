@@ -1,5 +1,6 @@
 """Watches a simulated deployment and writes down what the checker judges by."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -20,6 +21,7 @@ from infra.audit.evidence import (
 )
 from infra.simulation.deployment import Deployment
 from infra.simulation.targets import TargetCall
+from shared.domain import returning
 from shared.domain.job import Lane
 from shared.domain.message import Message
 from shared.domain.operation import Operation
@@ -43,6 +45,8 @@ _LASTS = {
 """The longest that these faults last; the others are over at once."""
 _RATES = ("rate", "owner")
 """How the names of the gates of rates begin."""
+_TICKS = ("tick", "other tick")
+"""How the names of their processes begin."""
 _TRANSIENT = StoreUnavailableError.__name__
 PLANTED = "planted"
 """Begins the job ids of entries that are put into a world as bad ones: they are to be set aside."""
@@ -92,7 +96,8 @@ class Recorder:
         self._told: list[Told] = []
         self._grants: list[Grant] = []
         self._loads: list[Load] = []
-        self._caught_up = 0
+        self._caught_up: Counter[tuple[int, str]] = Counter()
+        self._longest_return_seconds = 0
         self._granted_to: dict[tuple[str, str], str] = {}
         self._backlogs: dict[tuple[int, int, int, datetime], tuple[int, datetime | None]] = {}
         self._of_segments: dict[int, tuple[Backlog, ...]] = {}
@@ -166,6 +171,8 @@ class Recorder:
                 catch_up_per_minute=options.catch_up_per_minute,
                 segments=options.segments,
                 owner_starts_per_minute=options.owner_starts_per_minute,
+                owner_concurrent_runs=options.owner_concurrent_runs,
+                longest_return_seconds=self._longest_return_seconds,
             ),
         )
 
@@ -253,14 +260,18 @@ class Recorder:
             self._grants.append(Grant(*name, self._now(), gate.started_at))
 
     def _sent(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
+        """What comes back from the dead-letter queue waits for longer each time."""
+        waits = (returning.delay_seconds(each) for each in args[0] if each.returns)
+        self._longest_return_seconds = max(self._longest_return_seconds, *waits, 0)
         self._count_caught_up(task, args[0])
 
     def _entries_put(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
         self._count_caught_up(task, [each.message for each in args[0] if each.message is not None])
 
     def _count_caught_up(self, task: Task | None, messages: Iterable[Message]) -> None:
-        if task is not None and task.name.startswith("tick"):
-            self._caught_up += sum(message.in_time is not None for message in messages)
+        if task is not None and task.name.startswith(_TICKS):
+            late = (message for message in messages if message.in_time is not None)
+            self._caught_up.update((each.segment, each.key.owner) for each in late)
 
     def _control_put(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
         segment = args[0].segment
@@ -278,8 +289,9 @@ class Recorder:
         self._of_segments[segment] = backlogs
 
     def _gaps(self) -> Iterator[Gap]:
-        for (segment, announced, until, _), (_, cleared_at) in self._backlogs.items():
-            yield Gap(segment, minute_start(announced + 1), minute_start(until + 1), cleared_at)
+        for (segment, announced, until, taken_up_at), (_, cleared_at) in self._backlogs.items():
+            from_at, until_at = minute_start(announced + 1), minute_start(until + 1)
+            yield Gap(segment, from_at, until_at, cleared_at, taken_up_at)
 
     def _outages(self) -> Iterator[tuple[datetime, datetime]]:
         deployment = self._known_deployment()

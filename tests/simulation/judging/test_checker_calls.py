@@ -334,8 +334,10 @@ def test_what_a_tick_catches_up_on_comes_at_its_pace() -> None:
     book.ran(key_of(10), 5000)
     book.gap(5, 15)
     pace = Circumstances(catch_up_per_minute=4)
-    assert "I3" not in dict(found(book.evidence(15, circumstances=pace, caught_up=170)))
-    bent = book.evidence(15, circumstances=pace, caught_up=70)
+    assert "I3" not in dict(
+        found(book.evidence(15, circumstances=pace, caught_up={(0, "a"): 90, (1, "b"): 80}))
+    )
+    bent = book.evidence(15, circumstances=pace, caught_up={(0, "a"): 70})
     assert "was first called at" in dict(found(bent))["I3"]
 
 

@@ -13,17 +13,21 @@ from os import cpu_count
 
 from infra.audit.evidence import Violation
 from tests.simulation.mutants.filing import FILING
+from tests.simulation.mutants.gone import GONE
 from tests.simulation.mutants.isolation import ISOLATION
 from tests.simulation.mutants.kit import Mutant, swapped
 from tests.simulation.mutants.lanes import SLOW_LANE
 from tests.simulation.mutants.late import LATE
+from tests.simulation.mutants.owners import OWNERS_APART
 from tests.simulation.mutants.rates import RATES
 from tests.simulation.mutants.runs import RUNS
 from tests.simulation.mutants.ticks import TICKS
 from tests.simulation.worlds.runner import Outcome, run
 from tests.simulation.worlds.scenario import scenario_of
 
-MUTANTS: tuple[Mutant, ...] = (*FILING, *TICKS, *RUNS, *ISOLATION, *SLOW_LANE, *LATE, *RATES)
+MUTANTS: tuple[Mutant, ...] = (
+    *(*FILING, *TICKS, *RUNS, *ISOLATION, *SLOW_LANE, *LATE, *RATES, *GONE, *OWNERS_APART),
+)
 MOST_SEEDS = 300
 _SETTLE_MINUTES = 60
 
@@ -41,7 +45,7 @@ class Hunt:
 
 def outcome_of(mutant: Mutant, seed: int, *, planted: bool) -> Outcome:
     """A seed's scenario, shaped for the mutant, run with its bug or without."""
-    scenario = replace(mutant.reshape(scenario_of(seed)), settle_minutes=_SETTLE_MINUTES)
+    scenario = mutant.reshape(replace(scenario_of(seed), settle_minutes=_SETTLE_MINUTES))
     with swapped((*mutant.world, *(mutant.swaps if planted else ()))):
         return run(scenario)
 

@@ -10,7 +10,7 @@ from shared.domain.message import RateSlot
 from shared.domain.policies import Rate
 from shared.domain.rate_line import line_of
 from shared.simulation.faults import Faults
-from tests.simulation.mutants.kit import Code, Mutant, Swap, both, given, scheduled, small
+from tests.simulation.mutants.kit import Code, Mutant, Swap, asked, both, given, scheduled, small
 from tests.simulation.worlds.scenario import Scenario
 
 
@@ -52,7 +52,9 @@ def _two_limits(scenario: Scenario) -> Scenario:
 
 
 RESERVATION_OUTLIVES = Swap(rate, "take_slot", _outlives_its_rate)
-"""Its damage begins an hour after a change: tests/unit/executor/test_gates.py finds it."""
+"""Found at once by tests/unit/executor/test_gates.py, too."""
+_RESERVING = {"limit": 1, "per": "12h", "key": "r"}
+_QUICK = json.dumps({"rate": {"limit": 10, "per": "10s", "key": "r"}})
 
 RATES = (
     Mutant(
@@ -65,6 +67,18 @@ RATES = (
             scheduled("every 10s", "every 15s", overlap="allow"),
             _two_limits,
             given(faults=Faults(), ticks_down=(), executors_down=()),
+        ),
+    ),
+    Mutant(
+        "reservation_outlives_its_rate",
+        ("I1",),
+        "who holds a slot of a rate waits for it, whatever the job's rate has become",
+        (RESERVATION_OUTLIVES,),
+        reshape=both(
+            small(8),
+            scheduled("every 1m", overlap="allow", rate=_RESERVING),
+            asked("change", 2, _QUICK),
+            given(faults=Faults(), ticks_down=(), executors_down=(), settle_minutes=90),
         ),
     ),
 )

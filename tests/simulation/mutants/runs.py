@@ -35,6 +35,7 @@ from tests.simulation.mutants.kit import (
     asked,
     both,
     faulty,
+    given,
     instead,
     scheduled,
     small,
@@ -356,6 +357,23 @@ RUNS = (
             scheduled("every 5m", catch_up="all", overlap="allow"),
             faulty(duplicated=0.5),
             after_an_outage,
+        ),
+    ),
+    Mutant(
+        "duplicates_wait_on",
+        ("runaway",),
+        "a message of an earlier wait goes on waiting beside that of the current one",
+        (Swap(running, "_is_of_an_earlier_wait", instead(lambda message, seen: False)),),
+        reshape=both(
+            small(30),
+            scheduled(
+                "every 20s",
+                overlap="allow",
+                timeout_seconds=15,
+                concurrency={"key": "k", "limit": 1},
+            ),
+            faulty(duplicated=0.5, target_hangs=0.9),
+            given(ticks_down=(), executors_down=()),
         ),
     ),
     Mutant(

@@ -1,0 +1,134 @@
+"""What is promised to owners beside each other: an owner's runs that last are held to a number, and
+an owner's few late occurrences do not wait for another's many."""
+
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+
+from infra.audit.evidence import Delivery, Gap, Violation
+from infra.audit.known import Known
+from infra.audit.outcomes import in_gap
+from shared.domain.pace import bucket_of
+from shared.domain.run import Run, RunKind, RunStatus
+from tests.simulation.judging.checker_calls import QUICK_SECONDS, lag_of, may_wait
+
+_SHORT = timedelta(seconds=2)
+"""A call that has lasted so long takes a permit."""
+_KNOWN_FOR = timedelta(seconds=10)
+"""What was read of an owner's permits is good enough for so long."""
+_WORKED_OFF = timedelta(minutes=1)
+
+
+def held_to_permits(known: Known) -> Iterator[Violation]:
+    """With a limit of an owner's concurrent runs none is called while so many others of the owner
+    have lasted for twelve seconds; nor, if it has waited before, for two.
+
+    Of processes that nothing struck: where a store fails that costs a permit, never a run.
+    """
+    terms = known.evidence.circumstances
+    limit = terms.owner_concurrent_runs
+    if not limit:
+        return
+    slack = lag_of(terms)
+    of_owners: defaultdict[str, list[Delivery]] = defaultdict(list)
+    for each in known.evidence.deliveries:
+        if each.is_untouched:
+            of_owners[known.evidence.versions[each.job_id][-1].job.owner].append(each)
+    for owner, deliveries in of_owners.items():
+        for each in deliveries:
+            counted = _SHORT + slack + (timedelta() if _had_waited(known, each) else _KNOWN_FOR)
+            lasting = [
+                other.run_id
+                for other in deliveries
+                if other.begun_at < each.begun_at - counted
+                and other.ended_at is not None
+                and other.ended_at > each.begun_at
+            ]
+            if len(lasting) >= limit:
+                text = (
+                    f"{limit} runs of {owner} may last at once: {each.run_id} was called at"
+                    f" {each.begun_at} beside {', '.join(lasting)}"
+                )
+                yield Violation("permits", each.job_id, text)
+
+
+def _had_waited(known: Known, delivery: Delivery) -> bool:
+    """Whether the call follows a claim by the message of the run's current wait."""
+    key = known.run_ids.get(delivery.run_id)
+    writes = () if key is None else known.writes.get(key, ())
+    claims = [
+        write
+        for write in writes
+        if write.method == "claim"
+        and write.process == delivery.process
+        and write.at <= delivery.begun_at
+    ]
+    if not claims:
+        return False
+    before, after = claims[-1].before, claims[-1].after
+    if before is None or after is None or before.status is not RunStatus.SCHEDULED:
+        return False
+    return before.waits > 0 and before.filing_id == after.filing_id
+
+
+def shared_out(known: Known) -> Iterator[Violation]:
+    """Of what ticks catch up on in a segment, an owner's n messages have started once every owner
+    has had n places.
+
+    Of owners that count apart; where nothing struck, nothing else was down, and the backlog was
+    dispatched at once, the only one of its segment; and of runs that no policy may hold back.
+    """
+    evidence, terms = known.evidence, known.evidence.circumstances
+    if terms.owner_starts_per_minute or terms.latency_seconds > QUICK_SECONDS:
+        return
+    segments = Counter(gap.segment for gap in evidence.gaps)
+    spacing = timedelta(minutes=1) / max(1, terms.catch_up_per_minute // terms.segments)
+    for gap in evidence.gaps:
+        begun_at = gap.taken_up_at
+        if segments[gap.segment] > 1 or begun_at is None or gap.cleared_at is None:
+            continue
+        if gap.cleared_at > begun_at + _WORKED_OFF:
+            continue
+        counts = Counter[int]()
+        for (segment, owner), count in evidence.caught_up.items():
+            if segment == gap.segment:
+                counts[bucket_of(owner)] += count
+        for bucket, rows in _late(known, gap).items():
+            places = 1 + sum(min(count, counts[bucket]) for count in counts.values())
+            allowed = gap.cleared_at + places * spacing + lag_of(terms)
+            for row in rows:
+                deliveries = known.deliveries.get(row.key.run_id)
+                if not deliveries or may_wait(known, row.key.job_id):
+                    continue
+                started_at = deliveries[0].begun_at
+                if started_at > allowed and _nothing_struck(known, gap, started_at):
+                    text = (
+                        f"{row.key.run_id}, late, was first called at {started_at}: its owner's"
+                        f" share allows for {allowed:%Y-%m-%d %H:%M:%S.%f} at the latest"
+                    )
+                    yield Violation("share", row.key.job_id, text, row.key.fire_at)
+
+
+def _late(known: Known, gap: Gap) -> Mapping[int, list[Run]]:
+    """The runs of occurrences in the gap, by what tells owners apart."""
+    late: defaultdict[int, list[Run]] = defaultdict(list)
+    for job_id, rows in known.rows.items():
+        job = known.evidence.versions[job_id][-1].job
+        if job.segment != gap.segment:
+            continue
+        for row in rows:
+            is_own = row.key.kind is RunKind.SCHEDULED and not row.key.redrive
+            if is_own and in_gap([gap], row.effective_at or row.key.fire_at):
+                late[bucket_of(job.owner)].append(row)
+    return late
+
+
+def _nothing_struck(known: Known, gap: Gap, until: datetime) -> bool:
+    """Since the beginning of the gap; that itself apart."""
+    evidence = known.evidence
+    if bisect_left(evidence.faults, gap.from_at) != bisect_right(evidence.faults, until):
+        return False
+    begun_at = gap.taken_up_at or until
+    others = (span for span in evidence.outages if span[1] != gap.cleared_at)
+    return not any(begin <= until and end > begun_at for begin, end in others)

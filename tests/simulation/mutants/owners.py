@@ -1,0 +1,126 @@
+"""Bugs planted into what keeps one owner's load from another's: shares of a catch-up, permits."""
+
+import json
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import functions.tick.counting as counting
+import shared.domain.segment as segment
+from functions.executor.permits import Permits
+from shared.domain.job import job_id_of
+from shared.simulation.faults import Chaos, Fault, Faults
+from shared.simulation.loop import Loop
+from tests.simulation.mutants.kit import Code, Mutant, Swap, both, given, instead, scheduled, small
+from tests.simulation.worlds.scenario import Scenario
+from tests.simulation.worlds.scenario_parts import OWNERS, Request
+
+_OUT = timedelta(minutes=12)
+
+
+def _greedy_and_modest(scenario: Scenario) -> Scenario:
+    """A job of many occurrences and one of few, of two owners; ticks are down for a while."""
+    body: dict[str, Any] = {**json.loads(scenario.jobs[0].body), "catch_up": "all"}
+    body = {name: value for name, value in body.items() if name != "grace"}
+    jobs = tuple(
+        replace(
+            scenario.jobs[0],
+            name=f"j{number}",
+            body=json.dumps({**body, "name": f"j{number}", "schedule": schedule}),
+            owner=OWNERS[number],
+        )
+        for number, schedule in enumerate(("every 10s", "every 3m"))
+    )
+    requests = tuple(
+        Request(f"create {job.name}", "create", job.name, 0, job.name, job.body) for job in jobs
+    )
+    begin = scenario.start + timedelta(minutes=3)
+    options = replace(scenario.options, segments=1, catch_up_per_minute=12)
+    return replace(
+        scenario,
+        jobs=jobs,
+        requests=requests,
+        options=replace(options, owner_starts_per_minute=0, owner_concurrent_runs=0),
+        faults=Faults(),
+        ticks_down=((begin, begin + _OUT),),
+        executors_down=(),
+        other_look_ahead_minutes=0,
+    )
+
+
+def _one_by_one(original: Code) -> Code:
+    def together(self: Loop, named: Any) -> Any:
+        return [task for one in named for task in original(self, [one])]
+
+    return together
+
+
+def _of_the_first_job(original: Code) -> Code:
+    """What strikes in targets strikes in those of one owner."""
+    first = job_id_of(OWNERS[0], "j0")
+
+    def strikes(self: Chaos, fault: Fault, where: str, *terms: Any) -> Any:
+        return first in where and original(self, fault, where, *terms)
+
+    return strikes
+
+
+def _side_by_side(scenario: Scenario) -> Scenario:
+    """Two jobs of two owners in one lane, due at the same instants; the targets of one hang."""
+    apart = _greedy_and_modest(scenario)
+    text = json.dumps({**json.loads(apart.jobs[0].body), "name": "j1"})
+    jobs = (apart.jobs[0], replace(apart.jobs[1], body=text))
+    requests = (apart.requests[0], replace(apart.requests[1], body=text))
+    return replace(
+        apart, jobs=jobs, requests=requests, ticks_down=(), faults=Faults(target_hangs=0.3)
+    )
+
+
+def _held(scenario: Scenario) -> Scenario:
+    """All jobs are of one owner, who may have one run that lasts."""
+    jobs = tuple(replace(job, seconds=60.0, owner=OWNERS[0]) for job in scenario.jobs)
+    options = replace(scenario.options, owner_concurrent_runs=1, slow_after_seconds=900)
+    return replace(scenario, jobs=jobs, options=options, faults=Faults())
+
+
+_LASTING = both(
+    small(8),
+    scheduled("every 13s", "every 17s", overlap="allow", timeout_seconds=15),
+    _held,
+    given(ticks_down=(), executors_down=()),
+)
+
+OWNERS_APART = (
+    Mutant(
+        "share_not_divided",
+        ("share",),
+        "the pace of catching up is not divided among owners: what is due first is sent first",
+        tuple(
+            Swap(module, "bucket_of", instead(lambda owner: 0)) for module in (counting, segment)
+        ),
+        reshape=both(small(18), scheduled("every 10s", overlap="allow"), _greedy_and_modest),
+    ),
+    Mutant(
+        "batch_one_by_one",
+        ("I3",),
+        "the records of a batch are handled one after another: who hangs holds up other owners",
+        (Swap(Loop, "together", _one_by_one),),
+        world=(Swap(Chaos, "strikes", _of_the_first_job),),
+        reshape=both(small(8), scheduled("every 10s", overlap="allow"), _side_by_side),
+    ),
+    Mutant(
+        "permit_not_taken",
+        ("permits",),
+        "a run that lasts takes no permit of its owner's",
+        (Swap(Permits, "around_call", instead(lambda self, run, message: nullcontext())),),
+        reshape=_LASTING,
+    ),
+    Mutant(
+        "permit_not_taken_before",
+        ("permits",),
+        "runs that have waited all begin where they find a permit free, and take it after 2 s",
+        (Swap(Permits, "_is_strict", instead(lambda self, message: False)),),
+        reshape=_LASTING,
+    ),
+)
