@@ -20,13 +20,23 @@ from tests.simulation.mutants.lanes import SLOW_LANE
 from tests.simulation.mutants.late import LATE
 from tests.simulation.mutants.owners import OWNERS_APART
 from tests.simulation.mutants.rates import RATES
+from tests.simulation.mutants.receptions import RECEPTIONS
 from tests.simulation.mutants.runs import RUNS
 from tests.simulation.mutants.ticks import TICKS
 from tests.simulation.worlds.runner import Outcome, run
 from tests.simulation.worlds.scenario import scenario_of
 
 MUTANTS: tuple[Mutant, ...] = (
-    *(*FILING, *TICKS, *RUNS, *ISOLATION, *SLOW_LANE, *LATE, *RATES, *GONE, *OWNERS_APART),
+    *FILING,
+    *TICKS,
+    *RUNS,
+    *RECEPTIONS,
+    *ISOLATION,
+    *SLOW_LANE,
+    *LATE,
+    *RATES,
+    *GONE,
+    *OWNERS_APART,
 )
 MOST_SEEDS = 300
 _SETTLE_MINUTES = 60

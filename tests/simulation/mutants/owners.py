@@ -88,7 +88,7 @@ _LASTING = both(
     small(8),
     scheduled("every 13s", "every 17s", overlap="allow", timeout_seconds=15),
     _held,
-    given(ticks_down=(), executors_down=()),
+    given(ticks_down=(), executors_down=(), settle_minutes=2),
 )
 
 OWNERS_APART = (

@@ -1,4 +1,4 @@
-"""Bugs planted into running: claims, leases, finishes, follow-ups, acknowledgements, policies."""
+"""Bugs planted into running: claims, leases, finishes, follow-ups, policies."""
 
 from copy import copy
 from dataclasses import replace
@@ -7,25 +7,19 @@ from typing import Any
 
 import functions.executor.protocol as protocol
 import shared.domain.overlap as overlap
-import shared.domain.returning as returning
 import shared.domain.running as running
 import shared.stores.memory.runs as running_rows
 from functions.executor.follow_up import FollowUp
 from functions.executor.gates import change_gate
 from functions.executor.protocol import RunProtocol
 from functions.executor.reports import Handled, Report
-from infra.simulation.deployment import Deployment
 from shared.domain.decisions import Claim
 from shared.domain.gate import Gate, job_gate
-from shared.domain.job import Job, Lane
+from shared.domain.job import Job
 from shared.domain.message import Message
 from shared.domain.policies import Overlap
 from shared.domain.run import Run, RunStatus
 from shared.domain.running import Terms
-from shared.errors import CarillonError
-from shared.filing import Filer
-from shared.simulation.loop import Loop
-from shared.stores.memory.queue import MemoryQueue, Received
 from shared.stores.memory.runs import MemoryRunStore
 from tests.simulation.mutants.kit import (
     Code,
@@ -35,7 +29,6 @@ from tests.simulation.mutants.kit import (
     asked,
     both,
     faulty,
-    given,
     instead,
     scheduled,
     small,
@@ -115,88 +108,6 @@ def _gives_up(original: Code) -> Code:
     return finish
 
 
-def _acknowledges_first(original: Code) -> Code:
-    def record(
-        self: Deployment, queue: MemoryQueue, one: Received, ends_at: datetime, alone: bool
-    ) -> None:
-        queue.delete(one.receipt)
-        original(self, queue, one, ends_at, alone)
-
-    return record
-
-
-def _acknowledges_failures(original: Code) -> Code:
-    """A batch is acknowledged as a whole, whatever became of a record."""
-
-    def record(self: Deployment, *args: Any) -> None:
-        try:
-            original(self, *args)
-        except CarillonError:
-            return
-
-    return record
-
-
-def _fails_as_a_whole(original: Code) -> Code:
-    """No record of a batch is acknowledged where one has failed."""
-
-    def together(self: Any, named: Any) -> Any:
-        tasks = original(self, named)
-        failure = next((task.failure for task in tasks if task.failure is not None), None)
-        for task in tasks:
-            task.failure = failure
-        return tasks
-
-    return together
-
-
-class _PutBackError(CarillonError):
-    """The message is to be visible again at `at`."""
-
-    def __init__(self, at: datetime) -> None:
-        super().__init__("put back")
-        self.at = at
-
-
-def _puts_back(original: Code) -> Code:
-    def send_on(self: RunProtocol, message: Message, at: datetime, reason: str) -> Report:
-        raise _PutBackError(at)
-
-    return send_on
-
-
-def _by_visibility(original: Code) -> Code:
-    """ChangeMessageVisibility, which leaves the count of receptions as it is."""
-
-    def record(
-        self: Deployment, queue: MemoryQueue, one: Received, ends_at: datetime, alone: bool
-    ) -> None:
-        try:
-            original(self, queue, one, ends_at, alone)
-        except _PutBackError as error:
-            kept = queue._kept.get(one.receipt)
-            if kept is not None:
-                at = max(error.at, self.clock.now())
-                queue._kept[one.receipt] = replace(kept, visible_at=at)
-                for heap in queue._heaps.values():
-                    heap[:] = [each for each in heap if each[1] != one.receipt]
-                    heap.sort()
-                queue._heaps[one.lane].append((at, one.receipt))
-                queue._heaps[one.lane].sort()
-                queue._tell([(one.lane, at)])
-            raise
-
-    return record
-
-
-def _not_drained(original: Code) -> Code:
-    def poll(self: Deployment, lane: Lane | None, at_us: int) -> None:
-        if lane is not None:
-            original(self, lane, at_us)
-
-    return poll
-
-
 def _releases(original: Code) -> Code:
     """RunProtocol._finish, which then writes that the job has no active run any more."""
 
@@ -219,27 +130,6 @@ def _expires_by_fire_time(original: Code) -> Code:
         return replace(kept, expires_at=kept.key.fire_at + (kept.expires_at - kept.updated_at))
 
     return as_stored
-
-
-def _does_not_wait(original: Code) -> Code:
-    def handle(self: RunProtocol, message: Message, ends_at: datetime, **how: bool) -> Report:
-        now = self._p.clock.now().replace(microsecond=0)
-        if message.starts_at > now:
-            message = replace(message, due_at=min(now, message.due_at), wait_until=None)
-        return original(self, message, ends_at, **how)  # type: ignore[no-any-return]
-
-    return handle
-
-
-def _cut_at_900(original: Code) -> Code:
-    """What the queue cannot delay so long is delayed as long as it can."""
-
-    def file_messages(self: Filer, messages: Any) -> None:
-        hasty = copy(self)
-        hasty._longest_delay_seconds = 10**9
-        original(hasty, messages)
-
-    return file_messages
 
 
 def _short_lease(original: Code) -> Code:
@@ -306,39 +196,6 @@ RUNS = (
         (Swap(FollowUp, "again", instead(lambda self, run, message, job=None: False)),),
     ),
     Mutant(
-        "acknowledged_first",
-        ("I1",),
-        "a message is acknowledged before its run's finish",
-        (Swap(Deployment, "_record", _acknowledges_first),),
-    ),
-    Mutant(
-        "held_by_visibility",
-        ("I1",),
-        "what must wait is put back by its visibility, not as a copy",
-        (
-            Swap(RunProtocol, "_send_on", _puts_back),
-            Swap(Deployment, "_record", _by_visibility),
-        ),
-        cannot_break=(
-            "what is received too often comes to the dead-letter queue, whose consumer ends the"
-            " run or repeats what follows: it may be dead, though it only waited, but is never lost"
-        ),
-    ),
-    Mutant(
-        "dlq_not_drained",
-        ("I1",),
-        "nobody takes what the queue has given up",
-        (Swap(Deployment, "_poll", _not_drained),),
-        reshape=both(small(10), faulty(dies=0.05)),
-    ),
-    Mutant(
-        "never_begun_settled_as_dead",
-        ("attempts",),
-        "what a lane has given up is dead, though an attempt is left to be made",
-        (Swap(returning, "is_given_up", instead(lambda *terms: True)),),
-        reshape=both(small(10), faulty(dies=0.05)),
-    ),
-    Mutant(
         "overlap_lock_by_write",
         ("skip", "overlap"),
         "the overlap's lock is released by a write, the active run's row is not asked",
@@ -357,56 +214,6 @@ RUNS = (
             scheduled("every 5m", catch_up="all", overlap="allow"),
             faulty(duplicated=0.5),
             after_an_outage,
-        ),
-    ),
-    Mutant(
-        "duplicates_wait_on",
-        ("runaway",),
-        "a message of an earlier wait goes on waiting beside that of the current one",
-        (Swap(running, "_is_of_an_earlier_wait", instead(lambda message, seen: False)),),
-        reshape=both(
-            small(30),
-            scheduled(
-                "every 20s",
-                overlap="allow",
-                timeout_seconds=15,
-                concurrency={"key": "k", "limit": 1},
-            ),
-            faulty(duplicated=0.5, target_hangs=0.9),
-            given(ticks_down=(), executors_down=()),
-        ),
-    ),
-    Mutant(
-        "early_not_waited_for",
-        ("I3",),
-        "an early message is run at once",
-        (Swap(RunProtocol, "handle", _does_not_wait),),
-        reshape=both(small(5), scheduled("every 20s")),
-    ),
-    Mutant(
-        "retry_cut_at_900_s",
-        ("I3",),
-        "a delay of more than 15 minutes is cut to what the queue can delay",
-        (Swap(Filer, "file_messages", _cut_at_900),),
-        cannot_break=(
-            "the message comes too early, and step 0 of the run protocol sends on whatever is more"
-            " than 2 s early, as often as it takes"
-        ),
-    ),
-    Mutant(
-        "failed_record_acknowledged",
-        ("I1",),
-        "a batch is acknowledged as a whole",
-        (Swap(Deployment, "_record", _acknowledges_failures),),
-    ),
-    Mutant(
-        "batch_retried_whole",
-        ("I1",),
-        "a batch of which one record has failed comes again as a whole",
-        (Swap(Loop, "together", _fails_as_a_whole),),
-        cannot_break=(
-            "the other records come again to final or retrying rows, which absorb them; repeated"
-            " ones are run alone, so that no neighbour drags them to the dead-letter queue"
         ),
     ),
     Mutant(
