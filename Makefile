@@ -6,9 +6,10 @@ PY := .venv/bin/python
 STAMPS := .venv/.stamps
 REQUIREMENTS := infra/requirements
 TEMPLATE := cdk.out/Carillon.template.json
-TEST_LAYERS := $(wildcard $(addprefix tests/,unit contract integration simulation infra e2e))
-# They wait for nothing but the processor; the others measure time on servers of their own.
-SIDE_BY_SIDE := $(filter tests/unit tests/simulation,$(TEST_LAYERS))
+# One stage after the other; the parts of a stage, joined by +, run side by side. Most of them wait for
+# something, or use one processor only; the drills measure what load does, and so have the machine to themselves.
+TEST_STAGES := tests/unit+tests/simulation tests/contract+tests/integration+tests/infra \
+  tests/e2e/chaos+tests/e2e/jobs+tests/e2e/runs tests/e2e/drills
 INSTALL = $(PY) -m uv pip install --quiet --require-hashes
 LOCK = $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
@@ -67,20 +68,19 @@ run: setup ## Start the local stack: emulator, deployment, sample jobs (Ctrl-C s
 test: setup check lint-template ## Everything that CI runs
 	@logs=$$(mktemp -d); children=""; failed=""; \
 	trap 'kill $$children 2>/dev/null; rm -rf "$$logs"' EXIT; trap 'exit 130' INT TERM; \
-	for layer in $(SIDE_BY_SIDE); do \
-	  $(PY) -m pytest $$layer >"$$logs/$$(basename $$layer)" 2>&1 & children="$$children $$!"; \
-	done; \
-	for layer in $(SIDE_BY_SIDE); do \
-	  set -- $$children; children="$${children# $$1}"; \
-	  wait $$1 || failed="$$failed $$layer"; \
-	  echo "== $$layer"; cat "$$logs/$$(basename $$layer)"; \
-	done; \
-	for layer in $(filter-out $(SIDE_BY_SIDE),$(TEST_LAYERS)); do \
-	  echo "== $$layer"; \
-	  $(PY) -m pytest $$layer || failed="$$failed $$layer"; \
+	for stage in $(TEST_STAGES); do \
+	  parts=$$(echo $$stage | tr + ' '); \
+	  for part in $$parts; do \
+	    $(PY) -m pytest $$part >"$$logs/$$(basename $$part)" 2>&1 & children="$$children $$!"; \
+	  done; \
+	  for part in $$parts; do \
+	    set -- $$children; children="$${children# $$1}"; \
+	    wait $$1 || failed="$$failed $$part"; \
+	    echo "== $$part"; cat "$$logs/$$(basename $$part)"; \
+	  done; \
 	done; \
 	if [ -n "$$failed" ]; then echo "red:$$failed"; exit 1; fi; \
-	echo "green: check lint-template $(TEST_LAYERS)"
+	echo "green: check lint-template $(TEST_STAGES)"
 
 check: setup ## Lint, formatting, types
 	@$(PY) -m ruff check .

@@ -5,7 +5,6 @@ import subprocess
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
@@ -24,8 +23,6 @@ from infra.local.warm import warm
 Json = dict[str, Any]
 LONGEST_DELAY_SECONDS = 60
 SEGMENTS = 16
-LATE_RETRY_SECONDS = 240
-"""Later than a queue may delay here, and than ticks announce: the wheel must bring it."""
 ENDED = {"succeeded", "dead", "timed_out", "skipped", "cancelled"}
 TASK_MODULES = ("functions.executor.tasks.samples", "functions.executor.tasks.faults")
 
@@ -111,23 +108,6 @@ def person(deployment: Deployment, name: str, *, operator: bool = False) -> Pers
 def alice(deployment: Deployment) -> Iterator[Person]:
     with person(deployment, "alice") as alice:
         yield alice
-
-
-@pytest.fixture(scope="session", autouse=True)
-def late_retry(alice: Person) -> Json:
-    """A job whose run fails once and is retried minutes later: made first, looked at last."""
-    at = f"at {datetime.now(UTC) + timedelta(seconds=3):%Y-%m-%dT%H:%M:%S}"
-    backoff = {"type": "fixed", "base_seconds": LATE_RETRY_SECONDS}
-    retry = {"max_attempts": 2, "backoff": backoff}
-    return alice.create(at, target={"type": "task", "name": "fail"}, retry=retry)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def gone_job(alice: Person) -> tuple[Json, datetime]:
-    """A job of every second, deleted as soon as it was made, and when that was: looked at last."""
-    job = alice.create("every 1s")
-    assert alice.http.delete(f"/jobs/{job['job_id']}").status_code == 204
-    return job, datetime.now(UTC)
 
 
 @pytest.fixture(scope="session")

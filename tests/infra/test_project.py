@@ -92,6 +92,15 @@ def test_help_tells_of_every_target() -> None:
     assert sorted(told) == sorted(phony.split())
 
 
+def test_no_test_is_left_out_of_make_test() -> None:
+    text = (REPOSITORY / "Makefile").read_text().replace("\\\n", " ")
+    (stages,) = re.findall(r"^TEST_STAGES := (.+)$", text, re.MULTILINE)
+    parts = [REPOSITORY / part for stage in stages.split() for part in stage.split("+")]
+    files = [*(REPOSITORY / "tests").rglob("test_*.py")]
+    assert files
+    assert [f for f in files if sum(part in f.parents for part in parts) != 1] == []
+
+
 def test_ci_calls_make_test_with_no_aws_set_up(tmp_path: Path) -> None:
     stand_in = tmp_path / "make"
     stand_in.write_text('#!/bin/sh\necho "called: $*"\nenv\n')

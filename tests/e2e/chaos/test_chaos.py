@@ -53,11 +53,6 @@ OPTIONS: dict[str, object] = {
 }
 
 
-@pytest.fixture(scope="session", autouse=True)
-def late_retry() -> None:
-    """In the place of the session's job: this module needs nothing of the session's stack."""
-
-
 @dataclass(frozen=True)
 class Stage:
     """A stack of its own."""

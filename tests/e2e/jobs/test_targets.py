@@ -13,7 +13,7 @@ from infra.local.deployment import Deployment
 from infra.local.emulator import ACCOUNT_ID, REGION
 from tests.e2e.conftest import Json, Person, owner_of
 from tests.e2e.endpoints import endpoint
-from tests.e2e.test_running import NEVER, run_by_hand, run_of, task, until
+from tests.e2e.runs.test_running import NEVER, run_by_hand, run_of, task, until
 
 pytestmark = pytest.mark.e2e
 

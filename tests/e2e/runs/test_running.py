@@ -109,12 +109,6 @@ def test_a_dead_letter_is_redriven_into_success_and_the_history_shows_both(alice
     assert len(hook.requests) == 2
 
 
-def test_a_message_that_kills_its_executor_ends_as_a_dead_letter(alice: Person) -> None:
-    bad = alice.create(seconds_ahead(3), target=task("kill_executor"), retry={"max_attempts": 1})
-    (run,) = alice.ended_runs(bad, 1, within_seconds=150)
-    assert (run["status"], run["reason"]) == ("dead", "executor_died")
-
-
 def test_a_killer_takes_none_of_its_batch_with_it(alice: Person, deployment: Deployment) -> None:
     killer = alice.create(NEVER, target=task("kill_executor"), retry={"max_attempts": 2})
     jobs = [killer, *(alice.create(NEVER, name=f"beside-{number}") for number in range(9))]

@@ -11,7 +11,7 @@ import pytest
 
 from infra.local.deployment import Deployment
 from infra.local.receiver import Receiver
-from tests.e2e.conftest import Person
+from tests.e2e.conftest import Json, Person
 
 pytestmark = pytest.mark.e2e
 
@@ -21,6 +21,12 @@ LAG_LIMIT_SECONDS = 1.5
 
 def seconds_ahead(seconds: int) -> str:
     return f"at {datetime.now(UTC) + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def minutely(alice: Person) -> Json:
+    """Made first, and looked at last."""
+    return alice.create({"cron": "* * * * *"}, timezone="Europe/Riga")
 
 
 def test_a_job_fires_to_the_second_and_its_history_tells(alice: Person) -> None:
@@ -41,13 +47,6 @@ def test_a_job_due_in_five_seconds_fires_in_five_seconds(alice: Person) -> None:
     (run,) = alice.ended_runs(job, 1, within_seconds=15)
     assert run["status"] == "succeeded"
     assert 0 <= run["lag_seconds"] <= LAG_LIMIT_SECONDS
-
-
-def test_a_cron_with_a_zone_fires_on_its_minute(alice: Person) -> None:
-    job = alice.create({"cron": "* * * * *"}, timezone="Europe/Riga")
-    (run,) = alice.ended_runs(job, 1, within_seconds=75)
-    assert run["fire_at"].endswith(":00Z")
-    alice.http.delete(f"/jobs/{job['job_id']}")
 
 
 def test_a_failing_task_goes_through_its_retries_into_the_dead_letters(alice: Person) -> None:
@@ -153,3 +152,9 @@ def test_the_tick_is_doubled_without_harm(alice: Person, deployment: Deployment)
     assert len(fire_times) == len(set(fire_times))
     assert {run["attempt"] for run in runs} == {1}
     alice.http.delete(f"/jobs/{job['job_id']}")
+
+
+def test_a_cron_with_a_zone_fires_on_its_minute(alice: Person, minutely: Json) -> None:
+    run = alice.ended_runs(minutely, 1, within_seconds=75)[0]
+    assert run["fire_at"].endswith(":00Z")
+    alice.http.delete(f"/jobs/{minutely['job_id']}")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.e2e.conftest import Json, Person
-from tests.e2e.test_running import NEVER, instant, post, run_by_hand, run_of, task, until
+from tests.e2e.runs.test_running import NEVER, instant, post, run_by_hand, run_of, task, until
 
 pytestmark = pytest.mark.e2e
 
@@ -118,23 +118,3 @@ def test_other_owners_operations_are_not_to_be_seen(alice: Person, bob: Person) 
     assert bob.http.post(f"/jobs/{job['job_id']}/backfill", json=body).status_code == 404
     assert bob.http.get("/operations").json()["items"] == []
     assert bob.http.get("/dead-letters").json()["items"] == []
-
-
-def test_a_success_that_does_not_come_is_told_by_the_watch(alice: Person) -> None:
-    job = alice.create(
-        f"at {datetime.now(UTC) + timedelta(seconds=3):%Y-%m-%dT%H:%M:%S}",
-        name="watched",
-        target=task("fail"),
-        retry={"max_attempts": 1},
-        expect_within="1m",
-    )
-    good = alice.create("every 20s", name="watched-too", expect_within="1m")
-    runs = alice.ended_runs(job, 1)
-    assert runs[0]["status"] == "dead"
-    until(lambda: any(run["status"] == "missed" for run in alice.runs(job)), 90)
-    (missed,) = [run for run in alice.runs(job) if run["status"] == "missed"]
-    assert (missed["kind"], missed["fire_at"]) == ("watch", runs[0]["fire_at"])
-    late = instant(missed["updated_at"]) - instant(missed["fire_at"])
-    assert 60 <= late.total_seconds() <= 63
-    assert all(run["status"] != "missed" for run in alice.runs(good))
-    alice.http.delete(f"/jobs/{good['job_id']}")

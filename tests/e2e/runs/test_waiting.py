@@ -1,4 +1,6 @@
-"""What waits for minutes on the deployed stack; the last file, since others run meanwhile."""
+"""What waits for minutes on the deployed stack; the last file, since others run meanwhile.
+
+The jobs are made first (`conftest.py`)."""
 
 from datetime import UTC, datetime, timedelta
 from time import sleep
@@ -9,13 +11,37 @@ from infra.local.deployment import Deployment
 from shared.domain.wheel import Slot
 from shared.recurrence import SlotKind
 from tests.e2e.chaos.tables import opened, read
-from tests.e2e.conftest import LATE_RETRY_SECONDS, Json, Person, owner_of
+from tests.e2e.conftest import Json, Person, owner_of
+from tests.e2e.runs.conftest import LATE_RETRY_SECONDS
+from tests.e2e.runs.test_running import instant, until
 
 pytestmark = pytest.mark.e2e
 
 LAG_LIMIT_SECONDS = 1.5
 ANNOUNCED = timedelta(minutes=3)
 """The minute of the deletion, and the look-ahead of the tick in it."""
+
+
+def test_a_message_that_kills_its_executor_ends_as_a_dead_letter(
+    alice: Person, killer: Json
+) -> None:
+    (run,) = alice.ended_runs(killer, 1, within_seconds=150)
+    assert (run["status"], run["reason"]) == ("dead", "executor_died")
+
+
+def test_a_success_that_does_not_come_is_told_by_the_watch(
+    alice: Person, watched: tuple[Json, Json]
+) -> None:
+    bad, good = watched
+    (failed,) = [run for run in alice.ended_runs(bad, 1) if run["kind"] == "scheduled"]
+    assert failed["status"] == "dead"
+    until(lambda: any(run["status"] == "missed" for run in alice.runs(bad)), 90)
+    (missed,) = [run for run in alice.runs(bad) if run["status"] == "missed"]
+    assert (missed["kind"], missed["fire_at"]) == ("watch", failed["fire_at"])
+    late = instant(missed["updated_at"]) - instant(missed["fire_at"])
+    assert 60 <= late.total_seconds() <= 63
+    assert all(run["status"] != "missed" for run in alice.runs(good))
+    alice.http.delete(f"/jobs/{good['job_id']}")
 
 
 def test_a_retry_beyond_the_queues_delay_comes_on_its_second(
