@@ -113,11 +113,11 @@ def shared_out(known: Known) -> Iterator[Violation]:
 def _late(known: Known, gap: Gap) -> Mapping[int, list[Run]]:
     """The runs of occurrences in the gap, by what tells owners apart."""
     late: defaultdict[int, list[Run]] = defaultdict(list)
-    for job_id, rows in known.rows.items():
-        job = known.evidence.versions[job_id][-1].job
+    for job_id, versions in known.evidence.versions.items():
+        job = versions[-1].job
         if job.segment != gap.segment:
             continue
-        for row in rows:
+        for row in known.rows.get(job_id, ()):
             is_own = row.key.kind is RunKind.SCHEDULED and not row.key.redrive
             if is_own and in_gap([gap], row.effective_at or row.key.fire_at):
                 late[bucket_of(job.owner)].append(row)

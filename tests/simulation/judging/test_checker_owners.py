@@ -58,6 +58,10 @@ def test_what_is_late_starts_within_its_owners_share(last: int, is_broken: bool)
     evidence = book.evidence(65, circumstances=PACE, caught_up={(0, OWNER): 6, (1, OWNER): 9})
     if not is_broken:
         assert found(evidence) == []
+        noise = replace(book.rows[key_of(60)], key=replace(key_of(60), job_id="nobodys"))
+        bare = replace(noise, status=RunStatus.SKIPPED, reason="deleted", attempts=())
+        told = found(replace(evidence, runs=[*evidence.runs, bare]))
+        assert "share" not in dict(told), "a run of a job that never was committed"
         return
     only(evidence, "share", "its owner's share allows for")
     assert found(replace(evidence, faults=[after(80)])) == []
