@@ -40,8 +40,9 @@ pytestmark = [
 
 SEED = int(os.environ.get("CHAOS_SEED", "5"))
 CHAOS_SECONDS = 90
-QUIET_SECONDS = 300
-"""Longest time until nothing is under way; on an idle machine a visibility timeout or two do."""
+QUIET_SECONDS = 480
+"""Longest time until nothing is under way; on an idle machine a visibility timeout or two do. On a
+busy one executors reach their time limit for want of a processor, and each costs another."""
 EXECUTOR_TIMEOUT_SECONDS = 6
 """Visibility timeouts are six times as long; attempts may take the rest above five: 1 s."""
 FEWEST_KILLS = 8
