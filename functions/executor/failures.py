@@ -40,12 +40,21 @@ class Failures:
             self._change(job, lambda gate: self._after_success(run, gate, repeated))
         elif run.status in DEAD_LETTER and not failing.is_past(run, job):
             if job.state is not JobState.ACTIVE:
-                self._tell(run, job)
-            elif not repeated or not self._has_succeeded_since(run):
+                return self._while_stopped(run, job, repeated=repeated)
+            if not repeated or not self._has_succeeded_since(run):
                 gate = self._change(job, lambda gate: failing.with_failure(gate, run, job, limit))
                 if len(gate.failed) >= limit:
                     return self._pause(run, job)
         return job
+
+    def _while_stopped(self, run: Run, job: Job, *, repeated: bool) -> Job | None:
+        """Tell of the pause if it was for this run; where the job was resumed since it was read,
+        the failure counts as the first under its new filing."""
+        current = self._p.jobs.get(job.owner, job.job_id)
+        if current is not None and current.filing != job.filing:
+            return self.count(run, current, repeated=repeated)
+        self._tell(run, current or job)
+        return current
 
     def _pause(self, run: Run, job: Job) -> Job | None:
         """The job, paused with a note, unless others have changed it so that it is not to be."""

@@ -56,6 +56,24 @@ def change_gate(
     return False
 
 
+def pass_gate(
+    ports: ExecutorPorts, name: str, message: Message, decide: Callable[[Gate], Passage]
+) -> Go | Skip | Wait:
+    """Decide by the gate as it is, and put it as decided; again where another was quicker."""
+    outcome: Go | Skip | Wait = Go()
+
+    def change(gate: Gate) -> Gate | None:
+        nonlocal outcome
+        passage = decide(gate)
+        outcome = passage.outcome
+        return passage.put
+
+    if change_gate(ports.gates, message.key.owner, name, change):
+        return outcome
+    fraction = ports.entropy.fraction()
+    return poll(message, ports.clock.now(), f"many pass the gate {name} at once", fraction)
+
+
 class Gates:
     """A job costs no read and no write here unless a policy of it needs a memory."""
 
@@ -228,23 +246,12 @@ class Gates:
 
         def decide(gate: Gate) -> Passage:
             now, fraction = self._p.clock.now(), self._p.entropy.fraction()
-            return concurrency.enter(gate, wanted, claim, message, until, now, fraction)
+            what = f"the concurrency key {wanted.key!r}"
+            return concurrency.enter(gate, wanted.limit, what, claim, message, until, now, fraction)
 
         return self._pass(key_gate(wanted.key), message, decide)
 
     def _pass(
         self, name: str, message: Message, decide: Callable[[Gate], Passage]
     ) -> Go | Skip | Wait:
-        """Decide by the gate as it is, and put it as decided; again where another was quicker."""
-        outcome: Go | Skip | Wait = Go()
-
-        def change(gate: Gate) -> Gate | None:
-            nonlocal outcome
-            passage = decide(gate)
-            outcome = passage.outcome
-            return passage.put
-
-        if change_gate(self._p.gates, message.key.owner, name, change):
-            return outcome
-        fraction = self._p.entropy.fraction()
-        return poll(message, self._p.clock.now(), f"many pass the gate {name} at once", fraction)
+        return pass_gate(self._p, name, message, decide)

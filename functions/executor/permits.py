@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 
-from functions.executor.gates import change_gate
+from functions.executor.gates import change_gate, pass_gate
 from functions.executor.ports import ExecutorPorts
 from shared.domain import concurrency, permits
-from shared.domain.decisions import Wait
+from shared.domain.decisions import Claim, Wait
 from shared.domain.gate import PERMITS_GATE, Gate
 from shared.domain.message import Message
+from shared.domain.passage import Passage
 from shared.domain.run import Run
 from shared.errors import StoreUnavailableError
 
@@ -25,19 +26,17 @@ class Permits:
         self._limit = ports.owner_concurrent_runs
         self._known: dict[str, tuple[datetime, bool]] = {}
 
-    def enter(self, run: Run, message: Message) -> Wait | None:
+    def enter(self, claim: Claim, message: Message) -> Wait | None:
         """When to look again, if the owner's permits are used up.
 
-        A run that has waited takes its permit now: many that wait must not all find one that is
-        free. `leave` gives it back. Raises StoreUnavailableError.
+        A run that has waited takes its permit now, in its turn: many that wait must not all find
+        one that is free. `leave` gives it back. Raises StoreUnavailableError.
         """
         if not self._limit:
             return None
         if self._is_strict(message):
-            is_in = self._take(run)
-        else:
-            is_in = not self._are_used_up(message.key.owner)
-        if is_in:
+            return self._take(claim, message)
+        if not self._are_used_up(message.key.owner):
             return None
         now, fraction = self._p.clock.now(), self._p.entropy.fraction()
         return permits.wait_for_permit(message, self._limit, now, fraction)
@@ -87,17 +86,15 @@ class Permits:
             self._known[owner] = now, answer
         return answer
 
-    def _take(self, run: Run) -> bool:
-        entered: Gate | None = None
+    def _take(self, claim: Claim, message: Message) -> Wait | None:
+        def decide(gate: Gate) -> Passage:
+            now, fraction = self._p.clock.now(), self._p.entropy.fraction()
+            until = claim.run.lease_until or now
+            what = "its owner's permits"
+            return concurrency.enter(gate, self._limit, what, claim, message, until, now, fraction)
 
-        def change(gate: Gate) -> Gate | None:
-            nonlocal entered
-            now = self._p.clock.now()
-            is_full = permits.are_used_up(gate, self._limit, now)
-            entered = None if is_full else concurrency.with_place(gate, run, now)
-            return entered
-
-        return self._change(run, change) and entered is not None
+        outcome = pass_gate(self._p, PERMITS_GATE, message, decide)
+        return outcome if isinstance(outcome, Wait) else None
 
     def _give_back(self, run: Run) -> None:
         with suppress(StoreUnavailableError):

@@ -148,6 +148,8 @@ class RunProtocol:
             case Leave(reason):
                 raise HeldError(f"{message.key.run_id}: {reason}")
             case Drop(reason):
+                if message.missed is not None:  # that nobody else knows of
+                    self._look_after(message)
                 return Report(Handled.DROPPED, message, reason=reason)
             case Repeat(run):
                 # What follows is repeated by whoever meets the run: its writer may have died.
@@ -259,7 +261,7 @@ class RunProtocol:
         order = order_of(self._p, claim.run, job)
         if isinstance(order, Skip):
             return order
-        waits = self._permits.enter(claim.run, message)
+        waits = self._permits.enter(claim, message)
         if waits is not None:
             return waits
         outcome = self._gates.admit(claim, message, job)

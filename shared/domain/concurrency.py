@@ -1,4 +1,5 @@
-"""Concurrency keys: at most `limit` runs at once of all jobs of an owner that name the key.
+"""Concurrency keys: at most `limit` runs at once of all jobs of an owner that name the key. The
+permits of an owner's runs that have waited are given out alike.
 
 A run that has waited for half a minute, and was due before all that have a turn, gets the next one:
 a place that becomes free is kept for it. So whoever is the first of those that wait starts next,
@@ -38,15 +39,16 @@ def needed_place(job: Job, run: Run) -> Concurrency | None:
 
 def enter(
     gate: Gate,
-    wanted: Concurrency,
+    limit: int,
+    what: str,
     claim: Claim,
     message: Message,
     until: datetime,
     now: datetime,
     fraction: float,
 ) -> Passage:
-    """Take a place for the claimed run until `until` at most, or keep the one it has; else look
-    again later, with the jitter `fraction`.
+    """Take one of `limit` places for the claimed run until `until` at most, or keep the one it has;
+    else look again later, with the jitter `fraction`. `what` says in words what it waits for.
 
     A place is the run's until it leaves: an executor that dies frees it by that instant. What the
     run had by the claim that it comes back from is its own.
@@ -57,17 +59,17 @@ def enter(
     run_id = claim.run.key.run_id
     turns = tuple(turn for turn in gate.turns if now < turn.until and turn.run_id != run_id)
     ahead = sum((turn.due_at, turn.run_id) < (message.due_at, run_id) for turn in turns)
-    free = wanted.limit - len(others)
+    free = limit - len(others)
     if free > 0 and (len(others) < len(live) or ahead < free):
         holders = (*others, Holder(claim.run.claim_id, until))
         return Passage(Go(), replace(gate, holders=holders, turns=turns).lasting(until))
-    reason = f"{len(others)} runs hold the concurrency key {wanted.key!r}"
+    reason = f"{len(others)} runs hold {what}"
     if free > 0:
-        reason = f"{ahead} runs that were due before wait for the concurrency key {wanted.key!r}"
+        reason = f"{ahead} runs that were due before wait for {what}"
     waited = now - message.due_at
     if waited < _PATIENCE:
         return Passage(poll(message, now, reason, fraction))
-    most_turns = min(wanted.limit, _MOST_TURNS)
+    most_turns = min(limit, _MOST_TURNS)
     if ahead >= most_turns:
         return Passage(wait_until(message, now + _long_pause(waited, fraction), reason))
     waits = poll(message, now, reason, fraction, _NEXT_POLL_SECONDS)

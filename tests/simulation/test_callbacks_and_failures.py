@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from functions.executor.failures import Failures
 from functions.executor.targets import Call, Failure, Outcome, Success
 from shared.domain.events import EventType
 from shared.domain.failing import with_failure
@@ -221,6 +222,27 @@ class TestPauseAfterFailures:
         assert gate.failed_filing == stored(world, job).filing.filing_id
         world.run_until(minute(5))
         assert stored(world, job).state is JobState.PAUSED
+
+    def test_a_failure_of_a_run_that_began_during_the_pause_counts_after_the_resume(
+        self, world: World
+    ) -> None:
+        """Found by the simulation: a redriven run had read the job while it was paused, and died
+        after the resume: nobody counted it."""
+        job = world.create("job", "* * * * *", pause_after_failures=1)
+        world.targets.behave = lambda call: FAILURE
+        world.run_until(minute(2))
+        paused = stored(world, job)
+        assert paused.state is JobState.PAUSED
+        run = world.history(job)[0]
+        world.refile(paused)
+        world.clock.advance(5)
+        now = world.clock.now()
+        died = replace(run, key=run.key.redriven, finished_at=now, updated_at=now)
+        counted = Failures(world.executor_ports).count(died, paused, repeated=False)
+        assert counted == stored(world, job)
+        assert counted is not None
+        assert counted.state is JobState.PAUSED
+        assert died.key.run_id in (counted.note or "")
 
     def test_a_failure_of_a_replaced_filing_leaves_the_new_count_alone(self) -> None:
         world = World(NOON, segments=1)

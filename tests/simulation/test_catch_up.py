@@ -5,9 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from functions.executor.reports import Handled
 from shared.domain.job import Job
 from shared.domain.message import Missed
-from shared.domain.policies import CatchUp
+from shared.domain.policies import CatchUp, Rate
 from shared.domain.run import RunKind, RunStatus
 from shared.domain.wheel import Slot, message_of
 from shared.recurrence import Schedule, SlotKind, slots
@@ -113,6 +114,25 @@ def test_a_catch_up_in_the_dead_letter_queue_is_recorded_with_all_that_it_passed
     run = world.runs.get(message.key)
     assert run is not None
     assert run.status is outcome
+    assert recorded(world, job, job.schedule) == every_five_minutes(15, 175)
+
+
+def test_a_catch_up_is_recorded_though_the_run_that_it_stands_for_waits_for_its_turn() -> None:
+    """Found by the simulation: an executor had sent the latest occurrence in the place of a late
+    one, and it waited behind another; the tick's own message of it was an older one then, and was
+    dropped with all that it alone knew to be missed."""
+    world = World(MIDNIGHT, segments=1)
+    rate = Rate(1, 3600)
+    job = world.create("caught", "*/5 * * * *", catch_up=CatchUp.LATEST, rate=rate)
+    world.clock.set(TICKS_RETURN)
+    ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
+    earlier = message_of(job, MIDNIGHT + timedelta(hours=2, minutes=50))
+    plain = message_of(job, MIDNIGHT + timedelta(hours=2, minutes=55))
+    world.executor.handle(replace(earlier, in_time=True), ends_at)
+    assert world.executor.handle(replace(plain, in_time=True), ends_at).handled is Handled.SENT_ON
+    missed = Missed(TICKS_STOP, CatchUp.LATEST, job.schedule)
+    by_the_tick = replace(plain, missed=missed, in_time=True)
+    assert world.executor.handle(by_the_tick, ends_at).handled is Handled.DROPPED
     assert recorded(world, job, job.schedule) == every_five_minutes(15, 175)
 
 

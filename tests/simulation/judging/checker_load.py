@@ -79,10 +79,11 @@ def started_too_often(known: Known) -> Iterator[Violation]:
     for the lag of each. A callback counts in its owner's rate alone.
 
     Of several limits of a key each is kept by itself, and so all of them together: in the shortest
-    of their periods no more start than they allow in sum.
+    of their periods no more start than they allow in sum. Not where permits hold back who has a
+    slot, for ten seconds and more: of such only what was granted is judged.
     """
     evidence, limits = known.evidence, _limits(known)
-    if not evidence.is_complete:
+    if not evidence.is_complete or evidence.circumstances.owner_concurrent_runs:
         return
     starts: defaultdict[Gate, list[datetime]] = defaultdict(list)
     for each in sorted(evidence.deliveries, key=lambda each: each.begun_at):

@@ -12,7 +12,7 @@ from shared.domain.gate import Gate, Holder, Turn, first_gate
 from shared.domain.message import Missed, RateSlot
 from shared.domain.misfire import misfire
 from shared.domain.passage import Passage
-from shared.domain.policies import CatchUp, Concurrency, Rate
+from shared.domain.policies import CatchUp, Rate
 from shared.domain.run import TRANSITIONS, Run, RunKind, RunStatus
 from shared.domain.running import Terms
 from shared.domain.waiting import poll, wait_until
@@ -25,7 +25,7 @@ TERMS_LATER = replace(TERMS, lease_until=NOON + 600 * SECOND)
 CLAIMED = run(
     RunStatus.RUNNING, lease_until=NOON + 61 * SECOND, started_at=NOON, attempt_started_at=NOON
 )
-TWO = Concurrency("db", 2)
+TWO = (2, "the concurrency key 'db'")
 GATE = first_gate("owner", "key/db").lasting(NOON + 61 * SECOND)
 
 
@@ -35,7 +35,7 @@ class TestConcurrency:
 
     def enter(self, gate: Gate, waits: int = 0, fraction: float = 0.0) -> Passage:
         claim, until = Claim(CLAIMED, None), NOON + 61 * SECOND
-        return enter(gate, TWO, claim, message(waits=waits), until, NOON, fraction)
+        return enter(gate, *TWO, claim, message(waits=waits), until, NOON, fraction)
 
     def test_a_place_is_held_until_the_lease_of_its_claim_ends(self) -> None:
         passage = self.enter(GATE)
@@ -66,7 +66,7 @@ class TestConcurrency:
     def test_it_keeps_the_place_that_it_had_while_it_waited(self) -> None:
         full = replace(GATE, holders=(self.holder("1", 90), self.holder("b", 90)))
         again = Claim(replace(CLAIMED, claim_id="claim-2"), run(RunStatus.SCHEDULED, attempt=0))
-        passage = enter(full, TWO, again, message(), NOON + 61 * SECOND, NOON, 0.0)
+        passage = enter(full, *TWO, again, message(), NOON + 61 * SECOND, NOON, 0.0)
         assert passage.put is not None
         assert passage.put.holders == (self.holder("b", 90), self.holder("2", 61))
 
@@ -74,7 +74,7 @@ class TestConcurrency:
 class TestTurns:
     """A free place is for who was due first of those that have waited for long."""
 
-    ONE = Concurrency("db", 1)
+    ONE = (1, "the concurrency key 'db'")
     HELD = replace(GATE, holders=(Holder("other", NOON + timedelta(days=1)),))
 
     def enter(self, gate: Gate, due_seconds: int, now_seconds: int, name: str = "a") -> Passage:
@@ -82,7 +82,7 @@ class TestTurns:
         key = replace(KEY, fire_at=due_at, request_id=name)
         claim = Claim(replace(CLAIMED, key=key, claim_id=f"claim-{name}"), None)
         waiting = message(key=key, due_at=due_at, waits=9)
-        return enter(gate, self.ONE, claim, waiting, now + 60 * SECOND, now, 0.0)
+        return enter(gate, *self.ONE, claim, waiting, now + 60 * SECOND, now, 0.0)
 
     def waits_seconds(self, passage: Passage, now_seconds: int) -> float:
         assert isinstance(passage.outcome, Wait)

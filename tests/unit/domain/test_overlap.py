@@ -50,8 +50,13 @@ class TestWhoeverIsAlone:
 
     def test_passes_again_without_a_write(self, policy: Overlap) -> None:
         gate = replace(GATE, active=OWN)
-        again = replace(CLAIMED, attempt=2)
-        assert passing(policy, gate) == passing(policy, gate, again) == Passage(Go(), gate)
+        waited, again = (replace(CLAIMED, token=2, attempt=attempt) for attempt in (1, 2))
+        assert passing(policy, gate, waited) == passing(policy, gate, again) == Passage(Go(), gate)
+
+    def test_that_has_its_row_anew_fences_off_who_has_found_none(self, policy: Overlap) -> None:
+        gate = replace(GATE, active=OWN)
+        passage = passing(policy, gate, replace(CLAIMED, token=1))
+        assert passage == Passage(Go(), gate.next_revision())
 
     def test_the_gate_lasts_as_long_as_the_row_of_the_run(self, policy: Overlap) -> None:
         """Also of one that passes again, as each attempt does."""
