@@ -25,7 +25,7 @@ from shared.domain import returning
 from shared.domain.job import Lane
 from shared.domain.message import Message
 from shared.domain.operation import Operation
-from shared.domain.run import Run, RunKey
+from shared.domain.run import Run, RunKey, RunKind
 from shared.domain.segment import Backlog
 from shared.domain.wheel import minute_start
 from shared.errors import MalformedMessageError, StoreUnavailableError
@@ -270,7 +270,8 @@ class Recorder:
 
     def _count_caught_up(self, task: Task | None, messages: Iterable[Message]) -> None:
         if task is not None and task.name.startswith(_TICKS):
-            late = (message for message in messages if message.in_time is not None)
+            now = self._now()
+            late = (message for message in messages if _is_caught_up(message, now))
             self._caught_up.update((each.segment, each.key.owner) for each in late)
 
     def _control_put(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
@@ -339,6 +340,12 @@ class Recorder:
             # That of a paused job waits for its resume, and says so.
             if not operation.is_final and not operation.note and operation.created_at <= until:
                 yield f"operation {operation.operation_id} is {operation.state.value} for ever"
+
+
+def _is_caught_up(message: Message, now: datetime) -> bool:
+    """Whether a tick that had been away has sent it: looks of the watch take places, too."""
+    is_late_look = message.key.kind is RunKind.WATCH and message.due_at <= now
+    return message.in_time is not None or message.wait_until is not None or is_late_look
 
 
 def _name_of(segment: int, backlog: Backlog) -> tuple[int, int, int, datetime]:
