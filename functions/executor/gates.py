@@ -7,6 +7,7 @@ from datetime import datetime
 
 from functions.executor.ports import ExecutorPorts
 from shared.domain import concurrency, rate, slowness
+from shared.domain.concurrency import Places
 from shared.domain.decisions import Claim, Go, SendInstead, Skip, Wait
 from shared.domain.gate import (
     OWNER_GATE,
@@ -25,7 +26,7 @@ from shared.domain.passage import Passage
 from shared.domain.policies import Concurrency, Overlap, Rate
 from shared.domain.rate_line import forget
 from shared.domain.run import Run, RunKey
-from shared.domain.waiting import poll, wait_for_share
+from shared.domain.waiting import poll
 from shared.errors import StoreUnavailableError
 from shared.stores.ports import GateStore
 
@@ -93,7 +94,7 @@ class Gates:
         late = misfire(job, claim.run, message, self._p.clock.now())
         if late is not None:
             return late
-        held = self._by_lane(claim.run, message, job)
+        held = self._by_lane(claim, message, job)
         if held is not None:
             return held
         outcome = self._by_policies(claim, message, job)
@@ -117,24 +118,22 @@ class Gates:
         with suppress(StoreUnavailableError):
             change_gate(self._p.gates, job.owner, name, lambda gate: concurrency.leave(gate, run))
 
-    def _by_lane(self, run: Run, message: Message, job: Job) -> SendInstead | Wait | None:
+    def _by_lane(self, claim: Claim, message: Message, job: Job) -> SendInstead | Wait | None:
         """Where to send a message of another lane than its job's, or when to look again at one
         whose owner's share of lane slow is taken; None for one that may go on."""
         if message.lane is not job.lane:
             return slowness.redirected(message, job)
         if job.lane is not Lane.SLOW:
             return None
-        entered: Gate | None = None
 
-        def change(gate: Gate) -> Gate | None:
-            nonlocal entered
-            entered = slowness.enter(gate, self._p.slow_lane_share, run, self._p.clock.now())
-            return entered
+        def decide(gate: Gate) -> Passage:
+            now, fraction = self._p.clock.now(), self._p.entropy.fraction()
+            until = claim.run.lease_until or now
+            share = Places(self._p.slow_lane_share, "its owner's share of lane slow", is_share=True)
+            return concurrency.enter(gate, share, claim, message, until, now, fraction)
 
-        if change_gate(self._p.gates, job.owner, SLOW_LANE_GATE, change) and entered is not None:
-            return None
-        now, fraction = self._p.clock.now(), self._p.entropy.fraction()
-        return wait_for_share(message, now, "its owner's share of lane slow is taken", fraction)
+        outcome = self._pass(SLOW_LANE_GATE, message, decide)
+        return outcome if isinstance(outcome, Wait) else None
 
     def _by_policies(self, claim: Claim, message: Message, job: Job) -> Go | Skip | Wait:
         if has_job_gate(job, claim.run):
@@ -246,8 +245,8 @@ class Gates:
 
         def decide(gate: Gate) -> Passage:
             now, fraction = self._p.clock.now(), self._p.entropy.fraction()
-            what = f"the concurrency key {wanted.key!r}"
-            return concurrency.enter(gate, wanted.limit, what, claim, message, until, now, fraction)
+            places = Places(wanted.limit, f"the concurrency key {wanted.key!r}")
+            return concurrency.enter(gate, places, claim, message, until, now, fraction)
 
         return self._pass(key_gate(wanted.key), message, decide)
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from functions.executor.gates import change_gate, pass_gate
 from functions.executor.ports import ExecutorPorts
 from shared.domain import concurrency, permits
+from shared.domain.concurrency import Places
 from shared.domain.decisions import Claim, Wait
 from shared.domain.gate import PERMITS_GATE, Gate
 from shared.domain.message import Message
@@ -90,8 +91,8 @@ class Permits:
         def decide(gate: Gate) -> Passage:
             now, fraction = self._p.clock.now(), self._p.entropy.fraction()
             until = claim.run.lease_until or now
-            what = "its owner's permits"
-            return concurrency.enter(gate, self._limit, what, claim, message, until, now, fraction)
+            places = Places(self._limit, "its owner's permits", is_share=True)
+            return concurrency.enter(gate, places, claim, message, until, now, fraction)
 
         outcome = pass_gate(self._p, PERMITS_GATE, message, decide)
         return outcome if isinstance(outcome, Wait) else None

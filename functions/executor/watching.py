@@ -49,7 +49,7 @@ class Watch:
         again = watching.look_again(job, message, closed, now) if run is None else None
         if again is not None:
             return send_on(self._p, again, again.starts_at, "its run may have yet to come")
-        if watching.another_is_looked_at(job, run, closed, self._p.runs.get):
+        if watching.another_is_looked_at(job, message, run, closed, self._p.runs.get):
             return Report(Handled.LOOKED, message, reason="a later occurrence is looked at")
         row = watching.watch_row(job, message, note, now, now + self._p.run_lifetime)
         if self._p.runs.claim(row, None):

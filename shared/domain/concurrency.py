@@ -1,12 +1,12 @@
-"""Concurrency keys: at most `limit` runs at once of all jobs of an owner that name the key. The
-permits of an owner's runs that have waited are given out alike.
+"""Concurrency keys: at most `limit` runs at once of all jobs of an owner that name the key. An
+owner's places in lane slow, and the permits of those that have waited, are given out alike.
 
 A run that has waited for half a minute, and was due before all that have a turn, gets the next one:
 a place that becomes free is kept for it. So whoever is the first of those that wait starts next,
 however many come after it. The others look again ever less often: after half of their wait.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from shared.domain.decisions import Claim, Go
@@ -16,7 +16,7 @@ from shared.domain.message import Message
 from shared.domain.passage import Passage
 from shared.domain.policies import Concurrency
 from shared.domain.run import Run, RunKind
-from shared.domain.waiting import LONGEST_POLL_SECONDS, poll, wait_until
+from shared.domain.waiting import LONGEST_POLL_SECONDS, poll, wait_for_share, wait_until
 
 KEPT_FOR_A_SLOT = timedelta(seconds=90)
 """A run that has its place waits in it for a start that is granted within this."""
@@ -32,6 +32,16 @@ _TURN_RENEWED = timedelta(seconds=30)
 _LONGEST_PAUSE = timedelta(minutes=15)
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """So many may hold them at once; `what` they are, in words. Of an owner's share those that wait
+    look again more rarely: whoever overloads it has many that look."""
+
+    limit: int
+    what: str
+    is_share: bool = False
+
+
 def needed_place(job: Job, run: Run) -> Concurrency | None:
     """The key that the run must hold; a callback holds none, it tells of a past run."""
     return None if run.key.kind is RunKind.CALLBACK else job.concurrency
@@ -39,16 +49,15 @@ def needed_place(job: Job, run: Run) -> Concurrency | None:
 
 def enter(
     gate: Gate,
-    limit: int,
-    what: str,
+    places: Places,
     claim: Claim,
     message: Message,
     until: datetime,
     now: datetime,
     fraction: float,
 ) -> Passage:
-    """Take one of `limit` places for the claimed run until `until` at most, or keep the one it has;
-    else look again later, with the jitter `fraction`. `what` says in words what it waits for.
+    """Take a place for the claimed run until `until` at most, or keep the one it has; else look
+    again later, with the jitter `fraction`.
 
     A place is the run's until it leaves: an executor that dies frees it by that instant. What the
     run had by the claim that it comes back from is its own.
@@ -59,18 +68,19 @@ def enter(
     run_id = claim.run.key.run_id
     turns = tuple(turn for turn in gate.turns if now < turn.until and turn.run_id != run_id)
     ahead = sum((turn.due_at, turn.run_id) < (message.due_at, run_id) for turn in turns)
-    free = limit - len(others)
+    free = places.limit - len(others)
     if free > 0 and (len(others) < len(live) or ahead < free):
         holders = (*others, Holder(claim.run.claim_id, until))
         return Passage(Go(), replace(gate, holders=holders, turns=turns).lasting(until))
-    reason = f"{len(others)} runs hold {what}"
+    reason = f"{len(others)} runs hold {places.what}"
     if free > 0:
-        reason = f"{ahead} runs that were due before wait for {what}"
-    waited = now - message.due_at
-    if waited < _PATIENCE:
-        return Passage(poll(message, now, reason, fraction))
-    most_turns = min(limit, _MOST_TURNS)
-    if ahead >= most_turns:
+        reason = f"{ahead} runs that were due before wait for {places.what}"
+    waited, most_turns = now - message.due_at, min(places.limit, _MOST_TURNS)
+    if waited < _PATIENCE or ahead >= most_turns:
+        if places.is_share:
+            return Passage(wait_for_share(message, now, reason, fraction))
+        if waited < _PATIENCE:
+            return Passage(poll(message, now, reason, fraction))
         return Passage(wait_until(message, now + _long_pause(waited, fraction), reason))
     waits = poll(message, now, reason, fraction, _NEXT_POLL_SECONDS)
     renewed_at = now + _TURN_RENEWED

@@ -7,7 +7,6 @@ executor, and that is held for seconds. All of it is counted by slow runs only, 
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from shared.domain.concurrency import places_taken, with_place
 from shared.domain.decisions import SendInstead
 from shared.domain.gate import Gate
 from shared.domain.job import Job, Lane, Slow
@@ -90,14 +89,6 @@ def redirected(message: Message, job: Job) -> SendInstead:
     """
     there = replace(message, lane=job.lane, slot_key="", missed=None)
     return SendInstead(there, f"its job is served in lane {job.lane.value}")
-
-
-def enter(gate: Gate, share: int, run: Run, now: datetime) -> Gate | None:
-    """The owner's gate of lane slow with a place for the claimed run; None if its share is taken.
-
-    A place is the run's until it leaves, or until the lease of its claim ends.
-    """
-    return None if places_taken(gate, now) >= share else with_place(gate, run, now)
 
 
 def _counts_since(run: Run, job: Job) -> datetime:

@@ -64,14 +64,19 @@ def has_success(fire_at: datetime, rows: Iterable[Run]) -> bool:
 
 
 def another_is_looked_at(
-    job: Job, run: Run | None, closed: ClosedDays | None, get: Callable[[RunKey], Run | None]
+    job: Job,
+    message: Message,
+    run: Run | None,
+    closed: ClosedDays | None,
+    get: Callable[[RunKey], Run | None],
 ) -> bool:
     """Whether an occurrence without a success was passed over since executors were late, so that a
     later one is looked at in its place: that which runs, or the last one that is skipped.
 
-    `run` is its row.
+    `run` is its row. Only under the filing of both: who has looked at a change cannot say what the
+    old one would have had follow.
     """
-    if run is None:
+    if run is None or message.filing_id != job.filing.filing_id:
         return False
     if not follows_its_schedule(job) or run.finished_at is None or not _came_late(run):
         return False

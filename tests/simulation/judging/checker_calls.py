@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from infra.audit.evidence import Ack, Circumstances, Delivery, RunWrite, Violation
 from infra.audit.known import Known, moves
-from shared.domain.job import Job, JobState
+from shared.domain.job import Job, JobState, Lane
 from shared.domain.policies import Overlap
 from shared.domain.run import Run, RunKey, RunKind, RunStatus
 
@@ -123,7 +123,8 @@ def late(known: Known) -> Iterator[Violation]:
     """Where nothing struck, a run starts within 1.5 s; else within `recovery` of the last fault or
     the end of the last outage before its start.
 
-    What strikes in another owner's targets, which hang or fail, is no reason. Of runs of
+    What strikes in another owner's targets, which hang or fail, is no reason. Not in lane slow. Of
+    runs of
     occurrences that no policy may hold back, and no calendar moves to a day that may be
     over by then. One whose filing was committed after its
     time counts from there. What a catch-up sends waits for its place in the pace besides.
@@ -141,7 +142,7 @@ def late(known: Known) -> Iterator[Violation]:
             if row.key.kind is not RunKind.SCHEDULED or row.key.redrive:
                 continue
             deliveries = known.deliveries.get(row.key.run_id)
-            if not deliveries:
+            if not deliveries or deliveries[0].job_lane is Lane.SLOW:
                 continue
             started_at = deliveries[0].begun_at
             due_at = max(row.effective_at or row.key.fire_at, _committed_at(known, row))

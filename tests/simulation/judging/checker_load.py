@@ -164,7 +164,7 @@ def _only_queues(job: Job) -> bool:
 
 def _waits_for_a_share(row: Run) -> bool:
     """Whether a limit of its owner holds the run back, and not its turn."""
-    return row.note is not None and row.note.startswith("its owner's")
+    return row.note is not None and "its owner's" in row.note
 
 
 def _out_of_turn(known: Known, job_id: str) -> Iterator[Violation]:

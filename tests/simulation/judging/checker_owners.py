@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from infra.audit.evidence import Delivery, Gap, Violation
 from infra.audit.known import Known
 from infra.audit.outcomes import in_gap
+from shared.domain.job import Lane
 from shared.domain.pace import bucket_of
 from shared.domain.run import Run, RunKind, RunStatus
 from tests.simulation.judging.checker_calls import QUICK_SECONDS, lag_of, may_wait
@@ -77,7 +78,8 @@ def shared_out(known: Known) -> Iterator[Violation]:
     has had n places.
 
     Of owners that count apart; where nothing struck, nothing else was down, and the backlog was
-    dispatched at once, the only one of its segment; and of runs that no policy may hold back.
+    dispatched at once, the only one of its segment; and of runs that no policy and no share of lane
+    slow may hold back.
     """
     evidence, terms = known.evidence, known.evidence.circumstances
     if terms.owner_starts_per_minute or terms.latency_seconds > QUICK_SECONDS:
@@ -100,6 +102,8 @@ def shared_out(known: Known) -> Iterator[Violation]:
             for row in rows:
                 deliveries = known.deliveries.get(row.key.run_id)
                 if not deliveries or may_wait(known, row.key.job_id):
+                    continue
+                if deliveries[0].job_lane is Lane.SLOW:
                     continue
                 started_at = deliveries[0].begun_at
                 if started_at > allowed and _nothing_struck(known, gap, started_at):

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from shared.domain import running
-from shared.domain.concurrency import enter, leave
+from shared.domain.concurrency import Places, enter, leave
 from shared.domain.decisions import Claim, Go, Repeat, Skip, SkipReason, Wait
 from shared.domain.gate import Gate, Holder, Turn, first_gate
 from shared.domain.message import Missed, RateSlot
@@ -25,7 +25,7 @@ TERMS_LATER = replace(TERMS, lease_until=NOON + 600 * SECOND)
 CLAIMED = run(
     RunStatus.RUNNING, lease_until=NOON + 61 * SECOND, started_at=NOON, attempt_started_at=NOON
 )
-TWO = (2, "the concurrency key 'db'")
+TWO = Places(2, "the concurrency key 'db'")
 GATE = first_gate("owner", "key/db").lasting(NOON + 61 * SECOND)
 
 
@@ -35,7 +35,7 @@ class TestConcurrency:
 
     def enter(self, gate: Gate, waits: int = 0, fraction: float = 0.0) -> Passage:
         claim, until = Claim(CLAIMED, None), NOON + 61 * SECOND
-        return enter(gate, *TWO, claim, message(waits=waits), until, NOON, fraction)
+        return enter(gate, TWO, claim, message(waits=waits), until, NOON, fraction)
 
     def test_a_place_is_held_until_the_lease_of_its_claim_ends(self) -> None:
         passage = self.enter(GATE)
@@ -66,7 +66,7 @@ class TestConcurrency:
     def test_it_keeps_the_place_that_it_had_while_it_waited(self) -> None:
         full = replace(GATE, holders=(self.holder("1", 90), self.holder("b", 90)))
         again = Claim(replace(CLAIMED, claim_id="claim-2"), run(RunStatus.SCHEDULED, attempt=0))
-        passage = enter(full, *TWO, again, message(), NOON + 61 * SECOND, NOON, 0.0)
+        passage = enter(full, TWO, again, message(), NOON + 61 * SECOND, NOON, 0.0)
         assert passage.put is not None
         assert passage.put.holders == (self.holder("b", 90), self.holder("2", 61))
 
@@ -74,7 +74,7 @@ class TestConcurrency:
 class TestTurns:
     """A free place is for who was due first of those that have waited for long."""
 
-    ONE = (1, "the concurrency key 'db'")
+    ONE = Places(1, "the concurrency key 'db'")
     HELD = replace(GATE, holders=(Holder("other", NOON + timedelta(days=1)),))
 
     def enter(self, gate: Gate, due_seconds: int, now_seconds: int, name: str = "a") -> Passage:
@@ -82,7 +82,7 @@ class TestTurns:
         key = replace(KEY, fire_at=due_at, request_id=name)
         claim = Claim(replace(CLAIMED, key=key, claim_id=f"claim-{name}"), None)
         waiting = message(key=key, due_at=due_at, waits=9)
-        return enter(gate, *self.ONE, claim, waiting, now + 60 * SECOND, now, 0.0)
+        return enter(gate, self.ONE, claim, waiting, now + 60 * SECOND, now, 0.0)
 
     def waits_seconds(self, passage: Passage, now_seconds: int) -> float:
         assert isinstance(passage.outcome, Wait)
@@ -132,6 +132,15 @@ class TestTurns:
         assert self.turns(own) == []
         gone = self.enter(free, 125, 125, "b")
         assert gone.outcome == Go(), "one that looks no more loses its turn after a minute"
+
+    def test_who_waits_for_a_share_looks_rarely_until_it_has_its_turn(self) -> None:
+        share = replace(self.ONE, is_share=True)
+        claim = Claim(replace(CLAIMED, claim_id="claim-a"), None)
+        for now_seconds, waits, longest in [(5, 0, 16), (29, 2, 64), (30, 2, 1)]:
+            now = NOON + now_seconds * SECOND
+            waiting = message(due_at=NOON, waits=waits)
+            passage = enter(self.HELD, share, claim, waiting, now, now, 0.0)
+            assert self.waits_seconds(passage, now_seconds) == longest
 
     def test_not_more_than_there_are_places(self) -> None:
         gate = self.enter(self.HELD, 10, 60, "a").put

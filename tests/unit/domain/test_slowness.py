@@ -4,12 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from shared.domain.gate import Gate, Holder, first_gate
+from shared.domain.gate import Gate, first_gate
 from shared.domain.job import Job, Lane, Slow, priority_of
 from shared.domain.run import Run, RunError, RunStatus
 from shared.domain.slowness import (
     BEHAVED,
-    enter,
     has_behaved,
     mark,
     may_have_behaved,
@@ -143,17 +142,6 @@ def test_the_mark_outlives_what_an_owner_changes() -> None:
 
 def test_an_owner_holds_a_quarter_of_the_places_at_most() -> None:
     assert [share_of_an_owner(places) for places in (2, 4, 7, 8, 100)] == [1, 1, 1, 2, 25]
-    gate = first_gate("owner", "lane/slow")
-    for number in range(2):
-        claimed = run(RunStatus.RUNNING, claim_id=f"claim-{number}", lease_until=NOON + 60 * SECOND)
-        entered = enter(gate, 2, claimed, NOON)
-        assert entered is not None
-        gate = entered
-    claimed = run(RunStatus.RUNNING, claim_id="claim-2", lease_until=NOON + 90 * SECOND)
-    assert enter(gate, 2, claimed, NOON) is None
-    at_the_lease = enter(gate, 2, claimed, NOON + 60 * SECOND)
-    assert at_the_lease is not None, "an executor that died frees its place with its lease"
-    assert at_the_lease.holders == (Holder("claim-2", NOON + 90 * SECOND),)
 
 
 @pytest.mark.parametrize(("waits", "seconds"), [(0, (16, 32)), (2, (64, 128)), (9, (150, 300))])
