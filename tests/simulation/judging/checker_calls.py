@@ -124,10 +124,9 @@ def late(known: Known) -> Iterator[Violation]:
     the end of the last outage before its start.
 
     What strikes in another owner's targets, which hang or fail, is no reason. Not in lane slow. Of
-    runs of
-    occurrences that no policy may hold back, and no calendar moves to a day that may be
-    over by then. One whose filing was committed after its
-    time counts from there. What a catch-up sends waits for its place in the pace besides.
+    runs of occurrences that no policy may hold back, and no calendar moves to a day that may be
+    over by then. One whose filing was committed after its time counts from there. What a catch-up
+    sends waits for its place in the pace besides.
     """
     evidence = known.evidence
     terms = evidence.circumstances
