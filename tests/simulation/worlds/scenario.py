@@ -135,7 +135,7 @@ def _options(seed: int) -> Options:
         catch_up_per_minute=dice.choice((3000, 3000, 60, 12)),
         owner_starts_per_minute=dice.choice((0, 0, 0, 0, 0, 0, 0, 30)),
         longest_delay_seconds=dice.choice((900, 900, 120, 60)),
-        owner_concurrent_runs=dice.choice((0, 0, 0, 0, 0, 0, 1, 3)),
+        owner_concurrent_runs=dice.choice((0, 0, 0, 0, 0, 0, 3, 5)),
     )
 
 
