@@ -71,8 +71,7 @@ class Users(Construct):
                 require_symbols=True,
             ),
             account_recovery=cognito.AccountRecovery.EMAIL_ONLY,
-            deletion_protection=options.keep_data,
-            removal_policy=RemovalPolicy.RETAIN if options.keep_data else RemovalPolicy.DESTROY,
+            removal_policy=options.data_policy,
         )
         self.client = self.pool.add_client(
             "Client",
@@ -122,7 +121,11 @@ class Api(Construct):
         super().__init__(scope, construct_id)
         self.users: Users | None = None if options.issuer else Users(self, "Users", options)
         self.http_api = gateway.HttpApi(
-            self, "Http", description="Carillon", create_default_stage=False
+            self,
+            "Http",
+            api_name=options.stack_name,
+            description="Carillon",
+            create_default_stage=False,
         )
         self.stage = self._stage(options)
         integration = integrations.HttpLambdaIntegration("Function", function)

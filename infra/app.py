@@ -8,8 +8,6 @@ from cdk_nag import AwsSolutionsChecks
 from infra.options import Options
 from infra.stack import CarillonStack
 
-STACK_NAME = "Carillon"
-
 
 def build(context: Mapping[str, object] | None = None, outdir: str | None = None) -> cdk.App:
     """The app with its one stack; `context` adds to what the CDK command gives.
@@ -21,7 +19,7 @@ def build(context: Mapping[str, object] | None = None, outdir: str | None = None
     """
     app = cdk.App(context=context, outdir=outdir)
     options = Options.from_context(app.node.get_all_context())
-    CarillonStack(app, STACK_NAME, options)
+    CarillonStack(app, options.stack_name, options)
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     return app
 

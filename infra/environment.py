@@ -39,7 +39,7 @@ def environment(
         "WEBHOOK_SECRET_ARN": webhook_secret.secret_arn,
         **({} if event_bus is None else {"EVENT_BUS": event_bus.event_bus_name}),
         **chosen_settings(options),
-        "POWERTOOLS_METRICS_NAMESPACE": "Carillon",
+        "POWERTOOLS_METRICS_NAMESPACE": stack.stack_name,
         "POWERTOOLS_LOG_LEVEL": "INFO",
         # Zones come from the pinned tzdata package, never from the runtime's own files: all
         # functions must agree on every offset.

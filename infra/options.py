@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_network
 
+from aws_cdk import RemovalPolicy
+
 from infra.target_arns import target_pattern
 from shared.domain.job import Lane
 from shared.errors import ConfigurationError
@@ -31,7 +33,8 @@ class Options:
 
     `issuer` and `audience` are both empty (a Cognito user pool is created) or both set.
     `target_arns` are the AWS resources that jobs may call; `event_bus` makes a bus for lifecycle
-    events; `secrets_prefix` begins the names of the secrets and parameters that jobs may name;
+    events; `secrets_prefix` begins the names of the secrets and parameters that jobs may name, ""
+    for the stack's name in small letters;
     `owner_starts_per_minute` and `owner_concurrent_runs`, the number of an owner's runs that last
     longer than two seconds, are 0 for no limit; `owner_requests_per_second` (and
     `owner_requests_burst`, at once) bounds what the API serves one owner; `catch_up_per_minute` is
@@ -68,9 +71,21 @@ class Options:
     layer_directory: str
 
     @property
+    def stack_name(self) -> str:
+        """What the names of all resources begin with: stages live side by side in one account."""
+        return _stack_name(self.stage)
+
+    @property
     def keep_data(self) -> bool:
-        """Whether tables, user pool and secret outlive the stack and refuse deletion."""
+        """Whether the stack refuses its deletion, and tables, user pool and secret outlive it."""
         return self.stage == PRODUCTION
+
+    @property
+    def data_policy(self) -> RemovalPolicy:
+        """What becomes of tables, user pool and secret with their stack. What a first deployment
+        made that fails goes with it, always."""
+        kept = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+        return kept if self.keep_data else RemovalPolicy.DESTROY
 
     def places(self, lane: Lane) -> int:
         """How many runs of a lane its executors can hold at once."""
@@ -86,8 +101,9 @@ class Options:
         _refuse_unknown(context, cls.__slots__)
         segments = _integer(context, "segments", 1, 4096)
         issuer, audience = _identity_provider(context)
+        stage = _matching(context, "stage", r"[a-z][a-z0-9-]{0,15}")
         return cls(
-            stage=_matching(context, "stage", r"[a-z][a-z0-9-]{0,31}"),
+            stage=stage,
             segments=segments,
             tick_workers=_integer(context, "tick_workers", 1, min(5, segments)),
             # The horizon's last second must lie well within SQS's longest delay, 900 s.
@@ -102,7 +118,7 @@ class Options:
             task_modules=_task_modules(context),
             target_arns=_listed(context, "target_arns", target_pattern),
             event_bus=_switch(context, "event_bus"),
-            secrets_prefix=_secrets_prefix(context),
+            secrets_prefix=_secrets_prefix(context, stage),
             owner_starts_per_minute=_integer(context, "owner_starts_per_minute", 0, 10_000_000),
             # All permits of an owner stand in one row.
             owner_concurrent_runs=_integer(context, "owner_concurrent_runs", 0, 1000),
@@ -229,8 +245,17 @@ def _task_modules(context: Mapping[str, object]) -> tuple[str, ...]:
     return modules
 
 
-def _secrets_prefix(context: Mapping[str, object]) -> str:
-    """At most five levels: Parameter Store knows 15, of which owner and name take two."""
+def _stack_name(stage: str) -> str:
+    return "Carillon" if stage == PRODUCTION else f"Carillon-{stage}"
+
+
+def _secrets_prefix(context: Mapping[str, object], stage: str) -> str:
+    """At most five levels: Parameter Store knows 15, of which owner and name take two.
+
+    The stack's name where none is given: no stage reads another one's secrets.
+    """
+    if not _text(context, "secrets_prefix"):
+        return _stack_name(stage).lower()
     level = r"[A-Za-z0-9_.-]{1,60}"
     prefix = _matching(context, "secrets_prefix", rf"{level}(/{level}){{0,4}}")
     if prefix.lower().startswith(("aws", "ssm")):

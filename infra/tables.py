@@ -1,6 +1,5 @@
 """The three DynamoDB tables: jobs, wheel, runs."""
 
-from aws_cdk import RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
@@ -11,11 +10,15 @@ DEAD_LETTER_INDEX = "dead_letters"
 
 
 class Tables(Construct):
-    """All on demand, with point-in-time recovery; production refuses deletion."""
+    """All on demand, with point-in-time recovery; those of production outlive the stack.
+
+    None is protected against deletion by its own setting: a first deployment that fails could not
+    take it back, and would be stuck.
+    """
 
     def __init__(self, scope: Construct, construct_id: str, options: Options) -> None:
         super().__init__(scope, construct_id)
-        self._keep_data = options.keep_data
+        self._removal_policy = options.data_policy
         self.jobs = self._table("Jobs", "owner", "job_id")
         self.wheel = self._table("Wheel", "segment_slot", "entry_key")
         self.runs = self._table("Runs", "job_key", "run_key")
@@ -43,8 +46,7 @@ class Tables(Construct):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
-            deletion_protection=self._keep_data,
-            removal_policy=RemovalPolicy.RETAIN if self._keep_data else RemovalPolicy.DESTROY,
+            removal_policy=self._removal_policy,
         )
 
 

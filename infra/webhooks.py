@@ -1,6 +1,5 @@
 """The secret with which webhooks are signed."""
 
-from aws_cdk import RemovalPolicy
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
@@ -28,7 +27,7 @@ class Webhooks(Construct):
             generate_secret_string=secretsmanager.SecretStringGenerator(
                 password_length=SECRET_LENGTH, exclude_punctuation=True
             ),
-            removal_policy=RemovalPolicy.RETAIN if options.keep_data else RemovalPolicy.DESTROY,
+            removal_policy=options.data_policy,
         )
         acknowledge(
             self.secret,

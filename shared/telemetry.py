@@ -1,17 +1,17 @@
 """Logs and metrics: closed lists of names, which operators may build on.
 
-The function's environment says the rest: POWERTOOLS_SERVICE_NAME and POWERTOOLS_LOG_LEVEL. There
-is no tracer: Powertools' one needs the X-Ray SDK, which is not among the dependencies.
+The function's environment says the rest: POWERTOOLS_METRICS_NAMESPACE (the stack's name, or
+Carillon), POWERTOOLS_SERVICE_NAME and POWERTOOLS_LOG_LEVEL. There is no tracer: Powertools' one
+needs the X-Ray SDK, which is not among the dependencies.
 """
 
 import logging
+import os
 from enum import StrEnum
 from threading import Lock
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import Metrics, MetricUnit
-
-NAMESPACE = "Carillon"
 
 
 class Action(StrEnum):
@@ -140,4 +140,5 @@ def create_telemetry(service: str) -> Telemetry:
     logger = Logger()
     if logger.service == "service_undefined":
         logger = Logger(service=service)
-    return Telemetry(logger, Metrics(namespace=NAMESPACE, service=logger.service))
+    namespace = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", "Carillon")
+    return Telemetry(logger, Metrics(namespace=namespace, service=logger.service))

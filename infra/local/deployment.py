@@ -23,7 +23,7 @@ from infra.local.emulator import ACCOUNT_ID, INTERPRETER, REGION, REPOSITORY
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
 
-STACK_NAME = "Carillon"
+STACK_NAME = "Carillon-local"
 BOOTSTRAP_STACK_NAME = "CDKToolkit"
 CDK = REPOSITORY / "node_modules" / ".bin" / "cdk"
 REQUIREMENTS = REPOSITORY / "infra" / "requirements" / "functions.txt"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from infra.app import STACK_NAME, build
+from infra.app import build
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -34,8 +34,9 @@ def default_context() -> dict[str, object]:
 
 @dataclass(frozen=True)
 class SynthesizedStack:
-    """A template with the directory that it was written to."""
+    """A template with the stack's name and the directory that it was written to."""
 
+    name: str
     template: Mapping[str, Any]
     directory: Path
 
@@ -78,8 +79,8 @@ class SynthesizedStack:
 def synthesize(directory: Path, **options: object) -> SynthesizedStack:
     """Synthesize with cdk.json's context changed by `options`; the layer is not installed."""
     context = {**default_context(), **options, "aws:cdk:bundling-stacks": []}
-    assembly = build(context, str(directory)).synth()
-    return SynthesizedStack(assembly.get_stack_by_name(STACK_NAME).template, directory)
+    (stack,) = build(context, str(directory)).synth().stacks
+    return SynthesizedStack(stack.stack_name, stack.template, directory)
 
 
 def referred(value: object) -> str:

@@ -1,6 +1,5 @@
 """The bus of lifecycle events: off unless asked for, and only the functions put events on it."""
 
-from infra.app import STACK_NAME
 from tests.infra.stacks import SynthesizedStack
 
 
@@ -13,7 +12,7 @@ def test_the_bus_is_named_like_the_stacks_own_resources(unusual: SynthesizedStac
     (logical_id,) = unusual.resources("Events::EventBus")
     assert unusual.output("EventBusName") == logical_id
     name = unusual.properties("Events::EventBus")[logical_id]["Name"]
-    assert name.startswith(f"{STACK_NAME}-")
+    assert name.startswith(f"{unusual.name}-")
 
 
 def test_no_other_account_may_put_events_and_nothing_is_archived(

@@ -2,7 +2,6 @@ import ast
 
 import pytest
 
-from infra.app import STACK_NAME
 from infra.environment import ROOM_BYTES, chosen_settings
 from infra.options import Options
 from shared.domain.job import Lane
@@ -111,7 +110,7 @@ def test_the_settings_say_what_was_chosen(unusual: SynthesizedStack) -> None:
         assert (settings.owner_starts_per_minute, settings.catch_up_per_minute) == (600, 1200)
         assert settings.owner_concurrent_runs == 50
         assert (settings.owner_requests_per_second, settings.owner_requests_burst) == (5, 7)
-        assert settings.stack_name == STACK_NAME
+        assert settings.stack_name == unusual.name
 
 
 @pytest.mark.parametrize("name", ["api", *EXECUTORS])
@@ -193,7 +192,9 @@ def test_the_fullest_environment_is_within_the_limit_of_lambda(
         assert len(names) == 3
         size_bytes = sum(len(name + text) for name, text in fixed.items())
         # A logical id becomes stack-id-XXXXXXXXXXXX; a queue's URL has its host before that.
-        size_bytes += 7 * len(f"{STACK_NAME}--123456789ABC")
+        longest_name = f"Carillon-{16 * 'x'}"
+        size_bytes += 7 * len(f"{longest_name}--123456789ABC")
+        size_bytes += 2 * len(longest_name)
         size_bytes += 3 * len("https://sqs.ap-southeast-7.amazonaws.com/123456789012/")
         size_bytes += len("arn:aws:secretsmanager:ap-southeast-7:123456789012:secret:-abcdef")
         assert size_bytes + ROOM_BYTES <= 4096

@@ -71,10 +71,17 @@ def test_only_production_keeps_its_data(stage: str, keeps: bool) -> None:
     assert Options.from_context({**default_context(), "stage": stage}).keep_data is keeps
 
 
+def test_no_stage_reads_the_secrets_of_another() -> None:
+    stages = ({"stage": "production"}, {"stage": "dev"}, {"stage": "dev", "secrets_prefix": "own"})
+    options = [Options.from_context({**default_context(), **chosen}) for chosen in stages]
+    assert [each.secrets_prefix for each in options] == ["carillon", "carillon-dev", "own"]
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
         ("stage", "Production"),
+        ("stage", "seventeen-letters"),
         ("stage", ""),
         ("segments", 0),
         ("segments", 4097),
@@ -104,7 +111,6 @@ def test_only_production_keeps_its_data(stage: str, keeps: bool) -> None:
         ("event_bus", "maybe"),
         ("event_bus", 1),
         ("event_bus", "my-bus"),
-        ("secrets_prefix", ""),
         ("secrets_prefix", "/carillon"),
         ("secrets_prefix", "carillon/"),
         ("secrets_prefix", "carillon/*"),

@@ -1,14 +1,15 @@
 """The stack as a whole: its outputs, its alarms, where it can be deployed, cdk-nag."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from aws_cdk import Stack
 from aws_cdk import aws_sqs as sqs
 
-from infra.app import STACK_NAME, build
-from tests.infra.stacks import SynthesizedStack, default_context
+from infra.app import build
+from tests.infra.stacks import SynthesizedStack, default_context, synthesize
 
 OUTPUTS = {
     "ApiId",
@@ -34,6 +35,8 @@ OUTPUTS = {
     "ExecutorFunctionSlow",
 }
 
+_NAMED = ("Alarm", "Bucket", "Dashboard", "Function", "Layer", "LogGroup", "Queue", "Role", "Table")
+NAMES = {f"{kind}Name" for kind in (*_NAMED, "Topic", "UserPool")}
 USER_POOL = {"UserPoolId", "UserPoolClientId"}
 EVENT_BUS = {"EventBusName", "EventBusArn"}
 
@@ -48,9 +51,50 @@ def test_the_outputs_are_an_interface(
 def test_the_template_belongs_to_no_account(production: SynthesizedStack) -> None:
     manifest = json.loads((production.directory / "manifest.json").read_text())
     assert (
-        manifest["artifacts"][STACK_NAME]["environment"] == "aws://unknown-account/unknown-region"
+        manifest["artifacts"][production.name]["environment"]
+        == "aws://unknown-account/unknown-region"
     )
     assert "missing" not in manifest  # nothing to look up in an account
+
+
+def test_each_stage_is_a_stack_of_its_own(tmp_path: Path) -> None:
+    """No name of one is part of the other: a change of one is none of the other."""
+    one = synthesize(tmp_path / "one", stage="one", event_bus=True)
+    two = synthesize(tmp_path / "two", stage="two", event_bus=True)
+    assert (one.name, two.name) == ("Carillon-one", "Carillon-two")
+    assert own_names(one) == {"Carillon-one", "Carillon-one-events", "carillon-one"}
+    assert plain(one) == plain(two).replace("-two", "-one"), "nothing else differs"
+
+
+def plain(stack: SynthesizedStack) -> str:
+    """The resources without their ids, of which CDK makes some of the stack's name; and without
+    policies of queues, which have such an id inside."""
+    resources = [json.dumps(each) for each in stack.template["Resources"].values()]
+    return "\n".join(sorted(each for each in resources if "SQS::QueuePolicy" not in each))
+
+
+def own_names(stack: SynthesizedStack) -> set[str]:
+    """The words of the template that name the project, but for descriptions; and what is given a
+    name in the account."""
+    words: set[str] = set()
+    for resource in stack.template["Resources"].values():
+        properties = {k: v for k, v in resource["Properties"].items() if k != "Description"}
+        words |= set(re.findall(r"(?i)[\w-]*carillon[\w-]*", json.dumps(properties)))
+        given = [value for key, value in properties.items() if key in NAMES]
+        words |= {name for name in given if isinstance(name, str)}
+    return {word for word in words if not word.startswith("AllowEventRule")}
+
+
+def test_production_has_the_plain_name_and_refuses_its_deletion(
+    production: SynthesizedStack, unusual: SynthesizedStack
+) -> None:
+    manifests = [
+        json.loads((stack.directory / "manifest.json").read_text())["artifacts"][stack.name]
+        for stack in (production, unusual)
+    ]
+    protected = [each["properties"].get("terminationProtection", False) for each in manifests]
+    assert (production.name, unusual.name) == ("Carillon", "Carillon-trial")
+    assert protected == [True, False]
 
 
 def test_cdk_nag_finds_nothing(production: SynthesizedStack, unusual: SynthesizedStack) -> None:
@@ -61,7 +105,7 @@ def test_cdk_nag_finds_nothing(production: SynthesizedStack, unusual: Synthesize
 
 def test_a_finding_without_a_reason_fails_synthesis(tmp_path: Path) -> None:
     app = build({**default_context(), "aws:cdk:bundling-stacks": []}, str(tmp_path))
-    stack = app.node.find_child(STACK_NAME)
+    stack = app.node.find_child("Carillon")
     assert isinstance(stack, Stack)
     sqs.Queue(stack, "Careless")
     with pytest.raises(RuntimeError, match="AwsSolutions-SQS4"):

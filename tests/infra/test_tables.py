@@ -28,18 +28,27 @@ def test_there_are_three_tables_on_demand_with_recovery(production: SynthesizedS
         assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
 
 
-def test_production_refuses_to_delete_data(production: SynthesizedStack) -> None:
-    for table in production.resources("DynamoDB::Table").values():
-        assert table["Properties"]["DeletionProtectionEnabled"] is True
-        assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"
-    (pool,) = production.resources("Cognito::UserPool").values()
-    assert pool["Properties"]["DeletionProtection"] == "ACTIVE"
-    assert pool["DeletionPolicy"] == "Retain"
+def test_data_of_production_outlives_its_stack_but_not_a_first_deployment_that_fails(
+    production: SynthesizedStack,
+) -> None:
+    """A resource that is protected by itself would keep CloudFormation from taking it back."""
+    kept = {
+        logical_id: resource
+        for logical_id, resource in production.template["Resources"].items()
+        if resource.get("DeletionPolicy", "Delete") != "Delete"
+    }
+    kinds = sorted(resource["Type"] for resource in kept.values())
+    assert kinds == sorted(
+        [*3 * ["AWS::DynamoDB::Table"], "AWS::Cognito::UserPool", "AWS::SecretsManager::Secret"]
+    )
+    for resource in kept.values():
+        assert resource["DeletionPolicy"] == "RetainExceptOnCreate"
+        assert resource["UpdateReplacePolicy"] == "Retain"
+        assert not resource["Properties"].get("DeletionProtectionEnabled")
+        assert resource["Properties"].get("DeletionProtection", "INACTIVE") == "INACTIVE"
 
 
 def test_any_other_stage_leaves_nothing_behind(unusual: SynthesizedStack) -> None:
-    for table in unusual.resources("DynamoDB::Table").values():
-        assert table["Properties"]["DeletionProtectionEnabled"] is False
     kept = [
         logical_id
         for logical_id, resource in unusual.template["Resources"].items()

@@ -7,14 +7,14 @@ import pytest
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import Metrics
 
-from shared.telemetry import NAMESPACE, Telemetry
+from shared.telemetry import Telemetry
 
 
 def test_lost_events_are_logged_and_counted_and_none_are_not_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     stream = io.StringIO()
-    metrics = Metrics(namespace=NAMESPACE, service="losing")
+    metrics = Metrics(namespace="Carillon", service="losing")
     telemetry = Telemetry(Logger(service="losing", stream=stream), metrics)
     telemetry.events_lost(0)
     telemetry.flush()

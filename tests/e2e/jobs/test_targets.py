@@ -166,9 +166,9 @@ def test_a_state_machine(alice: Person, deployment: Deployment) -> None:
 def test_a_header_may_be_a_secret_of_the_owner(alice: Person, deployment: Deployment) -> None:
     owner = owner_of(alice)
     secrets = deployment.client("secretsmanager")
-    secrets.create_secret(Name=f"carillon/{owner}/api", SecretString="Bearer s3cret")
+    secrets.create_secret(Name=f"carillon-local/{owner}/api", SecretString="Bearer s3cret")
     deployment.client("ssm").put_parameter(
-        Name=f"/carillon/{owner}/region", Value="north", Type="SecureString"
+        Name=f"/carillon-local/{owner}/region", Value="north", Type="SecureString"
     )
     headers = {
         "Authorization": {"secret": "api"},

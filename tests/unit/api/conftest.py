@@ -25,7 +25,7 @@ from shared.stores.memory import (
     MemoryRunStore,
     MemoryWheelStore,
 )
-from shared.telemetry import NAMESPACE, Telemetry
+from shared.telemetry import Telemetry
 from tests.unit.api.gateway import STRANGER, Client
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
@@ -89,7 +89,7 @@ class World:
         # Loggers of one service share the stream of the first.
         service = f"test-{next(_numbers)}"
         telemetry = Telemetry(
-            Logger(service=service, stream=self.log), Metrics(namespace=NAMESPACE, service=service)
+            Logger(service=service, stream=self.log), Metrics(namespace="Carillon", service=service)
         )
         parts: dict[str, Any] = {
             "jobs": self.jobs,

@@ -11,14 +11,14 @@ import pytest
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import Metrics
 
-from shared.telemetry import NAMESPACE, Action, Metric, Telemetry, create_telemetry
+from shared.telemetry import Action, Metric, Telemetry, create_telemetry
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import Client
 
 
 def new_telemetry(service: str) -> tuple[Telemetry, io.StringIO]:
     stream = io.StringIO()
-    metrics = Metrics(namespace=NAMESPACE, service=service)
+    metrics = Metrics(namespace="Carillon", service=service)
     return Telemetry(Logger(service=service, stream=stream), metrics), stream
 
 
@@ -78,6 +78,17 @@ def test_the_environment_names_the_service(monkeypatch: pytest.MonkeyPatch) -> N
     assert create_telemetry("tick").logger.service == "tick"
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "dead-letter-consumer")
     assert create_telemetry("executor").logger.service == "dead-letter-consumer"
+
+
+def test_the_metrics_of_a_stage_stand_in_a_namespace_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Carillon-dev")
+    telemetry = create_telemetry("tick")
+    telemetry.measure(Metric.WATERMARK_LAG, 1)
+    telemetry.flush()
+    (described,) = json.loads(capsys.readouterr().out)["_aws"]["CloudWatchMetrics"]
+    assert described["Namespace"] == "Carillon-dev"
 
 
 @pytest.mark.parametrize("names", [Action, Metric])
