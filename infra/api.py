@@ -14,9 +14,9 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.acknowledgments import acknowledge
-from infra.environment import OPERATORS_GROUP
 from infra.log_retention import log_retention
 from infra.options import Options
+from shared.settings import OPERATORS_GROUP
 
 STAGE_SHARES = 10
 """The stage lets through what so many owners may send at their limits; more share it."""

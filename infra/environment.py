@@ -12,8 +12,7 @@ from infra.tables import Tables
 from shared.domain.job import Lane
 from shared.domain.slowness import share_of_an_owner
 from shared.errors import ConfigurationError
-
-OPERATORS_GROUP = "operators"
+from shared.settings import OPERATORS_GROUP
 
 ROOM_BYTES = 2560
 """What the options may take of Lambda's 4 KB for all variables; the rest is for the names of

@@ -17,6 +17,9 @@ from shared.errors import ConfigurationError
 TASK_RESERVE_SECONDS = 5
 """Kept of the executor's timeout for claim, finish and follow-up; jobs may ask for the rest."""
 
+OPERATORS_GROUP = "operators"
+"""Whoever is in this group of the identity provider may see the whole deployment's status."""
+
 TASK_ENVIRONMENT = (
     "AWS_DEFAULT_REGION",
     "AWS_REGION",
@@ -97,7 +100,7 @@ class Settings:
             task_modules=_words(env, "TASK_MODULES", "functions.executor.tasks.samples"),
             webhook_secret_arn=env.get("WEBHOOK_SECRET_ARN", ""),
             webhook_allowed_networks=_networks(env, "WEBHOOK_ALLOWED_NETWORKS"),
-            operators_group=env.get("OPERATORS_GROUP", "operators"),
+            operators_group=env.get("OPERATORS_GROUP", OPERATORS_GROUP),
             event_bus=env.get("EVENT_BUS", ""),
             target_arns=_words(env, "TARGET_ARNS", ""),
             secrets_prefix=_secrets_prefix(env),

@@ -8,6 +8,7 @@ import typer
 
 from infra.cli.admin_audit import audit
 from infra.cli.admin_stores import AdminOptions, open_deployment
+from infra.cli.admin_users import add_user
 from infra.cli.exits import CliError, ExitCode
 from infra.cli.instants import utc_text
 from infra.cli.option_groups import with_option_groups
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from shared.stores.ports import WheelStore
 
 admin = typer.Typer(
-    help="For operators: works on the tables themselves, with AWS credentials.",
+    help="For operators: works on the deployment itself, with AWS credentials.",
     no_args_is_help=True,
 )
 
@@ -50,6 +51,7 @@ def mend_segment(ctx: typer.Context, segment: SegmentArgument, *, options: Admin
 
 
 admin.command(name="audit")(audit)
+admin.command(name="add-user")(add_user)
 
 
 def mend(wheel: "WheelStore", segment: int, now: "Callable[[], datetime]") -> dict[str, Any]:

@@ -58,15 +58,22 @@ def open_deployment(options: AdminOptions) -> "tuple[Settings, Stores]":
         raise CliError.local(ExitCode.NOT_ALLOWED, "The stack cannot be read", detail) from error
 
 
-def _variables_of(stack: str) -> Mapping[str, str]:
-    """The environment of the stack's tick function: what the deployment itself runs with."""
+def outputs_of(stack: str) -> Mapping[str, str]:
+    """The outputs of the stack; raises CliError where it is none of Carillon's, and ClientError."""
     import boto3
 
     described = boto3.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
     outputs = {each["OutputKey"]: each["OutputValue"] for each in described[0].get("Outputs", [])}
-    name = outputs.get("TickFunction")
-    if name is None:
+    if "TickFunction" not in outputs:
         detail = f"{stack} has no output TickFunction: is it Carillon's? Give --stack"
         raise CliError.local(ExitCode.NOT_FOUND, "No such deployment", detail)
+    return outputs
+
+
+def _variables_of(stack: str) -> Mapping[str, str]:
+    """The environment of the stack's tick function: what the deployment itself runs with."""
+    import boto3
+
+    name = outputs_of(stack)["TickFunction"]
     function = boto3.client("lambda").get_function_configuration(FunctionName=name)
     return function.get("Environment", {}).get("Variables", {})

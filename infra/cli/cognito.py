@@ -1,13 +1,15 @@
-"""A token from a Cognito user pool for a user name and a password: one plain HTTPS request."""
+"""A token from a Cognito user pool for a user name and a password: plain HTTPS requests."""
 
 import re
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from infra.cli.client import Json, checked_url, new_http_client
 from infra.cli.exits import CliError, ExitCode
 
 _HOST = re.compile(r"execute-api\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?$")
-_TARGET = "AWSCognitoIdentityProviderService.InitiateAuth"
+_SERVICE = "AWSCognitoIdentityProviderService"
+_NEW_PASSWORD = "NEW_PASSWORD_REQUIRED"
 _NOT_ALLOWED = frozenset(
     {
         "NotAuthorizedException",
@@ -31,47 +33,88 @@ def endpoint_of(api_url: str, region: str | None, default_region: str | None) ->
     return f"https://cognito-idp.{found}.amazonaws.com{china}"
 
 
-def sign_in(endpoint: str, client_id: str, username: str, password: str) -> str:
+def sign_in(
+    endpoint: str,
+    client_id: str,
+    username: str,
+    password: str,
+    new_password: Callable[[], str],
+) -> str:
     """The user's access token, good for an hour unless the pool says otherwise.
 
-    Raises CliError: not allowed, unreachable, or what else Cognito answers.
+    `new_password` is asked where the password is a temporary one: that of an account which an
+    administrator has made. Raises CliError: not allowed, unreachable, or what else Cognito answers.
     """
-    import httpx
+    pool = _Pool(endpoint, client_id)
+    parameters = {"USERNAME": username, "PASSWORD": password}
+    answer = pool.ask(
+        "InitiateAuth", {"AuthFlow": "USER_PASSWORD_AUTH", "AuthParameters": parameters}
+    )
+    if answer.get("ChallengeName") == _NEW_PASSWORD:
+        known = answer.get("ChallengeParameters", {})
+        responses = {
+            # An alias, such as an e-mail address, is no user name here.
+            "USERNAME": known.get("USER_ID_FOR_SRP", username),
+            "NEW_PASSWORD": new_password(),
+        }
+        members = {"ChallengeName": _NEW_PASSWORD, "ChallengeResponses": responses}
+        session = {"Session": answer["Session"]} if "Session" in answer else {}
+        answer = pool.ask("RespondToAuthChallenge", members | session)
+    return _token_of(answer)
 
-    url = checked_url(endpoint, "cognito_endpoint") + "/"
-    body = {
-        "AuthFlow": "USER_PASSWORD_AUTH",
-        "ClientId": client_id,
-        "AuthParameters": {"USERNAME": username, "PASSWORD": password},
-    }
-    headers = {"X-Amz-Target": _TARGET, "Content-Type": "application/x-amz-json-1.1"}
-    with new_http_client(url) as http:
+
+class _Pool:
+    """The app client of a user pool at Cognito's address."""
+
+    def __init__(self, endpoint: str, client_id: str) -> None:
+        self._url = checked_url(endpoint, "cognito_endpoint") + "/"
+        self._client_id = client_id
+
+    def ask(self, action: str, members: Json) -> Json:
+        """The answer to one unsigned request; raises CliError where that is an error."""
+        import httpx
+
+        headers = {
+            "X-Amz-Target": f"{_SERVICE}.{action}",
+            "Content-Type": "application/x-amz-json-1.1",
+        }
+        body = {**members, "ClientId": self._client_id}
+        with new_http_client(self._url) as http:
+            try:
+                response = http.post(self._url, json=body, headers=headers)
+            except (httpx.TransportError, httpx.InvalidURL) as error:
+                detail = f"{self._url}: {error or type(error).__name__}"
+                title = "Cognito cannot be reached"
+                raise CliError.local(ExitCode.UNREACHABLE, title, detail) from error
         try:
-            response = http.post(url, json=body, headers=headers)
-        except (httpx.TransportError, httpx.InvalidURL) as error:
-            detail = f"{endpoint}: {error or type(error).__name__}"
-            title = "Cognito cannot be reached"
-            raise CliError.local(ExitCode.UNREACHABLE, title, detail) from error
-    try:
-        answer = response.json()
-    except ValueError:
-        answer = None
-    return _token_of(answer if isinstance(answer, dict) else {}, response.status_code)
+            answer = response.json()
+        except ValueError:
+            answer = None
+        answer = answer if isinstance(answer, dict) else {}
+        if response.status_code != 200:
+            raise _refusal(answer, response.status_code)
+        return answer
 
 
-def _token_of(answer: Json, status: int) -> str:
+def _token_of(answer: Json) -> str:
     result = answer.get("AuthenticationResult")
     if isinstance(result, dict) and isinstance(result.get("AccessToken"), str):
         return str(result["AccessToken"])
     challenge = answer.get("ChallengeName")
-    if challenge is not None:
-        detail = f"the user pool asks for {challenge} first: this command cannot answer that"
-        raise CliError.local(ExitCode.NOT_ALLOWED, "Not signed in", detail)
+    if challenge is None:
+        raise _refusal(answer, 200)
+    detail = f"the user pool asks for {challenge} first: this command cannot answer that"
+    raise CliError.local(ExitCode.NOT_ALLOWED, "Not signed in", detail)
+
+
+def _refusal(answer: Json, status: int) -> CliError:
     kind = str(answer.get("__type", "")).rpartition("#")[2]
     message = str(answer.get("message") or answer.get("Message") or kind or f"status {status}")
     if kind in _NOT_ALLOWED:
-        raise CliError.local(ExitCode.NOT_ALLOWED, "Not signed in", message)
+        return CliError.local(ExitCode.NOT_ALLOWED, "Not signed in", message)
+    if kind == "InvalidPasswordException":
+        return CliError.bad_field("new_password", message)
     code = ExitCode.UNREACHABLE if kind in _BUSY or status in (429, 503) else ExitCode.UNEXPECTED
     if kind in ("InvalidParameterException", "ResourceNotFoundException"):
         code = ExitCode.BAD_INPUT
-    raise CliError.local(code, "Cognito refused the sign-in", message)
+    return CliError.local(code, "Cognito refused the sign-in", message)

@@ -46,7 +46,8 @@ def login(
 ) -> None:
     """Sign in and store the API's address and a token, readable by you only.
 
-    The password is asked for, or taken from CARILLON_PASSWORD.
+    The password is asked for, or taken from CARILLON_PASSWORD. Where it is a temporary one, a new
+    one is asked for, or taken from CARILLON_NEW_PASSWORD.
     A stored token is only ever sent to the API that it was stored for.
     """
     invocation = invocation_of(ctx)
@@ -57,7 +58,7 @@ def login(
             raise typer.BadParameter("give --client-id or CARILLON_CLIENT_ID, or --token")
         endpoint = cognito_endpoint or endpoint_of(url, region, os.environ.get("AWS_REGION"))
         password = os.environ.get("CARILLON_PASSWORD") or _ask("Password", "CARILLON_PASSWORD")
-        secret = sign_in(endpoint, client_id, name, password)
+        secret = sign_in(endpoint, client_id, name, password, _new_password)
     else:
         secret = sys.stdin.readline() if token == "-" else token
     path = str(save_credentials(Credentials(url, checked_token(secret))))
@@ -77,7 +78,13 @@ def _api_url(given: str | None) -> str:
     return stored.api_url
 
 
-def _ask(what: str, otherwise: str) -> str:
+def _new_password() -> str:
+    given = os.environ.get("CARILLON_NEW_PASSWORD")
+    return given or _ask("New password", "CARILLON_NEW_PASSWORD", twice=True)
+
+
+def _ask(what: str, otherwise: str, *, twice: bool = False) -> str:
     if not sys.stdin.isatty():
         raise typer.BadParameter(f"no terminal to ask for the {what.lower()}: give {otherwise}")
-    return str(typer.prompt(what, hide_input=what == "Password", err=True))
+    is_hidden = "password" in what.lower()
+    return str(typer.prompt(what, hide_input=is_hidden, confirmation_prompt=twice, err=True))

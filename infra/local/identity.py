@@ -15,11 +15,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from infra.local.deployment import Deployment
+from shared.settings import OPERATORS_GROUP
 
 if TYPE_CHECKING:
     from mypy_boto3_cognito_idp import CognitoIdentityProviderClient
-
-OPERATORS_GROUP = "operators"
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,15 @@
 """The API as deployed: who may do what, and how wrong requests are answered."""
 
 import json
+import os
+import subprocess
+from pathlib import Path
+from uuid import uuid4
 
 import httpx
 import pytest
 
-from infra.local.deployment import Deployment
+from infra.local.deployment import STACK_NAME, Deployment, aws_environment
 from tests.e2e.conftest import Json, Person
 
 pytestmark = pytest.mark.e2e
@@ -117,6 +121,39 @@ def test_the_command_line_does_the_same(alice: Person, deployment: Deployment) -
     assert "schedule" in bad.stderr
     with Person(deployment.api_url, "wrong") as stranger:
         assert stranger.carillon("jobs", "list").returncode == 5
+
+
+def test_a_first_sign_in_with_a_temporary_password(deployment: Deployment, tmp_path: Path) -> None:
+    """As README's "Deploy" tells a new operator: add a user, sign in, see the status."""
+    command = Path(__file__).resolve().parents[2] / ".venv" / "bin" / "carillon"
+    environment = {
+        **aws_environment(deployment.endpoint_url, os.environ),
+        "CARILLON_STACK": STACK_NAME,
+        "CARILLON_COGNITO_ENDPOINT": deployment.endpoint_url,
+        "XDG_CONFIG_HOME": str(tmp_path),
+    }
+
+    def carillon(*arguments: str, **variables: str) -> Json:
+        said = subprocess.run(
+            [str(command), *arguments, "--json"],
+            env={**environment, **variables},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert said.returncode == 0, said.stderr
+        answer: Json = json.loads(said.stdout)
+        return answer
+
+    name = f"operator-{uuid4().hex[:8]}"
+    added = carillon("admin", "add-user", name, "--operator")
+    client_id = deployment.outputs["UserPoolClientId"]
+    carillon(
+        "login", "--api-url", deployment.api_url, "--client-id", client_id, "--username", name,
+        CARILLON_PASSWORD=added["temporary_password"], CARILLON_NEW_PASSWORD="a-New-passw0rd!",
+    )  # fmt: skip
+    assert carillon("status")["segments"]
 
 
 def test_an_unknown_method_or_path_is_a_problem(alice: Person) -> None:

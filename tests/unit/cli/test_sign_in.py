@@ -114,7 +114,8 @@ def test_a_damaged_sign_in_says_so(run: Run, credentials_file: Path, content: st
         (400, {"__type": "com.amazonaws#UserNotFoundException", "message": "?"}, 5),
         (400, {"__type": "ResourceNotFoundException", "message": "no such client"}, 3),
         (400, {"__type": "TooManyRequestsException", "message": "slow down"}, 7),
-        (200, {"ChallengeName": "NEW_PASSWORD_REQUIRED", "Session": "s"}, 5),
+        (200, {"ChallengeName": "SOFTWARE_TOKEN_MFA", "Session": "s"}, 5),
+        (400, {"__type": "InvalidPasswordException", "message": "too short"}, 3),
         (503, None, 7),
         (500, {"__type": "InternalErrorException"}, 1),
         (200, {}, 1),
@@ -129,6 +130,60 @@ def test_a_refused_sign_in_stores_nothing(
 
     assert _login(run, api) == exit_code
     assert not credentials_file.exists()
+
+
+def _challenge(api: FakeApi) -> None:
+    known = {"USER_ID_FOR_SRP": "user-1", "requiredAttributes": "[]"}
+    challenge = {
+        "ChallengeName": "NEW_PASSWORD_REQUIRED",
+        "Session": "s",
+        "ChallengeParameters": known,
+    }
+    api.answer("POST", "/", challenge)
+
+
+def test_a_temporary_password_is_replaced_at_the_first_sign_in(
+    run: Run, api: FakeApi, credentials_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARILLON_PASSWORD", "temporary")
+    monkeypatch.setenv("CARILLON_NEW_PASSWORD", "new pass word")
+    _challenge(api)
+    api.then("POST", "/", {"AuthenticationResult": {"AccessToken": "tok-1"}})
+
+    assert _login(run, api) == 0
+
+    answered = api.requests[1]
+    target = "AWSCognitoIdentityProviderService.RespondToAuthChallenge"
+    assert answered.headers["x-amz-target"] == target
+    assert answered.body == {
+        "ChallengeName": "NEW_PASSWORD_REQUIRED",
+        "ChallengeResponses": {"USERNAME": "user-1", "NEW_PASSWORD": "new pass word"},
+        "ClientId": "client-1",
+        "Session": "s",
+    }
+    assert json.loads(credentials_file.read_text())["token"] == "tok-1"
+
+
+def test_a_new_password_that_the_pool_refuses_is_named(
+    run: Run, api: FakeApi, credentials_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARILLON_PASSWORD", "temporary")
+    monkeypatch.setenv("CARILLON_NEW_PASSWORD", "short")
+    _challenge(api)
+    refusal = {"__type": "InvalidPasswordException", "message": "Password not long enough"}
+    api.then("POST", "/", refusal, status=400)
+
+    assert _login(run, api) == 3
+    assert not credentials_file.exists()
+
+
+def test_off_a_terminal_a_new_password_is_not_asked_for(
+    run: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARILLON_PASSWORD", "temporary")
+    _challenge(api)
+    assert _login(run, api) == 2
+    assert len(api.requests) == 1
 
 
 def test_login_off_a_terminal_does_not_ask(run: Run, api: FakeApi) -> None:
