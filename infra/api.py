@@ -23,6 +23,9 @@ STAGE_SHARES = 10
 OPEN_PATH = "/openapi.json"
 """The only path that answers without a token."""
 
+REQUEST_HEADERS = ("content-type", "if-match", "if-none-match", "idempotency-key")
+ANSWER_HEADERS = ("etag", "location", "retry-after")
+
 ACCESS_LOG_FIELDS = {
     "request_id": "$context.requestId",
     "requested_at": "$context.requestTime",
@@ -108,8 +111,22 @@ class Users(Construct):
     def issuer(self) -> str:
         """The `iss` of the pool's tokens."""
         # Not the pool's ProviderURL: emulators answer it with an address of their own.
-        region = Stack.of(self).region
-        return f"https://cognito-idp.{region}.amazonaws.com/{self.pool.user_pool_id}"
+        stack = Stack.of(self)
+        return f"https://cognito-idp.{stack.region}.{stack.url_suffix}/{self.pool.user_pool_id}"
+
+
+def _cors(options: Options) -> gateway.CorsPreflightOptions | None:
+    """What pages of other sites may send and read; the gateway answers their preflight requests
+    without a token."""
+    if not options.cors_origins:
+        return None
+    return gateway.CorsPreflightOptions(
+        allow_origins=list(options.cors_origins),
+        allow_methods=[gateway.CorsHttpMethod.ANY],
+        allow_headers=["authorization", *REQUEST_HEADERS],
+        expose_headers=list(ANSWER_HEADERS),
+        max_age=Duration.hours(1),
+    )
 
 
 class Api(Construct):
@@ -126,6 +143,7 @@ class Api(Construct):
             api_name=options.stack_name,
             description="Carillon",
             create_default_stage=False,
+            cors_preflight=_cors(options),
         )
         self.stage = self._stage(options)
         integration = integrations.HttpLambdaIntegration("Function", function)
@@ -156,6 +174,8 @@ class Api(Construct):
         log_group = logs.LogGroup(
             self,
             "AccessLogs",
+            # Of groups with this prefix no account's resource policy for logs grows.
+            log_group_name=f"/aws/vendedlogs/{options.stack_name}/access",
             retention=log_retention(options.log_retention_days),
             removal_policy=RemovalPolicy.DESTROY,
         )

@@ -41,8 +41,9 @@ def environment(
         "POWERTOOLS_METRICS_NAMESPACE": stack.stack_name,
         "POWERTOOLS_LOG_LEVEL": "INFO",
         # Zones come from the pinned tzdata package, never from the runtime's own files: all
-        # functions must agree on every offset.
-        "PYTHONTZPATH": "",
+        # functions must agree on every offset. The path does not exist: an empty value might not
+        # be handed to the process.
+        "PYTHONTZPATH": "/none",
     }
 
 

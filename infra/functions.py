@@ -24,9 +24,7 @@ from infra.targets import allow_secrets, allow_targets
 from shared.domain.job import Lane as JobLane
 
 ROOT = Path(__file__).parent.parent
-MEMORY_MB = 512
 BATCH_SIZE = 10
-DEAD_LETTER_CONCURRENCY = 2
 API_TIMEOUT_SECONDS = 29
 """An HTTP API gives up after 30 s."""
 
@@ -47,7 +45,9 @@ class _Shape:
     service: str
     timeout_seconds: int
     description: str
+    memory_mb: int
     sends_to_itself: bool = False
+    reserved_concurrency: int | None = None
 
 
 class Functions(Construct):
@@ -86,6 +86,8 @@ class Functions(Construct):
             service="tick",
             timeout_seconds=self._options.tick_timeout_seconds,
             description="Sends what is due to the lanes, once a minute",
+            memory_mb=self._options.memory_mb["tick"],
+            reserved_concurrency=self._tick_concurrency(),
         )
         tick = self._function("Tick", shape)
         _allow(tick, READ_ITEM, [self._tables.jobs.table_arn])
@@ -94,12 +96,18 @@ class Functions(Construct):
         _allow(tick, SEND, self._lane_arns)
         return tick
 
+    def _tick_concurrency(self) -> int | None:
+        """One place for each worker, and one for a tick that lasts into the next minute."""
+        reserves = self._options.tick_reserved_concurrency
+        return self._options.tick_workers + 1 if reserves else None
+
     def _create_executor(self, lane: Lane) -> lambda_.Function:
         shape = _Shape(
             handler="functions.executor.handler.handler",
             service="executor",
             timeout_seconds=self._options.executor_timeout_seconds,
             description=f"Runs the {lane.name} lane",
+            memory_mb=self._options.memory_mb["executor"],
             sends_to_itself=True,
         )
         executor = self._function(f"Executor{lane.name.capitalize()}", shape)
@@ -119,12 +127,13 @@ class Functions(Construct):
             service="dead-letter-consumer",
             timeout_seconds=self._options.executor_timeout_seconds,
             description="Records why runs died whose executors could not",
+            memory_mb=self._options.memory_mb["executor"],
             sends_to_itself=True,
         )
         consumer = self._function("DeadLetterConsumer", shape)
         self._allow_running(consumer)
         for lane in lanes.by_name.values():
-            consumer.add_event_source(_batches(lane.dead_letter_queue, DEAD_LETTER_CONCURRENCY))
+            consumer.add_event_source(_batches(lane.dead_letter_queue))
         return consumer
 
     def _allow_running(self, function: lambda_.Function) -> None:
@@ -143,6 +152,7 @@ class Functions(Construct):
             service="api",
             timeout_seconds=API_TIMEOUT_SECONDS,
             description="Answers the HTTP API",
+            memory_mb=self._options.memory_mb["api"],
         )
         api = self._function("Api", shape)
         tables = self._tables
@@ -180,7 +190,8 @@ class Functions(Construct):
             layers=[self._layer],
             role=role,
             log_group=log_group,
-            memory_size=MEMORY_MB,
+            memory_size=shape.memory_mb,
+            reserved_concurrent_executions=shape.reserved_concurrency,
             timeout=Duration.seconds(shape.timeout_seconds),
             environment={**self._environment, "POWERTOOLS_SERVICE_NAME": shape.service},
             description=shape.description,
@@ -202,8 +213,10 @@ def _code() -> lambda_.Code:
 
 
 def _batches(
-    queue: sqs.IQueue, max_concurrency: int, batch_size: int = BATCH_SIZE
+    queue: sqs.IQueue, max_concurrency: int | None = None, batch_size: int = BATCH_SIZE
 ) -> event_sources.SqsEventSource:
+    """A mapping without a maximum concurrency polls less often while its queue is empty (Lambda:
+    configuring scaling behavior for SQS event source mappings)."""
     return event_sources.SqsEventSource(
         queue,
         batch_size=batch_size,

@@ -13,6 +13,11 @@ from shared.domain.job import Lane
 from shared.errors import ConfigurationError
 
 LANES = tuple(lane.value for lane in Lane)
+ROLES = ("tick", "executor", "api")
+"""What functions have their memory by; the dead-letter consumer is an executor."""
+
+NEW_TABLE_WRITE_UNITS = 4_000
+"""What a new table on demand takes in a second (DynamoDB: initial throughput)."""
 
 LOG_RETENTION_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653)
 """What CloudWatch Logs accepts."""
@@ -41,6 +46,10 @@ class Options:
     the pace at which a backlog is worked off. Retries later than `longest_delay_seconds` come by
     the wheel: SQS delays for 900 s at most, and less makes that way short enough to be watched.
     Jobs whose attempts keep lasting longer than `slow_after_seconds` are served in lane slow.
+    `memory_mb` is that of the functions by role: processor time comes with it.
+    `tick_reserved_concurrency` keeps places of the account's concurrency for the ticks.
+    `warm_write_units` is what tables take in a second from their first one on, 0 for what new ones
+    take by themselves (4,000). `cors_origins` are the sites whose pages may call the API.
     `local_layer_python` and `layer_directory` exist for emulators; see infra/layer.py.
     """
 
@@ -66,6 +75,10 @@ class Options:
     catch_up_per_minute: int
     longest_delay_seconds: int
     slow_after_seconds: int
+    memory_mb: Mapping[str, int]
+    tick_reserved_concurrency: bool
+    warm_write_units: int
+    cors_origins: tuple[str, ...]
     log_retention_days: int
     local_layer_python: str
     layer_directory: str
@@ -130,6 +143,10 @@ class Options:
             longest_delay_seconds=_integer(context, "longest_delay_seconds", 1, 900),
             # What is longer than any attempt would find none.
             slow_after_seconds=_integer(context, "slow_after_seconds", 1, 900),
+            memory_mb=_memory_mb(context),
+            tick_reserved_concurrency=_switch(context, "tick_reserved_concurrency"),
+            warm_write_units=_warm_write_units(context),
+            cors_origins=_listed(context, "cors_origins", _origin),
             log_retention_days=_log_retention(context),
             local_layer_python=_text(context, "local_layer_python"),
             layer_directory=_text(context, "layer_directory"),
@@ -195,16 +212,38 @@ def _log_retention(context: Mapping[str, object]) -> int:
     return days
 
 
-def _lanes(context: Mapping[str, object]) -> Mapping[str, LaneOptions]:
-    value = _value(context, "lanes")
+def _object(
+    context: Mapping[str, object], key: str, members: tuple[str, ...]
+) -> Mapping[str, object]:
+    """A JSON object, as such or as text, that has exactly these members."""
+    value = _value(context, key)
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except ValueError as error:
-            raise ConfigurationError("lanes", f"not JSON: {error}") from error
-    if not isinstance(value, Mapping) or set(value) != set(LANES):
-        raise ConfigurationError("lanes", f"expected an object with the keys {', '.join(LANES)}")
-    return {lane: _lane(lane, value[lane]) for lane in LANES}
+            raise ConfigurationError(key, f"not JSON: {error}") from error
+    if not isinstance(value, Mapping) or set(value) != set(members):
+        raise ConfigurationError(key, f"expected an object with the keys {', '.join(members)}")
+    return value
+
+
+def _memory_mb(context: Mapping[str, object]) -> Mapping[str, int]:
+    # The bounds are Lambda's.
+    found = _object(context, "memory_mb", ROLES)
+    return {role: _bounded(f"memory_mb.{role}", found[role], 128, 10_240) for role in ROLES}
+
+
+def _warm_write_units(context: Mapping[str, object]) -> int:
+    units = _integer(context, "warm_write_units", 0, 1_000_000)
+    if 0 < units < NEW_TABLE_WRITE_UNITS:
+        message = f"expected 0, or {NEW_TABLE_WRITE_UNITS} and more, got {units}"
+        raise ConfigurationError("warm_write_units", message)
+    return units
+
+
+def _lanes(context: Mapping[str, object]) -> Mapping[str, LaneOptions]:
+    found = _object(context, "lanes", LANES)
+    return {lane: _lane(lane, found[lane]) for lane in LANES}
 
 
 def _lane(lane: str, value: object) -> LaneOptions:
@@ -263,6 +302,12 @@ def _secrets_prefix(context: Mapping[str, object], stage: str) -> str:
             "secrets_prefix", f"{prefix!r}: Parameter Store keeps aws… and ssm… to itself"
         )
     return prefix
+
+
+def _origin(text: str) -> str:
+    if not re.fullmatch(r"https?://[a-z0-9.-]+(:\d{1,5})?", text):
+        raise ValueError(f"{text!r} is no origin, such as https://console.example.com")
+    return text
 
 
 def _network(text: str) -> str:

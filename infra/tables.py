@@ -19,6 +19,7 @@ class Tables(Construct):
     def __init__(self, scope: Construct, construct_id: str, options: Options) -> None:
         super().__init__(scope, construct_id)
         self._removal_policy = options.data_policy
+        self._warm = _warm_throughput(options.warm_write_units)
         self.jobs = self._table("Jobs", "owner", "job_id")
         self.wheel = self._table("Wheel", "segment_slot", "entry_key")
         self.runs = self._table("Runs", "job_key", "run_key")
@@ -28,6 +29,7 @@ class Tables(Construct):
             partition_key=_text_key("dead_owner"),
             sort_key=_text_key("dead_key"),
             projection_type=dynamodb.ProjectionType.ALL,
+            warm_throughput=self._warm,
         )
 
     @property
@@ -46,8 +48,18 @@ class Tables(Construct):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
+            warm_throughput=self._warm,
             removal_policy=self._removal_policy,
         )
+
+
+def _warm_throughput(write_units: int) -> dynamodb.WarmThroughput | None:
+    """Reads are as many as a new table has for its writes: three to one."""
+    if not write_units:
+        return None
+    return dynamodb.WarmThroughput(
+        write_units_per_second=write_units, read_units_per_second=3 * write_units
+    )
 
 
 def _text_key(name: str) -> dynamodb.Attribute:

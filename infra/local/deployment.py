@@ -127,6 +127,8 @@ def context_arguments(layer_directory: Path, overrides: Mapping[str, object]) ->
         "webhook_allowed_networks": "127.0.0.0/8",
         "target_arns": ",".join(TARGET_ARNS),
         "event_bus": True,
+        # There is no account whose other functions could take all of its concurrency.
+        "tick_reserved_concurrency": False,
         "layer_directory": str(layer_directory),
         **overrides,
     }

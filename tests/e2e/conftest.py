@@ -24,6 +24,7 @@ Json = dict[str, Any]
 LONGEST_DELAY_SECONDS = 60
 SEGMENTS = 16
 ENDED = {"succeeded", "dead", "timed_out", "skipped", "cancelled"}
+COMMAND = Path(__file__).resolve().parents[2] / ".venv" / "bin" / "carillon"
 TASK_MODULES = ("functions.executor.tasks.samples", "functions.executor.tasks.faults")
 
 
@@ -138,9 +139,8 @@ def receiver(deployment: Deployment) -> Iterator[Receiver]:
 
 def carillon(api_url: str, token: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the installed `carillon` command."""
-    command = Path(__file__).resolve().parents[2] / ".venv" / "bin" / "carillon"
     return subprocess.run(
-        [str(command), "--api-url", api_url, "--token", token, *arguments],
+        [str(COMMAND), "--api-url", api_url, "--token", token, *arguments],
         capture_output=True,
         text=True,
         timeout=60,

@@ -46,5 +46,9 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
         catch_up_per_minute="1200",
         longest_delay_seconds="60",
         slow_after_seconds="5",
+        memory_mb='{"tick": 1769, "executor": 1024, "api": 256}',
+        tick_reserved_concurrency="false",
+        warm_write_units="40000",
+        cors_origins="https://console.example.com, http://localhost:8080",
         log_retention_days="7",
     )

@@ -99,5 +99,10 @@ def deployed(value: object) -> str:
     if "Fn::Join" in value:
         separator, parts = value["Fn::Join"]
         return str(separator).join(deployed(part) for part in parts)
-    pseudo = {"AWS::Region": REGION, "AWS::AccountId": ACCOUNT, "AWS::Partition": "aws"}
+    pseudo = {
+        "AWS::Region": REGION,
+        "AWS::AccountId": ACCOUNT,
+        "AWS::Partition": "aws",
+        "AWS::URLSuffix": "amazonaws.com",
+    }
     return pseudo.get(referred(value), referred(value))

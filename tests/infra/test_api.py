@@ -47,6 +47,21 @@ def test_the_users_are_a_pool_by_default(production: SynthesizedStack) -> None:
     )
 
 
+def test_pages_of_other_sites_call_it_only_where_they_are_named(
+    production: SynthesizedStack, unusual: SynthesizedStack
+) -> None:
+    (api,) = production.properties("ApiGatewayV2::Api").values()
+    assert "CorsConfiguration" not in api
+    (api,) = unusual.properties("ApiGatewayV2::Api").values()
+    cors = api["CorsConfiguration"]
+    assert cors["AllowOrigins"] == ["https://console.example.com", "http://localhost:8080"]
+    assert {"authorization", "content-type", "if-match", "idempotency-key"} <= {
+        *cors["AllowHeaders"]
+    }
+    assert {"etag", "location", "retry-after"} <= {*cors["ExposeHeaders"]}
+    assert not cors.get("AllowCredentials")
+
+
 def test_any_issuer_and_audience_take_the_pools_place(unusual: SynthesizedStack) -> None:
     assert jwt(unusual) == ("https://login.example.com/", ["carillon"])
     assert not unusual.properties("Cognito::UserPool")
@@ -92,7 +107,9 @@ def test_the_stage_is_logged(production: SynthesizedStack) -> None:
     (stage,) = production.properties("ApiGatewayV2::Stage").values()
     assert stage["StageName"] == "$default"
     log_group = referred(stage["AccessLogSettings"]["DestinationArn"])
-    assert production.properties("Logs::LogGroup")[log_group]["RetentionInDays"] == 30
+    properties = production.properties("Logs::LogGroup")[log_group]
+    assert properties["RetentionInDays"] == 30
+    assert properties["LogGroupName"] == "/aws/vendedlogs/Carillon/access"
     fields = json.loads(stage["AccessLogSettings"]["Format"])
     assert fields["request_id"] == "$context.requestId"
     assert fields["owner"] == "$context.authorizer.claims.sub"

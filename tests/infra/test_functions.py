@@ -1,4 +1,5 @@
 import ast
+from pathlib import Path
 
 import pytest
 
@@ -232,6 +233,7 @@ def test_one_consumer_takes_the_dead_letters_of_every_lane(
     consumer = production.function_name(referred(mapping["FunctionName"]))
     assert consumer == "dead-letter-consumer"
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert "ScalingConfig" not in mapping, "its pollers become fewer while the queue is empty"
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -248,9 +250,32 @@ def test_the_api_answers_before_the_gateway_gives_up(production: SynthesizedStac
     assert production.functions()["api"]["Timeout"] < 30
 
 
-def test_no_function_reserves_concurrency(production: SynthesizedStack) -> None:
-    for function in production.functions().values():
+def test_only_the_tick_reserves_concurrency(
+    production: SynthesizedStack, unusual: SynthesizedStack
+) -> None:
+    """One for its worker, and one for a tick that lasts into the next minute."""
+    reserved = {
+        name: function["ReservedConcurrentExecutions"]
+        for name, function in production.functions().items()
+        if "ReservedConcurrentExecutions" in function
+    }
+    assert reserved == {"tick": 2}
+    for function in unusual.functions().values():
         assert "ReservedConcurrentExecutions" not in function
+
+
+def test_memory_is_chosen_by_role(production: SynthesizedStack, unusual: SynthesizedStack) -> None:
+    assert {function["MemorySize"] for function in production.functions().values()} == {512}
+    chosen = {name: function["MemorySize"] for name, function in unusual.functions().items()}
+    executors = dict.fromkeys([*EXECUTORS, "dead-letter-consumer"], 1024)
+    assert chosen == {"tick": 1769, "api": 256, **executors}
+
+
+def test_no_function_reads_the_zones_of_its_runtime(production: SynthesizedStack) -> None:
+    for function in production.functions().values():
+        path = function["Environment"]["Variables"]["PYTHONTZPATH"]
+        assert Path(path).is_absolute()
+        assert not Path(path).exists()
 
 
 def test_the_code_is_that_of_the_functions_and_nothing_else(production: SynthesizedStack) -> None:

@@ -37,6 +37,10 @@ def test_the_defaults_are_those_of_cdk_json() -> None:
         catch_up_per_minute=3000,
         longest_delay_seconds=900,
         slow_after_seconds=2,
+        memory_mb={"tick": 512, "executor": 512, "api": 512},
+        tick_reserved_concurrency=True,
+        warm_write_units=0,
+        cors_origins=(),
         log_retention_days=30,
         local_layer_python="",
         layer_directory="",
@@ -130,6 +134,15 @@ def test_no_stage_reads_the_secrets_of_another() -> None:
         ("catch_up_per_minute", 10_000_001),
         ("longest_delay_seconds", 0),
         ("longest_delay_seconds", 901),
+        ("memory_mb", "512"),
+        ("memory_mb", {"tick": 512}),
+        ("memory_mb", {"tick": 512, "executor": 512, "api": 512, "worker": 512}),
+        ("tick_reserved_concurrency", "2"),
+        ("warm_write_units", -1),
+        ("warm_write_units", 3_999),
+        ("warm_write_units", 1_000_001),
+        ("cors_origins", "*"),
+        ("cors_origins", "https://console.example.com/"),
         ("layer_directory", 0),
     ],
 )
@@ -171,6 +184,14 @@ def test_a_missing_key_is_named(key: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
         Options.from_context(context)
     assert raised.value.name == key
+
+
+@pytest.mark.parametrize("value", [127, 10_241, "much"])
+def test_an_error_in_a_role_s_memory_names_the_path(value: object) -> None:
+    memory = {"tick": 512, "executor": value, "api": 512}
+    with pytest.raises(ConfigurationError) as raised:
+        Options.from_context({**default_context(), "memory_mb": memory})
+    assert raised.value.name == "memory_mb.executor"
 
 
 def test_a_misspelt_key_is_refused_rather_than_ignored() -> None:

@@ -62,7 +62,9 @@ def test_each_stage_is_a_stack_of_its_own(tmp_path: Path) -> None:
     one = synthesize(tmp_path / "one", stage="one", event_bus=True)
     two = synthesize(tmp_path / "two", stage="two", event_bus=True)
     assert (one.name, two.name) == ("Carillon-one", "Carillon-two")
-    assert own_names(one) == {"Carillon-one", "Carillon-one-events", "carillon-one"}
+    log_group = "/aws/vendedlogs/Carillon-one/access"
+    names = {"Carillon-one", "Carillon-one-events", "carillon-one", log_group}
+    assert own_names(one) == names
     assert plain(one) == plain(two).replace("-two", "-one"), "nothing else differs"
 
 

@@ -28,6 +28,17 @@ def test_there_are_three_tables_on_demand_with_recovery(production: SynthesizedS
         assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
 
 
+def test_tables_are_warm_where_that_was_asked_for(
+    production: SynthesizedStack, unusual: SynthesizedStack
+) -> None:
+    warm = {"WriteUnitsPerSecond": 40_000, "ReadUnitsPerSecond": 120_000}
+    for stack, wanted in ((production, None), (unusual, warm)):
+        for table in stack.properties("DynamoDB::Table").values():
+            assert table.get("WarmThroughput") == wanted
+            for index in table.get("GlobalSecondaryIndexes", []):
+                assert index.get("WarmThroughput") == wanted
+
+
 def test_data_of_production_outlives_its_stack_but_not_a_first_deployment_that_fails(
     production: SynthesizedStack,
 ) -> None:

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from infra.local.deployment import STACK_NAME, Deployment, aws_environment
-from tests.e2e.conftest import Json, Person
+from tests.e2e.conftest import COMMAND, Json, Person
 
 pytestmark = pytest.mark.e2e
 
@@ -125,7 +125,6 @@ def test_the_command_line_does_the_same(alice: Person, deployment: Deployment) -
 
 def test_a_first_sign_in_with_a_temporary_password(deployment: Deployment, tmp_path: Path) -> None:
     """As README's "Deploy" tells a new operator: add a user, sign in, see the status."""
-    command = Path(__file__).resolve().parents[2] / ".venv" / "bin" / "carillon"
     environment = {
         **aws_environment(deployment.endpoint_url, os.environ),
         "CARILLON_STACK": STACK_NAME,
@@ -135,7 +134,7 @@ def test_a_first_sign_in_with_a_temporary_password(deployment: Deployment, tmp_p
 
     def carillon(*arguments: str, **variables: str) -> Json:
         said = subprocess.run(
-            [str(command), *arguments, "--json"],
+            [str(COMMAND), *arguments, "--json"],
             env={**environment, **variables},
             capture_output=True,
             text=True,
