@@ -17,15 +17,32 @@ Network = IPv4Network | IPv6Network
 
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
-# What the registries of older Pythons lack.
 _SPECIAL = tuple(
     ip_network(text)
     for text in (
+        "0.0.0.0/8",  # this network
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # shared by carriers
+        "127.0.0.0/8",
+        "169.254.0.0/16",  # link-local
+        "172.16.0.0/12",
         "192.0.0.0/24",  # protocol assignments
+        "192.0.2.0/24",  # documentation
         "192.88.99.0/24",  # relays of 6to4
+        "192.168.0.0/16",
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, and broadcast
+        "2001::/23",  # protocol assignments, Teredo among them
+        "2001:db8::/32",  # documentation
         "3fff::/20",  # documentation
     )
 )
+"""The IANA IPv4 and IPv6 Special-Purpose Address Registries as of 2026-11 and multicast, as far as
+they lie in what may be public at all. A table of our own: that of `ipaddress` is the interpreter's,
+and Pythons differ. The few anycast services in these blocks are left out with them."""
 
 
 def parse_address(text: str) -> Address:
@@ -70,7 +87,7 @@ def is_public(address: Address) -> bool:
     address: mapped, 6to4, Teredo, NAT64.
     """
     real = reachable_address(address)
-    if not real.is_global or real.is_multicast or lies_in(real, _SPECIAL):
+    if lies_in(real, _SPECIAL):
         return False
     if isinstance(real, IPv4Address):
         return True
@@ -81,7 +98,7 @@ def is_public(address: Address) -> bool:
 
 def _embedded(address: IPv6Address) -> list[IPv4Address]:
     """The IPv4 addresses that a packet to this address may be carried on to."""
-    inner = list(address.teredo or ())
+    inner: list[IPv4Address] = []
     if address.sixtofour is not None:
         inner.append(address.sixtofour)
     if address in _NAT64:
