@@ -24,6 +24,27 @@ LOG_RETENTION_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 
 
 PRODUCTION = "production"
 
+_BOUNDS = {
+    "segments": (1, 4096),
+    # The horizon's last second must lie well within SQS's longest delay, 900 s.
+    "look_ahead_minutes": (1, 10),
+    "run_retention_days": (1, 3650),
+    "executor_timeout_seconds": (3, 900),
+    "tick_timeout_seconds": (3, 900),
+    "owner_starts_per_minute": (0, 10_000_000),
+    # All permits of an owner stand in one row.
+    "owner_concurrent_runs": (0, 1000),
+    # The stage lets ten times as much through, for all.
+    "owner_requests_per_second": (1, 1_000),
+    "owner_requests_burst": (1, 500),
+    "catch_up_per_minute": (1, 10_000_000),
+    # SQS delays no longer.
+    "longest_delay_seconds": (1, 900),
+    # What is longer than any attempt would find none.
+    "slow_after_seconds": (1, 900),
+}
+"""Of the options that are whole numbers: the least and the most."""
+
 
 @dataclass(frozen=True, slots=True)
 class LaneOptions:
@@ -112,19 +133,18 @@ class Options:
         itself (they hold a colon, a slash or a dash) are passed over.
         """
         _refuse_unknown(context, cls.__slots__)
-        segments = _integer(context, "segments", 1, 4096)
+        segments = _number(context, "segments")
         issuer, audience = _identity_provider(context)
         stage = _matching(context, "stage", r"[a-z][a-z0-9-]{0,15}")
         return cls(
             stage=stage,
             segments=segments,
             tick_workers=_integer(context, "tick_workers", 1, min(5, segments)),
-            # The horizon's last second must lie well within SQS's longest delay, 900 s.
-            look_ahead_minutes=_integer(context, "look_ahead_minutes", 1, 10),
+            look_ahead_minutes=_number(context, "look_ahead_minutes"),
             lanes=_lanes(context),
-            run_retention_days=_integer(context, "run_retention_days", 1, 3650),
-            executor_timeout_seconds=_integer(context, "executor_timeout_seconds", 3, 900),
-            tick_timeout_seconds=_integer(context, "tick_timeout_seconds", 3, 900),
+            run_retention_days=_number(context, "run_retention_days"),
+            executor_timeout_seconds=_number(context, "executor_timeout_seconds"),
+            tick_timeout_seconds=_number(context, "tick_timeout_seconds"),
             issuer=issuer,
             audience=audience,
             webhook_allowed_networks=_listed(context, "webhook_allowed_networks", _network),
@@ -132,17 +152,13 @@ class Options:
             target_arns=_listed(context, "target_arns", target_pattern),
             event_bus=_switch(context, "event_bus"),
             secrets_prefix=_secrets_prefix(context, stage),
-            owner_starts_per_minute=_integer(context, "owner_starts_per_minute", 0, 10_000_000),
-            # All permits of an owner stand in one row.
-            owner_concurrent_runs=_integer(context, "owner_concurrent_runs", 0, 1000),
-            # The stage lets ten times as much through, for all.
-            owner_requests_per_second=_integer(context, "owner_requests_per_second", 1, 1_000),
-            owner_requests_burst=_integer(context, "owner_requests_burst", 1, 500),
-            catch_up_per_minute=_integer(context, "catch_up_per_minute", 1, 10_000_000),
-            # SQS delays no longer.
-            longest_delay_seconds=_integer(context, "longest_delay_seconds", 1, 900),
-            # What is longer than any attempt would find none.
-            slow_after_seconds=_integer(context, "slow_after_seconds", 1, 900),
+            owner_starts_per_minute=_number(context, "owner_starts_per_minute"),
+            owner_concurrent_runs=_number(context, "owner_concurrent_runs"),
+            owner_requests_per_second=_number(context, "owner_requests_per_second"),
+            owner_requests_burst=_number(context, "owner_requests_burst"),
+            catch_up_per_minute=_number(context, "catch_up_per_minute"),
+            longest_delay_seconds=_number(context, "longest_delay_seconds"),
+            slow_after_seconds=_number(context, "slow_after_seconds"),
             memory_mb=_memory_mb(context),
             tick_reserved_concurrency=_switch(context, "tick_reserved_concurrency"),
             warm_write_units=_warm_write_units(context),
@@ -186,6 +202,10 @@ def _switch(context: Mapping[str, object], key: str) -> bool:
     if text not in on_or_off:
         raise ConfigurationError(key, f"expected true or false, got {value!r}")
     return on_or_off[text]
+
+
+def _number(context: Mapping[str, object], key: str) -> int:
+    return _integer(context, key, *_BOUNDS[key])
 
 
 def _integer(context: Mapping[str, object], key: str, least: int, most: int) -> int:

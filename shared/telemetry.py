@@ -6,7 +6,6 @@ needs the X-Ray SDK, which is not among the dependencies.
 """
 
 import logging
-import os
 from enum import StrEnum
 from threading import Lock
 
@@ -140,5 +139,6 @@ def create_telemetry(service: str) -> Telemetry:
     logger = Logger()
     if logger.service == "service_undefined":
         logger = Logger(service=service)
-    namespace = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", "Carillon")
-    return Telemetry(logger, Metrics(namespace=namespace, service=logger.service))
+    metrics = Metrics(service=logger.service)
+    metrics.namespace = metrics.namespace or "Carillon"
+    return Telemetry(logger, metrics)

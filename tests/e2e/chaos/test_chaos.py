@@ -50,8 +50,8 @@ SEGMENTS = 8
 OPTIONS: dict[str, object] = {
     "executor_timeout_seconds": EXECUTOR_TIMEOUT_SECONDS,
     "segments": SEGMENTS,
-    # While the emulator is away and processors are few all attempts last: one owner's jobs would all
-    # be in lane slow, of which it has one place here, and wait there for minutes.
+    # While the emulator is away, or processors are few, all attempts last: an owner's jobs would
+    # all be in lane slow, of which it has one place here, and wait there for minutes.
     "slow_after_seconds": EXECUTOR_TIMEOUT_SECONDS,
 }
 
