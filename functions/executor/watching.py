@@ -45,12 +45,12 @@ class Watch:
         run = watching.last_run(message.key, self._p.runs.get)
         note = watching.complaint(run)
         if note is None or self._has_success(message):
-            return self._without_complaint(job, message, now)
+            return self._without_complaint(job, message, now, "nothing is amiss")
         again = watching.look_again(job, message, closed, now) if run is None else None
         if again is not None:
             return send_on(self._p, again, again.starts_at, "its run may have yet to come")
         if watching.another_is_looked_at(job, message, run, closed, self._p.runs.get):
-            return Report(Handled.LOOKED, message, reason="a later occurrence is looked at")
+            return self._without_complaint(job, message, now, "a later occurrence is looked at")
         row = watching.watch_row(job, message, note, now, now + self._p.run_lifetime)
         if self._p.runs.claim(row, None):
             self._happenings.missed(row, job)
@@ -60,14 +60,14 @@ class Watch:
             self._happenings.missed(stored, job)
         return Report(Handled.REPEATED, message, stored, "it was told before")
 
-    def _without_complaint(self, job: Job, message: Message, now: datetime) -> Report:
-        """A success came; too late, if the message comes again for an executor that had put the row
-        and did not get to tell of it: it died, or the answer was lost and the store waited for.
+    def _without_complaint(self, job: Job, message: Message, now: datetime, reason: str) -> Report:
+        """Nothing is to be told now; but it is where the message comes again for an executor that
+        had put the row and did not tell of it: it died, or the answer was lost.
         No message comes again for either sooner than store_waits.FIRST_WAIT."""
         may_be_again = now - message.starts_at >= store_waits.FIRST_WAIT
         row = self._p.runs.get(message.key) if may_be_again else None
         if row is None:
-            return Report(Handled.LOOKED, message, reason="nothing is amiss")
+            return Report(Handled.LOOKED, message, reason=reason)
         self._happenings.missed(row, job)
         return Report(Handled.REPEATED, message, row, "it was missed")
 
