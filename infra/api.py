@@ -115,6 +115,14 @@ class Users(Construct):
         return f"https://cognito-idp.{stack.region}.{stack.url_suffix}/{self.pool.user_pool_id}"
 
 
+def _methods(options: Options) -> list[gateway.HttpMethod]:
+    """All; but a route for ANY would ask preflight requests, which bear no token, for one."""
+    if not options.cors_origins:
+        return [gateway.HttpMethod.ANY]
+    method = gateway.HttpMethod
+    return [method.GET, method.HEAD, method.POST, method.PUT, method.PATCH, method.DELETE]
+
+
 def _cors(options: Options) -> gateway.CorsPreflightOptions | None:
     """What pages of other sites may send and read; the gateway answers their preflight requests
     without a token."""
@@ -149,7 +157,12 @@ class Api(Construct):
         integration = integrations.HttpLambdaIntegration("Function", function)
         authorizer = self._authorizer(options)
         for path in ("/", "/{proxy+}"):
-            self.http_api.add_routes(path=path, integration=integration, authorizer=authorizer)
+            self.http_api.add_routes(
+                path=path,
+                methods=_methods(options),
+                integration=integration,
+                authorizer=authorizer,
+            )
         self._open_route(integration)
 
     def _authorizer(self, options: Options) -> authorizers.HttpJwtAuthorizer:
@@ -174,7 +187,8 @@ class Api(Construct):
         log_group = logs.LogGroup(
             self,
             "AccessLogs",
-            # Of groups with this prefix no account's resource policy for logs grows.
+            # AWS lets the service write to groups with this prefix without a line for each in the
+            # account's resource policy for logs, whose length is limited.
             log_group_name=f"/aws/vendedlogs/{options.stack_name}/access",
             retention=log_retention(options.log_retention_days),
             removal_policy=RemovalPolicy.DESTROY,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 from aws_cdk import Duration, IgnoreMode, RemovalPolicy
@@ -97,9 +98,11 @@ class Functions(Construct):
         return tick
 
     def _tick_concurrency(self) -> int | None:
-        """One place for each worker, and one for a tick that lasts into the next minute."""
-        reserves = self._options.tick_reserved_concurrency
-        return self._options.tick_workers + 1 if reserves else None
+        """For each worker as many as ticks last minutes at most, and one more; one of each minute
+        comes while the others work a backlog off."""
+        if not self._options.tick_reserved_concurrency:
+            return None
+        return self._options.tick_workers * (ceil(self._options.tick_timeout_seconds / 60) + 1)
 
     def _create_executor(self, lane: Lane) -> lambda_.Function:
         shape = _Shape(

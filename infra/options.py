@@ -23,6 +23,8 @@ LOG_RETENTION_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 
 """What CloudWatch Logs accepts."""
 
 PRODUCTION = "production"
+ALL_STAGES = "Carillon"
+"""What the names of every stage's stack and resources begin with."""
 
 _BOUNDS = {
     "segments": (1, 4096),
@@ -111,7 +113,7 @@ class Options:
 
     @property
     def keep_data(self) -> bool:
-        """Whether the stack refuses its deletion, and tables, user pool and secret outlive it."""
+        """Whether tables, user pool and secret outlive the stack."""
         return self.stage == PRODUCTION
 
     @property
@@ -305,7 +307,7 @@ def _task_modules(context: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _stack_name(stage: str) -> str:
-    return "Carillon" if stage == PRODUCTION else f"Carillon-{stage}"
+    return ALL_STAGES if stage == PRODUCTION else f"{ALL_STAGES}-{stage}"
 
 
 def _secrets_prefix(context: Mapping[str, object], stage: str) -> str:

@@ -22,7 +22,6 @@ class CarillonStack(Stack):
             scope,
             construct_id,
             description="Carillon: a serverless job scheduler",
-            termination_protection=options.keep_data,
         )
         self.tables = Tables(self, "Tables", options)
         self.lanes = Lanes(self, "Lanes", options)

@@ -7,6 +7,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 
 from infra.acknowledgments import acknowledge
+from infra.options import ALL_STAGES
 from infra.target_arns import grants
 
 _ALLOW, _DENY = iam.Effect.ALLOW, iam.Effect.DENY
@@ -17,8 +18,8 @@ def allow_targets(
 ) -> None:
     """Grant the calls of what the patterns allow; nothing without patterns.
 
-    The deployment's own functions, and its `private_queues` (ARNs), are denied whatever the
-    patterns say: who could call them through a job could act as any owner.
+    The functions of all stages of Carillon, and the deployment's `private_queues` (ARNs), are
+    denied whatever the patterns say: who could call them through a job could act as any owner.
     """
     if not patterns:
         return
@@ -27,7 +28,7 @@ def allow_targets(
     for pattern in patterns:
         _acknowledge_wildcards(executor, pattern, "the operator's own list of what jobs may call")
     # By name: the role cannot refer to functions that depend on it.
-    own = _own_arn(executor, "lambda", f"function:{Stack.of(executor).stack_name}-*")
+    own = _own_arn(executor, "lambda", f"function:{ALL_STAGES}-*")
     _state(executor, _DENY, ["lambda:InvokeFunction"], [own])
     _state(executor, _DENY, ["sqs:SendMessage"], private_queues)
 

@@ -136,14 +136,15 @@ class Settings:
         return not self.is_own(arn) and any(_covers(each, arn) for each in self.target_arns)
 
     def is_own(self, arn: str) -> bool:
-        """Whether the resource is the deployment's own, which jobs never call, whatever is allowed.
+        """Whether the resource is a deployment's own, of whichever stage: jobs never call those,
+        whatever is allowed.
 
-        Who could send to its queues, or invoke its functions, could act as any owner.
+        Who could send to its queues, or invoke its functions, could act as any owner. The names of
+        all stages begin alike.
         """
         names = re.split("[:/]", _segments(arn)[-1])
-        return bool(self.stack_name) and any(
-            name.startswith(f"{self.stack_name}-") for name in names
-        )
+        begins = f"{self.stack_name.partition('-')[0]}-"
+        return bool(self.stack_name) and any(name.startswith(begins) for name in names)
 
     @classmethod
     def variable_names(cls) -> frozenset[str]:

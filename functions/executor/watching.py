@@ -8,7 +8,11 @@ from functions.executor.reports import Handled, Report, send_on
 from shared.domain import running, store_waits, watching
 from shared.domain.job import Job
 from shared.domain.message import Message
+from shared.domain.run import Run
+from shared.recurrence import ClosedDays
 
+_ROWS_LOOKED_AT = 100
+"""The newest rows that are looked through for one of an older filing."""
 _ROWS_OF_AN_INSTANT = 100
 """Rows of one fire time that are looked through for a success."""
 
@@ -49,7 +53,7 @@ class Watch:
         again = watching.look_again(job, message, closed, now) if run is None else None
         if again is not None:
             return send_on(self._p, again, again.starts_at, "its run may have yet to come")
-        if watching.another_is_looked_at(job, message, run, closed, self._p.runs.get):
+        if self._is_another_looked_at(job, message, run, closed):
             return self._without_complaint(job, message, now, "a later occurrence is looked at")
         row = watching.watch_row(job, message, note, now, now + self._p.run_lifetime)
         if self._p.runs.claim(row, None):
@@ -59,6 +63,19 @@ class Watch:
         if stored is not None:
             self._happenings.missed(stored, job)
         return Report(Handled.REPEATED, message, stored, "it was told before")
+
+    def _is_another_looked_at(
+        self, job: Job, message: Message, run: Run | None, closed: ClosedDays | None
+    ) -> bool:
+        """By the job's schedule; of an older filing, whose schedule is gone, by its later rows."""
+        if message.filing_id == job.filing.filing_id:
+            return watching.another_is_looked_at(job, run, closed, self._p.runs.get)
+        key = message.key
+        after = key.fire_at + timedelta(seconds=1)
+        page = self._p.runs.list(
+            key.owner, key.job_id, _ROWS_LOOKED_AT, from_at=after, consistent=True
+        )
+        return watching.is_followed(job, run, page.whole)
 
     def _without_complaint(self, job: Job, message: Message, now: datetime, reason: str) -> Report:
         """Nothing is to be told now; but it is where the message comes again for an executor that

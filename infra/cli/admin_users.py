@@ -52,6 +52,7 @@ def _added(
 ) -> dict[str, str]:
     """What the user is to be told. Nothing is sent by e-mail."""
     import boto3
+    from botocore.exceptions import ClientError
 
     from shared.settings import OPERATORS_GROUP
 
@@ -76,9 +77,15 @@ def _added(
         if not operator:
             raise CliError.local(ExitCode.CONFLICT, f"{name} is there already") from error
     if operator:
-        cognito.admin_add_user_to_group(
-            UserPoolId=pool_id, Username=name, GroupName=OPERATORS_GROUP
-        )
+        try:
+            cognito.admin_add_user_to_group(
+                UserPoolId=pool_id, Username=name, GroupName=OPERATORS_GROUP
+            )
+        except ClientError as error:  # the password is told once: now
+            known = told.get("temporary_password", "the one that was told before")
+            detail = f"temporary password: {known}; repeat the command to make an operator: {error}"
+            title = f"{name} is there, and no operator"
+            raise CliError.local(ExitCode.NOT_ALLOWED, title, detail) from error
         told["group"] = OPERATORS_GROUP
     client_id = outputs["UserPoolClientId"]
     told["sign_in"] = (

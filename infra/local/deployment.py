@@ -110,6 +110,7 @@ def aws_environment(endpoint_url: str, inherited: Mapping[str, str]) -> dict[str
         "AWS_REGION": REGION,
         "AWS_SECRET_ACCESS_KEY": "test",
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "CARILLON_STACK": STACK_NAME,
         "CDK_DISABLE_CLI_TELEMETRY": "true",
         "PATH": path,
     }

@@ -37,6 +37,7 @@ _SPECIAL = tuple(
         "240.0.0.0/4",  # reserved, and broadcast
         "2001::/23",  # protocol assignments, Teredo among them
         "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4: the registry leaves open whether it is public
         "3fff::/20",  # documentation
     )
 )
@@ -83,8 +84,8 @@ def is_public(address: Address) -> bool:
     """Whether it is a unicast address of the public internet.
 
     Not so are private, shared, loopback, link-local (with the metadata services), unique local,
-    multicast, reserved and documentation addresses, nor IPv6 addresses that stand for such an IPv4
-    address: mapped, 6to4, Teredo, NAT64.
+    multicast, reserved and documentation addresses, 6to4 and Teredo, nor IPv6 addresses that stand
+    for such an IPv4 address: mapped, NAT64.
     """
     real = reachable_address(address)
     if lies_in(real, _SPECIAL):
@@ -98,9 +99,4 @@ def is_public(address: Address) -> bool:
 
 def _embedded(address: IPv6Address) -> list[IPv4Address]:
     """The IPv4 addresses that a packet to this address may be carried on to."""
-    inner: list[IPv4Address] = []
-    if address.sixtofour is not None:
-        inner.append(address.sixtofour)
-    if address in _NAT64:
-        inner.append(IPv4Address(int(address) & 0xFFFFFFFF))
-    return inner
+    return [IPv4Address(int(address) & 0xFFFFFFFF)] if address in _NAT64 else []

@@ -3,7 +3,8 @@ owner's places in lane slow, and the permits of those that have waited, are give
 
 A run that has waited for half a minute, and was due before all that have a turn, gets the next one:
 a place that becomes free is kept for it. So whoever is the first of those that wait starts next,
-however many come after it. The others look again ever less often: after half of their wait.
+however many come after it. The others look again ever less often: after half of their wait, or,
+where they wait for an owner's share, after five minutes at most.
 """
 
 from dataclasses import dataclass, replace
@@ -72,9 +73,8 @@ def enter(
     if free > 0 and (len(others) < len(live) or ahead < free):
         holders = (*others, Holder(claim.run.claim_id, until))
         return Passage(Go(), replace(gate, holders=holders, turns=turns).lasting(until))
-    reason = f"{len(others)} runs hold {places.what}"
-    if free > 0:
-        reason = f"{ahead} runs that were due before wait for {places.what}"
+    held = f"held by {_runs(len(others))}" if free <= 0 else f"behind {_runs(ahead)}"
+    reason = f"waits for {places.what}, {held}"
     waited, most_turns = now - message.due_at, min(places.limit, _MOST_TURNS)
     if waited < _PATIENCE or ahead >= most_turns:
         if places.is_share:
@@ -107,6 +107,10 @@ def leave(gate: Gate, run: Run) -> Gate | None:
     """The gate without the run's claim; None if that holds no place."""
     others = tuple(holder for holder in gate.holders if holder.claim_id != run.claim_id)
     return None if len(others) == len(gate.holders) else replace(gate, holders=others)
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
 
 
 def _long_pause(waited: timedelta, fraction: float) -> timedelta:

@@ -41,8 +41,8 @@ def pass_job_gate(
     """Whether a claimed run passes: first by the time since the last start, then by the overlap.
 
     The run that passes is named as active, and as the one that started last: when it comes again,
-    since another gate held it back, it passes, and counts from then on. Where it made its row anew
-    the gate is put, though it says the same: who has looked for the row before loses.
+    since another gate held it back, it passes, and counts from then on. Before its first attempt
+    the gate is put, though it says the same: who has looked for its row, and found none, loses.
     `fraction` in [0, 1) is the jitter of those that wait.
     """
     spacing = _spacing(job, run)
@@ -57,8 +57,9 @@ def pass_job_gate(
     if job.overlap is not Overlap.ALLOW and gate.active != run_id:
         # Whoever is named as waiting is this run, or waits no more.
         passed = replace(passed, active=run_id, waiting="", waiting_filing="")
-    elif job.overlap is not Overlap.ALLOW and run.token == 1:
-        # Its row was withdrawn and is there again: who has found none is about to take its place.
+    elif job.overlap is not Overlap.ALLOW and run.attempt == 1:
+        # Its row may have been withdrawn, and be there again: who has found none is about to take
+        # its place.
         passed = passed.next_revision()
     if spacing is not None:
         passed = replace(passed, started=run_id, started_at=now)
@@ -123,6 +124,8 @@ def _held_by_overlap(
         return Passage(poll(message, now, f"waits behind {gate.waiting}", fraction))
     waits = poll(message, now, f"waits for the end of {gate.active}", fraction)
     placed = replace(gate, waiting=run_id, waiting_filing=message.filing_id)
+    if placed == gate and run.token == 1:  # as above, of who takes the place of the next
+        placed = placed.next_revision()
     return Passage(waits, placed.lasting(run.expires_at))
 
 

@@ -64,19 +64,14 @@ def has_success(fire_at: datetime, rows: Iterable[Run]) -> bool:
 
 
 def another_is_looked_at(
-    job: Job,
-    message: Message,
-    run: Run | None,
-    closed: ClosedDays | None,
-    get: Callable[[RunKey], Run | None],
+    job: Job, run: Run | None, closed: ClosedDays | None, get: Callable[[RunKey], Run | None]
 ) -> bool:
     """Whether an occurrence without a success was passed over since executors were late, so that a
     later one is looked at in its place: that which runs, or the last one that is skipped.
 
-    `run` is its row. Only under the filing of both: who has looked at a change cannot say what the
-    old one would have had follow.
+    `run` is its row.
     """
-    if run is None or message.filing_id != job.filing.filing_id:
+    if run is None:
         return False
     if not follows_its_schedule(job) or run.finished_at is None or not _came_late(run):
         return False
@@ -85,6 +80,19 @@ def another_is_looked_at(
     if following is None or following + spread > run.finished_at:
         return False
     return job.catch_up is CatchUp.LATEST or _came_late(get(replace(run.key, fire_at=following)))
+
+
+def is_followed(job: Job, run: Run | None, later: Iterable[Run]) -> bool:
+    """Whether an occurrence of an older filing came too late to run, and a `later` one of it did,
+    too, or ran: that one is looked at in its place."""
+    if run is None or not _came_late(run):
+        return False
+    return any(
+        row.key.kind is RunKind.SCHEDULED
+        and any(known.covers(run.filing_id, row.key.fire_at) for known in job.replaced)
+        and (_came_late(row) or row.status is not RunStatus.SKIPPED)
+        for row in later
+    )
 
 
 def look_again(

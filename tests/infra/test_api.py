@@ -60,6 +60,8 @@ def test_pages_of_other_sites_call_it_only_where_they_are_named(
     }
     assert {"etag", "location", "retry-after"} <= {*cors["ExposeHeaders"]}
     assert not cors.get("AllowCredentials")
+    asked = {key.split(" ")[0] for key, route in routes(unusual).items() if "AuthorizerId" in route}
+    assert asked == {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}, "a preflight has no token"
 
 
 def test_any_issuer_and_audience_take_the_pools_place(unusual: SynthesizedStack) -> None:

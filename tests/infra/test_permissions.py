@@ -100,7 +100,7 @@ def test_options_add_exactly_this(unusual: SynthesizedStack, name: str) -> None:
             bus: {"events:PutEvents"},
             state_machine: {"states:StartExecution"},
         }
-        own_functions = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{unusual.name}-*"
+        own_functions = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:Carillon-*"
         denied = {f"DeadLetter{lane}": {"sqs:SendMessage"} for lane in LANES}
         denied[own_functions] = {"lambda:InvokeFunction"}
     assert stated(unusual, name, "Allow") == ALLOWED[name] | added

@@ -87,16 +87,10 @@ def own_names(stack: SynthesizedStack) -> set[str]:
     return {word for word in words if not word.startswith("AllowEventRule")}
 
 
-def test_production_has_the_plain_name_and_refuses_its_deletion(
+def test_production_has_the_plain_name(
     production: SynthesizedStack, unusual: SynthesizedStack
 ) -> None:
-    manifests = [
-        json.loads((stack.directory / "manifest.json").read_text())["artifacts"][stack.name]
-        for stack in (production, unusual)
-    ]
-    protected = [each["properties"].get("terminationProtection", False) for each in manifests]
     assert (production.name, unusual.name) == ("Carillon", "Carillon-trial")
-    assert protected == [True, False]
 
 
 def test_cdk_nag_finds_nothing(production: SynthesizedStack, unusual: SynthesizedStack) -> None:

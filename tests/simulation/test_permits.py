@@ -120,7 +120,7 @@ class TestFleet:
         waiting = [row for row in rows if row.status is RunStatus.SCHEDULED]
         assert len(waiting) > 100
         first = "5 runs of its owner last longer than 2 s"
-        later = re.compile(r"\d+ runs (that were due before wait for|hold) its owner's permits")
+        later = re.compile(r"waits for its owner's permits, (held by|behind) \d+ runs?")
         notes = {row.note or "" for row in waiting}
         assert all(note == first or later.fullmatch(note) for note in notes), notes
         assert max(Counter(each.call.run_id for each in limited.calls).values()) == 1

@@ -368,7 +368,7 @@ class TestShareOfAnOwner:
         assert held.handled is Handled.SENT_ON  # type: ignore[attr-defined]
         (waiting,) = world.history(others)
         assert waiting.status is RunStatus.SCHEDULED
-        assert waiting.note == "1 runs hold its owner's share of lane slow"
+        assert waiting.note == "waits for its owner's share of lane slow, held by 1 run"
         (kept,) = world.queue.kept()
         assert kept.message.key == second.key
         assert kept.visible_at > world.clock.now()

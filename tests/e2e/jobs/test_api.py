@@ -9,7 +9,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from infra.local.deployment import STACK_NAME, Deployment, aws_environment
+from infra.local.deployment import Deployment, aws_environment
 from tests.e2e.conftest import COMMAND, Json, Person
 
 pytestmark = pytest.mark.e2e
@@ -127,7 +127,6 @@ def test_a_first_sign_in_with_a_temporary_password(deployment: Deployment, tmp_p
     """As README's "Deploy" tells a new operator: add a user, sign in, see the status."""
     environment = {
         **aws_environment(deployment.endpoint_url, os.environ),
-        "CARILLON_STACK": STACK_NAME,
         "CARILLON_COGNITO_ENDPOINT": deployment.endpoint_url,
         "XDG_CONFIG_HOME": str(tmp_path),
     }

@@ -120,7 +120,7 @@ def test_who_waits_for_a_share_of_its_owners_waits_for_no_turn() -> None:
     """Lane slow holds one back."""
     book = Book(overlap=Overlap.QUEUE_ONE)
     row = book.claimed(key_of(40), after(40))
-    note = "1 runs hold its owner's share of lane slow"
+    note = "waits for its owner's share of lane slow, held by 1 run"
     held_back = replace(row, status=RunStatus.SCHEDULED, attempt=0, lease_until=None, note=note)
     book.written(held_back, after(40.1), f"{row.key.run_id}/1", "finish")
     waits(book, key_of(50), 41)

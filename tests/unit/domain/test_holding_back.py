@@ -126,7 +126,7 @@ class TestTurns:
         free = replace(waiting, holders=())
         fresh = self.enter(free, 61, 61, "b")
         assert isinstance(fresh.outcome, Wait)
-        assert "1 runs that were due before wait" in fresh.outcome.reason
+        assert "'db', behind 1 run" in fresh.outcome.reason
         own = self.enter(free, 0, 62)
         assert own.outcome == Go()
         assert self.turns(own) == []

@@ -188,7 +188,7 @@ class TestSlots:
         message = due(world, job)
         self.hold(world, 30)
         assert handle(world, message) is Handled.SENT_ON
-        assert run_of(world, message).note == "1 runs hold the concurrency key 'db'"
+        assert run_of(world, message).note == "waits for the concurrency key 'db', held by 1 run"
         assert self.names(world) == []
 
     def test_the_place_is_kept_until_a_start_that_comes_soon(self, world: World, job: Job) -> None:
