@@ -1,7 +1,7 @@
 """Runs one scenario through the real code, lets it settle, and has it checked."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -10,11 +10,13 @@ from functions.executor.targets import Call, Failure, Success
 from infra.audit.evidence import Evidence, Violation
 from infra.simulation.deployment import Deployment
 from infra.simulation.targets import Behaviour, SimulatedTargets
+from shared.domain.message import Message
 from shared.domain.operation import OperationState
 from shared.domain.run import FINAL, RunError
 from shared.domain.targets import Target
-from shared.domain.wheel import minute_of
+from shared.domain.wheel import Slot, minute_of
 from shared.errors import MalformedMessageError
+from shared.recurrence import SlotKind
 from shared.recurrence.value import EPOCH
 from shared.simulation.dice import Dice
 from shared.simulation.faults import Chaos, Fault, Strike, Struck
@@ -145,6 +147,9 @@ def _start_other_worker(deployment: Deployment, look_ahead_minutes: int) -> None
     loop.later(-(-loop.us // _MINUTE_US) * _MINUTE_US, minute)
 
 
+_FILED_MINUTES = 120
+
+
 def _settle(deployment: Deployment, scenario: Scenario) -> None:
     """Let time pass until all that was due by `scenario.until` has ended, or too long."""
     loop = deployment.loop
@@ -169,7 +174,9 @@ def _is_settled(deployment: Deployment, scenario: Scenario) -> bool:
         operations = stores.operations.list(job.owner, _ALL).items
         if any(operation.state is OperationState.RUNNING for operation in operations):
             return False
-    return not deployment.dead_letter_queue.kept() and not _is_due(deployment, until)
+    if deployment.dead_letter_queue.kept() or _is_due(deployment, until):
+        return False
+    return not any(message.key.fire_at <= until for message in _filed(deployment))
 
 
 def _is_due(deployment: Deployment, until: datetime) -> bool:
@@ -181,6 +188,20 @@ def _is_due(deployment: Deployment, until: datetime) -> bool:
         except MalformedMessageError:
             return True
     return False
+
+
+def _filed(deployment: Deployment) -> Iterator[Message]:
+    """The messages that the wheel is to bring within two hours: late retries, and what waits for
+    its place in a catch-up."""
+    minute = minute_of(deployment.loop.instant())
+    for segment in range(deployment.options.segments):
+        for later in range(_FILED_MINUTES):
+            slot = Slot(SlotKind.DATED, minute + later)
+            after_key: str | None = ""
+            while after_key is not None:
+                page = deployment.stores.wheel.query(segment, slot, after_key or None)
+                yield from (entry.message for entry in page.entries if entry.message is not None)
+                after_key = page.last_key
 
 
 def _expire_each_minute(deployment: Deployment) -> None:
