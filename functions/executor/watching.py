@@ -12,7 +12,8 @@ from shared.domain.run import Run
 from shared.recurrence import ClosedDays
 
 _ROWS_LOOKED_AT = 100
-"""The newest rows that are looked through for one of an older filing."""
+"""Rows of an older filing that are looked through for the next of its occurrences; where there are
+more, nothing is left to that one."""
 _ROWS_OF_AN_INSTANT = 100
 """Rows of one fire time that are looked through for a success."""
 
@@ -73,9 +74,15 @@ class Watch:
         key = message.key
         after = key.fire_at + timedelta(seconds=1)
         page = self._p.runs.list(
-            key.owner, key.job_id, _ROWS_LOOKED_AT, from_at=after, consistent=True
+            key.owner,
+            key.job_id,
+            _ROWS_LOOKED_AT,
+            from_at=after,
+            until_at=max(after, job.filing.from_at),
+            consistent=True,
         )
-        return watching.is_followed(job, run, page.whole)
+        is_whole = page.next_cursor is None
+        return is_whole and watching.is_followed(job, run, page.whole)
 
     def _without_complaint(self, job: Job, message: Message, now: datetime, reason: str) -> Report:
         """Nothing is to be told now; but it is where the message comes again for an executor that

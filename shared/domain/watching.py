@@ -83,16 +83,19 @@ def another_is_looked_at(
 
 
 def is_followed(job: Job, run: Run | None, later: Iterable[Run]) -> bool:
-    """Whether an occurrence of an older filing came too late to run, and a `later` one of it did,
-    too, or ran: that one is looked at in its place."""
-    if run is None or not _came_late(run):
+    """The same of an occurrence of an older filing, whose schedule is gone: by its `later` rows."""
+    if run is None or run.finished_at is None or not _came_late(run):
         return False
-    return any(
-        row.key.kind is RunKind.SCHEDULED
-        and any(known.covers(run.filing_id, row.key.fire_at) for known in job.replaced)
-        and (_came_late(row) or row.status is not RunStatus.SKIPPED)
+    own = [
+        row
         for row in later
-    )
+        if row.key.kind is RunKind.SCHEDULED
+        and any(known.covers(run.filing_id, row.key.fire_at) for known in job.replaced)
+    ]
+    following = min(own, key=lambda row: row.key.fire_at, default=None)
+    if following is None or (following.effective_at or following.key.fire_at) > run.finished_at:
+        return False
+    return job.catch_up is CatchUp.LATEST or _came_late(following)
 
 
 def look_again(

@@ -283,6 +283,26 @@ def test_a_replaced_filing_still_watches_what_was_its_own(world: World) -> None:
     assert [row.key.fire_at for row in rows(world, job)] == [FIRST]
 
 
+@pytest.mark.parametrize(("policy", "alarms"), [(CatchUp.LATEST, 0), (CatchUp.SKIP, 1)])
+def test_what_came_late_is_left_to_the_next_of_its_filing_though_that_is_replaced(
+    world: World, policy: CatchUp, alarms: int
+) -> None:
+    """Twenty came while executors were away. Under `latest` the last of them ran, under `skip` it
+    is the one that is told of."""
+    job = watched(world, "* * * * *", expect_within_seconds=7200, catch_up=policy)
+    back = world.clock.now() + timedelta(minutes=20)
+    while world.clock.now() < back:
+        if world.clock.now().second == 0:
+            world.tick()
+        world.clock.advance(1)
+    world.run_until(back + timedelta(minutes=5))
+    world.refile(job, "0 5 * * *")
+    world.run_until(back + timedelta(hours=3))
+    late = [run for run in world.history(job) if run.reason in ("catch_up", "misfire")]
+    assert len(late) > 15
+    assert len(rows(world, job)) == alarms
+
+
 def test_its_standing_entries_go_when_the_filing_is_replaced(world: World) -> None:
     job = watched(world)
     world.run_until(FIRST + timedelta(minutes=20))
