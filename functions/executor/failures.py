@@ -39,21 +39,21 @@ class Failures:
         if run.status is RunStatus.SUCCEEDED:
             self._change(job, lambda gate: self._after_success(run, gate, repeated))
         elif run.status in DEAD_LETTER and not failing.is_past(run, job):
-            if job.state is not JobState.ACTIVE:
-                return self._while_stopped(run, job, repeated=repeated)
-            if not repeated or not self._has_succeeded_since(run):
-                gate = self._change(job, lambda gate: failing.with_failure(gate, run, job, limit))
-                if len(gate.failed) >= limit:
-                    return self._pause(run, job)
+            return self._count_failure(run, job, limit, repeated=repeated)
         return job
 
-    def _while_stopped(self, run: Run, job: Job, *, repeated: bool) -> Job | None:
-        """Tell of the pause if it was for this run; where the job was resumed since it was read,
-        the failure counts as the first under its new filing."""
+    def _count_failure(self, run: Run, job: Job, limit: int, *, repeated: bool) -> Job | None:
+        """Count it for the job as it is now: it may have been resumed or changed since it was read,
+        and then this failure is the first under its new filing."""
         current = self._p.jobs.get(job.owner, job.job_id)
         if current is not None and current.filing != job.filing:
             return self.count(run, current, repeated=repeated)
-        self._tell(run, current or job)
+        if job.state is not JobState.ACTIVE:
+            self._tell(run, current or job)
+        elif not repeated or not self._has_succeeded_since(run):
+            gate = self._change(job, lambda gate: failing.with_failure(gate, run, job, limit))
+            if len(gate.failed) >= limit:
+                return self._pause(run, job)
         return current
 
     def _pause(self, run: Run, job: Job) -> Job | None:

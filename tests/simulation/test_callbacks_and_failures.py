@@ -244,6 +244,21 @@ class TestPauseAfterFailures:
         assert counted.state is JobState.PAUSED
         assert died.key.run_id in (counted.note or "")
 
+    def test_a_failure_under_way_during_pause_and_resume_is_the_first_of_the_new_count(
+        self, world: World
+    ) -> None:
+        job = world.create("job", "* * * * *", pause_after_failures=2)
+
+        def behave(call: Call) -> Outcome:
+            if call.fire_at == minute(1):
+                world.refile(world.pause(stored(world, job)))
+                world.clock.advance(5)
+            return FAILURE
+
+        world.targets.behave = behave
+        world.run_until(minute(2) + timedelta(seconds=30))
+        assert stored(world, job).state is JobState.PAUSED, "two have died since the resume"
+
     def test_a_failure_of_a_replaced_filing_leaves_the_new_count_alone(self) -> None:
         world = World(NOON, segments=1)
         job = world.create("job", "* * * * *", pause_after_failures=3)
