@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from infra.audit.evidence import Delivery, Violation
 from infra.audit.known import Known
+from shared.domain.gate import PERMITS_GATE, SLOW_LANE_GATE
 from shared.domain.job import Job
 from shared.domain.policies import Overlap
 from shared.domain.run import Run, RunKey, RunKind, RunStatus
@@ -19,6 +20,8 @@ Gate = tuple[str, str]
 _SLOT_KEPT = timedelta(seconds=2)
 """How long after its slot a run may start that something else holds back."""
 _OWNER = "owner"
+_SHARES = ("its owner's", f"gate {SLOW_LANE_GATE}", f"gate {PERMITS_GATE}")
+"""What notes of runs say that wait for a share, or for others to have passed its gate."""
 _FEW_MESSAGES = 40
 _COPIES = 4
 """What doubled and dying ticks, creators beside them and duplicates of SQS bring at most, on the
@@ -164,7 +167,7 @@ def _only_queues(job: Job) -> bool:
 
 def _waits_for_a_share(row: Run) -> bool:
     """Whether a limit of its owner holds the run back, and not its turn."""
-    return row.note is not None and "its owner's" in row.note
+    return row.note is not None and any(each in row.note for each in _SHARES)
 
 
 def _out_of_turn(known: Known, job_id: str) -> Iterator[Violation]:
