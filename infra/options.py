@@ -4,12 +4,14 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from ipaddress import ip_network
 
 from aws_cdk import RemovalPolicy
 
 from infra.target_arns import target_pattern
 from shared.domain.job import Lane
+from shared.domain.segment import MOST_LOOK_AHEAD
 from shared.errors import ConfigurationError
 
 LANES = tuple(lane.value for lane in Lane)
@@ -28,8 +30,7 @@ ALL_STAGES = "Carillon"
 
 _BOUNDS = {
     "segments": (1, 4096),
-    # The horizon's last second must lie well within SQS's longest delay, 900 s.
-    "look_ahead_minutes": (1, 10),
+    "look_ahead_minutes": (1, MOST_LOOK_AHEAD // timedelta(minutes=1)),
     "run_retention_days": (1, 3650),
     "executor_timeout_seconds": (3, 900),
     "tick_timeout_seconds": (3, 900),

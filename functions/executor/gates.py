@@ -132,7 +132,7 @@ class Gates:
             share = Places(self._p.slow_lane_share, "its owner's share of lane slow", is_share=True)
             return concurrency.enter(gate, share, claim, message, until, now, fraction)
 
-        outcome = self._pass(SLOW_LANE_GATE, message, decide)
+        outcome = pass_gate(self._p, SLOW_LANE_GATE, message, decide)
         return outcome if isinstance(outcome, Wait) else None
 
     def _by_policies(self, claim: Claim, message: Message, job: Job) -> Go | Skip | Wait:
@@ -148,7 +148,7 @@ class Gates:
             now, fraction = self._p.clock.now(), self._p.entropy.fraction()
             return pass_job_gate(job, run, message, gate, others, now, fraction)
 
-        return self._pass(job_gate(job.job_id), message, decide)
+        return pass_gate(self._p, job_gate(job.job_id), message, decide)
 
     def _others(self, gate: Gate, job: Job, run: Run) -> Others:
         """The rows of the other runs that the gate names, as far as the overlap asks for them."""
@@ -226,7 +226,7 @@ class Gates:
             slot = taken.slot
             return Passage(Go(), taken.put)
 
-        outcome = self._pass(name, message, decide)
+        outcome = pass_gate(self._p, name, message, decide)
         return (slot if isinstance(outcome, Go) else None), outcome
 
     def _give_up(self, held: RateSlot, message: Message, job: Job) -> Message:
@@ -248,9 +248,4 @@ class Gates:
             places = Places(wanted.limit, f"the concurrency key {wanted.key!r}")
             return concurrency.enter(gate, places, claim, message, until, now, fraction)
 
-        return self._pass(key_gate(wanted.key), message, decide)
-
-    def _pass(
-        self, name: str, message: Message, decide: Callable[[Gate], Passage]
-    ) -> Go | Skip | Wait:
-        return pass_gate(self._p, name, message, decide)
+        return pass_gate(self._p, key_gate(wanted.key), message, decide)

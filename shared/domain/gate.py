@@ -22,8 +22,8 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A run that has waited for a place of a concurrency key since `due_at`; its turn is kept until
-    `until`, unless it looks again before."""
+    """A run that has waited for a place since `due_at`; its turn is kept until `until`, unless it
+    looks again before."""
 
     run_id: str
     due_at: datetime
@@ -63,8 +63,8 @@ class Gate:
     `started_at`; `failed` are the run ids that died since the last success, oldest first, and
     `failed_filing` the filing that the job had then; `slow_at` is when its last slow attempts
     ended, oldest first (shared/domain/slowness.py). Of a concurrency key, of an owner's share
-    of lane slow, and of an owner's permits: `holders`; of a key `turns` besides, those that wait
-    for long, first come first. Of a rate: `lines`, one for each limit that jobs of the key have,
+    of lane slow, and of an owner's permits: `holders`, and `turns`, those that have waited for
+    long, first come first. Of a rate: `lines`, one for each limit that jobs of the key have,
     the one that granted last first; `started_at`, the slot granted last, which may be yet to come,
     and `started`, the claim that it was granted to. Empty members are those of the others.
     """

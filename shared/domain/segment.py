@@ -10,7 +10,8 @@ LEASE = timedelta(seconds=45)
 """A tick that dies delays its segment by at most this (DESIGN 4.1)."""
 RENEW_AFTER = LEASE / 3
 MOST_LOOK_AHEAD = timedelta(minutes=10)
-"""No deployment announces minutes further ahead than this."""
+"""No deployment announces minutes further ahead: the last second of them must lie well within SQS's
+longest delay, 900 s."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,16 +100,20 @@ def test_an_empty_list_allows_nothing() -> None:
         (f"{FUNCTION}Carillon-FunctionsTick1A2B-aBc", True),
         (f"{FUNCTION}Carillon-FunctionsTick1A2B-aBc:$LATEST", True),
         ("arn:aws:events:eu-west-1:123456789012:event-bus/Carillon-events", True),
+        ("arn:aws:sqs:eu-west-1:123456789012:Carillon-trial-LanesHigh76CF11C1-J0Kz", True),
         ("arn:aws:sqs:eu-west-1:123456789012:Carillon", False),
         ("arn:aws:sqs:eu-west-1:123456789012:orders-of-Carillon-fans", False),
     ],
 )
-def test_jobs_never_call_what_is_the_deployments_own(arn: str, own: bool) -> None:
+@pytest.mark.parametrize("stack", ["Carillon", "Carillon-dev"])
+def test_jobs_never_call_what_is_a_deployments_own_of_whichever_stage(
+    stack: str, arn: str, own: bool
+) -> None:
     everything = ",".join(
         f"arn:aws:{service}:*:*:{resource}"
         for service, resource in (("sqs", "*"), ("lambda", "function:*"), ("events", "event-bus/*"))
     )
-    deployed = settings(TARGET_ARNS=everything, STACK_NAME="Carillon")
+    deployed = settings(TARGET_ARNS=everything, STACK_NAME=stack)
     assert deployed.is_own(arn) is own
     assert deployed.allows_target(arn) is not own
     assert not settings(TARGET_ARNS=everything).is_own(arn)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from moto import mock_aws
 from typer.testing import CliRunner, Result
 
 from infra.cli.client import ApiClient
@@ -95,6 +96,17 @@ def api() -> Iterator[FakeApi]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@pytest.fixture
+def moto(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An AWS account in this process, and credentials for it."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with mock_aws():
+        yield
 
 
 class Run(Protocol):

@@ -1,13 +1,12 @@
 """`carillon admin`: on the tables of a deployment, and cut off between any two calls."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from infra.cli.admin import mend
 from infra.cli.exits import CliError
@@ -27,20 +26,15 @@ class Cut(BaseException):
 
 
 @pytest.fixture
-def deployment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    with mock_aws():
-        settings = create_deployment("test")
-        monkeypatch.setenv("JOBS_TABLE", settings.jobs_table)
-        monkeypatch.setenv("WHEEL_TABLE", settings.wheel_table)
-        monkeypatch.setenv("RUNS_TABLE", settings.runs_table)
-        urls = {lane.value: url for lane, url in settings.lane_queues.items()}
-        monkeypatch.setenv("LANE_QUEUES", json.dumps(urls))
-        monkeypatch.setenv("SEGMENTS", "16")
-        yield settings
+def deployment(moto: None, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    settings = create_deployment("test")
+    monkeypatch.setenv("JOBS_TABLE", settings.jobs_table)
+    monkeypatch.setenv("WHEEL_TABLE", settings.wheel_table)
+    monkeypatch.setenv("RUNS_TABLE", settings.runs_table)
+    urls = {lane.value: url for lane, url in settings.lane_queues.items()}
+    monkeypatch.setenv("LANE_QUEUES", json.dumps(urls))
+    monkeypatch.setenv("SEGMENTS", "16")
+    return settings
 
 
 def put_control(settings: Settings, **members: dict[str, Any]) -> None:

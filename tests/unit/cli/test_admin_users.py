@@ -1,11 +1,9 @@
 """`carillon admin add-user` on moto: who is added, and what the user is told."""
 
 import json
-from collections.abc import Iterator
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from tests.unit.cli.conftest import Run
 
@@ -20,25 +18,20 @@ def create_stack(name: str, outputs: dict[str, str]) -> None:
 
 
 @pytest.fixture
-def pool_id(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    with mock_aws():
-        cognito = boto3.client("cognito-idp")
-        pool_id = cognito.create_user_pool(PoolName="users")["UserPool"]["Id"]
-        client = cognito.create_user_pool_client(UserPoolId=pool_id, ClientName="cli")
-        cognito.create_group(GroupName="operators", UserPoolId=pool_id)
-        users = {
-            "UserPoolId": pool_id,
-            "UserPoolClientId": client["UserPoolClient"]["ClientId"],
-        }
-        plain = {"TickFunction": "tick", "ApiUrl": "https://api.example/"}
-        create_stack("Carillon", plain | users)
-        create_stack("OwnIssuer", plain)
-        create_stack("Other", {})
-        yield pool_id
+def pool_id(moto: None) -> str:
+    cognito = boto3.client("cognito-idp")
+    pool_id = cognito.create_user_pool(PoolName="users")["UserPool"]["Id"]
+    client = cognito.create_user_pool_client(UserPoolId=pool_id, ClientName="cli")
+    cognito.create_group(GroupName="operators", UserPoolId=pool_id)
+    users = {
+        "UserPoolId": pool_id,
+        "UserPoolClientId": client["UserPoolClient"]["ClientId"],
+    }
+    plain = {"TickFunction": "tick", "ApiUrl": "https://api.example/"}
+    create_stack("Carillon", plain | users)
+    create_stack("OwnIssuer", plain)
+    create_stack("Other", {})
+    return pool_id
 
 
 def test_a_user_has_a_temporary_password_and_a_command_to_sign_in(run: Run, pool_id: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from infra.local.deployment import (
     EXECUTOR_TIMEOUT_SECONDS,
+    STACK_NAME,
     aws_environment,
     context_arguments,
 )
@@ -95,6 +96,7 @@ def test_local_options_are_options() -> None:
     assert services == {"lambda", "sqs", "sns", "events", "states"}
     assert {pattern.split(":")[4] for pattern in options.target_arns} == {"000000000000"}
     assert options.event_bus
+    assert options.stack_name == STACK_NAME
 
 
 def test_a_state_keeps_its_port(tmp_path: Path) -> None:
