@@ -33,12 +33,17 @@ class CatchingUp:
         return instead[0], True
 
     def record(self, message: Message, job: Job, now: datetime) -> None:
-        """Put the row of what the message stands for besides its own occurrence."""
+        """Put the row of what the message stands for besides its own occurrence, and tell of it.
+
+        A row that is there already is told of again: who put it may have died before it told.
+        """
         if message.missed is None:
             return
         closed = self._p.closed_days(message.key.owner, message.missed.calendar)
         missed = passed_over_row(message, now, now + self._p.run_lifetime, closed)
-        if missed is not None and self._p.runs.claim(missed, None):
+        if missed is not None and not self._p.runs.claim(missed, None):
+            missed = self._p.runs.get(missed.key)
+        if missed is not None:
             self._happenings.ended(missed, job)
 
     def is_ordered(self, latest: Message, ends_at: datetime) -> bool:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from functions.executor.reports import Handled
+from shared.domain.events import EventType
 from shared.domain.job import Job
 from shared.domain.message import Missed
 from shared.domain.policies import CatchUp, Rate
@@ -134,6 +135,28 @@ def test_a_catch_up_is_recorded_though_the_run_that_it_stands_for_waits_for_its_
     by_the_tick = replace(plain, missed=missed, in_time=True)
     assert world.executor.handle(by_the_tick, ends_at).handled is Handled.DROPPED
     assert recorded(world, job, job.schedule) == every_five_minutes(15, 175)
+
+
+def test_what_was_passed_over_is_told_though_its_recorder_died_before_it_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(MIDNIGHT, segments=1)
+    skips = (EventType.RUN_SKIPPED,)
+    job = world.create("caught", "*/5 * * * *", catch_up=CatchUp.LATEST, events=skips)
+    missed = Missed(TICKS_STOP, CatchUp.LATEST, job.schedule)
+    message = replace(message_of(job, MIDNIGHT + timedelta(hours=2, minutes=55)), missed=missed)
+
+    def die(events: object) -> int:
+        raise Killed
+
+    world.clock.set(TICKS_RETURN)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(world.events, "emit", die)
+        world.executor.handle(message, world.clock.now() + timedelta(seconds=FUNCTION_SECONDS))
+    world.clock.set(TICKS_RETURN + timedelta(minutes=10))
+    world.executor.handle(message, world.clock.now() + timedelta(seconds=FUNCTION_SECONDS))
+    (row,) = (run for run in world.history(job) if run.key.kind is RunKind.MISSED)
+    assert row.key.run_id in [event.data["run_id"] for event in world.events.emitted]
 
 
 def test_a_dated_chain_over_two_gaps_keeps_to_its_policy(monkeypatch: pytest.MonkeyPatch) -> None:
