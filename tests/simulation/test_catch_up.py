@@ -149,12 +149,14 @@ def test_what_was_passed_over_is_told_though_its_recorder_died_before_it_told(
     def die(events: object) -> int:
         raise Killed
 
+    function_time = timedelta(seconds=FUNCTION_SECONDS)
     world.clock.set(TICKS_RETURN)
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(world.events, "emit", die)
-        world.executor.handle(message, world.clock.now() + timedelta(seconds=FUNCTION_SECONDS))
-    world.clock.set(TICKS_RETURN + timedelta(minutes=10))
-    world.executor.handle(message, world.clock.now() + timedelta(seconds=FUNCTION_SECONDS))
+    monkeypatch.setattr(world.events, "emit", die)
+    with pytest.raises(Killed):
+        world.executor.handle(message, TICKS_RETURN + function_time)
+    monkeypatch.undo()
+    world.clock.set(TICKS_RETURN + 10 * function_time)
+    world.executor.handle(message, world.clock.now() + function_time)
     (row,) = (run for run in world.history(job) if run.key.kind is RunKind.MISSED)
     assert row.key.run_id in [event.data["run_id"] for event in world.events.emitted]
 
