@@ -68,9 +68,7 @@ class Functions(Construct):
         self._options = options
         self._tables = tables
         self._lane_arns = [lane.queue.queue_arn for lane in lanes.by_name.values()]
-        self._dead_letter_arns = [
-            lane.dead_letter_queue.queue_arn for lane in lanes.by_name.values()
-        ]
+        self._dead_letter_queue = lanes.dead_letter_queue
         self._secret = webhook_secret
         self._event_bus = event_bus
         self._environment = environment(options, tables, lanes, webhook_secret, event_bus)
@@ -78,7 +76,7 @@ class Functions(Construct):
         self._code = _code()
         self.tick = self._create_tick()
         self.executors = {name: self._create_executor(lanes.by_name[name]) for name in LANES}
-        self.dead_letter_consumer = self._create_dead_letter_consumer(lanes)
+        self.dead_letter_consumer = self._create_dead_letter_consumer()
         self.api = self._create_api()
 
     def _create_tick(self) -> lambda_.Function:
@@ -118,13 +116,13 @@ class Functions(Construct):
         # Operations look for dead letters.
         _allow(executor, QUERY, [self._tables.dead_letter_index_arn])
         allow_secrets(executor, self._secret.secret_arn, self._options.secrets_prefix)
-        allow_targets(executor, self._options.target_arns, self._dead_letter_arns)
+        allow_targets(executor, self._options.target_arns, [self._dead_letter_queue.queue_arn])
         limit = self._options.lanes[lane.name].max_concurrency
         size = JobLane(lane.name).batch_size
         executor.add_event_source(_batches(lane.queue, limit, size))
         return executor
 
-    def _create_dead_letter_consumer(self, lanes: Lanes) -> lambda_.Function:
+    def _create_dead_letter_consumer(self) -> lambda_.Function:
         shape = _Shape(
             handler="functions.executor.handler.dead_letter_handler",
             service="dead-letter-consumer",
@@ -135,8 +133,7 @@ class Functions(Construct):
         )
         consumer = self._function("DeadLetterConsumer", shape)
         self._allow_running(consumer)
-        for lane in lanes.by_name.values():
-            consumer.add_event_source(_batches(lane.dead_letter_queue))
+        consumer.add_event_source(_batches(self._dead_letter_queue))
         return consumer
 
     def _allow_running(self, function: lambda_.Function) -> None:
@@ -193,6 +190,11 @@ class Functions(Construct):
             layers=[self._layer],
             role=role,
             log_group=log_group,
+            # Of the platform's own lines only what went wrong: those of each good invocation
+            # (START, END, REPORT) would be a third of all that is stored.
+            logging_format=lambda_.LoggingFormat.JSON,
+            system_log_level_v2=lambda_.SystemLogLevel.WARN,
+            application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
             memory_size=shape.memory_mb,
             reserved_concurrent_executions=shape.reserved_concurrency,
             timeout=Duration.seconds(shape.timeout_seconds),

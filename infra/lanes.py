@@ -1,4 +1,4 @@
-"""The lanes: for each a queue and a dead-letter queue."""
+"""The lanes: a queue for each, and one dead-letter queue behind all of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,24 +26,25 @@ class Lane:
 
     name: str
     queue: sqs.Queue
-    dead_letter_queue: sqs.Queue
 
 
 class Lanes(Construct):
-    """All lanes, by name."""
+    """All lanes, by name. A message names its lane, so one dead-letter queue serves them all: each
+    queue more would be polled all month (docs/cost.md)."""
 
     def __init__(self, scope: Construct, construct_id: str, options: Options) -> None:
         super().__init__(scope, construct_id)
         self._visibility_timeout = Duration.seconds(
             VISIBILITY_FACTOR * options.executor_timeout_seconds
         )
-        self.by_name: Mapping[str, Lane] = {name: self._lane(name) for name in LANES}
-
-    def _lane(self, name: str) -> Lane:
-        title = name.capitalize()
-        dead_letters = self._queue(f"{title}DeadLetters", DEAD_LETTER_RETENTION_DAYS, None)
-        redrive = sqs.DeadLetterQueue(queue=dead_letters, max_receive_count=MAX_RECEIVE_COUNT)
-        return Lane(name, self._queue(title, QUEUE_RETENTION_DAYS, redrive), dead_letters)
+        self.dead_letter_queue = self._queue("DeadLetters", DEAD_LETTER_RETENTION_DAYS, None)
+        redrive = sqs.DeadLetterQueue(
+            queue=self.dead_letter_queue, max_receive_count=MAX_RECEIVE_COUNT
+        )
+        self.by_name: Mapping[str, Lane] = {
+            name: Lane(name, self._queue(name.capitalize(), QUEUE_RETENTION_DAYS, redrive))
+            for name in LANES
+        }
 
     def _queue(
         self, construct_id: str, retention_days: int, redrive: sqs.DeadLetterQueue | None
@@ -51,7 +52,7 @@ class Lanes(Construct):
         return sqs.Queue(
             self,
             construct_id,
-            # Also of the dead-letter queues: their consumer has the executor's timeout.
+            # Also of the dead-letter queue: its consumer has the executor's timeout.
             visibility_timeout=self._visibility_timeout,
             retention_period=Duration.days(retention_days),
             dead_letter_queue=redrive,

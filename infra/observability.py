@@ -15,7 +15,7 @@ _MISSING = cloudwatch.TreatMissingData
 
 
 class Observability(Construct):
-    """Ten alarms are free of charge; there are nine."""
+    """Ten alarms are free of charge; there are eight."""
 
     def __init__(
         self,
@@ -42,19 +42,18 @@ class Observability(Construct):
             minutes=3,
         )
         self._depth_alarm("FailedTicks", failed_ticks, "Ticks were not delivered, or died", 1)
-        for lane in lanes.by_name.values():
-            self._lane_alarms(lane)
-
-    def _lane_alarms(self, lane: Lane) -> None:
-        title = lane.name.capitalize()
         self._depth_alarm(
-            f"{title}DeadLetters",
-            lane.dead_letter_queue,
-            f"Messages on which executors of the {lane.name} lane died are not being recorded",
+            "DeadLetters",
+            lanes.dead_letter_queue,
+            "Messages on which executors died are not being recorded",
             5,
         )
+        for lane in lanes.by_name.values():
+            self._lane_alarm(lane)
+
+    def _lane_alarm(self, lane: Lane) -> None:
         self._alarm(
-            f"{title}OldestMessage",
+            f"{lane.name.capitalize()}OldestMessage",
             lane.queue.metric_approximate_age_of_oldest_message(
                 period=Duration.minutes(1), statistic="Maximum"
             ),

@@ -73,7 +73,8 @@ class Options:
     `memory_mb` is that of the functions by role: processor time comes with it.
     `tick_reserved_concurrency` keeps places of the account's concurrency for the ticks.
     `warm_write_units` is what tables take in a second from their first one on, 0 for what new ones
-    take by themselves (4,000). `cors_origins` are the sites whose pages may call the API.
+    take by themselves (4,000). `recover_runs` keeps a point-in-time recovery of the runs, as there
+    is of jobs and wheel. `cors_origins` are the sites whose pages may call the API.
     `local_layer_python` and `layer_directory` exist for emulators; see infra/layer.py.
     """
 
@@ -102,6 +103,7 @@ class Options:
     memory_mb: Mapping[str, int]
     tick_reserved_concurrency: bool
     warm_write_units: int
+    recover_runs: bool
     cors_origins: tuple[str, ...]
     log_retention_days: int
     local_layer_python: str
@@ -165,6 +167,7 @@ class Options:
             memory_mb=_memory_mb(context),
             tick_reserved_concurrency=_switch(context, "tick_reserved_concurrency"),
             warm_write_units=_warm_write_units(context),
+            recover_runs=_switch(context, "recover_runs"),
             cors_origins=_listed(context, "cors_origins", _origin),
             log_retention_days=_log_retention(context),
             local_layer_python=_text(context, "local_layer_python"),

@@ -57,6 +57,7 @@ class CarillonStack(Stack):
             "WheelTable": self.tables.wheel.table_name,
             "RunsTable": self.tables.runs.table_name,
             "WebhookSecretArn": self.webhooks.secret.secret_arn,
+            "DeadLetterQueueUrl": self.lanes.dead_letter_queue.queue_url,
             "TickFunction": self.functions.tick.function_name,
         }
         if self.api.users is not None:
@@ -68,7 +69,6 @@ class CarillonStack(Stack):
         for name, lane in self.lanes.by_name.items():
             title = name.capitalize()
             addresses[f"QueueUrl{title}"] = lane.queue.queue_url
-            addresses[f"DeadLetterQueueUrl{title}"] = lane.dead_letter_queue.queue_url
             executor = self.functions.executors[name]
             addresses[f"ExecutorFunction{title}"] = executor.function_name
         return addresses

@@ -3,6 +3,7 @@
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
+from infra.acknowledgments import acknowledge
 from infra.options import Options
 
 TTL_ATTRIBUTE = "expires_at"
@@ -10,8 +11,10 @@ DEAD_LETTER_INDEX = "dead_letters"
 
 
 class Tables(Construct):
-    """All on demand, with point-in-time recovery; those of production outlive the stack.
+    """All on demand; those of production outlive the stack.
 
+    Jobs and wheel have point-in-time recovery, runs by option: history expires anyway, jobs go on
+    without it, and it is by far the largest table.
     None is protected against deletion by its own setting: a first deployment that fails could not
     take it back, and would be stuck.
     """
@@ -22,7 +25,13 @@ class Tables(Construct):
         self._warm = _warm_throughput(options.warm_write_units)
         self.jobs = self._table("Jobs", "owner", "job_id")
         self.wheel = self._table("Wheel", "segment_slot", "entry_key")
-        self.runs = self._table("Runs", "job_key", "run_key")
+        self.runs = self._table("Runs", "job_key", "run_key", recovery=options.recover_runs)
+        if not options.recover_runs:
+            acknowledge(
+                self.runs,
+                "AwsSolutions-DDB3",
+                "history expires, and no job needs it; the option recover_runs keeps it",
+            )
         # Sparse: only runs that are dead letters carry these two attributes.
         self.runs.add_global_secondary_index(
             index_name=DEAD_LETTER_INDEX,
@@ -37,7 +46,9 @@ class Tables(Construct):
         """The ARN of the runs' one index; grants name it rather than `index/*`."""
         return f"{self.runs.table_arn}/index/{DEAD_LETTER_INDEX}"
 
-    def _table(self, construct_id: str, partition_key: str, sort_key: str) -> dynamodb.Table:
+    def _table(
+        self, construct_id: str, partition_key: str, sort_key: str, *, recovery: bool = True
+    ) -> dynamodb.Table:
         return dynamodb.Table(
             self,
             construct_id,
@@ -46,7 +57,7 @@ class Tables(Construct):
             billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
             time_to_live_attribute=TTL_ATTRIBUTE,
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
-                point_in_time_recovery_enabled=True
+                point_in_time_recovery_enabled=recovery
             ),
             warm_throughput=self._warm,
             removal_policy=self._removal_policy,

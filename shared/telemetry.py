@@ -136,9 +136,10 @@ class Telemetry:
 
 def create_telemetry(service: str) -> Telemetry:
     """The telemetry of a function; POWERTOOLS_SERVICE_NAME, where set, stands over `service`."""
-    logger = Logger()
+    # Lambda finds a line's level only beside such a timestamp (Advanced Logging Controls).
+    logger = Logger(use_rfc3339=True)
     if logger.service == "service_undefined":
-        logger = Logger(service=service)
+        logger = Logger(service=service, use_rfc3339=True)
     metrics = Metrics(service=logger.service)
     metrics.namespace = metrics.namespace or "Carillon"
     return Telemetry(logger, metrics)

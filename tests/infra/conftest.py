@@ -49,6 +49,7 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
         memory_mb='{"tick": 1769, "executor": 1024, "api": 256}',
         tick_reserved_concurrency="false",
         warm_write_units="40000",
+        recover_runs="true",
         cors_origins="https://console.example.com, http://localhost:8080",
         log_retention_days="7",
     )

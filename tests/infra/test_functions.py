@@ -221,14 +221,11 @@ def test_an_executor_takes_tens_from_its_own_lane(
         assert mapping["ScalingConfig"] == {"MaximumConcurrency": limits[lane]}
 
 
-@pytest.mark.parametrize("lane", ["High", "Normal", "Low", "Slow"])
-def test_one_consumer_takes_the_dead_letters_of_every_lane(
-    production: SynthesizedStack, lane: str
-) -> None:
+def test_one_consumer_takes_the_dead_letters_of_all_lanes(production: SynthesizedStack) -> None:
     (mapping,) = [
         one
         for one in production.properties("Lambda::EventSourceMapping").values()
-        if referred(one["EventSourceArn"]) == production.output(f"DeadLetterQueueUrl{lane}")
+        if referred(one["EventSourceArn"]) == production.output("DeadLetterQueueUrl")
     ]
     consumer = production.function_name(referred(mapping["FunctionName"]))
     assert consumer == "dead-letter-consumer"
@@ -285,3 +282,14 @@ def test_the_code_is_that_of_the_functions_and_nothing_else(production: Synthesi
     assert {path.name for path in asset.iterdir()} == {"functions", "shared"}
     assert (asset / "shared" / "settings.py").is_file()
     assert not list(asset.rglob("__pycache__"))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_of_the_platform_s_own_log_lines_only_warnings_are_kept(
+    production: SynthesizedStack, name: str
+) -> None:
+    logging = production.functions()[name]["LoggingConfig"]
+    assert logging["LogFormat"] == "JSON"
+    assert logging["SystemLogLevel"] == "WARN"
+    level = production.functions()[name]["Environment"]["Variables"]["POWERTOOLS_LOG_LEVEL"]
+    assert logging["ApplicationLogLevel"] == level == "INFO", "else Lambda drops lines of ours"

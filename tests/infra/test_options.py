@@ -40,6 +40,7 @@ def test_the_defaults_are_those_of_cdk_json() -> None:
         memory_mb={"tick": 512, "executor": 512, "api": 512},
         tick_reserved_concurrency=True,
         warm_write_units=0,
+        recover_runs=False,
         cors_origins=(),
         log_retention_days=30,
         local_layer_python="",

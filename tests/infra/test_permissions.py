@@ -66,7 +66,7 @@ ALLOWED: dict[str, Grants] = {
     "dead-letter-consumer": {
         **RUNNING,
         **SEND_TO_LANES,
-        **{f"DeadLetter{lane}": CONSUME for lane in LANES},
+        "DeadLetterQueueUrl": CONSUME,
     },
     "api": {
         "JobsTable": {GET, PUT, DELETE, QUERY},
@@ -101,7 +101,7 @@ def test_options_add_exactly_this(unusual: SynthesizedStack, name: str) -> None:
             state_machine: {"states:StartExecution"},
         }
         own_functions = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:Carillon-*"
-        denied = {f"DeadLetter{lane}": {"sqs:SendMessage"} for lane in LANES}
+        denied = {"DeadLetterQueueUrl": {"sqs:SendMessage"}}
         denied[own_functions] = {"lambda:InvokeFunction"}
     assert stated(unusual, name, "Allow") == ALLOWED[name] | added
     assert stated(unusual, name, "Deny") == denied

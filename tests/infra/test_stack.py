@@ -23,10 +23,7 @@ OUTPUTS = {
     "QueueUrlNormal",
     "QueueUrlLow",
     "QueueUrlSlow",
-    "DeadLetterQueueUrlHigh",
-    "DeadLetterQueueUrlNormal",
-    "DeadLetterQueueUrlLow",
-    "DeadLetterQueueUrlSlow",
+    "DeadLetterQueueUrl",
     "WebhookSecretArn",
     "TickFunction",
     "ExecutorFunctionHigh",
@@ -112,8 +109,9 @@ def test_an_operator_hears_of_these(production: SynthesizedStack) -> None:
     alarms = production.properties("CloudWatch::Alarm")
     watched = sorted(str(alarm["MetricName"]) for alarm in alarms.values())
     assert watched == sorted(
-        ["Invocations", "Errors", "ApproximateNumberOfMessagesVisible"]
-        + 4 * ["ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"]
+        ["Invocations", "Errors"]
+        + 2 * ["ApproximateNumberOfMessagesVisible"]
+        + 4 * ["ApproximateAgeOfOldestMessage"]
     )
     (silence,) = [one for one in alarms.values() if one["MetricName"] == "Invocations"]
     assert silence["ComparisonOperator"] == "LessThanThreshold"

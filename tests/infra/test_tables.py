@@ -20,12 +20,26 @@ def test_models_and_template_agree_on_keys_indexes_and_ttl(
     }
 
 
-def test_there_are_three_tables_on_demand_with_recovery(production: SynthesizedStack) -> None:
+def test_there_are_three_tables_on_demand(production: SynthesizedStack) -> None:
     tables = production.properties("DynamoDB::Table")
     assert len(tables) == 3
-    for table in tables.values():
-        assert table["BillingMode"] == "PAY_PER_REQUEST"
-        assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+    assert {table["BillingMode"] for table in tables.values()} == {"PAY_PER_REQUEST"}
+
+
+def test_jobs_and_wheel_can_be_recovered_and_runs_where_that_was_asked_for(
+    production: SynthesizedStack, unusual: SynthesizedStack
+) -> None:
+    def recoverable(stack: SynthesizedStack) -> set[str]:
+        tables = stack.properties("DynamoDB::Table")
+        return {
+            kind
+            for kind in ("Jobs", "Wheel", "Runs")
+            if tables[stack.output(f"{kind}Table")]["PointInTimeRecoverySpecification"]
+            == {"PointInTimeRecoveryEnabled": True}
+        }
+
+    assert recoverable(production) == {"Jobs", "Wheel"}
+    assert recoverable(unusual) == {"Jobs", "Wheel", "Runs"}
 
 
 def test_tables_are_warm_where_that_was_asked_for(
