@@ -89,7 +89,7 @@ class Functions(Construct):
             reserved_concurrency=self._tick_concurrency(),
         )
         tick = self._function("Tick", shape)
-        _allow(tick, READ_ITEM, [self._tables.jobs.table_arn])
+        _allow(tick, (*READ_ITEM, *PUT_ITEM), [self._tables.jobs.table_arn])
         wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH, *QUERY)
         _allow(tick, wheel, [self._tables.wheel.table_arn])
         _allow(tick, SEND, self._lane_arns)

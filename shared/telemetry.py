@@ -40,6 +40,8 @@ class Action(StrEnum):
     SEGMENTS_LOWERED = "segments.lowered"
     ENTRY_SET_ASIDE = "entry.set_aside"
     CLOCK_SKEWED = "clock.skewed"
+    CANARY_FILED = "canary.filed"
+    CANARY_FAILED = "canary.failed"
     # executor
     BATCH_FINISHED = "batch.finished"
     RUN_RETRYING = "run.retrying"
@@ -79,12 +81,14 @@ class Metric(StrEnum):
     RUNS_SKIPPED = "RunsSkipped"
     RUNS_MISSED = "RunsMissed"
     RUN_LAG = "RunLag"
+    CANARY_LAG = "CanaryLag"
+    """Of a run of the canary that succeeded: its lag."""
     MESSAGES_COPIED = "MessagesCopied"
     MESSAGES_DROPPED = "MessagesDropped"
     MESSAGES_SENT_BACK = "MessagesSentBack"
 
 
-SECONDS = frozenset({Metric.WATERMARK_LAG, Metric.CLOCK_SKEW, Metric.RUN_LAG})
+SECONDS = frozenset({Metric.WATERMARK_LAG, Metric.CLOCK_SKEW, Metric.RUN_LAG, Metric.CANARY_LAG})
 """The metrics in seconds; all others are counts."""
 
 

@@ -12,6 +12,7 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 
 from functions.api.errors import PayloadTooLargeError
 from functions.api.problems import Kind, ProblemError, unsupported_media_type
+from shared.domain.canary import SYSTEM_PREFIX, is_system
 
 BODY_LIMIT_BYTES = 1024 * 1024
 MOST_LEVELS = 64
@@ -59,6 +60,9 @@ def caller_of(event: Event) -> Caller:
         raise ProblemError(Kind.UNAUTHENTICATED, "the token names no subject")
     if len(subject) > MOST_SUBJECT_CHARACTERS or not subject.isascii():
         detail = f"the token's subject is not at most {MOST_SUBJECT_CHARACTERS} ASCII characters"
+        raise ProblemError(Kind.UNAUTHENTICATED, detail)
+    if is_system(subject):
+        detail = f"subjects that begin with {SYSTEM_PREFIX} are the deployment's own"
         raise ProblemError(Kind.UNAUTHENTICATED, detail)
     return Caller(subject, _groups_of(_claims_of(event).get("cognito:groups")))
 

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 
 from functions.executor.reports import Handled, Report
+from shared.domain.canary import is_canary
 from shared.domain.run import Run, RunStatus
 from shared.telemetry import Action, Metric, Telemetry
 
@@ -55,6 +56,8 @@ def _tell_run(telemetry: Telemetry, run: Run) -> None:
     telemetry.measure(_METRICS[run.status])
     if run.attempt == 1 and run.lag_seconds is not None:
         telemetry.measure(Metric.RUN_LAG, max(run.lag_seconds, 0))
+    if run.status is RunStatus.SUCCEEDED and is_canary(run.key.owner, run.key.job_id):
+        telemetry.measure(Metric.CANARY_LAG, max(run.lag_seconds or 0, 0))
     if run.status is not RunStatus.SUCCEEDED:
         dead = run.status in (RunStatus.DEAD, RunStatus.TIMED_OUT, RunStatus.MISSED)
         telemetry.record(

@@ -11,6 +11,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions.tick.canary import CanaryKeeper
 from functions.tick.dispatcher import Dispatcher
 from functions.tick.idleness import change_of
 from functions.tick.segments import segments_in_use, share_of
@@ -54,6 +55,7 @@ ports = TickPorts(
     tzdata=version("tzdata"),
     catch_up_share=max(1, settings.catch_up_per_minute // in_use),
 )
+canary = CanaryKeeper(stores.jobs, ports.filer, clock, entropy, settings.segments)
 
 
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
@@ -72,10 +74,19 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     if change is not None:
         telemetry.events_lost(stores.events.emit([change]))
     _tell(reports)
+    _keep_canary()
     failed = [report.segment for report in reports if report.outcome is SegmentOutcome.FAILED]
     if failed:
         raise StoreUnavailableError(f"segments {failed} are not completely dispatched")
     return {"messages": sum(report.messages for report in reports)}
+
+
+def _keep_canary() -> None:
+    try:
+        if canary.keep():
+            telemetry.record(Action.CANARY_FILED)
+    except Exception as error:  # its silence is heard of; no job is late for it
+        telemetry.failure(Action.CANARY_FAILED, error)
 
 
 def _tell(reports: list[SegmentReport]) -> None:

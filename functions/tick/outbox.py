@@ -1,5 +1,6 @@
 """Messages gathered over entries and slots, so that the queue gets them ten a call."""
 
+from shared.domain.canary import is_system
 from shared.domain.message import Message
 from shared.filing import Filer
 
@@ -14,9 +15,12 @@ class Outbox:
         self._filer = filer
         self._held: list[Message] = []
         self.sent = 0
+        self.is_busy = False
+        """Whether any owner's message has come; the deployment's own job is no work."""
 
     def add(self, message: Message) -> None:
         self._held.append(message)
+        self.is_busy = self.is_busy or not is_system(message.key.owner)
         if len(self._held) >= FLUSH_AT:
             self.flush()
 

@@ -347,7 +347,7 @@ class Visit:
 
     def _is_idle(self, outcome: SegmentOutcome) -> bool:
         """Whether nothing is due; as before when the visit did not come to its end."""
-        if self._outbox.sent or self._lease.control.backlog:
+        if self._outbox.is_busy or self._lease.control.backlog:
             return False
         return self._was_idle or outcome is SegmentOutcome.DISPATCHED
 

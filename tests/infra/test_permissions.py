@@ -56,7 +56,8 @@ EXECUTORS = {
 }
 ALLOWED: dict[str, Grants] = {
     "tick": {
-        "JobsTable": {GET},
+        # Jobs are read; the canary is filed, too.
+        "JobsTable": {GET, PUT},
         "WheelTable": {GET, PUT, DELETE, BATCH, QUERY},
         **SEND_TO_LANES,
         # Lambda delivers the record of a failed tick with the tick's own role.

@@ -11,9 +11,12 @@ from shared.domain.run import RunError
 from shared.domain.targets import TaskTarget
 from shared.settings import Settings
 
+OWN_TASKS = "functions.executor.tasks.canary"
+"""The deployment's, whatever modules its owners' tasks are in."""
+
 
 def create_caller(settings: Settings, clock: Clock) -> "TaskCaller":
-    return TaskCaller(ChildPool(settings.task_modules))
+    return TaskCaller(ChildPool((OWN_TASKS, *settings.task_modules)))
 
 
 class TaskCaller:

@@ -14,6 +14,7 @@ from moto import mock_aws
 from functions.executor.targets import Call, Failure, Success, Targets, sqs
 from functions.executor.targets.secrets import AwsSecrets, SecretError
 from shared.clock import SystemClock
+from shared.domain.canary import CANARY_TASK
 from shared.domain.run import RunError
 from shared.domain.targets import SqsTarget, TaskTarget, WebhookTarget
 from shared.settings import Settings
@@ -58,6 +59,12 @@ def test_each_type_of_target_is_delivered_to(secret_arn: str) -> None:
         url = f"http://{HOST}:{hook.port}/hook"
         assert targets.deliver(WebhookTarget(url=url), CALL) == Success("200 thanks")
         assert len(hook.received) == 1
+
+
+def test_the_canary_s_task_is_there_whatever_modules_a_deployment_names() -> None:
+    settings = Settings.from_environment({**ENVIRONMENT, "TASK_MODULES": "json"})
+    with Targets(settings, SystemClock()) as targets:
+        assert targets.deliver(TaskTarget(name=CANARY_TASK), CALL) == Success(None)
 
 
 def test_a_defect_of_ours_ends_in_the_history_too() -> None:

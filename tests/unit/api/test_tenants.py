@@ -7,6 +7,7 @@ import pytest
 
 from functions.api.service import JobService
 from shared.clock import SeededEntropy
+from shared.domain.canary import CANARY_OWNER
 from shared.domain.job import Job
 from shared.filing import Filer
 from shared.stores.memory import MemoryJobStore
@@ -147,6 +148,18 @@ def test_the_owner_is_the_subject_and_nothing_else_of_the_request(
         answer = pretender.send("GET", f"/jobs/{job['job_id']}", headers={name: OWNER})
         assert answer.status == 404
     assert pretender.get("/jobs", owner=OWNER).fields == ["owner"]
+
+
+def test_no_token_can_name_the_deployment_s_own_owners(world: World) -> None:
+    """The canary's jobs and runs are nobody's to read, change or make."""
+    for subject in (CANARY_OWNER, "system/", "system/anything"):
+        pretender = Client(world.api(), owner=subject, groups=["operators"])
+        jobs, status = pretender.get("/jobs"), pretender.get("/status")
+        for answer in (jobs, status, pretender.post("/jobs", BODY)):
+            assert answer.status == 401
+            assert "the deployment's own" in answer.json["detail"]
+    for subject in ("carillon", "System/carillon", "team/system/carillon"):
+        assert Client(world.api(), owner=subject).get("/jobs").status == 200
 
 
 @pytest.mark.parametrize(

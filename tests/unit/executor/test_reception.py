@@ -1,6 +1,7 @@
 """The reception of a record, and the handlers that make it of Lambda's events."""
 
 import importlib
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +14,8 @@ import pytest
 from functions.executor.reception import Reception
 from functions.executor.reports import Handled, Report
 from functions.executor.targets import Targets
+from functions.tick.canary import CanaryKeeper
+from shared.domain.canary import CANARY_JOB_ID, CANARY_OWNER
 from shared.domain.message import Message, encode
 from shared.domain.run import DeadReason, Run, RunStatus
 from shared.domain.wheel import message_of
@@ -224,6 +227,27 @@ class TestHandlers:
         malformed, finished = self.actions(caplog)
         assert (malformed["action"], malformed["body"]) == ("message.malformed", "'{'")
         assert (finished["action"], finished["ran"], finished["failed"]) == ("batch.finished", 1, 0)
+
+    @pytest.mark.parametrize(("late_seconds", "told"), [(0, [0]), (119, [119]), (121, None)])
+    def test_the_canary_tells_how_late_it_was_or_is_silent_when_it_is_too_late(
+        self,
+        handlers: ModuleType,
+        received: Received,
+        capsys: pytest.CaptureFixture[str],
+        late_seconds: int,
+        told: list[int] | None,
+    ) -> None:
+        world = received.world
+        keeper = CanaryKeeper(world.jobs, world.filer, world.clock, world.entropy, 2)
+        assert keeper.keep()
+        canary = world.jobs.get(CANARY_OWNER, CANARY_JOB_ID)
+        assert canary is not None
+        message = message_of(canary, NOON + timedelta(minutes=5))
+        world.clock.set(message.due_at + timedelta(seconds=late_seconds))
+        handlers.handler(self.event(encode(received.message), encode(message)), Context())
+        (metrics,) = map(json.loads, capsys.readouterr().out.splitlines())
+        assert metrics.get("CanaryLag") == told, "the other run of the batch has no say"
+        assert metrics["service"] == "executor"
 
     def test_a_failing_store_is_logged_with_the_run_and_the_record_is_acknowledged(
         self,
