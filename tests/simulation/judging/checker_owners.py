@@ -19,6 +19,9 @@ _SHORT = timedelta(seconds=2)
 _KNOWN_FOR = timedelta(seconds=10)
 """What was read of an owner's permits is good enough for so long."""
 _WORKED_OFF = timedelta(minutes=1)
+_INVOKED = timedelta(minutes=3)
+"""The tick that has worked off a backlog was invoked no longer ago than that, late as it may be;
+with a clock that is ahead it takes up minutes, and so a gap, that are yet to come."""
 
 
 def held_to_permits(known: Known) -> Iterator[Violation]:
@@ -129,9 +132,10 @@ def _late(known: Known, gap: Gap) -> Mapping[int, list[Run]]:
 
 
 def _nothing_struck(known: Known, gap: Gap, until: datetime) -> bool:
-    """Since the beginning of the gap; that itself apart."""
+    """Since the beginning of the gap, or the tick that worked it off; the gap itself apart."""
     evidence = known.evidence
-    if bisect_left(evidence.faults, gap.from_at) != bisect_right(evidence.faults, until):
+    since = min(gap.from_at, (gap.cleared_at or until) - _INVOKED)
+    if bisect_left(evidence.faults, since) != bisect_right(evidence.faults, until):
         return False
     begun_at = gap.taken_up_at or until
     others = (span for span in evidence.outages if span[1] != gap.cleared_at)

@@ -65,6 +65,8 @@ def test_what_is_late_starts_within_its_owners_share(last: int, is_broken: bool)
         return
     only(evidence, "share", "its owner's share allows for")
     assert found(replace(evidence, faults=[after(80)])) == []
+    assert found(replace(evidence, faults=[after(-60)])) == [], "the clock of the tick may be off"
+    only(replace(evidence, faults=[after(-120)]), "share", "its owner's share allows for")
     assert found(replace(evidence, outages=[*evidence.outages, (after(100), after(101))])) == []
 
 
