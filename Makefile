@@ -55,10 +55,10 @@ $(STAMPS)/node: $(STAMPS)/development package.json package-lock.json .npmrc
 	@touch $@
 
 # Installs the layer for Lambda once, to have its wheels in uv's cache: synthesis then needs no network.
-$(STAMPS)/layer: $(STAMPS)/development $(REQUIREMENTS)/functions.txt infra/layer.py
+$(STAMPS)/layer: $(STAMPS)/development $(REQUIREMENTS)/functions.txt infra/packages.py
 	@echo "setup: wheels of the dependency layer"
 	@rm -rf .venv/.layer
-	@$(PY) -m infra.layer .venv/.layer
+	@$(PY) -m infra.packages .venv/.layer
 	@rm -rf .venv/.layer
 	@touch $@
 

@@ -21,7 +21,7 @@ class Clock(Construct):
     """The rule with one target per tick worker, and the queue of the ticks that failed."""
 
     def __init__(
-        self, scope: Construct, construct_id: str, options: Options, tick: lambda_.Function
+        self, scope: Construct, construct_id: str, options: Options, tick: lambda_.Alias
     ) -> None:
         super().__init__(scope, construct_id)
         self.dead_letter_queue = self._dead_letter_queue()
@@ -40,7 +40,7 @@ class Clock(Construct):
         for worker in range(options.tick_workers):
             self.rule.add_target(self._target(tick, worker))
 
-    def _target(self, tick: lambda_.Function, worker: int) -> targets.LambdaFunction:
+    def _target(self, tick: lambda_.Alias, worker: int) -> targets.LambdaFunction:
         return targets.LambdaFunction(
             tick,
             event=events.RuleTargetInput.from_object({"worker": worker}),

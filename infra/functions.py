@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
-from pathlib import Path
 
-from aws_cdk import Duration, IgnoreMode, RemovalPolicy
+from aws_cdk import CfnResource, Duration, RemovalPolicy
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -15,16 +14,17 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.acknowledgments import acknowledge
+from infra.assets import Assets
 from infra.environment import environment
 from infra.lanes import Lane, Lanes
-from infra.layer import create_layer, runtime
 from infra.log_retention import log_retention
 from infra.options import LANES, Options
+from infra.releases import CALLERS, LIVE, described
 from infra.tables import Tables
 from infra.targets import allow_secrets, allow_targets
 from shared.domain.job import Lane as JobLane
 
-ROOT = Path(__file__).parent.parent
 BATCH_SIZE = 10
 API_TIMEOUT_SECONDS = 29
 """An HTTP API gives up after 30 s."""
@@ -52,7 +52,11 @@ class _Shape:
 
 
 class Functions(Construct):
-    """tick, one executor per lane, the dead-letter consumer and api."""
+    """tick, one executor per lane, the dead-letter consumer and api.
+
+    Each has a published version and the alias `live`, by which alone it is called: a deployment
+    switches from one version to the next in one step, and back. Old versions are kept for that.
+    """
 
     def __init__(
         self,
@@ -72,12 +76,24 @@ class Functions(Construct):
         self._secret = webhook_secret
         self._event_bus = event_bus
         self._environment = environment(options, tables, lanes, webhook_secret, event_bus)
-        self._layer = create_layer(self, "Dependencies", options)
-        self._code = _code()
+        self._assets = Assets(self, "Assets", options)
+        self._live: dict[str, lambda_.Alias] = {}
         self.tick = self._create_tick()
         self.executors = {name: self._create_executor(lanes.by_name[name]) for name in LANES}
         self.dead_letter_consumer = self._create_dead_letter_consumer()
         self.api = self._create_api()
+        self._order_switches()
+
+    def live(self, function: lambda_.Function) -> lambda_.Alias:
+        """What calls the function's live version."""
+        return self._live[function.node.id]
+
+    def _order_switches(self) -> None:
+        """Who sends messages goes to a newer version after those who must understand them."""
+        called = [alias for name, alias in self._live.items() if name not in CALLERS]
+        for caller in CALLERS:
+            for alias in called:
+                _resource(self._live[caller]).add_resource_dependency(_resource(alias))
 
     def _create_tick(self) -> lambda_.Function:
         shape = _Shape(
@@ -119,7 +135,7 @@ class Functions(Construct):
         allow_targets(executor, self._options.target_arns, [self._dead_letter_queue.queue_arn])
         limit = self._options.lanes[lane.name].max_concurrency
         size = JobLane(lane.name).batch_size
-        executor.add_event_source(_batches(lane.queue, limit, size))
+        self.live(executor).add_event_source(_batches(lane.queue, limit, size))
         return executor
 
     def _create_dead_letter_consumer(self) -> lambda_.Function:
@@ -133,7 +149,7 @@ class Functions(Construct):
         )
         consumer = self._function("DeadLetterConsumer", shape)
         self._allow_running(consumer)
-        consumer.add_event_source(_batches(self._dead_letter_queue))
+        self.live(consumer).add_event_source(_batches(self._dead_letter_queue))
         return consumer
 
     def _allow_running(self, function: lambda_.Function) -> None:
@@ -183,11 +199,11 @@ class Functions(Construct):
         function = lambda_.Function(
             self,
             name,
-            code=self._code,
+            code=self._assets.code,
             handler=shape.handler,
-            runtime=runtime(),
+            runtime=self._assets.runtime,
             architecture=lambda_.Architecture.ARM_64,
-            layers=[self._layer],
+            layers=[self._assets.layer],
             role=role,
             log_group=log_group,
             # Of the platform's own lines only what went wrong: those of each good invocation
@@ -199,22 +215,22 @@ class Functions(Construct):
             reserved_concurrent_executions=shape.reserved_concurrency,
             timeout=Duration.seconds(shape.timeout_seconds),
             environment={**self._environment, "POWERTOOLS_SERVICE_NAME": shape.service},
-            description=shape.description,
+            # Also what makes every function publish a version with every release.
+            description=described(shape.description, self._assets.release),
             # Retries and copies are messages to the function's own queue: after 16 of them
             # Lambda would take the chain for a runaway loop and cut it.
             recursive_loop=loop.ALLOW if shape.sends_to_itself else loop.TERMINATE,
+            current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
+        )
+        self._live[name] = function.add_alias(LIVE)
+        acknowledge(
+            function,
+            "AwsSolutions-L1",
+            "the runtime is the Python that synthesised, on which everything was tested",
         )
         if self._event_bus is not None:
             _allow(function, PUT_EVENTS, [self._event_bus.event_bus_arn])
         return function
-
-
-def _code() -> lambda_.Code:
-    return lambda_.Code.from_asset(
-        str(ROOT),
-        exclude=["/*", "!/functions", "!/shared", "**/__pycache__"],
-        ignore_mode=IgnoreMode.GIT,
-    )
 
 
 def _batches(
@@ -234,3 +250,9 @@ def _allow(function: lambda_.Function, actions: Sequence[str], resources: Sequen
     function.add_to_role_policy(
         iam.PolicyStatement(actions=list(actions), resources=list(resources))
     )
+
+
+def _resource(alias: lambda_.Alias) -> CfnResource:
+    resource = alias.node.default_child
+    assert isinstance(resource, CfnResource)
+    return resource

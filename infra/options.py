@@ -9,6 +9,8 @@ from ipaddress import ip_network
 
 from aws_cdk import RemovalPolicy
 
+from infra.packages import PYTHON_VERSION, service_name
+from infra.runtime import chosen_python
 from infra.target_arns import target_pattern
 from shared.domain.job import Lane
 from shared.domain.segment import MOST_LOOK_AHEAD
@@ -75,7 +77,10 @@ class Options:
     `warm_write_units` is what tables take in a second from their first one on, 0 for what new ones
     take by themselves (4,000). `recover_runs` keeps a point-in-time recovery of the runs, as there
     is of jobs and wheel. `cors_origins` are the sites whose pages may call the API.
-    `local_layer_python` and `layer_directory` exist for emulators; see infra/layer.py.
+    `python` is the version that synthesises and that Lambda runs, pinned or not; `task_services`
+    are what tasks call with boto3 beside the functions' own services, "*" for all.
+    `local_layer_python` and `layer_directory` exist for emulators: an interpreter that the layer is
+    built for, and a directory of this machine that a layer of one file puts on the path.
     """
 
     stage: str
@@ -106,6 +111,8 @@ class Options:
     recover_runs: bool
     cors_origins: tuple[str, ...]
     log_retention_days: int
+    python: str
+    task_services: tuple[str, ...]
     local_layer_python: str
     layer_directory: str
 
@@ -170,6 +177,8 @@ class Options:
             recover_runs=_switch(context, "recover_runs"),
             cors_origins=_listed(context, "cors_origins", _origin),
             log_retention_days=_log_retention(context),
+            python=_python(context),
+            task_services=_listed(context, "task_services", service_name),
             local_layer_python=_text(context, "local_layer_python"),
             layer_directory=_text(context, "layer_directory"),
         )
@@ -308,6 +317,13 @@ def _task_modules(context: Mapping[str, object]) -> tuple[str, ...]:
     if not modules:
         raise ConfigurationError("task_modules", "expected at least one Python module")
     return modules
+
+
+def _python(context: Mapping[str, object]) -> str:
+    try:
+        return chosen_python(_text(context, "python"), PYTHON_VERSION)
+    except ValueError as error:
+        raise ConfigurationError("python", str(error)) from error
 
 
 def _stack_name(stage: str) -> str:

@@ -36,8 +36,8 @@ class CarillonStack(Stack):
             self.webhooks.secret,
             None if self.events is None else self.events.bus,
         )
-        self.clock = Clock(self, "Clock", options, self.functions.tick)
-        self.api = Api(self, "Api", options, self.functions.api)
+        self.clock = Clock(self, "Clock", options, self.functions.live(self.functions.tick))
+        self.api = Api(self, "Api", options, self.functions.live(self.functions.api))
         self.observability = Observability(
             self,
             "Observability",
@@ -49,7 +49,10 @@ class CarillonStack(Stack):
             CfnOutput(self, output, value=value)
 
     def _addresses(self) -> dict[str, str]:
-        """The stack's outputs: an interface, read by the local stack, tests and operators."""
+        """The stack's outputs: an interface, read by the local stack, tests and operators.
+
+        Functions are named by their live alias: whoever calls one calls what is live.
+        """
         addresses = {
             "ApiId": self.api.http_api.api_id,
             "ApiUrl": self.api.stage.url,
@@ -58,7 +61,7 @@ class CarillonStack(Stack):
             "RunsTable": self.tables.runs.table_name,
             "WebhookSecretArn": self.webhooks.secret.secret_arn,
             "DeadLetterQueueUrl": self.lanes.dead_letter_queue.queue_url,
-            "TickFunction": self.functions.tick.function_name,
+            "TickFunction": self.functions.live(self.functions.tick).function_arn,
         }
         if self.api.users is not None:
             addresses["UserPoolId"] = self.api.users.pool.user_pool_id
@@ -69,6 +72,6 @@ class CarillonStack(Stack):
         for name, lane in self.lanes.by_name.items():
             title = name.capitalize()
             addresses[f"QueueUrl{title}"] = lane.queue.queue_url
-            executor = self.functions.executors[name]
-            addresses[f"ExecutorFunction{title}"] = executor.function_name
+            executor = self.functions.live(self.functions.executors[name])
+            addresses[f"ExecutorFunction{title}"] = executor.function_arn
         return addresses

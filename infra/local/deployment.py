@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 
 from infra.local.emulator import ACCOUNT_ID, INTERPRETER, REGION, REPOSITORY
+from infra.packages import build_layer, layer_digest
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 STACK_NAME = "Carillon-local"
 BOOTSTRAP_STACK_NAME = "CDKToolkit"
 CDK = REPOSITORY / "node_modules" / ".bin" / "cdk"
-REQUIREMENTS = REPOSITORY / "infra" / "requirements" / "functions.txt"
 
 #: The state of everything local, ignored by git.
 LOCAL_DIRECTORY = REPOSITORY / ".local"
@@ -140,32 +138,33 @@ def context_arguments(layer_directory: Path, overrides: Mapping[str, object]) ->
     return arguments
 
 
-def install_dependencies(log_path: Path, parent: Path = LOCAL_DIRECTORY) -> Path:
-    """The functions' pinned dependencies for MiniStack's interpreter; installed at first use.
+def install_dependencies(services: Collection[str], parent: Path = LOCAL_DIRECTORY) -> Path:
+    """What the layer holds, for MiniStack's interpreter: built at first use.
 
-    The folder's name tells what is in it, so that it is made anew when the pins change. Its
-    bytecode is compiled once and never checked again: each new worker imports from here.
+    The folder's name tells what is in it, so that it is made anew when the pins change.
+    Raises DeploymentFailed.
     """
-    identity = REQUIREMENTS.read_bytes() + os.fsencode(INTERPRETER.resolve())
-    target = parent / f"dependencies-{hashlib.sha256(identity).hexdigest()[:16]}"
+    interpreter = str(INTERPRETER)
+    target = parent / f"dependencies-{layer_digest(interpreter, services)[:16]}"
     if target.exists():
         return target
-    parent.mkdir(parents=True, exist_ok=True)
     unfinished = parent / f"{target.name}.{os.getpid()}"
-    command = [sys.executable, "-m", "uv", "pip", "install", "--no-config", "--compile-bytecode"]
-    command += ["--python", str(INTERPRETER), "--target", str(unfinished)]
-    command += ["--require-hashes", "--requirement", str(REQUIREMENTS)]
-    environment = {**os.environ, "PYC_INVALIDATION_MODE": "UNCHECKED_HASH"}
     try:
-        try:
-            run([*command, "--offline"], environment, log_path)
-        except DeploymentFailed:
-            run(command, environment, log_path)
+        build_layer(unfinished, interpreter, services)
         with contextlib.suppress(OSError):  # somebody else was quicker: theirs is the same
             unfinished.rename(target)
+    except RuntimeError as error:
+        raise DeploymentFailed(str(error)) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return target
+
+
+def _task_services(context: Mapping[str, object]) -> list[str]:
+    """As the app reads the option: from this context, or else from cdk.json."""
+    defaults = json.loads((REPOSITORY / "cdk.json").read_text())["context"]
+    services = str(context.get("task_services", defaults["task_services"]))
+    return [service.strip() for service in services.split(",") if service.strip()]
 
 
 def deploy(
@@ -187,7 +186,7 @@ def deploy(
     log_path.write_bytes(b"")
     if not CDK.exists():
         raise DeploymentFailed(f"the CDK command is not installed at {CDK}: make setup")
-    layer_directory = install_dependencies(log_path)
+    layer_directory = install_dependencies(_task_services(context or {}))
     environment = aws_environment(endpoint_url, os.environ)
     # Synthesized once; bootstrapping and deploying then read the assembly.
     assembly = str(work_directory / "cdk.out")

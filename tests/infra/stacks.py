@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from infra.app import build
+from infra.releases import LIVE
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -71,9 +72,26 @@ class SynthesizedStack:
         properties = self.properties("Lambda::Function")[logical_id]
         service = str(properties["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"])
         for lane in ("High", "Normal", "Low", "Slow"):
-            if self.output(f"ExecutorFunction{lane}") == logical_id:
+            if self.aliased(self.output(f"ExecutorFunction{lane}")) == logical_id:
                 return f"{service}-{lane.lower()}"
         return service
+
+    def aliased(self, alias: str) -> str:
+        """The logical id of the function whose live version an alias stands for."""
+        properties = self.properties("Lambda::Alias")[alias]
+        assert properties["Name"] == LIVE
+        return referred(properties["FunctionName"])
+
+    def called(self, value: object) -> str:
+        """The name that functions() gives to the function whose alias is named by `value`: its
+        ARN, or the function's name and the alias's."""
+        if isinstance(value, Mapping) and "Fn::Join" in value:
+            _, (name, alias) = value["Fn::Join"]
+            assert alias == f":{LIVE}"
+            position, split = name["Fn::Select"]
+            assert position == 6, "of an ARN split by colons the name is the sixth part"
+            value = split["Fn::Split"][1]
+        return self.function_name(self.aliased(referred(value)))
 
 
 def synthesize(directory: Path, **options: object) -> SynthesizedStack:

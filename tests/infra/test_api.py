@@ -34,8 +34,7 @@ def test_every_route_needs_a_token_but_the_description(production: SynthesizedSt
 
 def test_every_route_leads_to_the_one_function(production: SynthesizedStack) -> None:
     (integration,) = production.properties("ApiGatewayV2::Integration").values()
-    function = referred(integration["IntegrationUri"])
-    assert production.function_name(function) == "api"
+    assert production.called(integration["IntegrationUri"]) == "api"
     assert integration["PayloadFormatVersion"] == "2.0"
 
 

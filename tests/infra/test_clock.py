@@ -27,6 +27,7 @@ def test_each_tick_worker_is_a_target_of_its_own(
         {"worker": worker} for worker in range(workers)
     ]
     assert {referred(target["Arn"]) for target in targets} == {stack.output("TickFunction")}
+    assert {stack.called(target["Arn"]) for target in targets} == {"tick"}
     assert len({target["Id"] for target in targets}) == workers
 
 
@@ -36,7 +37,11 @@ def test_a_late_tick_is_dropped_because_the_next_one_makes_up_for_it(
     (target,) = rule(production)["Targets"]
     assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 1}
     (invocation,) = production.properties("Lambda::EventInvokeConfig").values()
-    assert referred(invocation["FunctionName"]) == production.output("TickFunction")
+    live = production.output("TickFunction")
+    assert referred(invocation["FunctionName"]) == production.aliased(live)
+    # Of the alias: a version or the bare function would be invoked twice more, for six hours.
+    _, split = invocation["Qualifier"]["Fn::Select"]
+    assert referred(split["Fn::Split"][1]) == live
     assert invocation["MaximumRetryAttempts"] == 0
     assert invocation["MaximumEventAgeInSeconds"] == 60
 

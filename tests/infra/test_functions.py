@@ -1,10 +1,12 @@
 import ast
+import sys
 from pathlib import Path
 
 import pytest
 
 from infra.environment import ROOM_BYTES, chosen_settings
 from infra.options import Options
+from infra.releases import release_of
 from shared.domain.job import Lane
 from shared.errors import ConfigurationError
 from shared.settings import Settings
@@ -44,7 +46,7 @@ def test_every_function_is_arm64_on_one_python_with_one_layer(
     function = production.functions()[name]
     (layer,) = production.properties("Lambda::LayerVersion")
     assert function["Architectures"] == ["arm64"]
-    assert function["Runtime"] == "python3.14"
+    assert function["Runtime"] == f"python{sys.version_info.major}.{sys.version_info.minor}"
     assert [referred(one) for one in function["Layers"]] == [layer]
 
 
@@ -214,7 +216,7 @@ def test_an_executor_takes_tens_from_its_own_lane(
             for one in stack.properties("Lambda::EventSourceMapping").values()
             if referred(one["EventSourceArn"]) == stack.output(f"QueueUrl{lane}")
         ]
-        assert referred(mapping["FunctionName"]) == stack.output(f"ExecutorFunction{lane}")
+        assert stack.called(mapping["FunctionName"]) == f"executor-{lane.lower()}"
         assert mapping["BatchSize"] == (1 if lane == "Slow" else 10)
         assert "MaximumBatchingWindowInSeconds" not in mapping
         assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
@@ -227,7 +229,7 @@ def test_one_consumer_takes_the_dead_letters_of_all_lanes(production: Synthesize
         for one in production.properties("Lambda::EventSourceMapping").values()
         if referred(one["EventSourceArn"]) == production.output("DeadLetterQueueUrl")
     ]
-    consumer = production.function_name(referred(mapping["FunctionName"]))
+    consumer = production.called(mapping["FunctionName"])
     assert consumer == "dead-letter-consumer"
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert "ScalingConfig" not in mapping, "its pollers become fewer while the queue is empty"
@@ -275,21 +277,49 @@ def test_no_function_reads_the_zones_of_its_runtime(production: SynthesizedStack
         assert not Path(path).exists()
 
 
-def test_the_code_is_that_of_the_functions_and_nothing_else(production: SynthesizedStack) -> None:
+def test_all_functions_share_one_code(production: SynthesizedStack) -> None:
     keys = {str(function["Code"]["S3Key"]) for function in production.functions().values()}
-    (key,) = keys  # all functions share it
-    asset = production.directory / f"asset.{key.removesuffix('.zip')}"
-    assert {path.name for path in asset.iterdir()} == {"functions", "shared"}
-    assert (asset / "shared" / "settings.py").is_file()
-    assert not list(asset.rglob("__pycache__"))
+    assert len(keys) == 1
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_of_the_platform_s_own_log_lines_only_warnings_are_kept(
+def test_every_function_is_called_by_the_alias_of_a_version_that_is_kept(
     production: SynthesizedStack, name: str
 ) -> None:
-    logging = production.functions()[name]["LoggingConfig"]
-    assert logging["LogFormat"] == "JSON"
-    assert logging["SystemLogLevel"] == "WARN"
-    level = production.functions()[name]["Environment"]["Variables"]["POWERTOOLS_LOG_LEVEL"]
-    assert logging["ApplicationLogLevel"] == level == "INFO", "else Lambda drops lines of ours"
+    (alias,) = [
+        each
+        for logical_id, each in production.properties("Lambda::Alias").items()
+        if production.function_name(production.aliased(logical_id)) == name
+    ]
+    version, attribute = alias["FunctionVersion"]["Fn::GetAtt"]
+    assert attribute == "Version"
+    resource = production.resources("Lambda::Version")[version]
+    assert resource["Properties"]["FunctionName"] == alias["FunctionName"]
+    # Without a version there is nothing to go back to.
+    assert {resource["DeletionPolicy"], resource["UpdateReplacePolicy"]} == {"Retain"}
+
+
+def test_who_sends_goes_to_a_newer_version_last(production: SynthesizedStack) -> None:
+    """What it says must be understood by then."""
+    aliases = production.resources("Lambda::Alias")
+    name_of = {each: production.function_name(production.aliased(each)) for each in aliases}
+    waits = {
+        name_of[each]: {name_of[other] for other in resource.get("DependsOn", ())}
+        for each, resource in aliases.items()
+    }
+    others = {*EXECUTORS, "dead-letter-consumer"}
+    assert waits == {"tick": others, "api": others, **{each: set() for each in others}}
+
+
+def test_every_release_publishes_a_version_of_every_function(
+    production: SynthesizedStack, unusual: SynthesizedStack
+) -> None:
+    """So one step back is the same step for each of them."""
+    found = [
+        {release_of(function["Description"]) for function in stack.functions().values()}
+        for stack in (production, unusual)
+    ]
+    (first,), (second,) = found
+    assert first
+    assert second
+    assert first != second

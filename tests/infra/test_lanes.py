@@ -40,11 +40,11 @@ def test_a_queue_hides_messages_six_times_as_long_as_its_function_may_run(
     request: pytest.FixtureRequest, stack_name: str
 ) -> None:
     stack: SynthesizedStack = request.getfixturevalue(stack_name)
-    functions = stack.properties("Lambda::Function")
+    functions = stack.functions()
     mappings = stack.properties("Lambda::EventSourceMapping").values()
     assert len(mappings) == 5
     for mapping in mappings:
-        timeout = functions[referred(mapping["FunctionName"])]["Timeout"]
+        timeout = functions[stack.called(mapping["FunctionName"])]["Timeout"]
         source = stack.properties("SQS::Queue")[referred(mapping["EventSourceArn"])]
         assert source["VisibilityTimeout"] >= 6 * timeout
 

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from infra.options import LANES, LOG_RETENTION_DAYS, LaneOptions, Options
+from infra.packages import PYTHON_VERSION
 from shared.domain.job import Lane
 from shared.errors import ConfigurationError
 from tests.infra.stacks import TARGETS, default_context
@@ -43,6 +44,8 @@ def test_the_defaults_are_those_of_cdk_json() -> None:
         recover_runs=False,
         cors_origins=(),
         log_retention_days=30,
+        python=PYTHON_VERSION,
+        task_services=(),
         local_layer_python="",
         layer_directory="",
     )

@@ -137,7 +137,7 @@ def test_only_one_rule_and_one_api_may_invoke(production: SynthesizedStack) -> N
     invokers = {
         (
             str(permission["Principal"]),
-            production.function_name(referred(permission["FunctionName"])),
+            production.called(permission["FunctionName"]),
         )
         for permission in production.properties("Lambda::Permission").values()
     }
