@@ -195,8 +195,22 @@ class Functions(Construct):
             self, f"{name}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")
         )
         log_group.grant_write(role)
+        function = self._configured(name, shape, role, log_group)
+        self._live[name] = function.add_alias(LIVE)
+        acknowledge(
+            function,
+            "AwsSolutions-L1",
+            "the runtime is the Python that synthesised, on which everything was tested",
+        )
+        if self._event_bus is not None:
+            _allow(function, PUT_EVENTS, [self._event_bus.event_bus_arn])
+        return function
+
+    def _configured(
+        self, name: str, shape: _Shape, role: iam.IRole, log_group: logs.ILogGroup
+    ) -> lambda_.Function:
         loop = lambda_.RecursiveLoop
-        function = lambda_.Function(
+        return lambda_.Function(
             self,
             name,
             code=self._assets.code,
@@ -222,15 +236,6 @@ class Functions(Construct):
             recursive_loop=loop.ALLOW if shape.sends_to_itself else loop.TERMINATE,
             current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
         )
-        self._live[name] = function.add_alias(LIVE)
-        acknowledge(
-            function,
-            "AwsSolutions-L1",
-            "the runtime is the Python that synthesised, on which everything was tested",
-        )
-        if self._event_bus is not None:
-            _allow(function, PUT_EVENTS, [self._event_bus.event_bus_arn])
-        return function
 
 
 def _batches(
