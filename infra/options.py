@@ -5,10 +5,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from ipaddress import ip_network
+from typing import Any
 
 from aws_cdk import RemovalPolicy
 
+from infra.option_texts import email_address, module, network, origin, topic
 from infra.packages import PYTHON_VERSION, service_name
 from infra.runtime import chosen_python
 from infra.target_arns import target_pattern
@@ -47,6 +48,8 @@ _BOUNDS = {
     "longest_delay_seconds": (1, 900),
     # What is longer than any attempt would find none.
     "slow_after_seconds": (1, 900),
+    "alarm_lost_runs": (0, 1_000_000),
+    "monthly_budget_dollars": (0, 1_000_000),
 }
 """Of the options that are whole numbers: the least and the most."""
 
@@ -77,6 +80,10 @@ class Options:
     `warm_write_units` is what tables take in a second from their first one on, 0 for what new ones
     take by themselves (4,000). `recover_runs` keeps a point-in-time recovery of the runs, as there
     is of jobs and wheel. `cors_origins` are the sites whose pages may call the API.
+    Alarms notify `alarm_topic`, an existing topic's ARN, and the address `alarm_email`, "" for
+    neither; `alarm_lost_runs` dead or missed runs within an hour raise one, 0 for no such alarm.
+    `monthly_budget_dollars` is a budget of what is tagged as the stack's, 0 for none. `dashboard`
+    makes one.
     `python` is the version that synthesises and that Lambda runs, pinned or not; `task_services`
     are what tasks call with boto3 beside the functions' own services, "*" for all.
     `local_layer_python` and `layer_directory` exist for emulators: an interpreter that the layer is
@@ -110,6 +117,11 @@ class Options:
     warm_write_units: int
     recover_runs: bool
     cors_origins: tuple[str, ...]
+    alarm_topic: str
+    alarm_email: str
+    alarm_lost_runs: int
+    monthly_budget_dollars: int
+    dashboard: bool
     log_retention_days: int
     python: str
     task_services: tuple[str, ...]
@@ -133,6 +145,11 @@ class Options:
         kept = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
         return kept if self.keep_data else RemovalPolicy.DESTROY
 
+    @property
+    def on_emulator(self) -> bool:
+        """Whether the stack is for an emulator, which knows no metric math."""
+        return bool(self.layer_directory)
+
     def places(self, lane: Lane) -> int:
         """How many runs of a lane its executors can hold at once."""
         return self.lanes[lane.value].max_concurrency * lane.batch_size
@@ -145,37 +162,30 @@ class Options:
         itself (they hold a colon, a slash or a dash) are passed over.
         """
         _refuse_unknown(context, cls.__slots__)
-        segments = _number(context, "segments")
+        numbers: dict[str, Any] = {key: _number(context, key) for key in _BOUNDS}
+        _refuse_unheard_budget(context, numbers["monthly_budget_dollars"])
         issuer, audience = _identity_provider(context)
         stage = _matching(context, "stage", r"[a-z][a-z0-9-]{0,15}")
         return cls(
+            **numbers,
             stage=stage,
-            segments=segments,
-            tick_workers=_integer(context, "tick_workers", 1, min(5, segments)),
-            look_ahead_minutes=_number(context, "look_ahead_minutes"),
+            tick_workers=_integer(context, "tick_workers", 1, min(5, numbers["segments"])),
             lanes=_lanes(context),
-            run_retention_days=_number(context, "run_retention_days"),
-            executor_timeout_seconds=_number(context, "executor_timeout_seconds"),
-            tick_timeout_seconds=_number(context, "tick_timeout_seconds"),
             issuer=issuer,
             audience=audience,
-            webhook_allowed_networks=_listed(context, "webhook_allowed_networks", _network),
+            webhook_allowed_networks=_listed(context, "webhook_allowed_networks", network),
             task_modules=_task_modules(context),
             target_arns=_listed(context, "target_arns", target_pattern),
             event_bus=_switch(context, "event_bus"),
             secrets_prefix=_secrets_prefix(context, stage),
-            owner_starts_per_minute=_number(context, "owner_starts_per_minute"),
-            owner_concurrent_runs=_number(context, "owner_concurrent_runs"),
-            owner_requests_per_second=_number(context, "owner_requests_per_second"),
-            owner_requests_burst=_number(context, "owner_requests_burst"),
-            catch_up_per_minute=_number(context, "catch_up_per_minute"),
-            longest_delay_seconds=_number(context, "longest_delay_seconds"),
-            slow_after_seconds=_number(context, "slow_after_seconds"),
             memory_mb=_memory_mb(context),
             tick_reserved_concurrency=_switch(context, "tick_reserved_concurrency"),
             warm_write_units=_warm_write_units(context),
             recover_runs=_switch(context, "recover_runs"),
-            cors_origins=_listed(context, "cors_origins", _origin),
+            cors_origins=_listed(context, "cors_origins", origin),
+            alarm_topic=_optional(context, "alarm_topic", topic),
+            alarm_email=_optional(context, "alarm_email", email_address),
+            dashboard=_switch(context, "dashboard"),
             log_retention_days=_log_retention(context),
             python=_python(context),
             task_services=_listed(context, "task_services", service_name),
@@ -305,15 +315,25 @@ def _listed(
     context: Mapping[str, object], key: str, check: Callable[[str], str]
 ) -> tuple[str, ...]:
     """The comma-separated parts of a value, each passed through `check`."""
-    parts = [part.strip() for part in _text(context, key).split(",") if part.strip()]
+    parts = [part.strip() for part in _text(context, key).split(",")]
+    return tuple(_checked(key, part, check) for part in parts if part)
+
+
+def _optional(context: Mapping[str, object], key: str, check: Callable[[str], str]) -> str:
+    """A text that `check` accepts, or none."""
+    text = _text(context, key)
+    return text and _checked(key, text, check)
+
+
+def _checked(key: str, text: str, check: Callable[[str], str]) -> str:
     try:
-        return tuple(check(part) for part in parts)
+        return check(text)
     except ValueError as error:
         raise ConfigurationError(key, str(error)) from error
 
 
 def _task_modules(context: Mapping[str, object]) -> tuple[str, ...]:
-    modules = _listed(context, "task_modules", _module)
+    modules = _listed(context, "task_modules", module)
     if not modules:
         raise ConfigurationError("task_modules", "expected at least one Python module")
     return modules
@@ -346,17 +366,7 @@ def _secrets_prefix(context: Mapping[str, object], stage: str) -> str:
     return prefix
 
 
-def _origin(text: str) -> str:
-    if not re.fullmatch(r"https?://[a-z0-9.-]+(:\d{1,5})?", text):
-        raise ValueError(f"{text!r} is no origin, such as https://console.example.com")
-    return text
-
-
-def _network(text: str) -> str:
-    return str(ip_network(text))
-
-
-def _module(text: str) -> str:
-    if not all(name.isidentifier() for name in text.split(".")):
-        raise ValueError(f"{text!r} is not the name of a Python module")
-    return text
+def _refuse_unheard_budget(context: Mapping[str, object], dollars: int) -> None:
+    if dollars and not (_text(context, "alarm_email") or _text(context, "alarm_topic")):
+        message = "needs alarm_email or alarm_topic, or nobody hears when it is spent"
+        raise ConfigurationError("monthly_budget_dollars", message)

@@ -1,13 +1,16 @@
 """The stack: puts the capabilities together and says where to find them."""
 
-from aws_cdk import CfnOutput, Stack
+from aws_cdk import CfnOutput, Stack, Tags
 from constructs import Construct
 
 from infra.api import Api
 from infra.clock import Clock
+from infra.dashboard import Dashboard
 from infra.events import Events
 from infra.functions import Functions
 from infra.lanes import Lanes
+from infra.metrics import Watched
+from infra.notifications import STACK_TAG, Notifications
 from infra.observability import Observability
 from infra.options import Options
 from infra.tables import Tables
@@ -38,15 +41,17 @@ class CarillonStack(Stack):
         )
         self.clock = Clock(self, "Clock", options, self.functions.live(self.functions.tick))
         self.api = Api(self, "Api", options, self.functions.live(self.functions.api))
-        self.observability = Observability(
-            self,
-            "Observability",
-            self.functions.tick,
-            self.clock.dead_letter_queue,
-            self.lanes,
-        )
+        self._watch(options)
+        Tags.of(self).add(STACK_TAG, options.stack_name)
         for output, value in self._addresses().items():
             CfnOutput(self, output, value=value)
+
+    def _watch(self, options: Options) -> None:
+        watched = Watched(self.functions, self.tables, self.lanes, self.api.http_api)
+        notifications = Notifications(self, "Notifications", options)
+        observability = Observability(self, "Observability", options, watched, notifications)
+        if options.dashboard:
+            Dashboard(self, "Dashboard", options.stack_name, watched, observability.alarms)
 
     def _addresses(self) -> dict[str, str]:
         """The stack's outputs: an interface, read by the local stack, tests and operators.

@@ -50,6 +50,11 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
         tick_reserved_concurrency="false",
         warm_write_units="40000",
         recover_runs="true",
+        alarm_topic="arn:aws:sns:eu-west-1:123456789012:on-call",
+        alarm_email="on-call@example.com",
+        alarm_lost_runs="1",
+        monthly_budget_dollars="20",
+        dashboard="false",
         cors_origins="https://console.example.com, http://localhost:8080",
         log_retention_days="7",
     )

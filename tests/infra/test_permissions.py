@@ -60,8 +60,6 @@ ALLOWED: dict[str, Grants] = {
         "JobsTable": {GET, PUT},
         "WheelTable": {GET, PUT, DELETE, BATCH, QUERY},
         **SEND_TO_LANES,
-        # Lambda delivers the record of a failed tick with the tick's own role.
-        "failed ticks": {"sqs:SendMessage", "sqs:GetQueueAttributes", "sqs:GetQueueUrl"},
     },
     **EXECUTORS,
     "dead-letter-consumer": {
@@ -181,8 +179,7 @@ def resource_name(stack: SynthesizedStack, resource: object) -> str:
         value = stack.template["Outputs"][output]["Value"]
         if value == {"Ref": logical_id}:
             return f"{output}{slash}{suffix}"
-    assert logical_id in stack.resources("SQS::Queue"), logical_id
-    return "failed ticks"
+    raise AssertionError(f"{logical_id} has no output")
 
 
 def listed(value: Any) -> list[Any]:

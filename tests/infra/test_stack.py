@@ -61,7 +61,10 @@ def test_each_stage_is_a_stack_of_its_own(tmp_path: Path) -> None:
     assert (one.name, two.name) == ("Carillon-one", "Carillon-two")
     log_group = "/aws/vendedlogs/Carillon-one/access"
     names = {"Carillon-one", "Carillon-one-events", "carillon-one", log_group}
-    assert own_names(one) == names
+    alarms = {each["AlarmName"] for each in one.properties("CloudWatch::Alarm").values()}
+    assert all(each.startswith("Carillon-one-") for each in alarms)
+    tag = {"carillon"}
+    assert own_names(one) == names | alarms | tag
     assert plain(one) == plain(two).replace("-two", "-one"), "nothing else differs"
 
 
@@ -80,7 +83,8 @@ def own_names(stack: SynthesizedStack) -> set[str]:
     name in the account."""
     words: set[str] = set()
     for resource in stack.template["Resources"].values():
-        properties = {k: v for k, v in resource["Properties"].items() if k != "Description"}
+        told = ("Description", "AlarmDescription", "DashboardBody")
+        properties = {k: v for k, v in resource["Properties"].items() if k not in told}
         words |= set(re.findall(r"(?i)[\w-]*carillon[\w-]*", json.dumps(properties)))
         given = [value for key, value in properties.items() if key in NAMES]
         words |= {name for name in given if isinstance(name, str)}
@@ -106,18 +110,3 @@ def test_a_finding_without_a_reason_fails_synthesis(tmp_path: Path) -> None:
     sqs.Queue(stack, "Careless")
     with pytest.raises(RuntimeError, match="AwsSolutions-SQS4"):
         app.synth()
-
-
-def test_an_operator_hears_of_these(production: SynthesizedStack) -> None:
-    alarms = production.properties("CloudWatch::Alarm")
-    watched = sorted(str(alarm["MetricName"]) for alarm in alarms.values())
-    assert watched == sorted(
-        ["Invocations", "Errors"]
-        + 2 * ["ApproximateNumberOfMessagesVisible"]
-        + 4 * ["ApproximateAgeOfOldestMessage"]
-    )
-    (silence,) = [one for one in alarms.values() if one["MetricName"] == "Invocations"]
-    assert silence["ComparisonOperator"] == "LessThanThreshold"
-    assert silence["TreatMissingData"] == "breaching"
-    others = [one for one in alarms.values() if one is not silence]
-    assert {one["TreatMissingData"] for one in others} == {"notBreaching"}
