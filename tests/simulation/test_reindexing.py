@@ -1,0 +1,476 @@
+"""`carillon admin reindex`: the wheel is lost, or restored to another instant, and is filled again
+from the jobs and their histories."""
+
+from collections import Counter
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from functions.executor.targets import Call, Failure, Outcome, Success
+from infra.reindexing.reindexing import Done, Reindex
+from shared.domain.events import EventType
+from shared.domain.job import Job, JobState
+from shared.domain.operation import OperationKind, OperationState
+from shared.domain.policies import Backoff, BackoffType, CatchUp, Overlap, Rate, RetryPolicy
+from shared.domain.run import RunError, RunKind, RunStatus
+from shared.domain.segment import LEASE, acquired
+from shared.recurrence import CalendarRule
+from shared.stores.memory.wheel import MemoryWheelStore
+from shared.stores.stores import Stores
+from tests.simulation import operation_kit
+from tests.simulation.world import World, times
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+LOST = NOON + timedelta(minutes=20, seconds=30)
+MENDED = NOON + timedelta(minutes=47, seconds=20)
+AFTER = NOON + timedelta(minutes=75)
+
+
+@pytest.fixture
+def world() -> World:
+    return World(NOON, segments=2)
+
+
+def stores_of(world: World, wheel: Any = None) -> Stores:
+    return Stores(
+        jobs=world.jobs,
+        calendars=world.calendars,
+        wheel=wheel or world.wheel,
+        runs=world.runs,
+        queue=world.queue,
+        gates=world.gates,
+        operations=world.operations,
+        events=world.events,
+        skew_seconds=lambda: None,
+    )
+
+
+def reindex(world: World, wheel: Any = None, **options: Any) -> Done:
+    work = Reindex(stores_of(world, wheel), world.clock, world.entropy, 900, **options)
+    work.run()
+    return work.done
+
+
+def put_wheel(world: World, contents: dict[str, Any]) -> None:
+    """What a restored table holds; everybody goes on with it."""
+    vars(world.wheel).update(contents)
+
+
+def lose_wheel(world: World) -> None:
+    put_wheel(world, vars(MemoryWheelStore(page_size=7)))
+
+
+def copied(world: World) -> dict[str, Any]:
+    members = {name: value for name, value in vars(world.wheel).items() if name != "_lock"}
+    return deepcopy(members)
+
+
+def lose_and_mend(world: World, until: datetime = AFTER) -> Done:
+    world.run_until(LOST)
+    lose_wheel(world)
+    world.run_until(MENDED)
+    done = reindex(world)
+    world.run_until(until)
+    return done
+
+
+def twice(world: World) -> list[str]:
+    """The attempts that were made more than once."""
+    made = Counter((call.run_id, call.attempt) for call in world.targets.calls)
+    return [run_id for (run_id, _), count in made.items() if count > 1]
+
+
+def minutes(job: Job, world: World) -> list[int]:
+    """The minutes after noon of its calls, in their order."""
+    return [round((at - NOON).total_seconds() / 60) for at in world.fired(job)]
+
+
+@pytest.mark.parametrize(
+    ("catch_up", "ran"),
+    [
+        (CatchUp.LATEST, [10, 20, 40, 50, 60, 70]),
+        (CatchUp.ALL, [10, 20, 30, 40, 50, 60, 70]),
+        (CatchUp.SKIP, [10, 20, 50, 60, 70]),
+    ],
+)
+def test_jobs_fire_again_and_what_was_due_meanwhile_goes_by_catch_up(
+    world: World, catch_up: CatchUp, ran: list[int]
+) -> None:
+    job = world.create("job", "*/10 * * * *", catch_up=catch_up)
+    lose_and_mend(world)
+    assert minutes(job, world) == ran
+    assert twice(world) == []
+    covered = [run.covers_count for run in world.history(job) if run.key.kind is RunKind.MISSED]
+    assert covered == {CatchUp.ALL: [], CatchUp.LATEST: [1], CatchUp.SKIP: [1]}[catch_up]
+
+
+def test_without_it_nothing_fires_any_more(world: World) -> None:
+    job = world.create("job", "*/10 * * * *")
+    world.run_until(LOST)
+    lose_wheel(world)
+    world.run_until(AFTER)
+    assert minutes(job, world) == [10, 20]
+
+
+def test_rows_of_jobs_stay_as_they_are(world: World) -> None:
+    active = world.create("active", "*/10 * * * *", retry=RetryPolicy(1))
+    paused = world.pause(world.create("paused", "*/10 * * * *"))
+    gone = world.create("gone", "*/10 * * * *")
+    deleted = gone.deleted(NOON, AFTER)
+    assert world.jobs.replace(deleted, gone.revision)
+    before = [world.jobs.get(job.owner, job.job_id) for job in (active, paused, deleted)]
+    done = lose_and_mend(world)
+    assert [world.jobs.get(job.owner, job.job_id) for job in (active, paused, deleted)] == before
+    assert done.jobs == 3
+    assert minutes(paused, world) == minutes(gone, world) == []
+
+
+@pytest.mark.parametrize(
+    "schedule", ["at 2026-12-01T12:30:00Z", "30 12 1 12 *", "at 2026-12-01T12:49:00Z"]
+)
+def test_rare_occurrences_run_once(world: World, schedule: str) -> None:
+    job = world.create("once", schedule, timezone="Europe/Berlin" if "*" in schedule else "UTC")
+    if "*" in schedule:
+        job = world.refile(job, "30 13 1 12 *")  # 12:30 in UTC
+    lose_and_mend(world)
+    assert minutes(job, world) == [49 if ":49" in schedule else 30]
+
+
+def test_what_has_run_long_ago_is_not_run_again(world: World) -> None:
+    job = world.create("once", "at 2026-12-01T12:05:00Z")
+    done = lose_and_mend(world)
+    assert minutes(job, world) == [5]
+    assert done.entries == 0
+
+
+def test_windows_and_calendars_come_back(world: World) -> None:
+    world.close("closed", "2026-12-01")
+    window = world.create("window", "*/10 * * * *", window="5m", fraction=0.8)
+    shut = world.create("shut", "*/10 * * * *", calendar=("closed", CalendarRule.SKIP))
+    lose_and_mend(world)
+    assert minutes(window, world)[-3:] == [50, 60, 70]
+    assert minutes(shut, world) == []
+    recorded = [run.key.fire_at for run in world.history(shut)]
+    assert recorded[-3:] == times("12:50 13:00 13:10", NOON)
+
+
+def test_an_occurrence_on_its_way_to_an_open_day_comes(world: World) -> None:
+    """It stood on the wheel as a message, and no row tells of it."""
+    world.close("closed", "2026-12-01")
+    rule = CalendarRule.NEXT_BUSINESS_DAY
+    job = world.create("moved", "10 12 * * *", calendar=("closed", rule))
+    lose_and_mend(world)
+    tomorrow = NOON + timedelta(days=1, minutes=10)
+    world.leap_to(tomorrow - timedelta(minutes=1))
+    world.run_until(tomorrow + timedelta(minutes=1))
+    assert [call.fire_at for call in world.targets.calls] == [tomorrow]
+    assert job.job_id == world.targets.calls[0].job_id
+
+
+class TestFixedDelays:
+    def test_a_chain_goes_on_from_the_end_of_its_last_run(self, world: World) -> None:
+        job = world.create("chain", "every 18m after finish")
+        lose_and_mend(world)
+        # Due at 12:36, and at once when it was mended.
+        assert minutes(job, world) == [18, 36, 65]
+        assert twice(world) == []
+
+    def test_one_that_has_yet_to_begin_begins(self, world: World) -> None:
+        job = world.create("chain", "every 30m after finish")
+        lose_and_mend(world, until=NOON + timedelta(minutes=80))
+        assert minutes(job, world) == [30, 77]
+
+    def test_one_whose_run_is_under_way_has_no_second_chain(self, world: World) -> None:
+        job = world.create("chain", "every 10m after finish")
+
+        def lasts(call: Call) -> Outcome:
+            world.clock.advance(20)
+            if len(world.targets.calls) < 4:
+                lose_wheel(world)
+                reindex(world)
+            world.clock.advance(20)
+            return Success("done")
+
+        world.targets.behave = lasts
+        world.run_until(NOON + timedelta(minutes=45))
+        expected = times("12:10 12:20:40 12:31:20 12:42", NOON)
+        assert world.fired(job) == expected
+        assert len(world.history(job)) == 4
+
+    def test_doing_it_twice_makes_no_second_chain(self, world: World) -> None:
+        job = world.create("chain", "every 10m after finish")
+        world.run_until(NOON + timedelta(minutes=19))
+        lose_wheel(world)
+        reindex(world)
+        reindex(world)
+        world.run_until(NOON + timedelta(minutes=45))
+        assert minutes(job, world) == [10, 20, 30, 40]
+
+
+def fails_first(call: Call) -> Outcome:
+    if call.attempt == 1:
+        return Failure(RunError("http_503", "down"))
+    return Success("done")
+
+
+def test_retries_that_waited_on_the_wheel_come_at_their_time(world: World) -> None:
+    fixed = Backoff(1800, type=BackoffType.FIXED)
+    late = Backoff(3000, type=BackoffType.FIXED)
+    world.targets.behave = fails_first
+    soon = world.create("soon", "at 2026-12-01T12:10:00Z", retry=RetryPolicy(2, fixed))
+    later = world.create("later", "at 2026-12-01T12:10:00Z", retry=RetryPolicy(2, late))
+    done = lose_and_mend(world)
+    assert done.runs == 2
+    for job, at in ((soon, MENDED), (later, NOON + timedelta(minutes=60))):
+        (run,) = world.history(job)
+        assert run.status is RunStatus.SUCCEEDED
+        assert run.attempt_started_at is not None
+        assert timedelta() <= run.attempt_started_at - at < timedelta(seconds=3)
+    assert twice(world) == []
+
+
+def test_runs_that_wait_for_their_rate_ask_anew_and_come(world: World) -> None:
+    """What was granted is lost with the message, so that each comes a place later."""
+    job = world.create("rate", "1,2,3 12 * * *", rate=Rate(1, 1800))
+    lose_and_mend(world, until=NOON + timedelta(minutes=20))
+    assert minutes(job, world) == [1]
+    world.run_until(NOON + timedelta(hours=4))
+    assert minutes(job, world) == [1, 2, 3]
+    assert twice(world) == []
+
+
+def test_one_that_waits_for_another_to_end_is_no_second_run(world: World) -> None:
+    job = world.create("queue", "*/10 * * * *", overlap=Overlap.QUEUE_ONE)
+    lose_and_mend(world)
+    assert twice(world) == []
+    assert minutes(job, world)[-3:] == [50, 60, 70]
+
+
+def test_missed_run_checks_ring_for_what_was_due_before_and_after(world: World) -> None:
+    options = {"expect_within_seconds": 900, "events": (EventType.RUN_MISSED,)}
+    world.targets.behave = lambda call: Failure(RunError("http_400", "no", permanent=True))
+    job = world.create("watched", "*/10 * * * *", **options)
+    lose_and_mend(world)
+    told = [run.key.fire_at for run in world.history(job) if run.key.kind is RunKind.WATCH]
+    # 12:10 is looked at 12:25, when there was no wheel; 12:30 was passed over for 12:40.
+    assert told == times("12:10 12:20 12:40 12:50 13:00", NOON)
+    assert len(told) == len(world.events.emitted)
+
+
+def test_what_a_paused_job_was_to_be_looked_at_for_is(world: World) -> None:
+    options = {"expect_within_seconds": 2400, "events": (EventType.RUN_MISSED,)}
+    world.targets.behave = lambda call: Failure(RunError("http_400", "no", permanent=True))
+    job = world.create("watched", "*/10 * * * *", **options)
+    world.run_until(NOON + timedelta(minutes=15))
+    world.pause(job)
+    lose_and_mend(world)
+    told = [run.key.fire_at for run in world.history(job) if run.key.kind is RunKind.WATCH]
+    assert told == times("12:10", NOON)
+
+
+def test_operations_go_on(world: World) -> None:
+    job = world.create("job", "0 0 1 1 *")
+    dead = operation_kit.put_dead(world, job, 3)
+    redrive = operation_kit.begin(world, OperationKind.REDRIVE, 2)
+    world.run_until(world.clock.now() + timedelta(seconds=10))
+    for receipt in world.queue.receive(world.clock.now() + timedelta(minutes=5), 10):
+        world.queue.delete(receipt.receipt)  # as if its next step had stood on the wheel
+    lose_wheel(world)
+    assert reindex(world).operations == 1
+    world.run_until(NOON + timedelta(minutes=5))
+    ended = world.operations.get(redrive.owner, redrive.operation_id)
+    assert ended is not None
+    assert ended.state is OperationState.SUCCEEDED
+    assert len(world.fired(job)) == len(dead)
+
+
+class TestRestored:
+    """To an earlier instant than the jobs and runs."""
+
+    def test_what_was_filed_since_is_there_and_what_ended_since_is_not(self, world: World) -> None:
+        kept = world.create("kept", "*/10 * * * *")
+        changed = world.create("changed", "*/10 * * * *")
+        paused = world.create("paused", "*/10 * * * *")
+        world.run_until(NOON + timedelta(minutes=5))
+        earlier = copied(world)
+        world.run_until(NOON + timedelta(minutes=12))
+        changed = world.refile(changed, "5-59/10 * * * *")
+        paused = world.pause(paused)
+        new = world.create("new", "*/10 * * * *")
+        world.run_until(LOST)
+        put_wheel(world, earlier)
+        world.run_until(MENDED)
+        reindex(world)
+        world.run_until(AFTER)
+        assert minutes(kept, world) == [10, 20, 30, 40, 50, 60, 70]
+        assert minutes(changed, world)[:2] == [10, 15]
+        assert minutes(changed, world)[-3:] == [55, 65, 75]
+        assert minutes(new, world)[:1] == [20]
+        assert minutes(new, world)[-3:] == [50, 60, 70]
+        assert minutes(paused, world) == [10]
+        assert twice(world) == []
+
+    def test_jobs_and_runs_restored_to_an_earlier_instant_than_the_wheel(
+        self, world: World
+    ) -> None:
+        job = world.create("job", "*/10 * * * *")
+        world.run_until(NOON + timedelta(minutes=12))
+        changed = world.refile(job, "0 0 1 1 *")
+        world.run_until(NOON + timedelta(minutes=15))
+        world.filer.remove_ended_entries(job, changed)
+        assert world.jobs.replace(job, 2)  # the change is forgotten, but not by the wheel
+        world.run_until(MENDED)
+        reindex(world)
+        world.run_until(AFTER)
+        assert minutes(job, world) == [10, 40, 50, 60, 70]
+
+    def test_where_nothing_is_amiss_nothing_changes(self, world: World) -> None:
+        job = world.create("job", "*/2 * * * *")
+        chain = world.create("chain", "every 20m after finish")
+        world.run_until(LOST)
+        reindex(world)
+        world.run_until(NOON + timedelta(minutes=50))
+        assert minutes(job, world) == list(range(2, 51, 2))
+        assert minutes(chain, world) == [20, 40]
+        assert [run for run in world.history(job) if run.key.kind is RunKind.MISSED] == []
+
+
+def test_it_begins_where_its_operator_says(world: World) -> None:
+    """An outage was being caught up when the wheel was lost: rows after it tell of none before."""
+    job = world.create("job", "*/10 * * * *", catch_up=CatchUp.ALL)
+    world.run_until(NOON + timedelta(minutes=9))
+    world.leap_to(NOON + timedelta(minutes=19))
+    world.run_until(LOST)
+    lose_wheel(world)
+    world.clock.set(MENDED)
+    reindex(world, since=NOON + timedelta(minutes=9))
+    world.run_until(AFTER)
+    assert sorted(minutes(job, world)) == [10, 20, 30, 40, 50, 60, 70]
+
+
+def test_what_ticks_have_yet_to_catch_up_on_stays_owed(world: World) -> None:
+    """Only entries are lost: a newer run tells nothing of what the control items still owe."""
+    job = world.create("job", "*/10 * * * *", catch_up=CatchUp.ALL)
+    world.run_until(NOON + timedelta(minutes=5))
+    world.run_until(NOON + timedelta(minutes=39, seconds=59), ticking=False)
+    deadline = world.clock.now() + timedelta(seconds=50)
+    world.dispatcher().dispatch(job.segment, deadline)  # live minutes come first
+    world.execute()
+    assert minutes(job, world) == [40]
+    put_wheel(world, {"_slots": {}, "_orders": {}})
+    reindex(world)
+    world.run_until(AFTER)
+    assert sorted(minutes(job, world)) == [10, 20, 30, 40, 50, 60, 70]
+
+
+def test_one_segment_is_mended_alone(world: World) -> None:
+    jobs = [world.create(f"job {number}", "*/10 * * * *") for number in range(6)]
+    world.run_until(LOST)
+    lose_wheel(world)
+    done = reindex(world, only=0)
+    world.run_until(AFTER)
+    assert done.jobs == sum(job.segment == 0 for job in jobs)
+    assert set(done.since) == {0}
+    for job in jobs:
+        assert minutes(job, world)[2:] == ([30, 40, 50, 60, 70] if job.segment == 0 else [])
+
+
+def test_a_tick_at_work_loses_its_lease(world: World) -> None:
+    job = world.create("job", "*/10 * * * *")
+    world.run_until(LOST)
+    lose_wheel(world)
+    seen = world.filer.control(job.segment)
+    held = acquired(seen, "a tick", world.clock.now(), 2)
+    assert held is not None
+    assert world.wheel.put_control(held, over=seen)
+    reindex(world)
+    freed = replace(held, lease_until=None, watermark=held.horizon)
+    assert not world.wheel.put_control(freed, over=held)
+    world.run_until(AFTER)
+    assert minutes(job, world)[2:] == [30, 40, 50, 60, 70]
+
+
+class Cut(BaseException):
+    """The operator's process ends here."""
+
+
+class Interfering:
+    """The wheel, with something that happens before the n-th call of those that write."""
+
+    def __init__(self, wheel: MemoryWheelStore, at: int, happen: Callable[[], None]) -> None:
+        self._wheel = wheel
+        self._left = at
+        self._happen = happen
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("put_entries", "put_control"):
+            self._left -= 1
+            if self._left == 0:
+                self._happen()
+        return getattr(self._wheel, name)
+
+
+def cut() -> None:
+    raise Cut
+
+
+@pytest.mark.parametrize("at", range(1, 9))
+def test_cut_off_between_any_two_writes_and_begun_anew_it_loses_nothing(
+    world: World, at: int
+) -> None:
+    jobs = [world.create(f"job {n}", "*/2 * * * *", catch_up=CatchUp.ALL) for n in range(4)]
+    world.run_until(LOST)
+    lose_wheel(world)
+    world.run_until(MENDED)
+    with pytest.raises(Cut):
+        reindex(world, Interfering(world.wheel, at, cut))
+    world.run_until(MENDED + timedelta(minutes=6))
+    reindex(world)
+    world.run_until(AFTER)
+    for job in jobs:
+        assert sorted(minutes(job, world)) == list(range(2, 75, 2))
+    assert twice(world) == []
+
+
+@pytest.mark.parametrize("at", range(1, 6))
+def test_ticks_that_come_between_any_two_writes_pass_nothing_by(world: World, at: int) -> None:
+    """It stands still for longer than its lease, and all the while ticks come."""
+    jobs = [world.create(f"job {n}", "*/2 * * * *", catch_up=CatchUp.ALL) for n in range(4)]
+    world.run_until(LOST)
+    lose_wheel(world)
+    world.run_until(MENDED)
+
+    def stand_still() -> None:
+        world.run_until(world.clock.now() + 2 * LEASE + timedelta(minutes=2))
+
+    reindex(world, Interfering(world.wheel, at, stand_still))
+    world.run_until(AFTER)
+    for job in jobs:
+        assert sorted(minutes(job, world)) == list(range(2, 75, 2))
+    assert twice(world) == []
+
+
+@pytest.mark.parametrize("at", range(1, 4))
+def test_a_change_of_its_owners_meanwhile_wins(world: World, at: int) -> None:
+    paused = world.create("paused", "*/10 * * * *")
+    changed = world.create("changed", "*/10 * * * *")
+    world.run_until(LOST)
+    lose_wheel(world)
+    world.run_until(MENDED)
+
+    def change() -> None:
+        world.pause(paused)
+        world.refile(changed, "5-59/10 * * * *")
+
+    reindex(world, Interfering(world.wheel, at, change))
+    world.run_until(AFTER)
+    stored = world.jobs.get(paused.owner, paused.job_id)
+    assert stored is not None
+    assert (stored.state, stored.revision) == (JobState.PAUSED, 2)
+    assert [at for at in minutes(paused, world) if at > 47] == []
+    assert [at for at in minutes(changed, world) if at > 47] == [55, 65, 75]
+    assert twice(world) == []
