@@ -8,7 +8,7 @@ happen: the claim of the run absorbs it.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from shared.clock import Clock
 from shared.domain.job import Job
@@ -119,10 +119,13 @@ class Filer:
         """See to it that a message comes when it may start: by its queue, or later by the wheel."""
         self.file_messages([message])
 
-    def file_messages(self, messages: Sequence[Message]) -> None:
-        """The same of many. Those for the wheel are put together; then the horizons are read."""
+    def file_messages(self, messages: Sequence[Message], until: datetime | None = None) -> None:
+        """The same of many. Those for the wheel are put together; then the horizons are read.
+
+        With `until` a queue that takes longer has failed.
+        """
         latest = self._clock.now() + timedelta(seconds=self._longest_delay_seconds)
-        self._send([message for message in messages if message.starts_at <= latest])
+        self._send([message for message in messages if message.starts_at <= latest], until=until)
         entries = [entry_of_message(m) for m in messages if m.starts_at > latest]
         if not entries:
             return
@@ -130,7 +133,8 @@ class Filer:
         segments = {entry.segment for entry in entries}
         horizons = {segment: self.control(segment).horizon for segment in segments}
         self._send(
-            [e.message for e in entries if e.message and e.slot.number <= horizons[e.segment]]
+            [e.message for e in entries if e.message and e.slot.number <= horizons[e.segment]],
+            until=until,
         )
 
     def control(self, segment: int) -> Control:
@@ -167,8 +171,10 @@ class Filer:
         closed = None if calendar is None else calendar.closed
         return resolve(job.schedule, job.calendar, closed).sent
 
-    def _send(self, messages: Sequence[Message], at_least: int = 0) -> None:
+    def _send(
+        self, messages: Sequence[Message], at_least: int = 0, until: datetime | None = None
+    ) -> None:
         if not messages:
             return
         now = self._clock.now()
-        self._queue.send(messages, [max(at_least, m.delay_seconds(now)) for m in messages])
+        self._queue.send(messages, [max(at_least, m.delay_seconds(now)) for m in messages], until)

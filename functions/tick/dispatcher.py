@@ -1,11 +1,15 @@
 """The tick's protocol (DESIGN 4.1): announce, query, send, and only then move the watermark."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from functions.tick.calendars import CalendarReader
 from functions.tick.lease import Lease
-from functions.tick.visit import SegmentOutcome, SegmentReport, TickPorts, Visit
+from functions.tick.ports import TickPorts
+from functions.tick.reports import SegmentOutcome, SegmentReport
+from functions.tick.visit import Visit
+from shared.domain.delaying import Alignment
 from shared.domain.segment import Control
 from shared.domain.wheel import minute_of
 from shared.errors import reason_of
@@ -29,15 +33,24 @@ class Dispatcher:
         """Serve the worker's own segments, then any other whose dispatch lags, then backlogs.
 
         Live minutes of every segment come before the backlog of any, so that catching up after an
-        outage delays nothing that is due now. The first segment changes from minute to minute, so
-        that none starves when time runs out.
+        outage delays nothing that is due now. Segments are visited side by side, and none waits for
+        another; the first one changes from minute to minute, so that none starves when time runs
+        out. Only the worker's own, which come first, may wait for the end of a second.
         """
         now = self._ports.clock.now()
         first = minute_of(now) % len(own) if own else 0
-        live = [self.dispatch(segment, deadline) for segment in (*own[first:], *own[:first])]
-        live += [self.dispatch(segment, deadline) for segment in others if self._lags(segment)]
+        alignment = Alignment.of_tick(now, deadline, len(own))
+        serve = partial(self.dispatch, deadline=deadline, alignment=alignment)
+        live = self._visited((*own[first:], *own[:first]), serve)
+        lagging = [segment for segment in others if self._lags(segment)]
+        live += self._visited(lagging, partial(self.dispatch, deadline=deadline))
         behind = [report.segment for report in live if report.backlog]
-        return live + [self._dispatch_backlog(segment, deadline) for segment in behind]
+        return live + self._visited(behind, partial(self._dispatch_backlog, deadline=deadline))
+
+    def _visited(
+        self, segments: Sequence[int], visit: Callable[[int], SegmentReport]
+    ) -> list[SegmentReport]:
+        return self._ports.side_by_side([partial(visit, segment) for segment in segments])
 
     def _lags(self, segment: int) -> bool:
         try:
@@ -50,7 +63,14 @@ class Dispatcher:
         until = min(deadline, self._ports.clock.now() + BACKLOG_SPAN)
         return self.dispatch(segment, until, backlog=True)
 
-    def dispatch(self, segment: int, deadline: datetime, *, backlog: bool = False) -> SegmentReport:
+    def dispatch(
+        self,
+        segment: int,
+        deadline: datetime,
+        *,
+        backlog: bool = False,
+        alignment: Alignment | None = None,
+    ) -> SegmentReport:
         """Dispatch one segment: its live minutes, or (`backlog`) those an outage left behind.
 
         1. acquire the lease, announcing the minutes to come; 2. dispatch minute by minute,
@@ -78,7 +98,8 @@ class Dispatcher:
             return SegmentReport(segment, SegmentOutcome.FAILED, reason=reason_of(error))
         if lease is None:
             return _untouched(seen, SegmentOutcome.HELD, ports.clock.now())
-        return Visit(ports, self._calendars, lease, deadline, backlog=backlog).run()
+        visit = Visit(ports, self._calendars, lease, deadline, alignment, backlog=backlog)
+        return visit.run()
 
 
 def _untouched(seen: Control, outcome: SegmentOutcome, now: datetime) -> SegmentReport:

@@ -14,8 +14,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.tick.canary import CanaryKeeper
 from functions.tick.dispatcher import Dispatcher
 from functions.tick.idleness import change_of
+from functions.tick.ports import TickPorts
+from functions.tick.reports import SegmentOutcome, SegmentReport
 from functions.tick.segments import segments_in_use, share_of
-from functions.tick.visit import SegmentOutcome, SegmentReport, TickPorts
+from functions.tick.threads import SideBySideThreads
 from shared.clock import SystemClock, SystemEntropy
 from shared.errors import StoreUnavailableError
 from shared.filing import Filer
@@ -25,6 +27,9 @@ from shared.telemetry import Action, Metric, create_telemetry
 
 RESERVE = timedelta(seconds=6)
 """Time kept back to record the progress before the function's own end."""
+
+MOST_VISITS = 16
+"""Segments that a tick visits side by side: they wait for the tables, or for the same second."""
 
 SKEW_LIMIT_SECONDS = 2.0
 """A clock further than this from DynamoDB's makes runs early or late: an error in the log."""
@@ -54,6 +59,7 @@ ports = TickPorts(
     on_bad_entry=_on_bad_entry,
     tzdata=version("tzdata"),
     catch_up_share=max(1, settings.catch_up_per_minute // in_use),
+    side_by_side=SideBySideThreads(MOST_VISITS),
 )
 canary = CanaryKeeper(stores.jobs, ports.filer, clock, entropy, settings.segments)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from functions.tick.visit import SegmentReport
+from functions.tick.reports import SegmentReport
 from shared.domain.events import Event, EventType
 from shared.domain.wheel import minute_of
 

@@ -17,13 +17,13 @@ class LeaseLostError(Exception):
 
 
 class Lease:
-    """The control item under this tick's token, from acquisition to freeing."""
+    """The control item under this tick's token, from acquisition to freeing; `stored` is what
+    stands there."""
 
     def __init__(self, wheel: WheelStore, clock: Clock, control: Control) -> None:
         self._wheel = wheel
         self._clock = clock
-        self._stored = control
-        self.control = control
+        self.stored = control
 
     @classmethod
     def acquire(
@@ -42,18 +42,18 @@ class Lease:
         return cls(wheel, clock, control)
 
     def renewal_due(self) -> bool:
-        lease_until = self._stored.lease_until
+        lease_until = self.stored.lease_until
         return lease_until is None or self._clock.now() >= lease_until - (LEASE - RENEW_AFTER)
 
-    def checkpoint(self) -> None:
+    def checkpoint(self, progress: Control) -> None:
         """Record the progress and renew; raises LeaseLostError."""
-        self._put(renewed(self.control, self._clock.now()))
+        self._put(renewed(progress, self._clock.now()))
 
-    def free(self, *, idle: bool) -> None:
+    def free(self, progress: Control, *, idle: bool) -> None:
         """Record the progress and let go; raises LeaseLostError."""
-        self._put(freed(self.control, idle))
+        self._put(freed(progress, idle))
 
     def _put(self, control: Control) -> None:
-        if not self._wheel.put_control(control, over=self._stored):
+        if not self._wheel.put_control(control, over=self.stored):
             raise LeaseLostError
-        self._stored = self.control = control
+        self.stored = control

@@ -1,16 +1,18 @@
 """One visit of a tick to one segment, under its lease."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from functions.tick.calendars import CalendarReader
 from functions.tick.counting import count_late
 from functions.tick.lease import Lease, LeaseLostError
 from functions.tick.outbox import Outbox
-from shared.clock import Clock, ceil_second
+from functions.tick.ports import TickPorts
+from functions.tick.reports import SegmentOutcome, SegmentReport
+from shared.clock import ceil_second
+from shared.domain.delaying import Alignment
 from shared.domain.dispatch import chain_goes_on, messages_of
 from shared.domain.message import Message
 from shared.domain.rehoming import owed_messages, rehomed, zone_has_changed
@@ -27,68 +29,17 @@ from shared.domain.segment import (
 )
 from shared.domain.wheel import Entry, Slot, minute_end, minute_of, minute_start, slots_of_minute
 from shared.errors import StoreUnavailableError, UnreadableRowError, reason_of
-from shared.filing import Filer
 from shared.recurrence import SlotKind
-from shared.stores.ports import CalendarStore, JobStore, WheelStore
 
 _T = TypeVar("_T")
 _Link = tuple[datetime, Entry]
 """An occurrence of a chain and the entry for it."""
 
-OnBadEntry = Callable[[int, str, str, str], None]
-"""Told (segment, slot key, entry key, reason) of an entry that the tick goes on without."""
-
-
-class SegmentOutcome(StrEnum):
-    DISPATCHED = "dispatched"
-    CURRENT = "current"
-    """Everything up to the look-ahead is dispatched already: a doubled tick writes nothing."""
-    HELD = "held"
-    """Another tick holds the lease, or won the race for it."""
-    LOST = "lost"
-    """Another tick took the segment over while this one worked on it."""
-    OUT_OF_TIME = "out_of_time"
-    """The progress is recorded; the next tick goes on from there."""
-    FAILED = "failed"
-    """The store or the queue failed, or its control item cannot be read, or something that nobody
-    thought of; the next tick begins that minute anew. Other segments go on."""
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentReport:
-    """What became of one segment in one tick. `lag_minutes` is how far dispatch lags behind,
-    `rehomed` the number of filings that new rules of a time zone have brought to other slots.
-    `idle` says whether nothing is left that was due, `was_idle` the same of the visit before."""
-
-    segment: int
-    outcome: SegmentOutcome
-    messages: int = 0
-    minutes: int = 0
-    lag_minutes: int = 0
-    backlog: bool = False
-    reason: str = ""
-    rehomed: int = 0
-    was_idle: bool = False
-    idle: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TickPorts:
-    """What a tick works on. `tzdata` is the version of its time zone database, `catch_up_share`
-    how many messages of backlogs one segment has start in a minute (None: any number)."""
-
-    jobs: JobStore
-    calendars: CalendarStore
-    wheel: WheelStore
-    filer: Filer
-    clock: Clock
-    on_bad_entry: OnBadEntry
-    tzdata: str = ""
-    catch_up_share: int | None = None
-
-
 _COUNTING = timedelta(seconds=10)
 """Of a visit to a backlog, at most: less than the time after which a lease is renewed."""
+_SENDING = timedelta(seconds=3)
+"""Beyond a visit's deadline what it holds may be sent so long: a slow queue is not waited for
+until the process is ended."""
 
 
 class _OutOfTimeError(Exception):
@@ -97,7 +48,11 @@ class _OutOfTimeError(Exception):
 
 class Visit:
     """Dispatches the live minutes of one segment, or (`backlog`) those that an outage left behind;
-    counts what it did."""
+    counts what it did.
+
+    `_control` is the segment as it is decided so far. What is recorded of it is never ahead of what
+    has been sent: that is the outbox's say.
+    """
 
     def __init__(
         self,
@@ -105,18 +60,23 @@ class Visit:
         calendars: CalendarReader,
         lease: Lease,
         deadline: datetime,
+        alignment: Alignment | None,
         *,
         backlog: bool,
     ) -> None:
-        control = lease.control
+        """With an `alignment` the last live minute is sent just before a whole second."""
+        control = lease.stored
         self._ports = ports
         self._calendars = calendars
         self._lease = lease
+        self._control = control
         self._deadline = deadline
+        self._alignment = alignment
         self._backlog = backlog
-        self._outbox = Outbox(ports.filer)
+        self._outbox = Outbox(
+            ports.filer, (control, control.backlog_cursor if backlog else control.cursor)
+        )
         self._late_until = control.backlog[-1].until if backlog and control.backlog else -1
-        self._pace = _pace_of(control)
         self._minutes = 0
         self._rehomed = 0
         self._resume_at = [each for each in (control.cursor, control.backlog_cursor) if each]
@@ -136,11 +96,9 @@ class Visit:
             outcome = SegmentOutcome.OUT_OF_TIME
         except Exception as error:  # of this segment only
             outcome, reason = SegmentOutcome.FAILED, reason_of(error)
-            # What begins anew has its places again; else it stood further back each time.
-            control = self._lease.control
-            self._lease.control = replace(control, **self._pace)
         try:
-            self._lease.free(idle=self._is_idle(outcome))
+            progress = self._progress()
+            self._lease.free(progress, idle=self._is_idle(outcome, progress))
         except LeaseLostError:
             return self._report(SegmentOutcome.LOST)
         except Exception as error:  # the lease lapses; the next tick goes on
@@ -148,29 +106,42 @@ class Visit:
         return self._report(outcome, reason)
 
     def _live_minutes(self) -> None:
-        control = self._lease.control
-        for minute in range(control.watermark + 1, control.horizon + 1):
-            self._minute(minute)
-            self._lease.control = with_minute_done(self._lease.control, minute)
+        for minute in range(self._control.watermark + 1, self._control.horizon + 1):
+            self._gather(minute)
+            if minute == self._control.horizon:
+                self._wait_for_second()
+            self._flush()
+            self._done(with_minute_done(self._control, minute))
 
     def _backlog_minutes(self) -> None:
-        while self._lease.control.backlog:
-            backlog = self._lease.control.backlog[0]
-            minute = backlog.done + 1
+        while self._control.backlog:
+            minute = self._control.backlog[0].done + 1
             self._share_out(minute)
-            self._minute(minute)
-            self._lease.control = with_backlog_minute_done(self._lease.control, minute)
+            self._gather(minute)
+            self._flush()
+            self._done(with_backlog_minute_done(self._control, minute))
+
+    def _done(self, control: Control) -> None:
+        """Everything of a minute has been sent."""
+        self._control = control
+        self._outbox.mark((control, None))
+        self._minutes += 1
+
+    def _wait_for_second(self) -> None:
+        """Wait where the executors would otherwise: nothing is sent or recorded meanwhile."""
+        if self._alignment is not None:
+            clock = self._ports.clock
+            clock.sleep(self._alignment.wait_seconds(self._outbox.held, clock.now()))
 
     def _share_out(self, minute: int) -> None:
         """Count what is late from a minute on, by owner, unless that is done: no place of one is
         given before it is known who else wants places."""
-        share, control, clock = self._ports.catch_up_share, self._lease.control, self._ports.clock
+        share, control, clock = self._ports.catch_up_share, self._control, self._ports.clock
         if share is None or (control.shares is not None and minute <= control.shares.until):
             return
         deadline = min(self._deadline, clock.now() + _COUNTING)
         counts, until = count_late(self._ports.wheel, control, self._late_of, clock, deadline)
-        self._lease.control = shared_out(control, counts, until, clock.now(), share)
-        self._pace = _pace_of(self._lease.control)
+        self._control = shared_out(control, counts, until, clock.now(), share)
 
     def _late_of(self, entry: Entry, minute: int) -> list[Message]:
         messages, _, _ = self._decide(entry, minute, self._calendars.resolved(entry))
@@ -179,8 +150,8 @@ class Visit:
     def _is_late(self, message: Message) -> bool:
         return minute_of(message.starts_at) <= self._late_until
 
-    def _minute(self, minute: int) -> None:
-        """Send everything that is due in one minute; queue and wheel have all of it on return."""
+    def _gather(self, minute: int) -> None:
+        """Decide everything that is due in one minute; what is not sent yet is in the outbox."""
         cursor = next((each for each in self._resume_at if each.minute == minute), None)
         self._keep_lease(cursor)
         slots, after_key = list(slots_of_minute(minute)), None
@@ -190,11 +161,9 @@ class Visit:
         for slot in slots:
             self._slot(slot, after_key, minute)
             after_key = None
-        self._flush()
-        self._minutes += 1
 
     def _slot(self, slot: Slot, after_key: str | None, minute: int) -> None:
-        segment = self._lease.control.segment
+        segment = self._control.segment
         while True:
             page = self._ports.wheel.query(segment, slot, after_key)
             for key, reason in page.unreadable.items():
@@ -230,7 +199,7 @@ class Visit:
         self, entry: Entry, minute: int, resolved: Resolved | None
     ) -> tuple[list[Message], _Link | None, bool]:
         """What is to be sent, the link to be filed, and whether the filing's zone has changed."""
-        control = self._lease.control
+        control = self._control
         rules_since = minute_start(control.tzdata_from) if control.tzdata_from else None
         messages = list(
             messages_of(entry, minute, control.horizon, control.backlog, resolved, rules_since)
@@ -256,14 +225,22 @@ class Visit:
         share = self._ports.catch_up_share
         if share is not None and self._is_late(message):
             now, owner = self._ports.clock.now(), message.key.owner
-            self._lease.control, place = placed(self._lease.control, owner, now, share)
+            self._control, place = placed(self._control, owner, now, share)
             message = message if place <= now else replace(message, wait_until=ceil_second(place))
         self._outbox.add(message)
+        if self._outbox.is_full:
+            self._flush()
 
     def _flush(self) -> None:
-        """Send all; it is gone on from here then, so that the places taken up to here are kept."""
-        self._outbox.flush()
-        self._pace = _pace_of(self._lease.control)
+        """Send all that is held, and keep the lease meanwhile; raises _OutOfTimeError where the
+        queue is too slow for that."""
+        until = self._deadline + _SENDING
+        while self._outbox.held:
+            if self._ports.clock.now() >= until:
+                raise _OutOfTimeError
+            self._outbox.send_part(until)
+            if self._lease.renewal_due():
+                self._lease.checkpoint(self._progress())
 
     def _resolved(self, entry: Entry) -> Resolved | None:
         """The entry's schedule under its calendar, where that makes a difference to what is sent.
@@ -271,7 +248,7 @@ class Visit:
         Under a calendar that cannot be read the nominal occurrences are sent: the executor, which
         reads it too, holds them until it can.
         """
-        if not rolls_back(entry.calendar) and not self._lease.control.backlog:
+        if not rolls_back(entry.calendar) and not self._control.backlog:
             return None
         try:
             return self._calendars.resolved(entry)
@@ -292,12 +269,13 @@ class Visit:
         another tick's query sees them, or its announcement is seen here. The entry itself is put
         last: a tick that dies before leaves all of it to be done again.
         """
-        lease = self._lease
-        if lease.control.cursor is not None or lease.control.backlog_cursor is not None:
+        self._flush()
+        ports, stored = self._ports, self._lease.stored
+        control = self._control = with_backlog_cursor(with_cursor(self._control, None), None)
+        self._outbox.mark((control, None))
+        if stored.cursor is not None or stored.backlog_cursor is not None:
             # A minute that was begun may have passed by where the new entries come.
-            lease.control = with_backlog_cursor(with_cursor(lease.control, None), None)
-            lease.checkpoint()
-        ports, control = self._ports, lease.control
+            self._lease.checkpoint(control)
         decided = self._decided(entry, lambda: _rehomed(entry, control.horizon))
         if decided is None:
             return
@@ -314,7 +292,7 @@ class Visit:
             return
         for message in owed:
             self._send(message)
-        self._outbox.flush()
+        self._flush()
         ports.wheel.put_entries([own])
         self._rehomed += 1
 
@@ -334,25 +312,29 @@ class Visit:
         self._ports.on_bad_entry(entry.segment, entry.slot.key, entry.key, reason_of(error))
 
     def _keep_lease(self, cursor: Cursor | None) -> None:
-        """Renew the lease when it is due, and stop when time is over; then `cursor` is how far the
-        minute has got."""
-        out_of_time = self._ports.clock.now() >= self._deadline
-        if out_of_time or self._lease.renewal_due():
+        """Renew the lease when it is due, and stop when time is over; the minute has got to
+        `cursor`."""
+        self._outbox.mark((self._control, cursor))
+        is_out_of_time = self._ports.clock.now() >= self._deadline
+        if is_out_of_time or self._lease.renewal_due():
             self._flush()
-            note = with_backlog_cursor if self._backlog else with_cursor
-            self._lease.control = note(self._lease.control, cursor)
-            self._lease.checkpoint()
-        if out_of_time:
-            raise _OutOfTimeError
+            if is_out_of_time:
+                raise _OutOfTimeError
+            self._lease.checkpoint(self._progress())
 
-    def _is_idle(self, outcome: SegmentOutcome) -> bool:
+    def _progress(self) -> Control:
+        """What may be recorded: the segment up to what has been sent."""
+        control, cursor = self._outbox.reached
+        return (with_backlog_cursor if self._backlog else with_cursor)(control, cursor)
+
+    def _is_idle(self, outcome: SegmentOutcome, progress: Control) -> bool:
         """Whether nothing is due; as before when the visit did not come to its end."""
-        if self._outbox.is_busy or self._lease.control.backlog:
+        if self._outbox.is_busy or progress.backlog:
             return False
         return self._was_idle or outcome is SegmentOutcome.DISPATCHED
 
     def _report(self, outcome: SegmentOutcome, reason: str = "") -> SegmentReport:
-        control = self._lease.control
+        control = self._lease.stored
         return SegmentReport(
             segment=control.segment,
             outcome=outcome,
@@ -365,11 +347,6 @@ class Visit:
             was_idle=self._was_idle,
             idle=control.idle,
         )
-
-
-def _pace_of(control: Control) -> dict[str, Any]:
-    """The members of a control item that say who is to start when."""
-    return {"paced_until": control.paced_until, "shares": control.shares}
 
 
 def _next_link(entry: Entry, horizon: int) -> _Link | None:

@@ -13,7 +13,8 @@ from functions.executor.ports import ExecutorPorts
 from functions.executor.reception import Reception
 from functions.executor.reports import Report
 from functions.tick.dispatcher import Dispatcher
-from functions.tick.visit import SegmentReport, TickPorts
+from functions.tick.ports import TickPorts
+from functions.tick.reports import SegmentReport
 from infra.simulation.stores import SimulatedStores
 from infra.simulation.targets import SimulatedTargets
 from shared.domain.job import Lane
@@ -124,6 +125,7 @@ class Deployment:
             on_bad_entry=lambda *where: self.bad_entries.append(" ".join(map(str, where))),
             tzdata="simulated",
             catch_up_share=max(1, options.catch_up_per_minute // options.segments),
+            side_by_side=self.loop.side_by_side,
         )
 
     def _executor_ports(self, targets: SimulatedTargets) -> ExecutorPorts:
@@ -217,7 +219,7 @@ class Deployment:
         if loop.chaos.strikes(Fault.TICK_MISSING, name, now_us, dice):
             loop.tell(f"FAULT {name} is missing")
             return
-        late_us = int(dice.fraction() * 500_000)
+        late_us = int(dice.fraction() * _SECOND_US)
         if loop.chaos.strikes(Fault.TICK_LATE, name, now_us, dice):
             late_us = int(dice.fraction() * 75_000_000)
         self._invoke_tick(name, now_us + late_us, dice)

@@ -98,10 +98,10 @@ class Message:
         """The nominal time of the occurrence: what filings cover."""
         return self.key.fire_at if self.moved_from is None else self.moved_from
 
-    def delay_seconds(self, now: datetime) -> int:
-        """Seconds until it may start, rounded down, as far as a queue can delay: the executor
-        waits out the rest."""
-        return max(0, min(LONGEST_DELAY_SECONDS, int((self.starts_at - now).total_seconds())))
+    def delay_seconds(self, now: datetime) -> float:
+        """Seconds until it may start, as far as a queue can delay; in whole ones, as a queue takes
+        them, see `delaying.whole_delay`: the executor waits out the rest."""
+        return max(0.0, min(LONGEST_DELAY_SECONDS, (self.starts_at - now).total_seconds()))
 
     def as_dict(self) -> dict[str, Any]:
         key = self.key

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, TypeVar
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
@@ -12,6 +12,8 @@ from shared.errors import CarillonError, QueueUnavailableError, StoreUnavailable
 from shared.recurrence.value import EPOCH
 from shared.simulation.dice import Dice
 from shared.simulation.faults import Chaos, Fault, Faults
+
+_T = TypeVar("_T")
 
 Observer = Callable[["Task | None", str, str, tuple[Any, ...], object], None]
 """Told of each call that had its effect: task, port, method, positional arguments, answer."""
@@ -224,6 +226,21 @@ class Loop:
         if tasks:
             self._switch(task)
         return tasks
+
+    def side_by_side(self, calls: Sequence[Callable[[], _T]]) -> list[_T]:
+        """The answers of calls that the current task's process makes at one time, in their order;
+        raises what one has raised."""
+        task = self.current
+        if task is None or len(calls) < 2:
+            return [call() for call in calls]
+        task.steps += 1
+        tasks = self.together(
+            [(f"{task.name}/{task.steps}.{place}", call) for place, call in enumerate(calls)]
+        )
+        for each in tasks:
+            if each.failure is not None:
+                raise each.failure
+        return [each.value for each in tasks]
 
     def wait_for(self, other: Task) -> None:
         """Let the current task wait until another of its process, under way, has ended."""

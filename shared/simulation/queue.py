@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from shared.domain.delaying import whole_delay
 from shared.domain.message import Message
 from shared.errors import QueueUnavailableError
 from shared.simulation.dice import Dice
@@ -27,8 +28,14 @@ class SimulatedQueue:
         self._sent: Counter[str] = Counter()
         self._has_faults = any(map(loop.chaos.faults.of, _FAULTS))
 
-    def send(self, messages: Sequence[Message], delays: Sequence[int]) -> None:
-        check_delays(messages, delays)
+    def send(
+        self,
+        messages: Sequence[Message],
+        seconds: Sequence[float],
+        until: datetime | None = None,
+    ) -> None:
+        check_delays(messages, seconds)
+        delays = [whole_delay(each) for each in seconds]
         now = self._loop.instant()
         if not self._has_faults:
             for message, delay in zip(messages, delays, strict=True):

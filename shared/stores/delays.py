@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from shared.domain.message import LONGEST_DELAY_SECONDS, Message
 
 
-def check_delays(messages: Sequence[Message], delays: Sequence[int]) -> None:
+def check_delays(messages: Sequence[Message], delays: Sequence[float]) -> None:
     """Raises ValueError unless each message has one delay from 0 to 900 seconds."""
     if len(messages) != len(delays):
         raise ValueError(f"{len(messages)} messages with {len(delays)} delays")

@@ -292,11 +292,18 @@ class OperationStore(Protocol):
 class LaneQueue(Protocol):
     """One queue per lane; at least once, in no order."""
 
-    def send(self, messages: Sequence[Message], delays: Sequence[int]) -> None:
-        """Send each message to its lane, visible after its delay (0 to 900 whole seconds).
+    def send(
+        self,
+        messages: Sequence[Message],
+        delays: Sequence[float],
+        until: datetime | None = None,
+    ) -> None:
+        """Send each message to its lane, visible after its delay (0 to 900 seconds) from now, which
+        `delaying.whole_delay` rounds when the message leaves.
 
         Ten go in one request, of one lane each; those refused singly are repeated with backoff.
-        Returns when the queue has acknowledged all; raises QueueUnavailableError otherwise (the
+        Returns when the queue has acknowledged all; raises QueueUnavailableError otherwise, also
+        where it takes beyond `until`: some may be sent by then, or later (the
         caller repeats everything: duplicates are absorbed by the claim). Raises ValueError for
         another number of delays than messages, or a delay out of range.
         """

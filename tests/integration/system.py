@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from threading import Lock
+from typing import Any
 
 from functions.executor.executor import Executor
 from functions.executor.ports import ExecutorPorts
 from functions.executor.targets import Call, Outcome, Success
 from functions.tick.dispatcher import Dispatcher
-from functions.tick.visit import SegmentReport, TickPorts
+from functions.tick.ports import TickPorts
+from functions.tick.reports import SegmentReport
 from shared.clock import Clock, SystemEntropy
 from shared.domain.job import Filing, Job, job_id_of, segment_of
 from shared.domain.message import Message
@@ -42,7 +44,7 @@ class Undelayed:
     def __init__(self, queue: LaneQueue) -> None:
         self._queue = queue
 
-    def send(self, messages: Sequence[Message], delays: Sequence[int]) -> None:
+    def send(self, messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
         self._queue.send(messages, [0] * len(delays))
 
 

@@ -9,7 +9,7 @@ from threading import Barrier, Lock
 import boto3
 import pytest
 
-from functions.tick.visit import SegmentOutcome
+from functions.tick.reports import SegmentOutcome
 from shared.clock import ManualClock, SystemClock
 from shared.domain.job import Job, Lane
 from shared.domain.message import decode

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -220,7 +221,7 @@ def test_a_doubled_last_message_completes_once(monkeypatch: pytest.MonkeyPatch) 
     job = world.create("ends", "at 2026-12-01T00:10:00", on_complete=DELETE)
     send = world.queue.send
 
-    def twice(messages: Sequence[Message], delays: Sequence[int]) -> None:
+    def twice(messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
         send(messages, delays)
         send(messages, delays)
 

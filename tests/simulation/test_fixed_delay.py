@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -119,7 +120,7 @@ def test_every_message_doubled_makes_one_chain(
     job = world.create("chain", schedule)
     send = world.queue.send
 
-    def twice(messages: Sequence[Message], delays: Sequence[int]) -> None:
+    def twice(messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
         send(messages, delays)
         send(messages, delays)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -72,11 +73,11 @@ def test_a_queue_that_doubles_everything_does_not_fill() -> None:
     world = World(MIDNIGHT)
     send = world.queue.send
 
-    def twice(messages: Sequence[Message], delays: Sequence[int]) -> None:
+    def twice(messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
         send(messages, delays)
         send(messages, delays)
 
-    world.queue.send = twice  # type: ignore[method-assign]
+    world.queue.send = twice  # type: ignore[method-assign, assignment]
     job = world.create("chain", "every 1m after finish")
     world.run_until(MIDNIGHT + timedelta(minutes=30, seconds=30))
     assert world.fired(job) == [MIDNIGHT + timedelta(minutes=n) for n in range(1, 31)]

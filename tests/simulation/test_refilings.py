@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.tick.visit import SegmentOutcome
+from functions.tick.reports import SegmentOutcome
 from shared.domain.decisions import SkipReason
 from shared.domain.job import MOST_REPLACED, Filing, Job, Lane
 from shared.domain.policies import CatchUp

@@ -7,6 +7,7 @@ database that comes with the end of an outage leaves the outage to the catch-up.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_a_dated_chain_of_a_zone_is_sent_once(monkeypatch: pytest.MonkeyPatch) -
     sent: list[datetime] = []
     send = world.queue.send
 
-    def counted(messages: Sequence[Message], delays: Sequence[int]) -> None:
+    def counted(messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
         sent.extend(message.key.fire_at for message in messages)
         send(messages, delays)
 

@@ -17,7 +17,8 @@ from functions.executor.reception import Reception
 from functions.executor.reports import Report
 from functions.executor.targets import Call, Outcome, Success
 from functions.tick.dispatcher import Dispatcher
-from functions.tick.visit import SegmentReport, TickPorts
+from functions.tick.ports import TickPorts
+from functions.tick.reports import SegmentReport
 from shared.clock import ManualClock, SeededEntropy
 from shared.domain.calendar import Calendar, CalendarUse
 from shared.domain.job import Filing, Job, Lane, Priority, fraction_of, job_id_of, segment_of

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from shared.clock import Clock, Entropy
+from shared.domain.delaying import whole_delay
 from shared.domain.job import Lane
 from shared.domain.message import Message, encode
 from shared.errors import QueueUnavailableError
@@ -24,6 +26,7 @@ BATCH_SIZE = 10
 BATCH_LIMIT_BYTES = 1024 * 1024
 """All bodies of a request together."""
 PARALLEL_REQUESTS = 8
+_TOO_SLOW = "the queue took too long"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class _Letter:
     lane: Lane
     tenant: str
     body: str
-    delay_seconds: int
+    delay_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +57,24 @@ class SqsLaneQueue:
         self._queue_urls = queue_urls
         self._clock = clock
         self._entropy = entropy
+        self._threads = ThreadPoolExecutor(PARALLEL_REQUESTS, thread_name_prefix="send")
 
-    def send(self, messages: Sequence[Message], delays: Sequence[int]) -> None:
+    def send(
+        self,
+        messages: Sequence[Message],
+        delays: Sequence[float],
+        until: datetime | None = None,
+    ) -> None:
         check_delays(messages, delays)
         pending = [
             _Letter(message.lane, tenant_of(message.key.owner), encode(message), delay)
             for message, delay in zip(messages, delays, strict=True)
         ]
-        started_at = self._clock.now()
+        began_at = self._clock.now()
         failed: list[_Letter] = []
         reason, error = "", None
         for attempt in range(1, ATTEMPTS + 1):
-            # Rounded down: a repeated message never appears before its delay is over.
-            gone_seconds = max(0, int((self._clock.now() - started_at).total_seconds()))
-            outcomes = self._send_batches(list(_batches(pending)), gone_seconds)
+            outcomes = self._send_batches(list(_batches(pending)), began_at, until)
             pending = [letter for outcome in outcomes for letter in outcome.refused]
             for outcome in outcomes:
                 # botocore has repeated the request already: only the rest of the round goes on.
@@ -75,21 +82,35 @@ class SqsLaneQueue:
                 reason, error = outcome.reason or reason, outcome.error or error
             if not pending:
                 break
+            if until is not None and self._clock.now() >= until:
+                break
             if attempt < ATTEMPTS:
                 pause(attempt, self._clock, self._entropy)
         if pending or failed:
             raise QueueUnavailableError(len(pending) + len(failed), reason) from error
 
     def _send_batches(
-        self, batches: Sequence[Sequence[_Letter]], gone_seconds: int
+        self, batches: Sequence[Sequence[_Letter]], began_at: datetime, until: datetime | None
     ) -> list[_Outcome]:
-        if len(batches) <= 1:
-            return [self._send_batch(batch, gone_seconds) for batch in batches]
-        with ThreadPoolExecutor(min(PARALLEL_REQUESTS, len(batches))) as pool:
-            return list(pool.map(lambda batch: self._send_batch(batch, gone_seconds), batches))
+        """Side by side; what has no answer at `until` counts as failed, and may yet be sent."""
+        if until is None and len(batches) == 1:
+            return [self._send_batch(batches[0], began_at)]
+        requests = [self._threads.submit(self._send_batch, batch, began_at) for batch in batches]
+        left = None if until is None else max(0.0, (until - self._clock.now()).total_seconds())
+        answered, late = wait(requests, timeout=left)
+        for request in late:
+            request.cancel()
+        return [
+            request.result() if request in answered else _Outcome(failed=batch, reason=_TOO_SLOW)
+            for request, batch in zip(requests, batches, strict=True)
+        ]
 
-    def _send_batch(self, batch: Sequence[_Letter], gone_seconds: int) -> _Outcome:
-        """One request for letters of one lane; what is not acknowledged by name is unsent."""
+    def _send_batch(self, batch: Sequence[_Letter], began_at: datetime) -> _Outcome:
+        """One request for letters of one lane; what is not acknowledged by name is unsent.
+
+        Their delays count from `began_at`, and are rounded now.
+        """
+        gone_seconds = max(0.0, (self._clock.now() - began_at).total_seconds())
         try:
             answer = self._client.send_message_batch(
                 QueueUrl=self._queue_urls[batch[0].lane],
@@ -97,7 +118,7 @@ class SqsLaneQueue:
                     {
                         "Id": str(number),
                         "MessageBody": letter.body,
-                        "DelaySeconds": max(0, letter.delay_seconds - gone_seconds),
+                        "DelaySeconds": whole_delay(max(0.0, letter.delay_seconds - gone_seconds)),
                         "MessageGroupId": letter.tenant,
                     }
                     for number, letter in enumerate(batch)

@@ -7,6 +7,7 @@ from heapq import heappop, heappush
 from threading import Lock
 
 from shared.clock import Clock
+from shared.domain.delaying import whole_delay
 from shared.domain.job import Lane
 from shared.domain.message import Message, decode, encode
 from shared.stores.delays import check_delays
@@ -60,11 +61,16 @@ class MemoryQueue:
         self._last_receipt = 0
         self._lock = Lock()
 
-    def send(self, messages: Sequence[Message], delays: Sequence[int]) -> None:
+    def send(
+        self,
+        messages: Sequence[Message],
+        delays: Sequence[float],
+        until: datetime | None = None,
+    ) -> None:
         check_delays(messages, delays)
         now = self._clock.now()
         for message, delay in zip(messages, delays, strict=True):
-            self.put(message, now + timedelta(seconds=delay))
+            self.put(message, now + timedelta(seconds=whole_delay(delay)))
 
     def put(self, message: Message, visible_at: datetime) -> int:
         """Keep a message, to be received from `visible_at` on; answers its receipt."""

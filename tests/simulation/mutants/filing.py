@@ -46,7 +46,7 @@ def _row_first(original: Code) -> Code:
     def file_job(self: Filer, job: Job, revision: int | None) -> Any:
         held: list[Message] = []
         hasty = copy(self)
-        hasty._send = lambda messages, at_least=0: held.extend(messages)  # type: ignore[method-assign]
+        hasty._send = lambda messages, *how: held.extend(messages)  # type: ignore
         committed = original(hasty, job, revision)
         if committed:
             self._send(list(dict.fromkeys(held)))

@@ -4,16 +4,19 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import functions.tick.lease as lease
 import functions.tick.visit as visit
 import shared.domain.dispatch as dispatch
 from functions.tick.dispatcher import Dispatcher
-from functions.tick.outbox import Outbox
-from functions.tick.visit import SegmentOutcome, SegmentReport, TickPorts, Visit
+from functions.tick.ports import TickPorts
+from functions.tick.reports import SegmentOutcome, SegmentReport
+from functions.tick.visit import Visit
 from infra.simulation.deployment import Deployment
-from shared.domain.segment import Control, acquired
+from shared.domain.message import Message
+from shared.domain.segment import Control, acquired, with_minute_done
 from shared.domain.wheel import Entry, Slot, minute_of, slots_of_minute
 from shared.errors import CarillonError
 from shared.recurrence import DstRule, SlotKind
@@ -77,19 +80,29 @@ def _query_first(original: Code) -> Code:
 
 def _sends_last(original: Code) -> Code:
     """Visit.run, with all sends after the watermark has moved."""
-    flush = Outbox.flush
 
     def run(self: Visit) -> SegmentReport:
-        outbox = self._outbox
-        outbox.flush = lambda: None  # type: ignore[method-assign]
+        later: list[Message] = []
+        keeper = SimpleNamespace(file_messages=lambda messages, until: later.extend(messages))
+        self._outbox._filer = keeper  # type: ignore[assignment]
         report: SegmentReport = original(self)
         try:
-            flush(outbox)
+            self._ports.filer.file_messages(later)
         except CarillonError as error:
             return replace(report, outcome=SegmentOutcome.FAILED, reason=str(error))
         return report
 
     return run
+
+
+def _recorded_before(original: Code) -> Code:
+    """Visit._wait_for_second, with the minute recorded as dispatched before the wait."""
+
+    def wait(self: Visit) -> None:
+        self._lease.checkpoint(with_minute_done(self._control, self._control.horizon))
+        original(self)
+
+    return wait
 
 
 def _links_last(original: Code) -> Code:
@@ -140,7 +153,7 @@ def _look_aheads_differ(original: Code) -> Code:
 
 def _over_whatever(original: Code) -> Code:
     def put(self: lease.Lease, control: Control) -> None:
-        self._stored = self._wheel.get_control(control.segment) or self._stored
+        self.stored = self._wheel.get_control(control.segment) or self.stored
         original(self, control)
 
     return put
@@ -169,14 +182,14 @@ def _gap_later(original: Code) -> Code:
 
 def _now_decides(original: Code) -> Code:
     def entry(self: Visit, met: Entry, minute: int) -> None:
-        now, kept = self._ports.clock.now(), self._lease.control.backlog
+        now, kept = self._ports.clock.now(), self._control.backlog
         until = minute_of(now) - 1
         moved = tuple(replace(b, until=max(b.until, until), taken_up_at=now) for b in kept)
-        self._lease.control = replace(self._lease.control, backlog=moved)
+        self._control = replace(self._control, backlog=moved)
         try:
             original(self, met, minute)
         finally:
-            self._lease.control = replace(self._lease.control, backlog=kept)
+            self._control = replace(self._control, backlog=kept)
 
     return entry
 
@@ -240,6 +253,12 @@ TICKS = (
         ("I1",),
         "the watermark moves before the sends are acknowledged",
         (Swap(Visit, "run", _sends_last),),
+    ),
+    Mutant(
+        "recorded_before_the_wait",
+        ("I1",),
+        "a minute is recorded as dispatched before the tick waits for the end of a second",
+        (Swap(Visit, "_wait_for_second", _recorded_before),),
     ),
     Mutant(
         "watermark_falls",

@@ -10,7 +10,8 @@ from unittest.mock import patch
 import shared.filing as filing
 from functions.executor.catching_up import CatchingUp
 from functions.executor.protocol import RunProtocol
-from functions.tick.visit import SegmentReport, Visit
+from functions.tick.reports import SegmentReport
+from functions.tick.visit import Visit
 from shared.domain.job import Job
 from shared.domain.message import Message
 from shared.domain.run import Run, Settled

@@ -22,7 +22,7 @@ class FailingQueue(MemoryQueue):
 
     is_down = True
 
-    def send(self, messages: Sequence[Message], delays: Sequence[int]) -> None:
+    def send(self, messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
         if self.is_down and messages:
             raise QueueUnavailableError(len(messages), "down")
         super().send(messages, delays)
@@ -151,7 +151,7 @@ def test_a_row_is_put_only_when_its_message_is_sent(world: World, key: str | Non
     ever."""
 
     class Dying(MemoryQueue):
-        def send(self, messages: Sequence[Message], delays: Sequence[int]) -> None:
+        def send(self, messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
             if any(message.key.kind is RunKind.MANUAL for message in messages):
                 rows = world.runs.list(OWNER, messages[0].key.job_id, limit=10).items
                 assert rows == ()
@@ -164,7 +164,7 @@ def test_a_row_is_put_only_when_its_message_is_sent(world: World, key: str | Non
 
 def test_an_executor_may_be_quicker_than_the_row(world: World) -> None:
     class Quick(MemoryQueue):
-        def send(self, messages: Sequence[Message], delays: Sequence[int]) -> None:
+        def send(self, messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
             for message in messages:
                 if message.key.kind is RunKind.MANUAL:
                     put(world, make_run(message.key.job_id, SECOND, key=message.key))

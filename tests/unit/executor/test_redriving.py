@@ -3,6 +3,7 @@
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -294,7 +295,7 @@ def test_a_redrive_overrules_a_discard_that_came_between(
 ) -> None:
     send = world.queue.send
 
-    def send_late(messages: list[Message], delays: list[int]) -> None:
+    def send_late(messages: list[Message], delays: list[int], *until: Any) -> None:
         assert world.runs.claim(replace(dead, settled=Settled.DISCARDED, token=9), dead)
         send(messages, delays)
 

@@ -12,8 +12,9 @@ import pytest
 from moto import mock_aws
 
 from functions.tick.dispatcher import Dispatcher
+from functions.tick.ports import TickPorts
+from functions.tick.reports import SegmentOutcome, SegmentReport
 from functions.tick.segments import segments_in_use
-from functions.tick.visit import SegmentOutcome, SegmentReport, TickPorts
 from shared.clock import ManualClock
 from shared.domain.message import Message, encode
 from shared.domain.wheel import Slot, entry_of_message, minute_of
@@ -244,7 +245,7 @@ def test_what_the_queue_or_the_store_did_not_take_fails_the_minute(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """It may not be taken for the entry's own fault: the watermark would go over what is unsent."""
-    monkeypatch.setattr("functions.tick.outbox.FLUSH_AT", 1)
+    monkeypatch.setattr("functions.tick.outbox.FULL", 1)
     world = World(START, segments=1)
     world.create("chain", "every 1001m offset 10m", start_at=START - timedelta(minutes=1001))
     world.run_until(START + timedelta(minutes=7))

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from functions.tick import visit
 from functions.tick.dispatcher import Dispatcher
+from functions.tick.reports import SegmentOutcome
 from functions.tick.segments import segments_in_use, share_of
-from functions.tick.visit import SegmentOutcome
 from shared.domain import dispatch
 from shared.domain.message import Message
 from shared.domain.policies import CatchUp
@@ -131,12 +132,12 @@ def test_a_herd_longer_than_the_tick_makes_progress_by_checkpoints(
     world.clock.set(START + timedelta(minutes=3))
     send = world.queue.send
 
-    def slow_send(messages: Sequence[Message], delays: Sequence[int]) -> None:
+    def slow_send(messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
         send(messages, delays)
         world.clock.advance(4 * len(messages))
 
     monkeypatch.setattr(world.queue, "send", slow_send)
-    monkeypatch.setattr("functions.tick.outbox.FLUSH_AT", 1)
+    monkeypatch.setattr("functions.tick.outbox.FULL", 1)
     outcomes = []
     for _ in range(12):
         world.clock.set(world.clock.now().replace(second=0) + timedelta(minutes=1))
@@ -172,7 +173,7 @@ def test_when_the_queue_fails_the_watermark_stays_and_the_lease_is_freed(
     before = control_of(world)
     world.clock.advance(60)
 
-    def refuse(messages: Sequence[Message], delays: Sequence[int]) -> None:
+    def refuse(messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
         raise QueueUnavailableError(len(messages), "down")
 
     with monkeypatch.context() as patch:

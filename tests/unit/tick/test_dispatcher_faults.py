@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
-from functions.tick.visit import SegmentOutcome
+from functions.tick.reports import SegmentOutcome
 from shared.domain.calendar import Calendar
 from shared.domain.job import Filing, Job, Lane
 from shared.domain.message import Message
@@ -97,11 +98,11 @@ def test_catching_up_holds_the_lease_for_no_more_than_a_minute(
     world.tick()
     back_at = START + timedelta(hours=2)
     world.clock.set(back_at)
-    monkeypatch.setattr("functions.tick.outbox.FLUSH_AT", 1)
+    monkeypatch.setattr("functions.tick.outbox.FULL", 1)
     send = world.queue.send
     held: list[datetime] = []
 
-    def slow(messages: Sequence[Message], delays: Sequence[int]) -> None:
+    def slow(messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
         send(messages, delays)
         minute = minute_of(world.clock.now())
         world.clock.advance(0.5)

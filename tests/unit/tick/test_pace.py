@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
-from functions.tick.visit import SegmentOutcome
+from functions.tick.reports import SegmentOutcome
 from shared.domain.message import Message
 from shared.domain.policies import CatchUp
 from shared.domain.segment import Control
@@ -126,7 +127,7 @@ def test_a_minute_that_begins_anew_has_the_places_that_it_had(
     """Found by seed 7310162: each time the queue took a part only, all of it stood further back."""
     send = world.queue.send
 
-    def send_in_part(messages: Sequence[Message], delays: Sequence[int]) -> None:
+    def send_in_part(messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
         send(messages[:4], delays[:4])
         raise QueueUnavailableError(len(messages[4:]), "the rest was not taken")
 
@@ -187,7 +188,7 @@ class Killed(BaseException):
 def test_a_doubled_tick_writes_nothing_while_another_works_on_the_backlog(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def die(messages: Sequence[Message], delays: Sequence[int]) -> None:
+    def die(messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
         raise Killed
 
     with monkeypatch.context() as patch:
@@ -214,13 +215,13 @@ def test_checkpoints_of_a_slow_live_minute_keep_the_place_in_the_backlog(
     """Or a minute longer than a visit would begin anew each time, and never end."""
     send = world.queue.send
 
-    def slow_send(messages: Sequence[Message], delays: Sequence[int]) -> None:
+    def slow_send(messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
         send(messages, delays)
         world.clock.advance(8)
 
     for number in range(5):
         world.create(f"live-{number}", "13 * * * *")
-    monkeypatch.setattr("functions.tick.outbox.FLUSH_AT", 1)
+    monkeypatch.setattr("functions.tick.outbox.FULL", 1)
     monkeypatch.setattr(world.queue, "send", slow_send)
     deadline = world.clock.now() + timedelta(seconds=20)
     world.dispatcher().tick(range(1), (), deadline)
