@@ -126,6 +126,13 @@ def ceil_second(instant: datetime) -> datetime:
     return datetime.fromtimestamp(math.ceil(instant.timestamp()), UTC)
 
 
+def seconds_after(now: datetime, seconds: float) -> datetime:
+    """So many whole seconds after `now`, rounded up, to the millisecond: where nothing asks for a
+    certain second, a queue's delay ends just then."""
+    at = now + timedelta(seconds=math.ceil(seconds))
+    return at.replace(microsecond=at.microsecond // 1000 * 1000)
+
+
 @lru_cache(maxsize=16_384)
 def id_created_at(identifier: str) -> datetime:
     """When an id of `Entropy.new_id` was made, to 1 ms; raises ValueError for any other text."""

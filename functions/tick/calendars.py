@@ -1,4 +1,5 @@
-"""Calendars as one invocation of the tick sees them: each is read once, when it is first needed."""
+"""Calendars as one invocation of the tick sees them: each is read when it is first needed, by every
+segment that needs it right then."""
 
 from shared.domain.calendar import CalendarUse
 from shared.domain.resolving import Resolved, resolve

@@ -19,7 +19,7 @@ BACKLOG_SPAN = timedelta(seconds=45)
 
 
 class Dispatcher:
-    """Dispatches segments for one invocation of the tick, which reads each calendar once."""
+    """Dispatches segments for one invocation of the tick, which keeps the calendars it has read."""
 
     def __init__(self, ports: TickPorts, *, lease_owner: str, look_ahead_minutes: int) -> None:
         self._ports = ports

@@ -28,7 +28,12 @@ from shared.domain.segment import (
     with_minute_done,
 )
 from shared.domain.wheel import Entry, Slot, minute_end, minute_of, minute_start, slots_of_minute
-from shared.errors import StoreUnavailableError, UnreadableRowError, reason_of
+from shared.errors import (
+    QueueUnavailableError,
+    StoreUnavailableError,
+    UnreadableRowError,
+    reason_of,
+)
 from shared.recurrence import SlotKind
 
 _T = TypeVar("_T")
@@ -238,7 +243,12 @@ class Visit:
         while self._outbox.held:
             if self._ports.clock.now() >= until:
                 raise _OutOfTimeError
-            self._outbox.send_part(until)
+            try:
+                self._outbox.send_part(until)
+            except QueueUnavailableError as error:
+                if self._ports.clock.now() >= until:
+                    raise _OutOfTimeError from error
+                raise
             if self._lease.renewal_due():
                 self._lease.checkpoint(self._progress())
 

@@ -3,7 +3,7 @@
 import json
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from shared.clock import id_created_at
@@ -113,7 +113,7 @@ class Message:
             "filing": self.filing_id,
             "segment": self.segment,
             "lane": self.lane.value,
-            "due_at": int(self.due_at.timestamp()),
+            "due_at": _moment_form(self.due_at),
             "attempt": self.attempt,
         }
         if key.request_id:
@@ -127,7 +127,7 @@ class Message:
         if self.moved_from is not None:
             form["moved_from"] = int(self.moved_from.timestamp())
         if self.wait_until is not None:
-            form["wait_until"] = int(self.wait_until.timestamp())
+            form["wait_until"] = _moment_form(self.wait_until)
         if self.waits:
             form["waits"] = self.waits
         if self.rate_slot is not None:
@@ -164,13 +164,13 @@ class Message:
             filing_id=str(form["filing"]),
             segment=int(form["segment"]),
             lane=Lane(form["lane"]),
-            due_at=_instant(form["due_at"]),
+            due_at=_moment(form["due_at"]),
             attempt=int(form["attempt"]),
             slot_key=str(form.get("slot", "")),
             missed=None if missed is None else _missed(missed),
             after_finish=bool(form.get("after_finish", False)),
             moved_from=None if moved_from is None else _instant(moved_from),
-            wait_until=None if wait_until is None else _instant(wait_until),
+            wait_until=None if wait_until is None else _moment(wait_until),
             waits=int(form.get("waits", 0)),
             rate_slot=_slot(form.get("rate_slot")),
             owner_slot=_slot(form.get("owner_slot")),
@@ -270,6 +270,18 @@ def _missed(form: dict[str, Any]) -> Missed:
 
 def _calendar_use(form: dict[str, Any]) -> CalendarUse:
     return CalendarUse(str(form["name"]), CalendarRule(form["rule"]))
+
+
+def _moment_form(moment: datetime) -> float:
+    """Epoch seconds, to the millisecond: whole where they can be."""
+    seconds = round(moment.timestamp(), 3)
+    return int(seconds) if seconds.is_integer() else seconds
+
+
+def _moment(epoch_seconds: float) -> datetime:
+    whole = _instant(int(epoch_seconds))
+    milliseconds = round((float(epoch_seconds) - int(epoch_seconds)) * 1000)
+    return whole + timedelta(milliseconds=milliseconds)
 
 
 def _instant(epoch_seconds: int) -> datetime:

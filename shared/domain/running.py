@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from shared.clock import ceil_second
+from shared.clock import ceil_second, seconds_after
 from shared.domain.decisions import Claim, Drop, Leave, Repeat, SendOn, SkipReason, Wait
 from shared.domain.job import Job
-from shared.domain.message import Message
+from shared.domain.message import LONGEST_DELAY_SECONDS, Message
 from shared.domain.policies import LONGEST_RETRY_DELAY_SECONDS
 from shared.domain.run import AttemptRecord, DeadReason, Run, RunError, RunStatus, cut
 
@@ -144,16 +144,18 @@ def failed(
         delay_seconds: float = job.retry.backoff.delay_seconds(run.attempt, fraction)
     else:
         delay_seconds = min(max(retry_after_seconds, 1), LONGEST_RETRY_DELAY_SECONDS)
-    delay = timedelta(seconds=delay_seconds)
+    next_attempt_at = seconds_after(now, delay_seconds)
+    if delay_seconds > LONGEST_DELAY_SECONDS:  # a tick sends it, and does so for whole seconds
+        next_attempt_at = ceil_second(next_attempt_at)
     return replace(
         run,
         status=RunStatus.RETRYING,
         waits=0,
         lease_until=None,
         updated_at=now,
-        expires_at=run.expires_at + delay,
+        expires_at=run.expires_at + (next_attempt_at - now),
         error=error,
-        next_attempt_at=ceil_second(now + delay),
+        next_attempt_at=next_attempt_at,
         attempts=(*run.attempts, _record(run, error, now)),
     )
 

@@ -1,9 +1,9 @@
 """A run that a policy holds back: the message that comes again for it, and when."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from shared.clock import ceil_second
+from shared.clock import ceil_second, seconds_after
 from shared.domain.decisions import Wait
 from shared.domain.message import Message
 
@@ -15,7 +15,7 @@ _FIRST_FOR_A_SHARE_SECONDS, _LONGEST_FOR_A_SHARE_SECONDS = 32, 300
 
 def wait_until(message: Message, at: datetime, reason: str) -> Wait:
     """Wait for an instant that is known, in whole seconds; never less."""
-    return _wait(message, at, reason)
+    return _wait(message, ceil_second(at), reason)
 
 
 def poll(
@@ -30,8 +30,7 @@ def poll(
     many who wait do not all come at once."""
     growing_seconds = 2 ** min(max(message.waits, 1), 10)
     longest_seconds = min(LONGEST_POLL_SECONDS, most_seconds, growing_seconds)
-    at = now + timedelta(seconds=longest_seconds * (1 + fraction) / 2)
-    return _wait(message, at, reason)
+    return _wait(message, seconds_after(now, longest_seconds * (1 + fraction) / 2), reason)
 
 
 def wait_for_share(message: Message, now: datetime, reason: str, fraction: float) -> Wait:
@@ -39,11 +38,10 @@ def wait_for_share(message: Message, now: datetime, reason: str, fraction: float
     `fraction` in [0, 1) is the jitter."""
     growing_seconds = _FIRST_FOR_A_SHARE_SECONDS * 2 ** min(message.waits, 10)
     longest_seconds = min(_LONGEST_FOR_A_SHARE_SECONDS, growing_seconds)
-    at = now + timedelta(seconds=longest_seconds * (1 + fraction) / 2)
-    return _wait(message, at, reason)
+    return _wait(message, seconds_after(now, longest_seconds * (1 + fraction) / 2), reason)
 
 
 def _wait(message: Message, at: datetime, reason: str) -> Wait:
     """What the message stood for besides its own occurrence is recorded by now."""
-    again = replace(message, wait_until=ceil_second(at), slot_key="", missed=None)
+    again = replace(message, wait_until=at, slot_key="", missed=None)
     return Wait(again, reason)

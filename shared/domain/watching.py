@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from shared.clock import seconds_after
 from shared.domain.decisions import SkipReason
 from shared.domain.job import Job, JobState
 from shared.domain.lateness import follows_its_schedule, latest_due
@@ -110,7 +111,7 @@ def look_again(
     if message.waits >= MOST_LOOKS or latest_due(job, as_sent, closed, now) is None:
         return None
     delay_seconds = min(_FIRST_LOOK_SECONDS << message.waits, LONGEST_DELAY_SECONDS)
-    at = now.replace(microsecond=0) + timedelta(seconds=delay_seconds)
+    at = seconds_after(now, delay_seconds)
     return replace(message, wait_until=at, waits=message.waits + 1)
 
 

@@ -1,14 +1,16 @@
 """SqsLaneQueue against an SQS that answers by script: what the emulators never do."""
 
 import re
+import time
 from collections.abc import Callable
-from threading import Lock
+from datetime import UTC, datetime, timedelta
+from threading import Event, Lock
 from typing import Any, cast
 
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from shared.clock import ManualClock, SeededEntropy
+from shared.clock import ManualClock, SeededEntropy, SystemClock
 from shared.domain.job import Lane
 from shared.domain.message import Message, decode, encode
 from shared.errors import QueueUnavailableError
@@ -111,7 +113,7 @@ def test_what_is_not_acknowledged_by_name_is_repeated() -> None:
     assert sqs.bodies(1) == messages[:1]
 
 
-def test_delays_are_not_lengthened_by_pauses_nor_cut_below_what_was_asked() -> None:
+def test_a_delay_counts_from_the_call_and_is_rounded_when_a_request_leaves() -> None:
     clock = ManualClock(NOW)
 
     def script(number: int, entries: list[Answer]) -> Answer:
@@ -121,9 +123,40 @@ def test_delays_are_not_lengthened_by_pauses_nor_cut_below_what_was_asked() -> N
         return _accept(entries)
 
     sqs = ScriptedSqs(script)
-    _queue(sqs, clock).send(_messages(2), [1, 10])
-    assert [entry["DelaySeconds"] for entry in sqs.requests[0][1]] == [1, 10]
-    assert [entry["DelaySeconds"] for entry in sqs.requests[1][1]] == [0, 8]
+    _queue(sqs, clock).send(_messages(3), [1, 9.95, 10.1])
+    assert [entry["DelaySeconds"] for entry in sqs.requests[0][1]] == [1, 10, 10]
+    assert [entry["DelaySeconds"] for entry in sqs.requests[1][1]] == [0, 7, 7]
+
+
+def test_a_queue_that_does_not_answer_is_waited_for_until_then() -> None:
+    """The part that was answered is not the caller's business: he repeats all of it."""
+    hangs, queue_answers = Event(), ScriptedSqs()
+
+    def script(number: int, entries: list[Answer]) -> Answer:
+        assert hangs.wait(60)
+        return _accept(entries)
+
+    began = time.monotonic()
+    until = datetime.now(UTC) + timedelta(seconds=0.3)
+    hanging = SqsLaneQueue(cast(Any, ScriptedSqs(script)), URLS, SystemClock(), SeededEntropy(1))
+    try:
+        with pytest.raises(QueueUnavailableError, match="too long") as unavailable:
+            hanging.send(_messages(25), [0] * 25, until)
+        assert unavailable.value.unsent == 25
+        assert time.monotonic() - began < 10
+    finally:
+        hangs.set()
+    prompt = SqsLaneQueue(cast(Any, queue_answers), URLS, SystemClock(), SeededEntropy(1))
+    prompt.send(_messages(25), [0] * 25, datetime.now(UTC) + timedelta(seconds=60))
+    assert sorted(len(entries) for _, entries in queue_answers.requests) == [5, 10, 10]
+
+
+def test_nothing_is_repeated_after_that_instant() -> None:
+    clock = ManualClock(NOW)
+    sqs = ScriptedSqs(lambda number, entries: _refuse(entries))
+    with pytest.raises(QueueUnavailableError):
+        _queue(sqs, clock).send(_messages(1), [0], NOW)
+    assert len(sqs.requests) <= 1
 
 
 def test_each_message_names_its_owner_as_the_tenant_of_a_fair_queue() -> None:

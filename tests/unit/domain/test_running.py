@@ -7,6 +7,7 @@ import pytest
 
 from shared.domain import running
 from shared.domain.decisions import Claim, Drop, Go, Leave, Repeat, SendOn, Skip, SkipReason
+from shared.domain.delaying import whole_delay
 from shared.domain.job import MOST_REPLACED, Filing, JobState, PreviousFiling
 from shared.domain.message import RateSlot, decode, encode
 from shared.domain.policies import Rate, RetryPolicy
@@ -304,10 +305,22 @@ class TestEnds:
         dead = running.failed(run(RunStatus.RUNNING), policy, error, False, NOON, 0.0, 5)
         assert (dead.status, dead.reason) == (RunStatus.DEAD, "exhausted")
 
-    def test_the_retrys_time_is_a_whole_second_not_before_the_delay(self) -> None:
-        now = NOON + timedelta(milliseconds=300)
-        failed = running.failed(run(RunStatus.RUNNING), job(), RunError("e", "m"), False, now, 0.5)
-        assert failed.next_attempt_at == NOON + timedelta(seconds=2)
+    @pytest.mark.parametrize("us", [0, 300_000, 300_999, 999_999])
+    def test_a_retry_is_a_whole_delay_from_the_moment_in_which_it_is_decided(self, us: int) -> None:
+        """So nobody is paid for waiting out a second; the message says it to the millisecond."""
+        now = NOON + timedelta(microseconds=us)
+        claimed, error = run(RunStatus.RUNNING), RunError("e", "m")
+        failed = running.failed(claimed, job(), error, False, now, 0.5, 7.2)
+        due_at = failed.next_attempt_at
+        assert due_at == NOON + timedelta(seconds=8, milliseconds=us // 1000)
+        sent = decode(encode(running.retry_message(failed, message())))
+        assert sent.due_at == due_at
+        assert whole_delay(sent.delay_seconds(now + timedelta(milliseconds=50))) == 8
+
+    def test_a_retry_that_a_tick_will_send_is_due_at_a_whole_second(self) -> None:
+        now, error = NOON + timedelta(milliseconds=300), RunError("e", "m")
+        failed = running.failed(run(RunStatus.RUNNING), job(), error, False, now, 0.5, 1200)
+        assert failed.next_attempt_at == NOON + timedelta(seconds=1201)
 
     def test_a_claim_given_back_keeps_its_token(self) -> None:
         over = run(RunStatus.SCHEDULED, attempt=0, token=0, claim_id="")

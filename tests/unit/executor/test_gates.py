@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -478,7 +479,7 @@ class TestRunsThatWait:
     ) -> None:
         message = due(world, job)
 
-        def refuse(messages: Sequence[Message], delays: Sequence[int]) -> None:
+        def refuse(messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
             raise QueueUnavailableError(1, "throttled")
 
         with monkeypatch.context() as patch:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -219,7 +220,7 @@ def test_a_retry_that_the_queue_does_not_take_is_an_attempt_without_a_record(
     message = due(world, job)
     world.targets.behave = lambda call: Failure(RunError("busy", "later"))
 
-    def refuse(messages: Sequence[Message], delays: Sequence[int]) -> None:
+    def refuse(messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
         raise QueueUnavailableError(1, "throttled")
 
     with monkeypatch.context() as patch:

@@ -11,6 +11,7 @@ from infra.simulation.fleet import Fleet, FleetRefusedError
 from infra.simulation.live import hurry, replay
 from infra.simulation.rehearsal import Plan, Rehearsal
 from shared.clock import utc_text
+from shared.domain.delaying import ROUNDED_UP_SECONDS
 from shared.recurrence import parse_schedule
 from shared.simulation.faults import Faults
 
@@ -66,7 +67,8 @@ def test_what_fires_is_what_the_engine_lists(schedule: Any, zone: str) -> None:
     assert line["first"] == [utc_text(instant) for instant in listed[:100]]
     assert (line["fires"], summary["due"], summary["open"]) == (len(listed), len(listed), 0)
     assert summary["outcomes"] == {"succeeded": len(listed)}
-    assert summary["lag_seconds"] == {"median": 0.0, "p99": 0.0, "max": 0.0}
+    assert summary["lag_seconds"]["median"] == 0.0
+    assert summary["lag_seconds"]["max"] <= ROUNDED_UP_SECONDS
 
 
 def test_a_span_may_begin_in_the_midst_of_a_minute() -> None:
@@ -171,7 +173,7 @@ def test_what_a_calendar_moves_back_runs_once() -> None:
     summary = rehearsed(jobs, 7 * 24 * HOUR, calendars=weekend)
 
     assert (summary["fires"], summary["target_calls"]) == (5, 5)
-    assert summary["lag_seconds"]["max"] == 0.0
+    assert summary["lag_seconds"]["max"] <= ROUNDED_UP_SECONDS
 
 
 def test_no_fire_time_need_be_listed() -> None:
