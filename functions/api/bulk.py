@@ -13,7 +13,7 @@ from functions.api.problems import Kind
 from functions.api.requests import MOST_KEY_CHARACTERS, caller_of, idempotency_key
 from functions.api.routing import Routes
 from shared.domain.job import Job
-from shared.telemetry import Action, Metric, Telemetry
+from shared.telemetry import Action, Telemetry
 
 PATH = "/jobs/bulk"
 
@@ -41,9 +41,7 @@ class BulkRoutes:
         items = self._service.create(
             self._owner(), body.items, key, self._teller(Action.JOB_CREATED)
         )
-        form = BulkForm.of(items, PATH)
-        self._telemetry.measure(Metric.JOBS_CREATED, form.created)
-        return Response(200, JSON, form)
+        return Response(200, JSON, BulkForm.of(items, PATH))
 
     def pause_jobs(
         self, parent: ParentQuery = None, tag: TagQuery = None, cursor: Cursor = None
@@ -68,7 +66,6 @@ class BulkRoutes:
         """Those of a parent, with some tags, or both; their histories stay until they expire."""
         only, tell = required_filter(parent, tag), self._teller(Action.JOB_DELETED)
         page = self._service.delete(self._owner(), only, cursor, tell)
-        self._telemetry.measure(Metric.JOBS_DELETED, page.changed)
         return Response(200, JSON, ChangedForm.of(page))
 
     def _add(self, routes: Routes) -> None:

@@ -25,7 +25,7 @@ from shared.clock import Clock
 from shared.domain.job import Job
 from shared.errors import UnreadableRowError
 from shared.stores.ports import CalendarStore
-from shared.telemetry import Action, Metric, Telemetry
+from shared.telemetry import Action, Telemetry
 
 JSON = "application/json"
 
@@ -93,7 +93,6 @@ class JobRoutes:
         job = created.job
         if created.is_new:
             self._report(Action.JOB_CREATED, job)
-            self._telemetry.measure(Metric.JOBS_CREATED)
         return self._answer_report(
             job, 201 if created.is_new else 200, {"Location": f"/jobs/{job.job_id}"}
         )
@@ -144,7 +143,6 @@ class JobRoutes:
             self._telemetry.record(Action.JOB_DELETED, job_id=job_id, reason="unreadable")
         else:
             self._report(Action.JOB_DELETED, job)
-        self._telemetry.measure(Metric.JOBS_DELETED)
         return Response(204)
 
     def pause_job(self, job_id: JobId) -> Response[JobForm]:

@@ -22,7 +22,7 @@ from shared.errors import (
     StoreUnavailableError,
     UnreadableRowError,
 )
-from shared.telemetry import Action, Metric, Telemetry
+from shared.telemetry import Action, Telemetry
 
 CONTENT_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = 2
@@ -230,7 +230,5 @@ def documented(*kinds: Kind) -> dict[int, Any]:
 def _report(telemetry: Telemetry, kind: Kind, error: Exception) -> None:
     if kind is Kind.INTERNAL:
         telemetry.failure(Action.REQUEST_FAILED, error)
-        telemetry.measure(Metric.REQUESTS_FAILED)
     elif kind is Kind.UNAVAILABLE:
         telemetry.record(Action.REQUEST_UNAVAILABLE, logging.WARNING, error=str(error))
-        telemetry.measure(Metric.REQUESTS_UNAVAILABLE)

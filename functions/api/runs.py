@@ -12,7 +12,7 @@ from functions.api.routing import Routes
 from functions.api.run_forms import RunDetail, RunPage
 from functions.api.run_service import RunService
 from functions.api.spans import FireTimeFrom, FireTimeTo
-from shared.telemetry import Action, Metric, Telemetry
+from shared.telemetry import Action, Telemetry
 
 RunId = Annotated[str, Path(description="A `run_id` of the job's history.")]
 
@@ -33,7 +33,6 @@ class RunRoutes:
         """
         run = self._service.request(self._owner(), job_id, idempotency_key(self._app))
         self._telemetry.record(Action.RUN_REQUESTED, run_id=run.key.run_id, owner=run.key.owner)
-        self._telemetry.measure(Metric.RUNS_REQUESTED)
         location = f"/jobs/{job_id}/runs/{run.key.run_id}"
         return Response(202, JSON, RunDetail.of(run), {"Location": location})
 

@@ -34,14 +34,10 @@ def tell(telemetry: Telemetry, reports: Sequence[Report], failures: int) -> None
     for report in reports:
         if report.handled in (Handled.RAN, Handled.SKIPPED) and report.run is not None:
             _tell_run(telemetry, report.run)
-        elif report.handled is Handled.SENT_ON:
-            telemetry.measure(Metric.MESSAGES_COPIED)
         elif report.handled is Handled.DROPPED:
-            telemetry.measure(Metric.MESSAGES_DROPPED)
             run_id = report.message.key.run_id
             telemetry.record(Action.MESSAGE_DROPPED, run_id=run_id, reason=report.reason)
         elif report.handled is Handled.SENT_BACK:
-            telemetry.measure(Metric.MESSAGES_SENT_BACK)
             run_id, returns = report.message.key.run_id, report.message.returns
             telemetry.record(
                 Action.MESSAGE_SENT_BACK, logging.WARNING, run_id=run_id, returns=returns

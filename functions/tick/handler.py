@@ -100,7 +100,6 @@ def _tell(reports: list[SegmentReport]) -> None:
         if report.outcome is SegmentOutcome.FAILED:
             details = {"segment": report.segment, "reason": report.reason}
             telemetry.record(Action.SEGMENT_FAILED, logging.ERROR, **details)
-            telemetry.measure(Metric.SEGMENTS_FAILED)
     messages = sum(report.messages for report in reports)
     rehomed = sum(report.rehomed for report in reports)
     lag_seconds = 60 * max((report.lag_minutes for report in reports), default=0)

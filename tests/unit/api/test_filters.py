@@ -226,14 +226,10 @@ def test_a_store_that_fails_is_told_and_the_call_can_be_repeated(world: World) -
     assert world.log.getvalue().count('"action":"job.paused"') == len(ids)
 
 
-def test_each_deleted_job_is_told_of(
-    client: Client, world: World, jobs: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    capsys.readouterr()
+def test_each_deleted_job_is_told_of(client: Client, world: World, jobs: dict[str, str]) -> None:
     change(client, "delete", parent="channel, 1")
 
     assert world.log.getvalue().count('"action":"job.deleted"') == 2
-    assert '"JobsDeleted":[2.0]' in capsys.readouterr().out
 
 
 def test_a_pause_is_an_event_where_the_job_wants_it(world: World, client: Client) -> None:

