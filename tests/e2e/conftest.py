@@ -87,6 +87,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
             "task_modules": ",".join(TASK_MODULES),
             "longest_delay_seconds": LONGEST_DELAY_SECONDS,
             "segments": SEGMENTS,
+            "alarm_email": "on-call@example.com",
+            "alarm_lost_runs": 1,
         }
         deployment = deploy(emulator.endpoint_url, directory, context=context)
         user = create_user(deployment, "warmer", operator=True)
