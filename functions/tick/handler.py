@@ -80,7 +80,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     if change is not None:
         telemetry.events_lost(stores.events.emit([change]))
     _tell(reports)
-    _keep_canary()
+    if clock.now() < deadline:
+        _keep_canary()
     failed = [report.segment for report in reports if report.outcome is SegmentOutcome.FAILED]
     if failed:
         raise StoreUnavailableError(f"segments {failed} are not completely dispatched")

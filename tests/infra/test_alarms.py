@@ -170,6 +170,9 @@ def test_what_is_looked_at_is_emitted_under_that_name(unusual: SynthesizedStack)
         properties["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
         for properties in unusual.functions().values()
     }
+    for properties in unusual.functions().values():
+        variables = properties["Environment"]["Variables"]
+        assert variables["POWERTOOLS_METRICS_NAMESPACE"] == unusual.name
     own = [each for each in alarms(unusual).values() if each.get("Namespace") == unusual.name]
     assert len(own) == 7
     for alarm in own:
