@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from aws_cdk import Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -28,7 +29,7 @@ class Dashboard(Construct):
         self,
         scope: Construct,
         construct_id: str,
-        name: str,
+        stack_name: str,
         watched: Watched,
         alarms: Sequence[cloudwatch.Alarm],
     ) -> None:
@@ -37,7 +38,8 @@ class Dashboard(Construct):
         cloudwatch.Dashboard(
             self,
             "Dashboard",
-            dashboard_name=name,
+            # An account has its dashboards, whatever their stacks' regions.
+            dashboard_name=f"{stack_name}-{Stack.of(self).region}",
             widgets=[
                 [cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(alarms), width=24)],
                 self._dispatch(),

@@ -76,7 +76,8 @@ class Notifications(Construct):
             self,
             "Budget",
             budget=budgets.CfnBudget.BudgetDataProperty(
-                budget_name=self._options.stack_name,
+                # One account has its budgets, whatever their stacks' regions.
+                budget_name=f"{self._options.stack_name}-{Stack.of(self).region}",
                 budget_type="COST",
                 time_unit="MONTHLY",
                 budget_limit=budgets.CfnBudget.SpendProperty(amount=dollars, unit="USD"),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from shared.telemetry import Metric
-from tests.infra.stacks import REPOSITORY, SynthesizedStack, deployed, referred, synthesize
+from tests.infra.stacks import REGION, REPOSITORY, SynthesizedStack, deployed, referred, synthesize
 
 RUNBOOK = (REPOSITORY / "docs" / "operate.md").read_text()
 LANES = {"High": "PAGE", "Normal": "PAGE", "Low": "TICKET", "Slow": "TICKET"}
@@ -91,6 +91,8 @@ TOTALS = {
     "ExecutorErrors": ("TICKET", "Errors", CONSUMERS),
 }
 """Alarms at the sum over several functions."""
+
+LOST_RUNS = {"RunsDead", "RunsMissed"}
 
 Properties = Mapping[str, Any]
 
@@ -183,21 +185,16 @@ def test_what_is_looked_at_is_emitted_under_that_name(unusual: SynthesizedStack)
         assert alarm["Dimensions"][0]["Value"] in services
 
 
-def test_an_emulator_has_all_but_those_that_sum(tmp_path: Path) -> None:
-    local = synthesize(tmp_path, stage="local", layer_directory="/somewhere")
-    assert set(alarms(local)) == set(ALARMS)
+def test_lost_runs_have_the_limit_that_was_chosen(unusual: SynthesizedStack) -> None:
+    for name in LOST_RUNS:
+        assert alarms(unusual)[name]["Threshold"] == 1
 
 
-def test_lost_runs_have_the_limit_that_was_chosen_or_no_alarm(
-    unusual: SynthesizedStack, tmp_path: Path
+def test_an_emulator_has_no_sums_and_without_a_limit_no_lost_run_is_an_alarm(
+    tmp_path: Path,
 ) -> None:
-    assert alarms(unusual)["RunsDead"]["Threshold"] == 1
-    assert alarms(unusual)["RunsMissed"]["Threshold"] == 1
-    without = synthesize(tmp_path, alarm_lost_runs=0)
-    assert set(alarms(without)) == (set(ALARMS) | set(TOTALS)) - {
-        "RunsDead",
-        "RunsMissed",
-    }
+    local = synthesize(tmp_path, stage="local", layer_directory="/somewhere", alarm_lost_runs=0)
+    assert set(alarms(local)) == set(ALARMS) - LOST_RUNS
 
 
 def test_every_alarm_tells_all_topics_when_it_is_raised_and_when_it_is_over(
@@ -241,6 +238,7 @@ def test_the_budget_counts_what_has_the_stack_s_tag(
     assert production.resources("Budgets::Budget") == {}
     (properties,) = unusual.properties("Budgets::Budget").values()
     budget = properties["Budget"]
+    assert deployed(budget["BudgetName"]) == f"{unusual.name}-{REGION}"
     assert budget["BudgetLimit"] == {"Amount": 20, "Unit": "USD"}
     assert budget["CostFilters"] == {"TagKeyValue": ["user:carillon:stack$Carillon-trial"]}
     assert (budget["BudgetType"], budget["TimeUnit"]) == ("COST", "MONTHLY")
@@ -296,7 +294,7 @@ def test_the_dashboard_can_be_left_out_and_stays_within_the_free_size(
 ) -> None:
     assert unusual.resources("CloudWatch::Dashboard") == {}
     (dashboard,) = production.properties("CloudWatch::Dashboard").values()
-    assert dashboard["DashboardName"] == production.name
+    assert deployed(dashboard["DashboardName"]) == f"{production.name}-{REGION}"
     widgets = json.loads(deployed(dashboard["DashboardBody"]))["widgets"]
     graphs = [each["properties"]["metrics"] for each in widgets if each["type"] == "metric"]
     rows = [row[:-1] if isinstance(row[-1], dict) else row for graph in graphs for row in graph]
