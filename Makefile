@@ -18,7 +18,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check simulate simulate-mutants drill-neighbours drill-bad-items bench bench-recurrence bench-batch bench-simulate fmt synth lint-template deploy lock clean
+.PHONY: help setup run test check simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-recurrence bench-batch bench-simulate fmt synth lint-template deploy lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,6 +99,9 @@ drill-neighbours: setup ## Let 200 webhooks of one owner hang beside another own
 drill-bad-items: setup ## Put a malformed entry a minute, and a malformed control item, beside jobs in 15 other segments
 	@$(PY) -m tests.e2e.drills.bad_items --minutes $(or $(MINUTES),4)
 
+drill-take-up: setup ## Destroy a production stack on MiniStack, take it up again, and count what was lost
+	@$(PY) -m tests.e2e.drills.take_up
+
 bench: setup ## Measure dispatch and the run protocol, without the network
 	@$(PY) -m tests.bench.dispatch
 
@@ -124,6 +127,9 @@ lint-template: synth ## Check the template with cfn-lint
 
 deploy: setup ## Deploy to the AWS account of the current credentials; OPTIONS="-c key=value …"
 	@npx --no-install cdk deploy $(OPTIONS)
+
+take-up: setup ## Take up a destroyed production stack, with the data it has left; OPTIONS as for deploy
+	@$(PY) -m infra.take_up $(if $(STACK),--stack $(STACK)) $(OPTIONS)
 
 lock: $(STAMPS)/uv ## Resolve the requirements anew from pyproject.toml (UPGRADE=--upgrade for newer ones)
 	@$(LOCK) $(UPGRADE) pyproject.toml --output-file $(REQUIREMENTS)/functions.txt

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
@@ -30,10 +30,12 @@ class Lane:
 
 class Lanes(Construct):
     """All lanes, by name. A message names its lane, so one dead-letter queue serves them all: each
-    queue more would be polled all month (docs/cost.md)."""
+    queue more would be polled all month (docs/cost.md). Those of production outlive the stack, with
+    the messages in them."""
 
     def __init__(self, scope: Construct, construct_id: str, options: Options) -> None:
         super().__init__(scope, construct_id)
+        self._removal_policy = options.data_policy
         self._visibility_timeout = Duration.seconds(
             VISIBILITY_FACTOR * options.executor_timeout_seconds
         )
@@ -58,5 +60,5 @@ class Lanes(Construct):
             dead_letter_queue=redrive,
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
-            removal_policy=RemovalPolicy.DESTROY,
+            removal_policy=self._removal_policy,
         )

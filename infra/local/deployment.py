@@ -172,11 +172,12 @@ def deploy(
     work_directory: Path,
     *,
     context: Mapping[str, object] | None = None,
+    stack_name: str = STACK_NAME,
 ) -> Deployment:
     """Bootstrap (once) and deploy the app to the emulator at `endpoint_url`.
 
     `work_directory` receives cdk.out and deploy.log. `context` changes or adds to the local
-    options, by the keys of cdk.json.
+    options, by the keys of cdk.json; `stack_name` is that of its stage.
 
     Raises:
         DeploymentFailed: with the end of the failed command's output.
@@ -201,17 +202,17 @@ def deploy(
         bootstrap = [str(CDK), "bootstrap", f"aws://{ACCOUNT_ID}/{REGION}", "--app", assembly]
         run([*bootstrap, "--no-notices"], environment, log_path)
     options = ["--require-approval", "never", "--no-notices", "--progress", "events"]
-    run([str(CDK), "deploy", STACK_NAME, "--app", assembly, *options], environment, log_path)
-    return find_deployment(endpoint_url)
+    run([str(CDK), "deploy", stack_name, "--app", assembly, *options], environment, log_path)
+    return find_deployment(endpoint_url, stack_name)
 
 
-def find_deployment(endpoint_url: str) -> Deployment:
+def find_deployment(endpoint_url: str, stack_name: str = STACK_NAME) -> Deployment:
     """The deployment that the emulator holds. Raises DeploymentFailed if there is none."""
     cloudformation: CloudFormationClient = client("cloudformation", endpoint_url)
     try:
-        stack = cloudformation.describe_stacks(StackName=STACK_NAME)["Stacks"][0]
+        stack = cloudformation.describe_stacks(StackName=stack_name)["Stacks"][0]
     except cloudformation.exceptions.ClientError as error:
-        raise DeploymentFailed(f"no stack {STACK_NAME} at {endpoint_url}: {error}") from error
+        raise DeploymentFailed(f"no stack {stack_name} at {endpoint_url}: {error}") from error
     outputs = {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", [])}
     return Deployment(endpoint_url, outputs)
 

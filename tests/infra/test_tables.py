@@ -60,7 +60,12 @@ def test_data_of_production_outlives_its_stack_but_not_a_first_deployment_that_f
     kept = kept_resources(production)
     kinds = sorted(resource["Type"] for resource in kept.values())
     assert kinds == sorted(
-        [*3 * ["AWS::DynamoDB::Table"], "AWS::Cognito::UserPool", "AWS::SecretsManager::Secret"]
+        [
+            *3 * ["AWS::DynamoDB::Table"],
+            *5 * ["AWS::SQS::Queue"],  # the lanes' and their dead-letter queue
+            "AWS::Cognito::UserPool",
+            "AWS::SecretsManager::Secret",
+        ]
     )
     for resource in kept.values():
         assert resource["DeletionPolicy"] == "RetainExceptOnCreate"

@@ -79,9 +79,9 @@ def drill(deployment: Deployment, bystander: Person, measured: timedelta) -> Dri
     lags: list[float] = []
     missing = 0
     for job in jobs.values():
-        found = _lags_of(bystander, job, since, until)
+        found = succeeded_of(bystander, job, since, until)
         lags += found.values()
-        missing += sum(at not in found for at in _times(since, until))
+        missing += sum(at not in found for at in times(since, until))
     over.set()
     planter.join()
     mend = _mend(deployment)
@@ -150,7 +150,10 @@ def _mend(deployment: Deployment) -> str:
     return done.stdout.strip()
 
 
-def _lags_of(person: Person, job: Json, since: datetime, until: datetime) -> dict[datetime, float]:
+def succeeded_of(
+    person: Person, job: Json, since: datetime, until: datetime
+) -> dict[datetime, float]:
+    """The occurrences in a span whose runs have succeeded, with their lags in seconds."""
     query: dict[str, str | int] = {"limit": 100, "from": f"{since:%Y-%m-%dT%H:%M:%SZ}"}
     found: dict[datetime, float] = {}
     while True:
@@ -166,7 +169,7 @@ def _lags_of(person: Person, job: Json, since: datetime, until: datetime) -> dic
         query["cursor"] = cursor
 
 
-def _times(since: datetime, until: datetime) -> Sequence[datetime]:
+def times(since: datetime, until: datetime) -> Sequence[datetime]:
     """The instants of `every 5s` in a span."""
     first = -(-int(since.timestamp()) // 5) * 5
     seconds = range(first, int(until.timestamp()) + 1, 5)
@@ -176,7 +179,7 @@ def _times(since: datetime, until: datetime) -> Sequence[datetime]:
 def _fires_after(person: Person, job: Json, mended_at: datetime) -> bool:
     """Whether a job fires again for instants after the mend, within three ticks."""
     for _ in range(36):
-        if _lags_of(person, job, mended_at, datetime.now(UTC)):
+        if succeeded_of(person, job, mended_at, datetime.now(UTC)):
             return True
         sleep(5)
     return False
