@@ -58,6 +58,7 @@ class CarillonStack(Stack):
 
         Functions are named by their live alias: whoever calls one calls what is live.
         """
+        live = self.functions.live
         addresses = {
             "ApiId": self.api.http_api.api_id,
             "ApiUrl": self.api.stage.url,
@@ -66,7 +67,9 @@ class CarillonStack(Stack):
             "RunsTable": self.tables.runs.table_name,
             "WebhookSecretArn": self.webhooks.secret.secret_arn,
             "DeadLetterQueueUrl": self.lanes.dead_letter_queue.queue_url,
-            "TickFunction": self.functions.live(self.functions.tick).function_arn,
+            "TickFunction": live(self.functions.tick).function_arn,
+            "DeadLetterFunction": live(self.functions.dead_letter_consumer).function_arn,
+            "ApiFunction": live(self.functions.api).function_arn,
         }
         if self.api.users is not None:
             addresses["UserPoolId"] = self.api.users.pool.user_pool_id
@@ -77,6 +80,6 @@ class CarillonStack(Stack):
         for name, lane in self.lanes.by_name.items():
             title = name.capitalize()
             addresses[f"QueueUrl{title}"] = lane.queue.queue_url
-            executor = self.functions.live(self.functions.executors[name])
-            addresses[f"ExecutorFunction{title}"] = executor.function_arn
+            executor = self.functions.executors[name]
+            addresses[f"ExecutorFunction{title}"] = live(executor).function_arn
         return addresses

@@ -26,6 +26,8 @@ OUTPUTS = {
     "DeadLetterQueueUrl",
     "WebhookSecretArn",
     "TickFunction",
+    "DeadLetterFunction",
+    "ApiFunction",
     "ExecutorFunctionHigh",
     "ExecutorFunctionNormal",
     "ExecutorFunctionLow",
