@@ -18,7 +18,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-recurrence bench-batch bench-simulate fmt synth lint-template deploy lock clean
+.PHONY: help setup run test check simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-recurrence bench-batch bench-simulate bench-wait fmt synth lint-template deploy lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,6 +113,9 @@ bench-batch: setup ## Measure `carillon preview --batch` beside a bare loop over
 
 bench-simulate: setup ## Simulate a day of 1,000,000 fires: wall time and peak memory
 	@$(PY) -m tests.bench.simulate
+
+bench-wait: setup ## Measure what executors are billed for waiting, by the fraction of the tick's second (6 minutes)
+	@$(PY) -m tests.bench.wait
 
 fmt: setup ## Format the code and repair what the linter can
 	@$(PY) -m ruff check --fix .

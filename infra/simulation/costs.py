@@ -4,7 +4,7 @@ The rules. DynamoDB: a strongly consistent read takes a unit for each begun 4 Ki
 each begun KiB and, of a dead letter, one more for its index; rows have the sizes of their texts and
 an allowance for the rest. SQS: ten messages go in one request of their lane; each invocation of an
 executor stands for one reception and one deletion. Lambda: an invocation of 512 MB takes the time
-that it has in the simulation (its targets and waits), and 5 ms for each call of a port. Of the 16
+that it has in the simulation (its targets and waits), and 5 ms for each call of a port. Of the 4
 segments of a deployment, those that are not simulated cost each tick what an idle one costs. Left
 out: the API's requests, empty receptions, storage, logs, the event bus, and what targets cost.
 """
@@ -24,7 +24,7 @@ from shared.domain.cost import (
 from shared.domain.job import Job
 from shared.domain.run import Run
 
-SEGMENTS = 16
+SEGMENTS = 4
 """Of a deployment, unless its context says otherwise (cdk.json)."""
 IDLE_WRITES = 2
 IDLE_READS = 4

@@ -12,7 +12,7 @@ from tests.infra.stacks import TARGETS, default_context
 def test_the_defaults_are_those_of_cdk_json() -> None:
     assert Options.from_context(default_context()) == Options(
         stage="production",
-        segments=16,
+        segments=4,
         tick_workers=1,
         look_ahead_minutes=2,
         lanes={
@@ -220,7 +220,7 @@ def test_a_misspelt_key_is_refused_rather_than_ignored() -> None:
 
 def test_the_context_of_cdk_itself_is_passed_over() -> None:
     own = {"aws:cdk:enable-path-metadata": True, "@aws-cdk/core:x": True, "cli-telemetry": False}
-    assert Options.from_context({**default_context(), **own}).segments == 16
+    assert Options.from_context({**default_context(), **own}).segments == 4
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from infra.local.deployment import Deployment, aws_environment
-from tests.e2e.conftest import COMMAND, Json, Person
+from tests.e2e.conftest import COMMAND, SEGMENTS, Json, Person
 
 pytestmark = pytest.mark.e2e
 
@@ -100,7 +100,7 @@ def test_upcoming_preview_and_status(alice: Person, operator: Person) -> None:
     assert len(preview.json()["occurrences"]) == 2
     assert alice.http.get("/status").json()["segments"] is None
     segments = operator.http.get("/status").json()["segments"]
-    assert len(segments) == 16
+    assert len(segments) == SEGMENTS
     assert all(segment["lag_minutes"] <= 1 for segment in segments)
 
 
