@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from typing import TypeVar
 
 from functions.tick.calendars import CalendarReader
 from functions.tick.lease import Lease
@@ -13,6 +14,8 @@ from shared.domain.delaying import Alignment
 from shared.domain.segment import Control
 from shared.domain.wheel import minute_of
 from shared.errors import reason_of
+
+_T = TypeVar("_T")
 
 BACKLOG_SPAN = timedelta(seconds=45)
 """How long one visit works on a backlog: less than the look-ahead, so that no live minute waits."""
@@ -42,14 +45,13 @@ class Dispatcher:
         alignment = Alignment.of_tick(now, deadline, len(own))
         serve = partial(self.dispatch, deadline=deadline, alignment=alignment)
         live = self._visited((*own[first:], *own[:first]), serve)
-        lagging = [segment for segment in others if self._lags(segment)]
+        lags = self._visited(others, self._lags)
+        lagging = [segment for segment, is_late in zip(others, lags, strict=True) if is_late]
         live += self._visited(lagging, partial(self.dispatch, deadline=deadline))
         behind = [report.segment for report in live if report.backlog]
         return live + self._visited(behind, partial(self._dispatch_backlog, deadline=deadline))
 
-    def _visited(
-        self, segments: Sequence[int], visit: Callable[[int], SegmentReport]
-    ) -> list[SegmentReport]:
+    def _visited(self, segments: Sequence[int], visit: Callable[[int], _T]) -> list[_T]:
         return self._ports.side_by_side([partial(visit, segment) for segment in segments])
 
     def _lags(self, segment: int) -> bool:

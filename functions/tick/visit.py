@@ -69,7 +69,7 @@ class Visit:
         *,
         backlog: bool,
     ) -> None:
-        """With an `alignment` the last live minute is sent just before a whole second."""
+        """With an `alignment` what is all that there is to send goes just before a whole second."""
         control = lease.stored
         self._ports = ports
         self._calendars = calendars
@@ -113,7 +113,7 @@ class Visit:
     def _live_minutes(self) -> None:
         for minute in range(self._control.watermark + 1, self._control.horizon + 1):
             self._gather(minute)
-            if minute == self._control.horizon:
+            if minute == self._control.horizon and not self._outbox.sent:
                 self._wait_for_second()
             self._flush()
             self._done(with_minute_done(self._control, minute))

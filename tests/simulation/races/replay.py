@@ -5,7 +5,7 @@ actor does next follows from the answers it has had. So it is run anew, in a dep
 up to the first call that has no answer yet.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import SimpleNamespace
@@ -86,6 +86,10 @@ class Replay:
     def sleep(self, seconds: float) -> None:
         assert seconds <= 0, f"{self.current.name} sleeps {seconds} s: let the race begin later"
 
+    def side_by_side(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
+        """Of one segment there is but one."""
+        return [call() for call in calls]
+
     def call(
         self,
         port: str,
@@ -100,8 +104,9 @@ class Replay:
                 self.call(port, method, effect, ([entry],), kwargs)
             return None
         if (port, method) == ("queue", "send") and len(args[0]) > 1:
-            for message, delay in zip(*args, strict=True):
-                self.call(port, method, effect, ([message], [delay]), kwargs)
+            messages, delays, *more = args
+            for message, delay in zip(messages, delays, strict=True):
+                self.call(port, method, effect, ([message], [delay], *more), kwargs)
             return None
         self._now_us = None
         call = Call(port, method, args, kwargs)

@@ -7,6 +7,7 @@ from typing import Any
 
 from functions.executor.targets import Call, Outcome
 from infra.simulation.deployment import Deployment
+from shared.domain.delaying import whole_delay
 from shared.domain.message import Message, decode, encode
 from shared.domain.targets import Target
 from shared.stores.delays import check_delays
@@ -62,10 +63,16 @@ class Lanes:
         self.kept: list[Kept] = list(content)
         self._now = now
 
-    def send(self, messages: Sequence[Message], delays: Sequence[int]) -> None:
+    def send(
+        self,
+        messages: Sequence[Message],
+        delays: Sequence[float],
+        until: datetime | None = None,
+    ) -> None:
         check_delays(messages, delays)
         for message, delay in zip(messages, delays, strict=True):
-            self.kept.append(Kept(self._now + timedelta(seconds=delay), encode(message)))
+            visible_at = self._now + timedelta(seconds=whole_delay(delay))
+            self.kept.append(Kept(visible_at, encode(message)))
 
     def receive(self, beginning: str) -> Kept | None:
         """The message longest visible of a run whose id begins so, hidden from now on."""
