@@ -14,7 +14,7 @@ from shared.domain.resolving import resolve, rolls
 from shared.domain.run import Run, RunKey, RunKind
 from shared.domain.taking_turns import turn_message
 from shared.domain.wheel import message_of
-from shared.recurrence import ClosedDays, Delay
+from shared.recurrence import ClosedDays, Delay, Recurrence
 from shared.recurrence.closed_days import MOST_ROLLED_DAYS
 
 _ENDS_THE_CHAIN = frozenset({SkipReason.PAUSED, SkipReason.DELETED, SkipReason.CHANGED})
@@ -85,9 +85,23 @@ def is_over(job: Job, run: Run, message: Message, closed: ClosedDays | None, now
     if isinstance(job.schedule, Delay) and not message.after_finish:
         # The chain knows when its next one comes: for others it must be past the end of all.
         return job.schedule.end_at is not None and job.schedule.end_at < after
-    if resolve(job.schedule, job.calendar, closed).open.next(after) is not None:
+    opened = resolve(job.schedule, job.calendar, closed).open
+    if opened.next(after) is not None or _is_owed(job, opened, now):
         return False
     return job.schedule.next(after) is None
+
+
+def _is_owed(job: Job, schedule: Recurrence, now: datetime) -> bool:
+    """Whether an occurrence of a filing that was replaced is to start yet, by its place in the
+    window: a filing covers what was nominally due before its end."""
+    nominal = None
+    if job.replaced and job.spread_seconds:
+        nominal = schedule.next(now - timedelta(seconds=job.spread_seconds))
+    while nominal is not None and nominal <= job.filing.from_at:
+        if any(each.from_at < nominal <= each.until_at for each in job.replaced):
+            return True
+        nominal = schedule.next(nominal)
+    return False
 
 
 def last_of(

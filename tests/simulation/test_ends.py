@@ -9,7 +9,7 @@ import pytest
 
 from functions.executor.targets import Call, Failure, Outcome, Success
 from shared.domain.events import EventType
-from shared.domain.job import Job, JobState
+from shared.domain.job import Job, JobState, Lane
 from shared.domain.message import Message
 from shared.domain.policies import Backoff, CatchUp, OnComplete, Overlap, RetryPolicy
 from shared.domain.run import RunError, RunKind, RunStatus
@@ -343,3 +343,21 @@ class TestNoRunIsActiveOrWaits:
         assert state_of(world, job) is JobState.ACTIVE, "one is to come at 00:05"
         world.run_until(MIDNIGHT + timedelta(minutes=5))
         assert state_of(world, job) is JobState.COMPLETED
+
+    def test_a_run_by_hand_after_a_change_leaves_what_the_window_puts_off(
+        self, world: World
+    ) -> None:
+        """Found by the simulation: the occurrence was that of the filing before the change."""
+        window = {"end_at": MIDNIGHT + timedelta(minutes=14), "window": "8m", "fraction": 0.75}
+        skip = {"overlap": Overlap.SKIP, "on_complete": DELETE}
+        job = world.create("job", "every 10m", **skip, **window)
+        world.run_until(MIDNIGHT + timedelta(minutes=11))
+        job = world.refile(job, priority=Lane.HIGH)
+        world.ask(job)
+        world.run_until(MIDNIGHT + timedelta(minutes=15))
+        assert state_of(world, job) is JobState.ACTIVE, "that of 00:10 is to start at 00:16"
+        world.run_until(MIDNIGHT + timedelta(minutes=17))
+        assert state_of(world, job) is JobState.COMPLETED
+        rows = world.history(job)
+        assert {run.status for run in rows} == {RunStatus.SUCCEEDED}
+        assert {run.key.kind for run in rows} == {RunKind.SCHEDULED, RunKind.MANUAL}
