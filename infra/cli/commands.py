@@ -10,6 +10,7 @@ from infra.cli.backfill import backfill, missed
 from infra.cli.bulk import import_jobs
 from infra.cli.calendars import calendars
 from infra.cli.dead_letters import dead_letters
+from infra.cli.doctor import doctor
 from infra.cli.exits import EXIT_CODES_HELP, CliError
 from infra.cli.forecast import forecast
 from infra.cli.jobs import jobs
@@ -98,3 +99,4 @@ app.add_typer(calendars, name="calendars")
 app.add_typer(admin, name="admin")
 app.command()(login)
 app.command()(status)
+app.command()(doctor)

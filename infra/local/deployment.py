@@ -11,12 +11,14 @@ import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
 
 from infra.local.emulator import ACCOUNT_ID, INTERPRETER, REGION, REPOSITORY
+from infra.local.settling import settle_tables
 from infra.packages import build_layer, layer_digest
 
 if TYPE_CHECKING:
@@ -203,6 +205,8 @@ def deploy(
         run([*bootstrap, "--no-notices"], environment, log_path)
     options = ["--require-approval", "never", "--no-notices", "--progress", "events"]
     run([str(CDK), "deploy", stack_name, "--app", assembly, *options], environment, log_path)
+    template = work_directory / "cdk.out" / f"{stack_name}.template.json"
+    settle_tables(template, stack_name, partial(client, endpoint_url=endpoint_url))
     return find_deployment(endpoint_url, stack_name)
 
 
