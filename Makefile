@@ -18,7 +18,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-recurrence bench-batch bench-simulate bench-wait fmt synth lint-template deploy lock clean
+.PHONY: help setup run test check smoke simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-recurrence bench-batch bench-simulate bench-wait fmt synth lint-template deploy lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,6 +86,9 @@ check: setup ## Lint, formatting, types
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
+
+smoke: setup ## Drive the deployed stack STACK=Carillon as the signed-in user; QUICK=1 for 90 s, TARGETS="arn:… arn:…"
+	@.venv/bin/carillon admin smoke --stack $(or $(STACK),Carillon) $(if $(QUICK),--quick) $(addprefix --target ,$(TARGETS))
 
 simulate: setup ## Simulate SEEDS=300 worlds from FIRST=0 on, with faults everywhere; SEED=n replays one
 	@$(PY) -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),300) --first $(or $(FIRST),0))

@@ -106,6 +106,11 @@ class ApiClient:
         self._http = new_http_client(api_url)
         self._http.headers["Authorization"] = f"Bearer {token}"
 
+    @property
+    def api_url(self) -> str:
+        """The base URL, without a slash at the end."""
+        return self._api_url
+
     def close(self) -> None:
         self._http.close()
 

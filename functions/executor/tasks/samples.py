@@ -36,6 +36,21 @@ def sleep(payload: Any, context: TaskContext) -> dict[str, Any]:
 
 
 @task
+def fail_once(payload: Any, context: TaskContext) -> Any:
+    """Raise RuntimeError at the first attempt, return the payload at later ones."""
+    if context.attempt == 1:
+        raise RuntimeError("attempt 1 failed")
+    return payload
+
+
+@task
+def overrun(payload: Any, context: TaskContext) -> NoReturn:
+    """Sleep for `seconds` without a look at the limit: it is there to be killed at it."""
+    time.sleep(float(payload["seconds"]))
+    raise RuntimeError("nobody stopped this task at its limit")
+
+
+@task
 def die(payload: Any, context: TaskContext) -> NoReturn:
     """End the process it runs in, at once, with the payload's `code`: what a crash looks like."""
     context.logger.warning("this process ends")
