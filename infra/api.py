@@ -20,8 +20,8 @@ from shared.settings import OPERATORS_GROUP
 
 STAGE_SHARES = 10
 """The stage lets through what so many owners may send at their limits; more share it."""
-OPEN_PATH = "/openapi.json"
-"""The only path that answers without a token."""
+OPEN_PATHS = ("/openapi.json", "/.well-known/carillon")
+"""What answers without a token: the API's description, and what a client needs to sign in."""
 
 REQUEST_HEADERS = ("content-type", "if-match", "if-none-match", "idempotency-key")
 ANSWER_HEADERS = ("etag", "location", "retry-after")
@@ -155,7 +155,10 @@ class Api(Construct):
         )
         self.stage = self._stage(options)
         integration = integrations.HttpLambdaIntegration("Function", function)
-        authorizer = self._authorizer(options)
+        self.issuer, self.audience = options.issuer, options.audience
+        if self.users is not None:
+            self.issuer, self.audience = self.users.issuer, self.users.client.user_pool_client_id
+        authorizer = authorizers.HttpJwtAuthorizer("Jwt", self.issuer, jwt_audience=[self.audience])
         for path in ("/", "/{proxy+}"):
             self.http_api.add_routes(
                 path=path,
@@ -163,24 +166,18 @@ class Api(Construct):
                 integration=integration,
                 authorizer=authorizer,
             )
-        self._open_route(integration)
+        for path in OPEN_PATHS:
+            self._open_route(path, integration)
 
-    def _authorizer(self, options: Options) -> authorizers.HttpJwtAuthorizer:
-        if self.users is None:
-            issuer, audience = options.issuer, options.audience
-        else:
-            issuer, audience = self.users.issuer, self.users.client.user_pool_client_id
-        return authorizers.HttpJwtAuthorizer("Jwt", issuer, jwt_audience=[audience])
-
-    def _open_route(self, integration: integrations.HttpLambdaIntegration) -> None:
+    def _open_route(self, path: str, integration: integrations.HttpLambdaIntegration) -> None:
         routes = self.http_api.add_routes(
-            path=OPEN_PATH, methods=[gateway.HttpMethod.GET], integration=integration
+            path=path, methods=[gateway.HttpMethod.GET], integration=integration
         )
         for route in routes:
             acknowledge(
                 route,
                 "AwsSolutions-APIG4",
-                "the description of the API holds nothing of any owner; tools fetch it unsigned",
+                "it holds nothing of any owner; tools fetch it before they have a token",
             )
 
     def _stage(self, options: Options) -> gateway.HttpStage:

@@ -41,6 +41,8 @@ class CarillonStack(Stack):
         )
         self.clock = Clock(self, "Clock", options, self.functions.live(self.functions.tick))
         self.api = Api(self, "Api", options, self.functions.live(self.functions.api))
+        self.functions.api.add_environment("ISSUER", self.api.issuer)
+        self.functions.api.add_environment("AUDIENCE", self.api.audience)
         self._watch(options)
         Tags.of(self).add(STACK_TAG, options.stack_name)
         for output, value in self._addresses().items():

@@ -52,7 +52,8 @@ class Settings:
     `longest_delay_seconds` waits on the wheel instead of in its queue. Attempts longer than
     `slow_after_seconds` make a slow job; of the places of lane slow each owner holds
     `slow_lane_share` at most. The names of the deployment's own resources begin with `stack_name`
-    and a dash ("" where there is no stack).
+    and a dash ("" where there is no stack). Tokens name `issuer` and `audience`; the gateway checks
+    them, only the api tells of them.
     """
 
     jobs_table: str
@@ -81,6 +82,8 @@ class Settings:
     stack_name: str = ""
     owner_requests_per_second: int = 0
     owner_requests_burst: int = 0
+    issuer: str = ""
+    audience: str = ""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":
@@ -113,6 +116,8 @@ class Settings:
             stack_name=env.get("STACK_NAME", ""),
             owner_requests_per_second=_number(env, "OWNER_REQUESTS_PER_SECOND", 20, 0, 10_000),
             owner_requests_burst=_number(env, "OWNER_REQUESTS_BURST", 40, 0, 10_000),
+            issuer=env.get("ISSUER", ""),
+            audience=env.get("AUDIENCE", ""),
         )
 
     @property

@@ -32,6 +32,7 @@ from functions.api.schedules import ScheduleRoutes
 from functions.api.service import JobService
 from functions.api.status import StatusRoutes
 from functions.api.throttle import Throttle
+from functions.api.well_known import WellKnownRoutes
 from shared.clock import Clock, Entropy
 from shared.errors import CarillonError
 from shared.filing import Filer
@@ -102,6 +103,7 @@ class Api:
         )
         CalendarRoutes(routes, CalendarService(service, calendars, clock), telemetry)
         StatusRoutes(routes, overview_service, settings.operators_group)
+        WellKnownRoutes(routes, settings, VERSION)
         self._add_description(routes)
 
     def answer(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:

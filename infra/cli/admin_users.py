@@ -87,10 +87,7 @@ def _added(
             title = f"{name} is there, and no operator"
             raise CliError.local(ExitCode.NOT_ALLOWED, title, detail) from error
         told["group"] = OPERATORS_GROUP
-    client_id = outputs["UserPoolClientId"]
-    told["sign_in"] = (
-        f"carillon login --api-url {outputs['ApiUrl']} --client-id {client_id} --username {name}"
-    )
+    told["sign_in"] = f"carillon login --api-url {outputs['ApiUrl']} --username {name}"
     return told
 
 

@@ -101,10 +101,12 @@ class ApiClient:
     Every failure is a CliError: with the API's own problem, or `UNREACHABLE`.
     """
 
-    def __init__(self, api_url: str, token: str) -> None:
+    def __init__(self, api_url: str, token: str | None) -> None:
+        """Without a token only what answers anybody can be read."""
         self._api_url = api_url
         self._http = new_http_client(api_url)
-        self._http.headers["Authorization"] = f"Bearer {token}"
+        if token is not None:
+            self._http.headers["Authorization"] = f"Bearer {token}"
 
     @property
     def api_url(self) -> str:

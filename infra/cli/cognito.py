@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Callable
-from urllib.parse import urlsplit
+from contextlib import closing
 
-from infra.cli.client import Json, checked_url, new_http_client
+from infra.cli.client import ApiClient, Json, checked_url, new_http_client
 from infra.cli.exits import CliError, ExitCode
 
-_HOST = re.compile(r"execute-api\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?$")
+_COGNITO = re.compile(r"https://cognito-idp\.[a-z0-9-]+\.amazonaws\.com(\.cn)?(?=/)")
 _SERVICE = "AWSCognitoIdentityProviderService"
 _NEW_PASSWORD = "NEW_PASSWORD_REQUIRED"
 _NOT_ALLOWED = frozenset(
@@ -22,15 +22,20 @@ _NOT_ALLOWED = frozenset(
 _BUSY = frozenset({"TooManyRequestsException", "LimitExceededException"})
 
 
-def endpoint_of(api_url: str, region: str | None, default_region: str | None) -> str:
-    """Cognito's address: in `region`, or where the API's own address is, or in the default."""
-    match = _HOST.search(urlsplit(api_url).hostname or "")
-    found = region or (match[1] if match else default_region)
-    if found is None:
-        message = "is needed: the API's address does not tell the region of its user pool"
-        raise CliError.bad_field("region", message)
-    china = ".cn" if found.startswith("cn-") else ""
-    return f"https://cognito-idp.{found}.amazonaws.com{china}"
+def pool_of(api_url: str) -> tuple[str, str]:
+    """Cognito's address and the client that users of a deployment sign in to, as its API tells.
+
+    Raises CliError where it cannot be reached, or has an issuer of another kind: a password is
+    sent to Cognito only.
+    """
+    with closing(ApiClient(api_url, None)) as api:
+        told = api.get("/.well-known/carillon")
+    issuer, client_id = str(told.get("issuer", "")), str(told.get("client_id", ""))
+    address = _COGNITO.match(issuer)
+    if address is None or not client_id:
+        detail = f"its users sign in at {issuer or 'another issuer'}: give its token by --token"
+        raise CliError.local(ExitCode.USAGE, f"{api_url} has no user pool", detail)
+    return address[0], client_id
 
 
 def sign_in(

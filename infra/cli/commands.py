@@ -24,6 +24,7 @@ from infra.cli.session import Invocation, JsonOption, invocation_of
 from infra.cli.simulate import simulate
 from infra.cli.status import status
 from infra.cli.upcoming import upcoming
+from infra.cli.whoami import whoami
 
 
 class CarillonGroup(TyperGroup):
@@ -100,3 +101,4 @@ app.add_typer(admin, name="admin")
 app.command()(login)
 app.command()(status)
 app.command()(doctor)
+app.command()(whoami)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from infra.cli.client import checked_token, checked_url
-from infra.cli.cognito import endpoint_of, sign_in
+from infra.cli.cognito import pool_of, sign_in
 from infra.cli.credentials import Credentials, load_credentials, save_credentials
 from infra.cli.exits import CliError, ExitCode
 from infra.cli.output import write_json, write_line
@@ -18,11 +18,7 @@ UsernameOption = Annotated[
 ]
 ClientIdOption = Annotated[
     str | None,
-    typer.Option(envvar="CARILLON_CLIENT_ID", help="The stack's output UserPoolClientId."),
-]
-RegionOption = Annotated[
-    str | None,
-    typer.Option(help="Of the user pool; else read off the API's URL, else AWS_REGION."),
+    typer.Option(envvar="CARILLON_CLIENT_ID", help="Of the user pool; else the API tells it."),
 ]
 EndpointOption = Annotated[
     str | None,
@@ -38,7 +34,6 @@ def login(
     ctx: typer.Context,
     username: UsernameOption = None,
     client_id: ClientIdOption = None,
-    region: RegionOption = None,
     cognito_endpoint: EndpointOption = None,
     token: StoredTokenOption = None,
     api_url: ApiUrlOption = None,
@@ -54,11 +49,11 @@ def login(
     url = checked_url(_api_url(api_url or invocation.api_url), "api_url")
     if token is None:
         name = username or _ask("Username", "--username")
-        if client_id is None:
-            raise typer.BadParameter("give --client-id or CARILLON_CLIENT_ID, or --token")
-        endpoint = cognito_endpoint or endpoint_of(url, region, os.environ.get("AWS_REGION"))
+        if client_id is None or cognito_endpoint is None:
+            endpoint, client = pool_of(url)
+            cognito_endpoint, client_id = cognito_endpoint or endpoint, client_id or client
         password = os.environ.get("CARILLON_PASSWORD") or _ask("Password", "CARILLON_PASSWORD")
-        secret = sign_in(endpoint, client_id, name, password, _new_password)
+        secret = sign_in(cognito_endpoint, client_id, name, password, _new_password)
     else:
         secret = sys.stdin.readline() if token == "-" else token
     path = str(save_credentials(Credentials(url, checked_token(secret))))

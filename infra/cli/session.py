@@ -60,7 +60,14 @@ class SessionOptions:
 
 
 def connect(ctx: typer.Context, session: SessionOptions) -> ApiClient:
-    """A client for the API; closed with the context.
+    """A client for the API; closed with the context. Raises as `sign_in_of`."""
+    client = ApiClient(*sign_in_of(ctx, session))
+    ctx.call_on_close(client.close)
+    return client
+
+
+def sign_in_of(ctx: typer.Context, session: SessionOptions) -> tuple[str, str]:
+    """The API's address and the token for it.
 
     Address and token: the command's option, the global option or environment variable, the
     stored sign-in, in this order. Raises CliError when one is missing.
@@ -82,6 +89,4 @@ def connect(ctx: typer.Context, session: SessionOptions) -> ApiClient:
     if secret is None:
         detail = "run `carillon login`, or give --token or CARILLON_TOKEN"
         raise CliError.local(ExitCode.NOT_ALLOWED, f"Not signed in to {checked}", detail)
-    client = ApiClient(checked, checked_token(secret))
-    ctx.call_on_close(client.close)
-    return client
+    return checked, checked_token(secret)

@@ -29,6 +29,7 @@ def test_every_route_needs_a_token_but_the_description(production: SynthesizedSt
         "ANY /": authorizer,
         "ANY /{proxy+}": authorizer,
         "GET /openapi.json": None,
+        "GET /.well-known/carillon": None,
     }
 
 
@@ -125,3 +126,12 @@ def test_the_signing_secret_is_made_by_aws(production: SynthesizedStack) -> None
     }
     # Standard Webhooks: 24 to 64 bytes. The text's bytes are the key.
     assert 24 <= SECRET_LENGTH <= 64
+
+
+def test_the_api_function_knows_what_it_tells_of_signing_in(
+    production: SynthesizedStack, unusual: SynthesizedStack
+) -> None:
+    for stack in (production, unusual):
+        variables = stack.functions()["api"]["Environment"]["Variables"]
+        told = (deployed(variables["ISSUER"]), [deployed(variables["AUDIENCE"])])
+        assert told == jwt(stack)

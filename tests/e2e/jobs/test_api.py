@@ -146,12 +146,12 @@ def test_a_first_sign_in_with_a_temporary_password(deployment: Deployment, tmp_p
 
     name = f"operator-{uuid4().hex[:8]}"
     added = carillon("admin", "add-user", name, "--operator")
-    client_id = deployment.outputs["UserPoolClientId"]
     carillon(
-        "login", "--api-url", deployment.api_url, "--client-id", client_id, "--username", name,
+        "login", "--api-url", deployment.api_url, "--username", name,
         CARILLON_PASSWORD=added["temporary_password"], CARILLON_NEW_PASSWORD="a-New-passw0rd!",
     )  # fmt: skip
     assert carillon("status")["segments"]
+    assert carillon("whoami")["name"] == name
 
 
 def test_an_unknown_method_or_path_is_a_problem(alice: Person) -> None:

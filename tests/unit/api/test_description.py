@@ -78,6 +78,7 @@ ROUTES = {
     "/operations/{operation_id}/cancel": {"post"},
     "/status": {"get"},
     "/openapi.json": {"get"},
+    "/.well-known/carillon": {"get"},
 }
 
 
@@ -227,4 +228,4 @@ def test_all_but_the_description_needs_a_token(description: dict[str, Any]) -> N
         for path, methods in description["paths"].items()
         if any(operation.get("security") == [] for operation in methods.values())
     ]
-    assert open_paths == ["/openapi.json"]
+    assert open_paths == ["/.well-known/carillon", "/openapi.json"]

@@ -38,7 +38,7 @@ def test_a_user_has_a_temporary_password_and_a_command_to_sign_in(run: Run, pool
     told = run("admin", "add-user", "ieva", "--email", "ieva@example.com", "--json")
     assert told.exit_code == 0, told.output
     answer = json.loads(told.stdout)
-    assert answer["sign_in"].startswith("carillon login --api-url https://api.example/ ")
+    assert answer["sign_in"] == "carillon login --api-url https://api.example/ --username ieva"
     cognito = boto3.client("cognito-idp")
     user = cognito.admin_get_user(UserPoolId=pool_id, Username="ieva")
     assert user["UserStatus"] == "FORCE_CHANGE_PASSWORD"
@@ -46,9 +46,9 @@ def test_a_user_has_a_temporary_password_and_a_command_to_sign_in(run: Run, pool
     assert attributes["email"] == "ieva@example.com"
     groups = cognito.admin_list_groups_for_user(UserPoolId=pool_id, Username="ieva")
     assert groups["Groups"] == []
-    client_id = answer["sign_in"].split()[5]
+    (client,) = cognito.list_user_pool_clients(UserPoolId=pool_id)["UserPoolClients"]
     began = cognito.initiate_auth(
-        ClientId=client_id,
+        ClientId=client["ClientId"],
         AuthFlow="USER_PASSWORD_AUTH",
         AuthParameters={"USERNAME": "ieva", "PASSWORD": answer["temporary_password"]},
     )

@@ -2,12 +2,12 @@
 
 import json
 import stat
+from base64 import urlsafe_b64encode
 from pathlib import Path
 
 import pytest
 
-from infra.cli.cognito import endpoint_of
-from infra.cli.exits import CliError
+from infra.cli.cognito import pool_of
 from tests.unit.cli.conftest import FakeApi, Run
 
 
@@ -196,24 +196,77 @@ def test_a_token_that_no_header_can_carry_is_refused(run: Run, api: FakeApi, tok
     assert run("login", "--api-url", api.url, "--token", token).exit_code == 3
 
 
-GATEWAY = "https://abc.execute-api.eu-north-1.amazonaws.com/"
+WELL_KNOWN = "/.well-known/carillon"
+ISSUER = "https://cognito-idp.eu-north-1.amazonaws.com/eu-north-1_abc"
+
+
+def test_the_api_tells_where_its_users_sign_in(api: FakeApi) -> None:
+    api.answer("GET", WELL_KNOWN, {"issuer": ISSUER, "client_id": "client-2"})
+    assert pool_of(api.url) == ("https://cognito-idp.eu-north-1.amazonaws.com", "client-2")
+    assert "authorization" not in api.requests[0].headers
+
+
+def test_login_needs_no_more_than_the_api_s_address(
+    run: Run, api: FakeApi, credentials_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARILLON_PASSWORD", "pass word")
+    monkeypatch.setenv("CARILLON_COGNITO_ENDPOINT", api.url)  # Cognito is not here
+    api.answer("GET", WELL_KNOWN, {"issuer": ISSUER, "client_id": "client-2"})
+    api.answer("POST", "/", {"AuthenticationResult": {"AccessToken": "tok-1"}})
+    assert run("login", "--api-url", api.url, "--username", "ieva").exit_code == 0
+    assert api.requests[-1].body["ClientId"] == "client-2"
+    assert json.loads(credentials_file.read_text())["token"] == "tok-1"
 
 
 @pytest.mark.parametrize(
-    ("api_url", "region", "default", "endpoint"),
+    "issuer",
     [
-        (GATEWAY, None, "us-east-1", "https://cognito-idp.eu-north-1.amazonaws.com"),
-        (GATEWAY, "eu-west-1", None, "https://cognito-idp.eu-west-1.amazonaws.com"),
-        ("https://jobs.example", None, "us-east-1", "https://cognito-idp.us-east-1.amazonaws.com"),
+        "https://login.example.com/realms/one",
+        "https://cognito-idp.eu-north-1.amazonaws.com.example.com/pool",
+        "http://cognito-idp.eu-north-1.amazonaws.com/pool",
+        "",
     ],
 )
-def test_cognito_is_where_the_api_is(
-    api_url: str, region: str | None, default: str | None, endpoint: str
+def test_a_password_goes_to_cognito_only(
+    run: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch, issuer: str
 ) -> None:
-    assert endpoint_of(api_url, region, default) == endpoint
+    monkeypatch.setenv("CARILLON_PASSWORD", "pass word")
+    api.answer("GET", WELL_KNOWN, {"issuer": issuer, "client_id": "client-2"})
+    told = run("login", "--api-url", api.url, "--username", "ieva")
+    assert told.exit_code == 2
+    assert "--token" in told.stderr
+    assert len(api.requests) == 1
 
 
-def test_an_unknown_region_is_asked_for() -> None:
-    with pytest.raises(CliError) as caught:
-        endpoint_of("https://jobs.example", None, None)
-    assert caught.value.problem["errors"][0]["field"] == "region"
+def _token(**claims: object) -> str:
+    part = urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    return f"e30.{part}.sig"
+
+
+def test_whoami_tells_of_the_token(run: Run, api: FakeApi) -> None:
+    claims = {"username": "ieva", "sub": "user-1", "exp": 4_102_444_800, "cognito:groups": ["a"]}
+    run("login", "--api-url", api.url, "--token", _token(**claims))
+    told = run("whoami", "--json")
+    assert told.exit_code == 0, told.output
+    assert json.loads(told.stdout) == {
+        "api_url": api.url,
+        "name": "ieva",
+        "owner": "user-1",
+        "expires_at": "2100-01-01T00:00:00Z",
+        "expired": False,
+    }
+    assert api.requests == []
+
+
+def test_whoami_says_that_a_token_is_over(run: Run, api: FakeApi) -> None:
+    run("login", "--api-url", api.url, "--token", _token(sub="user-1", exp=1_000_000_000))
+    told = run("whoami")
+    assert told.exit_code == 5
+    assert "2001-09-09T01:46:40Z" in told.stdout
+
+
+def test_whoami_of_a_token_that_tells_nothing(run: Run, api: FakeApi) -> None:
+    run("login", "--api-url", api.url, "--token", "opaque")
+    told = run("whoami")
+    assert told.exit_code == 5
+    assert "not a JSON web token" in told.stderr
