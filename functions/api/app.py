@@ -103,8 +103,7 @@ class Api:
         )
         CalendarRoutes(routes, CalendarService(service, calendars, clock), telemetry)
         StatusRoutes(routes, overview_service, settings.operators_group)
-        WellKnownRoutes(routes, settings, VERSION)
-        self._add_description(routes)
+        self._add_what_is_open(routes, settings)
 
     def answer(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         """The answer to one event, in the gateway's form."""
@@ -173,7 +172,8 @@ class Api:
             self._description = self.describe()
         return Response(200, JSON, self._description)
 
-    def _add_description(self, routes: Routes) -> None:
+    def _add_what_is_open(self, routes: Routes, settings: Settings) -> None:
+        WellKnownRoutes(routes, settings, VERSION)
         self._description = {}
         routes.add(
             "GET",
