@@ -48,11 +48,8 @@ class Smoke:
 
     def clean_up(self) -> Result:
         """Remove the jobs and take their dead letters off the list."""
-        letters = [
-            letter["run_id"]
-            for letter in self._api.items("/dead-letters", None)
-            if letter["job_id"] in self._jobs()
-        ]
+        made, listed = self._jobs(), self._api.items("/dead-letters", None)
+        letters = [letter["run_id"] for letter in listed if letter["job_id"] in made]
         for run_id in letters:
             self._api.delete(f"/dead-letters/{run_id}")
         count = self._api.change_all("DELETE", "/jobs", {"parent": self._parent})
