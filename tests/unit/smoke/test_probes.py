@@ -13,7 +13,8 @@ from infra.smoke.probes import (
     untried_types,
     webhook_probe,
 )
-from tests.unit.api.conftest import NOW, SETTINGS, Client, new_world
+from tests.unit.api.conftest import NOW, SETTINGS, new_world
+from tests.unit.api.gateway import Client
 
 ARNS = (
     "arn:aws:sqs:eu-west-1:123456789012:queue",
