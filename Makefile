@@ -18,7 +18,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check smoke simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-recurrence bench-batch bench-simulate bench-wait fmt synth lint-template deploy lock clean
+.PHONY: help setup run test check baseline smoke simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-recurrence bench-batch bench-simulate bench-wait fmt synth lint-template deploy lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -130,6 +130,9 @@ synth: setup ## Write the CloudFormation template to cdk.out
 # W3005 (a DependsOn that a GetAtt implies already): CDK itself writes these for every function.
 lint-template: synth ## Check the template with cfn-lint
 	@.venv/bin/cfn-lint --ignore-checks W3005 -- $(TEMPLATE)
+
+baseline: setup ## Take the present template for what later ones are compared with, for what they replace
+	@$(PY) -m tests.infra.replacements
 
 deploy: setup ## Deploy to the AWS account of the current credentials; OPTIONS="-c key=value …"
 	@npx --no-install cdk deploy $(OPTIONS)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import aws_cdk as cdk
-from cdk_nag import AwsSolutionsChecks
+from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
 from infra.options import Options
 from infra.stack import CarillonStack
@@ -20,7 +20,7 @@ def build(context: Mapping[str, object] | None = None, outdir: str | None = None
     app = cdk.App(context=context, outdir=outdir)
     options = Options.from_context(app.node.get_all_context())
     CarillonStack(app, options.stack_name, options)
-    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
     return app
 
 

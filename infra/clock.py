@@ -6,6 +6,7 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from infra.acknowledgments import acknowledge
 from infra.options import Options
 
 MAX_EVENT_AGE_SECONDS = 60
@@ -31,6 +32,11 @@ class Clock(Construct):
             description="Ticks of Carillon",
             schedule=events.Schedule.expression("cron(* * * * ? *)"),
         )
+        reason = (
+            "the next tick makes up for one that failed; alarms tell of failed and missing ones"
+        )
+        acknowledge(tick, "Serverless-LambdaAsyncFailureDestination", reason)
+        acknowledge(self.rule, "Serverless-EventBusDLQ", reason)
         for worker in range(options.tick_workers):
             self.rule.add_target(self._target(tick, worker))
 

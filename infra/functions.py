@@ -29,6 +29,18 @@ BATCH_SIZE = 10
 API_TIMEOUT_SECONDS = 29
 """An HTTP API gives up after 30 s."""
 
+TESTED_PYTHON = "the runtime is the Python that synthesised, on which everything was tested"
+FINDINGS = {
+    "AwsSolutions-L1": TESTED_PYTHON,
+    "Serverless-LambdaLatestVersion": TESTED_PYTHON,
+    "Serverless-LambdaDLQ": "a tick that failed is made up for by the next one, and told by an "
+    "alarm; queues and API call the others and hear of failures themselves",
+    "Serverless-LambdaEventSourceMappingDestination": "mappings of SQS have no destination: what "
+    "they fail on goes by the queue's own redrive policy",
+    "Serverless-LambdaTracing": "every trace has its price; logs bear the run's id on all its way",
+}
+"""Of cdk-nag, on every function."""
+
 READ_ITEM = ("dynamodb:GetItem",)
 PUT_ITEM = ("dynamodb:PutItem",)
 DELETE_ITEM = ("dynamodb:DeleteItem",)
@@ -83,6 +95,8 @@ class Functions(Construct):
         self.dead_letter_consumer = self._create_dead_letter_consumer()
         self.api = self._create_api()
         self._order_switches()
+        for rule, reason in FINDINGS.items():
+            acknowledge(self, rule, reason)
 
     def live(self, function: lambda_.Function) -> lambda_.Alias:
         """What calls the function's live version."""
@@ -197,11 +211,6 @@ class Functions(Construct):
         log_group.grant_write(role)
         function = self._configured(name, shape, role, log_group)
         self._live[name] = function.add_alias(LIVE)
-        acknowledge(
-            function,
-            "AwsSolutions-L1",
-            "the runtime is the Python that synthesised, on which everything was tested",
-        )
         if self._event_bus is not None:
             _allow(function, PUT_EVENTS, [self._event_bus.event_bus_arn])
         return function

@@ -7,6 +7,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.acknowledgments import acknowledge
 from infra.options import LANES, Options
 
 QUEUE_RETENTION_DAYS = 10
@@ -40,6 +41,8 @@ class Lanes(Construct):
             VISIBILITY_FACTOR * options.executor_timeout_seconds
         )
         self.dead_letter_queue = self._queue("DeadLetters", DEAD_LETTER_RETENTION_DAYS, None)
+        reason = "it is the dead-letter queue of the others"
+        acknowledge(self.dead_letter_queue, "Serverless-SQSRedrivePolicy", reason)
         redrive = sqs.DeadLetterQueue(
             queue=self.dead_letter_queue, max_receive_count=MAX_RECEIVE_COUNT
         )

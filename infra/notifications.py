@@ -9,6 +9,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
+from infra.acknowledgments import acknowledge
 from infra.options import Options
 
 STACK_TAG = "carillon:stack"
@@ -50,6 +51,8 @@ class Notifications(Construct):
         # and their messages hold names and figures, which leave by e-mail anyway.
         topic = sns.Topic(self, "Alarms", enforce_ssl=True)
         topic.add_subscription(subscriptions.EmailSubscription(email))
+        reason = "SNS itself repeats e-mails; an alarm's state stays to be looked at"
+        acknowledge(topic, "Serverless-SNSRedrivePolicy", reason)
         stack = Stack.of(self)
         alarms = stack.format_arn(
             service="cloudwatch",

@@ -95,9 +95,13 @@ class SynthesizedStack:
 
 
 def synthesize(directory: Path, **options: object) -> SynthesizedStack:
-    """Synthesize with cdk.json's context changed by `options`; the layer is not installed."""
-    context = {**default_context(), **options, "aws:cdk:bundling-stacks": []}
-    (stack,) = build(context, str(directory)).synth().stacks
+    """Synthesize with cdk.json's context changed by `options`; no asset is built."""
+    return synthesize_whole(directory, **options, **{"aws:cdk:bundling-stacks": []})
+
+
+def synthesize_whole(directory: Path, **options: object) -> SynthesizedStack:
+    """The same with the assets, which takes half a minute."""
+    (stack,) = build({**default_context(), **options}, str(directory)).synth().stacks
     return SynthesizedStack(stack.stack_name, stack.template, directory)
 
 

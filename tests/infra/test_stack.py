@@ -2,14 +2,17 @@
 
 import json
 import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aws_cdk import Stack
 from aws_cdk import aws_sqs as sqs
 
 from infra.app import build
-from tests.infra.stacks import SynthesizedStack, default_context, synthesize
+from tests.infra.replacements import fixed_properties
+from tests.infra.stacks import REGION, SynthesizedStack, default_context, deployed, synthesize
 
 OUTPUTS = {
     "ApiId",
@@ -34,8 +37,6 @@ OUTPUTS = {
     "ExecutorFunctionSlow",
 }
 
-_NAMED = ("Alarm", "Bucket", "Dashboard", "Function", "Layer", "LogGroup", "Queue", "Role", "Table")
-NAMES = {f"{kind}Name" for kind in (*_NAMED, "Topic", "UserPool")}
 USER_POOL = {"UserPoolId", "UserPoolClientId"}
 EVENT_BUS = {"EventBusName", "EventBusArn"}
 
@@ -65,7 +66,7 @@ def test_each_stage_is_a_stack_of_its_own(tmp_path: Path) -> None:
     names = {"Carillon-one", "Carillon-one-events", "carillon-one", log_group}
     alarms = {each["AlarmName"] for each in one.properties("CloudWatch::Alarm").values()}
     assert all(each.startswith("Carillon-one-") for each in alarms)
-    tag, dashboard = {"carillon"}, {"Carillon-one-"}  # with the region behind it
+    tag, dashboard = {"carillon"}, {"Carillon-one-", f"Carillon-one-{REGION}"}
     assert own_names(one) == names | alarms | tag | dashboard
     assert plain(one) == plain(two).replace("-two", "-one"), "nothing else differs"
 
@@ -88,9 +89,22 @@ def own_names(stack: SynthesizedStack) -> set[str]:
         told = ("Description", "AlarmDescription", "DashboardBody")
         properties = {k: v for k, v in resource["Properties"].items() if k not in told}
         words |= set(re.findall(r"(?i)[\w-]*carillon[\w-]*", json.dumps(properties)))
-        given = [value for key, value in properties.items() if key in NAMES]
-        words |= {name for name in given if isinstance(name, str)}
+        words |= physical_names(resource["Type"], properties, ids=stack.template["Resources"])
     return {word for word in words if not word.startswith("AllowEventRule")}
+
+
+def physical_names(kind: str, properties: Mapping[str, Any], ids: Collection[str]) -> set[str]:
+    """What the template itself calls a resource in its account, where two stages could meet.
+
+    An alias has its name within its function, a stage within its API, a group within its pool; what
+    is said by reference to another resource (`ids`) has a name that CloudFormation made.
+    """
+    if kind in {"AWS::Lambda::Alias", "AWS::ApiGatewayV2::Stage", "AWS::Cognito::UserPoolGroup"}:
+        return set()
+    named = {name for name in fixed_properties(kind) if name.endswith("Name")}
+    values = [value for name, value in properties.items() if name in named]
+    given = [value for value in values if not any(each in json.dumps(value) for each in ids)]
+    return {deployed(value) for value in given}
 
 
 def test_production_has_the_plain_name(
@@ -102,7 +116,11 @@ def test_production_has_the_plain_name(
 def test_cdk_nag_finds_nothing(production: SynthesizedStack, unusual: SynthesizedStack) -> None:
     for stack in (production, unusual):
         report = json.loads((stack.directory / "validation-report.json").read_text())
-        assert report["pluginReports"] == []
+        found = [
+            rule["ruleName"] for each in report["pluginReports"] for rule in each["violations"]
+        ]
+        # That nobody is told of alarms is said at each synthesis, and is no finding of a pack.
+        assert [name for name in found if name != "Annotation::carillon:alarms"] == []
 
 
 def test_a_finding_without_a_reason_fails_synthesis(tmp_path: Path) -> None:
