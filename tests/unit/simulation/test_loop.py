@@ -4,6 +4,7 @@ import gc
 import weakref
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -185,6 +186,49 @@ def test_a_task_waits_for_those_that_it_started() -> None:
     nothing, failure, seven = task.value
     assert (nothing, seven) == (None, 7)
     assert isinstance(failure, ValueError)
+
+
+def test_calls_side_by_side_take_as_long_as_the_longest_and_the_seed_orders_them() -> None:
+    """Each is a task with a name of its own, whose luck no other call has."""
+
+    def outcome(seed: int) -> tuple[int, list[str]]:
+        loop = Loop(NOON, Chaos(seed, Faults(), most_latency_us=1000))
+        lines: list[str] = []
+        loop.trace = lines.append
+        counter, began_us = Counter(), loop.us
+        increment = increments(seam(counter, "counter", loop))
+
+        def call(seconds: int) -> int:
+            increment()
+            loop.sleep(seconds)
+            return seconds
+
+        def run() -> list[int]:
+            calls = [partial(call, seconds) for seconds in (1, 3, 2)]
+            return loop.side_by_side(calls) + loop.side_by_side(calls[:2])
+
+        task = loop.spawn(Process("p"), "p", run)
+        loop.run(began_us + 60_000_000)
+        assert task.value == [1, 3, 2, 1, 3]
+        assert loop.side_by_side([lambda: 7, lambda: 8]) == [7, 8], "outside of any task"
+        return counter.number, lines
+
+    outcomes = [outcome(seed) for seed in range(20)]
+    assert outcomes == [outcome(seed) for seed in range(20)]
+    assert len({number for number, _ in outcomes}) > 1, "others come between read and write"
+    callers = {line.split()[2] for line in outcomes[0][1]}
+    assert callers == {"p/1.0:", "p/1.1:", "p/1.2:", "p/2.0:", "p/2.1:"}
+
+
+def test_what_one_of_the_calls_side_by_side_raises_is_raised() -> None:
+    loop = Loop(NOON)
+
+    def fails() -> int:
+        raise QueueUnavailableError(1, "throttled")
+
+    task = loop.spawn(Process("p"), "p", lambda: loop.side_by_side([fails, lambda: 1]))
+    loop.run(loop.us + 1_000_000)
+    assert isinstance(task.failure, QueueUnavailableError)
 
 
 def test_calm_ends_all_faults() -> None:

@@ -272,6 +272,23 @@ def test_an_idle_hour_costs_what_the_rules_say() -> None:
     assert runs["dollars_total"] == 0
 
 
+def test_ticks_are_billed_for_the_wait_that_executors_are_spared() -> None:
+    """They begin at any fraction of a second, and wait for its last tenth."""
+    summary = rehearsed(
+        [job(schedule="every 1m offset 30s")], HOUR, simulate={"job": {"seconds": 0}}
+    )
+
+    def waited_seconds(usage: Json, idle_calls: int) -> float:
+        calls = idle_calls + sum(n for name, n in usage["calls"].items() if "targets" not in name)
+        seconds: float = usage["lambda_gb_seconds"] / MEMORY_GB - calls * CALL_SECONDS
+        return seconds / 60
+
+    ticks, runs = summary["usage"]["ticks"], summary["usage"]["runs"]
+    not_simulated = 60 * (SEGMENTS - 2) * (IDLE_WRITES + IDLE_READS)
+    assert 0.2 < waited_seconds(ticks, not_simulated) < 0.5, "0.36 s in the mean, of even fractions"
+    assert 0 <= waited_seconds(runs, 0) <= 0.06
+
+
 def test_a_fire_in_a_herd_costs_what_the_budget_says() -> None:
     """Two writes, a read, and a tenth of what goes ten at a time (DESIGN 7)."""
     simulate = {"job": {"copies": 500, "seconds": 0.02}}
