@@ -18,7 +18,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check baseline smoke simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-recurrence bench-batch bench-simulate bench-wait fmt synth lint-template deploy lock clean
+.PHONY: help setup run test check baseline smoke simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-recurrence bench-batch bench-simulate bench-wait bench-cost fmt synth lint-template deploy lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -119,6 +119,9 @@ bench-simulate: setup ## Simulate a day of 1,000,000 fires: wall time and peak m
 
 bench-wait: setup ## Measure what executors are billed for waiting, by the fraction of the tick's second (6 minutes)
 	@$(PY) -m tests.bench.wait
+
+bench-cost: setup ## Count and price every AWS request of the handlers, by profile; JSON at the end
+	@$(PY) -m tests.bench.cost
 
 fmt: setup ## Format the code and repair what the linter can
 	@$(PY) -m ruff check --fix .

@@ -223,4 +223,4 @@ def _description(
 def _dollars(dollars: float) -> str:
     if 0 < dollars < 0.01:
         return "less than $0.01"
-    return f"${dollars:,.2f}"
+    return f"up to ${dollars:,.2f}" if dollars else "nothing"

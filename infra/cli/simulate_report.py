@@ -102,6 +102,7 @@ def _figures(summary: Figures) -> Iterator[tuple[str, str]]:
     yield "cost", f"{_dollars(usage['dollars_total'])}, without the targets' own"
     yield "  of ticks", _usage(usage["ticks"])
     yield "  of runs", _usage(usage["runs"])
+    yield "  standing", _standing(usage["standing"])
     per_million = usage["runs_dollars_per_million_fires"]
     if per_million is not None:
         yield "", f"${per_million:,.2f} per million fires"
@@ -117,6 +118,12 @@ def _usage(usage: Figures) -> str:
         f"{usage['lambda_gb_seconds']:,.0f} GB-s",
     )
     return ", ".join(parts)
+
+
+def _standing(usage: Figures) -> str:
+    """What there is however little happens: polls of empty queues, charges by the month."""
+    parts = (f"{line} {_dollars(dollars)}" for line, dollars in usage["dollars"].items())
+    return f"{_dollars(usage['dollars_total'])}: {', '.join(parts)}"
 
 
 def _dollars(dollars: float) -> str:

@@ -1,85 +1,81 @@
-"""What a deployment would be billed for: requests counted at the ports, and dollars by DESIGN 7.
+"""What a deployment would be billed for what happens in a simulation.
 
-The rules. DynamoDB: a strongly consistent read takes a unit for each begun 4 KiB, a write one for
-each begun KiB and, of a dead letter, one more for its index; rows have the sizes of their texts and
-an allowance for the rest. SQS: ten messages go in one request of their lane; each invocation of an
-executor stands for one reception and one deletion. Lambda: an invocation of 512 MB takes the time
-that it has in the simulation (its targets and waits), and 5 ms for each call of a port. Of the 4
-segments of a deployment, those that are not simulated cost each tick what an idle one costs. Left
-out: the API's requests, empty receptions, storage, logs, the event bus, and what targets cost.
+Calls are counted at the ports, sized by the real encoders, and priced by shared/domain/cost.py.
+
+DynamoDB: by the bytes of the rows that the stores would write and read; a dead letter is written to
+its index, too. SQS: ten messages go in one request of their lane; each invocation of an executor
+stands for one reception and one deletion. Lambda: an invocation waits as long as it lasts in the
+simulation (for its second, for targets), and works as `make bench-cost` measured for its requests.
+Segments that are not simulated cost each tick what an idle one costs. Left out: the API's requests,
+storage of jobs, the event bus, and what targets cost.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from shared.domain.calendar import Calendar
 from shared.domain.cost import (
-    LAMBDA_GB_SECOND_DOLLARS,
-    LAMBDA_REQUEST_DOLLARS,
-    QUEUE_REQUEST_DOLLARS,
-    READ_UNIT_DOLLARS,
-    WRITE_UNIT_DOLLARS,
+    CALL_CPU_SECONDS,
+    DEFAULT,
+    IDLE_READS,
+    IDLE_WRITES,
+    MESSAGE_CPU_SECONDS,
+    NOTHING,
+    RUN_CPU_SECONDS,
+    TICK_LOG_BYTES,
+    Line,
+    Usage,
+    carried,
+    invoked,
+    kept,
+    lasted,
+    queue_units,
+    read_units,
+    received,
+    worked,
+    write_units,
 )
+from shared.domain.gate import Gate
 from shared.domain.job import Job
+from shared.domain.message import Message, encode
+from shared.domain.operation import Operation
 from shared.domain.run import Run
+from shared.domain.segment import Control
+from shared.domain.wheel import Entry
+from shared.stores.dynamo import calendars, controls, gates, jobs, operations, runs, wheel
+from shared.stores.dynamo.item_sizes import item_size
 
-SEGMENTS = 4
-"""Of a deployment, unless its context says otherwise (cdk.json)."""
-IDLE_WRITES = 2
-IDLE_READS = 4
-"""What one visit of a tick to a segment costs where nothing is due: the lease taken and freed; its
-control item, and the three slots of the minute."""
-MEMORY_GB = 0.5
-CALL_SECONDS = 0.005
-_ENTRY_BYTES = 160
-_JOB_BYTES = 900
-_RUN_BYTES = 450
-_ATTEMPT_BYTES = 120
-_RANGE_BYTES = 30
+_MEMORY_MB = DEFAULT.memory_mb
 _BATCH = 10
 
-Sizer = Callable[[tuple[Any, ...], Any], int]
-"""From a call's arguments and answer to its units."""
+Rows = Callable[[tuple[Any, ...], Any], Iterable[Any]]
+"""From a call's arguments and answer to the rows that were read, or written; None is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What was used in a span, and its price in US dollars: by ticks, or by executors."""
+    """What was used in a span: by ticks, by runs, or by what stands."""
 
-    write_units: int
-    read_units: int
-    queue_requests: int
-    invocations: int
-    gb_seconds: float
+    usage: Usage
     events: int
     calls: dict[str, int]
 
-    @property
-    def dollars(self) -> dict[str, float]:
-        """By service."""
-        return {
-            "dynamodb": self.write_units * WRITE_UNIT_DOLLARS + self.read_units * READ_UNIT_DOLLARS,
-            "sqs": self.queue_requests * QUEUE_REQUEST_DOLLARS,
-            "lambda": self.invocations * LAMBDA_REQUEST_DOLLARS
-            + self.gb_seconds * LAMBDA_GB_SECOND_DOLLARS,
-        }
-
-    @property
-    def total(self) -> float:
-        return sum(self.dollars.values())
-
     def as_json(self) -> dict[str, Any]:
+        usage = self.usage
         return {
-            "write_units": self.write_units,
-            "read_units": self.read_units,
-            "queue_requests": self.queue_requests,
-            "lambda_invocations": self.invocations,
-            "lambda_gb_seconds": round(self.gb_seconds, 3),
+            "write_units": round(usage.of(Line.WRITES)),
+            "read_units": round(usage.of(Line.READS)),
+            "queue_requests": round(usage.of(Line.QUEUE) + usage.of(Line.EMPTY_RECEIVES)),
+            "lambda_invocations": round(usage.of(Line.INVOCATIONS)),
+            "lambda_gb_seconds": round(usage.of(Line.WAITING) + usage.of(Line.WORK), 3),
             "events": self.events,
             "calls": self.calls,
-            "dollars": {name: round(value, 6) for name, value in self.dollars.items()},
-            "dollars_total": round(self.total, 6),
+            "dollars": {
+                line.value: round(dollars, 6) for line, dollars in usage.dollars_by_line.items()
+            },
+            "dollars_total": round(usage.dollars, 6),
         }
 
 
@@ -88,13 +84,14 @@ class Meter:
 
     def __init__(self, segments: int) -> None:
         """`segments` are those that are simulated."""
-        self._segments = segments
+        self._others = max(0, DEFAULT.segments - segments)
+        self._sizes = _Sizes()
         self._calls: Counter[tuple[str, str]] = Counter()
-        self._writes = 0
-        self._reads = 0
-        self._queue_requests = 0
-        self._invocations = 0
-        self._idle_calls = 0
+        self._amounts: Counter[Line] = Counter()
+        self._ticks = 0
+        self._batches = 0
+        self._messages = 0
+        self._kept = NOTHING
         self._busy_us = 0
         self._events = 0
 
@@ -103,26 +100,39 @@ class Meter:
         name = (port, method)
         self._calls[name] += 1
         if name in _READS:
-            self._reads += _READS[name](args, answer)
+            rows = _READS[name](args, answer)
+            self._amounts[Line.READS] += read_units(sum(map(self._sizes.of, rows)))
         elif name in _WRITES:
-            self._writes += _WRITES[name](args, answer)
+            for row in _WRITES[name](args, answer):
+                indexes = isinstance(row, Run) and row.is_dead_letter
+                self._amounts[Line.WRITES] += write_units(self._sizes.of(row)) * (1 + indexes)
         elif port == "queue":
-            lanes = Counter(message.lane for message in args[0])
-            self._queue_requests += sum(-(-count // _BATCH) for count in lanes.values())
+            self._sent(args[0])
         elif port == "events":
             self._events += len(args[0])
+        if name == ("runs", "finish") and answer and args[0].is_final:
+            days, recovery = DEFAULT.run_retention_days, DEFAULT.recover_runs
+            self._kept += kept(self._sizes.of(args[0]), days, recovery=recovery)
+
+    def _sent(self, messages: Iterable[Message]) -> None:
+        by_lane: dict[str, list[int]] = {}
+        for message in messages:
+            by_lane.setdefault(message.lane, []).append(len(encode(message)))
+        for sizes in by_lane.values():
+            self._messages += len(sizes)
+            for first in range(0, len(sizes), _BATCH):
+                requests = queue_units(sum(sizes[first : first + _BATCH]))
+                self._amounts.update(carried(requests).amounts)
 
     def ticked(self) -> None:
         """The tick is invoked."""
-        self._invocations += 1
-        self._writes += (SEGMENTS - self._segments) * IDLE_WRITES
-        self._reads += (SEGMENTS - self._segments) * IDLE_READS
-        self._idle_calls += (SEGMENTS - self._segments) * (IDLE_WRITES + IDLE_READS)
+        self._ticks += 1
+        self._amounts[Line.WRITES] += self._others * IDLE_WRITES
+        self._amounts[Line.READS] += self._others * IDLE_READS
 
     def received(self) -> None:
         """An executor is invoked with a batch, which is received and deleted."""
-        self._invocations += 1
-        self._queue_requests += 2
+        self._batches += 1
 
     def lasted(self, busy_us: int) -> None:
         """An invocation has ended after so many microseconds."""
@@ -130,104 +140,113 @@ class Meter:
 
     def bill(self) -> Bill:
         """For what was counted until now."""
-        paid = (n for (port, _), n in self._calls.items() if port != "targets")
-        busy_seconds = self._busy_us / 1e6 + (sum(paid) + self._idle_calls) * CALL_SECONDS
+        ours = {name: n for name, n in self._calls.items() if name[0] != "targets"}
+        requests = sum(ours.values()) + self._ticks * self._others * (IDLE_WRITES + IDLE_READS)
+        runs = ours.get(("runs", "claim"), 0)
+        cpu_seconds = requests * CALL_CPU_SECONDS + runs * RUN_CPU_SECONDS
+        cpu_seconds += self._messages * MESSAGE_CPU_SECONDS
+        usage = Usage(dict(self._amounts)) + self._kept + worked(cpu_seconds, _MEMORY_MB)
+        usage += lasted(Line.WAITING, self._busy_us / 1e6, _MEMORY_MB)
+        usage += invoked(self._ticks, TICK_LOG_BYTES, _MEMORY_MB)
+        usage += received(max(runs, self._batches), self._batches, _MEMORY_MB)
         calls = {f"{port}.{method}": n for (port, method), n in sorted(self._calls.items())}
-        return Bill(
-            self._writes,
-            self._reads,
-            self._queue_requests,
-            self._invocations,
-            busy_seconds * MEMORY_GB,
-            self._events,
-            calls,
-        )
+        return Bill(usage, self._events, calls)
 
 
-def _one(args: tuple[Any, ...], answer: Any) -> int:
-    return 1
+class _Sizes:
+    """Bytes of rows by the real encoders; once for those that differ in instants only, whose sizes
+    are the same to a byte or two."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], int] = {}
+
+    def of(self, row: Any) -> int:
+        if row is None:
+            return 0
+        kind = type(row)
+        if kind not in _ENCODERS:
+            return 1  # what is removed, or known by its key only: small, whatever it is
+        like = _LIKE[kind](row) if kind in _LIKE else None
+        if like is None:
+            return item_size(_ENCODERS[kind](row))
+        if (kind, *like) not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[kind, *like] = item_size(_ENCODERS[kind](row))
+        return self._known[kind, *like]
 
 
-def _job_read(args: tuple[Any, ...], answer: Any) -> int:
-    return 1 if answer is None else 1 + _job_bytes(answer) // 4096
+def _like_run(run: Run) -> tuple[Any, ...]:
+    texts = (run.result, run.note, run.reason, run.error, run.key.request_id)
+    errors = tuple(record.error for record in run.attempts)
+    return run.key.owner, run.key.job_id, run.status, run.attempt, run.waits, *texts, errors
 
 
-def _jobs_read(args: tuple[Any, ...], answer: Any) -> int:
-    return 1 + sum(map(_job_bytes, answer.items)) // 4096
+def _given(args: tuple[Any, ...], answer: Any) -> Iterable[Any]:
+    return (args[0],)
 
 
-def _job_write(args: tuple[Any, ...], answer: Any) -> int:
-    return 1 + _job_bytes(args[0]) // 1024
+def _all_given(args: tuple[Any, ...], answer: Any) -> Iterable[Any]:
+    rows: Iterable[Any] = args[0]
+    return rows
 
 
-def _entries_read(args: tuple[Any, ...], answer: Any) -> int:
-    return 1 + len(answer.entries) * _ENTRY_BYTES // 4096
+def _answered(args: tuple[Any, ...], answer: Any) -> Iterable[Any]:
+    return (answer,)
 
 
-def _entries_write(args: tuple[Any, ...], answer: Any) -> int:
-    return len(args[0])
+def _page(args: tuple[Any, ...], answer: Any) -> Iterable[Any]:
+    rows: Iterable[Any] = answer.items
+    return rows
 
 
-def _entries_removed(args: tuple[Any, ...], answer: Any) -> int:
-    return len(args[1])
-
-
-def _run_read(args: tuple[Any, ...], answer: Any) -> int:
-    return 1 if answer is None else 1 + _run_bytes(answer) // 4096
-
-
-def _runs_read(args: tuple[Any, ...], answer: Any) -> int:
-    return 1 + sum(map(_run_bytes, answer.items)) // 4096
-
-
-def _run_write(args: tuple[Any, ...], answer: Any) -> int:
-    run: Run = args[0]
-    return 1 + _run_bytes(run) // 1024 + run.is_dead_letter
-
-
-def _calendar_read(args: tuple[Any, ...], answer: Any) -> int:
-    return 1 if answer is None else 1 + len(answer.ranges) * _RANGE_BYTES // 4096
-
-
-def _job_bytes(job: Job) -> int:
-    return _JOB_BYTES + len(job.payload)
-
-
-def _run_bytes(run: Run) -> int:
-    texts = (run.result, run.note, run.error.message if run.error else None)
-    told = sum(len(text) for text in texts if text)
-    return _RUN_BYTES + told + len(run.attempts) * _ATTEMPT_BYTES
-
-
-_READS: dict[tuple[str, str], Sizer] = {
-    ("jobs", "get"): _job_read,
-    ("jobs", "list"): _jobs_read,
-    ("calendars", "get"): _calendar_read,
-    ("calendars", "list"): _one,
-    ("wheel", "query"): _entries_read,
-    ("wheel", "get_control"): _one,
-    ("wheel", "examine_control"): _one,
-    ("runs", "get"): _run_read,
-    ("runs", "list"): _runs_read,
-    ("runs", "dead_letters"): _runs_read,
-    ("gates", "get"): _one,
-    ("operations", "get"): _one,
-    ("operations", "list"): _one,
+_MOST_KNOWN = 500_000
+_ENCODERS: dict[type, Callable[[Any], Any]] = {
+    Job: jobs.item_of,
+    Run: runs.item_of,
+    Entry: wheel.item_of,
+    Calendar: calendars.item_of,
+    Gate: gates.item_of,
+    Operation: operations.item_of,
+    Control: controls.control_item_of,
 }
-_WRITES: dict[tuple[str, str], Sizer] = {
-    ("jobs", "create"): _job_write,
-    ("jobs", "replace"): _job_write,
-    ("jobs", "remove_unreadable"): _one,
-    ("calendars", "put"): _one,
-    ("calendars", "delete"): _one,
-    ("wheel", "put_entries"): _entries_write,
-    ("wheel", "remove_entries"): _entries_removed,
-    ("wheel", "put_control"): _one,
-    ("wheel", "mend_control"): _one,
-    ("runs", "claim"): _run_write,
-    ("runs", "finish"): _run_write,
-    ("runs", "replace_unreadable"): _run_write,
-    ("runs", "withdraw"): _one,
-    ("gates", "put"): _one,
-    ("operations", "put"): _one,
+_LIKE: dict[type, Callable[[Any], tuple[Any, ...] | None]] = {
+    Job: lambda job: (job.owner, job.job_id, job.revision),
+    Run: _like_run,
+    Entry: lambda entry: (entry.segment, entry.slot.key, entry.key),
+    Calendar: lambda calendar: (calendar.owner, calendar.name, calendar.revision),
+    Control: lambda control: None if control.backlog else (control.segment,),
+}
+_READS: dict[tuple[str, str], Rows] = {
+    ("jobs", "get"): _answered,
+    ("jobs", "list"): _page,
+    ("calendars", "get"): _answered,
+    ("calendars", "list"): _page,
+    ("wheel", "query"): lambda args, answer: answer.entries,
+    ("wheel", "holds"): lambda args, answer: (),
+    ("wheel", "get_control"): _answered,
+    ("wheel", "examine_control"): lambda args, answer: (),
+    ("runs", "get"): _answered,
+    ("runs", "list"): _page,
+    ("runs", "dead_letters"): _page,
+    ("gates", "get"): _answered,
+    ("operations", "get"): _answered,
+    ("operations", "list"): _page,
+}
+_WRITES: dict[tuple[str, str], Rows] = {
+    ("jobs", "create"): _given,
+    ("jobs", "replace"): _given,
+    ("jobs", "remove_unreadable"): _given,
+    ("calendars", "put"): _given,
+    ("calendars", "delete"): _given,
+    ("wheel", "put_entries"): _all_given,
+    ("wheel", "remove_entries"): lambda args, answer: args[1],
+    ("wheel", "put_control"): _given,
+    ("wheel", "mend_control"): _given,
+    ("runs", "claim"): _given,
+    ("runs", "finish"): _given,
+    ("runs", "replace_unreadable"): _given,
+    ("runs", "withdraw"): _given,
+    ("gates", "put"): _given,
+    ("operations", "put"): _given,
 }

@@ -20,6 +20,7 @@ from infra.simulation.fleet import Conduct, Definition, Fleet, FleetRefusedError
 from infra.simulation.summary import Line, Place, Tally
 from infra.simulation.targets import Behaviour, SimulatedTargets, TargetCall
 from shared.clock import utc_text
+from shared.domain.cost import standing
 from shared.domain.job import Job, JobState
 from shared.domain.resolving import rolls
 from shared.domain.run import RunError, RunKind
@@ -150,18 +151,20 @@ class Rehearsal:
         if self._final_bills is not None:
             return self._final_bills
         bills = {name: meter.bill() for name, meter in self._meters.items()}
+        minutes = (min(self.now, self.plan.until_at) - self.plan.from_at).total_seconds() / 60
+        bills["standing"] = Bill(standing(max(0.0, minutes)), 0, {})
         if self.is_over:
             self._final_bills = bills
         return bills
 
     def _usage(self, fires: int) -> dict[str, Any]:
-        """What was used: by the ticks, which come whatever fires, and by the runs."""
+        """By the ticks, which come whatever fires, by the runs, and by what stands anyhow."""
         bills = self._bills()
         return {
             **{name: bill.as_json() for name, bill in bills.items()},
-            "dollars_total": round(sum(bill.total for bill in bills.values()), 6),
+            "dollars_total": round(sum(bill.usage.dollars for bill in bills.values()), 6),
             "runs_dollars_per_million_fires": (
-                round(bills["runs"].total / fires * 1e6, 2) if fires else None
+                round(bills["runs"].usage.dollars / fires * 1e6, 2) if fires else None
             ),
         }
 

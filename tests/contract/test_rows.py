@@ -9,6 +9,7 @@ import pytest
 from pynamodb.models import Model
 
 from shared.domain.calendar import CalendarUse
+from shared.domain.cost import read_units, write_units
 from shared.domain.events import JOB_EVENTS
 from shared.domain.gate import Holder, key_gate
 from shared.domain.job import Lane
@@ -19,6 +20,7 @@ from shared.domain.targets import SecretReference, WebhookTarget
 from shared.domain.wheel import Slot, entry_of_message
 from shared.recurrence import CalendarRule, SlotKind, parse_schedule
 from shared.stores.dynamo import calendars, controls, gates, jobs, operations, runs, wheel
+from shared.stores.dynamo.item_sizes import item_size
 from shared.stores.dynamo.models import CalendarRow, GateRow, JobRow, OperationRow
 from shared.stores.dynamo.table import RawItem, keys_of
 from tests.contract.kit import Kit
@@ -39,7 +41,6 @@ from tests.contract.samples import (
     an_entry,
     an_operation,
 )
-from tests.item_sizes import item_size, read_units, write_units
 
 SUBJECT = "d4c8f4a8-10b1-70aa-5c3e-9f1e2d3c4b5a"
 """A Cognito subject is an owner of this length."""
@@ -90,7 +91,7 @@ def test_an_entry_with_everything_is_small() -> None:
 
 
 def test_a_retry_far_ahead_is_one_write_unit() -> None:
-    assert write_units(wheel.item_of(entry_of_message(a_message(SUBJECT)))) == 1
+    assert write_units(item_size(wheel.item_of(entry_of_message(a_message(SUBJECT))))) == 1
 
 
 def _ended(**changes: Any) -> RawItem:
@@ -175,11 +176,11 @@ def test_a_gate_in_its_ordinary_use_is_one_write_unit() -> None:
     of_a_key = a_gate(SUBJECT, name=key_gate("database"), holders=(Holder(CLAIM_ID, NOW),))
     many = dataclasses.replace(of_a_key, holders=of_a_key.holders * 6)
     for gate in (of_a_job, of_a_key, many):
-        assert write_units(gates.item_of(gate)) == 1
+        assert write_units(item_size(gates.item_of(gate))) == 1
 
 
 def test_an_operation_is_one_write_unit() -> None:
-    assert write_units(operations.item_of(a_full_operation(SUBJECT))) == 1
+    assert write_units(item_size(operations.item_of(a_full_operation(SUBJECT)))) == 1
 
 
 def test_a_usual_calendar_is_one_read_unit() -> None:
@@ -213,7 +214,7 @@ def test_a_control_item_is_one_write_unit_in_the_worst_ordinary_case() -> None:
         backlog=tuple(Backlog(29_700_000, 29_700_001, 29_700_999, NOW) for _ in range(4)),
         cursor=Cursor(29_700_000, "m29700000", f"{FILING_ID}#{FILING_ID}"),
     )
-    assert write_units(controls.control_item_of(control)) == 1
+    assert write_units(item_size(controls.control_item_of(control))) == 1
 
 
 def test_item_sizes_follow_the_documented_rule() -> None:
@@ -224,7 +225,7 @@ def test_item_sizes_follow_the_documented_rule() -> None:
     assert item_size({"b": {"BOOL": True}}) == 1 + 1
     assert item_size({"l": {"L": [{"S": "abc"}]}}) == 1 + 3 + (1 + 3)
     assert item_size({"m": {"M": {"k": {"S": "abc"}}}}) == 1 + 3 + (1 + 1 + 3)
-    assert [write_units({"a": {"S": "x" * size}}) for size in (1023, 1024)] == [1, 2]
+    assert [item_size({"a": {"S": "x" * size}}) for size in (1023, 1024)] == [1024, 1025]
 
 
 @pytest.mark.parametrize("status", list(RunStatus))

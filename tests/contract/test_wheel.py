@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from shared.domain.calendar import CalendarUse
+from shared.domain.cost import write_units
 from shared.domain.job import Lane
 from shared.domain.message import Missed, RateSlot
 from shared.domain.pace import BUCKETS, Shares
@@ -16,6 +17,7 @@ from shared.domain.segment import Backlog, Control, Cursor
 from shared.domain.wheel import Entry, Slot, entry_of_message
 from shared.recurrence import CalendarRule, Schedule, SlotKind, parse_schedule
 from shared.stores.dynamo.controls import control_item_of
+from shared.stores.dynamo.item_sizes import item_size
 from tests.contract.kit import CONTENDERS, Kit, contend
 from tests.contract.samples import (
     FIRE_AT,
@@ -26,7 +28,6 @@ from tests.contract.samples import (
     a_message,
     an_entry,
 )
-from tests.item_sizes import write_units
 
 HOURLY_17 = Slot(SlotKind.HOURLY, 17)
 LEASE_UNTIL = NOW + timedelta(seconds=45)
@@ -234,7 +235,7 @@ def test_a_control_comes_back_whole(kit: Kit) -> None:
 def test_a_control_with_the_shares_of_all_buckets_is_one_write_unit() -> None:
     busy = Shares(29_700_000, NOW, counts=(99_999,) * BUCKETS, placed=(99_999,) * BUCKETS)
     item = control_item_of(dataclasses.replace(_full(123), shares=busy))
-    assert write_units(item) == 1
+    assert write_units(item_size(item)) == 1
 
 
 def test_a_control_is_no_entry_and_of_one_segment(kit: Kit) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from functions.api.service import MOST_PAGES, PAGE_SIZE
+from shared.domain.cost import dollars_of_fires
 from shared.domain.run import RunStatus
 from tests.unit.api.conftest import BODY, NOW, World
 from tests.unit.api.gateway import Client
@@ -60,7 +61,7 @@ def test_preview_across_a_change_of_clocks(client: Client) -> None:
         "transitions": answer.json["transitions"],
         "slots": {"kind": "hourly", "count": 1},
         "fires_per_month": 720,
-        "dollars_per_month": pytest.approx(720 * 1.6e-6, rel=0.1),
+        "dollars_per_month": dollars_of_fires(720),
     }
     # Within the year after it: the same morning, 2026-10-25 and 2027-03-28.
     assert [found["kind"] for found in answer.json["transitions"]] == ["gap", "fold", "gap"]

@@ -1,4 +1,4 @@
-"""What DynamoDB counts: bytes of an item, write units and read units.
+"""What DynamoDB counts: the bytes of an item.
 
 The rule is the documented one (Developer Guide, "DynamoDB item sizes and formats"): names and text
 in UTF-8; a number one byte, and one for every two significant digits, and one for a minus sign;
@@ -12,16 +12,6 @@ from typing import Any
 def item_size(item: Mapping[str, Mapping[str, Any]]) -> int:
     """Bytes of an item in DynamoDB's own form, {name: {type: value}}."""
     return sum(len(name.encode()) + _value_size(value) for name, value in item.items())
-
-
-def write_units(item: Mapping[str, Mapping[str, Any]]) -> int:
-    """Units of one write of the item to its table, indexes not counted: one for each begun KiB."""
-    return -(-item_size(item) // 1024)
-
-
-def read_units(summed_bytes: int) -> int:
-    """Units of a strongly consistent get or query of so many bytes: one for each begun 4 KiB."""
-    return max(1, -(-summed_bytes // 4096))
 
 
 def _value_size(typed: Mapping[str, Any]) -> int:

@@ -1,0 +1,179 @@
+"""`make bench-cost`: what a million fires cost, and a month in which nothing fires, line by line.
+
+The last lines are one JSON object: by profile the dollars of each line and `usd_per_million`.
+"""
+
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from shared.domain.cost import (
+    BATCH_LOG_BYTES,
+    BATCH_WAIT_SECONDS,
+    CALL_CPU_SECONDS,
+    CALL_SECONDS,
+    DEFAULT,
+    GRAVITON_SPEED,
+    INVOCATION_CPU_SECONDS,
+    MONTH_MINUTES,
+    PRICES,
+    RUN_CALLS,
+    RUN_CPU_SECONDS,
+    VCPU_MB,
+    Line,
+    fires,
+    idle,
+)
+from tests.bench.cost import profiles
+from tests.bench.cost.profiles import FAILING, IDLE_MINUTES, TASK, Figures
+from tests.bench.cost.stage import MEMORY_MB, Measured, Theatre, theatre
+
+ROUNDS = 1
+FULL_GOAL, TWO_GOAL, IDLE_GOAL = 1.90, 2.50, 1.50
+"""Dollars: per million with full batches and with batches of two; an idle month's requests, writes
+and functions."""
+BY_THE_MONTH = (Line.METRICS, Line.ALARMS, Line.DASHBOARDS, Line.SECRETS)
+INVOCATION, RUN = INVOCATION_CPU_SECONDS, RUN_CPU_SECONDS + RUN_CALLS * CALL_CPU_SECONDS
+FIRES_A_MONTH = 300_000_000
+TWICE: Mapping[str, Any] = {
+    "max_attempts": 3,
+    "backoff": {"type": "fixed", "base_seconds": 5},
+}
+
+
+def main() -> None:
+    began = time.monotonic()
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    print(f"{machine}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, load {os.getloadavg()[0]:.1f}")
+    _print_assumptions()
+    figures: dict[str, Figures] = {}
+    told: dict[str, dict[str, Any]] = {}
+    with theatre() as there:
+        for name, play in _plays(there, figures):
+            # What else the machine does makes a round dearer, never cheaper.
+            rounds = [play() for _ in range(ROUNDS)]
+            figures[name] = min(rounds, key=lambda one: one.usage.dollars)
+            told[name] = _told(name, figures[name])
+    told["ten_million_a_day"] = _month(figures)
+    _print_model(figures)
+    _print_goals(told)
+    print(f"\ntook {time.monotonic() - began:.0f} s\n")
+    print("{\n" + ",\n".join(f'"{name}": {json.dumps(one)}' for name, one in told.items()) + "\n}")
+
+
+def _plays(
+    there: Theatre, figures: Mapping[str, Figures]
+) -> Iterator[tuple[str, Callable[[], Figures]]]:
+    """The profiles; what a tick takes without work is known once the first has been played."""
+    yield "idle_month", lambda: profiles.idle_month(there)
+    tick = figures["idle_month"].measured["tick"].usage * (1 / IDLE_MINUTES)
+    webhook = {"type": "webhook", "url": there.receiver}
+    for name, batch in (("recurring_full", 10), ("recurring_two", 2), ("recurring_one", 1)):
+        yield name, partial(profiles.recurring, there, tick, batch, TASK)
+    yield "one_shot_by_api", lambda: profiles.one_shot(there, tick, 10)
+    yield "webhook_full", partial(profiles.recurring, there, tick, 10, webhook)
+    yield "two_failures", partial(profiles.recurring, there, tick, 10, FAILING, 20, retry=TWICE)
+
+
+def _print_assumptions() -> None:
+    memory_mb, days = MEMORY_MB["executor"], DEFAULT.run_retention_days
+    share = memory_mb / VCPU_MB
+    print(f"""
+prices      us-east-1, on demand, arm64, without free tiers (shared/domain/cost.py names the pages)
+load        10 million fires a day, {days} days of history, whose recovery is off
+processor   a Graviton core is {GRAVITON_SPEED} of this one; {memory_mb} MB have {share:.3f} of it;
+            requests go over plain loopback sockets: TLS is not in it
+waiting     as handlers slept, ticks at each tenth of a second; SQS delivers at once
+calls       {CALL_SECONDS * 1000:.0f} ms each, waited for where no other thread has work
+apart       what targets take, and what is there however little fires (idle_month)
+""")
+
+
+def _told(name: str, figures: Figures) -> dict[str, Any]:
+    """Print a profile; its figures as JSON's types."""
+    usage = figures.per_million if figures.fires else figures.usage
+    print(f"\n{name}: ${usage.dollars:.2f} {'per million fires' if figures.fires else 'a month'}")
+    for line, dollars in usage.dollars_by_line.items():
+        amount = f"{usage.of(line):>14,.2f} {PRICES[line].unit}"
+        print(f"  {line.value:20}{dollars:8.3f}  {amount}")
+    for service, one in figures.measured.items():
+        if one.invocations:
+            _print_invocations(service, one)
+    lines = {line.value: round(dollars, 4) for line, dollars in usage.dollars_by_line.items()}
+    if not figures.fires:
+        apart = sum(usage.dollars_by_line.get(line, 0.0) for line in BY_THE_MONTH)
+        ours = usage.dollars - apart
+        return {
+            **lines,
+            "usd_without_monthly_charges": round(ours, 3),
+            "usd_per_month": round(usage.dollars, 3),
+        }
+    waits = figures.measured["executor"].waits
+    return {
+        **lines,
+        "fires": figures.fires,
+        "executor_invocations": len(waits),
+        "mean_wait_ms": round(1000 * statistics.mean(waits), 1),
+        "longest_wait_ms": round(1000 * max(waits), 1),
+        "usd_per_million": round(usage.dollars, 3),
+    }
+
+
+def _print_invocations(service: str, one: Measured) -> None:
+    n = one.invocations
+    waited = f"waited {1000 * statistics.mean(one.waits):.0f} ms (most {1000 * max(one.waits):.0f})"
+    logged = f"logged {one.log_bytes / n:.0f} bytes in {one.log_events / n:.1f} events"
+    print(f"  {service} {n} times: {1000 * one.cpu_seconds / n:.1f} ms of CPU, {waited}, {logged}")
+    print(
+        f"    {', '.join(f'{request} {times}' for request, times in sorted(one.requests.items()))}"
+    )
+
+
+def _print_model(figures: Mapping[str, Figures]) -> None:
+    """What the model of shared/domain/cost.py rests on, as measured now."""
+    full, one = figures["recurring_full"], figures["recurring_one"]
+    runs = {name: each.measured["executor"] for name, each in (("full", full), ("one", one))}
+    cpu = {name: each.cpu_seconds / each.invocations for name, each in runs.items()}
+    log = runs["full"].log_bytes / runs["full"].invocations
+    waits = [*runs["full"].waits, *runs["one"].waits]
+    print(f"""
+measured    {1000 * cpu["one"]:.2f} ms of CPU for a batch of one, {1000 * cpu["full"]:.2f} for ten
+modelled    {1000 * (INVOCATION + RUN):.2f} ms, {1000 * (INVOCATION + 10 * RUN):.2f} ms
+measured    {log:.0f} bytes of log a batch, {1000 * statistics.mean(waits):.0f} ms waited
+modelled    {BATCH_LOG_BYTES} bytes, {1000 * BATCH_WAIT_SECONDS:.0f} ms
+modelled    ${fires(1e6).dollars:.2f} per million, full; ${fires(1e6, 2).dollars:.2f} by twos; \
+${fires(1e6, 1).dollars:.2f} by ones; ${idle(MONTH_MINUTES).dollars:.2f} an idle month""")
+
+
+def _month(figures: Mapping[str, Figures]) -> dict[str, Any]:
+    """Ten million fires a day, with what is there anyhow."""
+    fixed = figures["idle_month"].usage.dollars
+    least = figures["recurring_full"].per_million.dollars * FIRES_A_MONTH / 1e6 + fixed
+    most = figures["recurring_one"].per_million.dollars * FIRES_A_MONTH / 1e6 + fixed
+    print(f"\nten_million_a_day: ${least:,.0f} a month; ${most:,.0f} with batches of one")
+    return {
+        "usd_per_month": round(least, 2),
+        "usd_per_month_batches_of_one": round(most, 2),
+        "usd_per_million": round(least / FIRES_A_MONTH * 1e6, 3),
+    }
+
+
+def _print_goals(told: Mapping[str, Mapping[str, Any]]) -> None:
+    print()
+    for text, reached, goal in (
+        ("per million, full batches", told["recurring_full"]["usd_per_million"], FULL_GOAL),
+        ("per million, batches of two", told["recurring_two"]["usd_per_million"], TWO_GOAL),
+        ("idle month", told["idle_month"]["usd_without_monthly_charges"], IDLE_GOAL),
+    ):
+        verdict = "met" if reached <= goal else "missed"
+        print(f"goal {text:28} ${goal:.2f}: {verdict}, ${reached:.2f}")
+
+
+if __name__ == "__main__":
+    main()

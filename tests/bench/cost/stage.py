@@ -1,0 +1,354 @@
+"""The deployed handlers in this process, on MiniStack, under a clock of our own.
+
+Everything that costs is real but for time: requests go over a socket, tasks run in children. A
+clock that moves only when a handler sleeps makes the waiting exact, whatever the machine is doing.
+"""
+
+import importlib
+import io
+import json
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from infra.local.emulator import REGION, Emulator
+from shared.clock import SystemClock
+from shared.domain.cost import (
+    CALL_SECONDS,
+    NOTHING,
+    Line,
+    Usage,
+    carried,
+    lasted,
+    logged,
+    queue_units,
+    worked,
+)
+from tests.counting import ClientMeter
+from tests.infra.stacks import default_context
+from tests.tables import create_deployment
+
+MEMORY_MB: dict[str, int] = json.loads(json.dumps(default_context()["memory_mb"]))
+HOUR = timedelta(hours=1)
+_TIMEOUT_MS = 60_000
+_CHILD = b"functions.executor.child"
+_RECEIVER = """
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+class Answer(BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(204)
+        self.end_headers()
+    def log_message(self, *_): pass
+server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+print(server.server_port, flush=True)
+server.serve_forever()
+"""
+
+
+class StandingClock:
+    """Time stands still until someone sleeps; those who sleep at once sleep together."""
+
+    def __init__(self, start: datetime) -> None:
+        self._now = start
+        self._lock = threading.Lock()
+        self._seen = threading.local()
+
+    def now(self) -> datetime:
+        with self._lock:
+            self._seen.at = self._now
+            return self._now
+
+    def sleep(self, seconds: float) -> None:
+        """From the instant that this thread last saw: another may have slept since."""
+        self.reach(self._seen.at + timedelta(seconds=max(seconds, 0)))
+
+    def reach(self, instant: datetime) -> None:
+        with self._lock:
+            self._now = max(self._now, instant)
+
+    def set(self, instant: datetime) -> None:
+        """Also back: what sleeps in one invocation, no other one has slept."""
+        self._now = instant
+
+
+class Output(io.TextIOBase):
+    """Takes what functions print, as their log groups would."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._begun = ""
+        self._lock = threading.Lock()
+
+    def write(self, text: str) -> int:
+        with self._lock:
+            *lines, self._begun = (self._begun + text).split("\n")
+            self.lines += [line for line in lines if line]
+        return len(text)
+
+    def take(self) -> list[str]:
+        with self._lock:
+            lines, self.lines = self.lines, []
+            return lines
+
+
+@dataclass(slots=True)
+class Measured:
+    """What invocations of one function took. `waits` are the seconds that each one slept;
+    `metrics` the names of metrics that it gave out."""
+
+    usage: Usage = NOTHING
+    invocations: int = 0
+    cpu_seconds: float = 0.0
+    waits: list[float] = field(default_factory=list)
+    requests: Counter[str] = field(default_factory=Counter)
+    log_bytes: int = 0
+    log_events: int = 0
+    metrics: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A message in a lane, and when it can be received."""
+
+    visible_at: datetime
+    body: str
+    queue_url: str
+
+
+class Context:
+    """Lambda's, as far as handlers look."""
+
+    aws_request_id = "bench"
+    function_name = "bench"
+    memory_limit_in_mb = 512
+    invoked_function_arn = f"arn:aws:lambda:{REGION}:000000000000:function:bench"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return _TIMEOUT_MS
+
+
+class Stage:
+    """Invokes the handlers and bills each invocation."""
+
+    def __init__(self, clock: StandingClock, meter: ClientMeter, output: Output) -> None:
+        self.clock = clock
+        self.meter = meter
+        self.output = output
+        self.lanes: list[Waiting] = []
+        self.measured: dict[str, Measured] = {}
+        self.began_at = clock.now()
+        self._handlers = {name: _loaded(name) for name in ("tick", "executor", "api")}
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin to count anew."""
+        self.measured = {name: Measured() for name in self._handlers}
+        self._rows_before = set(self.meter.rows)
+
+    def rows_since(self, kind: str) -> list[int]:
+        """The bytes of each row of a table that was put since."""
+        rows = self.meter.rows
+        return [rows[row] for row in rows if row[0] == kind and row not in self._rows_before]
+
+    @property
+    def usage(self) -> Usage:
+        return sum((one.usage for one in self.measured.values()), NOTHING)
+
+    def tick(self) -> None:
+        self._invoke("tick", {"worker": 0})
+
+    def post(self, path: str, body: Any, owner: str) -> Any:
+        """A request to the API; its answer."""
+        event = _request("POST", path, body, owner)
+        answer = self._invoke("api", event, Usage({Line.API: 1}))
+        assert answer["statusCode"] < 300, answer
+        return json.loads(answer["body"])
+
+    def receive(self, batch: Sequence[Waiting]) -> None:
+        """Hand an executor a batch, received and deleted in one request each."""
+        records = [_record(number, one) for number, one in enumerate(batch)]
+        units = queue_units(sum(len(one.body.encode()) for one in batch))
+        answer = self._invoke("executor", {"Records": records}, carried(units + 1))
+        assert answer == {"batchItemFailures": []}, answer
+
+    def _invoke(self, name: str, event: dict[str, Any], more: Usage = NOTHING) -> Any:
+        began_at, children = self.clock.now(), _children_cpu_seconds()
+        self.meter.clear()
+        self.output.take()
+        began = time.process_time()
+        answer = self._handlers[name](event, Context())
+        cpu_seconds = time.process_time() - began - self.meter.own_cpu_seconds
+        cpu_seconds += _children_cpu_seconds() - children
+        one = self.measured[name]
+        one.invocations += 1
+        one.cpu_seconds += cpu_seconds
+        slept = (self.clock.now() - began_at).total_seconds()
+        one.waits.append(slept)
+        one.requests += self.meter.requests
+        lines = self.output.take()
+        one.log_bytes += sum(len(line.encode()) for line in lines)
+        one.log_events += len(lines)
+        one.metrics |= {metric for line in lines for metric in _metrics_of(line)}
+        one.usage += self._billed(name, cpu_seconds, slept, lines) + more
+        for sent in self.meter.sent:
+            visible_at = self.clock.now() + timedelta(seconds=sent.delay_seconds)
+            self.lanes.append(Waiting(visible_at, sent.body, sent.queue_url))
+        return answer
+
+    def _billed(self, name: str, cpu_seconds: float, slept: float, lines: list[str]) -> Usage:
+        memory_mb = MEMORY_MB[name]
+        usage = self.meter.usage + Usage({Line.INVOCATIONS: 1}) + worked(cpu_seconds, memory_mb)
+        usage += lasted(Line.WAITING, slept, memory_mb)
+        # While one thread waits for an answer the others work.
+        chain, threads = self.meter.longest_chain
+        usage += lasted(Line.WORK, chain * CALL_SECONDS / max(threads, 1), memory_mb)
+        return usage + logged(sum(len(line.encode()) for line in lines), len(lines))
+
+
+class Theatre:
+    """MiniStack, a receiver of webhooks at `receiver`, and a new stage for each profile."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, receiver: str) -> None:
+        self.receiver = receiver
+        self._patch = patch
+        self._clock = StandingClock(datetime.now(UTC))
+        self._meter = ClientMeter()
+        self._output = Output()
+        self._meter.attach(patch)
+        patch.setattr(SystemClock, "now", lambda _: self._clock.now())
+        patch.setattr(SystemClock, "sleep", lambda _, seconds: self._clock.sleep(seconds))
+        # The clock is right: what the answers' headers say is another time.
+        there = "shared.stores.dynamo.skew.parsedate_to_datetime"
+        patch.setattr(there, lambda _: self._clock.now())
+
+    @contextmanager
+    def stage(self) -> Iterator[Stage]:
+        """Empty tables, and handlers that were just loaded, at the full hour to come."""
+        self._clock.set(datetime.now(UTC).replace(minute=0, second=0, microsecond=0) + HOUR)
+        self._meter.rows.clear()
+        with self._patch.context() as patch:
+            for name, value in _deployed().items():
+                patch.setenv(name, value)
+            # Before the handlers are loaded: their loggers keep the stream that they find.
+            patch.setattr(sys, "stdout", self._output)
+            yield Stage(self._clock, self._meter, self._output)
+
+
+@contextmanager
+def theatre() -> Iterator[Theatre]:
+    with pytest.MonkeyPatch.context() as patch, Emulator() as emulator, _receiver() as receiver:
+        for name, value in {
+            "AWS_ENDPOINT_URL": emulator.endpoint_url,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "POWERTOOLS_LOG_LEVEL": "INFO",
+            "POWERTOOLS_METRICS_NAMESPACE": "Carillon",
+        }.items():
+            patch.setenv(name, value)
+        yield Theatre(patch, receiver)
+
+
+def _loaded(name: str) -> Callable[[dict[str, Any], Context], Any]:
+    """The handler of a function, loaded anew: it reads the environment at import."""
+    module = f"functions.{name}.handler"
+    sys.modules.pop(module, None)
+    handler: Callable[[dict[str, Any], Context], Any] = importlib.import_module(module).handler
+    return handler
+
+
+def _deployed() -> dict[str, str]:
+    """New tables, lanes and secret, and the environment that names them."""
+    context = default_context()
+    name = f"bench-{uuid.uuid4().hex[:8]}"
+    settings = create_deployment(name)
+    secret = boto3.client("secretsmanager").create_secret(Name=name, SecretString="x" * 40)
+    return {
+        "STACK_NAME": "Bench",
+        "JOBS_TABLE": settings.jobs_table,
+        "WHEEL_TABLE": settings.wheel_table,
+        "RUNS_TABLE": settings.runs_table,
+        "LANE_QUEUES": json.dumps(settings.lane_queues),
+        "SEGMENTS": str(context["segments"]),
+        "RUN_RETENTION_DAYS": str(context["run_retention_days"]),
+        "WEBHOOK_SECRET_ARN": secret["ARN"],
+        "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
+        "TASK_MODULES": "functions.executor.tasks.samples,tests.bench.cost.tasks",
+        "OWNER_REQUESTS_PER_SECOND": "10000",
+        "OWNER_REQUESTS_BURST": "10000",
+    }
+
+
+@contextmanager
+def _receiver() -> Iterator[str]:
+    """A receiver in a process of its own, whose work is nobody's here."""
+    command = [sys.executable, "-c", _RECEIVER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}/"
+        finally:
+            process.terminate()
+
+
+def _children_cpu_seconds() -> float:
+    """Of the processes that run tasks for the executor, until now."""
+    nanoseconds = 0
+    for thread in Path("/proc/self/task").iterdir():
+        for child in (thread / "children").read_text().split():
+            process = Path("/proc") / child
+            if _CHILD in (process / "cmdline").read_bytes():
+                nanoseconds += int((process / "schedstat").read_text().split()[0])
+    return nanoseconds / 1e9
+
+
+def _metrics_of(line: str) -> set[str]:
+    if '"CloudWatchMetrics"' not in line:
+        return set()
+    (directive,) = json.loads(line)["_aws"]["CloudWatchMetrics"]
+    return {metric["Name"] for metric in directive["Metrics"]}
+
+
+def _record(number: int, one: Waiting) -> dict[str, Any]:
+    return {
+        "messageId": f"message-{number}",
+        "receiptHandle": "receipt",
+        "body": one.body,
+        "attributes": {"ApproximateReceiveCount": "1"},
+        "messageAttributes": {},
+        "eventSource": "aws:sqs",
+        "eventSourceARN": f"arn:aws:sqs:{REGION}:000000000000:normal",
+        "awsRegion": REGION,
+    }
+
+
+def _request(method: str, path: str, body: Any, owner: str) -> dict[str, Any]:
+    http = {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.1"}
+    return {
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": {"content-type": "application/json", "idempotency-key": body["name"]},
+        "requestContext": {
+            "http": {**http, "userAgent": "bench"},
+            "requestId": "bench",
+            "stage": "$default",
+            "authorizer": {"jwt": {"claims": {"sub": owner}, "scopes": None}},
+        },
+        "body": json.dumps(body),
+        "isBase64Encoded": False,
+    }
