@@ -1,7 +1,8 @@
-"""The deployed handlers in this process, on MiniStack, under a clock of our own.
+"""The deployed handlers in this process, on moto, under a clock of our own.
 
-Everything that costs is real but for time: requests go over a socket, tasks run in children. A
-clock that moves only when a handler sleeps makes the waiting exact, whatever the machine is doing.
+Requests are built, signed and read by botocore, tasks run in children. Moto's part of the processor
+time is taken off, and what a request takes on a socket is measured apart and put on. A clock that
+moves only when a handler sleeps makes the waiting exact, whatever the machine is doing.
 """
 
 import importlib
@@ -22,8 +23,11 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.awsrequest import AWSRequest
+from botocore.httpsession import URLLib3Session
+from moto import mock_aws
+from moto.core.botocore_stubber import BotocoreStubber
 
-from infra.local.emulator import REGION, Emulator
 from shared.clock import SystemClock
 from shared.domain.cost import (
     CALL_SECONDS,
@@ -41,12 +45,15 @@ from tests.infra.stacks import default_context
 from tests.tables import create_deployment
 
 MEMORY_MB: dict[str, int] = json.loads(json.dumps(default_context()["memory_mb"]))
+REGION = "us-east-1"
 HOUR = timedelta(hours=1)
 _TIMEOUT_MS = 60_000
 _CHILD = b"functions.executor.child"
+_WIRE_TRIES = 300
 _RECEIVER = """
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class Answer(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
     def do_POST(self):
         self.rfile.read(int(self.headers["content-length"]))
         self.send_response(204)
@@ -128,6 +135,25 @@ class Waiting:
     queue_url: str
 
 
+class Moto:
+    """Keeps what moto takes of the processor; lets one request in at a time, since it is not made
+    for threads."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.cpu_seconds = 0.0
+        lock, real = threading.Lock(), BotocoreStubber.__call__
+
+        def answered(stubber: BotocoreStubber, **event: Any) -> Any:
+            with lock:
+                began = time.thread_time()
+                try:
+                    return real(stubber, **event)
+                finally:
+                    self.cpu_seconds += time.thread_time() - began
+
+        patch.setattr(BotocoreStubber, "__call__", answered)
+
+
 class Context:
     """Lambda's, as far as handlers look."""
 
@@ -143,8 +169,17 @@ class Context:
 class Stage:
     """Invokes the handlers and bills each invocation."""
 
-    def __init__(self, clock: StandingClock, meter: ClientMeter, output: Output) -> None:
+    def __init__(
+        self,
+        clock: StandingClock,
+        meter: ClientMeter,
+        output: Output,
+        moto: Moto,
+        wire_cpu_seconds: float,
+    ) -> None:
         self.clock = clock
+        self._moto = moto
+        self._wire_cpu_seconds = wire_cpu_seconds
         self.meter = meter
         self.output = output
         self.lanes: list[Waiting] = []
@@ -188,10 +223,12 @@ class Stage:
         began_at, children = self.clock.now(), _children_cpu_seconds()
         self.meter.clear()
         self.output.take()
+        moto = self._moto.cpu_seconds
         began = time.process_time()
         answer = self._handlers[name](event, Context())
         cpu_seconds = time.process_time() - began - self.meter.own_cpu_seconds
-        cpu_seconds += _children_cpu_seconds() - children
+        cpu_seconds += _children_cpu_seconds() - children - (self._moto.cpu_seconds - moto)
+        cpu_seconds += self.meter.requests.total() * self._wire_cpu_seconds
         one = self.measured[name]
         one.invocations += 1
         one.cpu_seconds += cpu_seconds
@@ -219,10 +256,12 @@ class Stage:
 
 
 class Theatre:
-    """MiniStack, a receiver of webhooks at `receiver`, and a new stage for each profile."""
+    """A receiver of webhooks at `receiver`, and a new stage for each profile."""
 
     def __init__(self, patch: pytest.MonkeyPatch, receiver: str) -> None:
         self.receiver = receiver
+        self.wire_cpu_seconds = _wire_cpu_seconds(receiver)
+        self._moto = Moto(patch)
         self._patch = patch
         self._clock = StandingClock(datetime.now(UTC))
         self._meter = ClientMeter()
@@ -239,19 +278,19 @@ class Theatre:
         """Empty tables, and handlers that were just loaded, at the full hour to come."""
         self._clock.set(datetime.now(UTC).replace(minute=0, second=0, microsecond=0) + HOUR)
         self._meter.rows.clear()
-        with self._patch.context() as patch:
+        with self._patch.context() as patch, mock_aws():
             for name, value in _deployed().items():
                 patch.setenv(name, value)
             # Before the handlers are loaded: their loggers keep the stream that they find.
             patch.setattr(sys, "stdout", self._output)
-            yield Stage(self._clock, self._meter, self._output)
+            yield Stage(self._clock, self._meter, self._output, self._moto, self.wire_cpu_seconds)
 
 
 @contextmanager
 def theatre() -> Iterator[Theatre]:
-    with pytest.MonkeyPatch.context() as patch, Emulator() as emulator, _receiver() as receiver:
+    with pytest.MonkeyPatch.context() as patch, _receiver() as receiver:
+        patch.delenv("AWS_ENDPOINT_URL", raising=False)
         for name, value in {
-            "AWS_ENDPOINT_URL": emulator.endpoint_url,
             "AWS_DEFAULT_REGION": REGION,
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
@@ -302,6 +341,18 @@ def _receiver() -> Iterator[str]:
             yield f"http://127.0.0.1:{int(process.stdout.readline())}/"
         finally:
             process.terminate()
+
+
+def _wire_cpu_seconds(url: str) -> float:
+    """Of one request as botocore sends it, over a socket that stays open: the least of three."""
+    session, body = URLLib3Session(), b"x" * 600
+    taken: list[float] = []
+    for _ in range(3):
+        began = time.process_time()
+        for _ in range(_WIRE_TRIES):
+            assert session.send(AWSRequest("POST", url, data=body).prepare()).status_code == 204
+        taken.append((time.process_time() - began) / _WIRE_TRIES)
+    return min(taken)
 
 
 def _children_cpu_seconds() -> float:
