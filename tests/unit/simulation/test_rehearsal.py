@@ -10,7 +10,7 @@ from infra.simulation.fleet import Fleet, FleetRefusedError
 from infra.simulation.live import hurry, replay
 from infra.simulation.rehearsal import Plan, Rehearsal
 from shared.clock import utc_text
-from shared.domain.cost import Line, fires, idle
+from shared.domain.cost import DEFAULT, Line, fires, idle, lasted
 from shared.domain.delaying import ROUNDED_UP_SECONDS
 from shared.recurrence import parse_schedule
 from shared.simulation.faults import Faults
@@ -277,32 +277,25 @@ def test_an_idle_hour_costs_what_the_model_says() -> None:
     assert runs["dollars_total"] == 0
 
 
-<<<<<<< HEAD
 def test_ticks_are_billed_for_the_wait_that_executors_are_spared() -> None:
     """They begin at any fraction of a second, and wait for its last tenth."""
     summary = rehearsed(
         [job(schedule="every 1m offset 30s")], HOUR, simulate={"job": {"seconds": 0}}
     )
 
-    def waited_seconds(usage: Json, idle_calls: int) -> float:
-        calls = idle_calls + sum(n for name, n in usage["calls"].items() if "targets" not in name)
-        seconds: float = usage["lambda_gb_seconds"] / MEMORY_GB - calls * CALL_SECONDS
-        return seconds / 60
+    def waited_seconds(usage: Json) -> float:
+        a_second = lasted(Line.WAITING, 1, DEFAULT.memory_mb).dollars
+        dollars: float = usage["dollars"].get(Line.WAITING, 0)
+        return dollars / a_second / 60
 
     ticks, runs = summary["usage"]["ticks"], summary["usage"]["runs"]
-    not_simulated = 60 * (SEGMENTS - 2) * (IDLE_WRITES + IDLE_READS)
-    assert 0.2 < waited_seconds(ticks, not_simulated) < 0.5, "0.36 s in the mean, of even fractions"
-    assert 0 <= waited_seconds(runs, 0) <= 0.06
+    assert 0.2 < waited_seconds(ticks) < 0.5, "0.36 s in the mean, of even fractions"
+    assert 0 <= waited_seconds(runs) <= 0.06
 
 
-def test_a_fire_in_a_herd_costs_what_the_budget_says() -> None:
-    """Two writes, a read, and a tenth of what goes ten at a time (DESIGN 7)."""
-    simulate = {"job": {"copies": 500, "seconds": 0.02}}
-=======
 def test_a_fire_in_a_herd_costs_what_the_model_says() -> None:
     """Two writes, a read, and a tenth of what goes ten at a time."""
     simulate = {"job": {"copies": 500, "seconds": 0}}
->>>>>>> fe5c2fb (One model of the bill, with every line, priced in one place; count and price the handlers' requests (make bench-cost))
 
     # Half a minute after their creation: what is due within 5 s of it is sent twice (DESIGN 4.2).
     summary = rehearsed([job(schedule="every 1m offset 30s")], HOUR / 4, simulate=simulate)
