@@ -134,20 +134,16 @@ def _visibility(seen: Snapshot, queue: QueueFacts, names: Sequence[str]) -> Iter
 def depths(seen: Snapshot) -> Iterator[Verdict]:
     lanes = set(seen.settings.lane_queues.values())
     for queue in seen.queues:
-        if queue.url not in lanes:
-            yield _depth("dead-letter queue", queue, "look for the consumer's errors in its log")
-    if isinstance(seen.failed_ticks, Unknown):
-        yield Verdict("failed ticks", Level.UNKNOWN, seen.failed_ticks.reason)
-        return
-    advice = "read the tick's log at their time; then aws sqs purge-queue --queue-url "
-    yield _depth("failed ticks", seen.failed_ticks, advice + seen.failed_ticks.url)
-
-
-def _depth(check: str, queue: QueueFacts, advice: str) -> Verdict:
-    age = queue.oldest_seconds
-    aged = "their age is not known here" if isinstance(age, Unknown) else f"the oldest {age} s old"
-    wrong = f"{queue.messages} messages, {aged}" if queue.messages else ""
-    return judged(check, wrong, "empty", advice)
+        if queue.url in lanes:
+            continue
+        age = queue.oldest_seconds
+        aged = "their age is not known here" if isinstance(age, Unknown) else f"oldest {age} s old"
+        yield judged(
+            "dead-letter queue",
+            f"{queue.messages} messages, {aged}" if queue.messages else "",
+            "empty",
+            "look for the consumer's errors in its log",
+        )
 
 
 def clock(seen: Snapshot) -> Iterator[Verdict]:

@@ -61,9 +61,6 @@ class Collector:
 
     def snapshot(self) -> Snapshot:
         functions = list(self._functions())
-        queues = {url: self._queue(url) for url in self._ids("AWS::SQS::Queue")}
-        used = {*self._settings.lane_queues.values(), self._output("DeadLetterQueueUrl")}
-        others = [facts for url, facts in queues.items() if url not in used]
         ticks = [each.log_group for each in functions if each.service == "tick"]
         return Snapshot(
             stack=self._stack,
@@ -72,8 +69,7 @@ class Collector:
             concurrency=known(self._concurrency),
             functions=functions,
             mappings=list(self._mappings()),
-            queues=[facts for url, facts in queues.items() if url in used],
-            failed_ticks=others[0] if others else Unknown("the stack has no queue for them"),
+            queues=[self._queue(url) for url in self._ids("AWS::SQS::Queue")],
             rules=[self._rule(name) for name in self._ids("AWS::Events::Rule")],
             tables=self._tables(),
             alarms=list(self._alarms()),
@@ -89,11 +85,6 @@ class Collector:
     def _ids(self, kind: str) -> list[str]:
         """The physical ids of the stack's resources of a type; those of custom resources apart."""
         return [physical for each, _, physical in self._resources if each == kind]
-
-    def _output(self, name: str) -> str:
-        stacks = self._client("cloudformation").describe_stacks(StackName=self._stack)["Stacks"]
-        found = {each["OutputKey"]: each["OutputValue"] for each in stacks[0].get("Outputs", [])}
-        return str(found.get(name, ""))
 
     def _here(self, ask: Callable[[], _T]) -> _T | Unknown:
         """A fact that emulators answer, and do not mean."""

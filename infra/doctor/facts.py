@@ -91,10 +91,9 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A deployment at `at`. `concurrency` is the account's, `failed_ticks` the number of ticks that
-    were not delivered or died. `controls` are the control items of all segments, None for one that
-    no tick has met, or why it cannot be read. `secret` is the text of the signing secret.
-    `skew_seconds` is this machine's clock minus the database's.
+    """A deployment at `at`. `concurrency` is the account's. `controls` are the control items of all
+    segments, None for one that no tick has met, or why it cannot be read. `secret` is the text of
+    the signing secret. `skew_seconds` is this machine's clock minus the database's.
     """
 
     stack: str
@@ -104,7 +103,6 @@ class Snapshot:
     functions: Sequence[FunctionFacts]
     mappings: Sequence[MappingFacts]
     queues: Sequence[QueueFacts]
-    failed_ticks: QueueFacts | Unknown
     rules: Sequence[RuleFacts]
     tables: Mapping[str, TableFacts]
     alarms: Sequence[AlarmFacts]

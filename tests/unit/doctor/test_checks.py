@@ -81,7 +81,6 @@ HEALTHY = Snapshot(
         MappingFacts(DEAD.arn, "consumer", "Enabled", None),
     ),
     queues=(*(queue(lane.value) for lane in Lane), DEAD),
-    failed_ticks=queue("failed"),
     rules=(RuleFacts("every-minute", enabled=True, targets=1),),
     tables={role: table(role) for role in ("jobs", "wheel", "runs")},
     alarms=(AlarmFacts("one", "OK", 1, enabled=True), AlarmFacts("two", "OK", 1, enabled=True)),
@@ -122,7 +121,6 @@ PLANTED: list[tuple[str, Mapping[str, Any], str, str]] = [
     ("mapping: dead", {"mappings": HEALTHY.mappings[:-1]}, "none", "deploy"),
     ("visibility: high", changed("queues", 0, visibility_seconds=60), "360 s", "taken over"),
     ("dead-letter queue", changed("queues", 4, messages=3, oldest_seconds=90), "90 s", "log"),
-    ("failed ticks", {"failed_ticks": queue("failed", messages=1)}, "1 messages", "purge-queue"),
     ("rule", changed("rules", 0, enabled=False), "no tick comes", "enable-rule"),
     ("tick workers", changed("rules", 0, targets=0), "0 ticks", "deploy"),
     ("last tick", {"controls": {0: None, 1: None}}, "no tick has met", "rule enabled"),
@@ -171,12 +169,11 @@ def test_what_cannot_be_known_is_neither_ok_nor_wrong() -> None:
         concurrency=hidden,
         functions=functions,
         tables=tables,
-        failed_ticks=hidden,
         set_aside=hidden,
         skew_seconds=None,
     )
     unknown = [each for each in examine(seen) if each.level is Level.UNKNOWN]
-    assert len(unknown) == 2 + len(functions) + 2 + 2 + 1
+    assert len(unknown) == 2 + len(functions) + 2 + 1 + 1
     assert wrong(seen) == []
     assert all("not kept" in each.text or "database" in each.text for each in unknown)
 

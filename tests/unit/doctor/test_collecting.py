@@ -38,7 +38,6 @@ TEMPLATE: dict[str, Any] = {
         "Role": ROLE,
         "Executor": FUNCTION,
         "Lane": {"Type": "AWS::SQS::Queue", "Properties": {"VisibilityTimeout": 360}},
-        "FailedTicks": {"Type": "AWS::SQS::Queue"},
         "Mapping": {
             "Type": "AWS::Lambda::EventSourceMapping",
             "Properties": {
@@ -51,7 +50,6 @@ TEMPLATE: dict[str, Any] = {
             "Properties": {"ScheduleExpression": "rate(1 minute)", "State": "DISABLED"},
         },
     },
-    "Outputs": {"DeadLetterQueueUrl": {"Value": {"Ref": "Lane"}}},
 }
 
 
@@ -96,8 +94,6 @@ def test_the_facts_are_those_of_the_stack_s_own_resources(account: Settings) -> 
     (lane,) = seen.queues
     assert (mapping.queue_arn, mapping.function) == (lane.arn, function.name)
     assert lane.visibility_seconds == 360
-    assert not isinstance(seen.failed_ticks, Unknown)
-    assert seen.failed_ticks.messages == 0
     assert [(rule.enabled, rule.targets) for rule in seen.rules] == [(False, 0)]
     assert {role: table.status for role, table in seen.tables.items()} == dict.fromkeys(
         ("jobs", "wheel", "runs"), "ACTIVE"
