@@ -88,7 +88,7 @@ check: setup ## Lint, formatting, types
 	@$(PY) -m mypy
 
 smoke: setup ## Drive the deployed stack STACK=Carillon as the signed-in user; QUICK=1 for 90 s, TARGETS="arn:… arn:…"
-	@.venv/bin/carillon admin smoke --stack $(or $(STACK),Carillon) $(if $(QUICK),--quick) $(addprefix --target ,$(TARGETS))
+	@.venv/bin/carillon admin smoke $(if $(STACK),--stack $(STACK)) $(if $(QUICK),--quick) $(addprefix --target ,$(TARGETS))
 
 simulate: setup ## Simulate SEEDS=300 worlds from FIRST=0 on, with faults everywhere; SEED=n replays one
 	@$(PY) -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),300) --first $(or $(FIRST),0))
