@@ -130,8 +130,8 @@ class PreviewForm(BaseModel):
     is the end that `end_at` and `max_runs` make, if any. `window_seconds` is the largest offset
     that a job can have in the window. Fires and cost are of the 30 days from `after` on, skipped
     ones apart: exact up to 10,000 fires, estimated beyond; US dollars on demand in us-east-1 at
-    most: as if each fire were received alone, without retries, the targets' own cost, and what the
-    deployment costs anyhow.
+    most, as if each fire were received alone, in a deployment of up to 500 fires a minute; without
+    retries, the targets' own cost, and what the deployment costs anyhow.
     """
 
     schedule: str | list[str]

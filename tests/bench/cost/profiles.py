@@ -91,8 +91,10 @@ def one_shot(theatre: Theatre, tick: Usage, batch: int) -> Figures:
 
 
 def _figures(stage: Stage, fires: int, ticks: Usage) -> Figures:
-    """Without what ticks cost anyhow, and with the rows that stay."""
+    """Without what ticks cost anyhow, their own wait included, and with the rows that stay."""
     usage = stage.usage - ticks
+    tick = stage.measured["tick"].usage
+    usage -= Usage({Line.WAITING: tick.of(Line.WAITING) - ticks.of(Line.WAITING)})
     for kind in ("runs", "jobs"):
         if kind == "jobs" and not stage.measured["api"].invocations:
             continue  # they were there before
