@@ -8,8 +8,10 @@ moves only when a handler sleeps makes the waiting exact, whatever the machine i
 import importlib
 import io
 import json
+import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import uuid
@@ -19,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import boto3
 import pytest
@@ -92,9 +94,11 @@ class StandingClock:
 
 
 class Output(io.TextIOBase):
-    """Takes what functions print, as their log groups would."""
+    """Takes what functions print, as their log groups would: this process by writing here, its
+    children by their standard error, which goes to `errors`."""
 
-    def __init__(self) -> None:
+    def __init__(self, errors: IO[bytes]) -> None:
+        self._errors = errors
         self.lines: list[str] = []
         self._begun = ""
         self._lock = threading.Lock()
@@ -108,7 +112,7 @@ class Output(io.TextIOBase):
     def take(self) -> list[str]:
         with self._lock:
             lines, self.lines = self.lines, []
-            return lines
+        return [*lines, *self._errors.read().decode().splitlines()]
 
 
 @dataclass(slots=True)
@@ -258,14 +262,14 @@ class Stage:
 class Theatre:
     """A receiver of webhooks at `receiver`, and a new stage for each profile."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, receiver: str) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch, receiver: str, errors: IO[bytes]) -> None:
         self.receiver = receiver
         self.wire_cpu_seconds = _wire_cpu_seconds(receiver)
         self._moto = Moto(patch)
         self._patch = patch
         self._clock = StandingClock(datetime.now(UTC))
         self._meter = ClientMeter()
-        self._output = Output()
+        self._output = Output(errors)
         self._meter.attach(patch)
         patch.setattr(SystemClock, "now", lambda _: self._clock.now())
         patch.setattr(SystemClock, "sleep", lambda _, seconds: self._clock.sleep(seconds))
@@ -288,7 +292,7 @@ class Theatre:
 
 @contextmanager
 def theatre() -> Iterator[Theatre]:
-    with pytest.MonkeyPatch.context() as patch, _receiver() as receiver:
+    with pytest.MonkeyPatch.context() as patch, _receiver() as receiver, _errors() as errors:
         patch.delenv("AWS_ENDPOINT_URL", raising=False)
         for name, value in {
             "AWS_DEFAULT_REGION": REGION,
@@ -298,7 +302,7 @@ def theatre() -> Iterator[Theatre]:
             "POWERTOOLS_METRICS_NAMESPACE": "Carillon",
         }.items():
             patch.setenv(name, value)
-        yield Theatre(patch, receiver)
+        yield Theatre(patch, receiver, errors)
 
 
 def _loaded(name: str) -> Callable[[dict[str, Any], Context], Any]:
@@ -329,6 +333,18 @@ def _deployed() -> dict[str, str]:
         "OWNER_REQUESTS_PER_SECOND": "10000",
         "OWNER_REQUESTS_BURST": "10000",
     }
+
+
+@contextmanager
+def _errors() -> Iterator[IO[bytes]]:
+    """What is written to standard error meanwhile, by children too, to be read from here."""
+    kept = os.dup(2)
+    with tempfile.NamedTemporaryFile() as written, Path(written.name).open("rb") as read:
+        os.dup2(os.open(written.name, os.O_WRONLY | os.O_APPEND), 2)
+        try:
+            yield read
+        finally:
+            os.dup2(kept, 2)
 
 
 @contextmanager
