@@ -8,7 +8,7 @@ REQUIREMENTS := infra/requirements
 TEMPLATE := cdk.out/Carillon.template.json
 # One stage after the other; the parts of a stage, joined by +, run side by side. Most of them wait for
 # something, or use one processor only; the drills measure what load does, and so have the machine to themselves.
-TEST_STAGES := tests/unit+tests/simulation tests/contract+tests/integration+tests/infra \
+TEST_STAGES := tests/unit+tests/simulation tests/contract+tests/integration+tests/infra+tests/packaged \
   tests/e2e/jobs+tests/e2e/runs tests/e2e/chaos tests/e2e/drills
 INSTALL = $(PY) -m uv pip install --quiet --require-hashes
 LOCK = $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
@@ -18,7 +18,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check baseline smoke simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-recurrence bench-batch bench-simulate bench-wait bench-cost fmt synth lint-template deploy lock clean
+.PHONY: help setup run test check baseline smoke simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-cold bench-recurrence bench-batch bench-simulate bench-wait bench-cost fmt synth lint-template deploy lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +104,9 @@ drill-bad-items: setup ## Put a malformed entry a minute, and a malformed contro
 
 drill-take-up: setup ## Destroy a production stack on MiniStack, take it up again, and count what was lost
 	@$(PY) -m tests.e2e.drills.take_up
+
+bench-cold: setup ## Measure what loading each packaged function costs, with and without bytecode
+	@$(PY) -m tests.bench.cold
 
 bench: setup ## Measure dispatch and the run protocol, without the network
 	@$(PY) -m tests.bench.dispatch

@@ -1,0 +1,1 @@
+"""What is deployed, under Lambda's own runtime interface client: see tests/packaged/conftest.py."""
