@@ -1,4 +1,4 @@
-"""The stack as a whole: its outputs, its alarms, where it can be deployed, cdk-nag."""
+"""The stack as a whole: its outputs, its names, where it can be deployed, cdk-nag."""
 
 import json
 import re
