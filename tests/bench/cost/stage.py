@@ -6,12 +6,8 @@ moves only when a handler sleeps makes the waiting exact, whatever the machine i
 """
 
 import importlib
-import io
 import json
-import os
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 import uuid
@@ -20,13 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import IO, Any
 
 import boto3
 import pytest
-from botocore.awsrequest import AWSRequest
-from botocore.httpsession import URLLib3Session
 from moto import mock_aws
 from moto.core.botocore_stubber import BotocoreStubber
 
@@ -42,6 +35,14 @@ from shared.domain.cost import (
     queue_units,
     worked,
 )
+from tests.bench.cost.measuring import (
+    Output,
+    StandingClock,
+    children_cpu_seconds,
+    errors,
+    receiver,
+    wire_cpu_seconds,
+)
 from tests.counting import ClientMeter
 from tests.infra.stacks import default_context
 from tests.tables import create_deployment
@@ -50,69 +51,6 @@ MEMORY_MB: dict[str, int] = json.loads(json.dumps(default_context()["memory_mb"]
 REGION = "us-east-1"
 HOUR = timedelta(hours=1)
 _TIMEOUT_MS = 60_000
-_CHILD = b"functions.executor.child"
-_WIRE_TRIES = 300
-_RECEIVER = """
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-class Answer(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    def do_POST(self):
-        self.rfile.read(int(self.headers["content-length"]))
-        self.send_response(204)
-        self.end_headers()
-    def log_message(self, *_): pass
-server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-print(server.server_port, flush=True)
-server.serve_forever()
-"""
-
-
-class StandingClock:
-    """Time stands still until someone sleeps; those who sleep at once sleep together."""
-
-    def __init__(self, start: datetime) -> None:
-        self._now = start
-        self._lock = threading.Lock()
-        self._seen = threading.local()
-
-    def now(self) -> datetime:
-        with self._lock:
-            self._seen.at = self._now
-            return self._now
-
-    def sleep(self, seconds: float) -> None:
-        """From the instant that this thread last saw: another may have slept since."""
-        self.reach(self._seen.at + timedelta(seconds=max(seconds, 0)))
-
-    def reach(self, instant: datetime) -> None:
-        with self._lock:
-            self._now = max(self._now, instant)
-
-    def set(self, instant: datetime) -> None:
-        """Also back: what sleeps in one invocation, no other one has slept."""
-        self._now = instant
-
-
-class Output(io.TextIOBase):
-    """Takes what functions print, as their log groups would: this process by writing here, its
-    children by their standard error, which goes to `errors`."""
-
-    def __init__(self, errors: IO[bytes]) -> None:
-        self._errors = errors
-        self.lines: list[str] = []
-        self._begun = ""
-        self._lock = threading.Lock()
-
-    def write(self, text: str) -> int:
-        with self._lock:
-            *lines, self._begun = (self._begun + text).split("\n")
-            self.lines += [line for line in lines if line]
-        return len(text)
-
-    def take(self) -> list[str]:
-        with self._lock:
-            lines, self.lines = self.lines, []
-        return [*lines, *self._errors.read().decode().splitlines()]
 
 
 @dataclass(slots=True)
@@ -224,14 +162,14 @@ class Stage:
         assert answer == {"batchItemFailures": []}, answer
 
     def _invoke(self, name: str, event: dict[str, Any], more: Usage = NOTHING) -> Any:
-        began_at, children = self.clock.now(), _children_cpu_seconds()
+        began_at, children = self.clock.now(), children_cpu_seconds()
         self.meter.clear()
         self.output.take()
         moto = self._moto.cpu_seconds
         began = time.process_time()
         answer = self._handlers[name](event, Context())
         cpu_seconds = time.process_time() - began - self.meter.own_cpu_seconds
-        cpu_seconds += _children_cpu_seconds() - children - (self._moto.cpu_seconds - moto)
+        cpu_seconds += children_cpu_seconds() - children - (self._moto.cpu_seconds - moto)
         cpu_seconds += self.meter.requests.total() * self._wire_cpu_seconds
         one = self.measured[name]
         one.invocations += 1
@@ -264,7 +202,7 @@ class Theatre:
 
     def __init__(self, patch: pytest.MonkeyPatch, receiver: str, errors: IO[bytes]) -> None:
         self.receiver = receiver
-        self.wire_cpu_seconds = _wire_cpu_seconds(receiver)
+        self.wire_cpu_seconds = wire_cpu_seconds(receiver)
         self._moto = Moto(patch)
         self._patch = patch
         self._clock = StandingClock(datetime.now(UTC))
@@ -292,7 +230,7 @@ class Theatre:
 
 @contextmanager
 def theatre() -> Iterator[Theatre]:
-    with pytest.MonkeyPatch.context() as patch, _receiver() as receiver, _errors() as errors:
+    with pytest.MonkeyPatch.context() as patch, receiver() as url, errors() as written:
         patch.delenv("AWS_ENDPOINT_URL", raising=False)
         for name, value in {
             "AWS_DEFAULT_REGION": REGION,
@@ -302,7 +240,7 @@ def theatre() -> Iterator[Theatre]:
             "POWERTOOLS_METRICS_NAMESPACE": "Carillon",
         }.items():
             patch.setenv(name, value)
-        yield Theatre(patch, receiver, errors)
+        yield Theatre(patch, url, written)
 
 
 def _loaded(name: str) -> Callable[[dict[str, Any], Context], Any]:
@@ -333,53 +271,6 @@ def _deployed() -> dict[str, str]:
         "OWNER_REQUESTS_PER_SECOND": "10000",
         "OWNER_REQUESTS_BURST": "10000",
     }
-
-
-@contextmanager
-def _errors() -> Iterator[IO[bytes]]:
-    """What is written to standard error meanwhile, by children too, to be read from here."""
-    kept = os.dup(2)
-    with tempfile.NamedTemporaryFile() as written, Path(written.name).open("rb") as read:
-        os.dup2(os.open(written.name, os.O_WRONLY | os.O_APPEND), 2)
-        try:
-            yield read
-        finally:
-            os.dup2(kept, 2)
-
-
-@contextmanager
-def _receiver() -> Iterator[str]:
-    """A receiver in a process of its own, whose work is nobody's here."""
-    command = [sys.executable, "-c", _RECEIVER]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}/"
-        finally:
-            process.terminate()
-
-
-def _wire_cpu_seconds(url: str) -> float:
-    """Of one request as botocore sends it, over a socket that stays open: the least of three."""
-    session, body = URLLib3Session(), b"x" * 600
-    taken: list[float] = []
-    for _ in range(3):
-        began = time.process_time()
-        for _ in range(_WIRE_TRIES):
-            assert session.send(AWSRequest("POST", url, data=body).prepare()).status_code == 204
-        taken.append((time.process_time() - began) / _WIRE_TRIES)
-    return min(taken)
-
-
-def _children_cpu_seconds() -> float:
-    """Of the processes that run tasks for the executor, until now."""
-    nanoseconds = 0
-    for thread in Path("/proc/self/task").iterdir():
-        for child in (thread / "children").read_text().split():
-            process = Path("/proc") / child
-            if _CHILD in (process / "cmdline").read_bytes():
-                nanoseconds += int((process / "schedstat").read_text().split()[0])
-    return nanoseconds / 1e9
 
 
 def _metrics_of(line: str) -> set[str]:

@@ -1,0 +1,128 @@
+"""What the stage measures with: a clock, what is printed, processor time beside its own."""
+
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import IO
+
+from botocore.awsrequest import AWSRequest
+from botocore.httpsession import URLLib3Session
+
+_CHILD = b"functions.executor.child"
+_WIRE_TRIES = 300
+_RECEIVER = """
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+class Answer(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(204)
+        self.end_headers()
+    def log_message(self, *_): pass
+server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+print(server.server_port, flush=True)
+server.serve_forever()
+"""
+
+
+class StandingClock:
+    """Time stands still until someone sleeps; those who sleep at once sleep together."""
+
+    def __init__(self, start: datetime) -> None:
+        self._now = start
+        self._lock = threading.Lock()
+        self._seen = threading.local()
+
+    def now(self) -> datetime:
+        with self._lock:
+            self._seen.at = self._now
+            return self._now
+
+    def sleep(self, seconds: float) -> None:
+        """From the instant that this thread last saw: another may have slept since."""
+        self.reach(self._seen.at + timedelta(seconds=max(seconds, 0)))
+
+    def reach(self, instant: datetime) -> None:
+        with self._lock:
+            self._now = max(self._now, instant)
+
+    def set(self, instant: datetime) -> None:
+        """Also back: what sleeps in one invocation, no other one has slept."""
+        self._now = instant
+
+
+class Output(io.TextIOBase):
+    """Takes what functions print, as their log groups would: this process by writing here, its
+    children by their standard error, which goes to `errors`."""
+
+    def __init__(self, errors: IO[bytes]) -> None:
+        self._errors = errors
+        self.lines: list[str] = []
+        self._begun = ""
+        self._lock = threading.Lock()
+
+    def write(self, text: str) -> int:
+        with self._lock:
+            *lines, self._begun = (self._begun + text).split("\n")
+            self.lines += [line for line in lines if line]
+        return len(text)
+
+    def take(self) -> list[str]:
+        with self._lock:
+            lines, self.lines = self.lines, []
+        return [*lines, *self._errors.read().decode().splitlines()]
+
+
+@contextmanager
+def errors() -> Iterator[IO[bytes]]:
+    """What is written to standard error meanwhile, by children too, to be read from here."""
+    kept = os.dup(2)
+    with tempfile.NamedTemporaryFile() as written, Path(written.name).open("rb") as read:
+        os.dup2(os.open(written.name, os.O_WRONLY | os.O_APPEND), 2)
+        try:
+            yield read
+        finally:
+            os.dup2(kept, 2)
+
+
+@contextmanager
+def receiver() -> Iterator[str]:
+    """A receiver in a process of its own, whose work is nobody's here."""
+    command = [sys.executable, "-c", _RECEIVER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}/"
+        finally:
+            process.terminate()
+
+
+def wire_cpu_seconds(url: str) -> float:
+    """Of one request as botocore sends it, over a socket that stays open: the least of three."""
+    session, body = URLLib3Session(), b"x" * 600
+    taken: list[float] = []
+    for _ in range(3):
+        began = time.process_time()
+        for _ in range(_WIRE_TRIES):
+            assert session.send(AWSRequest("POST", url, data=body).prepare()).status_code == 204
+        taken.append((time.process_time() - began) / _WIRE_TRIES)
+    return min(taken)
+
+
+def children_cpu_seconds() -> float:
+    """Of the processes that run tasks for the executor, until now."""
+    nanoseconds = 0
+    for thread in Path("/proc/self/task").iterdir():
+        for child in (thread / "children").read_text().split():
+            process = Path("/proc") / child
+            if _CHILD in (process / "cmdline").read_bytes():
+                nanoseconds += int((process / "schedstat").read_text().split()[0])
+    return nanoseconds / 1e9
