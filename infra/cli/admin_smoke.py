@@ -93,21 +93,20 @@ def _probes(
         webhook_probe,
     )
 
-    now = datetime.now(UTC)
-    yield from quick_probes(now)
+    yield from quick_probes()
     if receiver_url:
-        yield webhook_probe(now, receiver_url, "POST")
+        yield webhook_probe(receiver_url, "POST")
     else:
         _note("webhook signature: not checked without --listen and --public-url")
-        yield webhook_probe(now, f"{api_url}/openapi.json", "GET")
+        yield webhook_probe(f"{api_url}/openapi.json", "GET")
     try:
-        yield from target_probes(now, arns)
+        yield from target_probes(arns)
     except ValueError as error:
         raise CliError.bad_field("target", str(error)) from error
     for service in untried_types(settings, arns):
         _note(f"targets of {service}: not called without --target arn:aws:{service}:...")
     if not quick:
-        yield from long_probes(now, settings)
+        yield from long_probes(datetime.now(UTC), settings)
 
 
 @contextmanager

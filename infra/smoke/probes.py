@@ -18,12 +18,14 @@ from shared.settings import Settings
 
 _LONGEST_RETRY_SECONDS = 300
 """The wheel brings a retry only beyond the deployment's `longest_delay_seconds`."""
+_SOON = timedelta(seconds=6)
 _TYPES = ("lambda", "sqs", "sns", "events", "states")
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A job to create, `within` which time after its creation it must be judged."""
+    """A job to create, `within` which time it must be judged. One without a schedule fires once,
+    soon after its own creation: making all of them takes its time."""
 
     name: str
     body: Mapping[str, Any] = field(repr=False)
@@ -31,14 +33,19 @@ class Probe:
     within: timedelta = timedelta(seconds=60)
 
 
+def job_of(probe: Probe, now: datetime) -> dict[str, Any]:
+    """The body that creates a probe's job at `now`."""
+    soon = f"at {now + _SOON:%Y-%m-%dT%H:%M:%S}"
+    return {"name": f"smoke {probe.name}", "schedule": soon, **probe.body}
+
+
 def task(name: str) -> dict[str, str]:
     return {"type": "task", "name": name}
 
 
-def quick_probes(now: datetime) -> Iterator[Probe]:
-    """What takes little more than a minute; times begin at `now`."""
-    soon = f"at {now + timedelta(seconds=6):%Y-%m-%dT%H:%M:%S}"
-    once = {"schedule": soon, "target": task("echo")}
+def quick_probes() -> Iterator[Probe]:
+    """What takes little more than a minute."""
+    once = {"target": task("echo")}
     late = timedelta(seconds=85)
     yield Probe("one-shot", {**once, "payload": {"a": 1}}, one_run("succeeded"))
     yield Probe("one-shot, high", {**once, "priority": "high"}, one_run("succeeded"))
@@ -72,28 +79,26 @@ def long_probes(now: datetime, settings: Settings) -> Iterator[Probe]:
     delay = {"schedule": "every 5s after finish", "target": task("echo")}
     yield Probe("fixed delay, 5 min", delay, chain(45), timedelta(minutes=8))
     if settings.longest_delay_seconds <= _LONGEST_RETRY_SECONDS - 60:
-        soon = f"at {now + timedelta(seconds=6):%Y-%m-%dT%H:%M:%S}"
         fixed = {"type": "fixed", "base_seconds": _LONGEST_RETRY_SECONDS}
         retry = {"retry": {"max_attempts": 2, "backoff": fixed}}
-        late = {"schedule": soon, "target": task("fail_once"), **retry}
+        late = {"target": task("fail_once"), **retry}
         yield Probe("retry by the wheel", late, retried_late, timedelta(minutes=7))
 
 
-def webhook_probe(now: datetime, url: str, method: str) -> Probe:
+def webhook_probe(url: str, method: str) -> Probe:
     """A call of `url`; whether its signature held, the receiver tells."""
-    soon = f"at {now + timedelta(seconds=6):%Y-%m-%dT%H:%M:%S}"
     target = {"type": "webhook", "url": url, "method": method}
     payload = {"payload": {"smoke": True}} if method == "POST" else {}
-    body = {"schedule": soon, "target": target, "retry": {"max_attempts": 3}, **payload}
+    body = {"target": target, "retry": {"max_attempts": 3}, **payload}
     return Probe("webhook", body, one_run("succeeded"))
 
 
-def target_probes(now: datetime, arns: Sequence[str]) -> Iterator[Probe]:
+def target_probes(arns: Sequence[str]) -> Iterator[Probe]:
     """A call of each AWS resource, by the service that its ARN names."""
-    soon = f"at {now + timedelta(seconds=6):%Y-%m-%dT%H:%M:%S}"
     for arn in arns:
-        body = {"schedule": soon, "target": target_of(arn), "payload": {"smoke": True}}
-        name = f"{body['target']['type']} {arn.rpartition(':')[2]}"  # type: ignore[index]
+        target = target_of(arn)
+        body = {"target": target, "payload": {"smoke": True}}
+        name = f"{target['type']} {arn.rpartition(':')[2]}"
         yield Probe(name, body, one_run("succeeded"))
 
 

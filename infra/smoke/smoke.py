@@ -6,7 +6,7 @@ from datetime import datetime
 
 from infra.cli.client import ApiClient, job_path
 from infra.smoke.judging import Json, Judgement, lag_text, lags
-from infra.smoke.probes import Probe
+from infra.smoke.probes import Probe, job_of
 from shared.clock import Clock
 
 _LOOK_SECONDS = 2.0
@@ -33,8 +33,8 @@ class Smoke:
 
     def run(self, probes: Sequence[Probe]) -> Iterator[Result]:
         """Each result as soon as it is known; raises CliError where the API refuses or is away."""
-        begun = self._clock.now()
         waiting = {probe.name: (probe, self._create(probe)) for probe in probes}
+        begun = self._clock.now()
         yield from self._by_hand()
         while waiting:
             for name, (probe, job_id) in list(waiting.items()):
@@ -58,7 +58,7 @@ class Smoke:
         return Result("clean-up", left == 0, text + (f", {left} jobs left" if left else ""))
 
     def _create(self, probe: Probe) -> str:
-        body = {"name": f"smoke {probe.name}", "parent": self._parent, **probe.body}
+        body = {**job_of(probe, self._clock.now()), "parent": self._parent}
         return str(self._api.post_once("/jobs", body, f"{self._parent}-{probe.name}")["job_id"])
 
     def _look(self, probe: Probe, job_id: str, begun: datetime) -> Result | None:

@@ -7,6 +7,7 @@ import pytest
 
 from infra.smoke.probes import (
     Probe,
+    job_of,
     long_probes,
     quick_probes,
     target_probes,
@@ -26,11 +27,11 @@ ARNS = (
 HERE = replace(SETTINGS, target_arns=ARNS, longest_delay_seconds=60)
 PROBES = tuple(
     chain(
-        quick_probes(NOW),
+        quick_probes(),
         long_probes(NOW, HERE),
-        target_probes(NOW, ARNS),
-        (webhook_probe(NOW, "https://example.com/hook", "POST"),),
-        (replace(webhook_probe(NOW, "https://example.com/openapi.json", "GET"), name="GET"),),
+        target_probes(ARNS),
+        (webhook_probe("https://example.com/hook", "POST"),),
+        (replace(webhook_probe("https://example.com/openapi.json", "GET"), name="GET"),),
     )
 )
 
@@ -38,7 +39,7 @@ PROBES = tuple(
 @pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.name)
 def test_the_api_creates_it(probe: Probe) -> None:
     client = Client(new_world().api(settings=HERE))
-    body = {"name": f"smoke {probe.name}", "parent": "smoke-20261201T120000", **probe.body}
+    body = {**job_of(probe, NOW), "parent": "smoke-20261201T120000"}
     answer = client.post("/jobs", body, key=f"smoke-20261201T120000-{probe.name}")
     assert answer.status == 201, answer.json
 

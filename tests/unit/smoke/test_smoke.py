@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import httpx
 import pytest
@@ -76,7 +77,7 @@ def world() -> World:
 
 def driven(world: World, *, long: bool = False) -> list[Result]:
     work = Smoke(client_of(world), WorldsClock(world), "smoke-1")
-    probes = [*quick_probes(NOON), *(long_probes(NOON, SETTINGS) if long else ())]
+    probes = [*quick_probes(), *(long_probes(NOON, SETTINGS) if long else ())]
     results = list(work.run(probes))
     return [*results, work.clean_up()]
 
@@ -109,6 +110,19 @@ def test_what_nobody_runs_is_told_with_what_was_seen(
     assert found["run by hand"] == "it has not ended within 30 s"
     assert found["all starts"] == "none"
     assert "clean-up" not in found
+
+
+def test_an_api_that_takes_its_time_makes_no_one_shot_come_too_late(world: World) -> None:
+    client = client_of(world)
+    post = client.post_once
+
+    def slowly(path: str, body: Any, key: str | None) -> Any:
+        world.run_until(world.clock.now() + timedelta(seconds=2))
+        return post(path, body, key)
+
+    client.post_once = slowly  # type: ignore[method-assign]
+    work = Smoke(client, WorldsClock(world), "smoke-1")
+    assert wrong(list(work.run(list(quick_probes())))) == {}
 
 
 def test_targets_that_fail_are_told(world: World) -> None:
