@@ -1,0 +1,215 @@
+"""What operators run, on the deployed stack: its wheel is emptied and filled again, the whole is
+driven by the smoke test, and the doctor finds what is planted and nothing else."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+
+from infra.local.deployment import Deployment, aws_environment
+from shared.domain.job import job_id_of, segment_of
+from tests.e2e.conftest import COMMAND, SEGMENTS, Json, Person, person
+
+pytestmark = pytest.mark.e2e
+
+BEYOND_THE_HORIZON = timedelta(seconds=200)
+"""No tick has announced it, so that only its entry can bring it."""
+
+
+def run(
+    deployment: Deployment, *arguments: str, token: str = ""
+) -> "subprocess.CompletedProcess[str]":
+    """The installed command with AWS credentials, and as a user where there is a token."""
+    environment = aws_environment(deployment.endpoint_url, os.environ)
+    if token:
+        environment |= {"CARILLON_API_URL": deployment.api_url, "CARILLON_TOKEN": token}
+    return subprocess.run(
+        [str(COMMAND), *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+
+
+def empty_wheel(deployment: Deployment) -> int:
+    client, table = deployment.client("dynamodb"), deployment.outputs["WheelTable"]
+    keys = "segment_slot, entry_key"
+    pages = client.get_paginator("scan").paginate(TableName=table, ProjectionExpression=keys)
+    items = [item for page in pages for item in page["Items"]]
+    for item in items:
+        client.delete_item(TableName=table, Key=item)
+    return len(items)
+
+
+@pytest.fixture(scope="module")
+def owner(deployment: Deployment) -> Iterator[Person]:
+    with person(deployment, "operators-drill") as owner:
+        yield owner
+
+
+@pytest.fixture(scope="module", autouse=True)
+def later(owner: Person) -> Json:
+    """A one-shot whose entry is lost meanwhile; looked at by the last test."""
+    at = datetime.now(UTC) + BEYOND_THE_HORIZON
+    return owner.create(f"at {at:%Y-%m-%dT%H:%M:%S}", name="later")
+
+
+def test_a_lost_wheel_is_filled_again_and_the_stack_holds_what_it_promises(
+    deployment: Deployment, owner: Person, later: Json
+) -> None:
+    assert empty_wheel(deployment) > SEGMENTS
+    filled = run(deployment, "admin", "reindex", "--json")
+    assert filled.returncode == 0, filled.stderr
+    assert json.loads(filled.stdout)["entries"] > 0
+    again = run(deployment, "admin", "reindex")
+    assert again.returncode == 0, again.stderr
+    token = owner.http.headers["authorization"].removeprefix("Bearer ")
+    with a_queue(deployment) as arn:
+        drive = ("admin", "smoke", "--quick", "--target", arn)
+        driven = run(deployment, *drive, token=token)
+    assert driven.returncode == 0, driven.stdout + driven.stderr
+    assert driven.stdout.count("ok ") >= 15, driven.stdout
+
+
+@contextmanager
+def a_queue(deployment: Deployment) -> Iterator[str]:
+    client = deployment.client("sqs")
+    url = client.create_queue(QueueName="smoke-target")["QueueUrl"]
+    answer = client.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+    yield answer["Attributes"]["QueueArn"]
+    client.delete_queue(QueueUrl=url)
+
+
+def doctor(deployment: Deployment) -> tuple[int, dict[str, Json]]:
+    """The exit code, and what is wrong by check."""
+    told = run(deployment, "doctor", "--json")
+    assert told.stdout, told.stderr
+    verdicts = json.loads(told.stdout)
+    return told.returncode, {v["check"]: v for v in verdicts if v["level"] == "wrong"}
+
+
+def test_the_doctor_finds_a_healthy_stack_healthy(deployment: Deployment) -> None:
+    told = run(deployment, "doctor")
+    assert told.returncode == 0, told.stdout + told.stderr
+
+
+@contextmanager
+def a_mapping_is_disabled(deployment: Deployment) -> Iterator[None]:
+    client = deployment.client("lambda")
+    found = client.list_event_source_mappings()["EventSourceMappings"]
+    uuid = next(each["UUID"] for each in found if "Slow" in each["EventSourceArn"])
+    client.update_event_source_mapping(UUID=uuid, Enabled=False)
+    yield
+    client.update_event_source_mapping(UUID=uuid, Enabled=True)
+
+
+@contextmanager
+def visibility_is_short(deployment: Deployment) -> Iterator[None]:
+    client, url = deployment.client("sqs"), deployment.outputs["QueueUrlLow"]
+    name = "VisibilityTimeout"
+    before = client.get_queue_attributes(QueueUrl=url, AttributeNames=[name])["Attributes"][name]
+    client.set_queue_attributes(QueueUrl=url, Attributes={name: "20"})
+    yield
+    client.set_queue_attributes(QueueUrl=url, Attributes={name: before})
+
+
+@contextmanager
+def the_rule_is_disabled(deployment: Deployment) -> Iterator[None]:
+    client = deployment.client("events")
+    name = next(r["Name"] for r in client.list_rules()["Rules"] if r.get("ScheduleExpression"))
+    client.disable_rule(Name=name)
+    yield
+    client.enable_rule(Name=name)
+
+
+@contextmanager
+def nothing_expires(deployment: Deployment) -> Iterator[None]:
+    client, table = deployment.client("dynamodb"), deployment.outputs["RunsTable"]
+
+    def switch(enabled: bool) -> None:
+        wanted = {"Enabled": enabled, "AttributeName": "expires_at"}
+        client.update_time_to_live(TableName=table, TimeToLiveSpecification=wanted)
+
+    switch(False)
+    yield
+    switch(True)
+
+
+@contextmanager
+def jobs_do_not_recover(deployment: Deployment) -> Iterator[None]:
+    client, table = deployment.client("dynamodb"), deployment.outputs["JobsTable"]
+    name = "PointInTimeRecoveryEnabled"
+    switch = partial(client.update_continuous_backups, TableName=table)
+    switch(PointInTimeRecoverySpecification={name: False})
+    yield
+    switch(PointInTimeRecoverySpecification={name: True})
+
+
+@contextmanager
+def the_secret_is_short(deployment: Deployment) -> Iterator[None]:
+    client, arn = deployment.client("secretsmanager"), deployment.outputs["WebhookSecretArn"]
+    before = client.get_secret_value(SecretId=arn)["SecretString"]
+    client.put_secret_value(SecretId=arn, SecretString="short")
+    yield
+    client.put_secret_value(SecretId=arn, SecretString=before)
+
+
+@contextmanager
+def an_alarm_is_mute(deployment: Deployment) -> Iterator[None]:
+    client = deployment.client("cloudwatch")
+    names = [client.describe_alarms()["MetricAlarms"][0]["AlarmName"]]
+    client.disable_alarm_actions(AlarmNames=names)
+    yield
+    client.enable_alarm_actions(AlarmNames=names)
+
+
+@contextmanager
+def a_control_item_is_spoilt(deployment: Deployment) -> Iterator[None]:
+    client, table = deployment.client("dynamodb"), deployment.outputs["WheelTable"]
+    segment = segment_of(job_id_of("nobody", "spoilt"), SEGMENTS)
+    key = {"segment_slot": {"S": f"{segment}#control"}, "entry_key": {"S": "control"}}
+    client.update_item(
+        TableName=table,
+        Key=key,
+        UpdateExpression="SET watermark = :text",
+        ExpressionAttributeValues={":text": {"S": "spoilt"}},
+    )
+    yield
+    assert run(deployment, "admin", "mend-segment", str(segment)).returncode == 0
+
+
+Plant = Callable[[Deployment], Any]
+PLANTED: list[tuple[Plant, str, str]] = [
+    (a_mapping_is_disabled, "mapping: ", "update-event-source-mapping"),
+    (visibility_is_short, "visibility: ", "deploy again"),
+    (the_rule_is_disabled, "rule", "enable-rule"),
+    (nothing_expires, "expiry of runs", "deploy again"),
+    (jobs_do_not_recover, "recovery of jobs", "switch it on"),
+    (the_secret_is_short, "signing secret", "24 characters"),
+    (an_alarm_is_mute, "alarm actions", "enable-alarm-actions"),
+    (a_control_item_is_spoilt, "segment ", "mend-segment"),
+]
+
+
+def test_the_doctor_finds_each_planted_fault_and_says_what_to_do(deployment: Deployment) -> None:
+    for plant, check, advice in PLANTED:
+        with plant(deployment):
+            code, wrong = doctor(deployment)
+        assert code == 1
+        (found,) = wrong.values()
+        assert found["check"].startswith(check), found
+        assert advice in found["advice"], found
+
+
+def test_what_lay_beyond_the_horizon_of_the_lost_wheel_has_run(owner: Person, later: Json) -> None:
+    (ended,) = owner.ended_runs(later, 1, within_seconds=BEYOND_THE_HORIZON.total_seconds())
+    assert ended["status"] == "succeeded"
+    assert ended["lag_seconds"] < 3
