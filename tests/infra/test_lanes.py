@@ -53,7 +53,7 @@ def test_every_queue_is_encrypted_and_refuses_plain_connections(
     production: SynthesizedStack,
 ) -> None:
     queues = production.properties("SQS::Queue")
-    assert len(queues) == 6
+    assert len(queues) == 5  # of four lanes, and their dead-letter queue
     for logical_id, properties in queues.items():
         assert properties["SqsManagedSseEnabled"] is True
         assert plain_connections_denied(production, logical_id)

