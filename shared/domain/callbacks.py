@@ -54,7 +54,8 @@ def lane_event(what: EventType, job: Job, at: datetime, reason: str = "") -> Eve
 def job_event(what: EventType, job: Job, at: datetime) -> Event:
     """What is told of a job, by its row as it was put, or has been changed since.
 
-    The instant makes the id: whoever repeats it may find another revision. One that is complete is so whether its row is kept, and as it was, or is a tombstone.
+    The instant makes the id: whoever repeats it may find another revision. A job that is complete
+    is so whether its row is kept, and as it was, or is a tombstone.
     """
     state = JobState.COMPLETED if what is EventType.JOB_COMPLETED else job.state
     data = {
