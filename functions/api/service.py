@@ -234,13 +234,10 @@ class JobService:
             self._filer.remove_ended_entries(changed.before, changed.job)
 
     def _tell_paused(self, job: Job) -> None:
-        """Put the event on the bus, at least once; its id is one while nothing else has changed."""
-        paused_at = job.paused_at
-        if EventType.JOB_PAUSED not in job.events or paused_at != job.updated_at:
-            return
-        assert paused_at is not None
-        event = job_event(EventType.JOB_PAUSED, job, paused_at)
-        self._telemetry.events_lost(self._events.emit([event]))
+        """Put the event on the bus, at least once, and under one id."""
+        if EventType.JOB_PAUSED in job.events and job.paused_at is not None:
+            event = job_event(EventType.JOB_PAUSED, job, job.paused_at)
+            self._telemetry.events_lost(self._events.emit([event]))
 
     def _until_won(self, owner: str, job_id: str, step: Callable[[Job], Changed | None]) -> Changed:
         """Repeat `step` on the row as it is now until its conditional write wins."""

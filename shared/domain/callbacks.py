@@ -52,9 +52,10 @@ def lane_event(what: EventType, job: Job, at: datetime, reason: str = "") -> Eve
 
 
 def job_event(what: EventType, job: Job, at: datetime) -> Event:
-    """What is told of a job, by its row as it was put.
+    """What is told of a job, by its row as it was put, or has been changed since.
 
-    One that is complete is so whether its row is kept, and as it was, or is a tombstone.
+    The instant makes the id: whoever repeats it may find another revision. A job that is complete
+    is so whether its row is kept, and as it was, or is a tombstone.
     """
     state = JobState.COMPLETED if what is EventType.JOB_COMPLETED else job.state
     data = {
@@ -65,7 +66,7 @@ def job_event(what: EventType, job: Job, at: datetime) -> Event:
         "tags": dict(job.tags),
         "parent": job.parent or None,
     }
-    return Event(f"{job.job_id}/{job.revision}/{what.value}", what, job.job_id, at, data)
+    return Event(f"{job.job_id}/{at.isoformat()}/{what.value}", what, job.job_id, at, data)
 
 
 def callback_target(job: Job, run: Run) -> Target | None:

@@ -248,7 +248,7 @@ def test_a_pause_is_an_event_where_the_job_wants_it(world: World, client: Client
     assert again == event, "a repetition tells of it again, for nobody may have been told"
     assert isinstance(event, Event)
     assert (event.type, event.subject) == (EventType.JOB_PAUSED, loud)
-    assert event.event_id == f"{loud}/3/job.paused"
+    assert event.event_id == f"{loud}/{world.clock.now().isoformat()}/job.paused"
     assert event.occurred_at == world.clock.now()
     assert event.data == {
         "job_id": loud,
