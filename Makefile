@@ -9,7 +9,7 @@ TEMPLATE := cdk.out/Carillon.template.json
 # One stage after the other; the parts of a stage, joined by +, run side by side. Most of them wait for
 # something, or use one processor only; the drills measure what load does, and so have the machine to themselves.
 TEST_STAGES := tests/unit+tests/simulation tests/contract+tests/integration+tests/infra+tests/packaged \
-  tests/e2e/jobs+tests/e2e/runs tests/e2e/chaos tests/e2e/drills
+  tests/e2e/jobs+tests/e2e/runs tests/e2e/chaos+tests/e2e/operators tests/e2e/drills
 INSTALL = $(PY) -m uv pip install --quiet --require-hashes
 LOCK = $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 

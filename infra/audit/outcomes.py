@@ -103,11 +103,17 @@ def _unexpected(known: Known, row: Run, filings: Sequence[Filed]) -> Iterator[Vi
 
 
 def _is_forsaken(known: Known, row: Run) -> bool:
-    """Whether it stands for nothing, and for nobody: noise of a filing that never was committed,
-    which a process claimed that had stood still for longer than its lease. Nobody was called."""
+    """Whether it stands for nothing, and for nobody: what a process claimed that had stood still
+    past its lease, for a filing that never was committed, or after another had given the run back,
+    as one whose day was moved. Nobody was called."""
+    if row.status is not RunStatus.RUNNING or not known.evidence.is_complete:
+        return False
     filings = {filed.filing_id for filed in known.filings.get(row.key.job_id, ())}
-    is_noise = row.filing_id not in filings and row.key.run_id not in known.deliveries
-    return known.evidence.is_complete and is_noise and row.status is RunStatus.RUNNING
+    writes = known.writes.get(row.key, ())
+    was_given_back = any(write.method == "withdraw" for write in writes[:-1])
+    is_late = bool(writes) and writes[-1].at > (row.lease_until or writes[-1].at)
+    is_noise = row.filing_id not in filings or (was_given_back and is_late)
+    return is_noise and row.key.run_id not in known.deliveries
 
 
 def passed_over(known: Known) -> Iterator[Violation]:

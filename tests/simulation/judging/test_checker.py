@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from infra.audit.evidence import Evidence
+from infra.audit.evidence import Evidence, RunWrite
 from infra.simulation.api import API_SECONDS, Api, job_body
 from infra.simulation.deployment import Deployment, Options
 from infra.simulation.targets import SimulatedTargets
@@ -175,6 +175,20 @@ def test_a_run_that_was_due_must_have_ended() -> None:
     row = replace(row, key=key_of(5, RunKind.MANUAL), status=SCHEDULED, attempt=0, token=0)
     book.written(row, after(5), "api", "claim")
     only(book.evidence(35), "I1", "is scheduled for ever")
+
+
+@pytest.mark.parametrize(("claimed_at", "is_broken"), [(41, True), (400, False)])
+def test_who_claims_after_its_lease_what_was_given_back_stands_for_nobody(
+    claimed_at: float, is_broken: bool
+) -> None:
+    """The day was moved: the occurrence has another key now, and nobody comes for this one."""
+    book = plain()
+    row = book.claimed(key_of(40), after(40))
+    book.writes.append(RunWrite(after(40.5), "j/1", "withdraw", row, None))
+    book.rows.pop(row.key)
+    book.written(row, after(claimed_at), "j/2", "claim")
+    told = [text for _, text in found(book.evidence(500)) if "is running for ever" in text]
+    assert len(told) == is_broken
 
 
 def test_what_is_left_over_is_told() -> None:
