@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,6 +51,15 @@ class CpuShare:
         (self._group / "cgroup.procs").write_text(str(process_id))
 
     def end(self) -> None:
-        """Give the group back, when all its processes have ended."""
-        if self._group is not None:
-            self._group.rmdir()
+        """Give the group back; children of a killed process are gone a moment after it."""
+        if self._group is None:
+            return
+        give_up_at = time.monotonic() + 10
+        while True:
+            try:
+                self._group.rmdir()
+                return
+            except OSError:
+                if time.monotonic() > give_up_at:
+                    raise
+                time.sleep(0.05)
