@@ -146,11 +146,20 @@ deploy: setup ## Deploy to the AWS account of the current credentials; OPTIONS="
 take-up: setup ## Take up a destroyed production stack, with the data it has left; OPTIONS as for deploy
 	@$(PY) -m infra.take_up $(if $(STACK),--stack $(STACK)) $(OPTIONS)
 
+# Who asks for money stands in npm's lock file by address; no lock file names any.
+define WITHOUT_FUNDING
+const fs = require('fs'), name = 'package-lock.json', lock = JSON.parse(fs.readFileSync(name));
+for (const one of Object.values(lock.packages)) delete one.funding;
+fs.writeFileSync(name, JSON.stringify(lock, null, 2) + '\n');
+endef
+export WITHOUT_FUNDING
+
 lock: $(STAMPS)/uv ## Resolve the requirements anew from pyproject.toml (UPGRADE=--upgrade for newer ones)
 	@$(LOCK) $(UPGRADE) pyproject.toml --output-file $(REQUIREMENTS)/functions.txt
 	@$(LOCK) $(UPGRADE) pyproject.toml --all-extras --output-file $(REQUIREMENTS)/development.txt
 	@$(LOCK) $(UPGRADE) --group pyproject.toml:ministack --output-file $(REQUIREMENTS)/ministack.txt
 	@npm install --package-lock-only --loglevel=error
+	@node -e "$$WITHOUT_FUNDING"
 
 clean: ## Remove what can be made again, the state of the local stack included
 	@rm -rf .venv .venv-ministack node_modules cdk.out .local build *.egg-info

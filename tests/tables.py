@@ -54,12 +54,12 @@ def shape_of(model: type[Model]) -> TableShape:
     )
 
 
-def create_deployment(prefix: str) -> Settings:
+def create_deployment(prefix: str, *, has_expiry: bool = True) -> Settings:
     """New tables and lanes on whatever boto3 reaches, and the settings that name them."""
     names = {kind: f"{prefix}-{kind}" for kind in MODELS}
     dynamodb = boto3.client("dynamodb")
     for kind, model in MODELS.items():
-        create_table(dynamodb, model, names[kind])
+        create_table(dynamodb, model, names[kind], has_expiry=has_expiry)
     urls = create_queues(boto3.client("sqs"), prefix)
     return Settings.from_environment(
         {
@@ -70,7 +70,9 @@ def create_deployment(prefix: str) -> Settings:
     )
 
 
-def create_table(client: "DynamoDBClient", model: type[Model], name: str) -> None:
+def create_table(
+    client: "DynamoDBClient", model: type[Model], name: str, *, has_expiry: bool = True
+) -> None:
     shape = shape_of(model)
     definition: dict[str, Any] = {
         "TableName": name,
@@ -81,11 +83,12 @@ def create_table(client: "DynamoDBClient", model: type[Model], name: str) -> Non
     if shape.global_indexes:
         definition["GlobalSecondaryIndexes"] = shape.global_indexes
     client.create_table(**definition)
-    client.get_waiter("table_exists").wait(TableName=name)
-    client.update_time_to_live(
-        TableName=name,
-        TimeToLiveSpecification={"Enabled": True, "AttributeName": shape.ttl_attribute},
-    )
+    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1})
+    if has_expiry:
+        client.update_time_to_live(
+            TableName=name,
+            TimeToLiveSpecification={"Enabled": True, "AttributeName": shape.ttl_attribute},
+        )
 
 
 def create_queues(client: "SQSClient", prefix: str) -> dict[Lane, str]:

@@ -14,6 +14,7 @@ from infra.cli.exits import CliError, ExitCode
 from infra.cli.option_groups import with_option_groups
 from infra.cli.output import printable, write_json, write_line
 from infra.cli.session import SessionOptions, connect, invocation_of
+from infra.smoke.judging import P99_SECONDS
 
 if TYPE_CHECKING:
     from infra.local.receiver import Receiver
@@ -34,6 +35,10 @@ ListenOption = Annotated[
 PublicUrlOption = Annotated[
     str, typer.Option(help="An https address that leads to --listen, to check signatures by.")
 ]
+MostLagOption = Annotated[
+    float,
+    typer.Option(help="Seconds of lag that 99 of 100 starts of an `every` job may not exceed."),
+]
 
 
 @with_option_groups
@@ -44,6 +49,7 @@ def smoke(
     target: TargetOption = None,
     listen: ListenOption = 0,
     public_url: PublicUrlOption = "",
+    most_lag: MostLagOption = P99_SECONDS,
     options: AdminOptions,
 ) -> None:
     """Make jobs of every kind on a deployment, look what becomes of them, and remove them.
@@ -63,7 +69,7 @@ def smoke(
     failed = 0
     with _receiver(settings, api.api_url, listen, public_url) as receiver:
         url = public_url or (receiver.url if receiver else "")
-        probes = list(_probes(settings, api.api_url, url, target or [], quick))
+        probes = list(_probes(settings, api.api_url, url, target or [], quick, most_lag))
         try:
             for result in work.run(probes):
                 failed += not result.holds
@@ -82,7 +88,12 @@ def smoke(
 
 
 def _probes(
-    settings: "Settings", api_url: str, receiver_url: str, arns: Sequence[str], quick: bool
+    settings: "Settings",
+    api_url: str,
+    receiver_url: str,
+    arns: Sequence[str],
+    quick: bool,
+    most_lag: float,
 ) -> "Iterator[Probe]":
     """Those of this drive; says what it leaves out. Raises CliError for an ARN that is none."""
     from infra.smoke.probes import (
@@ -93,7 +104,7 @@ def _probes(
         webhook_probe,
     )
 
-    yield from quick_probes()
+    yield from quick_probes(most_lag)
     if receiver_url:
         yield webhook_probe(receiver_url, "POST")
     else:
@@ -106,7 +117,7 @@ def _probes(
     for service in untried_types(settings, arns):
         _note(f"targets of {service}: not called without --target arn:aws:{service}:...")
     if not quick:
-        yield from long_probes(datetime.now(UTC), settings)
+        yield from long_probes(datetime.now(UTC), settings, most_lag)
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from typing import Any
 Json = Mapping[str, Any]
 
 P50_SECONDS, P99_SECONDS = 1.0, 3.0
-"""What lags may be: a start is promised within about a second while executors are warm."""
+"""What lags may be: a start is promised within about a second while executors are warm. The second
+is the default of `--most-lag`: a cold start on a busy machine takes what it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def one_run(status: str, reason: str = "", error: str = "", attempts: int = 1) -
     return judge
 
 
-def steady(seconds: int, count: int) -> Judge:
+def steady(seconds: int, count: int, p99_seconds: float) -> Judge:
     """So many occurrences in a row, none left out, that start on time."""
 
     def judge(runs: Sequence[Json]) -> Judgement | None:
@@ -84,7 +85,7 @@ def steady(seconds: int, count: int) -> Judge:
         step = timedelta(seconds=seconds)
         gaps = sum(after - before != step for before, after in pairwise(fired))
         found = lags(own)
-        on_time = percentile(found, 0.5) <= P50_SECONDS and percentile(found, 0.99) <= P99_SECONDS
+        on_time = percentile(found, 0.5) <= P50_SECONDS and percentile(found, 0.99) <= p99_seconds
         text = lag_text(found) + (f", {gaps} gaps" if gaps else ", no gap")
         return Judgement(on_time and not gaps, text)
 

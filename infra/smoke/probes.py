@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from infra.smoke.judging import (
+    P99_SECONDS,
     Judge,
     called_back,
     chain,
@@ -43,7 +44,7 @@ def task(name: str) -> dict[str, str]:
     return {"type": "task", "name": name}
 
 
-def quick_probes() -> Iterator[Probe]:
+def quick_probes(p99_seconds: float = P99_SECONDS) -> Iterator[Probe]:
     """What takes little more than a minute."""
     once = {"target": task("echo")}
     late = timedelta(seconds=85)
@@ -51,7 +52,7 @@ def quick_probes() -> Iterator[Probe]:
     yield Probe("one-shot, high", {**once, "priority": "high"}, one_run("succeeded"))
     yield Probe("one-shot, low", {**once, "priority": "low"}, one_run("succeeded"))
     steps = {"schedule": "every 2s", "target": task("echo")}
-    yield Probe("every 2s", steps, steady(2, 20), timedelta(seconds=75))
+    yield Probe("every 2s", steps, steady(2, 20, p99_seconds), timedelta(seconds=75))
     delay = {"schedule": "every 1s after finish", "target": task("echo")}
     yield Probe("fixed delay", delay, chain(18), late)
     minute = {"schedule": "* * * * *", "target": task("echo"), "max_runs": 1}
@@ -69,10 +70,12 @@ def quick_probes() -> Iterator[Probe]:
     yield Probe("missed-run check", watched, missed, late)
 
 
-def long_probes(now: datetime, settings: Settings) -> Iterator[Probe]:
+def long_probes(
+    now: datetime, settings: Settings, p99_seconds: float = P99_SECONDS
+) -> Iterator[Probe]:
     """What takes minutes: what the wheel keeps, and lags over five of them."""
     steps = {"schedule": "every 1s", "target": task("echo")}
-    yield Probe("every 1s, 5 min", steps, steady(1, 300), timedelta(minutes=7))
+    yield Probe("every 1s, 5 min", steps, steady(1, 300, p99_seconds), timedelta(minutes=7))
     far = f"at {now + timedelta(minutes=6):%Y-%m-%dT%H:%M:%S}"
     body = {"schedule": far, "target": task("echo")}
     yield Probe("one-shot by the wheel", body, one_run("succeeded"), timedelta(minutes=7))

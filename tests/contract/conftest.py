@@ -12,14 +12,32 @@ import pytest
 from tests.contract import kit as kits
 from tests.contract.kit import Kit
 from tests.contract.wire import Wire
+from tests.dynalite import dynalite_server
 from tests.ministack import ministack_server
 
-__all__ = ["ministack_server"]
+__all__ = ["dynalite_server", "ministack_server"]
 
-MINISTACK = pytest.param("ministack", marks=pytest.mark.ministack)
-AWS_IMPLEMENTATIONS = ["moto", MINISTACK]
+SERVERS = [pytest.param(name, marks=pytest.mark.ministack) for name in ("ministack", "dynalite")]
+AWS_IMPLEMENTATIONS = ["moto", *SERVERS]
 YOURS = ["yours"] if os.environ.get("CONTRACT_KIT") else []
+# Its `=` compares lists and maps by identity, and its parser takes exponential time for the
+# brackets of a condition over a whole item.
+_WHOLE_ITEMS = "dynalite compares no lists or maps"
+UNKNOWN_TO_DYNALITE = {
+    "test_a_control_that_cannot_be_read_says_why_and_is_mended": _WHOLE_ITEMS,
+    "test_a_control_that_can_be_read_has_whole_remains": _WHOLE_ITEMS,
+    "test_a_job_that_cannot_be_read_raises_what_the_port_names": _WHOLE_ITEMS,
+    "test_a_run_that_cannot_be_read_is_an_unreadable_row": _WHOLE_ITEMS,
+    "test_a_run_that_has_ended_is_not_replaced_though_it_cannot_be_read": _WHOLE_ITEMS,
+}
 IMPLEMENTATIONS = ["memory", *AWS_IMPLEMENTATIONS, *YOURS]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        name, _, parameters = item.name.partition("[")
+        if name in UNKNOWN_TO_DYNALITE and "dynalite" in parameters:
+            item.add_marker(pytest.mark.skip(UNKNOWN_TO_DYNALITE[name]))
 
 
 @pytest.fixture(scope="module", params=IMPLEMENTATIONS)
@@ -34,7 +52,7 @@ def aws_kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
     yield from _opened(request)
 
 
-@pytest.fixture(scope="module", params=["memory", MINISTACK, *YOURS])
+@pytest.fixture(scope="module", params=["memory", *SERVERS, *YOURS])
 def threaded_kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
     """The implementations that can be raced on."""
     for kit in _opened(request):
@@ -67,4 +85,9 @@ def _opened(request: pytest.FixtureRequest) -> Iterator[Kit]:
         else:
             url = request.getfixturevalue("ministack_server")
             environment.setenv("AWS_ENDPOINT_URL", url)
-            yield kits.ministack_kit()
+            if request.param == "ministack":
+                yield kits.ministack_kit()
+                return
+            tables = request.getfixturevalue("dynalite_server")
+            environment.setenv("AWS_ENDPOINT_URL_DYNAMODB", tables)
+            yield kits.dynalite_kit()

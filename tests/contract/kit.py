@@ -129,6 +129,11 @@ def ministack_kit() -> Kit:
     return _aws_kit(is_threaded=True, wait=sleep)
 
 
+def dynalite_kit() -> Kit:
+    """On the dynalite that AWS_ENDPOINT_URL_DYNAMODB names, with the queues of a MiniStack."""
+    return _aws_kit(is_threaded=True, wait=sleep, has_expiry=False)
+
+
 @contextmanager
 def named_kit(name: str) -> Iterator[Kit]:
     """The kit that `package.module:function` opens: a Kit, or a context manager of one."""
@@ -138,8 +143,8 @@ def named_kit(name: str) -> Iterator[Kit]:
         yield kit
 
 
-def _aws_kit(is_threaded: bool, wait: Callable[[float], None]) -> Kit:
-    settings = create_deployment(f"contract-{uuid.uuid4().hex[:8]}")
+def _aws_kit(is_threaded: bool, wait: Callable[[float], None], has_expiry: bool = True) -> Kit:
+    settings = create_deployment(f"contract-{uuid.uuid4().hex[:8]}", has_expiry=has_expiry)
     stores = open_stores(settings, SystemClock())
     sqs = boto3.client("sqs")
 

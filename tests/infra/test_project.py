@@ -71,11 +71,12 @@ def test_no_registry_is_named(name: str) -> None:
     assert '"resolved"' not in text
 
 
-def test_the_cdk_command_is_pinned() -> None:
+def test_what_npm_installs_is_pinned() -> None:
     package = json.loads((REPOSITORY / "package.json").read_text())
     lock = json.loads((REPOSITORY / "package-lock.json").read_text())
-    assert package["devDependencies"] == {"aws-cdk": "2.1148.1"}
-    assert lock["packages"]["node_modules/aws-cdk"]["version"] == "2.1148.1"
+    assert package["devDependencies"] == {"aws-cdk": "2.1148.1", "dynalite": "4.0.0"}
+    for name, version in package["devDependencies"].items():
+        assert lock["packages"][f"node_modules/{name}"]["version"] == version
 
 
 def test_help_tells_of_every_target() -> None:

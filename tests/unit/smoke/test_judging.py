@@ -37,8 +37,9 @@ CALLBACK = run(kind="callback")
 RANG = run(kind="watch", status="missed", updated_at=(NOON + timedelta(seconds=61)).isoformat())
 EVERY = [run(2 * n) for n in range(20)]
 ONCE, KILLED = judging.one_run("succeeded"), judging.one_run("timed_out", error="timeout")
-STEADY, CHAIN = judging.steady(2, 20), judging.chain(3)
+STEADY, CHAIN = judging.steady(2, 20, 3.0), judging.chain(3)
 LATE = [run(2 * n, lag_seconds=4.0) for n in range(20)]
+PATIENT = judging.steady(2, 20, 9.0)
 SLOW_START = [run(0, lag_seconds=9.0), *EVERY[1:]]
 FORKED = [run(0), run(0), run(1), run(2)]
 
@@ -55,6 +56,7 @@ FORKED = [run(0), run(0), run(1), run(2)]
         (STEADY, [*EVERY[:9], *EVERY[10:], run(40)], False, "1 gaps"),
         (STEADY, LATE, False, "p50 4.00 s"),
         (STEADY, SLOW_START, False, "longest 9.00 s"),
+        (PATIENT, SLOW_START, True, "longest 9.00 s"),
         (CHAIN, [run(n * 2) for n in range(4)], True, "3 hops in a row, one in 2.00 s"),
         (CHAIN, FORKED, False, "3 hops"),
         (judging.missed, [DEAD, RANG], True, "told 61.0 s after"),
