@@ -5,6 +5,8 @@ the descriptions of the versions that it published, one of every function.
 """
 
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 LIVE = "live"
 """The alias of every function."""
@@ -23,3 +25,35 @@ def release_of(description: str) -> str:
     """The release named in a version's description, "" without one."""
     found = re.search(r"\(release ([0-9a-f]+)\)$", description)
     return found[1] if found else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """A function's published versions: their numbers by release, and the one that is live."""
+
+    function: str
+    service: str
+    """Its POWERTOOLS_SERVICE_NAME."""
+    by_release: Mapping[str, int]
+    live: int
+
+    @property
+    def is_caller(self) -> bool:
+        return self.service in map(str.lower, CALLERS)
+
+
+def switches(functions: Sequence[Versions], release: str) -> list[tuple[str, int]]:
+    """Which function's alias goes to which version, in this order, for a release to be live.
+
+    Raises LookupError where a function has no version of the release.
+    """
+    for each in functions:
+        if release not in each.by_release:
+            known = ", ".join(each.by_release) or "none"
+            raise LookupError(
+                f"{each.function} has no version of release {release}; it has {known}"
+            )
+    changed = [each for each in functions if each.by_release[release] != each.live]
+    goes_back = any(each.by_release[release] < each.live for each in changed)
+    ordered = sorted(changed, key=lambda each: each.is_caller != goes_back)
+    return [(each.function, each.by_release[release]) for each in ordered]

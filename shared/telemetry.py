@@ -100,12 +100,12 @@ class Telemetry:
         log = {logging.WARNING: self.logger.warning, logging.ERROR: self.logger.error}.get(
             level, self.logger.info
         )
-        log(action.value, stacklevel=3, extra={"action": action.value, **details})
+        log(action.value, extra={"action": action.value, **details})
 
     def failure(self, action: Action, error: BaseException, **details: object) -> None:
         """Log `action` as an error with the trace of `error`."""
         members = {"action": action.value, **details}
-        self.logger.error(action.value, exc_info=error, stacklevel=3, extra=members)
+        self.logger.error(action.value, exc_info=error, extra=members)
 
     def measure(self, metric: Metric, value: float = 1) -> None:
         """Add a value to a metric: seconds for those in SECONDS, else a count."""
@@ -121,25 +121,33 @@ class Telemetry:
         if count:
             self.record(Action.EVENTS_LOST, logging.WARNING, count=count)
 
-    def flush(self) -> None:
-        """Give the metrics out, as one record: CloudWatch is paid by their bytes, too. Call it at
-        the end of each invocation, which has measured fewer than a hundred times of seconds."""
+    def finish(self, action: Action, **details: object) -> None:
+        """Log that an invocation came to its end, and give the metrics out in the same record:
+        CloudWatch is paid by bytes and records. It must have measured fewer than a hundred times
+        of seconds."""
         with self._lock:
-            for metric, values in self._measured.items():
+            measured, self._measured = self._measured, {}
+            for metric, values in measured.items():
                 unit = MetricUnit.Seconds if metric in SECONDS else MetricUnit.Count
                 for value in values:
                     self._metrics.add_metric(name=metric.value, unit=unit, value=value)
-            if self._measured:
-                self._metrics.flush_metrics()
-                self._measured = {}
+            blob = dict(self._metrics.serialize_metric_set()) if measured else {}
+            self._metrics.clear_metrics()
+        blob.pop("service", None)  # the record's own
+        self.record(action, logging.INFO, **details, **blob)
+
+
+def _new_logger(service: str | None) -> Logger:
+    # Lambda finds a line's level only beside such a timestamp (Advanced Logging Controls). The
+    # location is left out of lines that are paid by their bytes: an action is told in one place.
+    return Logger(service=service, use_rfc3339=True, location=None)
 
 
 def create_telemetry(service: str) -> Telemetry:
     """The telemetry of a function; POWERTOOLS_SERVICE_NAME, where set, stands over `service`."""
-    # Lambda finds a line's level only beside such a timestamp (Advanced Logging Controls).
-    logger = Logger(use_rfc3339=True)
+    logger = _new_logger(None)
     if logger.service == "service_undefined":
-        logger = Logger(service=service, use_rfc3339=True)
+        logger = _new_logger(service)
     metrics = Metrics(service=logger.service)
     metrics.namespace = metrics.namespace or "Carillon"
     return Telemetry(logger, metrics)

@@ -75,7 +75,6 @@ class Api:
         telemetry: Telemetry,
     ) -> None:
         self.app = _resolver()
-        self._telemetry = telemetry
         self._clock = clock
         self._throttle = Throttle(settings.owner_requests_per_second, settings.owner_requests_burst)
         self._routes = routes = Routes(self.app)
@@ -107,12 +106,6 @@ class Api:
 
     def answer(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         """The answer to one event, in the gateway's form."""
-        try:
-            return self._answer(event, context)
-        finally:
-            self._telemetry.flush()
-
-    def _answer(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         try:
             self._refuse_flood(event)
             checked = with_checked_body(event)

@@ -111,7 +111,6 @@ def _answer(event: dict[str, Any], handle: Callable[[Received, bool], Report]) -
     failed = batches.run(records, handle_one, _on_error)
     telemetry.events_lost(events.flush())
     tell(telemetry, reports, len(failed))
-    telemetry.flush()
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
 
 

@@ -1,6 +1,7 @@
 """What the executor tells: one line for what an operator looks for, metrics for the rest."""
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 
 from functions.executor.reports import Handled, Report
@@ -26,7 +27,8 @@ _METRICS = {
 
 
 def tell(telemetry: Telemetry, reports: Sequence[Report], failures: int) -> None:
-    """Log a batch: a line for each run that did not succeed, and one for the batch as a whole.
+    """Log a batch: a line for each run that did not succeed, and one for the batch as a whole,
+    with its metrics.
 
     A line per successful run would cost more than the run itself (PEERS: logs at 1 KB a job).
     """
@@ -44,8 +46,8 @@ def tell(telemetry: Telemetry, reports: Sequence[Report], failures: int) -> None
             )
         if report.completes:
             telemetry.record(Action.JOB_COMPLETED, job_id=report.message.key.job_id)
-    handled = {kind.value: sum(r.handled is kind for r in reports) for kind in Handled}
-    telemetry.record(Action.BATCH_FINISHED, failed=failures, **handled)
+    handled = Counter(report.handled.value for report in reports)
+    telemetry.finish(Action.BATCH_FINISHED, failed=failures, **handled)
 
 
 def _tell_run(telemetry: Telemetry, run: Run) -> None:

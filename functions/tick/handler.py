@@ -5,6 +5,7 @@ late, twice, or not at all. This is the only place of the tick that composes obj
 """
 
 import logging
+from collections import Counter
 from datetime import timedelta
 from importlib.metadata import version
 from typing import Any
@@ -104,13 +105,12 @@ def _tell(reports: list[SegmentReport]) -> None:
     messages = sum(report.messages for report in reports)
     rehomed = sum(report.rehomed for report in reports)
     lag_seconds = 60 * max((report.lag_minutes for report in reports), default=0)
-    outcomes = {o.value: sum(r.outcome is o for r in reports) for o in SegmentOutcome}
-    counts = {"messages": messages, "rehomed": rehomed, "lag_seconds": lag_seconds}
-    telemetry.record(Action.TICK_FINISHED, **counts, **outcomes)
     telemetry.measure(Metric.OCCURRENCES_SENT, messages)
     telemetry.measure(Metric.WATERMARK_LAG, lag_seconds)
     skew_seconds = stores.skew_seconds() or 0.0
     telemetry.measure(Metric.CLOCK_SKEW, abs(skew_seconds))
     if abs(skew_seconds) > SKEW_LIMIT_SECONDS:
         telemetry.record(Action.CLOCK_SKEWED, logging.ERROR, skew_seconds=skew_seconds)
-    telemetry.flush()
+    outcomes = Counter(report.outcome.value for report in reports)
+    counts = {"messages": messages, "rehomed": rehomed, "lag_seconds": lag_seconds}
+    telemetry.finish(Action.TICK_FINISHED, **counts, **outcomes)

@@ -8,6 +8,7 @@ import typer
 
 from infra.cli.admin_audit import audit
 from infra.cli.admin_reindex import reindex
+from infra.cli.admin_release import release
 from infra.cli.admin_smoke import smoke
 from infra.cli.admin_stores import AdminOptions, open_deployment
 from infra.cli.admin_users import add_user
@@ -55,6 +56,7 @@ def mend_segment(ctx: typer.Context, segment: SegmentArgument, *, options: Admin
 admin.command(name="audit")(audit)
 admin.command(name="add-user")(add_user)
 admin.command(name="reindex")(reindex)
+admin.command(name="release")(release)
 admin.command(name="smoke")(smoke)
 
 

@@ -22,8 +22,11 @@ MONTH_MINUTES = 30 * 24 * 60
 
 VCPU_MB = 1769
 """The memory with which a function has a whole processor (Lambda: memory and computing power)."""
+BARE_REQUEST_CPU_SECONDS = 0.00068
+"""What botocore takes to put a small item over plain HTTP on the machine of this model's figures
+(measured 2026-11-21): another machine's processor times are put in proportion to its own."""
 GRAVITON_SPEED = 0.5
-"""A core of Lambda's over one of the machine that measured: an assumption, on the safe side."""
+"""A core of Lambda's over one of that machine: an assumption, on the safe side."""
 CALL_SECONDS = 0.005
 """A request's way to DynamoDB or SQS and back, waited for where nothing else is to be done."""
 
@@ -141,7 +144,7 @@ def carried(requests: float) -> Usage:
 
 
 def worked(cpu_seconds: float, memory_mb: int) -> Usage:
-    """What so much processor time of the measuring machine is billed as."""
+    """What so much processor time of the model's machine is billed as."""
     billed_seconds = cpu_seconds / min(1.0, memory_mb / VCPU_MB) / GRAVITON_SPEED
     return Usage({Line.WORK: billed_seconds * memory_mb / 1024})
 
@@ -202,13 +205,13 @@ INVOCATION_CPU_SECONDS = 0.0025
 RUN_CPU_SECONDS = 0.0012
 CALL_CPU_SECONDS = 0.0009
 MESSAGE_CPU_SECONDS = 0.0002
-"""Processor time of the machine that measured: of an invocation as such, of a run besides its
+"""Processor time of the model's machine: of an invocation as such, of a run besides its
 requests (the child's included), of a request, of a message that a tick sends."""
-BATCH_WAIT_SECONDS = 0.05
-BATCH_LOG_BYTES = 540
-TICK_LOG_BYTES = 590
-LOG_EVENTS = 2
-"""What a batch waits for its second, and what invocations log: a line, and one of metrics. All of
+BATCH_WAIT_SECONDS = 0.03
+BATCH_LOG_BYTES = 430
+TICK_LOG_BYTES = 490
+LOG_EVENTS = 1
+"""What a batch waits for its second, and what invocations log: one line, with their metrics. All of
 these are measured by `make bench-cost`, which prints them (docs/cost.md)."""
 
 

@@ -14,8 +14,8 @@ from shared.domain.message import Message
 
 ROUNDED_UP_SECONDS = 0.1
 """A delay is rounded up by less than this: what is sent so late after a second is so late."""
-_SENT_AT_FRACTION = 0.95
-"""Of a second: the last tenth, less what a few requests take."""
+_SENT_AT_FRACTION = 0.97
+"""Of a second: what is sent a little later than its end is late by that, below a tenth."""
 _SOON = timedelta(seconds=3)
 """What is due within this is sent at once."""
 _MOST_MESSAGES = 500

@@ -13,30 +13,30 @@ from aws_lambda_powertools.metrics import Metrics
 from shared.telemetry import Action, Metric, Telemetry, create_telemetry
 
 
-def test_lost_events_are_logged_and_none_are_not_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lost_events_are_logged_and_none_are_not_told() -> None:
     stream = io.StringIO()
-    metrics = Metrics(namespace="Carillon", service="losing")
-    telemetry = Telemetry(Logger(service="losing", stream=stream), metrics)
+    telemetry = Telemetry(Logger(service="losing", stream=stream), Metrics("Carillon", "losing"))
     telemetry.events_lost(0)
-    telemetry.flush()
-    assert (stream.getvalue(), capsys.readouterr().out) == ("", "")
+    assert stream.getvalue() == ""
     telemetry.events_lost(3)
-    telemetry.flush()
     record = json.loads(stream.getvalue())
     assert (record["action"], record["level"], record["count"]) == ("events.lost", "WARNING", 3)
-    assert capsys.readouterr().out == ""
 
 
-def test_one_invocation_gives_out_one_metric_record(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_invocation_gives_out_one_record_with_all_metrics(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """However much is told: powertools would give out another one every hundred values."""
-    telemetry = Telemetry(Logger(service="busy", stream=io.StringIO()), Metrics("Carillon", "busy"))
+    stream = io.StringIO()
+    telemetry = Telemetry(Logger(service="busy", stream=stream), Metrics("Carillon", "busy"))
     for _ in range(250):
         telemetry.measure(Metric.ENTRIES_SET_ASIDE)
     for seconds in (0.1, 0.3):
         telemetry.measure(Metric.RUN_LAG, seconds)
-    telemetry.flush()
-    (record,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    telemetry.finish(Action.BATCH_FINISHED)
+    record = json.loads(stream.getvalue())
     assert (record["EntriesSetAside"], record["RunLag"]) == ([250.0], [0.1, 0.3])
+    assert capsys.readouterr().out == ""
 
 
 def test_each_metric_is_looked_at() -> None:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from shared.domain.cost import (
+    BARE_REQUEST_CPU_SECONDS,
     BATCH_LOG_BYTES,
     BATCH_WAIT_SECONDS,
     CALL_CPU_SECONDS,
@@ -34,6 +35,7 @@ from shared.domain.cost import (
 )
 from shared.domain.delaying import whole_delay
 from tests.bench.cost import profiles
+from tests.bench.cost.measuring import Processor
 from tests.bench.cost.profiles import FAILING, IDLE_MINUTES, TASK, Figures
 from tests.bench.cost.stage import MEMORY_MB, Measured, Theatre, theatre
 
@@ -57,7 +59,7 @@ def main() -> None:
     figures: dict[str, Figures] = {}
     told: dict[str, dict[str, Any]] = {}
     with theatre() as there:
-        _print_assumptions(1e6 * there.wire_cpu_seconds)
+        _print_assumptions(there.processor)
         for name, play in _plays(there, figures):
             # What else the machine does makes a round dearer, never cheaper.
             rounds = [play() for _ in range(ROUNDS)]
@@ -84,14 +86,17 @@ def _plays(
     yield "two_failures", partial(profiles.recurring, there, tick, 10, FAILING, 20, retry=TWICE)
 
 
-def _print_assumptions(wire_us: float) -> None:
+def _print_assumptions(processor: Processor) -> None:
     memory_mb, days = MEMORY_MB["executor"], DEFAULT.run_retention_days
     share = memory_mb / VCPU_MB
     print(f"""
 prices      us-east-1, on demand, arm64, without free tiers (shared/domain/cost.py names the pages)
 history     {days} days, without recovery
-processor   a Graviton core is {GRAVITON_SPEED} of this one; {memory_mb} MB have {share:.3f} of it;
-            a request's way over a plain socket, {wire_us:.0f} us, is in it; TLS is not
+processor   a bare put_item takes {1e3 * processor.bare_seconds:.2f} ms here, \
+{1e3 * processor.wire_seconds:.2f} of them on a plain socket (no TLS),
+            and {1e3 * BARE_REQUEST_CPU_SECONDS:.2f} on the model's machine: times below are \
+{processor.speed:.2f} of those taken here;
+            a Graviton core is {GRAVITON_SPEED} of that one, {memory_mb} MB have {share:.3f} of it
 waiting     as executors slept, ticks at each tenth of a second; SQS delivers at once; up to
             500 messages a tick are sent just before a whole second, more are sent at once
 calls       {CALL_SECONDS * 1000:.0f} ms each, waited for where no other thread has work

@@ -37,11 +37,11 @@ from shared.domain.cost import (
 )
 from tests.bench.cost.measuring import (
     Output,
+    Processor,
     StandingClock,
     children_cpu_seconds,
     errors,
     receiver,
-    wire_cpu_seconds,
 )
 from tests.counting import ClientMeter
 from tests.infra.stacks import default_context
@@ -117,11 +117,11 @@ class Stage:
         meter: ClientMeter,
         output: Output,
         moto: Moto,
-        wire_cpu_seconds: float,
+        processor: Processor,
     ) -> None:
         self.clock = clock
         self._moto = moto
-        self._wire_cpu_seconds = wire_cpu_seconds
+        self._processor = processor
         self.meter = meter
         self.output = output
         self.lanes: list[Waiting] = []
@@ -170,7 +170,8 @@ class Stage:
         answer = self._handlers[name](event, Context())
         cpu_seconds = time.process_time() - began - self.meter.own_cpu_seconds
         cpu_seconds += children_cpu_seconds() - children - (self._moto.cpu_seconds - moto)
-        cpu_seconds += self.meter.requests.total() * self._wire_cpu_seconds
+        cpu_seconds += self.meter.requests.total() * self._processor.wire_seconds
+        cpu_seconds *= self._processor.speed
         one = self.measured[name]
         one.invocations += 1
         one.cpu_seconds += cpu_seconds
@@ -202,7 +203,7 @@ class Theatre:
 
     def __init__(self, patch: pytest.MonkeyPatch, receiver: str, errors: IO[bytes]) -> None:
         self.receiver = receiver
-        self.wire_cpu_seconds = wire_cpu_seconds(receiver)
+        self.processor = Processor.measured(receiver)
         self._moto = Moto(patch)
         self._patch = patch
         self._clock = StandingClock(datetime.now(UTC))
@@ -225,7 +226,7 @@ class Theatre:
                 patch.setenv(name, value)
             # Before the handlers are loaded: their loggers keep the stream that they find.
             patch.setattr(sys, "stdout", self._output)
-            yield Stage(self._clock, self._meter, self._output, self._moto, self.wire_cpu_seconds)
+            yield Stage(self._clock, self._meter, self._output, self._moto, self.processor)
 
 
 @contextmanager

@@ -33,7 +33,6 @@ def test_a_record_carries_its_action_and_details() -> None:
 
     dead, created = records(stream)
     assert dead.items() >= {"action": "run.dead", "level": "ERROR", "run_id": "r"}.items()
-    assert dead["location"].startswith("test_a_record_carries_its_action_and_details")
     assert (created["action"], created["level"]) == ("job.created", "INFO")
 
 
@@ -49,28 +48,25 @@ def test_a_failure_carries_its_trace() -> None:
     assert "RuntimeError: broken" in record["exception"]
 
 
-def test_metrics_are_given_out_once_with_their_units(capsys: pytest.CaptureFixture[str]) -> None:
-    telemetry, _ = new_telemetry("metrics")
-    telemetry.flush()
-    assert capsys.readouterr().out == ""
+def test_metrics_are_given_out_once_with_their_units() -> None:
+    telemetry, stream = new_telemetry("metrics")
+    telemetry.finish(Action.TICK_FINISHED)
     telemetry.measure(Metric.RUN_LAG, 0.2)
     telemetry.measure(Metric.RUNS_SUCCEEDED)
     telemetry.measure(Metric.RUNS_SUCCEEDED)
-    telemetry.flush()
-    telemetry.flush()
+    telemetry.finish(Action.BATCH_FINISHED, ran=2)
+    telemetry.finish(Action.TICK_FINISHED)
 
-    (blob,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    before, blob, after = records(stream)
+    assert "_aws" not in before | after
     (described,) = blob["_aws"]["CloudWatchMetrics"]
     assert (described["Namespace"], described["Dimensions"]) == ("Carillon", [["service"]])
     assert {metric["Name"]: metric["Unit"] for metric in described["Metrics"]} == {
         "RunLag": "Seconds",
         "RunsSucceeded": "Count",
     }
-    assert (blob["service"], blob["RunLag"], blob["RunsSucceeded"]) == (
-        "metrics",
-        [0.2],
-        [2.0],
-    )
+    told = (blob["action"], blob["ran"], blob["service"], blob["RunLag"], blob["RunsSucceeded"])
+    assert told == ("batch.finished", 2, "metrics", [0.2], [2.0])
 
 
 def test_the_environment_names_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,9 +80,10 @@ def test_the_metrics_of_a_stage_stand_in_a_namespace_of_its_own(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Carillon-dev")
-    telemetry = create_telemetry("tick")
+    monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "INFO")
+    telemetry = create_telemetry("staged")
     telemetry.measure(Metric.WATERMARK_LAG, 1)
-    telemetry.flush()
+    telemetry.finish(Action.TICK_FINISHED)
     (described,) = json.loads(capsys.readouterr().out)["_aws"]["CloudWatchMetrics"]
     assert described["Namespace"] == "Carillon-dev"
 

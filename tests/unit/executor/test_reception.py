@@ -1,7 +1,6 @@
 """The reception of a record, and the handlers that make it of Lambda's events."""
 
 import importlib
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -233,7 +232,7 @@ class TestHandlers:
         self,
         handlers: ModuleType,
         received: Received,
-        capsys: pytest.CaptureFixture[str],
+        caplog: pytest.LogCaptureFixture,
         late_seconds: int,
         told: list[int] | None,
     ) -> None:
@@ -245,9 +244,9 @@ class TestHandlers:
         message = message_of(canary, NOON + timedelta(minutes=5))
         world.clock.set(message.due_at + timedelta(seconds=late_seconds))
         handlers.handler(self.event(encode(received.message), encode(message)), Context())
-        (metrics,) = map(json.loads, capsys.readouterr().out.splitlines())
-        assert metrics.get("CanaryLag") == told, "the other run of the batch has no say"
-        assert metrics["service"] == "executor"
+        finished = self.actions(caplog)[-1]
+        assert finished["_aws"]["CloudWatchMetrics"]
+        assert finished.get("CanaryLag") == told, "the other run of the batch has no say"
 
     def test_a_failing_store_is_logged_with_the_run_and_the_record_is_acknowledged(
         self,

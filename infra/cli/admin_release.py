@@ -1,0 +1,109 @@
+"""`carillon admin release`: which release is live, and the switch to another one."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from infra.cli.admin_stores import AdminOptions, outputs_of
+from infra.cli.exits import CliError, ExitCode
+from infra.cli.option_groups import with_option_groups
+from infra.cli.output import write_done, write_items
+from infra.cli.session import invocation_of
+
+if TYPE_CHECKING:
+    from infra.releases import Versions
+
+ReleaseArgument = Annotated[
+    str, typer.Argument(metavar="[RELEASE]", help="The one to be live.", show_default=False)
+]
+_COLUMNS = ("release", "published_at", "live")
+
+
+@with_option_groups
+def release(ctx: typer.Context, release: ReleaseArgument = "", *, options: AdminOptions) -> None:
+    """List the releases of a deployment, newest first; or make one of them live.
+
+    Every function's alias is switched to its version of that release, with the environment, memory
+    and layer that it had: going back, those that send messages first, else those that receive them.
+    Tables, queues, alarms and permissions stay as they are. Repeating it does no harm.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from infra.releases import switches
+
+    as_json = invocation_of(ctx).as_json
+    try:
+        outputs_of(options.stack)
+        published: dict[str, str] = {}
+        functions = list(_functions(options.stack, published))
+        if not release:
+            write_items(_listed(functions, published), _COLUMNS, as_json)
+            return
+        switched = switches(functions, release)
+        for name, version in switched:
+            _switch(name, version)
+    except LookupError as error:
+        raise CliError.local(ExitCode.NOT_FOUND, "No such release", str(error)) from error
+    except (BotoCoreError, ClientError) as error:
+        detail = f"stack {options.stack}: {error}"
+        raise CliError.local(
+            ExitCode.NOT_ALLOWED, "Not all functions are switched", detail
+        ) from error
+    told = {"release": release, "switched": dict(switched)}
+    lines = [f"{name}: version {version}" for name, version in switched]
+    write_done("\n".join([*lines, f"release {release} is live"]), told, as_json)
+
+
+def _functions(stack: str, published: dict[str, str]) -> "Iterator[Versions]":
+    """Those of the stack; `published` learns when each release was first published (ISO 8601)."""
+    import boto3
+
+    from infra.releases import LIVE, Versions, release_of
+
+    client = boto3.client("lambda")
+    pages = boto3.client("cloudformation").get_paginator("list_stack_resources")
+    resources = [
+        r for page in pages.paginate(StackName=stack) for r in page["StackResourceSummaries"]
+    ]
+    for resource in resources:
+        if resource["ResourceType"] != "AWS::Lambda::Function":
+            continue
+        name = resource["PhysicalResourceId"]
+        by_release: dict[str, int] = {}
+        service = ""
+        for page in client.get_paginator("list_versions_by_function").paginate(FunctionName=name):
+            for version in page["Versions"]:
+                of = release_of(version.get("Description", ""))
+                if of and version["Version"] != "$LATEST":
+                    by_release[of] = max(by_release.get(of, 0), int(version["Version"]))
+                    at = version["LastModified"]
+                    published[of] = min(published.get(of, at), at)
+                    service = version["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
+        live = client.get_alias(FunctionName=name, Name=LIVE)["FunctionVersion"]
+        yield Versions(name, service, by_release, int(live))
+
+
+def _listed(functions: "list[Versions]", published: dict[str, str]) -> list[dict[str, Any]]:
+    newest_first = sorted(published, key=published.__getitem__, reverse=True)
+    return [
+        {
+            "release": release,
+            "published_at": published[release],
+            "live": f"{_live_of(functions, release)} of {len(functions)} functions",
+        }
+        for release in newest_first
+    ]
+
+
+def _live_of(functions: "list[Versions]", release: str) -> int:
+    return sum(each.by_release.get(release) == each.live for each in functions)
+
+
+def _switch(name: str, version: int) -> None:
+    import boto3
+
+    from infra.releases import LIVE
+
+    client = boto3.client("lambda")
+    client.update_alias(FunctionName=name, Name=LIVE, FunctionVersion=str(version))

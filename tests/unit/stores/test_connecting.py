@@ -1,0 +1,29 @@
+"""What is told with every request."""
+
+import pytest
+from botocore.awsrequest import AWSPreparedRequest
+from moto import mock_aws
+
+from shared.clock import SystemClock
+from shared.stores.dynamo import open_stores
+from tests.tables import create_deployment
+
+
+def test_requests_name_who_asks_as_a_name_costs_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    told: list[bytes] = []
+
+    def look(request: AWSPreparedRequest, **_: object) -> None:
+        told.append(request.headers["User-Agent"])
+
+    with mock_aws():
+        settings = create_deployment("named")
+        stores = open_stores(settings, SystemClock())
+        dynamodb = stores.wheel._table._connection.client  # type: ignore[attr-defined]
+        sqs = stores.queue._client  # type: ignore[attr-defined]
+        for client in (dynamodb, sqs):
+            client.meta.events.register_first("before-send", look)
+        stores.wheel.get_control(0)
+        sqs.list_queues()
+    assert len(told) == 2
+    assert all(name.split()[0] == b"carillon" and len(name) < 40 for name in told), told
