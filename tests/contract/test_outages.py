@@ -33,6 +33,9 @@ from tests.contract.samples import (
 )
 from tests.contract.wire import Wire
 
+# What is disturbed never reaches a service: which one it would be makes no difference.
+pytestmark = pytest.mark.parametrize("aws_kit", ["moto"], indirect=True)
+
 HOURLY_17 = Slot(SlotKind.HOURLY, 17)
 
 
