@@ -46,10 +46,9 @@ def release(ctx: typer.Context, release: ReleaseArgument = "", *, options: Admin
     except LookupError as error:
         raise CliError.local(ExitCode.NOT_FOUND, "No such release", str(error)) from error
     except (BotoCoreError, ClientError) as error:
+        failed = "Not all functions are switched" if release else "The stack cannot be read"
         detail = f"stack {options.stack}: {error}"
-        raise CliError.local(
-            ExitCode.NOT_ALLOWED, "Not all functions are switched", detail
-        ) from error
+        raise CliError.local(ExitCode.NOT_ALLOWED, failed, detail) from error
     told = {"release": release, "switched": dict(switched)}
     lines = [f"{name}: version {version}" for name, version in switched]
     write_done("\n".join([*lines, f"release {release} is live"]), told, as_json)
