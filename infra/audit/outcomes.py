@@ -246,10 +246,19 @@ def broken_chains(known: Known) -> Iterator[Violation]:
 def _two_at_once(known: Known, job_id: str, rows: Sequence[Run]) -> Iterator[Violation]:
     """Runs of one filing that were called, at once: a chain never forks.
 
-    A change begins another chain, while the last run of the old one may still be under way.
+    A change begins another chain, while the last run of the old one may still be under way. A
+    message that a lost change has sent may claim a run of the same instant, and takes it back.
     """
-    called = {row.key: row.filing_id for row in rows if row.key.run_id in known.deliveries}
-    spans = [span for span in known.unfinished.get(job_id, ()) if span.key in called]
+    called = {row.key: row.filing_id for row in rows}
+    spans = [
+        span
+        for span in known.unfinished.get(job_id, ())
+        if span.key in called
+        and any(
+            span.touches(each.begun_at, each.begun_at)
+            for each in known.deliveries.get(span.key.run_id, ())
+        )
+    ]
     spans.sort(key=lambda span: span.from_at)
     for filing_id in sorted(set(called.values())):
         chain = [span for span in spans if called[span.key] == filing_id]

@@ -1,12 +1,14 @@
 """`carillon admin release`: which release is live, and the switch to another one."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from infra.cli.admin_stores import AdminOptions, outputs_of
 from infra.cli.exits import CliError, ExitCode
+from infra.cli.instants import utc_text
 from infra.cli.option_groups import with_option_groups
 from infra.cli.output import write_done, write_items
 from infra.cli.session import invocation_of
@@ -76,7 +78,7 @@ def _functions(stack: str, published: dict[str, str]) -> "Iterator[Versions]":
                 of = release_of(version.get("Description", ""))
                 if of and version["Version"] != "$LATEST":
                     by_release[of] = max(by_release.get(of, 0), int(version["Version"]))
-                    at = version["LastModified"]
+                    at = utc_text(datetime.fromisoformat(version["LastModified"]))
                     published[of] = min(published.get(of, at), at)
                     service = version["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
         live = client.get_alias(FunctionName=name, Name=LIVE)["FunctionVersion"]

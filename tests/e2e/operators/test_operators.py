@@ -100,6 +100,9 @@ def doctor(deployment: Deployment) -> tuple[int, dict[str, Json]]:
 def test_the_doctor_finds_a_healthy_stack_healthy(deployment: Deployment) -> None:
     told = run(deployment, "doctor")
     assert told.returncode == 0, told.stdout + told.stderr
+    (release,) = json.loads(run(deployment, "admin", "release", "--json").stdout)
+    assert release["live"] == "7 of 7 functions"
+    assert run(deployment, "admin", "release", release["release"]).returncode == 0
 
 
 @contextmanager

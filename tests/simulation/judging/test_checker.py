@@ -211,6 +211,19 @@ def test_a_chain_of_fixed_delays_goes_on_and_never_forks() -> None:
     only(book.evidence(40), "I1", "before")
 
 
+def test_a_claim_that_is_taken_back_uncalled_forks_no_chain() -> None:
+    """A lost change has sent a message for the instant at which the chain goes on (2030005490)."""
+    book = Book("every 10s after finish")
+    row = book.claimed(key_of(10), after(10))
+    book.called(row, after(10.1))
+    other = book.claimed(key_of(21), after(21), process="of the lost change")
+    book.writes.append(RunWrite(after(21.1), "of the lost change", "withdraw", other, None))
+    del book.rows[key_of(21)]
+    book.finished(row, after(25), finished_at=after(10.2))
+    book.ran(key_of(21), 26)
+    assert "I1" not in dict(found(book.evidence(27))), "late it is"
+
+
 def test_of_a_real_stack_the_last_row_tells_of_all_filings() -> None:
     book = plain()
     book.pause(35)

@@ -1,5 +1,7 @@
 """What is told with every request."""
 
+from typing import Any
+
 import pytest
 from botocore.awsrequest import AWSPreparedRequest
 from moto import mock_aws
@@ -11,7 +13,7 @@ from tests.tables import create_deployment
 
 def test_requests_name_who_asks_as_a_name_costs_least(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    told: list[bytes] = []
+    told: list[Any] = []
 
     def look(request: AWSPreparedRequest, **_: object) -> None:
         told.append(request.headers["User-Agent"])
