@@ -29,7 +29,8 @@ def release_of(description: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """A function's published versions: their numbers by release, and the one that is live."""
+    """A function's published versions, first to last: the latest number of each release in the
+    order in which releases were first published, and the one that is live."""
 
     function: str
     service: str
@@ -54,6 +55,13 @@ def switches(functions: Sequence[Versions], release: str) -> list[tuple[str, int
                 f"{each.function} has no version of release {release}; it has {known}"
             )
     changed = [each for each in functions if each.by_release[release] != each.live]
-    goes_back = any(each.by_release[release] < each.live for each in changed)
+    goes_back = any(_is_later(each, release) for each in changed)
     ordered = sorted(changed, key=lambda each: each.is_caller != goes_back)
     return [(each.function, each.by_release[release]) for each in ordered]
+
+
+def _is_later(function: Versions, release: str) -> bool:
+    """Whether what is live is of a later release, however often that was deployed since."""
+    order = list(function.by_release)
+    live = [name for name in order if function.by_release[name] == function.live]
+    return bool(live) and order.index(release) < order.index(live[0])

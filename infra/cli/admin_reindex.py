@@ -49,9 +49,10 @@ def reindex(
     from shared.clock import SystemClock, SystemEntropy
 
     settings, stores = open_deployment(options)
-    since_at = _checked(settings, segment, since)
+    clock = SystemClock()
+    since_at = _checked(settings, segment, since, clock.now())
     longest = settings.longest_delay_seconds
-    work = Reindex(stores, SystemClock(), SystemEntropy(), longest, since_at, segment)
+    work = Reindex(stores, clock, SystemEntropy(), longest, since_at, segment)
     try:
         with progress_line() as show:
             work.run(lambda done: show(_text(done)))
@@ -65,15 +66,21 @@ def reindex(
         raise typer.Exit(ExitCode.UNEXPECTED)
 
 
-def _checked(settings: "Settings", segment: int | None, since: str | None) -> datetime | None:
+def _checked(
+    settings: "Settings", segment: int | None, since: str | None, now: datetime
+) -> datetime | None:
     """The instant to begin at; raises CliError for what the deployment does not have."""
     if segment is not None and segment >= settings.segments:
         detail = f"the deployment has segments 0 to {settings.segments - 1}"
         raise CliError.local(ExitCode.NOT_FOUND, f"No segment {segment}", detail)
     try:
-        return None if since is None else parse_instant(since, ZoneInfo("UTC"), "since")
+        at = None if since is None else parse_instant(since, ZoneInfo("UTC"), "since")
+        if at is not None and at > now:
+            told = f"{utc_text(at)} is to come; an instant without an offset is one of UTC"
+            raise InvalidFieldError("since", told)
     except InvalidFieldError as error:
         raise CliError.from_invalid_field(error) from error
+    return at
 
 
 def _text(done: "Done") -> str:

@@ -48,8 +48,9 @@ class Reindex:
     up. 5. send what runs wait for. It can be cut off anywhere and begun anew: a job whose entries
     were not put has run nothing since, and the next time finds it as it was.
 
-    `since`: as if no tick had come after it; None for what each job's history tells. `only` is
-    one segment, None for all.
+    `since`: as if no tick had come after it; None for what each job's history tells. It reaches
+    no further than the segment is complete: what ticks owe already stays owed. `only` is one
+    segment, None for all.
     """
 
     def __init__(
@@ -83,8 +84,9 @@ class Reindex:
         owners: set[str] = set()
         for job in self._scanned():
             owners.add(job.owner)
-            if self._only in (None, job.segment):
-                waiting[job.segment].append((job.owner, job.job_id))
+            if self._only not in (None, job.segment):
+                continue
+            waiting[job.segment].append((job.owner, job.job_id))
             if len(waiting[job.segment]) >= BATCH:
                 self._batch(job.segment, waiting.pop(job.segment))
                 on_progress(self.done)
@@ -131,7 +133,7 @@ class Reindex:
         if self._since is None:
             since = since_when(job, history, complete_until, earliest)
         else:
-            since = max(self._since, earliest)
+            since = max(min(self._since, complete_until), earliest)
         self.done.jobs += 1
         return owed_to(job, history, since, None if calendar is None else calendar.closed)
 

@@ -77,6 +77,7 @@ def _opened(request: pytest.FixtureRequest) -> Iterator[Kit]:
         environment.setenv("AWS_ACCESS_KEY_ID", "test")
         environment.setenv("AWS_SECRET_ACCESS_KEY", "test")
         environment.delenv("AWS_ENDPOINT_URL", raising=False)
+        environment.delenv("AWS_ENDPOINT_URL_DYNAMODB", raising=False)
         if request.param == "memory":
             yield kits.memory_kit()
         elif request.param == "moto":

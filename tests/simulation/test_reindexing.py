@@ -18,6 +18,7 @@ from shared.domain.operation import OperationKind, OperationState
 from shared.domain.policies import Backoff, BackoffType, CatchUp, Overlap, Rate, RetryPolicy
 from shared.domain.run import RunError, RunKind, RunStatus
 from shared.domain.segment import LEASE, acquired
+from shared.errors import UnreadableRowError
 from shared.recurrence import CalendarRule
 from shared.stores.memory.wheel import MemoryWheelStore
 from shared.stores.stores import Stores
@@ -106,6 +107,31 @@ def test_jobs_fire_again_and_what_was_due_meanwhile_goes_by_catch_up(
     assert twice(world) == []
     covered = [run.covers_count for run in world.history(job) if run.key.kind is RunKind.MISSED]
     assert covered == {CatchUp.ALL: [], CatchUp.LATEST: [1], CatchUp.SKIP: [1]}[catch_up]
+
+
+def test_an_instant_beyond_what_ticks_have_done_stops_no_job(world: World) -> None:
+    job = world.create("job", "*/10 * * * *")
+    world.run_until(LOST)
+    reindex(world, since=LOST + timedelta(hours=2))
+    world.run_until(AFTER)
+    assert minutes(job, world) == [10, 20, 30, 40, 50, 60, 70]
+
+
+def test_a_segment_that_cannot_be_read_keeps_no_other_from_its_jobs(world: World) -> None:
+    names = [f"job-{number}" for number in range(20)]
+    jobs = [world.create(name, "*/10 * * * *") for name in names]
+    assert {job.segment for job in jobs} == {0, 1}
+    world.run_until(LOST)
+    control = world.wheel.get_control
+
+    def unreadable(segment: int) -> object:
+        if segment == 0:
+            raise UnreadableRowError("control of 0")
+        return control(segment)
+
+    world.wheel.get_control = unreadable  # type: ignore[method-assign, assignment]
+    done = reindex(world, only=1)
+    assert done.jobs == sum(job.segment for job in jobs)
 
 
 def test_without_it_nothing_fires_any_more(world: World) -> None:

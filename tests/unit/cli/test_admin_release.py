@@ -32,6 +32,12 @@ def test_who_sends_messages_is_never_newer_than_who_receives_them(
     assert {version for _, version in switched} <= {3, 4}
 
 
+def test_a_release_that_was_deployed_again_is_no_later_one_for_that() -> None:
+    again = {OLD: 5, NEW: 4}
+    functions = [Versions(name, name, again, 5) for name in (TICK, EXECUTOR)]
+    assert [name for name, _ in switches(functions, NEW)] == [EXECUTOR, TICK]
+
+
 def test_what_was_cut_off_is_ended_by_repeating_it() -> None:
     functions = [versions(TICK, 3), versions(EXECUTOR, 4), versions(API, 4)]
     assert switches(functions, OLD) == [(API, 3), (EXECUTOR, 3)]
