@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
 
 from aws_cdk import CfnResource, Duration, RemovalPolicy
 from aws_cdk import aws_events as events
@@ -126,11 +125,10 @@ class Functions(Construct):
         return tick
 
     def _tick_concurrency(self) -> int | None:
-        """For each worker as many as ticks last minutes at most, and one more; one of each minute
-        comes while the others work a backlog off."""
+        """One for each worker, and two for ticks that last into the next minute."""
         if not self._options.tick_reserved_concurrency:
             return None
-        return self._options.tick_workers * (ceil(self._options.tick_timeout_seconds / 60) + 1)
+        return self._options.tick_workers + 2
 
     def _create_executor(self, lane: Lane) -> lambda_.Function:
         shape = _Shape(

@@ -28,7 +28,8 @@ def release(ctx: typer.Context, release: ReleaseArgument = "", *, options: Admin
 
     Every function's alias is switched to its version of that release, with the environment, memory
     and layer that it had: going back, those that send messages first, else those that receive them.
-    Tables, queues, alarms and permissions stay as they are. Repeating it does no harm.
+    What has been sent already is received by what is live. Tables, queues, alarms and permissions
+    stay as they are. Repeating it does no harm.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
