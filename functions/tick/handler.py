@@ -17,13 +17,14 @@ from functions.tick.dispatcher import Dispatcher
 from functions.tick.idleness import change_of
 from functions.tick.ports import TickPorts
 from functions.tick.reports import SegmentOutcome, SegmentReport
-from functions.tick.segments import segments_in_use, share_of
+from functions.tick.segments import share_of
 from functions.tick.threads import SideBySideThreads
 from shared.clock import SystemClock, SystemEntropy
 from shared.errors import StoreUnavailableError
 from shared.filing import Filer
 from shared.settings import Settings
 from shared.stores.dynamo import open_stores
+from shared.stores.segments import segments_in_use
 from shared.telemetry import Action, Metric, create_telemetry
 
 RESERVE = timedelta(seconds=6)

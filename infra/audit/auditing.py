@@ -13,6 +13,7 @@ from shared.domain.run import Run, RunKind
 from shared.domain.segment import Control
 from shared.domain.wheel import minute_end, minute_of, minute_start, slots_of_minute, standing_key
 from shared.errors import UnreadableRowError
+from shared.stores.segments import segments_in_use
 from shared.stores.stores import Stores
 
 _PAGE = 500
@@ -46,6 +47,7 @@ class Audit:
     """Judges the occurrences of all jobs after `since` and up to `until`, and whether what is due
     next is filed.
 
+    `segments`: the option; what is in use beyond it is judged, too.
     `rest_at`: what was written after it is under way. It holds one page of one job's runs at a
     time. Only reads: it can be broken off and begun anew. Its clock's time zones must be those of
     the deployment.
@@ -70,7 +72,7 @@ class Audit:
             yield finding
 
     def _all(self) -> Iterator[Finding]:
-        for segment in range(self._segments):
+        for segment in range(segments_in_use(self._stores.wheel, self._segments)):
             yield from self._segment(segment)
         cursor: str | None = None
         while True:

@@ -40,12 +40,14 @@ def mend_segment(ctx: typer.Context, segment: SegmentArgument, *, options: Admin
     """
     from shared.clock import SystemClock
     from shared.errors import StoreUnavailableError
+    from shared.stores.segments import segments_in_use
 
     settings, stores = open_deployment(options)
-    if segment >= settings.segments:
-        detail = f"the deployment has segments 0 to {settings.segments - 1}"
-        raise CliError.local(ExitCode.NOT_FOUND, f"No segment {segment}", detail)
     try:
+        count = segments_in_use(stores.wheel, settings.segments)
+        if segment >= count:
+            detail = f"the deployment has segments 0 to {count - 1}"
+            raise CliError.local(ExitCode.NOT_FOUND, f"No segment {segment}", detail)
         told = mend(stores.wheel, segment, SystemClock().now)
     except StoreUnavailableError as error:
         raise CliError.local(ExitCode.UNREACHABLE, "Not mended", str(error)) from error

@@ -106,6 +106,15 @@ def test_minutes_in_the_backlog_are_late_and_not_lost() -> None:
     assert "dispatched nothing after 2026-12-01 12:22:59" in told[0].text
 
 
+def test_segments_beyond_a_lowered_number_are_judged() -> None:
+    world = World(START, segments=4)
+    world.run_until(START + timedelta(minutes=20))
+    world.run_until(END, ticking=False)
+    until = START + timedelta(minutes=58)
+    told = list(Audit(stores_of(world), 2, START, until, rest_at=LATER).findings())
+    assert [each.text.split(" has ")[0] for each in told] == [f"segment {n}" for n in range(4)]
+
+
 def test_many_findings_of_a_job_are_counted() -> None:
     world = an_hour()
     steady = job(world, "steady").job_id

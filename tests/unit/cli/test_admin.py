@@ -59,6 +59,20 @@ def test_a_segment_is_mended_on_the_tables_that_the_environment_names(
     assert "nothing was changed" in again.stdout
 
 
+def test_a_segment_beyond_a_lowered_number_is_mended(
+    run: Run, deployment: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEGMENTS", "3")
+    put_control(
+        deployment, horizon={"N": "29700002"}, watermark={"N": "29700000"}, token={"S": "seven"}
+    )
+    told = run("admin", "mend-segment", "3")
+    assert told.exit_code == 0, told.output
+    beyond = run("admin", "mend-segment", "4")
+    assert beyond.exit_code == 4
+    assert "segments 0 to 3" in beyond.stderr
+
+
 @pytest.mark.parametrize(
     ("segment", "said"), [("16", "segments 0 to 15"), ("5", "nothing to mend")]
 )

@@ -14,7 +14,6 @@ from moto import mock_aws
 from functions.tick.dispatcher import Dispatcher
 from functions.tick.ports import TickPorts
 from functions.tick.reports import SegmentOutcome, SegmentReport
-from functions.tick.segments import segments_in_use
 from shared.clock import ManualClock
 from shared.domain.message import Message, encode
 from shared.domain.wheel import Slot, entry_of_message, minute_of
@@ -24,6 +23,7 @@ from shared.recurrence import CalendarRule, SlotKind, parse_schedule
 from shared.settings import Settings
 from shared.stores.dynamo import Stores, open_stores
 from shared.stores.dynamo.wheel import item_of
+from shared.stores.segments import segments_in_use
 from tests.contract.samples import a_job, a_key, a_message
 from tests.simulation.world import World
 from tests.tables import create_deployment

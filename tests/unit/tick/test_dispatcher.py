@@ -10,7 +10,7 @@ import pytest
 from functions.tick import visit
 from functions.tick.dispatcher import Dispatcher
 from functions.tick.reports import SegmentOutcome
-from functions.tick.segments import segments_in_use, share_of
+from functions.tick.segments import share_of
 from shared.domain import dispatch
 from shared.domain.message import Message
 from shared.domain.policies import CatchUp
@@ -19,6 +19,7 @@ from shared.domain.segment import Control, first_control
 from shared.domain.wheel import Slot, entry_of_message, message_of, minute_of
 from shared.errors import QueueUnavailableError
 from shared.recurrence import SlotKind
+from shared.stores.segments import segments_in_use
 from tests.simulation.world import World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
