@@ -1,66 +1,77 @@
 """What is asked of a deployment: pure functions of a snapshot, each with its advice."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
-from infra.doctor.facts import FunctionFacts, QueueFacts, Snapshot, Unknown
+from infra.doctor.facts import FunctionFacts, MappingFacts, QueueFacts, Snapshot, Unknown
 from infra.doctor.verdicts import Level, Verdict, judged
+from infra.releases import LIVE
 
 _UNRESERVED = 20
-"""Places of concurrency beside lanes and ticks: for the api and the consumer of dead letters."""
+"""Places of concurrency beside the lanes: for the api and the consumer of dead letters."""
 _VISIBILITY_FACTOR = 6
 """Visibility timeout over the function's timeout (Lambda: creating an SQS event source mapping)."""
+_REVERT = "make deploy OPTIONS=--revert-drift, beside the options that it was deployed with"
+"""Without it a deployment leaves alone what the template has not changed."""
+_RELEASE = f"carillon admin release RELEASE makes one of them live; or {_REVERT}"
 _NO_ZONES = "/none"
 _SECRET_CHARACTERS = 24
 """Standard Webhooks asks for keys of 24 bytes at least."""
 
 
 def concurrency(seen: Snapshot) -> Iterator[Verdict]:
-    lanes = sum(each.max_concurrency or 0 for each in seen.mappings)
-    own = [each.reserved for each in seen.functions_of("tick")]
-    reserved = sum(each for each in own if isinstance(each, int))
-    needed = lanes + reserved + _UNRESERVED
-    if isinstance(seen.concurrency, Unknown):
-        yield Verdict("concurrency", Level.UNKNOWN, seen.concurrency.reason)
-    else:
-        enough = seen.concurrency >= needed
-        yield judged(
-            "concurrency",
-            "" if enough else f"the account has {seen.concurrency} places, {needed} may be needed",
-            f"{seen.concurrency} places, of which lanes, ticks and api need up to {needed}",
-            "ask for a higher quota (Service Quotas, Lambda, concurrent executions), or deploy with"
-            " smaller `lanes`",
-        )
-    for each in own:
-        if isinstance(each, Unknown):
-            yield Verdict("tick's own concurrency", Level.UNKNOWN, each.reason)
-        elif each is None:
+    """Of the lanes and the api: beside what this and all other functions keep for themselves."""
+    limits = [each.max_concurrency or 0 for each in seen.known_mappings]
+    needed = sum(limits) + _UNRESERVED
+    hidden = [each for each in (seen.unreserved, *seen.mappings) if isinstance(each, Unknown)]
+    if hidden or isinstance(seen.unreserved, Unknown):
+        yield Verdict("concurrency", Level.UNKNOWN, hidden[0].reason)
+        return
+    left = f"{seen.unreserved} places of the account are reserved for no function"
+    yield judged(
+        "concurrency",
+        f"{left}, {needed} may be needed" if seen.unreserved < needed else "",
+        f"{left}, of which lanes and api need up to {needed}",
+        "ask for a higher quota (Service Quotas, Lambda, concurrent executions), or deploy with"
+        " smaller `lanes`",
+    )
+
+
+def ticks_own(seen: Snapshot) -> Iterator[Verdict]:
+    name, workers = "tick's own concurrency", seen.settings.tick_workers
+    for each in seen.functions_of("tick"):
+        if isinstance(each.reserved, Unknown):
+            yield Verdict(name, Level.UNKNOWN, each.reserved.reason)
+        elif each.reserved is None:
             text = "ticks share the account's concurrency with every other function"
             advice = "deploy with -c tick_reserved_concurrency=true, if the quota allows it"
-            yield Verdict("tick's own concurrency", Level.ADVICE, text, advice)
-        elif each < seen.settings.tick_workers:
-            text = f"{each} places for {seen.settings.tick_workers} workers"
-            yield Verdict("tick's own concurrency", Level.WRONG, text, "deploy again")
+            yield Verdict(name, Level.ADVICE, text, advice)
+        elif each.reserved < workers:
+            text = f"{each.reserved} places for {workers} workers"
+            command = f"aws lambda delete-function-concurrency --function-name {each.name}"
+            yield Verdict(name, Level.WRONG, text, f"at once: {command}; then {_REVERT}")
         else:
-            yield Verdict("tick's own concurrency", Level.OK, f"{each} places")
+            yield Verdict(name, Level.OK, f"{each.reserved} places")
 
 
 def functions(seen: Snapshot) -> Iterator[Verdict]:
     missing = {"tick", "api", "executor", "dead-letter-consumer"}
     missing -= {each.service for each in seen.functions}
     for service in sorted(missing):
-        yield Verdict("functions", Level.WRONG, f"there is no {service}", "deploy again")
+        yield Verdict("functions", Level.WRONG, f"there is no {service}", _REVERT)
     inactive = [f"{each.name} is {each.state}" for each in seen.functions if each.state != "Active"]
     text = "; ".join(inactive)
     fine = f"{len(seen.functions)} are active"
     yield judged("functions", text, fine, "wait a minute, or invoke it and read the error")
-    releases = {each.code for each in seen.functions}
-    mixed = "" if len(releases) == 1 else f"{len(releases)} different codes are live"
-    yield judged(
-        "release",
-        mixed,
-        "all functions run the same code",
-        "a deployment or rollback stopped half-way: do it again",
-    )
+    yield _release({each.release for each in seen.functions})
+
+
+def _release(live: Set[str]) -> Verdict:
+    """Two of them may differ in nothing but options, or in the layer."""
+    if not any(live):
+        return Verdict("release", Level.UNKNOWN, "no live version names its release")
+    names = ", ".join(sorted(each or "one without a name" for each in live))
+    mixed = f"{len(live)} different ones are live: {names}" if len(live) > 1 else ""
+    return judged("release", mixed, f"all functions run {names}", _RELEASE)
 
 
 def time_zones(seen: Snapshot) -> Iterator[Verdict]:
@@ -71,7 +82,7 @@ def time_zones(seen: Snapshot) -> Iterator[Verdict]:
     } - {""}
     told = " and ".join(sorted(versions)) or "no tick has told its version yet"
     mixed = "" if len(layers) == 1 else f"functions have {len(layers)} different sets of layers"
-    yield judged("tzdata", mixed, f"one layer for all functions; ticks: {told}", "deploy again")
+    yield judged("tzdata", mixed, f"one layer for all functions; ticks: {told}", _RELEASE)
     others = [
         each.name for each in seen.functions if each.variables.get("PYTHONTZPATH") != _NO_ZONES
     ]
@@ -79,7 +90,7 @@ def time_zones(seen: Snapshot) -> Iterator[Verdict]:
         "PYTHONTZPATH",
         f"{', '.join(others)}: zones may come from the runtime's files" if others else "",
         "zones come from the layer only",
-        f"deploy again: it must be {_NO_ZONES}",
+        f"it must be {_NO_ZONES}: {_REVERT}",
     )
 
 
@@ -96,27 +107,42 @@ def recursion(seen: Snapshot) -> Iterator[Verdict]:
                 f"recursion: {each.name}",
                 wrong if each.recursive_loop != wanted else "",
                 wanted,
-                "fixed delays and waits end after 16 messages: deploy again"
-                if loops
-                else "deploy again",
+                f"fixed delays and waits end after 16 messages: {_REVERT}" if loops else _REVERT,
             )
 
 
 def mappings(seen: Snapshot) -> Iterator[Verdict]:
+    hidden = [each for each in seen.mappings if isinstance(each, Unknown)]
     for queue in seen.queues:
-        found = [each for each in seen.mappings if each.queue_arn == queue.arn]
+        found = [each for each in seen.known_mappings if each.queue_arn == queue.arn]
         name = queue.arn.rpartition(":")[2]
-        states = ", ".join(each.state for each in found) or "none"
-        is_fine = [each.state for each in found] == ["Enabled"]
-        yield judged(
-            f"mapping: {name}",
-            "" if is_fine else f"event source mappings of the queue: {states}",
-            "enabled",
-            "nothing is taken from the queue: aws lambda update-event-source-mapping --enabled"
-            if found
-            else "deploy again",
-        )
+        if hidden and not found:
+            yield Verdict(f"mapping: {name}", Level.UNKNOWN, hidden[0].reason)
+            continue
+        is_lane = queue.url in seen.settings.lane_queues.values()
+        wrong, advice = _drift_of(found, is_lane)
+        yield judged(f"mapping: {name}", wrong, "enabled", advice)
         yield from _visibility(seen, queue, [each.function for each in found])
+
+
+def _drift_of(found: Sequence[MappingFacts], is_lane: bool) -> tuple[str, str]:
+    """What is wrong about the mappings of a queue, and what to do; "" twice for nothing."""
+    update = "aws lambda update-event-source-mapping --uuid"
+    off = [each for each in found if each.state != "Enabled"]
+    if off or not found:
+        states = ", ".join(each.state for each in found) or "none"
+        command = f"{update} {off[0].uuid} --enabled" if off else _REVERT
+        told = f"event source mappings of the queue: {states}"
+        return told, f"nothing is taken from the queue: {command}"
+    one = found[0]
+    if one.qualifier != LIVE:
+        command = f"{update} {one.uuid} --function-name {one.function}:{LIVE}"
+        return f"it calls {one.qualifier or '$LATEST'}, not {LIVE}", command
+    if is_lane and one.max_concurrency is None:
+        return "the lane has no maximum concurrency", f"it may take all places: {_REVERT}"
+    if not is_lane and one.max_concurrency is not None:
+        return f"it has a maximum concurrency: {one.max_concurrency}", f"its polls cost: {_REVERT}"
+    return "", ""
 
 
 def _visibility(seen: Snapshot, queue: QueueFacts, names: Sequence[str]) -> Iterator[Verdict]:
@@ -127,7 +153,7 @@ def _visibility(seen: Snapshot, queue: QueueFacts, names: Sequence[str]) -> Iter
         f"visibility: {queue.arn.rpartition(':')[2]}",
         wrong if queue.visibility_seconds < least else "",
         f"{queue.visibility_seconds} s",
-        "runs are taken over while they are under way: deploy again",
+        f"runs are taken over while they are under way: {_REVERT}",
     )
 
 
@@ -153,14 +179,13 @@ def clock(seen: Snapshot) -> Iterator[Verdict]:
         "rule",
         "" if enabled else "no rule is enabled: no tick comes",
         f"{enabled[0].name} is enabled" if enabled else "",
-        "aws events enable-rule --name "
-        + (seen.rules[0].name if seen.rules else "...: there is none; deploy again"),
+        f"aws events enable-rule --name {seen.rules[0].name}" if seen.rules else _REVERT,
     )
     targets = sum(each.targets for each in enabled)
     if enabled:
         wrong = f"the rule calls {targets} ticks, {workers} workers are expected"
         fine = f"the rule calls {workers} a minute"
-        yield judged("tick workers", wrong if targets != workers else "", fine, "deploy again")
+        yield judged("tick workers", wrong if targets != workers else "", fine, _REVERT)
 
 
 def skew(seen: Snapshot) -> Iterator[Verdict]:
@@ -188,19 +213,19 @@ def tables(seen: Snapshot) -> Iterator[Verdict]:
             yield Verdict(f"recovery of {role}", Level.OK, text)
         else:
             wrong = "" if table.recovers else "point-in-time recovery is off"
-            yield judged(f"recovery of {role}", wrong, "on", "deploy again, or switch it on")
+            yield judged(f"recovery of {role}", wrong, "on", f"switch it on, or {_REVERT}")
 
 
 def _expiry(role: str, expires_by: str | Unknown) -> Verdict:
     if isinstance(expires_by, Unknown):
         return Verdict(f"expiry of {role}", Level.UNKNOWN, expires_by.reason)
     wrong = "" if expires_by == "expires_at" else f"TTL is {expires_by or 'off'}, not expires_at"
-    return judged(f"expiry of {role}", wrong, "on", "nothing leaves the table: deploy again")
+    return judged(f"expiry of {role}", wrong, "on", f"nothing leaves the table: {_REVERT}")
 
 
 def alarms(seen: Snapshot) -> Iterator[Verdict]:
     if not seen.alarms:
-        yield Verdict("alarms", Level.WRONG, "there is none", "deploy again")
+        yield Verdict("alarms", Level.WRONG, "there is none", _REVERT)
         return
     raised = [each.name for each in seen.alarms if each.state == "ALARM"]
     yield judged(
@@ -212,14 +237,17 @@ def alarms(seen: Snapshot) -> Iterator[Verdict]:
         advice = "deploy with -c alarm_email=... or -c alarm_topic=..."
         yield Verdict("alarm actions", Level.ADVICE, "alarms notify nobody", advice)
     else:
-        advice = "deploy again, or aws cloudwatch enable-alarm-actions"
+        advice = f"aws cloudwatch enable-alarm-actions, or {_REVERT}"
         yield judged("alarm actions", f"mute: {', '.join(mute)}" if mute else "", told, advice)
 
 
 def secret(seen: Snapshot) -> Iterator[Verdict]:
     name, advice = "signing secret", "put a text of 24 characters or more into the secret"
     if isinstance(seen.secret, Unknown):
-        yield Verdict(name, Level.WRONG, f"it cannot be read: {seen.secret.reason}", advice)
+        text = f"it cannot be read: {seen.secret.reason}"
+        is_absent = seen.secret.is_absent
+        level = Level.WRONG if is_absent else Level.UNKNOWN
+        yield Verdict(name, level, text, advice if is_absent else "")
     else:
         wrong = f"it has {len(seen.secret)} characters"
         is_short = len(seen.secret) < _SECRET_CHARACTERS

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
@@ -20,11 +21,12 @@ from infra.doctor.facts import (
     TableFacts,
     Unknown,
 )
-from infra.releases import LIVE
+from infra.releases import LIVE, release_of
 from shared.domain.segment import Control
 from shared.domain.wheel import DATED_ENTRY_LIFETIME, Slot
 from shared.errors import StoreUnavailableError
 from shared.settings import Settings
+from shared.stores.segments import segments_in_use
 from shared.stores.stores import Stores
 
 _T = TypeVar("_T")
@@ -37,7 +39,9 @@ def known(ask: Callable[[], _T]) -> _T | Unknown:
     """What `ask` answers; why there is no answer, where the service refuses it."""
     try:
         return ask()
-    except (BotoCoreError, ClientError, StoreUnavailableError) as error:
+    except ClientError as error:
+        return Unknown(str(error), error.response.get("Error", {}).get("Code", ""))
+    except (BotoCoreError, StoreUnavailableError) as error:
         return Unknown(str(error))
 
 
@@ -66,14 +70,14 @@ class Collector:
             stack=self._stack,
             at=self._now,
             settings=self._settings,
-            concurrency=known(self._concurrency),
+            unreserved=known(self._unreserved),
             functions=functions,
             mappings=list(self._mappings()),
             queues=[self._queue(url) for url in self._ids("AWS::SQS::Queue")],
             rules=[self._rule(name) for name in self._ids("AWS::Events::Rule")],
             tables=self._tables(),
             alarms=list(self._alarms()),
-            controls={n: self._control(n) for n in range(self._settings.segments)},
+            controls={n: self._control(n) for n in range(self._segments())},
             secret=known(self._secret),
             skew_seconds=self._stores.skew_seconds(),
             set_aside=known(lambda: list(self._set_aside(ticks))),
@@ -90,9 +94,9 @@ class Collector:
         """A fact that emulators answer, and do not mean."""
         return known(ask) if self._on_aws else _EMULATED
 
-    def _concurrency(self) -> int:
+    def _unreserved(self) -> int:
         limits = self._client("lambda").get_account_settings()["AccountLimit"]
-        return int(limits["ConcurrentExecutions"])
+        return int(limits["UnreservedConcurrentExecutions"])
 
     def _functions(self) -> Iterator[FunctionFacts]:
         client = self._client("lambda")
@@ -104,7 +108,7 @@ class Collector:
                 service=variables.get("POWERTOOLS_SERVICE_NAME", ""),
                 state=found.get("State", "Active"),
                 timeout_seconds=found["Timeout"],
-                code=found["CodeSha256"],
+                release=release_of(found.get("Description", "")),
                 layers=[each["Arn"] for each in found.get("Layers", [])],
                 variables=variables,
                 reserved=self._here(partial(_reserved, client, name)),
@@ -112,16 +116,14 @@ class Collector:
                 log_group=found.get("LoggingConfig", {}).get("LogGroup", ""),
             )
 
-    def _mappings(self) -> Iterator[MappingFacts]:
+    def _mappings(self) -> Iterator[MappingFacts | Unknown]:
         client = self._client("lambda")
         for uuid in self._ids("AWS::Lambda::EventSourceMapping"):
             found = known(partial(client.get_event_source_mapping, UUID=uuid))
-            if isinstance(found, Unknown):
-                continue  # its queue has none, then
-            # arn:aws:lambda:region:account:function:name:alias
-            name = found["FunctionArn"].split(":")[6]
-            limit = found.get("ScalingConfig", {}).get("MaximumConcurrency")
-            yield MappingFacts(found["EventSourceArn"], name, found["State"], limit)
+            if not isinstance(found, Unknown):
+                yield _mapping(uuid, found)
+            elif not found.is_absent:  # where it is, its queue has none
+                yield found
 
     def _queue(self, url: str) -> QueueFacts:
         answer = self._client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
@@ -185,6 +187,11 @@ class Collector:
                     each.get("ActionsEnabled", True),
                 )
 
+    def _segments(self) -> int:
+        configured = self._settings.segments
+        found = known(lambda: segments_in_use(self._stores.wheel, configured))
+        return configured if isinstance(found, Unknown) else found
+
     def _control(self, segment: int) -> Control | Unknown | None:
         return known(lambda: self._stores.wheel.get_control(segment))
 
@@ -212,7 +219,12 @@ class Collector:
                 seen.add((found.segment, found.slot, found.key))
                 slot = Slot.from_key(found.slot)
                 if self._stores.wheel.holds(found.segment, slot, found.key):
-                    yield found
+                    yield replace(found, is_readable=self._is_readable(found, slot))
+
+    def _is_readable(self, entry: SetAside, slot: Slot) -> bool:
+        """Whether it can be read by now: a reindex writes under the same key."""
+        page = self._stores.wheel.query(entry.segment, slot, entry.key[:-1])
+        return any(each.key == entry.key for each in page.entries)
 
 
 def _told(line: str) -> SetAside | None:
@@ -223,6 +235,15 @@ def _told(line: str) -> SetAside | None:
         )
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def _mapping(uuid: str, found: Mapping[str, Any]) -> MappingFacts:
+    # arn:aws:lambda:region:account:function:name, and :alias if it calls one
+    _, name, qualifier = f"{found['FunctionArn']}:".split(":", 5)[5].split(":", 2)
+    limit = found.get("ScalingConfig", {}).get("MaximumConcurrency")
+    return MappingFacts(
+        uuid, found["EventSourceArn"], name, qualifier.rstrip(":"), found["State"], limit
+    )
 
 
 def _expires_by(answer: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from infra.doctor.checks import (
     secret,
     skew,
     tables,
+    ticks_own,
     time_zones,
 )
 from infra.doctor.facts import Snapshot, Unknown
@@ -94,8 +95,17 @@ def unreadable(seen: Snapshot) -> Iterator[Verdict]:
         return
     for each in seen.set_aside:
         text = f"segment {each.segment}, slot {each.slot}, {each.key}: {each.reason}"
-        advice = "delete that item of the wheel's table, then carillon admin reindex --segment "
-        yield Verdict("entries set aside", Level.WRONG, text, f"{advice}{each.segment}")
+        if each.is_readable:
+            advice = "it can be read by now, so leave it; if ticks go on telling of it, audit"
+            yield Verdict("entries set aside", Level.ADVICE, text, advice)
+            continue
+        # A reindex writes over what is still a job's: deleted before it, nothing would tell of the
+        # entry until then; deleted behind it unseen, a mended one would go.
+        advice = (
+            f"carillon admin reindex --segment {each.segment}, while the lanes are empty; what"
+            " cannot be read after that is no job's: delete that item of the wheel's table"
+        )
+        yield Verdict("entries set aside", Level.WRONG, text, advice)
     if not seen.set_aside:
         yield Verdict("entries set aside", Level.OK, "none")
 
@@ -110,6 +120,7 @@ CHECKS: tuple[Check, ...] = (
     mappings,
     depths,
     concurrency,
+    ticks_own,
     recursion,
     time_zones,
     tables,

@@ -192,10 +192,10 @@ def a_control_item_is_spoilt(deployment: Deployment) -> Iterator[None]:
 
 Plant = Callable[[Deployment], Any]
 PLANTED: list[tuple[Plant, str, str]] = [
-    (a_mapping_is_disabled, "mapping: ", "update-event-source-mapping"),
-    (visibility_is_short, "visibility: ", "deploy again"),
+    (a_mapping_is_disabled, "mapping: ", "update-event-source-mapping --uuid"),
+    (visibility_is_short, "visibility: ", "--revert-drift"),
     (the_rule_is_disabled, "rule", "enable-rule"),
-    (nothing_expires, "expiry of runs", "deploy again"),
+    (nothing_expires, "expiry of runs", "--revert-drift"),
     (jobs_do_not_recover, "recovery of jobs", "switch it on"),
     (the_secret_is_short, "signing secret", "24 characters"),
     (an_alarm_is_mute, "alarm actions", "enable-alarm-actions"),

@@ -42,13 +42,17 @@ def function(name: str, service: str, **facts: Any) -> FunctionFacts:
     loop = "Allow" if service in ("executor", "dead-letter-consumer") else "Terminate"
     reserved = 2 if service == "tick" else None
     layers, state = ("layer:1",), "Active"
-    made = FunctionFacts(name, service, state, 60, "code", layers, VARIABLES, reserved, loop)
+    made = FunctionFacts(name, service, state, 60, "a1", layers, VARIABLES, reserved, loop)
     return replace(made, **facts)
 
 
 def queue(name: str, **facts: Any) -> QueueFacts:
     url = f"https://sqs.eu-west-1.amazonaws.com/1/{name}"
     return replace(QueueFacts(url, f"arn:aws:sqs:eu-west-1:1:{name}", 360, 0, 0), **facts)
+
+
+def mapping(name: str, function: str, limit: int | None) -> MappingFacts:
+    return MappingFacts(f"uuid-{name}", queue(name).arn, function, "live", "Enabled", limit)
 
 
 def table(name: str, **facts: Any) -> TableFacts:
@@ -66,7 +70,7 @@ HEALTHY = Snapshot(
     stack="Carillon",
     at=NOW,
     settings=settings(),
-    concurrency=1000,
+    unreserved=1000,
     functions=(
         function("tick", "tick"),
         function("api", "api"),
@@ -74,11 +78,8 @@ HEALTHY = Snapshot(
         *EXECUTORS.values(),
     ),
     mappings=(
-        *(
-            MappingFacts(queue(lane.value).arn, EXECUTORS[lane].name, "Enabled", 50)
-            for lane in Lane
-        ),
-        MappingFacts(DEAD.arn, "consumer", "Enabled", None),
+        *(mapping(lane.value, EXECUTORS[lane].name, 50) for lane in Lane),
+        mapping("dead", "consumer", None),
     ),
     queues=(*(queue(lane.value) for lane in Lane), DEAD),
     rules=(RuleFacts("every-minute", enabled=True, targets=1),),
@@ -107,22 +108,32 @@ AHEAD = {n: control(n, horizon=MINUTE + 30) for n in (0, 1)}
 BACKLOG = Backlog(MINUTE - 90, MINUTE - 60, MINUTE - 1, NOW)
 BEHIND = {0: control(0, backlog=(BACKLOG,)), 1: control(1)}
 BROKEN = {0: control(0), 1: Unknown("control item of segment 1: token")}
+GONE = "ResourceNotFoundException"
+REVERT = "make deploy OPTIONS=--revert-drift"
 LOST = SetAside(1, "m29730240", "job#filing", "KeyError: 'kind'")
 PLANTED: list[tuple[str, Mapping[str, Any], str, str]] = [
-    ("concurrency", {"concurrency": 10}, "10 places", "quota"),
-    ("tick's own concurrency", changed("functions", 0, reserved=0), "0 places", "deploy"),
-    ("functions", {"functions": HEALTHY.functions[1:]}, "no tick", "deploy"),
+    ("concurrency", {"unreserved": 219}, "219 places", "quota"),
+    ("tick's own concurrency", changed("functions", 0, reserved=0), "0 places", REVERT),
+    ("tick's own concurrency", changed("functions", 0, reserved=0), "0 places", "delete-function"),
+    ("functions", {"functions": HEALTHY.functions[1:]}, "no tick", REVERT),
     ("functions", changed("functions", 1, state="Failed"), "api is Failed", "read the error"),
-    ("release", changed("functions", 1, code="older"), "2 different", "half-way"),
-    ("tzdata", changed("functions", 1, layers=("layer:0",)), "2 different", "deploy"),
-    ("PYTHONTZPATH", changed("functions", 0, variables={}), "tick", "/none"),
+    ("release", changed("functions", 1, release="b2"), "are live: a1, b2", "admin release RELEASE"),
+    ("release", changed("functions", 1, release=""), "without a name", "admin release RELEASE"),
+    ("tzdata", changed("functions", 1, layers=("layer:0",)), "2 different", "admin release"),
+    ("PYTHONTZPATH", changed("functions", 0, variables={}), "tick", f"/none: {REVERT}"),
     ("recursion: executor-high", changed("functions", 3, recursive_loop="Terminate"), "not", "16"),
-    ("mapping: high", changed("mappings", 0, state="Disabled"), "Disabled", "--enabled"),
-    ("mapping: dead", {"mappings": HEALTHY.mappings[:-1]}, "none", "deploy"),
-    ("visibility: high", changed("queues", 0, visibility_seconds=60), "360 s", "taken over"),
+    ("recursion: api", changed("functions", 1, recursive_loop="Allow"), "not", REVERT),
+    ("mapping: high", changed("mappings", 0, state="Disabled"), "Disabled", "uuid-high --enabled"),
+    ("mapping: dead", {"mappings": HEALTHY.mappings[:-1]}, "none", REVERT),
+    ("mapping: high", changed("mappings", 0, qualifier=""), "$LATEST", "executor-high:live"),
+    ("mapping: high", changed("mappings", 0, qualifier="7"), "calls 7", "--uuid uuid-high"),
+    ("mapping: high", changed("mappings", 0, max_concurrency=None), "no maximum", REVERT),
+    ("mapping: dead", changed("mappings", 4, max_concurrency=5), "maximum concurrency: 5", REVERT),
+    ("visibility: high", changed("queues", 0, visibility_seconds=60), "360 s", REVERT),
     ("dead-letter queue", changed("queues", 4, messages=3, oldest_seconds=90), "90 s", "log"),
     ("rule", changed("rules", 0, enabled=False), "no tick comes", "enable-rule"),
-    ("tick workers", changed("rules", 0, targets=0), "0 ticks", "deploy"),
+    ("rule", {"rules": ()}, "no tick comes", REVERT),
+    ("tick workers", changed("rules", 0, targets=0), "0 ticks", REVERT),
     ("last tick", {"controls": {0: None, 1: None}}, "no tick has met", "rule enabled"),
     ("last tick", {"controls": STOPPED}, "42 minutes ago", "rule enabled"),
     ("last tick", {"controls": AHEAD}, "28 minutes ahead", "clock"),
@@ -130,13 +141,13 @@ PLANTED: list[tuple[str, Mapping[str, Any], str, str]] = [
     ("dispatch", {"controls": BEHIND}, "0 by 59 min", "catches up"),
     ("segment 1", {"controls": BROKEN}, "token", "mend-segment 1"),
     ("entries set aside", {"set_aside": (LOST,)}, "m29730240", "reindex --segment 1"),
-    ("expiry of runs", {"tables": {"runs": table("runs", expires_by="")}}, "off", "deploy"),
+    ("expiry of runs", {"tables": {"runs": table("runs", expires_by="")}}, "off", REVERT),
     ("recovery of jobs", {"tables": {"jobs": table("jobs", recovers=False)}}, "off", "switch"),
     ("table jobs", {"tables": {"jobs": table("jobs", status="DELETING")}}, "DELETING", "console"),
-    ("alarms", {"alarms": ()}, "none", "deploy"),
+    ("alarms", {"alarms": ()}, "none", REVERT),
     ("alarms raised", changed("alarms", 1, state="ALARM"), "two", "operate.md"),
     ("alarm actions", changed("alarms", 0, actions=0), "mute: one", "enable-alarm-actions"),
-    ("signing secret", {"secret": Unknown("AccessDenied")}, "AccessDenied", "24"),
+    ("signing secret", {"secret": Unknown("none", GONE)}, "none", "24"),
     ("signing secret", {"secret": "short"}, "5 characters", "24"),
     ("clock of this machine", {"skew_seconds": -9.0}, "-9.0 s", "set it"),
 ]
@@ -166,7 +177,7 @@ def test_what_cannot_be_known_is_neither_ok_nor_wrong() -> None:
     tables = {"jobs": table("jobs", expires_by=hidden, recovers=hidden)}
     seen = replace(
         HEALTHY,
-        concurrency=hidden,
+        unreserved=hidden,
         functions=functions,
         tables=tables,
         set_aside=hidden,
@@ -176,6 +187,28 @@ def test_what_cannot_be_known_is_neither_ok_nor_wrong() -> None:
     assert len(unknown) == 2 + len(functions) + 2 + 1 + 1
     assert wrong(seen) == []
     assert all("not kept" in each.text or "database" in each.text for each in unknown)
+
+
+def test_a_refusal_is_no_defect() -> None:
+    refused = Unknown("not authorized to perform", "AccessDeniedException")
+    mappings = (refused, *HEALTHY.mappings[1:])
+    seen = replace(HEALTHY, secret=refused, mappings=mappings, unreserved=100)
+    assert wrong(seen) == []
+    unknown = {each.check: each for each in examine(seen) if each.level is Level.UNKNOWN}
+    assert set(unknown) == {"signing secret", "mapping: high", "concurrency"}
+    assert all("not authorized" in each.text and not each.advice for each in unknown.values())
+
+
+def test_an_entry_is_deleted_only_where_a_reindex_has_not_mended_it() -> None:
+    def told(entry: SetAside) -> Verdict:
+        found = examine(replace(HEALTHY, set_aside=(entry,)))
+        return next(each for each in found if each.check == "entries set aside")
+
+    advice = told(LOST).advice
+    assert advice.index("reindex --segment 1") < advice.index("delete that item")
+    mended = told(replace(LOST, is_readable=True))
+    assert mended.level is Level.ADVICE
+    assert "leave it" in mended.advice
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,17 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from infra.doctor.collecting import Collector
-from infra.doctor.facts import Snapshot, Unknown
+from infra.doctor.facts import MappingFacts, SetAside, Snapshot, Unknown
 from shared.clock import ManualClock
+from shared.domain.segment import first_control
+from shared.domain.wheel import entry_of_message
 from shared.settings import Settings
 from shared.stores.dynamo import open_stores
+from tests.contract.samples import a_message
 from tests.tables import create_deployment
 
 NOW = datetime.now(UTC)
@@ -30,6 +34,7 @@ FUNCTION: dict[str, Any] = {
         "Runtime": "python3.11",
         "Role": {"Fn::GetAtt": ["Role", "Arn"]},
         "Timeout": 60,
+        "Description": "Runs a lane (release 1f2e)",
         "Environment": {"Variables": VARIABLES},
     },
 }
@@ -43,6 +48,7 @@ TEMPLATE: dict[str, Any] = {
             "Properties": {
                 "EventSourceArn": {"Fn::GetAtt": ["Lane", "Arn"]},
                 "FunctionName": {"Ref": "Executor"},
+                "ScalingConfig": {"MaximumConcurrency": 5},
             },
         },
         "Rule": {
@@ -92,7 +98,10 @@ def test_the_facts_are_those_of_the_stack_s_own_resources(account: Settings) -> 
     assert function.variables["PYTHONTZPATH"] == "/none"
     (mapping,) = seen.mappings
     (lane,) = seen.queues
+    assert isinstance(mapping, MappingFacts)
     assert (mapping.queue_arn, mapping.function) == (lane.arn, function.name)
+    assert (mapping.uuid, mapping.qualifier) == (of_type("AWS::Lambda::EventSourceMapping"), "")
+    assert function.release == "1f2e"
     assert lane.visibility_seconds == 360
     assert [(rule.enabled, rule.targets) for rule in seen.rules] == [(False, 0)]
     assert {role: table.status for role, table in seen.tables.items()} == dict.fromkeys(
@@ -118,3 +127,72 @@ def test_an_emulator_s_answers_about_what_it_does_not_keep_are_not_believed(
     assert isinstance(function.reserved, Unknown)
     assert isinstance(function.recursive_loop, Unknown)
     assert isinstance(seen.queues[0].oldest_seconds, Unknown)
+
+
+@pytest.mark.parametrize(
+    ("code", "left"), [("ResourceNotFoundException", 0), ("AccessDeniedException", 1)]
+)
+def test_only_a_mapping_that_is_not_there_is_none(
+    account: Settings, monkeypatch: pytest.MonkeyPatch, code: str, left: int
+) -> None:
+    class Refusing:
+        def get_event_source_mapping(self, **_: object) -> None:
+            raise ClientError({"Error": {"Code": code, "Message": "no"}}, "GetEventSourceMapping")
+
+    collector = Collector("Carillon", account, open_stores(account, ManualClock(NOW)), NOW)
+    monkeypatch.setattr(collector, "_client", lambda service: Refusing())
+    found = list(collector._mappings())
+    assert [each.code for each in found if isinstance(each, Unknown)] == [code] * left
+
+
+def test_the_alias_that_a_mapping_calls_is_known(
+    account: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Answering:
+        def get_event_source_mapping(self, **_: object) -> dict[str, Any]:
+            called = "arn:aws:lambda:eu-west-1:1:function:executor:live"
+            scaling = {"MaximumConcurrency": 5}
+            found = {"EventSourceArn": "arn:queue", "State": "Enabled", "ScalingConfig": scaling}
+            return {**found, "FunctionArn": called}
+
+    collector = Collector("Carillon", account, open_stores(account, ManualClock(NOW)), NOW)
+    monkeypatch.setattr(collector, "_client", lambda service: Answering())
+    uuid = of_type("AWS::Lambda::EventSourceMapping")
+    expected = MappingFacts(uuid, "arn:queue", "executor", "live", "Enabled", 5)
+    assert list(collector._mappings()) == [expected]
+
+
+def test_only_what_no_function_has_reserved_is_left(
+    account: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Answering:
+        def get_account_settings(self) -> dict[str, Any]:
+            limits = {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": 150}
+            return {"AccountLimit": limits}
+
+    collector = Collector("Carillon", account, open_stores(account, ManualClock(NOW)), NOW)
+    monkeypatch.setattr(collector, "_client", lambda service: Answering())
+    assert collector._unreserved() == 150
+
+
+def test_segments_beyond_a_lowered_number_are_looked_at(account: Settings) -> None:
+    stores = open_stores(account, ManualClock(NOW))
+    for segment in range(account.segments + 2):
+        stores.wheel.put_control(first_control(segment, NOW), None)
+    assert len(snapshot(account).controls) == account.segments + 2
+
+
+def test_an_entry_that_was_written_anew_is_readable(account: Settings) -> None:
+    stores = open_stores(account, ManualClock(NOW))
+    entry = entry_of_message(a_message("owner", due_at=NOW))
+    stores.wheel.put_entries([entry])
+    told = SetAside(entry.segment, entry.slot.key, entry.key, "KeyError")
+    collector = Collector("Carillon", account, stores, NOW)
+    assert collector._is_readable(told, entry.slot)
+    item = {
+        "segment_slot": {"S": f"{entry.segment}#{entry.slot.key}"},
+        "entry_key": {"S": entry.key},
+    }
+    boto3.client("dynamodb").put_item(TableName=account.wheel_table, Item=item)
+    assert stores.wheel.holds(entry.segment, entry.slot, entry.key)
+    assert not collector._is_readable(told, entry.slot)
