@@ -43,7 +43,10 @@ def ticks_own(seen: Snapshot) -> Iterator[Verdict]:
             yield Verdict(name, Level.UNKNOWN, each.reserved.reason)
         elif each.reserved is None:
             text = "ticks share the account's concurrency with every other function"
-            advice = "deploy with -c tick_reserved_concurrency=true, if the quota allows it"
+            advice = (
+                "deploy with -c tick_reserved_concurrency=true, if the quota allows it; and with"
+                " --revert-drift, if it was so already"
+            )
             yield Verdict(name, Level.ADVICE, text, advice)
         elif each.reserved < workers:
             text = f"{each.reserved} places for {workers} workers"

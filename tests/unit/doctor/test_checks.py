@@ -216,7 +216,7 @@ def test_an_entry_is_deleted_only_where_a_reindex_has_not_mended_it() -> None:
     [
         ("growth", {"tables": {"wheel": table("wheel", items=3_000_000)}}, "segments to 8"),
         ("growth", {"settings": settings(TICK_WORKERS="3")}, "segments=12"),
-        ("tick's own concurrency", changed("functions", 0, reserved=None), "tick_reserved"),
+        ("tick's own concurrency", changed("functions", 0, reserved=None), "--revert-drift"),
         ("alarm actions", {"alarms": (AlarmFacts("a", "OK", 0, enabled=True),)}, "alarm_email"),
     ],
 )
