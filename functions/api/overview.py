@@ -13,6 +13,7 @@ from shared.domain.wheel import minute_end
 from shared.errors import UnreadableRowError
 from shared.settings import Settings
 from shared.stores.ports import CalendarStore, RunStore, WheelStore
+from shared.stores.segments import segments_in_use
 
 JOBS_LOOKED_INTO = 100
 """Of so many jobs, by job id, the newest runs are read: one query each."""
@@ -108,7 +109,8 @@ class OverviewService:
     def segments(self) -> list[SegmentView]:
         """Every segment of the deployment."""
         now = self._clock.now()
-        return [self._segment(segment, now) for segment in range(self._settings.segments)]
+        count = segments_in_use(self._wheel, self._settings.segments)
+        return [self._segment(segment, now) for segment in range(count)]
 
     def _segment(self, segment: int, now: datetime) -> SegmentView:
         try:

@@ -16,7 +16,6 @@ from shared.errors import InvalidFieldError, QueueUnavailableError, StoreUnavail
 
 if TYPE_CHECKING:
     from infra.reindexing.reindexing import Done
-    from shared.settings import Settings
 
 SegmentOption = Annotated[
     int | None, typer.Option(min=0, help="Only this segment.", show_default=False)
@@ -47,13 +46,18 @@ def reindex(
     """
     from infra.reindexing.reindexing import Reindex
     from shared.clock import SystemClock, SystemEntropy
+    from shared.stores.segments import segments_in_use
 
     settings, stores = open_deployment(options)
     clock = SystemClock()
-    since_at = _checked(settings, segment, since, clock.now())
+    since_at = _checked(since, clock.now())
     longest = settings.longest_delay_seconds
     work = Reindex(stores, clock, SystemEntropy(), longest, since_at, segment)
     try:
+        count = segments_in_use(stores.wheel, settings.segments)
+        if segment is not None and segment >= count:
+            detail = f"the deployment has segments 0 to {count - 1}"
+            raise CliError.local(ExitCode.NOT_FOUND, f"No segment {segment}", detail)
         with progress_line() as show:
             work.run(lambda done: show(_text(done)))
     except (StoreUnavailableError, QueueUnavailableError) as error:
@@ -66,13 +70,8 @@ def reindex(
         raise typer.Exit(ExitCode.UNEXPECTED)
 
 
-def _checked(
-    settings: "Settings", segment: int | None, since: str | None, now: datetime
-) -> datetime | None:
-    """The instant to begin at; raises CliError for what the deployment does not have."""
-    if segment is not None and segment >= settings.segments:
-        detail = f"the deployment has segments 0 to {settings.segments - 1}"
-        raise CliError.local(ExitCode.NOT_FOUND, f"No segment {segment}", detail)
+def _checked(since: str | None, now: datetime) -> datetime | None:
+    """The instant to begin at; raises CliError for one that is none, or is to come."""
     try:
         at = None if since is None else parse_instant(since, ZoneInfo("UTC"), "since")
         if at is not None and at > now:
