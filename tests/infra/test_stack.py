@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -130,3 +132,15 @@ def test_a_finding_without_a_reason_fails_synthesis(tmp_path: Path) -> None:
     sqs.Queue(stack, "Careless")
     with pytest.raises(RuntimeError, match="AwsSolutions-SQS4"):
         app.synth()
+    # Only the report of a pack that found something names it: that both are there is seen here.
+    reports = json.loads((tmp_path / "validation-report.json").read_text())["pluginReports"]
+    failed = {each["pluginName"] for each in reports if each["conclusion"] == "failure"}
+    assert failed == {"AwsSolutions", "Serverless"}
+
+
+def test_cfn_lint_finds_nothing_in_the_unusual_stack(unusual: SynthesizedStack) -> None:
+    """`make lint-template` has that of cdk.json alone: no topic, budget, event bus or CORS."""
+    command = [Path(sys.executable).parent / "cfn-lint", "--ignore-checks", "W3005", "--"]
+    template = unusual.directory / f"{unusual.name}.template.json"
+    told = subprocess.run([*command, template], capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stdout + told.stderr
