@@ -15,6 +15,7 @@ import pytest
 from infra.local.deployment import Deployment, aws_environment
 from shared.domain.job import job_id_of, segment_of
 from tests.e2e.conftest import COMMAND, SEGMENTS, Json, Person, person
+from tests.e2e.operators.targets import one_of_each_type
 
 pytestmark = pytest.mark.e2e
 
@@ -72,21 +73,15 @@ def test_a_lost_wheel_is_filled_again_and_the_stack_holds_what_it_promises(
     again = run(deployment, "admin", "reindex")
     assert again.returncode == 0, again.stderr
     token = owner.http.headers["authorization"].removeprefix("Bearer ")
-    with a_queue(deployment) as arn:
+    with one_of_each_type(deployment) as arns:
         # Executors start cold here, beside another stack on the same two cores.
-        drive = ("admin", "smoke", "--quick", "--most-lag", "20", "--target", arn)
+        drive = ["admin", "smoke", "--quick", "--most-lag", "20"]
+        drive += [text for arn in arns for text in ("--target", arn)]
         driven = run(deployment, *drive, token=token)
     assert driven.returncode == 0, driven.stdout + driven.stderr
-    assert driven.stdout.count("ok ") >= 15, driven.stdout
-
-
-@contextmanager
-def a_queue(deployment: Deployment) -> Iterator[str]:
-    client = deployment.client("sqs")
-    url = client.create_queue(QueueName="smoke-target")["QueueUrl"]
-    answer = client.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
-    yield answer["Attributes"]["QueueArn"]
-    client.delete_queue(QueueUrl=url)
+    assert driven.stdout.count("ok ") >= 19, driven.stdout
+    for kind in ("sqs", "sns", "eventbridge", "stepfunctions", "lambda"):
+        assert f"{kind} " in driven.stdout, driven.stdout
 
 
 def doctor(deployment: Deployment) -> tuple[int, dict[str, Json]]:
