@@ -3,7 +3,10 @@
 import json
 import os
 import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
 from uuid import uuid4
 
 import httpx
@@ -124,14 +127,14 @@ def test_the_command_line_does_the_same(alice: Person, deployment: Deployment) -
 
 
 def test_a_first_sign_in_with_a_temporary_password(deployment: Deployment, tmp_path: Path) -> None:
-    """As README's "Deploy" tells a new operator: add a user, sign in, see the status."""
+    """As README's "Deploy" tells a new operator: add a user, sign in, create a job, see it run."""
     environment = {
         **aws_environment(deployment.endpoint_url, os.environ),
         "CARILLON_COGNITO_ENDPOINT": deployment.endpoint_url,
         "XDG_CONFIG_HOME": str(tmp_path),
     }
 
-    def carillon(*arguments: str, **variables: str) -> Json:
+    def carillon(*arguments: str, **variables: str) -> Any:
         said = subprocess.run(
             [str(COMMAND), *arguments, "--json"],
             env={**environment, **variables},
@@ -141,8 +144,7 @@ def test_a_first_sign_in_with_a_temporary_password(deployment: Deployment, tmp_p
             check=False,
         )
         assert said.returncode == 0, said.stderr
-        answer: Json = json.loads(said.stdout)
-        return answer
+        return json.loads(said.stdout)
 
     name = f"operator-{uuid4().hex[:8]}"
     added = carillon("admin", "add-user", name, "--operator")
@@ -152,6 +154,14 @@ def test_a_first_sign_in_with_a_temporary_password(deployment: Deployment, tmp_p
     )  # fmt: skip
     assert carillon("status")["segments"]
     assert carillon("whoami")["name"] == name
+    soon = f"at {datetime.now(UTC) + timedelta(seconds=10):%Y-%m-%dT%H:%M:%S}"
+    job = carillon("jobs", "create", "--name", "first", "--schedule", soon, "--task", "echo")
+    deadline = monotonic() + 60
+    runs: list[Json] = []
+    while [run["status"] for run in runs] != ["succeeded"]:
+        assert monotonic() < deadline, runs
+        sleep(0.5)
+        runs = carillon("runs", job["job_id"])
 
 
 def test_an_unknown_method_or_path_is_a_problem(alice: Person) -> None:
