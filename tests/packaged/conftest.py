@@ -20,9 +20,15 @@ from tests.infra.stacks import SynthesizedStack
 from tests.ministack import ministack_server
 from tests.packaged.deployed import configured, synthesized, unpacked
 from tests.packaged.function import Assets, Function, link_client
+from tests.packaged.sandbox import limits
 from tests.tables import create_deployment
 
 __all__ = ["ministack_server"]
+
+
+def pytest_report_header() -> str:
+    """What of Lambda's limits the functions are held to here."""
+    return f"packaged functions: {limits()}"
 
 
 @dataclass(frozen=True)

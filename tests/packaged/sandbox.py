@@ -6,9 +6,10 @@ import shutil
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-_CPU = Path("/sys/fs/cgroup/cpu")
+_GROUPS = Path("/sys/fs/cgroup")
 _PERIOD_US = 100_000
 
 MEMORY_MB_OF_A_CPU = 1769
@@ -34,21 +35,40 @@ def withheld(command: Sequence[str], read_only: Sequence[Path]) -> list[str]:
     return [*_UNSHARE, "sh", "-c", "\n".join(script)]
 
 
-class CpuShare:
-    """A share of one processor for a process and what it starts, where this machine has control
-    groups (version 1) that we may make; else all of it."""
+def limits() -> str:
+    """Which of both hold on this machine, found by trying."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        share = CpuShare(process.pid, MEMORY_MB_OF_A_CPU)
+        process.kill()
+    share.end()
+    cpu = share.by or "none, functions have all of it"
+    mounts = "yes" if can_withhold() else "no, functions may write where their code lies"
+    return f"CPU share: {cpu}; mount namespace: {mounts}"
 
-    def __init__(self, process_id: int, memory_mb: int) -> None:
-        self._group: Path | None = _CPU / f"carillon-{process_id}"
-        try:
-            self._group.mkdir()
-        except OSError:
-            self._group = None
-            return
+
+class CpuShare:
+    """A share of one processor for a process and what it starts, `by` the control groups of this
+    machine where we may make one; else all of it, by nothing ("")."""
+
+    def __init__(self, process_id: int, memory_mb: int, root: Path = _GROUPS) -> None:
         quota_us = _PERIOD_US * memory_mb // MEMORY_MB_OF_A_CPU
-        (self._group / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
-        (self._group / "cpu.cfs_quota_us").write_text(str(quota_us))
-        (self._group / "cgroup.procs").write_text(str(process_id))
+        if (root / "cgroup.controllers").exists():
+            parent, self.by = root, "cgroup v2"
+            texts = {"cpu.max": f"{quota_us} {_PERIOD_US}"}
+        else:
+            parent, self.by = root / "cpu", "cgroup v1"
+            texts = {"cpu.cfs_period_us": str(_PERIOD_US), "cpu.cfs_quota_us": str(quota_us)}
+        self._group: Path | None = parent / f"carillon-{process_id}"
+        try:
+            self._group.mkdir(exist_ok=True)
+            for name, text in texts.items():
+                with (self._group / name).open("r+") as file:  # the kernel's: none is created
+                    file.write(text)
+            (self._group / "cgroup.procs").write_text(str(process_id))
+        except OSError:
+            with suppress(OSError):
+                self._group.rmdir()
+            self._group, self.by = None, ""
 
     def end(self) -> None:
         """Give the group back; children of a killed process are gone a moment after it."""
