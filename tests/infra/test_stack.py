@@ -140,7 +140,12 @@ def test_a_finding_without_a_reason_fails_synthesis(tmp_path: Path) -> None:
 
 def test_cfn_lint_finds_nothing_in_the_unusual_stack(unusual: SynthesizedStack) -> None:
     """`make lint-template` has that of cdk.json alone: no topic, budget, event bus or CORS."""
-    command = [Path(sys.executable).parent / "cfn-lint", "--ignore-checks", "W3005", "--"]
-    template = unusual.directory / f"{unusual.name}.template.json"
-    told = subprocess.run([*command, template], capture_output=True, text=True, check=False)
+    command = str(Path(sys.executable).parent / "cfn-lint")
+    template = str(unusual.directory / f"{unusual.name}.template.json")
+    told = subprocess.run(
+        [command, "--ignore-checks", "W3005", "--", template],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert told.returncode == 0, told.stdout + told.stderr
