@@ -73,7 +73,6 @@ def drill(emulator: Emulator, directory: Path) -> Drill:
     )
     sleep(_WITHOUT_A_STACK.total_seconds())
     command = [sys.executable, "-m", "infra.take_up", "--app", str(directory / "cdk.out")]
-    command += ["--require-approval", "never"]  # nobody is there to ask
     subprocess.run(command, cwd=REPOSITORY, env=environment, check=True)
     after = find_deployment(endpoint_url, STACK)
     last = datetime.now(UTC) + _FIRES_AFTER
