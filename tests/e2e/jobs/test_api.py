@@ -154,9 +154,9 @@ def test_a_first_sign_in_with_a_temporary_password(deployment: Deployment, tmp_p
     )  # fmt: skip
     assert carillon("status")["segments"]
     assert carillon("whoami")["name"] == name
-    soon = f"at {datetime.now(UTC) + timedelta(seconds=10):%Y-%m-%dT%H:%M:%S}"
+    soon = f"at {datetime.now(UTC) + timedelta(seconds=20):%Y-%m-%dT%H:%M:%S}"
     job = carillon("jobs", "create", "--name", "first", "--schedule", soon, "--task", "echo")
-    deadline = monotonic() + 60
+    deadline = monotonic() + 90
     runs: list[Json] = []
     while [run["status"] for run in runs] != ["succeeded"]:
         assert monotonic() < deadline, runs
