@@ -146,7 +146,7 @@ deploy: setup ## Deploy to the AWS account of the current credentials; OPTIONS="
 take-up: setup ## Take up a destroyed production stack, with the data it has left; OPTIONS as for deploy
 	@$(PY) -m infra.take_up $(if $(STACK),--stack $(STACK)) $(OPTIONS)
 
-# Who asks for money stands in npm's lock file by address; no lock file names any.
+# npm writes the addresses of funding pages into its lock file; a lock file here names none.
 define WITHOUT_FUNDING
 const fs = require('fs'), name = 'package-lock.json', lock = JSON.parse(fs.readFileSync(name));
 for (const one of Object.values(lock.packages)) delete one.funding;

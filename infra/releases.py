@@ -5,8 +5,10 @@ the descriptions of the versions that it published, one of every function.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 LIVE = "live"
 """The alias of every function."""
@@ -36,7 +38,24 @@ class Versions:
     service: str
     """Its POWERTOOLS_SERVICE_NAME."""
     by_release: Mapping[str, int]
+    published_at: Mapping[str, datetime]
+    """When the first version of each release was published."""
     live: int
+
+    @classmethod
+    def of(cls, function: str, versions: Iterable[Mapping[str, Any]], live: str) -> "Versions":
+        """From what ListVersionsByFunction and GetAlias answer."""
+        by_release: dict[str, int] = {}
+        published_at: dict[str, datetime] = {}
+        service = ""
+        for each in versions:
+            release = release_of(each.get("Description", ""))
+            if release and each["Version"] != "$LATEST":
+                by_release[release] = int(each["Version"])
+                at = datetime.fromisoformat(each["LastModified"])
+                published_at.setdefault(release, at)
+                service = each["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
+        return cls(function, service, by_release, published_at, int(live))
 
     @property
     def is_caller(self) -> bool:

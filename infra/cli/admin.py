@@ -10,7 +10,7 @@ from infra.cli.admin_audit import audit
 from infra.cli.admin_reindex import reindex
 from infra.cli.admin_release import release
 from infra.cli.admin_smoke import smoke
-from infra.cli.admin_stores import AdminOptions, open_deployment
+from infra.cli.admin_stores import AdminOptions, open_deployment, require_segment
 from infra.cli.admin_users import add_user
 from infra.cli.exits import CliError, ExitCode
 from infra.cli.instants import utc_text
@@ -40,14 +40,10 @@ def mend_segment(ctx: typer.Context, segment: SegmentArgument, *, options: Admin
     """
     from shared.clock import SystemClock
     from shared.errors import StoreUnavailableError
-    from shared.stores.segments import segments_in_use
 
     settings, stores = open_deployment(options)
     try:
-        count = segments_in_use(stores.wheel, settings.segments)
-        if segment >= count:
-            detail = f"the deployment has segments 0 to {count - 1}"
-            raise CliError.local(ExitCode.NOT_FOUND, f"No segment {segment}", detail)
+        require_segment(settings, stores, segment)
         told = mend(stores.wheel, segment, SystemClock().now)
     except StoreUnavailableError as error:
         raise CliError.local(ExitCode.UNREACHABLE, "Not mended", str(error)) from error

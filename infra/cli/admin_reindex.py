@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from infra.cli.admin_stores import AdminOptions, open_deployment
+from infra.cli.admin_stores import AdminOptions, open_deployment, require_segment
 from infra.cli.exits import CliError, ExitCode
 from infra.cli.instants import parse_instant, utc_text
 from infra.cli.option_groups import with_option_groups
@@ -46,7 +46,6 @@ def reindex(
     """
     from infra.reindexing.reindexing import Reindex
     from shared.clock import SystemClock, SystemEntropy
-    from shared.stores.segments import segments_in_use
 
     settings, stores = open_deployment(options)
     clock = SystemClock()
@@ -54,10 +53,8 @@ def reindex(
     longest = settings.longest_delay_seconds
     work = Reindex(stores, clock, SystemEntropy(), longest, since_at, segment)
     try:
-        count = segments_in_use(stores.wheel, settings.segments)
-        if segment is not None and segment >= count:
-            detail = f"the deployment has segments 0 to {count - 1}"
-            raise CliError.local(ExitCode.NOT_FOUND, f"No segment {segment}", detail)
+        if segment is not None:
+            require_segment(settings, stores, segment)
         with progress_line() as show:
             work.run(lambda done: show(_text(done)))
     except (StoreUnavailableError, QueueUnavailableError) as error:

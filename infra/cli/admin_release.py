@@ -38,10 +38,9 @@ def release(ctx: typer.Context, release: ReleaseArgument = "", *, options: Admin
     as_json = invocation_of(ctx).as_json
     try:
         outputs_of(options.stack)
-        published: dict[str, str] = {}
-        functions = list(_functions(options.stack, published))
+        functions = list(_functions(options.stack))
         if not release:
-            write_items(_listed(functions, published), _COLUMNS, as_json)
+            write_items(_listed(functions), _COLUMNS, as_json)
             return
         switched = switches(functions, release)
         for name, version in switched:
@@ -57,41 +56,31 @@ def release(ctx: typer.Context, release: ReleaseArgument = "", *, options: Admin
     write_done("\n".join([*lines, f"release {release} is live"]), told, as_json)
 
 
-def _functions(stack: str, published: dict[str, str]) -> "Iterator[Versions]":
-    """Those of the stack; `published` learns when each release was first published (ISO 8601)."""
+def _functions(stack: str) -> "Iterator[Versions]":
     import boto3
 
-    from infra.releases import LIVE, Versions, release_of
+    from infra.releases import LIVE, Versions
+    from infra.resources import resources_of
 
     client = boto3.client("lambda")
-    pages = boto3.client("cloudformation").get_paginator("list_stack_resources")
-    resources = [
-        r for page in pages.paginate(StackName=stack) for r in page["StackResourceSummaries"]
-    ]
-    for resource in resources:
-        if resource["ResourceType"] != "AWS::Lambda::Function":
-            continue
-        name = resource["PhysicalResourceId"]
-        by_release: dict[str, int] = {}
-        service = ""
-        for page in client.get_paginator("list_versions_by_function").paginate(FunctionName=name):
-            for version in page["Versions"]:
-                of = release_of(version.get("Description", ""))
-                if of and version["Version"] != "$LATEST":
-                    by_release[of] = max(by_release.get(of, 0), int(version["Version"]))
-                    at = utc_text(datetime.fromisoformat(version["LastModified"]))
-                    published[of] = min(published.get(of, at), at)
-                    service = version["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
-        live = client.get_alias(FunctionName=name, Name=LIVE)["FunctionVersion"]
-        yield Versions(name, service, by_release, int(live))
+    for kind, _, name in resources_of(boto3.client("cloudformation"), stack):
+        if kind == "AWS::Lambda::Function":
+            pages = client.get_paginator("list_versions_by_function").paginate(FunctionName=name)
+            versions = (version for page in pages for version in page["Versions"])
+            live = client.get_alias(FunctionName=name, Name=LIVE)["FunctionVersion"]
+            yield Versions.of(name, versions, live)
 
 
-def _listed(functions: "list[Versions]", published: dict[str, str]) -> list[dict[str, Any]]:
+def _listed(functions: "list[Versions]") -> list[dict[str, Any]]:
+    published: dict[str, datetime] = {}
+    for each in functions:
+        for release, at in each.published_at.items():
+            published[release] = min(published.get(release, at), at)
     newest_first = sorted(published, key=published.__getitem__, reverse=True)
     return [
         {
             "release": release,
-            "published_at": published[release],
+            "published_at": utc_text(published[release]),
             "live": f"{_live_of(functions, release)} of {len(functions)} functions",
         }
         for release in newest_first

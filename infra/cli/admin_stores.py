@@ -58,6 +58,16 @@ def open_deployment(options: AdminOptions) -> "tuple[Settings, Stores]":
         raise CliError.local(ExitCode.NOT_ALLOWED, "The stack cannot be read", detail) from error
 
 
+def require_segment(settings: "Settings", stores: "Stores", segment: int) -> None:
+    """Raises CliError for a segment that is not in use, and StoreUnavailableError."""
+    from shared.stores.segments import segments_in_use
+
+    count = segments_in_use(stores.wheel, settings.segments)
+    if segment >= count:
+        detail = f"the deployment has segments 0 to {count - 1}"
+        raise CliError.local(ExitCode.NOT_FOUND, f"No segment {segment}", detail)
+
+
 def outputs_of(stack: str) -> Mapping[str, str]:
     """The outputs of the stack; raises CliError where it is none of Carillon's, and ClientError."""
     import boto3

@@ -22,6 +22,7 @@ from infra.doctor.facts import (
     Unknown,
 )
 from infra.releases import LIVE, release_of
+from infra.resources import resources_of
 from shared.domain.segment import Control
 from shared.domain.wheel import DATED_ENTRY_LIFETIME, Slot
 from shared.errors import StoreUnavailableError
@@ -55,13 +56,7 @@ class Collector:
         self._now = now
         cloudformation = self._client("cloudformation")
         self._on_aws = "amazonaws.com" in cloudformation.meta.endpoint_url
-        self._resources = [
-            (each["ResourceType"], each["LogicalResourceId"], each.get("PhysicalResourceId", ""))
-            for page in cloudformation.get_paginator("list_stack_resources").paginate(
-                StackName=stack
-            )
-            for each in page["StackResourceSummaries"]
-        ]
+        self._resources = list(resources_of(cloudformation, stack))
 
     def snapshot(self) -> Snapshot:
         functions = list(self._functions())
@@ -239,11 +234,9 @@ def _told(line: str) -> SetAside | None:
 
 def _mapping(uuid: str, found: Mapping[str, Any]) -> MappingFacts:
     # arn:aws:lambda:region:account:function:name, and :alias if it calls one
-    _, name, qualifier = f"{found['FunctionArn']}:".split(":", 5)[5].split(":", 2)
+    name, _, qualifier = found["FunctionArn"].split(":", 6)[6].partition(":")
     limit = found.get("ScalingConfig", {}).get("MaximumConcurrency")
-    return MappingFacts(
-        uuid, found["EventSourceArn"], name, qualifier.rstrip(":"), found["State"], limit
-    )
+    return MappingFacts(uuid, found["EventSourceArn"], name, qualifier, found["State"], limit)
 
 
 def _expires_by(answer: Mapping[str, Any]) -> str:

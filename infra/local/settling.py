@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from infra.resources import resources_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -16,13 +18,9 @@ def settle_tables(template: Path, stack: str, client: Callable[[str], Any]) -> N
     """Give the deployed tables the expiry and the recovery that the template asks for."""
     dynamodb = client("dynamodb")
     resources = json.loads(template.read_text())["Resources"]
-    for page in (
-        client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=stack)
-    ):
-        for each in page["StackResourceSummaries"]:
-            if each["ResourceType"] == TABLE:
-                wanted = resources[each["LogicalResourceId"]]["Properties"]
-                _settle(dynamodb, each["PhysicalResourceId"], wanted)
+    for kind, logical_id, name in resources_of(client("cloudformation"), stack):
+        if kind == TABLE:
+            _settle(dynamodb, name, resources[logical_id]["Properties"])
 
 
 def _settle(dynamodb: Any, table: str, wanted: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from shared.domain.events import Event, EventType
 from shared.stores.dynamo import open_stores
 from shared.stores.dynamo.events import ATTEMPTS, BATCH_LIMIT_BYTES, EventBridgeEvents
 from shared.stores.memory import MemoryEvents, NoEvents
-from tests.contract.conftest import SERVERS
+from tests.contract.conftest import MINISTACK
 from tests.contract.kit import Kit
 from tests.contract.samples import NOW
 
@@ -203,7 +203,7 @@ def test_a_bus_that_is_not_there_raises_nothing(
     assert open_stores(settings, ManualClock(NOW)).events.emit([an_event()]) == 1
 
 
-@pytest.mark.parametrize("aws_kit", SERVERS[:1], indirect=True)  # moto lacks a library for it
+@pytest.mark.parametrize("aws_kit", [MINISTACK], indirect=True)  # moto lacks a library for it
 def test_a_subscriber_of_the_bus_gets_the_cloud_event(aws_kit: Kit) -> None:
     assert aws_kit.settings is not None
     name = f"contract-{uuid.uuid4().hex[:8]}"

@@ -29,8 +29,7 @@ TOTAL_ATTEMPTS = 5
 """Of one request, by botocore's standard mode: backoff with jitter, throttling included."""
 POOL_CONNECTIONS = 32
 USER_AGENT = "carillon"
-"""A name given spares botocore the making of its own with each request: a tenth of the request's
-processor time."""
+"""The user agent of all requests: one that is given spares botocore to build one each time."""
 
 
 def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None) -> Stores:

@@ -109,6 +109,12 @@ def test_segments_are_for_operators(world: World, groups: Any, is_operator: bool
     assert (answer["segments"] is not None) == is_operator
 
 
+def test_operators_see_segments_beyond_a_lowered_number_of_them(world: World) -> None:
+    assert world.wheel.put_control(first_control(4, NOW), None)
+    segments = Client(world.api(), groups=["operators"]).get("/status").json["segments"]
+    assert [view["segment"] for view in segments] == [0, 1, 2, 3, 4]
+
+
 def test_operators_see_how_far_each_segment_has_come(world: World) -> None:
     control = first_control(1, NOW - timedelta(minutes=6))
     world.wheel.put_control(control, None)

@@ -6,7 +6,10 @@ from datetime import UTC, datetime
 import pytest
 import time_machine
 
+from shared.clock import SystemClock
+from shared.domain.segment import first_control
 from shared.settings import Settings
+from shared.stores.dynamo import open_stores
 from shared.stores.memory.wheel import MemoryWheelStore
 from tests.unit.audit.planting import an_hour
 from tests.unit.cli.conftest import Run
@@ -62,3 +65,11 @@ def test_what_it_cannot_do_is_refused(
     told = run("admin", "reindex", *arguments)
     assert told.exit_code == code
     assert said in told.stderr
+
+
+def test_a_segment_beyond_a_lowered_number_of_them_is_filed_anew(
+    run: Run, emptied: None, deployment: Settings
+) -> None:
+    stores = open_stores(deployment, SystemClock())
+    assert stores.wheel.put_control(first_control(1, datetime.now(UTC)), None)
+    assert run("admin", "reindex", "--segment", "1").exit_code == 0

@@ -1,4 +1,4 @@
-"""What is told with every request."""
+"""How the stores' clients are configured."""
 
 from typing import Any
 
@@ -11,7 +11,9 @@ from shared.stores.dynamo import open_stores
 from tests.tables import create_deployment
 
 
-def test_requests_name_who_asks_as_a_name_costs_least(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_user_agent_is_not_built_for_each_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     told: list[Any] = []
 
