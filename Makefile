@@ -5,6 +5,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 STAMPS := .venv/.stamps
 REQUIREMENTS := infra/requirements
+FUNCTIONS := infra/carillon/cdk/requirements/functions.txt
 TEMPLATE := cdk.out/Carillon.template.json
 # One stage after the other; the parts of a stage, joined by +, run side by side. Most of them wait for
 # something, or use one processor only; the drills measure what load does, and so have the machine to themselves.
@@ -55,15 +56,15 @@ $(STAMPS)/node: $(STAMPS)/development package.json package-lock.json .npmrc
 	@touch $@
 
 # Installs the layer for Lambda once, to have its wheels in uv's cache: synthesis then needs no network.
-$(STAMPS)/layer: $(STAMPS)/development $(REQUIREMENTS)/functions.txt infra/packages.py
+$(STAMPS)/layer: $(STAMPS)/development $(FUNCTIONS) infra/carillon/cdk/packages.py
 	@echo "setup: wheels of the dependency layer"
 	@rm -rf .venv/.layer
-	@$(PY) -m infra.packages .venv/.layer
+	@$(PY) -m carillon.cdk.packages .venv/.layer
 	@rm -rf .venv/.layer
 	@touch $@
 
 run: setup ## Start the local stack: emulator, deployment, sample jobs (Ctrl-C stops it)
-	@$(PY) -m infra.local run
+	@$(PY) -m carillon.local run
 
 test: setup check lint-template ## Everything that CI runs
 	@logs=$$(mktemp -d); children=""; failed=""; \
@@ -144,7 +145,7 @@ deploy: setup ## Deploy to the AWS account of the current credentials; OPTIONS="
 	@npx --no-install cdk deploy $(OPTIONS)
 
 take-up: setup ## Take up a destroyed production stack, with the data it has left; OPTIONS as for deploy
-	@$(PY) -m infra.take_up $(if $(STACK),--stack $(STACK)) $(OPTIONS)
+	@$(PY) -m carillon.cdk.take_up $(if $(STACK),--stack $(STACK)) $(OPTIONS)
 
 # npm writes the addresses of funding pages into its lock file; a lock file here names none.
 define WITHOUT_FUNDING
@@ -155,13 +156,13 @@ endef
 export WITHOUT_FUNDING
 
 lock: $(STAMPS)/uv ## Resolve the requirements anew from pyproject.toml (UPGRADE=--upgrade for newer ones)
-	@$(LOCK) $(UPGRADE) pyproject.toml --output-file $(REQUIREMENTS)/functions.txt
+	@$(LOCK) $(UPGRADE) pyproject.toml --output-file $(FUNCTIONS)
 	@$(LOCK) $(UPGRADE) pyproject.toml --all-extras --output-file $(REQUIREMENTS)/development.txt
 	@$(LOCK) $(UPGRADE) --group pyproject.toml:ministack --output-file $(REQUIREMENTS)/ministack.txt
 	@npm install --package-lock-only --loglevel=error
 	@node -e "$$WITHOUT_FUNDING"
 
 clean: ## Remove what can be made again, the state of the local stack included
-	@rm -rf .venv .venv-ministack node_modules cdk.out .local build *.egg-info
+	@rm -rf .venv .venv-ministack node_modules cdk.out .local build dist
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,8 +12,15 @@ import boto3
 import pytest
 from botocore import handlers
 
-from shared.domain.cost import Line, Usage, carried, queue_units, read_units, write_units
-from shared.stores.dynamo.item_sizes import item_size
+from carillon.schedules.insight.cost import (
+    Line,
+    Usage,
+    carried,
+    queue_units,
+    read_units,
+    write_units,
+)
+from carillon.stores.dynamo.item_sizes import item_size
 from tests.tables import MODELS
 
 Row = tuple[str, str, str]

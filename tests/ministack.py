@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra.local.emulator import Emulator
+from carillon.local.emulator import Emulator
 
 __all__ = ["ministack_server"]
 

@@ -11,9 +11,9 @@ import boto3
 from pynamodb.attributes import TTLAttribute
 from pynamodb.models import Model
 
-from shared.domain.job import Lane
-from shared.settings import Settings
-from shared.stores.dynamo.models import JobRow, RunRow, WheelRow
+from carillon.domain.job import Lane
+from carillon.settings import Settings
+from carillon.stores.dynamo.models import JobRow, RunRow, WheelRow
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -18,7 +18,7 @@ BAR = 2.0
 COUNTS = (1, 5, 20)
 _SEED = 20_261_120
 _ZONES = ("UTC", "Europe/Riga", "America/New_York", "Asia/Kolkata", "America/Sao_Paulo")
-_CARILLON = [sys.executable, "-m", "infra.cli.app", "preview", "--batch"]
+_CARILLON = [sys.executable, "-m", "carillon.cli.main", "preview", "--batch"]
 _BARE_LOOP = """
 import json, sys
 from datetime import UTC, datetime

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.emulator import Emulator
+from carillon.local.emulator import Emulator
 from tests.packaged.deployed import configured, synthesized, unpacked, without_bytecode
 from tests.packaged.function import Assets, Function, link_client
 from tests.tables import create_deployment

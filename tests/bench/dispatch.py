@@ -8,8 +8,8 @@ import platform
 import time
 from datetime import UTC, datetime, timedelta
 
-from shared.domain.dispatch import messages_of
-from shared.domain.wheel import entries_of, minute_of
+from carillon.domain.wheel.due import messages_of
+from carillon.domain.wheel.entry import entries_of, minute_of
 from tests.simulation.world import World
 
 ENTRIES = 100_000

@@ -20,7 +20,7 @@ from apscheduler.triggers.cron import CronTrigger  # type: ignore[import-untyped
 from croniter import croniter  # type: ignore[import-untyped]
 from cronsim import CronSim
 
-from shared.recurrence import Schedule, parse_schedule
+from carillon.schedules import Schedule, parse_schedule
 
 ROUNDS = 5
 ENTRIES = 100_000

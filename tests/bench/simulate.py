@@ -13,9 +13,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from infra.simulation.fleet import Fleet
-from infra.simulation.live import hurry
-from infra.simulation.rehearsal import Plan, Rehearsal
+from carillon.cli.commands.live import hurry
+from carillon.simulation.run import Plan, Rehearsal
+from carillon.simulation.workload import Fleet
 
 FROM_AT = datetime(2026, 12, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -23,17 +23,17 @@ from typing import Any
 
 import boto3
 
-from functions.tick.dispatcher import Dispatcher
-from functions.tick.ports import SideBySide, one_by_one
-from functions.tick.threads import SideBySideThreads
-from infra.local.emulator import Emulator
-from shared.clock import ManualClock
-from shared.domain import delaying
-from shared.domain.job import Filing, Job, Lane, job_id_of
-from shared.domain.targets import TaskTarget
-from shared.filing import Filer
-from shared.recurrence import parse_schedule
-from shared.settings import Settings
+from carillon.clock import ManualClock
+from carillon.domain.job import Filing, Job, Lane, job_id_of
+from carillon.domain.targets import TaskTarget
+from carillon.domain.wheel import delaying
+from carillon.local.emulator import Emulator
+from carillon.schedules import parse_schedule
+from carillon.services.indexer import Filer
+from carillon.settings import Settings
+from carillon.tick.dispatcher import Dispatcher
+from carillon.tick.ports import SideBySide, one_by_one
+from carillon.tick.threads import SideBySideThreads
 from tests.tables import create_deployment
 
 WORKERS = 5
@@ -74,8 +74,8 @@ class Bench:
 
     def __init__(self) -> None:
         self.settings = _deployment()
-        self.tick = importlib.import_module("functions.tick.handler")
-        self.executor = importlib.import_module("functions.executor.handler")
+        self.tick = importlib.import_module("carillon.tick.handler")
+        self.executor = importlib.import_module("carillon.executor.handler")
         self.tick.canary.keep = lambda: False  # it would come among the batches
         self._sqs = boto3.client("sqs")
         self._url = self.settings.lane_queues[Lane.NORMAL]

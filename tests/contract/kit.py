@@ -16,12 +16,12 @@ import boto3
 import time_machine
 from moto import mock_aws
 
-from shared.clock import ManualClock, SystemClock
-from shared.domain.job import Lane
-from shared.domain.message import Message, decode
-from shared.settings import Settings
-from shared.stores.dynamo import open_stores
-from shared.stores.memory import (
+from carillon.clock import ManualClock, SystemClock
+from carillon.domain.job import Lane
+from carillon.domain.message import Message, decode
+from carillon.settings import Settings
+from carillon.stores.dynamo import open_stores
+from carillon.stores.memory import (
     MemoryCalendarStore,
     MemoryEvents,
     MemoryGateStore,
@@ -31,7 +31,7 @@ from shared.stores.memory import (
     MemoryRunStore,
     MemoryWheelStore,
 )
-from shared.stores.ports import (
+from carillon.stores.ports import (
     CalendarStore,
     EventSink,
     GateStore,

@@ -3,16 +3,16 @@
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from shared.domain.calendar import Calendar
-from shared.domain.gate import Gate, Holder, Line, Starts, Turn, job_gate
-from shared.domain.job import Filing, Job, Lane, job_id_of
-from shared.domain.message import Message
-from shared.domain.operation import Operation, OperationKind, OperationState
-from shared.domain.run import Run, RunKey, RunKind, RunStatus
-from shared.domain.segment import Control
-from shared.domain.targets import TaskTarget
-from shared.domain.wheel import Entry, Slot
-from shared.recurrence import DstRule, Fold, Gap, Schedule, SlotKind, parse_schedule
+from carillon.domain.admission.state import Gate, Holder, Line, Starts, Turn, job_gate
+from carillon.domain.calendar import Calendar
+from carillon.domain.job import Filing, Job, Lane, job_id_of
+from carillon.domain.message import Message
+from carillon.domain.operation import Operation, OperationKind, OperationState
+from carillon.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.domain.targets import TaskTarget
+from carillon.domain.wheel.entry import Entry, Slot
+from carillon.domain.wheel.segment import Control
+from carillon.schedules import DstRule, Fold, Gap, Schedule, SlotKind, parse_schedule
 
 NOW = datetime(2026, 11, 20, 12, 34, 56, 789012, tzinfo=UTC)
 FIRE_AT = datetime(2026, 11, 20, 12, 35, 17, tzinfo=UTC)

@@ -5,8 +5,8 @@ from datetime import date, timedelta
 
 import pytest
 
-from shared.domain.calendar import Calendar
-from shared.errors import InvalidFieldError
+from carillon.domain.calendar import Calendar
+from carillon.errors import InvalidFieldError
 from tests.contract.kit import CONTENDERS, Kit, contend
 from tests.contract.samples import NOW, a_calendar, a_job
 

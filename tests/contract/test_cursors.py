@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from shared.errors import InvalidFieldError
-from shared.stores.cursors import decode_cursor, encode_cursor
+from carillon.errors import InvalidFieldError
+from carillon.stores.cursors import decode_cursor, encode_cursor
 
 SCOPE = ("runs", "owner", "job")
 GENUINE = encode_cursor(SCOPE, "key")

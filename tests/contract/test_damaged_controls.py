@@ -7,10 +7,10 @@ from typing import Any
 import boto3
 import pytest
 
-from shared.domain.mending import mended, with_lease_checked
-from shared.domain.segment import Backlog, Control, Cursor
-from shared.domain.wheel import minute_of, slots_of_minute
-from shared.errors import UnreadableRowError
+from carillon.domain.wheel.entry import minute_of, slots_of_minute
+from carillon.domain.wheel.mending import mended, with_lease_checked
+from carillon.domain.wheel.segment import Backlog, Control, Cursor
+from carillon.errors import UnreadableRowError
 from tests.contract.kit import Kit
 
 NOW = datetime(2026, 11, 22, 12, 0, 30, tzinfo=UTC)

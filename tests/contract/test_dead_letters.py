@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from shared.domain.run import DEAD_LETTER, Run, RunError, RunStatus, Settled
-from shared.errors import InvalidFieldError
-from shared.stores.ports import DeadLetterFilter
+from carillon.domain.run import DEAD_LETTER, Run, RunError, RunStatus, Settled
+from carillon.errors import InvalidFieldError
+from carillon.stores.ports import DeadLetterFilter
 from tests.contract.kit import Kit
 from tests.contract.samples import FIRE_AT, a_key, a_run, job_id
 

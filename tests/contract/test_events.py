@@ -11,11 +11,11 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from shared.clock import ManualClock, SeededEntropy
-from shared.domain.events import Event, EventType
-from shared.stores.dynamo import open_stores
-from shared.stores.dynamo.events import ATTEMPTS, BATCH_LIMIT_BYTES, EventBridgeEvents
-from shared.stores.memory import MemoryEvents, NoEvents
+from carillon.clock import ManualClock, SeededEntropy
+from carillon.domain.events import Event, EventType
+from carillon.stores.dynamo import open_stores
+from carillon.stores.dynamo.events import ATTEMPTS, BATCH_LIMIT_BYTES, EventBridgeEvents
+from carillon.stores.memory import MemoryEvents, NoEvents
 from tests.contract.conftest import MINISTACK
 from tests.contract.kit import Kit
 from tests.contract.samples import NOW

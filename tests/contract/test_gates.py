@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from shared.domain.gate import Gate
+from carillon.domain.admission.state import Gate
 from tests.contract.kit import CONTENDERS, Kit, contend
 from tests.contract.samples import NOW, a_full_gate, a_gate
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from shared.domain.job import Job
-from shared.errors import InvalidFieldError
-from shared.stores.cursors import encode_cursor
-from shared.stores.ports import JobFilter
+from carillon.domain.job import Job
+from carillon.errors import InvalidFieldError
+from carillon.stores.cursors import encode_cursor
+from carillon.stores.ports import JobFilter
 from tests.contract.kit import Kit
 from tests.contract.samples import (
     NOW,

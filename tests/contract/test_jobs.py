@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from shared.domain.calendar import CalendarUse
-from shared.domain.events import EventType
-from shared.domain.job import Filing, JobState, Lane, PreviousFiling, Slow
-from shared.domain.policies import (
+from carillon.domain.calendar import CalendarUse
+from carillon.domain.events import EventType
+from carillon.domain.job import Filing, JobState, Lane, PreviousFiling, Slow
+from carillon.domain.policies import (
     Backoff,
     BackoffType,
     CatchUp,
@@ -20,7 +20,7 @@ from shared.domain.policies import (
     Rate,
     RetryPolicy,
 )
-from shared.domain.targets import (
+from carillon.domain.targets import (
     EventBridgeTarget,
     LambdaTarget,
     SecretReference,
@@ -31,7 +31,7 @@ from shared.domain.targets import (
     TaskTarget,
     WebhookTarget,
 )
-from shared.recurrence import CalendarRule, DstRule, Fold, Gap, Schedule, parse_schedule
+from carillon.schedules import CalendarRule, DstRule, Fold, Gap, Schedule, parse_schedule
 from tests.contract.kit import CONTENDERS, Kit, contend
 from tests.contract.samples import (
     FILING_ID,

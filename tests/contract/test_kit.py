@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.stores.memory import MemoryGateStore
+from carillon.stores.memory import MemoryGateStore
 from tests.contract.kit import Kit, memory_kit, named_kit
 
 

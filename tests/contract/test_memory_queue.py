@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from shared.clock import ManualClock
-from shared.domain.job import Lane
-from shared.stores.memory import MemoryQueue
+from carillon.clock import ManualClock
+from carillon.domain.job import Lane
+from carillon.stores.memory import MemoryQueue
 from tests.contract.samples import NOW, a_key, a_message
 
 

@@ -9,15 +9,15 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from shared.domain.job import Lane, PreviousFiling
-from shared.domain.message import Message, Missed, decode, encode
-from shared.domain.policies import CatchUp
-from shared.domain.run import RunError, RunStatus
-from shared.domain.segment import Cursor
-from shared.domain.targets import WebhookTarget
-from shared.domain.wheel import Slot, entry_of_message
-from shared.recurrence import SlotKind, parse_schedule
-from shared.stores.dynamo import controls, jobs, runs, wheel
+from carillon.domain.job import Lane, PreviousFiling
+from carillon.domain.message import Message, Missed, decode, encode
+from carillon.domain.policies import CatchUp
+from carillon.domain.run import RunError, RunStatus
+from carillon.domain.targets import WebhookTarget
+from carillon.domain.wheel.entry import Slot, entry_of_message
+from carillon.domain.wheel.segment import Cursor
+from carillon.schedules import SlotKind, parse_schedule
+from carillon.stores.dynamo import controls, jobs, runs, wheel
 from tests.contract.samples import (
     CLAIM_ID,
     FILING_ID,

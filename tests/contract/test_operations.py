@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from shared.domain.operation import Operation, OperationKind, OperationState
-from shared.errors import InvalidFieldError
-from shared.stores.cursors import encode_cursor
+from carillon.domain.operation import Operation, OperationKind, OperationState
+from carillon.errors import InvalidFieldError
+from carillon.stores.cursors import encode_cursor
 from tests.contract.kit import CONTENDERS, Kit, contend
 from tests.contract.samples import (
     NOW,

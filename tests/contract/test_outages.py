@@ -7,13 +7,13 @@ from typing import Any
 import boto3
 import pytest
 
-from shared.clock import ManualClock, SeededEntropy
-from shared.domain.wheel import Slot
-from shared.errors import ConfigurationError, StoreUnavailableError
-from shared.recurrence import SlotKind
-from shared.settings import Settings
-from shared.stores.dynamo import open_stores
-from shared.stores.dynamo.connecting import (
+from carillon.clock import ManualClock, SeededEntropy
+from carillon.domain.wheel.entry import Slot
+from carillon.errors import ConfigurationError, StoreUnavailableError
+from carillon.schedules import SlotKind
+from carillon.settings import Settings
+from carillon.stores.dynamo import open_stores
+from carillon.stores.dynamo.connecting import (
     CONNECT_TIMEOUT_SECONDS,
     READ_TIMEOUT_SECONDS,
     TOTAL_ATTEMPTS,

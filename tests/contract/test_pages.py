@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from shared.domain.run import RunError, RunStatus
-from shared.stores.dynamo.table import MOST_REQUESTS, Partitions
-from shared.stores.ports import DeadLetterFilter, JobFilter, Page
+from carillon.domain.run import RunError, RunStatus
+from carillon.stores.dynamo.table import MOST_REQUESTS, Partitions
+from carillon.stores.ports import DeadLetterFilter, JobFilter, Page
 from tests.contract.kit import Kit
 from tests.contract.samples import FIRE_AT, NOW, a_job, a_key, a_run, an_operation, job_id
 from tests.contract.wire import Wire

@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from shared.domain.calendar import CalendarUse
-from shared.domain.job import Lane
-from shared.domain.message import Message, Missed
-from shared.domain.policies import CatchUp
-from shared.domain.run import RunKind
-from shared.recurrence import CalendarRule, Schedule, parse_schedule
+from carillon.domain.calendar import CalendarUse
+from carillon.domain.job import Lane
+from carillon.domain.message import Message, Missed
+from carillon.domain.policies import CatchUp
+from carillon.domain.run import RunKind
+from carillon.schedules import CalendarRule, Schedule, parse_schedule
 from tests.contract.kit import Kit, contend
 from tests.contract.samples import (
     FIRE_AT,

@@ -11,13 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shared.domain.calendar import Calendar, CalendarUse
-from shared.domain.events import EventType
-from shared.domain.gate import Gate, Holder, Line, Starts, Turn
-from shared.domain.job import Filing, Job, JobState, Lane, PreviousFiling, Slow, job_id_of
-from shared.domain.operation import Operation, OperationKind, OperationState
-from shared.domain.pace import BUCKETS, Shares
-from shared.domain.policies import (
+from carillon.domain.admission.state import Gate, Holder, Line, Starts, Turn
+from carillon.domain.calendar import Calendar, CalendarUse
+from carillon.domain.events import EventType
+from carillon.domain.job import Filing, Job, JobState, Lane, PreviousFiling, Slow, job_id_of
+from carillon.domain.operation import Operation, OperationKind, OperationState
+from carillon.domain.policies import (
     Backoff,
     BackoffType,
     CatchUp,
@@ -27,7 +26,7 @@ from shared.domain.policies import (
     Rate,
     RetryPolicy,
 )
-from shared.domain.run import (
+from carillon.domain.run import (
     RESULT_LIMIT_BYTES,
     AttemptRecord,
     Run,
@@ -37,13 +36,15 @@ from shared.domain.run import (
     RunStatus,
     Settled,
 )
-from shared.domain.segment import Backlog, Control, Cursor
-from shared.domain.targets import LambdaTarget, TaskTarget, WebhookTarget
-from shared.domain.wheel import LAST_MINUTE, Entry, Slot, slots_of_minute
-from shared.recurrence import CalendarRule, DstRule, Fold, Gap, SlotKind, parse_schedule
-from shared.recurrence.spread import LONGEST_WINDOW_SECONDS
-from shared.stores.dynamo import calendars, controls, gates, jobs, operations, runs, wheel
-from shared.stores.dynamo.table import RawItem
+from carillon.domain.targets import LambdaTarget, TaskTarget, WebhookTarget
+from carillon.domain.wheel.entry import LAST_MINUTE, Entry, Slot, slots_of_minute
+from carillon.domain.wheel.pace import BUCKETS, Shares
+from carillon.domain.wheel.segment import Backlog, Control, Cursor
+from carillon.schedules import CalendarRule, DstRule, Fold, Gap, SlotKind, parse_schedule
+from carillon.schedules.placement.spread import LONGEST_WINDOW_SECONDS
+from carillon.stores.dynamo import calendars, controls, gates, jobs, runs, wheel
+from carillon.stores.dynamo import side_rows as operations
+from carillon.stores.dynamo.table import RawItem
 from tests.contract.samples import FILING_ID
 
 Members = dict[str, st.SearchStrategy[Any]]

@@ -8,21 +8,22 @@ from typing import Any
 import pytest
 from pynamodb.models import Model
 
-from shared.domain.calendar import CalendarUse
-from shared.domain.cost import read_units, write_units
-from shared.domain.events import JOB_EVENTS
-from shared.domain.gate import Holder, key_gate
-from shared.domain.job import Lane
-from shared.domain.policies import Backoff, CatchUp, Concurrency, Overlap, Rate, RetryPolicy
-from shared.domain.run import DEAD_LETTER, RESULT_LIMIT_BYTES, RunError, RunStatus, Settled
-from shared.domain.segment import Backlog, Cursor
-from shared.domain.targets import SecretReference, WebhookTarget
-from shared.domain.wheel import Slot, entry_of_message
-from shared.recurrence import CalendarRule, SlotKind, parse_schedule
-from shared.stores.dynamo import calendars, controls, gates, jobs, operations, runs, wheel
-from shared.stores.dynamo.item_sizes import item_size
-from shared.stores.dynamo.models import CalendarRow, GateRow, JobRow, OperationRow
-from shared.stores.dynamo.table import RawItem, keys_of
+from carillon.domain.admission.state import Holder, key_gate
+from carillon.domain.calendar import CalendarUse
+from carillon.domain.events import JOB_EVENTS
+from carillon.domain.job import Lane
+from carillon.domain.policies import Backoff, CatchUp, Concurrency, Overlap, Rate, RetryPolicy
+from carillon.domain.run import DEAD_LETTER, RESULT_LIMIT_BYTES, RunError, RunStatus, Settled
+from carillon.domain.targets import SecretReference, WebhookTarget
+from carillon.domain.wheel.entry import Slot, entry_of_message
+from carillon.domain.wheel.segment import Backlog, Cursor
+from carillon.schedules import CalendarRule, SlotKind, parse_schedule
+from carillon.schedules.insight.cost import read_units, write_units
+from carillon.stores.dynamo import calendars, controls, gates, jobs, runs, wheel
+from carillon.stores.dynamo import side_rows as operations
+from carillon.stores.dynamo.item_sizes import item_size
+from carillon.stores.dynamo.models import CalendarRow, GateRow, JobRow, OperationRow
+from carillon.stores.dynamo.table import RawItem, keys_of
 from tests.contract.kit import Kit
 from tests.contract.samples import (
     CLAIM_ID,

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.domain.run import (
+from carillon.domain.run import (
     RESULT_LIMIT_BYTES,
     AttemptRecord,
     Run,
@@ -16,7 +16,7 @@ from shared.domain.run import (
     Settled,
     cut,
 )
-from shared.errors import InvalidFieldError
+from carillon.errors import InvalidFieldError
 from tests.contract.kit import CONTENDERS, Kit, contend
 from tests.contract.samples import FIRE_AT, NOW, a_key, a_run, job_id
 

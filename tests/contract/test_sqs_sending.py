@@ -10,12 +10,12 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from shared.clock import ManualClock, SeededEntropy, SystemClock
-from shared.domain.job import Lane
-from shared.domain.message import Message, decode, encode
-from shared.errors import QueueUnavailableError
-from shared.stores.dynamo.backoff import ATTEMPTS
-from shared.stores.dynamo.queue import BATCH_LIMIT_BYTES, SqsLaneQueue
+from carillon.clock import ManualClock, SeededEntropy, SystemClock
+from carillon.domain.job import Lane
+from carillon.domain.message import Message, decode, encode
+from carillon.errors import QueueUnavailableError
+from carillon.stores.dynamo.backoff import ATTEMPTS
+from carillon.stores.dynamo.messaging import BATCH_LIMIT_BYTES, SqsLaneQueue
 from tests.contract.samples import NOW, a_key, a_message
 
 Answer = dict[str, Any]

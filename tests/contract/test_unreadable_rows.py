@@ -10,11 +10,11 @@ from typing import Any
 import boto3
 import pytest
 
-from shared.domain.run import RunStatus
-from shared.domain.wheel import Slot
-from shared.errors import UnreadableRowError
-from shared.recurrence import SlotKind
-from shared.settings import Settings
+from carillon.domain.run import RunStatus
+from carillon.domain.wheel.entry import Slot
+from carillon.errors import UnreadableRowError
+from carillon.schedules import SlotKind
+from carillon.settings import Settings
 from tests.contract.kit import Kit
 from tests.contract.samples import (
     a_calendar,

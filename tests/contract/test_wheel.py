@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from shared.domain.calendar import CalendarUse
-from shared.domain.cost import write_units
-from shared.domain.job import Lane
-from shared.domain.message import Missed, RateSlot
-from shared.domain.pace import BUCKETS, Shares
-from shared.domain.policies import CatchUp, Rate
-from shared.domain.segment import Backlog, Control, Cursor
-from shared.domain.wheel import Entry, Slot, entry_of_message
-from shared.recurrence import CalendarRule, Schedule, SlotKind, parse_schedule
-from shared.stores.dynamo.controls import control_item_of
-from shared.stores.dynamo.item_sizes import item_size
+from carillon.domain.calendar import CalendarUse
+from carillon.domain.job import Lane
+from carillon.domain.message import Missed, RateSlot
+from carillon.domain.policies import CatchUp, Rate
+from carillon.domain.wheel.entry import Entry, Slot, entry_of_message
+from carillon.domain.wheel.pace import BUCKETS, Shares
+from carillon.domain.wheel.segment import Backlog, Control, Cursor
+from carillon.schedules import CalendarRule, Schedule, SlotKind, parse_schedule
+from carillon.schedules.insight.cost import write_units
+from carillon.stores.dynamo.controls import control_item_of
+from carillon.stores.dynamo.item_sizes import item_size
 from tests.contract.kit import CONTENDERS, Kit, contend
 from tests.contract.samples import (
     FIRE_AT,

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from shared.clock import ManualClock, SeededEntropy
-from shared.domain.run import RunStatus
-from shared.domain.wheel import Slot
-from shared.errors import StoreUnavailableError
-from shared.recurrence import SlotKind
-from shared.settings import Settings
-from shared.stores.dynamo import open_stores
-from shared.stores.ports import DeadLetterFilter
+from carillon.clock import ManualClock, SeededEntropy
+from carillon.domain.run import RunStatus
+from carillon.domain.wheel.entry import Slot
+from carillon.errors import StoreUnavailableError
+from carillon.schedules import SlotKind
+from carillon.settings import Settings
+from carillon.stores.dynamo import open_stores
+from carillon.stores.ports import DeadLetterFilter
 from tests.contract.kit import Kit
 from tests.contract.samples import (
     FIRE_AT,

@@ -13,19 +13,19 @@ from typing import Any
 import httpx
 import pytest
 
-from infra.local.calls import Api, Patient
-from infra.local.deployment import Deployment, deploy
-from infra.local.emulator import Emulator
-from infra.local.identity import create_user, sign_in
-from infra.local.receiver import Receiver, read_signing_key
-from infra.local.warm import warm
+from carillon.local.api_client import Api, Patient
+from carillon.local.deployment import Deployment, deploy
+from carillon.local.emulator import Emulator
+from carillon.local.identity import create_user, sign_in
+from carillon.local.receiver import Receiver, read_signing_key
+from carillon.local.warm import warm
 
 Json = dict[str, Any]
 LONGEST_DELAY_SECONDS = 60
 SEGMENTS = 16
 ENDED = {"succeeded", "dead", "timed_out", "skipped", "cancelled"}
 COMMAND = Path(__file__).resolve().parents[2] / ".venv" / "bin" / "carillon"
-TASK_MODULES = ("functions.executor.tasks.samples", "functions.executor.tasks.faults")
+TASK_MODULES = ("carillon.executor.tasks.samples", "carillon.executor.tasks.faults")
 
 
 @dataclass(frozen=True)

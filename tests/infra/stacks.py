@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from infra.app import build
-from infra.releases import LIVE
+from carillon.cdk.app import build
+from carillon.cdk.releases import LIVE
 
 REPOSITORY = Path(__file__).parents[2]
 

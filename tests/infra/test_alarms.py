@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from shared.domain.cost import DEFAULT
-from shared.telemetry import Metric
+from carillon.schedules.insight.cost import DEFAULT
+from carillon.telemetry import Metric
 from tests.infra.stacks import REGION, REPOSITORY, SynthesizedStack, deployed, referred, synthesize
 
 RUNBOOK = (REPOSITORY / "docs" / "operate.md").read_text()

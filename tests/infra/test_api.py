@@ -2,7 +2,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from infra.webhooks import SECRET_LENGTH
+from carillon.cdk.constructs.webhooks import SECRET_LENGTH
 from tests.infra.stacks import REGION, SynthesizedStack, deployed, referred
 
 

@@ -1,6 +1,6 @@
 """The model of the bill knows the deployment that cdk.json describes."""
 
-from shared.domain.cost import BUSY_POLLERS, DEFAULT, IDLE_POLLERS
+from carillon.schedules.insight.cost import BUSY_POLLERS, DEFAULT, IDLE_POLLERS
 from tests.infra.stacks import SynthesizedStack, default_context
 
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from infra.environment import ROOM_BYTES, chosen_settings
-from infra.options import Options
-from infra.releases import release_of
-from shared.domain.job import Lane
-from shared.errors import ConfigurationError
-from shared.settings import Settings
+from carillon.cdk.constructs.environment import ROOM_BYTES, chosen_settings
+from carillon.cdk.options import Options
+from carillon.cdk.releases import release_of
+from carillon.domain.job import Lane
+from carillon.errors import ConfigurationError
+from carillon.settings import Settings
 from tests.infra.stacks import (
     REPOSITORY,
     TARGETS,
@@ -28,10 +28,10 @@ OF_LIBRARIES = {
 EXECUTORS = ["executor-high", "executor-normal", "executor-low", "executor-slow"]
 FUNCTIONS = ["tick", *EXECUTORS, "dead-letter-consumer", "api"]
 HANDLERS = {
-    "tick": "functions.tick.handler.handler",
-    "dead-letter-consumer": "functions.executor.handler.dead_letter_handler",
-    "api": "functions.api.handler.handler",
-    **dict.fromkeys(EXECUTORS, "functions.executor.handler.handler"),
+    "tick": "carillon.tick.handler.handler",
+    "dead-letter-consumer": "carillon.executor.handler.dead_letter_handler",
+    "api": "carillon.api.handler.handler",
+    **dict.fromkeys(EXECUTORS, "carillon.executor.handler.handler"),
 }
 
 
@@ -68,7 +68,7 @@ def test_every_function_has_its_own_log_group_with_a_retention(
 def test_the_handler_exists(production: SynthesizedStack, name: str) -> None:
     assert production.functions()[name]["Handler"] == HANDLERS[name]
     module, _, function = HANDLERS[name].rpartition(".")
-    source = (REPOSITORY / (module.replace(".", "/") + ".py")).read_text()
+    source = (REPOSITORY / "functions" / (module.replace(".", "/") + ".py")).read_text()
     defined = {node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
     assert function in defined
 
@@ -104,8 +104,8 @@ def test_the_settings_say_what_was_chosen(unusual: SynthesizedStack) -> None:
             "127.0.0.0/8",
         ]
         assert settings.task_modules == (
-            "functions.executor.tasks.samples",
-            "functions.executor.tasks.own",
+            "carillon.executor.tasks.samples",
+            "carillon.executor.tasks.own",
         )
         assert (settings.segments, settings.tick_workers) == (64, 3)
         assert (settings.look_ahead_minutes, settings.run_retention_days) == (5, 90)

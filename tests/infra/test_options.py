@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from infra.options import LANES, LOG_RETENTION_DAYS, LaneOptions, Options
-from infra.packages import PYTHON_VERSION
-from shared.domain.job import Lane
-from shared.errors import ConfigurationError
+from carillon.cdk.options import LANES, LOG_RETENTION_DAYS, LaneOptions, Options
+from carillon.cdk.packages import PYTHON_VERSION
+from carillon.domain.job import Lane
+from carillon.errors import ConfigurationError
 from tests.infra.stacks import TARGETS, default_context
 
 
@@ -27,7 +27,7 @@ def test_the_defaults_are_those_of_cdk_json() -> None:
         issuer="",
         audience="",
         webhook_allowed_networks=(),
-        task_modules=("functions.executor.tasks.samples",),
+        task_modules=("carillon.executor.tasks.samples",),
         target_arns=(),
         event_bus=False,
         secrets_prefix="carillon",
@@ -251,6 +251,6 @@ def test_the_lanes_are_those_of_the_domain() -> None:
 
 @pytest.mark.parametrize("days", LOG_RETENTION_DAYS)
 def test_cdk_knows_every_log_retention(days: int) -> None:
-    from infra.log_retention import log_retention
+    from carillon.cdk.constructs.helpers import log_retention
 
     assert log_retention(days).name

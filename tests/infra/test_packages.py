@@ -14,12 +14,13 @@ from types import CodeType
 
 import pytest
 
-from infra import assets, packages
-from infra.options import Options
-from infra.runtime import chosen_python, runtime_of
-from shared.errors import ConfigurationError
+from carillon.cdk import assets, packages
+from carillon.cdk.options import Options
+from carillon.cdk.runtime import chosen_python, runtime_of
+from carillon.errors import ConfigurationError
 from tests.infra.stacks import REPOSITORY, default_context
 
+CODE_ROOTS = (REPOSITORY / "shared", REPOSITORY / "functions")
 ELF_MACHINE_ARM64 = 183
 LARGEST_LAYER_BYTES = 48 * 1024 * 1024
 """Of the 250 MB that Lambda allows a function and its layers, unzipped."""
@@ -59,10 +60,13 @@ def test_the_layer_for_lambda_holds_every_dependency_for_arm64(layer: Path) -> N
 
 
 def test_the_code_is_that_of_the_functions_and_nothing_else(code: Path) -> None:
-    assert {path.name for path in code.iterdir()} == {"functions", "shared"}
-    assert (code / "shared" / "settings.py").is_file()
-    for path in code.rglob("*.py"):
-        assert path.read_bytes() == (REPOSITORY / path.relative_to(code)).read_bytes()
+    packaged = {path.relative_to(code): path.read_bytes() for path in code.rglob("*.py")}
+    assert packaged == {
+        path.relative_to(root): path.read_bytes()
+        for root in CODE_ROOTS
+        for path in root.rglob("*.py")
+    }
+    assert [path.name for path in code.iterdir()] == ["carillon"]
 
 
 @pytest.mark.parametrize(("kind", "deployed_at"), [("layer", "/opt/python"), ("code", "/var/task")])
@@ -107,8 +111,8 @@ ASKS = {"client", "AwsCaller", "_ask"}
 
 
 def services_called() -> Iterator[str]:
-    for root in packages.CODE_ROOTS:
-        for path in (REPOSITORY / root).rglob("*.py"):
+    for root in CODE_ROOTS:
+        for path in root.rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call) and node.args:
                     called = getattr(node.func, "attr", getattr(node.func, "id", ""))
@@ -188,12 +192,15 @@ def test_a_changed_requirement_changes_the_hash(
 
 
 def test_changed_code_changes_the_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for root in packages.CODE_ROOTS:
-        shutil.copytree(REPOSITORY / root, tmp_path / root)
+    for root in CODE_ROOTS:
+        shutil.copytree(root, tmp_path, dirs_exist_ok=True)
     before = packages.code_digest()
-    monkeypatch.setattr(packages, "ROOT", tmp_path)
+    sources = {
+        name: tmp_path / "carillon" / packages.installed(name).name for name in packages.CODE
+    }
+    monkeypatch.setattr(packages, "installed", sources.__getitem__)
     assert packages.code_digest() == before
-    with (tmp_path / "shared" / "settings.py").open("a") as file:
+    with (tmp_path / "carillon" / "settings.py").open("a") as file:
         file.write("\n")
     assert packages.code_digest() != before
 

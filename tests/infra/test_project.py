@@ -13,7 +13,11 @@ import pytest
 
 from tests.infra.stacks import REPOSITORY
 
-REQUIREMENTS = REPOSITORY / "infra" / "requirements"
+REQUIREMENTS = {
+    "functions": "infra/carillon/cdk/requirements/functions.txt",
+    "development": "infra/requirements/development.txt",
+    "ministack": "infra/requirements/ministack.txt",
+}
 
 
 def project() -> dict[str, Any]:
@@ -21,7 +25,7 @@ def project() -> dict[str, Any]:
 
 
 def pins(name: str) -> dict[str, str]:
-    text = (REQUIREMENTS / f"{name}.txt").read_text()
+    text = (REPOSITORY / REQUIREMENTS[name]).read_text()
     return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", text, re.MULTILINE))
 
 
@@ -31,7 +35,7 @@ def declared(requirements: list[str]) -> dict[str, str]:
     return {match[1]: match[2] for match in found if match}
 
 
-@pytest.mark.parametrize("name", ["functions", "development", "ministack"])
+@pytest.mark.parametrize("name", REQUIREMENTS)
 def test_requirements_are_locked_as_declared(name: str) -> None:
     content = project()
     extras = content["project"]["optional-dependencies"].values()
@@ -43,9 +47,10 @@ def test_requirements_are_locked_as_declared(name: str) -> None:
     assert declared(wanted).items() <= pins(name).items()
 
 
-@pytest.mark.parametrize("name", ["functions", "development", "ministack"])
+@pytest.mark.parametrize("name", REQUIREMENTS)
 def test_every_requirement_has_hashes(name: str) -> None:
-    blocks = re.split(r"^(?=\S)", (REQUIREMENTS / f"{name}.txt").read_text(), flags=re.MULTILINE)
+    text = (REPOSITORY / REQUIREMENTS[name]).read_text()
+    blocks = re.split(r"^(?=\S)", text, flags=re.MULTILINE)
     for block in filter(str.strip, blocks):
         assert "--hash=sha256:" in block, block
 
@@ -55,16 +60,7 @@ def test_the_build_system_is_locked_too() -> None:
     assert declared([build]).items() <= pins("development").items()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "package-lock.json",
-        ".npmrc",
-        "infra/requirements/functions.txt",
-        "infra/requirements/development.txt",
-        "infra/requirements/ministack.txt",
-    ],
-)
+@pytest.mark.parametrize("name", ["package-lock.json", ".npmrc", *REQUIREMENTS.values()])
 def test_no_registry_is_named(name: str) -> None:
     text = (REPOSITORY / name).read_text()
     assert "://" not in text

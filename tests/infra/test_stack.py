@@ -12,7 +12,7 @@ import pytest
 from aws_cdk import Stack
 from aws_cdk import aws_sqs as sqs
 
-from infra.app import build
+from carillon.cdk.app import build
 from tests.infra.replacements import fixed_properties
 from tests.infra.stacks import REGION, SynthesizedStack, default_context, deployed, synthesize
 

@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 import pytest
 
-from infra.take_up import CannotTakeUpError, Left, find_left, take_up
+from carillon.cdk.take_up import CannotTakeUpError, Left, find_left, take_up
 
 CREATED_AT = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -34,7 +34,7 @@ EVENTS = [
 
 
 class CloudFormation:
-    """Some stacks, each with its events: what is asked of the client in `infra.take_up`."""
+    """Some stacks, each with its events: what is asked of the client in `carillon.cdk.take_up`."""
 
     def __init__(self, *stacks: tuple[str, str, datetime, list[dict[str, str]]]) -> None:
         self.stacks = stacks

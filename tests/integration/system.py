@@ -5,22 +5,22 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any
 
-from functions.executor.executor import Executor
-from functions.executor.ports import ExecutorPorts
-from functions.executor.targets import Call, Outcome, Success
-from functions.tick.dispatcher import Dispatcher
-from functions.tick.ports import TickPorts
-from functions.tick.reports import SegmentReport
-from shared.clock import Clock, SystemEntropy
-from shared.domain.job import Filing, Job, job_id_of, segment_of
-from shared.domain.message import Message
-from shared.domain.policies import CatchUp
-from shared.domain.targets import Target, TaskTarget
-from shared.filing import Filer
-from shared.recurrence import parse_schedule
-from shared.stores.dynamo import Stores
-from shared.stores.memory import NoEvents
-from shared.stores.ports import LaneQueue, WheelStore
+from carillon.clock import Clock, SystemEntropy
+from carillon.domain.job import Filing, Job, job_id_of, segment_of
+from carillon.domain.message import Message
+from carillon.domain.policies import CatchUp
+from carillon.domain.targets import Target, TaskTarget
+from carillon.executor.ports import ExecutorPorts
+from carillon.executor.router import Executor
+from carillon.executor.targets import Call, Outcome, Success
+from carillon.schedules import parse_schedule
+from carillon.services.indexer import Filer
+from carillon.stores.dynamo import Stores
+from carillon.stores.memory import NoEvents
+from carillon.stores.ports import LaneQueue, WheelStore
+from carillon.tick.dispatcher import Dispatcher
+from carillon.tick.ports import TickPorts
+from carillon.tick.reports import SegmentReport
 
 OWNER = "9f4c1c1e-6d3a-4b52-8f5e-0a2b7c9d1e3f"
 

@@ -13,11 +13,8 @@ from uuid import uuid4
 import boto3
 import pytest
 
-from functions.executor.deadline import Deadline
-from functions.executor.targets import Call, Failure, Success, Targets
-from functions.executor.targets.secrets import AwsSecrets, OwnerSecrets, SecretError
-from shared.clock import SystemClock
-from shared.domain.targets import (
+from carillon.clock import SystemClock
+from carillon.domain.targets import (
     EventBridgeTarget,
     LambdaTarget,
     ParameterReference,
@@ -26,7 +23,10 @@ from shared.domain.targets import (
     SqsTarget,
     StepFunctionsTarget,
 )
-from shared.settings import Settings
+from carillon.executor.deadline import Deadline
+from carillon.executor.targets import Call, Failure, Success, Targets
+from carillon.executor.targets.secrets import AwsSecrets, OwnerSecrets, SecretError
+from carillon.settings import Settings
 from tests.integration.executor.test_targets import ENVIRONMENT
 
 pytestmark = pytest.mark.ministack

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from shared.clock import ManualClock, SystemClock
-from shared.stores.dynamo import open_stores
+from carillon.clock import ManualClock, SystemClock
+from carillon.stores.dynamo import open_stores
 from tests.tables import create_deployment
 
 pytestmark = pytest.mark.ministack

@@ -9,17 +9,17 @@ from threading import Barrier, Lock
 import boto3
 import pytest
 
-from functions.tick.reports import SegmentOutcome
-from shared.clock import ManualClock, SystemClock
-from shared.domain.job import Job, Lane
-from shared.domain.message import decode
-from shared.domain.run import RunStatus
-from shared.domain.segment import Control
-from shared.domain.wheel import Slot, minute_end
-from shared.errors import HeldError
-from shared.settings import Settings
-from shared.stores.dynamo import open_stores
-from shared.stores.ports import EntryPage, WheelStore
+from carillon.clock import ManualClock, SystemClock
+from carillon.domain.job import Job, Lane
+from carillon.domain.message import decode
+from carillon.domain.run import RunStatus
+from carillon.domain.wheel.entry import Slot, minute_end
+from carillon.domain.wheel.segment import Control
+from carillon.errors import HeldError
+from carillon.settings import Settings
+from carillon.stores.dynamo import open_stores
+from carillon.stores.ports import EntryPage, WheelStore
+from carillon.tick.reports import SegmentOutcome
 from tests.integration.system import System, Undelayed
 from tests.tables import create_deployment
 

@@ -15,17 +15,17 @@ from threading import Barrier, Lock
 
 import pytest
 
-from functions.executor.targets import Call, Outcome, Success
-from shared.clock import ManualClock, SystemClock
-from shared.domain.decisions import SkipReason
-from shared.domain.job import Job
-from shared.domain.message import Message
-from shared.domain.policies import Concurrency, Overlap, Rate
-from shared.domain.run import Run, RunStatus
-from shared.domain.targets import Target
-from shared.domain.wheel import message_of
-from shared.stores.dynamo import open_stores
-from shared.stores.memory.queue import MemoryQueue
+from carillon.clock import ManualClock, SystemClock
+from carillon.domain.decisions import SkipReason
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.policies import Concurrency, Overlap, Rate
+from carillon.domain.run import Run, RunStatus
+from carillon.domain.targets import Target
+from carillon.domain.wheel.entry import message_of
+from carillon.executor.targets import Call, Outcome, Success
+from carillon.stores.dynamo import open_stores
+from carillon.stores.memory.messaging import MemoryQueue
 from tests.integration.system import System
 from tests.tables import create_deployment
 

@@ -9,9 +9,12 @@ from statistics import mean
 import boto3
 import pytest
 
-from shared.clock import ManualClock, SystemClock
-from shared.domain.calendar import Calendar, CalendarUse
-from shared.domain.cost import (
+from carillon.clock import ManualClock, SystemClock
+from carillon.domain.calendar import Calendar, CalendarUse
+from carillon.domain.job import Job, Lane
+from carillon.domain.message import decode
+from carillon.schedules import CalendarRule
+from carillon.schedules.insight.cost import (
     ENTRY_BYTES,
     IDLE_WRITES,
     RUN_ROW_BYTES,
@@ -21,10 +24,7 @@ from shared.domain.cost import (
     fires,
     idle,
 )
-from shared.domain.job import Job, Lane
-from shared.domain.message import decode
-from shared.recurrence import CalendarRule
-from shared.stores.dynamo import open_stores
+from carillon.stores.dynamo import open_stores
 from tests.counting import ClientMeter
 from tests.integration.system import OWNER, System, Undelayed
 from tests.tables import create_deployment

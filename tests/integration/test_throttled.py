@@ -9,14 +9,14 @@ from typing import Any
 import boto3
 import pytest
 
-from functions.executor.reception import Reception
-from functions.executor.reports import Handled
-from shared.clock import ManualClock, SystemClock
-from shared.domain.job import Lane
-from shared.domain.message import encode
-from shared.domain.run import RunStatus
-from shared.domain.wheel import message_of
-from shared.stores.dynamo import open_stores
+from carillon.clock import ManualClock, SystemClock
+from carillon.domain.job import Lane
+from carillon.domain.message import encode
+from carillon.domain.run import RunStatus
+from carillon.domain.wheel.entry import message_of
+from carillon.executor.reception import Reception
+from carillon.executor.reports import Handled
+from carillon.stores.dynamo import open_stores
 from tests.integration.system import System, Undelayed
 from tests.tables import create_deployment
 

@@ -14,8 +14,8 @@ from typing import Any
 import boto3
 import pytest
 
-from shared.domain.job import Lane
-from shared.settings import Settings
+from carillon.domain.job import Lane
+from carillon.settings import Settings
 from tests.infra.stacks import SynthesizedStack
 from tests.ministack import ministack_server
 from tests.packaged.deployed import configured, synthesized, unpacked

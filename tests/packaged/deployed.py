@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from infra import packages
-from shared.settings import Settings
+from carillon.cdk import packages
+from carillon.settings import Settings
 from tests.infra.stacks import SynthesizedStack, deployed, synthesize_whole
 from tests.packaged.function import Assets
 

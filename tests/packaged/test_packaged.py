@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.domain.job import Lane
+from carillon.domain.job import Lane
 from tests.packaged.conftest import Deployed
 from tests.packaged.events import batch, request
 from tests.packaged.function import Function

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from shared.domain.job import Job
-from shared.domain.operation import Operation, OperationKind
-from shared.domain.run import DeadReason, Run, RunError, RunKey, RunKind, RunStatus
-from shared.errors import StoreUnavailableError
+from carillon.domain.job import Job
+from carillon.domain.operation import Operation, OperationKind
+from carillon.domain.run import DeadReason, Run, RunError, RunKey, RunKind, RunStatus
+from carillon.errors import StoreUnavailableError
 from tests.simulation.world import FUNCTION_SECONDS, LIFETIME, OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

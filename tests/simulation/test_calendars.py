@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.domain.calendar import Calendar
-from shared.domain.job import Job
-from shared.domain.message import Missed
-from shared.domain.policies import CatchUp
-from shared.domain.run import Run, RunKind, RunStatus
-from shared.domain.wheel import message_of
-from shared.errors import StoreUnavailableError, UnreadableRowError
-from shared.recurrence import CalendarRule
+from carillon.domain.calendar import Calendar
+from carillon.domain.job import Job
+from carillon.domain.message import Missed
+from carillon.domain.policies import CatchUp
+from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.domain.wheel.entry import message_of
+from carillon.errors import StoreUnavailableError, UnreadableRowError
+from carillon.schedules import CalendarRule
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 SKIP = CalendarRule.SKIP

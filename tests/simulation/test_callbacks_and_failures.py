@@ -7,17 +7,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.executor.failures import Failures
-from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain.events import EventType
-from shared.domain.failing import with_failure
-from shared.domain.gate import first_gate, job_gate
-from shared.domain.job import Job, JobState
-from shared.domain.policies import Overlap, RetryPolicy
-from shared.domain.run import Run, RunError, RunKind, RunStatus
-from shared.domain.targets import TaskTarget
-from shared.domain.wheel import message_of
-from shared.errors import StoreUnavailableError
+from carillon.domain.admission.failing import with_failure
+from carillon.domain.admission.state import first_gate, job_gate
+from carillon.domain.events import EventType
+from carillon.domain.job import Job, JobState
+from carillon.domain.policies import Overlap, RetryPolicy
+from carillon.domain.run import Run, RunError, RunKind, RunStatus
+from carillon.domain.targets import TaskTarget
+from carillon.domain.wheel.entry import message_of
+from carillon.errors import StoreUnavailableError
+from carillon.executor.runs.failures import Failures
+from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.world import OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

@@ -5,15 +5,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.executor.reports import Handled
-from shared.domain.events import EventType
-from shared.domain.job import Job
-from shared.domain.message import Missed
-from shared.domain.policies import CatchUp, Rate
-from shared.domain.run import RunKind, RunStatus
-from shared.domain.wheel import Slot, message_of
-from shared.recurrence import Schedule, SlotKind, slots
-from shared.stores.ports import EntryPage
+from carillon.domain.events import EventType
+from carillon.domain.job import Job
+from carillon.domain.message import Missed
+from carillon.domain.policies import CatchUp, Rate
+from carillon.domain.run import RunKind, RunStatus
+from carillon.domain.wheel.entry import Slot, message_of
+from carillon.executor.reports import Handled
+from carillon.schedules import Schedule, SlotKind, slots
+from carillon.stores.ports import EntryPage
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)

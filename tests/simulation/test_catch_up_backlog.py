@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.domain.decisions import SkipReason
-from shared.domain.job import Job
-from shared.domain.policies import CatchUp
-from shared.domain.run import Run, RunKind, RunStatus
-from shared.domain.wheel import Slot, minute_of
-from shared.recurrence import SlotKind, slots
-from shared.stores.memory.queue import Received
-from shared.stores.ports import EntryPage
+from carillon.domain.decisions import SkipReason
+from carillon.domain.job import Job
+from carillon.domain.policies import CatchUp
+from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.domain.wheel.entry import Slot, minute_of
+from carillon.schedules import SlotKind, slots
+from carillon.stores.memory.messaging import Received
+from carillon.stores.ports import EntryPage
 from tests.simulation.world import World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)

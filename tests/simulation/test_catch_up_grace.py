@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.decisions import SkipReason
-from shared.domain.job import Job
-from shared.domain.policies import CatchUp
-from shared.domain.run import Run, RunKind, RunStatus
-from shared.recurrence import CalendarRule, parse_schedule
+from carillon.domain.decisions import SkipReason
+from carillon.domain.job import Job
+from carillon.domain.policies import CatchUp
+from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.schedules import CalendarRule, parse_schedule
 from tests.simulation.test_catch_up import recorded
 from tests.simulation.world import World
 from tests.unit.recurrence.strategies import exact_and_slow

@@ -7,12 +7,12 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.calendar import Calendar, CalendarUse
-from shared.domain.policies import CatchUp
-from shared.domain.resolving import Resolved, resolve
-from shared.domain.run import RunKind, RunStatus
-from shared.domain.wheel import entries_of, minute_end
-from shared.recurrence import ClosedDays, Schedule, parse_schedule
+from carillon.domain.calendar import Calendar, CalendarUse
+from carillon.domain.policies import CatchUp
+from carillon.domain.resolving import Resolved, resolve
+from carillon.domain.run import RunKind, RunStatus
+from carillon.domain.wheel.entry import entries_of, minute_end
+from carillon.schedules import ClosedDays, Schedule, parse_schedule
 from tests.simulation.world import OWNER, World
 from tests.unit.recurrence.strategies import (
     any_simple,

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain.events import EventType
-from shared.domain.job import Job, JobState, Lane
-from shared.domain.message import Message
-from shared.domain.policies import Backoff, CatchUp, OnComplete, Overlap, RetryPolicy
-from shared.domain.run import RunError, RunKind, RunStatus
-from shared.domain.wheel import entries_of, message_of
-from shared.recurrence import CalendarRule
+from carillon.domain.events import EventType
+from carillon.domain.job import Job, JobState, Lane
+from carillon.domain.message import Message
+from carillon.domain.policies import Backoff, CatchUp, OnComplete, Overlap, RetryPolicy
+from carillon.domain.run import RunError, RunKind, RunStatus
+from carillon.domain.wheel.entry import entries_of, message_of
+from carillon.executor.targets import Call, Failure, Outcome, Success
+from carillon.schedules import CalendarRule
 from tests.simulation.world import OWNER, World, times
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)

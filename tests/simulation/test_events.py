@@ -5,15 +5,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.executor.events import BufferedEvents
-from functions.executor.targets import Call, Failure, Outcome, Success
-from functions.tick.idleness import change_of
-from shared.domain.events import JOB_EVENTS, EventType
-from shared.domain.job import Job
-from shared.domain.policies import OnComplete, RetryPolicy
-from shared.domain.run import RunError
-from shared.domain.targets import TaskTarget
-from shared.stores.memory.events import MemoryEvents
+from carillon.domain.events import JOB_EVENTS, EventType
+from carillon.domain.job import Job
+from carillon.domain.policies import OnComplete, RetryPolicy
+from carillon.domain.run import RunError
+from carillon.domain.targets import TaskTarget
+from carillon.executor.runs.lifecycle_events import BufferedEvents
+from carillon.executor.targets import Call, Failure, Outcome, Success
+from carillon.stores.memory.events import MemoryEvents
+from carillon.tick.idleness import change_of
 from tests.simulation.world import World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

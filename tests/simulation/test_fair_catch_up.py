@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-import functions.tick.counting as counting
-import shared.domain.segment as segment
-from infra.simulation.fleet import Fleet
-from infra.simulation.rehearsal import Plan, Rehearsal
-from shared.domain.pace import bucket_of
-from shared.domain.policies import CatchUp
+import carillon.domain.wheel.segment as segment
+import carillon.tick.counting as counting
+from carillon.domain.policies import CatchUp
+from carillon.domain.wheel.pace import bucket_of
+from carillon.simulation.run import Plan, Rehearsal
+from carillon.simulation.workload import Fleet
 from tests.simulation.world import World
 
 START = datetime(2026, 12, 1, 0, 15, tzinfo=UTC)

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from functions.executor.reports import Handled
-from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain.job import Job, Lane
-from shared.domain.message import Message
-from shared.domain.policies import Backoff, RetryPolicy
-from shared.domain.run import Run, RunError, RunStatus
-from shared.recurrence import CalendarRule
+from carillon.domain.job import Job, Lane
+from carillon.domain.message import Message
+from carillon.domain.policies import Backoff, RetryPolicy
+from carillon.domain.run import Run, RunError, RunStatus
+from carillon.executor.reports import Handled
+from carillon.executor.targets import Call, Failure, Outcome, Success
+from carillon.schedules import CalendarRule
 from tests.simulation.world import FUNCTION_SECONDS, World, times
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)

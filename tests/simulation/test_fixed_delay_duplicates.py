@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from functions.executor.reports import Handled
-from functions.executor.targets import Failure, Success
-from shared.domain.following import SETTLED
-from shared.domain.job import Job
-from shared.domain.message import Message
-from shared.domain.run import Run, RunError, RunStatus
-from shared.domain.wheel import message_of
-from shared.recurrence import Delay
+from carillon.domain.execution.next_run import SETTLED
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.run import Run, RunError, RunStatus
+from carillon.domain.wheel.entry import message_of
+from carillon.executor.reports import Handled
+from carillon.executor.targets import Failure, Success
+from carillon.schedules import Delay
 from tests.simulation.world import FUNCTION_SECONDS, LIFETIME, World
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from functions.api.service import JobService
-from functions.executor.targets import Failure, Success
-from infra.simulation.api import job_patch
-from shared.domain.job import Job, JobState
-from shared.domain.policies import CatchUp, OnComplete, Overlap, RetryPolicy
-from shared.domain.run import RunError, RunKind, RunStatus
-from shared.domain.wheel import Entry
-from shared.errors import StoreUnavailableError
-from shared.recurrence import SlotKind
+from carillon.api.jobs.service import JobService
+from carillon.domain.job import Job, JobState
+from carillon.domain.policies import CatchUp, OnComplete, Overlap, RetryPolicy
+from carillon.domain.run import RunError, RunKind, RunStatus
+from carillon.domain.wheel.entry import Entry
+from carillon.errors import StoreUnavailableError
+from carillon.executor.targets import Failure, Success
+from carillon.schedules import SlotKind
+from carillon.simulation.services import job_patch
 from tests.simulation.test_operations_by_request import job_service
 from tests.simulation.world import OWNER, World
 

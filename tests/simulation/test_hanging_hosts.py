@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.executor.targets import Failure
-from shared.domain.hanging import IN_A_ROW
-from shared.domain.job import Job, Lane
-from shared.domain.run import RunError
-from shared.domain.targets import WebhookTarget
-from shared.domain.wheel import message_of
+from carillon.domain.admission.hanging import IN_A_ROW
+from carillon.domain.job import Job, Lane
+from carillon.domain.run import RunError
+from carillon.domain.targets import WebhookTarget
+from carillon.domain.wheel.entry import message_of
+from carillon.executor.targets import Failure
 from tests.simulation.test_slow_lane import due, empty, handle, hangs, lasts
 from tests.simulation.world import OWNER, World
 

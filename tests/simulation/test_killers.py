@@ -8,15 +8,15 @@ from functools import partial
 import pytest
 from greenlet import GreenletExit
 
-from functions.executor import reception
-from infra.simulation.api import Api, job_body
-from infra.simulation.deployment import Deployment, Options
-from infra.simulation.targets import SimulatedTargets, TargetCall
-from shared.domain.job import job_id_of
-from shared.domain.message import Message, decode
-from shared.domain.run import DeadReason, Run, RunKind, RunStatus
-from shared.simulation.faults import Chaos, Faults
-from shared.simulation.loop import Loop
+from carillon.domain.job import job_id_of
+from carillon.domain.message import Message, decode
+from carillon.domain.run import DeadReason, Run, RunKind, RunStatus
+from carillon.executor import reception
+from carillon.simulation.deployment import Deployment, Options
+from carillon.simulation.faults import Chaos, Faults
+from carillon.simulation.loop import Loop
+from carillon.simulation.services import Api, job_body
+from carillon.simulation.targets import SimulatedTargets, TargetCall
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 OWNER = "owner"

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 
-from shared.domain.events import EventType
-from shared.domain.job import Job
-from shared.domain.message import Message
-from shared.domain.policies import CatchUp, Rate
-from shared.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.domain.events import EventType
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.policies import CatchUp, Rate
+from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.executor.reports import Handled
-from shared.domain.job import Job, JobState
-from shared.domain.message import decode, encode
-from shared.domain.policies import CatchUp, OnComplete
-from shared.domain.run import RunKind, RunStatus
-from shared.domain.wheel import entries_of, message_of
-from shared.recurrence import CalendarRule, SlotKind
+from carillon.domain.job import Job, JobState
+from carillon.domain.message import decode, encode
+from carillon.domain.policies import CatchUp, OnComplete
+from carillon.domain.run import RunKind, RunStatus
+from carillon.domain.wheel.entry import entries_of, message_of
+from carillon.executor.reports import Handled
+from carillon.schedules import CalendarRule, SlotKind
 from tests.simulation.test_calendars import day, jump, over_nines, succeeded
 from tests.simulation.world import OWNER, World
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from functions.executor.targets import Failure
-from shared.domain.job import Job
-from shared.domain.operation import STEP_SECONDS, OperationKind, OperationState
-from shared.domain.run import RunError, RunStatus, Settled
-from shared.errors import StoreUnavailableError
+from carillon.domain.job import Job
+from carillon.domain.operation import STEP_SECONDS, OperationKind, OperationState
+from carillon.domain.run import RunError, RunStatus, Settled
+from carillon.errors import StoreUnavailableError
+from carillon.executor.targets import Failure
 from tests.simulation.operation_kit import (
     MINUTE,
     NOON,

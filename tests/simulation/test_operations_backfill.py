@@ -4,11 +4,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from shared.domain.job import Job
-from shared.domain.operation import Operation, OperationKind, OperationState
-from shared.domain.run import RunKey, RunKind, RunStatus, Settled
-from shared.errors import StoreUnavailableError
-from shared.recurrence import CalendarRule
+from carillon.domain.job import Job
+from carillon.domain.operation import Operation, OperationKind, OperationState
+from carillon.domain.run import RunKey, RunKind, RunStatus, Settled
+from carillon.errors import StoreUnavailableError
+from carillon.schedules import CalendarRule
 from tests.simulation.operation_kit import (
     MINUTE,
     NOON,

@@ -5,16 +5,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.api.dead_letter_service import DeadLetterService
-from functions.api.run_service import RunService
-from functions.api.service import JobService
-from functions.executor.targets import Failure, Success
-from shared.domain.job import Job, JobState
-from shared.domain.policies import Backoff, BackoffType, OnComplete, Overlap, RetryPolicy
-from shared.domain.run import Run, RunError, RunStatus, Settled
-from shared.errors import QueueUnavailableError
-from shared.redriving import Redriver
-from shared.telemetry import create_telemetry
+from carillon.api.jobs.service import JobService
+from carillon.api.runs.dead_letter_service import DeadLetterService
+from carillon.api.runs.service import RunService
+from carillon.domain.job import Job, JobState
+from carillon.domain.policies import Backoff, BackoffType, OnComplete, Overlap, RetryPolicy
+from carillon.domain.run import Run, RunError, RunStatus, Settled
+from carillon.errors import QueueUnavailableError
+from carillon.executor.targets import Failure, Success
+from carillon.services.redrive import Redriver
+from carillon.telemetry import create_telemetry
 from tests.simulation.world import LIFETIME, OWNER, World
 from tests.unit.api.conftest import SETTINGS
 

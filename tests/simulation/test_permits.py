@@ -10,22 +10,22 @@ from time import sleep
 
 import pytest
 
-from functions.executor.executor import Executor
-from functions.executor.reports import Handled, Report
-from functions.executor.targets import Call, Failure, Outcome, Success
-from infra.simulation.api import Api, job_body
-from infra.simulation.deployment import Deployment, Options
-from infra.simulation.targets import Behaviour, SimulatedTargets, TargetCall
-from shared.clock import ThreadTimers
-from shared.domain.gate import PERMITS_GATE
-from shared.domain.message import Message
-from shared.domain.policies import Rate
-from shared.domain.run import RunError, RunStatus
-from shared.domain.wheel import message_of
-from shared.errors import StoreUnavailableError
-from shared.simulation.dice import Dice
-from shared.simulation.faults import Chaos, Faults
-from shared.simulation.loop import Loop
+from carillon.clock import ThreadTimers
+from carillon.domain.admission.state import PERMITS_GATE
+from carillon.domain.message import Message
+from carillon.domain.policies import Rate
+from carillon.domain.run import RunError, RunStatus
+from carillon.domain.wheel.entry import message_of
+from carillon.errors import StoreUnavailableError
+from carillon.executor.reports import Handled, Report
+from carillon.executor.router import Executor
+from carillon.executor.targets import Call, Failure, Outcome, Success
+from carillon.simulation.deployment import Deployment, Options
+from carillon.simulation.dice import Dice
+from carillon.simulation.faults import Chaos, Faults
+from carillon.simulation.loop import Loop
+from carillon.simulation.services import Api, job_body
+from carillon.simulation.targets import Behaviour, SimulatedTargets, TargetCall
 from tests.simulation.world import FUNCTION_SECONDS, OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

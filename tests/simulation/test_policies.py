@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain.decisions import SkipReason
-from shared.domain.job import Job
-from shared.domain.policies import Backoff, CatchUp, Overlap, RetryPolicy
-from shared.domain.run import Run, RunError, RunStatus
+from carillon.domain.decisions import SkipReason
+from carillon.domain.job import Job
+from carillon.domain.policies import Backoff, CatchUp, Overlap, RetryPolicy
+from carillon.domain.run import Run, RunError, RunStatus
+from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.world import World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

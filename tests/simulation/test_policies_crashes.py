@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from functions.executor.executor import Executor
-from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain.gate import job_gate, key_gate
-from shared.domain.job import Job
-from shared.domain.policies import CatchUp, Concurrency, Overlap, Rate, RetryPolicy
-from shared.domain.run import RunError, RunStatus
-from shared.errors import HeldError, QueueUnavailableError, StoreUnavailableError
-from shared.filing import Filer
+from carillon.domain.admission.state import job_gate, key_gate
+from carillon.domain.job import Job
+from carillon.domain.policies import CatchUp, Concurrency, Overlap, Rate, RetryPolicy
+from carillon.domain.run import RunError, RunStatus
+from carillon.errors import HeldError, QueueUnavailableError, StoreUnavailableError
+from carillon.executor.router import Executor
+from carillon.executor.targets import Call, Failure, Outcome, Success
+from carillon.services.indexer import Filer
 from tests.simulation.world import FUNCTION_SECONDS, OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

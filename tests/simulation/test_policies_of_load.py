@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 
-from functions.executor.executor import Executor
-from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain.job import Job
-from shared.domain.policies import Concurrency, Overlap, Rate, RetryPolicy
-from shared.domain.run import Run, RunError, RunStatus
+from carillon.domain.job import Job
+from carillon.domain.policies import Concurrency, Overlap, Rate, RetryPolicy
+from carillon.domain.run import Run, RunError, RunStatus
+from carillon.executor.router import Executor
+from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.test_policies import Slow
 from tests.simulation.world import World
 

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain.decisions import SkipReason
-from shared.domain.gate import job_gate
-from shared.domain.job import Job
-from shared.domain.policies import Overlap, RetryPolicy
-from shared.domain.run import Run, RunError, RunKey, RunKind, RunStatus
+from carillon.domain.admission.state import job_gate
+from carillon.domain.decisions import SkipReason
+from carillon.domain.job import Job
+from carillon.domain.policies import Overlap, RetryPolicy
+from carillon.domain.run import Run, RunError, RunKey, RunKind, RunStatus
+from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.test_policies import Slow
 from tests.simulation.world import OWNER, World
 

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.tick.reports import SegmentOutcome
-from shared.domain.decisions import SkipReason
-from shared.domain.job import MOST_REPLACED, Filing, Job, Lane
-from shared.domain.policies import CatchUp
-from shared.domain.run import RunKind, RunStatus
-from shared.domain.wheel import Slot, minute_of
-from shared.recurrence import CalendarRule, SlotKind, parse_schedule
-from shared.stores.ports import EntryPage
+from carillon.domain.decisions import SkipReason
+from carillon.domain.job import MOST_REPLACED, Filing, Job, Lane
+from carillon.domain.policies import CatchUp
+from carillon.domain.run import RunKind, RunStatus
+from carillon.domain.wheel.entry import Slot, minute_of
+from carillon.schedules import CalendarRule, SlotKind, parse_schedule
+from carillon.stores.ports import EntryPage
+from carillon.tick.reports import SegmentOutcome
 from tests.simulation.world import FUNCTION_SECONDS, World, times
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)

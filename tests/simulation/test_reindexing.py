@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from functions.executor.targets import Call, Failure, Outcome, Success
-from infra.reindexing.reindexing import Done, Reindex
-from shared.domain.events import EventType
-from shared.domain.job import Job, JobState
-from shared.domain.operation import OperationKind, OperationState
-from shared.domain.policies import Backoff, BackoffType, CatchUp, Overlap, Rate, RetryPolicy
-from shared.domain.run import RunError, RunKind, RunStatus
-from shared.domain.segment import LEASE, acquired
-from shared.errors import UnreadableRowError
-from shared.recurrence import CalendarRule
-from shared.stores.memory.wheel import MemoryWheelStore
-from shared.stores.stores import Stores
+from carillon.domain.events import EventType
+from carillon.domain.job import Job, JobState
+from carillon.domain.operation import OperationKind, OperationState
+from carillon.domain.policies import Backoff, BackoffType, CatchUp, Overlap, Rate, RetryPolicy
+from carillon.domain.run import RunError, RunKind, RunStatus
+from carillon.domain.wheel.segment import LEASE, acquired
+from carillon.errors import UnreadableRowError
+from carillon.executor.targets import Call, Failure, Outcome, Success
+from carillon.reindexing.reindexing import Done, Reindex
+from carillon.schedules import CalendarRule
+from carillon.stores.memory.wheel import MemoryWheelStore
+from carillon.stores.stores import Stores
 from tests.simulation import operation_kit
 from tests.simulation.world import World, times
 

@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain.policies import Backoff, RetryPolicy
-from shared.domain.run import RunError, RunStatus
-from shared.domain.segment import Control
-from shared.settings import Settings
+from carillon.domain.policies import Backoff, RetryPolicy
+from carillon.domain.run import RunError, RunStatus
+from carillon.domain.wheel.segment import Control
+from carillon.executor.targets import Call, Failure, Outcome, Success
+from carillon.settings import Settings
 from tests.simulation.world import World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from shared.domain.policies import CatchUp
-from shared.domain.run import RunStatus
-from shared.recurrence import parse_duration
+from carillon.domain.policies import CatchUp
+from carillon.domain.run import RunStatus
+from carillon.schedules import parse_duration
 from tests.simulation.world import World
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "running.md"

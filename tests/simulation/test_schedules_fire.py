@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain.policies import Backoff, CatchUp, RetryPolicy
-from shared.domain.run import RunError, RunKind, RunStatus
+from carillon.domain.policies import Backoff, CatchUp, RetryPolicy
+from carillon.domain.run import RunError, RunKind, RunStatus
+from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.world import World, times
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)

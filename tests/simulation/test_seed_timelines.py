@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain.gate import job_gate
-from shared.domain.job import Job
-from shared.domain.policies import CatchUp, RetryPolicy
-from shared.domain.run import RunError, RunStatus
+from carillon.domain.admission.state import job_gate
+from carillon.domain.job import Job
+from carillon.domain.policies import CatchUp, RetryPolicy
+from carillon.domain.run import RunError, RunStatus
+from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.world import OWNER, World
 
 START = datetime(2026, 3, 1, tzinfo=UTC)

@@ -10,16 +10,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.executor.reports import Handled
-from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain.events import JOB_EVENTS, EventType
-from shared.domain.gate import SLOW_LANE_GATE, job_gate
-from shared.domain.job import Job, JobState, Lane, Slow
-from shared.domain.message import Message
-from shared.domain.policies import Backoff, Rate, RetryPolicy
-from shared.domain.run import RunError, RunKind, RunStatus
-from shared.domain.wheel import message_of
-from shared.errors import StoreUnavailableError
+from carillon.domain.admission.state import SLOW_LANE_GATE, job_gate
+from carillon.domain.events import JOB_EVENTS, EventType
+from carillon.domain.job import Job, JobState, Lane, Slow
+from carillon.domain.message import Message
+from carillon.domain.policies import Backoff, Rate, RetryPolicy
+from carillon.domain.run import RunError, RunKind, RunStatus
+from carillon.domain.wheel.entry import message_of
+from carillon.errors import StoreUnavailableError
+from carillon.executor.reports import Handled
+from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

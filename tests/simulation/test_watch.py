@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from functions.executor.reports import Handled
-from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain import watching
-from shared.domain.events import EventType
-from shared.domain.job import Job, JobState, Lane
-from shared.domain.policies import CatchUp, OnComplete, RetryPolicy
-from shared.domain.run import Run, RunError, RunKey, RunKind, RunStatus, Settled
-from shared.domain.wheel import Slot
-from shared.errors import StoreUnavailableError
-from shared.recurrence import CalendarRule, SlotKind
+from carillon.domain.events import EventType
+from carillon.domain.execution import watching
+from carillon.domain.job import Job, JobState, Lane
+from carillon.domain.policies import CatchUp, OnComplete, RetryPolicy
+from carillon.domain.run import Run, RunError, RunKey, RunKind, RunStatus, Settled
+from carillon.domain.wheel.entry import Slot
+from carillon.errors import StoreUnavailableError
+from carillon.executor.reports import Handled
+from carillon.executor.targets import Call, Failure, Outcome, Success
+from carillon.schedules import CalendarRule, SlotKind
 from tests.simulation.world import OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

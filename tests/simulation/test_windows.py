@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.domain.job import Job
-from shared.domain.policies import CatchUp
-from shared.domain.run import RunKind, RunStatus
-from shared.domain.wheel import entries_of
-from shared.recurrence import SlotKind, slots
+from carillon.domain.job import Job
+from carillon.domain.policies import CatchUp
+from carillon.domain.run import RunKind, RunStatus
+from carillon.domain.wheel.entry import entries_of
+from carillon.schedules import SlotKind, slots
 from tests.simulation.world import World, times
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)

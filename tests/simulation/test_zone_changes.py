@@ -13,10 +13,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.domain.job import Job
-from shared.domain.run import RunStatus
-from shared.domain.wheel import Slot, entries_of, minute_end, minute_of
-from shared.recurrence import CalendarRule, Schedule, SlotKind, parse_schedule, slots
+from carillon.domain.job import Job
+from carillon.domain.run import RunStatus
+from carillon.domain.wheel.entry import Slot, entries_of, minute_end, minute_of
+from carillon.schedules import CalendarRule, Schedule, SlotKind, parse_schedule, slots
 from tests.simulation.world import World
 from tests.simulation.zone_files import put, zone_of, zones_put_back
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from shared.domain.job import Job
-from shared.domain.message import Message
-from shared.domain.policies import CatchUp
-from shared.domain.segment import Cursor
-from shared.domain.wheel import Slot, minute_of
-from shared.recurrence import SlotKind
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.policies import CatchUp
+from carillon.domain.wheel.entry import Slot, minute_of
+from carillon.domain.wheel.segment import Cursor
+from carillon.schedules import SlotKind
 from tests.simulation.test_zone_changes import ALMATY, OLD, pass_by, upgrade_functions
 from tests.simulation.world import World
 from tests.simulation.zone_files import put, zones_put_back

@@ -11,25 +11,21 @@ from datetime import date, datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from functions.executor.executor import Executor
-from functions.executor.ports import ExecutorPorts
-from functions.executor.reception import Reception
-from functions.executor.reports import Report
-from functions.executor.targets import Call, Outcome, Success
-from functions.tick.dispatcher import Dispatcher
-from functions.tick.ports import TickPorts
-from functions.tick.reports import SegmentReport
-from shared.clock import ManualClock, SeededEntropy
-from shared.domain.calendar import Calendar, CalendarUse
-from shared.domain.job import Filing, Job, Lane, Priority, fraction_of, job_id_of, segment_of
-from shared.domain.message import Message
-from shared.domain.policies import CatchUp, OnComplete, RetryPolicy
-from shared.domain.run import TRANSITIONS, Run, RunKey, RunKind, RunStatus
-from shared.domain.targets import Target, TaskTarget
-from shared.domain.wheel import minute_of
-from shared.errors import HeldError
-from shared.filing import Filer
-from shared.recurrence import (
+from carillon.clock import ManualClock, SeededEntropy
+from carillon.domain.calendar import Calendar, CalendarUse
+from carillon.domain.job import Filing, Job, Lane, Priority, fraction_of, job_id_of, segment_of
+from carillon.domain.message import Message
+from carillon.domain.policies import CatchUp, OnComplete, RetryPolicy
+from carillon.domain.run import TRANSITIONS, Run, RunKey, RunKind, RunStatus
+from carillon.domain.targets import Target, TaskTarget
+from carillon.domain.wheel.entry import minute_of
+from carillon.errors import HeldError
+from carillon.executor.ports import ExecutorPorts
+from carillon.executor.reception import Reception
+from carillon.executor.reports import Report
+from carillon.executor.router import Executor
+from carillon.executor.targets import Call, Outcome, Success
+from carillon.schedules import (
     DEFAULT_DST,
     CalendarRule,
     DstRule,
@@ -38,14 +34,18 @@ from shared.recurrence import (
     parse_window,
     spread_seconds,
 )
-from shared.stores.memory.calendars import MemoryCalendarStore
-from shared.stores.memory.events import MemoryEvents
-from shared.stores.memory.gates import MemoryGateStore
-from shared.stores.memory.jobs import MemoryJobStore
-from shared.stores.memory.operations import MemoryOperationStore
-from shared.stores.memory.queue import MemoryQueue
-from shared.stores.memory.runs import MemoryRunStore
-from shared.stores.memory.wheel import MemoryWheelStore
+from carillon.services.indexer import Filer
+from carillon.stores.memory.calendars import MemoryCalendarStore
+from carillon.stores.memory.events import MemoryEvents
+from carillon.stores.memory.gates import MemoryGateStore
+from carillon.stores.memory.jobs import MemoryJobStore
+from carillon.stores.memory.messaging import MemoryQueue
+from carillon.stores.memory.operations import MemoryOperationStore
+from carillon.stores.memory.runs import MemoryRunStore
+from carillon.stores.memory.wheel import MemoryWheelStore
+from carillon.tick.dispatcher import Dispatcher
+from carillon.tick.ports import TickPorts
+from carillon.tick.reports import SegmentReport
 
 OWNER = "owner-1"
 FUNCTION_SECONDS = 60

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from shared.recurrence import zones
+from carillon.schedules.zones import offsets as zones
 
 
 def zone_of(before_hours: float, *changes: tuple[datetime, float]) -> ZoneInfo:

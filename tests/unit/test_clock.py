@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
-from shared.clock import ceil_second, utc_text
+from carillon.clock import ceil_second, utc_text
 
 
 def test_an_instant_is_told_in_utc_to_whole_seconds() -> None:

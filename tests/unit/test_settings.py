@@ -1,7 +1,7 @@
 import pytest
 
-from shared.errors import ConfigurationError
-from shared.settings import Settings
+from carillon.errors import ConfigurationError
+from carillon.settings import Settings
 
 REQUIRED = {
     "JOBS_TABLE": "jobs",

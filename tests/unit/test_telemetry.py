@@ -10,7 +10,7 @@ import pytest
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import Metrics
 
-from shared.telemetry import Action, Metric, Telemetry, create_telemetry
+from carillon.telemetry import Action, Metric, Telemetry, create_telemetry
 
 
 def test_lost_events_are_logged_and_none_are_not_told() -> None:
@@ -41,7 +41,7 @@ def test_one_invocation_gives_out_one_record_with_all_metrics(
 
 def test_each_metric_is_looked_at() -> None:
     """By an alarm or the dashboard: each costs $0.30 a month (CloudWatch's price list)."""
-    root = Path(__file__).resolve().parents[2] / "infra"
+    root = Path(__file__).resolve().parents[2] / "infra" / "carillon" / "cdk" / "constructs"
     code = "\n".join((root / f"{name}.py").read_text() for name in ("observability", "dashboard"))
     assert set(re.findall(r"\bMetric\.([A-Z_]+)\b", code)) == set(Metric.__members__)
 

@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from shared.domain.cost import (
+from carillon.domain.wheel.delaying import whole_delay
+from carillon.schedules.insight.cost import (
     BARE_REQUEST_CPU_SECONDS,
     BATCH_LOG_BYTES,
     BATCH_WAIT_SECONDS,
@@ -33,7 +34,6 @@ from shared.domain.cost import (
     idle,
     lasted,
 )
-from shared.domain.delaying import whole_delay
 from tests.bench.cost import profiles
 from tests.bench.cost.measuring import Processor
 from tests.bench.cost.profiles import FAILING, IDLE_MINUTES, TASK, Figures
@@ -90,7 +90,7 @@ def _print_assumptions(processor: Processor) -> None:
     memory_mb, days = MEMORY_MB["executor"], DEFAULT.run_retention_days
     share = memory_mb / VCPU_MB
     print(f"""
-prices      us-east-1, on demand, arm64, without free tiers (shared/domain/cost.py names the pages)
+prices      us-east-1, on demand, arm64, without free tiers (insight/cost.py names the pages)
 history     {days} days, without recovery
 processor   a bare put_item takes {1e3 * processor.bare_seconds:.2f} ms here, \
 {1e3 * processor.wire_seconds:.2f} of them on a plain socket (no TLS),
@@ -145,7 +145,7 @@ def _print_invocations(service: str, one: Measured) -> None:
 
 
 def _print_model(figures: Mapping[str, Figures]) -> None:
-    """What the model of shared/domain/cost.py rests on, as measured now."""
+    """What the model of shared/carillon/schedules/insight/cost.py rests on, as measured now."""
     full, one = figures["recurring_full"], figures["recurring_one"]
     runs = {name: each.measured["executor"] for name, each in (("full", full), ("one", one))}
     cpu = {name: each.cpu_seconds / each.invocations for name, each in runs.items()}

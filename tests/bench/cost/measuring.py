@@ -18,9 +18,9 @@ import boto3
 from botocore.awsrequest import AWSRequest
 from botocore.httpsession import URLLib3Session
 
-from shared.domain.cost import BARE_REQUEST_CPU_SECONDS
+from carillon.schedules.insight.cost import BARE_REQUEST_CPU_SECONDS
 
-_CHILD = b"functions.executor.child"
+_CHILD = b"carillon.executor.task_process.child"
 _TRIES = 300
 _RECEIVER = """
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from shared.domain.cost import DEFAULT, MONTH_MINUTES, Line, Usage, idle, kept
-from shared.domain.job import job_id_of, segment_of
-from shared.domain.message import decode
+from carillon.domain.job import job_id_of, segment_of
+from carillon.domain.message import decode
+from carillon.schedules.insight.cost import DEFAULT, MONTH_MINUTES, Line, Usage, idle, kept
 from tests.bench.cost.stage import Measured, Stage, Theatre, Waiting
 
 OWNER = "9f4c1c1e-6d3a-4b52-8f5e-0a2b7c9d1e3f"

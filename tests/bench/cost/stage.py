@@ -23,8 +23,8 @@ import pytest
 from moto import mock_aws
 from moto.core.botocore_stubber import BotocoreStubber
 
-from shared.clock import SystemClock
-from shared.domain.cost import (
+from carillon.clock import SystemClock
+from carillon.schedules.insight.cost import (
     CALL_SECONDS,
     NOTHING,
     Line,
@@ -213,7 +213,7 @@ class Theatre:
         patch.setattr(SystemClock, "now", lambda _: self._clock.now())
         patch.setattr(SystemClock, "sleep", lambda _, seconds: self._clock.sleep(seconds))
         # The clock is right: what the answers' headers say is another time.
-        there = "shared.stores.dynamo.skew.parsedate_to_datetime"
+        there = "carillon.stores.dynamo.skew.parsedate_to_datetime"
         patch.setattr(there, lambda _: self._clock.now())
 
     @contextmanager
@@ -246,7 +246,7 @@ def theatre() -> Iterator[Theatre]:
 
 def _loaded(name: str) -> Callable[[dict[str, Any], Context], Any]:
     """The handler of a function, loaded anew: it reads the environment at import."""
-    module = f"functions.{name}.handler"
+    module = f"carillon.{name}.handler"
     sys.modules.pop(module, None)
     handler: Callable[[dict[str, Any], Context], Any] = importlib.import_module(module).handler
     return handler
@@ -268,7 +268,7 @@ def _deployed() -> dict[str, str]:
         "RUN_RETENTION_DAYS": str(context["run_retention_days"]),
         "WEBHOOK_SECRET_ARN": secret["ARN"],
         "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
-        "TASK_MODULES": "functions.executor.tasks.samples,tests.bench.cost.tasks",
+        "TASK_MODULES": "carillon.executor.tasks.samples,tests.bench.cost.tasks",
         "OWNER_REQUESTS_PER_SECOND": "10000",
         "OWNER_REQUESTS_BURST": "10000",
     }

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from shared.tasks import TaskContext, task
+from carillon.tasks import TaskContext, task
 
 
 @task

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from infra.audit.evidence import Ack, Delivery, Evidence, JobVersion
+from carillon.audit.evidence import Ack, Delivery, Evidence, JobVersion
 from tests.e2e.chaos.customer import Acknowledgement
 from tests.e2e.chaos.tables import Found
 from tests.e2e.chaos.witness import Arrival

@@ -13,8 +13,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from infra.local.deployment import Deployment
-from infra.local.emulator import Emulator
+from carillon.local.deployment import Deployment
+from carillon.local.emulator import Emulator
 from tests.e2e.chaos.customer import Customer
 from tests.e2e.chaos.witness import Ambush, Witness
 from tests.e2e.chaos.workers import Worker, Workers

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from infra.local.deployment import Deployment
-from infra.local.emulator import REGION
-from shared.clock import SystemClock
-from shared.domain.job import Job
-from shared.domain.run import Run
-from shared.settings import Settings
-from shared.stores.dynamo import Stores, open_stores
+from carillon.clock import SystemClock
+from carillon.domain.job import Job
+from carillon.domain.run import Run
+from carillon.local.deployment import Deployment
+from carillon.local.emulator import REGION
+from carillon.settings import Settings
+from carillon.stores.dynamo import Stores, open_stores
 
 _PAGE = 100
 

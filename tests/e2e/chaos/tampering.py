@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-from shared.domain.run import Run, RunKind, RunStatus
+from carillon.domain.run import Run, RunKind, RunStatus
 from tests.e2e.chaos.customer import Acknowledgement
 from tests.e2e.chaos.evidence import Story
 from tests.e2e.chaos.tables import Found

@@ -16,13 +16,13 @@ from time import monotonic, sleep
 
 import pytest
 
-from infra.audit.auditing import Audit
-from infra.local.calls import Api
-from infra.local.deployment import Deployment, deploy
-from infra.local.emulator import Emulator, port_of_state
-from infra.local.identity import create_user, sign_in
-from infra.local.warm import warm
-from shared.domain.run import RunKind
+from carillon.audit.auditing import Audit
+from carillon.domain.run import RunKind
+from carillon.local.api_client import Api
+from carillon.local.deployment import Deployment, deploy
+from carillon.local.emulator import Emulator, port_of_state
+from carillon.local.identity import create_user, sign_in
+from carillon.local.warm import warm
 from tests.e2e.chaos.check import called_after_success, lost, violations
 from tests.e2e.chaos.customer import Customer
 from tests.e2e.chaos.evidence import Story

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 
-from infra.local.emulator import Emulator, EmulatorFailed
+from carillon.local.emulator import Emulator, EmulatorFailed
 
 _FUNCTION = b"AWS_LAMBDA_FUNCTION_NAME="
 _LISTENS = "0A"

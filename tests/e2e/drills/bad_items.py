@@ -20,13 +20,13 @@ from threading import Event, Thread
 from time import sleep
 from typing import Any
 
-from infra.local.calls import Api
-from infra.local.deployment import Deployment, aws_environment, deploy
-from infra.local.emulator import REPOSITORY, Emulator
-from infra.local.identity import create_user, sign_in
-from infra.local.warm import warm
-from shared.domain.job import job_id_of, segment_of
-from shared.domain.wheel import minute_of
+from carillon.domain.job import job_id_of, segment_of
+from carillon.domain.wheel.entry import minute_of
+from carillon.local.api_client import Api
+from carillon.local.deployment import Deployment, aws_environment, deploy
+from carillon.local.emulator import REPOSITORY, Emulator
+from carillon.local.identity import create_user, sign_in
+from carillon.local.warm import warm
 from tests.e2e.conftest import SEGMENTS, Person, owner_of, person
 from tests.e2e.drills.neighbours import Lags
 

@@ -19,11 +19,11 @@ from threading import Thread
 from time import monotonic, sleep
 from typing import Any
 
-from infra.local.calls import Api
-from infra.local.deployment import deploy
-from infra.local.emulator import Emulator
-from infra.local.identity import create_user, sign_in
-from infra.local.warm import warm
+from carillon.local.api_client import Api
+from carillon.local.deployment import deploy
+from carillon.local.emulator import Emulator
+from carillon.local.identity import create_user, sign_in
+from carillon.local.warm import warm
 from tests.e2e.conftest import Person, person
 
 Json = dict[str, Any]

@@ -1,8 +1,8 @@
 """A production stack that was destroyed, taken up again: its jobs, its history, its users.
 
-`make drill-take-up`: on MiniStack, the whole `cdk destroy`, and `python -m infra.take_up` as an
-operator runs it. One job fires `every 5s` and catches up on all; every occurrence from its first to
-its last must have succeeded, those of the time without a stack as well.
+`make drill-take-up`: on MiniStack, the whole `cdk destroy`, and `python -m carillon.cdk.take_up` as
+an operator runs it. One job fires `every 5s` and catches up on all; every occurrence from its first
+to its last must have succeeded, those of the time without a stack as well.
 """
 
 import os
@@ -15,16 +15,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import sleep
 
-from infra.local.deployment import (
-    CDK,
-    Deployment,
-    aws_environment,
-    deploy,
-    find_deployment,
-)
-from infra.local.deployment import run as run_command
-from infra.local.emulator import REPOSITORY, Emulator
-from infra.local.identity import User, create_user, sign_in
+from carillon.local.deployment import CDK, Deployment, aws_environment, deploy, find_deployment
+from carillon.local.deployment import run as run_command
+from carillon.local.emulator import REPOSITORY, Emulator
+from carillon.local.identity import User, create_user, sign_in
 from tests.e2e.conftest import Json, Person
 from tests.e2e.drills.bad_items import succeeded_of, times
 
@@ -72,7 +66,7 @@ def drill(emulator: Emulator, directory: Path) -> Drill:
         log,
     )
     sleep(_WITHOUT_A_STACK.total_seconds())
-    command = [sys.executable, "-m", "infra.take_up", "--app", str(directory / "cdk.out")]
+    command = [sys.executable, "-m", "carillon.cdk.take_up", "--app", str(directory / "cdk.out")]
     subprocess.run(command, cwd=REPOSITORY, env=environment, check=True)
     after = find_deployment(endpoint_url, STACK)
     last = datetime.now(UTC) + _FIRES_AFTER

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from infra.local.deployment import Deployment
+from carillon.local.deployment import Deployment
 from tests.e2e.conftest import person
 from tests.e2e.drills.bad_items import drill
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from infra.local.deployment import STACK_NAME, Deployment
-from shared.domain.canary import CANARY_JOB_ID, CANARY_OWNER
-from shared.domain.job import Job
-from shared.domain.message import encode
-from shared.domain.wheel import message_of
-from shared.stores.dynamo.jobs import job_of
+from carillon.domain.canary import CANARY_JOB_ID, CANARY_OWNER
+from carillon.domain.job import Job
+from carillon.domain.message import encode
+from carillon.domain.wheel.entry import message_of
+from carillon.local.deployment import STACK_NAME, Deployment
+from carillon.stores.dynamo.jobs import job_of
 from tests.e2e.conftest import SEGMENTS, Json, Person
 
 pytestmark = pytest.mark.e2e

@@ -12,7 +12,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from infra.local.deployment import Deployment, aws_environment
+from carillon.local.deployment import Deployment, aws_environment
 from tests.e2e.conftest import COMMAND, SEGMENTS, Json, Person
 
 pytestmark = pytest.mark.e2e

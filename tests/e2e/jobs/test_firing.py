@@ -9,8 +9,8 @@ from time import sleep
 
 import pytest
 
-from infra.local.deployment import Deployment
-from infra.local.receiver import Receiver
+from carillon.local.deployment import Deployment
+from carillon.local.receiver import Receiver
 from tests.e2e.conftest import Json, Person
 
 pytestmark = pytest.mark.e2e

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from infra.local.deployment import Deployment
-from infra.local.emulator import ACCOUNT_ID, REGION
+from carillon.local.deployment import Deployment
+from carillon.local.emulator import ACCOUNT_ID, REGION
 from tests.e2e.conftest import Json, Person, owner_of
 from tests.e2e.endpoints import endpoint
 from tests.e2e.runs.test_running import NEVER, run_by_hand, run_of, task, until

@@ -6,8 +6,8 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from infra.local.deployment import Deployment
-from infra.local.emulator import ACCOUNT_ID
+from carillon.local.deployment import Deployment
+from carillon.local.emulator import ACCOUNT_ID
 
 _NAME = "smoke-target"
 _ROLE = f"arn:aws:iam::{ACCOUNT_ID}:role/{_NAME}"

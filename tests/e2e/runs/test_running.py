@@ -7,10 +7,10 @@ from time import monotonic, sleep
 
 import pytest
 
-from infra.local.deployment import EXECUTOR_TIMEOUT_SECONDS, Deployment
-from shared.domain.job import Lane
-from shared.domain.message import Message, encode
-from shared.domain.run import RunKey, RunKind
+from carillon.domain.job import Lane
+from carillon.domain.message import Message, encode
+from carillon.domain.run import RunKey, RunKind
+from carillon.local.deployment import EXECUTOR_TIMEOUT_SECONDS, Deployment
 from tests.e2e.conftest import ENDED, Json, Person, owner_of
 from tests.e2e.endpoints import endpoint
 

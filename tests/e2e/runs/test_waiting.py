@@ -7,9 +7,9 @@ from time import sleep
 
 import pytest
 
-from infra.local.deployment import Deployment
-from shared.domain.wheel import Slot
-from shared.recurrence import SlotKind
+from carillon.domain.wheel.entry import Slot
+from carillon.local.deployment import Deployment
+from carillon.schedules import SlotKind
 from tests.e2e.chaos.tables import opened, read
 from tests.e2e.conftest import Json, Person, owner_of
 from tests.e2e.runs.conftest import LATE_RETRY_SECONDS

@@ -11,14 +11,14 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from shared.domain.job import Lane
-from shared.domain.message import Message, decode
-from shared.settings import Settings
+from carillon.domain.job import Lane
+from carillon.domain.message import Message, decode
+from carillon.settings import Settings
 from tests.tables import create_deployment
 from tests.unit.api.conftest import without_report
 from tests.unit.api.gateway import STRANGER, Answer, Client
 
-HANDLER = "functions.api.handler"
+HANDLER = "carillon.api.handler"
 BODY = {
     "name": "report",
     "schedule": "every 5m",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from shared.tasks import Fail, Retry, TaskContext, task
+from carillon.tasks import Fail, Retry, TaskContext, task
 
 
 @task

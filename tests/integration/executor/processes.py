@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from functions.executor.child_pool import ChildPool
-from functions.executor.targets.call import Call, Outcome
-from functions.executor.targets.task import TaskCaller
-from shared.domain.targets import TaskTarget
+from carillon.domain.targets import TaskTarget
+from carillon.executor.targets.call import Call, Outcome
+from carillon.executor.targets.task import TaskCaller
+from carillon.executor.task_process.child_pool import ChildPool
 
-SAMPLES = "functions.executor.tasks.samples"
+SAMPLES = "carillon.executor.tasks.samples"
 TASKS = "tests.integration.executor.child_tasks"
 
 

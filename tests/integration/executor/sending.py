@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 from ipaddress import ip_network
 from typing import Any
 
-from functions.executor.deadline import Deadline
-from functions.executor.targets.call import Call
-from functions.executor.targets.network import connect
-from functions.executor.targets.secrets import AwsSecrets, OwnerSecrets, SecretError
-from functions.executor.targets.signing import signing_key
-from functions.executor.targets.webhook import WebhookCaller
-from shared.clock import SystemClock
-from shared.domain.addresses import Address
-from shared.domain.targets import WebhookTarget
+from carillon.clock import SystemClock
+from carillon.domain.addresses import Address
+from carillon.domain.targets import WebhookTarget
+from carillon.executor.deadline import Deadline
+from carillon.executor.targets.call import Call
+from carillon.executor.targets.secrets import AwsSecrets, OwnerSecrets, SecretError
+from carillon.executor.targets.signing import signing_key
+from carillon.executor.targets.ssrf_guard import connect
+from carillon.executor.targets.webhook import WebhookCaller
 from tests.integration.executor.endpoints import HOST
 
 KEY = signing_key("kJ3hZ8mQ2xVb7LtR5nWc9YpD4sFg6AeUkJ3hZ8mQ2xVb7LtR")

@@ -11,13 +11,13 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from functions.executor.targets import Call, Failure, Success, Targets, sqs
-from functions.executor.targets.secrets import AwsSecrets, SecretError
-from shared.clock import SystemClock
-from shared.domain.canary import CANARY_TASK
-from shared.domain.run import RunError
-from shared.domain.targets import SqsTarget, TaskTarget, WebhookTarget
-from shared.settings import Settings
+from carillon.clock import SystemClock
+from carillon.domain.canary import CANARY_TASK
+from carillon.domain.run import RunError
+from carillon.domain.targets import SqsTarget, TaskTarget, WebhookTarget
+from carillon.executor.targets import Call, Failure, Success, Targets, sqs
+from carillon.executor.targets.secrets import AwsSecrets, SecretError
+from carillon.settings import Settings
 from tests.integration.executor.endpoints import HOST, endpoint
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -112,8 +112,8 @@ def test_the_secret_is_read_from_secrets_manager(secret_arn: str) -> None:
 
 def test_a_target_is_imported_when_it_is_first_used() -> None:
     program = (
-        "import sys, functions.executor.targets; "
-        "print('httpcore' in sys.modules, 'functions.executor.targets.task' in sys.modules)"
+        "import sys, carillon.executor.targets; "
+        "print('httpcore' in sys.modules, 'carillon.executor.targets.task' in sys.modules)"
     )
     answer = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from functions.executor.targets.call import Failure, Success
-from infra.local.processes import MARK as EMULATORS_MARK
-from shared.domain.run import RESULT_LIMIT_BYTES, RunError
-from shared.settings import TASK_ENVIRONMENT, Settings
+from carillon.domain.run import RESULT_LIMIT_BYTES, RunError
+from carillon.executor.targets.call import Failure, Success
+from carillon.local.processes import MARK as EMULATORS_MARK
+from carillon.settings import TASK_ENVIRONMENT, Settings
 from tests.integration.executor.processes import (
     TASKS,
     Tasks,
@@ -295,7 +295,7 @@ def test_a_task_says_when_it_is_to_be_tried_again_or_that_it_is_over(shared: Tas
 
 KILLED = """
 from tests.integration.executor.processes import children, tasks
-with tasks("functions.executor.tasks.faults", "functions.executor.tasks.samples") as caller:
+with tasks("carillon.executor.tasks.faults", "carillon.executor.tasks.samples") as caller:
     print(caller.run("kill_executor", '{"attempts":0}'), flush=True)
     caller.pool.prepare(2)
     print(*children(), flush=True)
@@ -317,7 +317,7 @@ def test_a_task_can_kill_its_executor_for_tests() -> None:
 
 def test_no_deployment_has_the_harmful_tasks_unless_it_names_them() -> None:
     defaults = Settings.from_environment(ENVIRONMENT).task_modules
-    assert "functions.executor.tasks.faults" not in defaults
+    assert "carillon.executor.tasks.faults" not in defaults
 
 
 def test_closing_leaves_no_process() -> None:

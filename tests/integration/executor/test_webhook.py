@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from functions.executor.deadline import Deadline
-from functions.executor.targets.call import Failure, Success
-from functions.executor.targets.signing import SigningKeyError
-from functions.executor.targets.webhook import WebhookCaller
-from shared.clock import SystemClock
+from carillon.clock import SystemClock
+from carillon.executor.deadline import Deadline
+from carillon.executor.targets.call import Failure, Success
+from carillon.executor.targets.signing import SigningKeyError
+from carillon.executor.targets.webhook import WebhookCaller
 from tests.integration.executor.endpoints import (
     CERTIFIED_NAME,
     HOST,

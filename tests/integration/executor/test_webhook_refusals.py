@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from functions.executor.targets.call import Failure, Success
-from functions.executor.targets.network import look_up
+from carillon.executor.targets.call import Failure, Success
+from carillon.executor.targets.ssrf_guard import look_up
 from tests.integration.executor.endpoints import CERTIFIED_NAME, HOST, endpoint, self_signed
 from tests.integration.executor.sending import Connections, call, caller, target
 

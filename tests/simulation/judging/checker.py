@@ -4,9 +4,9 @@ letters), without asking the code that made it: an oracle of its own.
 What rows alone show is judged by the rules of `carillon admin audit`, which are here, too.
 """
 
-from infra.audit.evidence import Evidence, Violation
-from infra.audit.judging import ROW_RULES, Rule
-from infra.audit.known import Known
+from carillon.audit.evidence import Evidence, Violation
+from carillon.audit.judging import ROW_RULES, Rule
+from carillon.audit.known import Known
 from tests.simulation.judging import (
     checker_calls,
     checker_ends,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from infra.audit.evidence import (
+from carillon.audit.evidence import (
     Ack,
     Circumstances,
     Delivery,
@@ -16,11 +16,11 @@ from infra.audit.evidence import (
     RunWrite,
     Told,
 )
-from shared.domain.job import Filing, Job, job_id_of
-from shared.domain.operation import Operation
-from shared.domain.run import Run, RunKey, RunKind, RunStatus
-from shared.domain.targets import TaskTarget
-from shared.recurrence import parse_schedule
+from carillon.domain.job import Filing, Job, job_id_of
+from carillon.domain.operation import Operation
+from carillon.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.domain.targets import TaskTarget
+from carillon.schedules import parse_schedule
 from tests.simulation.judging.checker import violations
 
 OWNER = "owner-1"

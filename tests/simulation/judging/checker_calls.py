@@ -5,11 +5,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from infra.audit.evidence import Ack, Circumstances, Delivery, RunWrite, Violation
-from infra.audit.known import Known, moves
-from shared.domain.job import Job, JobState, Lane
-from shared.domain.policies import Overlap
-from shared.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.audit.evidence import Ack, Circumstances, Delivery, RunWrite, Violation
+from carillon.audit.known import Known, moves
+from carillon.domain.job import Job, JobState, Lane
+from carillon.domain.policies import Overlap
+from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 
 _I2 = "I2"
 _I3 = "I3"

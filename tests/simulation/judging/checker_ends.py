@@ -4,13 +4,13 @@ operations; and requests under one key, which are one request."""
 from collections.abc import Iterator, Sequence, Set
 from datetime import datetime, timedelta
 
-from infra.audit.evidence import JobVersion, Violation
-from infra.audit.known import Known
-from shared.domain.job import Job, JobState
-from shared.domain.operation import Operation, OperationKind, OperationState
-from shared.domain.policies import OnComplete
-from shared.domain.run import Run, RunKind, RunStatus
-from shared.recurrence import Delay
+from carillon.audit.evidence import JobVersion, Violation
+from carillon.audit.known import Known
+from carillon.domain.job import Job, JobState
+from carillon.domain.operation import Operation, OperationKind, OperationState
+from carillon.domain.policies import OnComplete
+from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.schedules import Delay
 
 _DEAD = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
 _LIST_LAG = timedelta(seconds=30)

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from infra.audit.evidence import Violation
-from infra.audit.known import Filed, Known
-from shared.domain.job import JobState
-from shared.domain.run import Run, RunKind, RunStatus
-from shared.domain.wheel import entries_of
-from shared.recurrence import SlotKind
+from carillon.audit.evidence import Violation
+from carillon.audit.known import Filed, Known
+from carillon.domain.job import JobState
+from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.domain.wheel.entry import entries_of
+from carillon.schedules import SlotKind
 
 _ANNOUNCED = timedelta(minutes=7)
 """The longest look-ahead of any worker of ticks, and what ticks are late at most where nothing has

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-from infra.audit.evidence import Violation
-from infra.audit.known import Known
-from shared.domain.job import Job
+from carillon.audit.evidence import Violation
+from carillon.audit.known import Known
+from carillon.domain.job import Job
 
 
 def misled(known: Known) -> Iterator[Violation]:

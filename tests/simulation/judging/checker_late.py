@@ -4,12 +4,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from datetime import timedelta
 
-from infra.audit.evidence import Violation
-from infra.audit.known import Known
-from shared.domain.job import Job
-from shared.domain.policies import CatchUp
-from shared.domain.run import RunKey, RunKind
-from shared.recurrence import Delay
+from carillon.audit.evidence import Violation
+from carillon.audit.known import Known
+from carillon.domain.job import Job
+from carillon.domain.policies import CatchUp
+from carillon.domain.run import RunKey, RunKind
+from carillon.schedules import Delay
 
 _SLACK = timedelta(seconds=5)
 """Between the look at the clock that decides and the claim."""

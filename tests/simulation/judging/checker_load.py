@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from infra.audit.evidence import Delivery, Violation
-from infra.audit.known import Known
-from shared.domain.gate import PERMITS_GATE, SLOW_LANE_GATE
-from shared.domain.job import Job
-from shared.domain.policies import Overlap
-from shared.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.audit.evidence import Delivery, Violation
+from carillon.audit.known import Known
+from carillon.domain.admission.state import PERMITS_GATE, SLOW_LANE_GATE
+from carillon.domain.job import Job
+from carillon.domain.policies import Overlap
+from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from tests.simulation.judging.checker_calls import QUICK_SECONDS, lag_of, recovery
 
 Limit = tuple[int, int]

@@ -6,12 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
-from infra.audit.evidence import Delivery, Gap, Violation
-from infra.audit.known import Known
-from infra.audit.outcomes import in_gap
-from shared.domain.job import Lane
-from shared.domain.pace import bucket_of
-from shared.domain.run import Run, RunKind, RunStatus
+from carillon.audit.evidence import Delivery, Gap, Violation
+from carillon.audit.known import Known
+from carillon.audit.outcomes import in_gap
+from carillon.domain.job import Lane
+from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.domain.wheel.pace import bucket_of
 from tests.simulation.judging.checker_calls import QUICK_SECONDS, lag_of, may_wait
 
 _SHORT = timedelta(seconds=2)

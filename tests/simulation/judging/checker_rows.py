@@ -5,10 +5,10 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import timedelta
 
-from infra.audit.evidence import Ack, RunWrite, Violation
-from infra.audit.known import Known
-from shared.domain.job import JobState
-from shared.domain.run import DeadReason, Run, RunKind, RunStatus, Settled
+from carillon.audit.evidence import Ack, RunWrite, Violation
+from carillon.audit.known import Known
+from carillon.domain.job import JobState
+from carillon.domain.run import DeadReason, Run, RunKind, RunStatus, Settled
 
 _I4 = "I4"
 _R = RunStatus

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from infra.audit.evidence import RunWrite, Violation
-from infra.audit.known import Filed, Known
-from infra.audit.outcomes import in_gap
-from shared.domain.job import Job, JobState
-from shared.domain.policies import CatchUp, Overlap
-from shared.domain.run import Run, RunKey, RunKind, RunStatus
-from shared.recurrence import Delay
+from carillon.audit.evidence import RunWrite, Violation
+from carillon.audit.known import Filed, Known
+from carillon.audit.outcomes import in_gap
+from carillon.domain.job import Job, JobState
+from carillon.domain.policies import CatchUp, Overlap
+from carillon.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.schedules import Delay
 
 _OF_OCCURRENCES = frozenset({"catch_up", "calendar", "misfire", "spacing"})
 """Reasons that only an occurrence of the schedule can have."""

@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from infra.audit.evidence import Violation
-from infra.audit.known import NO_RUNS, Filed, Known
-from infra.audit.outcomes import in_gap
-from shared.domain.job import Job, JobState
-from shared.domain.run import Run, RunKind, RunStatus
+from carillon.audit.evidence import Violation
+from carillon.audit.known import NO_RUNS, Filed, Known
+from carillon.audit.outcomes import in_gap
+from carillon.domain.job import Job, JobState
+from carillon.domain.run import Run, RunKind, RunStatus
 from tests.simulation.judging.checker_calls import lag_of, recovery
 
 _DEAD = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})

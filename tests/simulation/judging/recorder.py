@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from functions.executor.targets import Success
-from infra.audit.evidence import (
+from carillon.audit.evidence import (
     Ack,
     Circumstances,
     Delivery,
@@ -19,19 +18,20 @@ from infra.audit.evidence import (
     RunWrite,
     Told,
 )
-from infra.simulation.deployment import Deployment
-from infra.simulation.targets import TargetCall
-from shared.domain import returning
-from shared.domain.job import Lane
-from shared.domain.message import Message
-from shared.domain.operation import Operation
-from shared.domain.run import Run, RunKey, RunKind
-from shared.domain.segment import Backlog
-from shared.domain.wheel import minute_start
-from shared.errors import MalformedMessageError, StoreUnavailableError
-from shared.simulation.faults import Fault
-from shared.simulation.loop import Task
-from shared.stores.memory.queue import MemoryQueue, Received
+from carillon.domain.execution import returning
+from carillon.domain.job import Lane
+from carillon.domain.message import Message
+from carillon.domain.operation import Operation
+from carillon.domain.run import Run, RunKey, RunKind
+from carillon.domain.wheel.entry import minute_start
+from carillon.domain.wheel.segment import Backlog
+from carillon.errors import MalformedMessageError, StoreUnavailableError
+from carillon.executor.targets import Success
+from carillon.simulation.deployment import Deployment
+from carillon.simulation.faults import Fault
+from carillon.simulation.loop import Task
+from carillon.simulation.targets import TargetCall
+from carillon.stores.memory.messaging import MemoryQueue, Received
 
 _LASTS = {
     Fault.PAUSED: timedelta(seconds=200),

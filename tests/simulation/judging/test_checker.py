@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from infra.audit.evidence import Evidence, RunWrite
-from infra.simulation.api import API_SECONDS, Api, job_body
-from infra.simulation.deployment import Deployment, Options
-from infra.simulation.targets import SimulatedTargets
-from shared.domain.policies import CatchUp
-from shared.domain.run import AttemptRecord, RunError, RunKind, RunStatus, Settled
-from shared.recurrence import parse_schedule
-from shared.simulation.faults import Chaos, Faults
-from shared.simulation.loop import Loop
+from carillon.audit.evidence import Evidence, RunWrite
+from carillon.domain.policies import CatchUp
+from carillon.domain.run import AttemptRecord, RunError, RunKind, RunStatus, Settled
+from carillon.schedules import parse_schedule
+from carillon.simulation.deployment import Deployment, Options
+from carillon.simulation.faults import Chaos, Faults
+from carillon.simulation.loop import Loop
+from carillon.simulation.services import API_SECONDS, Api, job_body
+from carillon.simulation.targets import SimulatedTargets
 from tests.simulation.judging.checker_book import (
     FILING,
     JOB_ID,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from infra.audit.evidence import Circumstances, Evidence
-from shared.domain.policies import CatchUp, Overlap, RetryPolicy
-from shared.domain.run import AttemptRecord, RunKind, RunStatus, Settled
-from shared.domain.running import EXECUTOR_DIED
-from shared.recurrence import parse_schedule
+from carillon.audit.evidence import Circumstances, Evidence
+from carillon.domain.execution.transitions import EXECUTOR_DIED
+from carillon.domain.policies import CatchUp, Overlap, RetryPolicy
+from carillon.domain.run import AttemptRecord, RunKind, RunStatus, Settled
+from carillon.schedules import parse_schedule
 from tests.simulation.judging.checker_book import JOB_ID, Book, after, found, key_of, only, plain
 
 SKIPPED, RETRYING, DEAD = RunStatus.SKIPPED, RunStatus.RETRYING, RunStatus.DEAD

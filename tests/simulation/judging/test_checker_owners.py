@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from infra.audit.evidence import Circumstances, Gap
-from shared.domain.policies import CatchUp, Overlap
-from shared.domain.run import RunStatus
+from carillon.audit.evidence import Circumstances, Gap
+from carillon.domain.policies import CatchUp, Overlap
+from carillon.domain.run import RunStatus
 from tests.simulation.judging.checker_book import OWNER, Book, after, found, key_of, only
 
 PERMITS = Circumstances(owner_concurrent_runs=1)

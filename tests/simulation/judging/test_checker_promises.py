@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from infra.audit.evidence import Circumstances, Evidence, Load
-from shared.domain.events import EventType
-from shared.domain.operation import Operation, OperationKind, OperationState
-from shared.domain.policies import Concurrency, OnComplete, Overlap, Rate
-from shared.domain.run import Run, RunKey, RunKind, RunStatus, Settled
-from shared.domain.targets import TaskTarget
-from shared.recurrence import parse_schedule
+from carillon.audit.evidence import Circumstances, Evidence, Load
+from carillon.domain.events import EventType
+from carillon.domain.operation import Operation, OperationKind, OperationState
+from carillon.domain.policies import Concurrency, OnComplete, Overlap, Rate
+from carillon.domain.run import Run, RunKey, RunKind, RunStatus, Settled
+from carillon.domain.targets import TaskTarget
+from carillon.schedules import parse_schedule
 from tests.simulation.judging.checker_book import (
     JOB_ID,
     NOON,

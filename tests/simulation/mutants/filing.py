@@ -5,18 +5,18 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
-import shared.domain.stale as stale
-import shared.domain.starting as starting
-import shared.domain.wheel as wheel
-import shared.filing as filing
-from infra.simulation.stores import SimulatedStores
-from shared.domain.job import Job, JobState
-from shared.domain.message import Message
-from shared.domain.segment import Control
-from shared.errors import CarillonError
-from shared.filing import Filer
-from shared.simulation.seams import EVENTUAL
-from shared.stores.memory.wheel import MemoryWheelStore
+import carillon.domain.execution.start_decision as starting
+import carillon.domain.wheel.entry as wheel
+import carillon.domain.wheel.stale as stale
+import carillon.services.indexer as filing
+from carillon.domain.job import Job, JobState
+from carillon.domain.message import Message
+from carillon.domain.wheel.segment import Control
+from carillon.errors import CarillonError
+from carillon.services.indexer import Filer
+from carillon.simulation.seams import EVENTUAL
+from carillon.simulation.stores import SimulatedStores
+from carillon.stores.memory.wheel import MemoryWheelStore
 from tests.simulation.mutants.kit import (
     LANES,
     MEETING,

@@ -1,6 +1,6 @@
 """Bugs planted into what removes the entries of filings that have ended."""
 
-from shared.filing import Filer
+from carillon.services.indexer import Filer
 from tests.simulation.mutants.kit import (
     Mutant,
     Swap,

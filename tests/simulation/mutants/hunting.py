@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from os import cpu_count
 
-from infra.audit.evidence import Violation
+from carillon.audit.evidence import Violation
 from tests.simulation.mutants.filing import FILING
 from tests.simulation.mutants.gone import GONE
 from tests.simulation.mutants.isolation import ISOLATION

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from functions.tick.visit import Visit
-from shared.domain.job import Lane
-from shared.domain.wheel import Entry, Slot, minute_start
-from shared.errors import CarillonError
-from shared.recurrence import SlotKind, parse_schedule
-from shared.stores.memory.wheel import MemoryWheelStore
-from shared.stores.ports import EntryPage
+from carillon.domain.job import Lane
+from carillon.domain.wheel.entry import Entry, Slot, minute_start
+from carillon.errors import CarillonError
+from carillon.schedules import SlotKind, parse_schedule
+from carillon.stores.memory.wheel import MemoryWheelStore
+from carillon.stores.ports import EntryPage
+from carillon.tick.segment_visit import Visit
 from tests.simulation.judging.recorder import PLANTED
 from tests.simulation.mutants.kit import Code, Mutant, Swap, both, faulty, scheduled, small
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from functions.executor.gates import Gates
-from functions.executor.slow_lane import SlowLane
-from shared.domain.job import Job, Slow
-from shared.domain.message import Message
-from shared.domain.run import Run
+from carillon.domain.job import Job, Slow
+from carillon.domain.message import Message
+from carillon.domain.run import Run
+from carillon.executor.runs.admission import Gates
+from carillon.executor.runs.slow_lane import SlowLane
 from tests.simulation.mutants.kit import (
     LANES,
     Code,

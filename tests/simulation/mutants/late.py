@@ -4,15 +4,15 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-import shared.domain.lateness as lateness
-import shared.domain.starting as starting
-from functions.executor.protocol import RunProtocol
-from shared.domain.decisions import Claim
-from shared.domain.job import Job
-from shared.domain.message import Message
-from shared.domain.run import RunStatus
-from shared.recurrence import ClosedDays, Delay
-from shared.simulation.faults import Faults
+import carillon.domain.execution.lateness as lateness
+import carillon.domain.execution.start_decision as starting
+from carillon.domain.decisions import Claim
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.run import RunStatus
+from carillon.executor.runs.protocol import RunProtocol
+from carillon.schedules import ClosedDays, Delay
+from carillon.simulation.faults import Faults
 from tests.simulation.mutants.kit import (
     Code,
     Mutant,

@@ -6,12 +6,12 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import functions.tick.counting as counting
-import shared.domain.segment as segment
-from functions.executor.permits import Permits
-from shared.domain.job import job_id_of
-from shared.simulation.faults import Chaos, Fault, Faults
-from shared.simulation.loop import Loop
+import carillon.domain.wheel.segment as segment
+import carillon.tick.counting as counting
+from carillon.domain.job import job_id_of
+from carillon.executor.runs.permits import Permits
+from carillon.simulation.faults import Chaos, Fault, Faults
+from carillon.simulation.loop import Loop
 from tests.simulation.mutants.kit import Code, Mutant, Swap, both, given, instead, scheduled, small
 from tests.simulation.worlds.scenario import Scenario
 from tests.simulation.worlds.scenario_parts import OWNERS, Request

@@ -4,12 +4,12 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import shared.domain.rate as rate
-from shared.domain.gate import Gate
-from shared.domain.message import RateSlot
-from shared.domain.policies import Rate
-from shared.domain.rate_line import line_of
-from shared.simulation.faults import Faults
+import carillon.domain.admission.limits as rate
+from carillon.domain.admission.rate_line import line_of
+from carillon.domain.admission.state import Gate
+from carillon.domain.message import RateSlot
+from carillon.domain.policies import Rate
+from carillon.simulation.faults import Faults
 from tests.simulation.mutants.kit import Code, Mutant, Swap, asked, both, given, scheduled, small
 from tests.simulation.worlds.scenario import Scenario
 

@@ -5,17 +5,17 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-import shared.domain.returning as returning
-import shared.domain.running as running
-from functions.executor.protocol import RunProtocol
-from functions.executor.reports import Report
-from infra.simulation.deployment import Deployment
-from shared.domain.job import Lane
-from shared.domain.message import Message
-from shared.errors import CarillonError
-from shared.filing import Filer
-from shared.simulation.loop import Loop
-from shared.stores.memory.queue import MemoryQueue, Received
+import carillon.domain.execution.returning as returning
+import carillon.domain.execution.transitions as running
+from carillon.domain.job import Lane
+from carillon.domain.message import Message
+from carillon.errors import CarillonError
+from carillon.executor.reports import Report
+from carillon.executor.runs.protocol import RunProtocol
+from carillon.services.indexer import Filer
+from carillon.simulation.deployment import Deployment
+from carillon.simulation.loop import Loop
+from carillon.stores.memory.messaging import MemoryQueue, Received
 from tests.simulation.mutants.kit import (
     Code,
     Mutant,

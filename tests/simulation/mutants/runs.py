@@ -5,22 +5,22 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-import functions.executor.protocol as protocol
-import shared.domain.overlap as overlap
-import shared.domain.running as running
-import shared.stores.memory.runs as running_rows
-from functions.executor.follow_up import FollowUp
-from functions.executor.gates import change_gate
-from functions.executor.protocol import RunProtocol
-from functions.executor.reports import Handled, Report
-from shared.domain.decisions import Claim
-from shared.domain.gate import Gate, job_gate
-from shared.domain.job import Job
-from shared.domain.message import Message
-from shared.domain.policies import Overlap
-from shared.domain.run import Run, RunStatus
-from shared.domain.running import Terms
-from shared.stores.memory.runs import MemoryRunStore
+import carillon.domain.admission.overlap as overlap
+import carillon.domain.execution.transitions as running
+import carillon.executor.runs.protocol as protocol
+import carillon.stores.memory.runs as running_rows
+from carillon.domain.admission.state import Gate, job_gate
+from carillon.domain.decisions import Claim
+from carillon.domain.execution.transitions import Terms
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.policies import Overlap
+from carillon.domain.run import Run, RunStatus
+from carillon.executor.reports import Handled, Report
+from carillon.executor.runs.admission import change_gate
+from carillon.executor.runs.follow_up import FollowUp
+from carillon.executor.runs.protocol import RunProtocol
+from carillon.stores.memory.runs import MemoryRunStore
 from tests.simulation.mutants.kit import (
     Code,
     Mutant,

@@ -7,23 +7,23 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-import functions.tick.lease as lease
-import functions.tick.visit as visit
-import shared.domain.dispatch as dispatch
-from functions.tick.dispatcher import Dispatcher
-from functions.tick.ports import TickPorts
-from functions.tick.reports import SegmentOutcome, SegmentReport
-from functions.tick.visit import Visit
-from infra.simulation.deployment import Deployment
-from shared.domain.message import Message
-from shared.domain.segment import Control, acquired, with_minute_done
-from shared.domain.wheel import Entry, Slot, minute_of, slots_of_minute
-from shared.errors import CarillonError
-from shared.recurrence import DstRule, SlotKind
-from shared.recurrence.cron import Cron
-from shared.recurrence.dst import Fold
-from shared.stores.memory.wheel import MemoryWheelStore
-from shared.stores.ports import EntryPage, WheelStore
+import carillon.domain.wheel.due as dispatch
+import carillon.tick.lease as lease
+import carillon.tick.segment_visit as visit
+from carillon.domain.message import Message
+from carillon.domain.wheel.entry import Entry, Slot, minute_of, slots_of_minute
+from carillon.domain.wheel.segment import Control, acquired, with_minute_done
+from carillon.errors import CarillonError
+from carillon.schedules import DstRule, SlotKind
+from carillon.schedules.dst import Fold
+from carillon.schedules.kinds.cron import Cron
+from carillon.simulation.deployment import Deployment
+from carillon.stores.memory.wheel import MemoryWheelStore
+from carillon.stores.ports import EntryPage, WheelStore
+from carillon.tick.dispatcher import Dispatcher
+from carillon.tick.ports import TickPorts
+from carillon.tick.reports import SegmentOutcome, SegmentReport
+from carillon.tick.segment_visit import Visit
 from tests.simulation.mutants.kit import (
     LANES,
     MEETING,

@@ -7,21 +7,21 @@ from datetime import datetime
 from typing import Any, cast
 from unittest.mock import patch
 
-import shared.filing as filing
-from functions.executor.catching_up import CatchingUp
-from functions.executor.protocol import RunProtocol
-from functions.tick.reports import SegmentReport
-from functions.tick.visit import Visit
-from shared.domain.job import Job
-from shared.domain.message import Message
-from shared.domain.run import Run, Settled
-from shared.domain.segment import Control
-from shared.domain.wheel import Entry
-from shared.filing import Filer
-from shared.redriving import Redriver
-from shared.stores.memory.runs import MemoryRunStore
-from shared.stores.memory.wheel import MemoryWheelStore
-from shared.stores.ports import JobStore, WheelStore
+import carillon.services.indexer as filing
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.run import Run, Settled
+from carillon.domain.wheel.entry import Entry
+from carillon.domain.wheel.segment import Control
+from carillon.executor.runs.catching_up import CatchingUp
+from carillon.executor.runs.protocol import RunProtocol
+from carillon.services.indexer import Filer
+from carillon.services.redrive import Redriver
+from carillon.stores.memory.runs import MemoryRunStore
+from carillon.stores.memory.wheel import MemoryWheelStore
+from carillon.stores.ports import JobStore, WheelStore
+from carillon.tick.reports import SegmentReport
+from carillon.tick.segment_visit import Visit
 
 
 @contextmanager

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from infra.simulation.api import job_patch
-from shared.domain.decisions import SkipReason
-from shared.domain.run import RunKind, RunStatus, Settled
+from carillon.domain.decisions import SkipReason
+from carillon.domain.run import RunKind, RunStatus, Settled
+from carillon.simulation.services import job_patch
 from tests.simulation.races.ending import Ending
 from tests.simulation.races.exploration import Actor, Setting
 from tests.simulation.races.kit import (

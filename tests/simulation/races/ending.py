@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from functions.executor.targets import Success
-from infra.simulation.deployment import Deployment
-from infra.simulation.targets import Behaviour, SimulatedTargets, TargetCall
-from shared.domain.job import Job, JobState
-from shared.domain.run import FINAL, TRANSITIONS, Run, RunKey, RunKind, RunStatus
-from shared.domain.segment import Control
-from shared.domain.wheel import entries_of, minute_of
-from shared.recurrence import Recurrence, SlotKind
-from shared.simulation.loop import Loop
+from carillon.domain.job import Job, JobState
+from carillon.domain.run import FINAL, TRANSITIONS, Run, RunKey, RunKind, RunStatus
+from carillon.domain.wheel.entry import entries_of, minute_of
+from carillon.domain.wheel.segment import Control
+from carillon.executor.targets import Success
+from carillon.schedules import Recurrence, SlotKind
+from carillon.simulation.deployment import Deployment
+from carillon.simulation.loop import Loop
+from carillon.simulation.targets import Behaviour, SimulatedTargets, TargetCall
 from tests.simulation.races.exploration import Exploration, Setting, State, short
 from tests.simulation.races.replay import Call
 from tests.simulation.races.stores import Content, Contents, Delivered, contents_of, put_into

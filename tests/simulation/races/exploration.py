@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from infra.simulation.deployment import Options
-from shared.domain.job import Job
-from shared.domain.message import Message
-from shared.domain.run import Run, RunKey
-from shared.domain.segment import Control
-from shared.domain.wheel import Entry
-from shared.recurrence.value import EPOCH
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.run import Run, RunKey
+from carillon.domain.wheel.entry import Entry
+from carillon.domain.wheel.segment import Control
+from carillon.schedules.base import EPOCH
+from carillon.simulation.deployment import Options
 from tests.simulation.races.replay import ANSWER, CLOCK, LOST, Act, Call, proceed
 from tests.simulation.races.stores import PORTS, Behave, Contents, effect
 

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from functions.executor.targets import Call, Failure, Outcome, Success
-from functions.tick.dispatcher import Dispatcher
-from infra.simulation.api import API_SECONDS, Api, job_body
-from infra.simulation.deployment import Deployment, Options
-from infra.simulation.targets import Behaviour, SimulatedTargets
-from shared.domain.job import job_id_of
-from shared.domain.run import RunError, RunStatus
-from shared.simulation.loop import Loop
+from carillon.domain.job import job_id_of
+from carillon.domain.run import RunError, RunStatus
+from carillon.executor.targets import Call, Failure, Outcome, Success
+from carillon.simulation.deployment import Deployment, Options
+from carillon.simulation.loop import Loop
+from carillon.simulation.services import API_SECONDS, Api, job_body
+from carillon.simulation.targets import Behaviour, SimulatedTargets
+from carillon.tick.dispatcher import Dispatcher
 from tests.simulation.races.ending import Check
 from tests.simulation.races.exploration import Actor, Setting
 from tests.simulation.races.replay import World

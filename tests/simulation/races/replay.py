@@ -11,13 +11,13 @@ from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
-from infra.simulation.api import Api
-from infra.simulation.deployment import Deployment, Options
-from infra.simulation.targets import SimulatedTargets
-from shared.errors import CarillonError, QueueUnavailableError, StoreUnavailableError
-from shared.recurrence.value import EPOCH
-from shared.simulation.faults import Chaos, Faults
-from shared.simulation.loop import Loop, Process
+from carillon.errors import CarillonError, QueueUnavailableError, StoreUnavailableError
+from carillon.schedules.base import EPOCH
+from carillon.simulation.deployment import Deployment, Options
+from carillon.simulation.faults import Chaos, Faults
+from carillon.simulation.loop import Loop, Process
+from carillon.simulation.services import Api
+from carillon.simulation.targets import SimulatedTargets
 
 CLOCK = "clock"
 ANSWER = "answer"

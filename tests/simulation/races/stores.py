@@ -5,19 +5,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from functions.executor.targets import Call, Outcome
-from infra.simulation.deployment import Deployment
-from shared.domain.delaying import whole_delay
-from shared.domain.message import Message, decode, encode
-from shared.domain.targets import Target
-from shared.stores.delays import check_delays
-from shared.stores.memory.calendars import MemoryCalendarStore
-from shared.stores.memory.events import MemoryEvents
-from shared.stores.memory.gates import MemoryGateStore
-from shared.stores.memory.jobs import MemoryJobStore
-from shared.stores.memory.operations import MemoryOperationStore
-from shared.stores.memory.runs import MemoryRunStore
-from shared.stores.memory.wheel import MemoryWheelStore
+from carillon.domain.message import Message, decode, encode
+from carillon.domain.targets import Target
+from carillon.domain.wheel.delaying import whole_delay
+from carillon.executor.targets import Call, Outcome
+from carillon.simulation.deployment import Deployment
+from carillon.stores.delays import check_delays
+from carillon.stores.memory.calendars import MemoryCalendarStore
+from carillon.stores.memory.events import MemoryEvents
+from carillon.stores.memory.gates import MemoryGateStore
+from carillon.stores.memory.jobs import MemoryJobStore
+from carillon.stores.memory.operations import MemoryOperationStore
+from carillon.stores.memory.runs import MemoryRunStore
+from carillon.stores.memory.wheel import MemoryWheelStore
 
 PORTS = (
     *("jobs", "calendars", "wheel", "runs", "gates", "operations"),

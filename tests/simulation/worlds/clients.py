@@ -9,18 +9,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from functions.api.calendar_bodies import CalendarBody
-from functions.api.calendar_service import CalendarService
-from functions.api.operation_forms import BackfillBody, DeadLetterBody
-from functions.api.requests import Precondition
-from infra.audit.evidence import Ack
-from infra.simulation.api import API_SECONDS, Api, job_body, job_patch
-from infra.simulation.deployment import Deployment
-from shared.domain.operation import Operation, OperationKind
-from shared.domain.run import DEAD_LETTER, Run, RunStatus
-from shared.errors import CarillonError, QueueUnavailableError, StoreUnavailableError
-from shared.simulation.dice import Dice
-from shared.simulation.loop import Task
+from carillon.api.calendars.models import CalendarBody
+from carillon.api.calendars.service import CalendarService
+from carillon.api.http.requests import Precondition
+from carillon.api.operations.models import BackfillBody, DeadLetterBody
+from carillon.audit.evidence import Ack
+from carillon.domain.operation import Operation, OperationKind
+from carillon.domain.run import DEAD_LETTER, Run, RunStatus
+from carillon.errors import CarillonError, QueueUnavailableError, StoreUnavailableError
+from carillon.simulation.deployment import Deployment
+from carillon.simulation.dice import Dice
+from carillon.simulation.loop import Task
+from carillon.simulation.services import API_SECONDS, Api, job_body, job_patch
 from tests.simulation.worlds.scenario import Scenario
 from tests.simulation.worlds.scenario_parts import CALENDAR, Request
 

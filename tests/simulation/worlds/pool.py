@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from multiprocessing import get_context
 from typing import NamedTuple
 
-from infra.audit.evidence import Violation
+from carillon.audit.evidence import Violation
 from tests.simulation.worlds.runner import Figures, run
 from tests.simulation.worlds.scenario_file import world_of
 

@@ -1,6 +1,6 @@
 """What the simulation prints: figures, violations, and the trace of a shrunk one."""
 
-from infra.audit.evidence import Violation
+from carillon.audit.evidence import Violation
 from tests.simulation.worlds.runner import Figures, run
 from tests.simulation.worlds.shrinking import Shrunk
 from tests.simulation.worlds.tracing import told_of

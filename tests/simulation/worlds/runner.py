@@ -6,21 +6,21 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
-from functions.executor.targets import Call, Failure, Success
-from infra.audit.evidence import Evidence, Violation
-from infra.simulation.deployment import Deployment
-from infra.simulation.targets import Behaviour, SimulatedTargets
-from shared.domain.message import Message
-from shared.domain.operation import OperationState
-from shared.domain.run import FINAL, RunError
-from shared.domain.targets import Target
-from shared.domain.wheel import Slot, minute_of
-from shared.errors import MalformedMessageError
-from shared.recurrence import SlotKind
-from shared.recurrence.value import EPOCH
-from shared.simulation.dice import Dice
-from shared.simulation.faults import Chaos, Fault, Strike, Struck
-from shared.simulation.loop import Loop, RunawayError
+from carillon.audit.evidence import Evidence, Violation
+from carillon.domain.message import Message
+from carillon.domain.operation import OperationState
+from carillon.domain.run import FINAL, RunError
+from carillon.domain.targets import Target
+from carillon.domain.wheel.entry import Slot, minute_of
+from carillon.errors import MalformedMessageError
+from carillon.executor.targets import Call, Failure, Success
+from carillon.schedules import SlotKind
+from carillon.schedules.base import EPOCH
+from carillon.simulation.deployment import Deployment
+from carillon.simulation.dice import Dice
+from carillon.simulation.faults import Chaos, Fault, Strike, Struck
+from carillon.simulation.loop import Loop, RunawayError
+from carillon.simulation.targets import Behaviour, SimulatedTargets
 from tests.simulation.judging.checker import violations
 from tests.simulation.judging.recorder import Recorder
 from tests.simulation.worlds.clients import Clients

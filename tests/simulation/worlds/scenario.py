@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from infra.simulation.deployment import Options, Span
-from shared.simulation.dice import Dice
-from shared.simulation.faults import Faults
+from carillon.simulation.deployment import Options, Span
+from carillon.simulation.dice import Dice
+from carillon.simulation.faults import Faults
 from tests.simulation.worlds.scenario_faults import faults_of
 from tests.simulation.worlds.scenario_jobs import jobs_of
 from tests.simulation.worlds.scenario_parts import JobPlan, Request

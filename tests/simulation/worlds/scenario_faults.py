@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from shared.simulation.dice import Dice
-from shared.simulation.faults import Fault, Faults
+from carillon.simulation.dice import Dice
+from carillon.simulation.faults import Fault, Faults
 
 _MOST = Faults(
     dies=0.03,

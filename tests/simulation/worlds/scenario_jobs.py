@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from shared.domain.events import JOB_EVENTS
-from shared.recurrence import format_duration
-from shared.recurrence.value import EPOCH
-from shared.simulation.dice import Dice
+from carillon.domain.events import JOB_EVENTS
+from carillon.schedules import format_duration
+from carillon.schedules.base import EPOCH
+from carillon.simulation.dice import Dice
 from tests.simulation.worlds.scenario_parts import CALENDAR, OWNERS, JobPlan
 
 _FIRES = 60

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from infra.audit.evidence import Violation
-from shared.simulation.faults import Strike
+from carillon.audit.evidence import Violation
+from carillon.simulation.faults import Strike
 from tests.simulation.worlds.runner import Outcome, run
 from tests.simulation.worlds.scenario import Scenario
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from shared.simulation.faults import Fault
+from carillon.simulation.faults import Fault
 from tests.simulation.worlds.fresh import first_of_commit
 from tests.simulation.worlds.pool import simulated
 from tests.simulation.worlds.report import figures_text, violation_text

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from infra.audit.evidence import Violation
+from carillon.audit.evidence import Violation
 from tests.simulation.worlds.runner import run
 from tests.simulation.worlds.scenario import scenario_of
 from tests.simulation.worlds.shrinking import kind_of, least, shrink

@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from shared.domain.run import Run
-from shared.simulation.faults import Fault
-from shared.stores.memory.runs import MemoryRunStore
+from carillon.domain.run import Run
+from carillon.simulation.faults import Fault
+from carillon.stores.memory.runs import MemoryRunStore
 from tests.simulation.worlds.pool import results, simulated
 from tests.simulation.worlds.runner import run
 from tests.simulation.worlds.scenario import scenario_of

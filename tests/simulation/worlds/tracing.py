@@ -6,16 +6,16 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from functions.executor.targets import Call
-from infra.audit.evidence import Violation
-from shared.domain.job import Job
-from shared.domain.message import Message
-from shared.domain.operation import Operation
-from shared.domain.run import Run, RunKey
-from shared.domain.segment import Control
-from shared.domain.wheel import Entry, Slot
-from shared.simulation.loop import Loop, Task
-from shared.stores.ports import EntryPage, Page
+from carillon.audit.evidence import Violation
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.operation import Operation
+from carillon.domain.run import Run, RunKey
+from carillon.domain.wheel.entry import Entry, Slot
+from carillon.domain.wheel.segment import Control
+from carillon.executor.targets import Call
+from carillon.simulation.loop import Loop, Task
+from carillon.stores.ports import EntryPage, Page
 from tests.simulation.worlds.scenario import Scenario
 
 _LONGEST = 160

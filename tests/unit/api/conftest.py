@@ -12,11 +12,11 @@ import pytest
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import Metrics
 
-from functions.api.app import Api
-from shared.clock import ManualClock, SeededEntropy
-from shared.domain.job import Lane
-from shared.settings import Settings
-from shared.stores.memory import (
+from carillon.api.app import Api
+from carillon.clock import ManualClock, SeededEntropy
+from carillon.domain.job import Lane
+from carillon.settings import Settings
+from carillon.stores.memory import (
     MemoryCalendarStore,
     MemoryEvents,
     MemoryJobStore,
@@ -25,7 +25,7 @@ from shared.stores.memory import (
     MemoryRunStore,
     MemoryWheelStore,
 )
-from shared.telemetry import Telemetry
+from carillon.telemetry import Telemetry
 from tests.unit.api.gateway import STRANGER, Client
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from functions.api.app import Api
+from carillon.api.app import Api
 
 OWNER = "owner-1"
 STRANGER = "owner-2"

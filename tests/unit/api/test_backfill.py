@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.domain.run import RunKey, RunKind, RunStatus, Settled
+from carillon.domain.run import RunKey, RunKind, RunStatus, Settled
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Client
 from tests.unit.api.test_runs import make_run
@@ -196,8 +196,8 @@ def test_what_became_of_the_runs_is_counted(
 def test_the_runs_are_counted_page_by_page(
     client: Client, world: World, job: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("functions.api.operation_service._PAGE_SIZE", 2)
-    monkeypatch.setattr("functions.api.operation_service._PAGES_COUNTED", 2)
+    monkeypatch.setattr("carillon.api.operations.service._PAGE_SIZE", 2)
+    monkeypatch.setattr("carillon.api.operations.service._PAGES_COUNTED", 2)
     body = {"from": "2026-03-01T00:00:00Z", "to": "2026-03-01T12:00:00Z"}
     operation_id = client.post(f"/jobs/{job['job_id']}/backfill", body).json["operation_id"]
     for minute in range(7):

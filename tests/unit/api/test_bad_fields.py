@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.domain.job import PAYLOAD_LIMIT_BYTES
+from carillon.domain.job import PAYLOAD_LIMIT_BYTES
 from tests.unit.api.conftest import BODY
 from tests.unit.api.gateway import Answer, Client
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from shared.domain.job import JobState, fraction_of
-from shared.domain.policies import OnComplete
-from shared.domain.run import RunStatus
-from shared.domain.wheel import minute_of, slots_of_minute
-from shared.recurrence import Combined, Fold, Gap
+from carillon.domain.job import JobState, fraction_of
+from carillon.domain.policies import OnComplete
+from carillon.domain.run import RunStatus
+from carillon.domain.wheel.entry import minute_of, slots_of_minute
+from carillon.schedules import Combined, Fold, Gap
 from tests.unit.api.conftest import BODY, NOW, World, without_report
 from tests.unit.api.gateway import Client
 from tests.unit.api.test_jobs import row

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from functions.api.bulk_service import TIME_BUDGET
-from shared.domain.job import Job, job_id_of
-from shared.errors import StoreUnavailableError
-from shared.stores.memory import MemoryJobStore
+from carillon.api.jobs.bulk_service import TIME_BUDGET
+from carillon.domain.job import Job, job_id_of
+from carillon.errors import StoreUnavailableError
+from carillon.stores.memory import MemoryJobStore
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, STRANGER, Answer, Client
 

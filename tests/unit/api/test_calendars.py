@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from functions.api.calendar_bodies import MOST_RANGES
-from functions.api.calendar_service import PAGE_RANGES
-from shared.domain.calendar import Calendar
-from shared.recurrence import CalendarRule
-from shared.stores.memory import MemoryCalendarStore
+from carillon.api.calendars.models import MOST_RANGES
+from carillon.api.calendars.service import PAGE_RANGES
+from carillon.domain.calendar import Calendar
+from carillon.schedules import CalendarRule
+from carillon.stores.memory import MemoryCalendarStore
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Client
 from tests.unit.api.test_jobs import row

@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.domain.run import (
-    AttemptRecord,
-    DeadReason,
-    Run,
-    RunError,
-    RunStatus,
-)
+from carillon.domain.run import AttemptRecord, DeadReason, Run, RunError, RunStatus
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import Answer, Client
 from tests.unit.api.test_runs import SECOND, make_run, put

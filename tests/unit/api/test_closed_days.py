@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.domain.job import fraction_of
+from carillon.domain.job import fraction_of
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Client
 from tests.unit.api.test_jobs import row

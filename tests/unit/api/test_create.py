@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from functions.api.app import Api
-from shared.clock import SeededEntropy
-from shared.domain.job import Job, Lane, job_id_of
-from shared.domain.segment import first_control
-from shared.domain.wheel import minute_of, slots_of_minute
-from shared.stores.memory import MemoryJobStore
+from carillon.api.app import Api
+from carillon.clock import SeededEntropy
+from carillon.domain.job import Job, Lane, job_id_of
+from carillon.domain.wheel.entry import minute_of, slots_of_minute
+from carillon.domain.wheel.segment import first_control
+from carillon.stores.memory import MemoryJobStore
 from tests.unit.api.conftest import BODY, NOW, World
 from tests.unit.api.gateway import OWNER, Answer, Client
 

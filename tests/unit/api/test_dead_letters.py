@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from shared.domain.operation import OperationState
-from shared.domain.run import DeadReason, Run, RunError, RunKind, RunStatus, Settled
+from carillon.domain.operation import OperationState
+from carillon.domain.run import DeadReason, Run, RunError, RunKind, RunStatus, Settled
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Answer, Client
 from tests.unit.api.test_runs import SECOND, FailingQueue, make_run, put

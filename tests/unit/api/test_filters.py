@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from functions.api.bulk_service import PAGE_SIZE, TIME_BUDGET
-from shared.domain.events import Event, EventType
-from shared.domain.job import Job, JobState
-from shared.errors import StoreUnavailableError
-from shared.stores.memory import MemoryJobStore
+from carillon.api.jobs.bulk_service import PAGE_SIZE, TIME_BUDGET
+from carillon.domain.events import Event, EventType
+from carillon.domain.job import Job, JobState
+from carillon.errors import StoreUnavailableError
+from carillon.stores.memory import MemoryJobStore
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Answer, Client
 

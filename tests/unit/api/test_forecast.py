@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from functions.api import forecasts
-from functions.api.service import MOST_PAGES, PAGE_SIZE
-from shared.clock import ManualClock
+from carillon.api.jobs.service import MOST_PAGES, PAGE_SIZE
+from carillon.api.schedules import upcoming as forecasts
+from carillon.clock import ManualClock
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import Client
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from functions.api.bulk_service import PAGE_SIZE, TIME_BUDGET
-from shared.domain.job import Job
-from shared.domain.segment import Control
-from shared.domain.wheel import Entry, EntryKey, minute_of
-from shared.errors import StoreUnavailableError
-from shared.stores.memory import MemoryJobStore, MemoryWheelStore
+from carillon.api.jobs.bulk_service import PAGE_SIZE, TIME_BUDGET
+from carillon.domain.job import Job
+from carillon.domain.wheel.entry import Entry, EntryKey, minute_of
+from carillon.domain.wheel.segment import Control
+from carillon.errors import StoreUnavailableError
+from carillon.stores.memory import MemoryJobStore, MemoryWheelStore
 from tests.unit.api.conftest import BODY, NOW, World
 from tests.unit.api.gateway import Client
 

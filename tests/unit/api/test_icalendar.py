@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from functions.api import icalendar_days
-from functions.api.calendar_bodies import LARGEST_ICALENDAR_BYTES
-from functions.api.icalendar_days import closed_ranges
-from shared.errors import InvalidFieldError
+from carillon.api.calendars import icalendar as icalendar_days
+from carillon.api.calendars.icalendar import closed_ranges
+from carillon.api.calendars.models import LARGEST_ICALENDAR_BYTES
+from carillon.errors import InvalidFieldError
 from tests.unit.api.conftest import NOW
 from tests.unit.api.gateway import Client
 
@@ -254,7 +254,7 @@ def test_more_days_than_a_calendar_takes_are_refused(client: Client) -> None:
 
 def test_the_libraries_are_loaded_only_where_a_file_comes() -> None:
     """They take a third of a second, which every cold start would pay for."""
-    code = "import sys, functions.api.app; print('icalendar' in sys.modules)"
+    code = "import sys, carillon.api.app; print('icalendar' in sys.modules)"
 
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from shared.domain.job import Job
-from shared.stores.memory import MemoryJobStore
+from carillon.domain.job import Job
+from carillon.stores.memory import MemoryJobStore
 from tests.unit.api.conftest import BODY, NOW, World, without_report
 from tests.unit.api.gateway import OWNER, Client
 

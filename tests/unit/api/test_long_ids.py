@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from shared.domain.run import Run, RunKey
-from shared.errors import StoreUnavailableError
-from shared.stores.memory import MemoryRunStore
+from carillon.domain.run import Run, RunKey
+from carillon.errors import StoreUnavailableError
+from carillon.stores.memory import MemoryRunStore
 from tests.unit.api.conftest import new_world
 from tests.unit.api.gateway import Client
 

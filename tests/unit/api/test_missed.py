@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from shared import missing
-from shared.domain.run import Run, RunKind, RunStatus, Settled
+from carillon.domain.run import Run, RunKind, RunStatus, Settled
+from carillon.services import missed_search as missing
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import Client
 from tests.unit.api.test_runs import SECOND, make_run, put

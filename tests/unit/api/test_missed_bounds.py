@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from shared.domain.job import Job
-from shared.domain.run import Run, RunKind, RunStatus
-from shared.missing import CHUNK, MOST_LOOKED_AT, MissedSearch
-from shared.stores.memory import MemoryRunStore
-from shared.stores.ports import Page
+from carillon.domain.job import Job
+from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.services.missed_search import CHUNK, MOST_LOOKED_AT, MissedSearch
+from carillon.stores.memory import MemoryRunStore
+from carillon.stores.ports import Page
 from tests.unit.api.conftest import BODY, new_world
 from tests.unit.api.gateway import OWNER, Client
 from tests.unit.api.test_runs import make_run

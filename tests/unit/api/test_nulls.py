@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from functions.api.schemas import JobBody
+from carillon.api.jobs.request_models import JobBody
 from tests.unit.api.conftest import BODY
 from tests.unit.api.gateway import Client
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from shared.domain.message import Message
-from shared.domain.operation import Operation, OperationState
-from shared.domain.run import RunKind
-from shared.errors import StoreUnavailableError
+from carillon.domain.message import Message
+from carillon.domain.operation import Operation, OperationState
+from carillon.domain.run import RunKind
+from carillon.errors import StoreUnavailableError
 from tests.unit.api.conftest import World
 from tests.unit.api.gateway import OWNER, Client
 from tests.unit.api.test_runs import FailingQueue

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from shared.domain.job import Job, JobState
-from shared.stores.memory import MemoryJobStore
-from shared.stores.ports import JobFilter, Page
+from carillon.domain.job import Job, JobState
+from carillon.stores.memory import MemoryJobStore
+from carillon.stores.ports import JobFilter, Page
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Client
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from shared.domain.events import Event
-from shared.domain.job import Job, JobState
-from shared.stores.memory import MemoryEvents, MemoryJobStore
+from carillon.domain.events import Event
+from carillon.domain.job import Job, JobState
+from carillon.stores.memory import MemoryEvents, MemoryJobStore
 from tests.unit.api.conftest import BODY, NOW, World
 from tests.unit.api.gateway import Client
 from tests.unit.api.test_jobs import row

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from shared.domain.events import EventType
-from shared.domain.job import Job, Slow
-from shared.domain.policies import Backoff, BackoffType, Concurrency, Overlap, Rate, RetryPolicy
-from shared.domain.targets import LambdaTarget, TaskTarget
+from carillon.domain.events import EventType
+from carillon.domain.job import Job, Slow
+from carillon.domain.policies import Backoff, BackoffType, Concurrency, Overlap, Rate, RetryPolicy
+from carillon.domain.targets import LambdaTarget, TaskTarget
 from tests.unit.api.conftest import BODY, World, without_report
 from tests.unit.api.gateway import OWNER, Client
 

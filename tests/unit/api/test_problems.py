@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from functions.api.requests import BODY_LIMIT_BYTES, MOST_LEVELS
-from shared.domain.job import Job
-from shared.errors import QueueUnavailableError, StoreUnavailableError
-from shared.stores.memory import MemoryJobStore
+from carillon.api.http.requests import BODY_LIMIT_BYTES, MOST_LEVELS
+from carillon.domain.job import Job
+from carillon.errors import QueueUnavailableError, StoreUnavailableError
+from carillon.stores.memory import MemoryJobStore
 from tests.unit.api.conftest import BODY, World, new_world
 from tests.unit.api.gateway import Client, answer_of, event
 

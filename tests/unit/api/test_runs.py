@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from shared.domain.message import Message
-from shared.domain.run import AttemptRecord, Run, RunError, RunKey, RunKind, RunStatus
-from shared.errors import QueueUnavailableError
-from shared.stores.memory import MemoryQueue
+from carillon.domain.message import Message
+from carillon.domain.run import AttemptRecord, Run, RunError, RunKey, RunKind, RunStatus
+from carillon.errors import QueueUnavailableError
+from carillon.stores.memory import MemoryQueue
 from tests.unit.api.conftest import BODY, NOW, World
 from tests.unit.api.gateway import OWNER, STRANGER, Client
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from functions.api.service import MOST_PAGES, PAGE_SIZE
-from shared.domain.cost import dollars_of_fires
-from shared.domain.run import RunStatus
+from carillon.api.jobs.service import MOST_PAGES, PAGE_SIZE
+from carillon.domain.run import RunStatus
+from carillon.schedules.insight.cost import dollars_of_fires
 from tests.unit.api.conftest import BODY, NOW, World
 from tests.unit.api.gateway import Client
 from tests.unit.api.test_jobs import row

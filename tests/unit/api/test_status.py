@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from functions.api.overview import JOBS_LOOKED_INTO
-from shared.domain.run import RunStatus
-from shared.domain.segment import acquired, first_control
+from carillon.api.overview import JOBS_LOOKED_INTO
+from carillon.domain.run import RunStatus
+from carillon.domain.wheel.segment import acquired, first_control
 from tests.unit.api.conftest import BODY, NOW, World
 from tests.unit.api.gateway import Client
 from tests.unit.api.test_runs import SECOND, make_run, put

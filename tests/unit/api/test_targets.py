@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.domain.targets import WebhookTarget
+from carillon.domain.targets import WebhookTarget
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Client
 
@@ -153,7 +153,7 @@ def test_a_payload_is_weighed_before_it_is_looked_into(
     def look(payload: Any) -> list[tuple[str, str]]:
         raise AssertionError("looked into")
 
-    monkeypatch.setattr("functions.api.limits.check_template", look)
+    monkeypatch.setattr("carillon.api.jobs.validation.check_template", look)
     answer = client.post("/jobs", BODY | {"template": True, "payload": ["{{"] * 20_000})
 
     assert (answer.status, answer.fields) == (413, ["payload"])

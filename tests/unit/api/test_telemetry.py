@@ -11,7 +11,7 @@ import pytest
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import Metrics
 
-from shared.telemetry import Action, Metric, Telemetry, create_telemetry
+from carillon.telemetry import Action, Metric, Telemetry, create_telemetry
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import Client
 
@@ -92,7 +92,9 @@ def test_the_metrics_of_a_stage_stand_in_a_namespace_of_its_own(
 def test_the_lists_hold_what_is_told_and_nothing_else(names: type[Action] | type[Metric]) -> None:
     root = Path(__file__).resolve().parents[3]
     code = "\n".join(path.read_text() for path in (root / "functions").rglob("*.py"))
-    code += (root / "shared" / "telemetry.py").read_text().partition("class Telemetry")[2]
+    code += (
+        (root / "shared" / "carillon" / "telemetry.py").read_text().partition("class Telemetry")[2]
+    )
     told = set(re.findall(rf"\b{names.__name__}\.([A-Z_]+)\b", code))
 
     assert told == set(names.__members__)

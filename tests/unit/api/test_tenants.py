@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from functions.api.service import JobService
-from shared.clock import SeededEntropy
-from shared.domain.canary import CANARY_OWNER
-from shared.domain.job import Job
-from shared.filing import Filer
-from shared.stores.memory import MemoryJobStore
-from shared.telemetry import create_telemetry
+from carillon.api.jobs.service import JobService
+from carillon.clock import SeededEntropy
+from carillon.domain.canary import CANARY_OWNER
+from carillon.domain.job import Job
+from carillon.services.indexer import Filer
+from carillon.stores.memory import MemoryJobStore
+from carillon.telemetry import create_telemetry
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Answer, Client
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.api.throttle import MOST_BUCKETS, Throttle
-from shared.stores.memory import MemoryJobStore
+from carillon.api.http.throttle import MOST_BUCKETS, Throttle
+from carillon.stores.memory import MemoryJobStore
 from tests.unit.api.conftest import SETTINGS, World, new_world
 from tests.unit.api.gateway import STRANGER, Client, answer_of, event
 

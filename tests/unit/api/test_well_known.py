@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from functions.api.app import VERSION
+from carillon.api.app import VERSION
 from tests.unit.api.conftest import SETTINGS, new_world
 from tests.unit.api.gateway import answer_of, event
 

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl
 
-from functions.api.app import Api
+from carillon.api.app import Api
 from tests.unit.api.gateway import CONTEXT, event
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]

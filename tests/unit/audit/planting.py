@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from shared.domain.job import Job
-from shared.domain.policies import CatchUp
-from shared.domain.run import Run, RunKey, RunKind, RunStatus, Settled
-from shared.domain.wheel import entries_of
+from carillon.domain.job import Job
+from carillon.domain.policies import CatchUp
+from carillon.domain.run import Run, RunKey, RunKind, RunStatus, Settled
+from carillon.domain.wheel.entry import entries_of
 from tests.simulation.world import OWNER, World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from infra.audit import auditing
-from infra.audit.auditing import Audit, Finding
-from shared.domain.run import RunKind
-from shared.stores.memory import NoEvents
-from shared.stores.stores import Stores
+from carillon.audit import auditing
+from carillon.audit.auditing import Audit, Finding
+from carillon.domain.run import RunKind
+from carillon.stores.memory import NoEvents
+from carillon.stores.stores import Stores
 from tests.simulation.judging.recorder import Recorder
 from tests.simulation.world import World
 from tests.simulation.worlds.runner import run

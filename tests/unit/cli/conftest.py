@@ -13,8 +13,8 @@ import pytest
 from moto import mock_aws
 from typer.testing import CliRunner, Result
 
-from infra.cli.client import ApiClient
-from infra.cli.commands import app
+from carillon.cli.client import ApiClient
+from carillon.cli.tree import app
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from typing import Any
 import boto3
 import pytest
 
-from infra.cli.admin import mend
-from infra.cli.exits import CliError
-from shared.domain.segment import Control
-from shared.errors import UnreadableRowError
-from shared.settings import Settings
+from carillon.cli.commands.admin import mend
+from carillon.cli.exits import CliError
+from carillon.domain.wheel.segment import Control
+from carillon.errors import UnreadableRowError
+from carillon.settings import Settings
 from tests.simulation.world import World
 from tests.tables import create_deployment
 from tests.unit.cli.conftest import Run

@@ -8,10 +8,10 @@ from typing import Any
 import boto3
 import pytest
 
-from shared.clock import SystemClock
-from shared.settings import Settings
-from shared.stores.dynamo import open_stores
-from shared.stores.dynamo.runs import item_of
+from carillon.clock import SystemClock
+from carillon.settings import Settings
+from carillon.stores.dynamo import open_stores
+from carillon.stores.dynamo.runs import item_of
 from tests.simulation.world import OWNER, World
 from tests.unit.audit.planting import (
     DEFECTS,

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 import pytest
 import time_machine
 
-from shared.clock import SystemClock
-from shared.domain.segment import first_control
-from shared.settings import Settings
-from shared.stores.dynamo import open_stores
-from shared.stores.memory.wheel import MemoryWheelStore
+from carillon.clock import SystemClock
+from carillon.domain.wheel.segment import first_control
+from carillon.settings import Settings
+from carillon.stores.dynamo import open_stores
+from carillon.stores.memory.wheel import MemoryWheelStore
 from tests.unit.audit.planting import an_hour
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.test_admin import deployment

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from infra.releases import Versions, described, switches
+from carillon.cdk.releases import Versions, described, switches
 
 OLD, NEW = "1a2b3c4d", "5e6f7a8b"
 

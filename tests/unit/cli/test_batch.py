@@ -6,10 +6,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from infra.cli import occurrences
-from infra.cli.batch import plain_batch
-from infra.cli.occurrences import PreviewRequest
-from shared.recurrence import zones
+from carillon.cli.preview import local_schedule as occurrences
+from carillon.cli.preview.batch import plain_batch
+from carillon.cli.preview.local_schedule import PreviewRequest
+from carillon.schedules.zones import offsets as zones
 from tests.unit.cli.conftest import Run
 
 GOOD: dict[str, Any] = {

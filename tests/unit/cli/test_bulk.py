@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from infra.cli import bulk
-from infra.cli.bulk import Item, create_all
-from infra.cli.client import ApiClient
-from infra.cli.exits import CliError
+from carillon.cli.client import ApiClient
+from carillon.cli.commands import job_import as bulk
+from carillon.cli.commands.job_import import Item, create_all
+from carillon.cli.exits import CliError
 from tests.unit.cli.conftest import FakeApi, Run
 
 BULK = "/jobs/bulk"
@@ -167,7 +167,7 @@ def test_what_was_not_reached_is_sent_again_alone(api: FakeApi, client: ApiClien
 def test_it_tells_how_far_it_is(
     api: FakeApi, client: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("infra.cli.bulk.MOST_ITEMS", 2)
+    monkeypatch.setattr("carillon.cli.commands.job_import.MOST_ITEMS", 2)
     api.answer("POST", BULK, _answer(201, 201))
     api.then("POST", BULK, _answer(201))
     told: list[str] = []

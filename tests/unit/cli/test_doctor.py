@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from shared.settings import Settings
+from carillon.settings import Settings
 from tests.unit.cli.conftest import Run
 from tests.unit.doctor.test_collecting import account
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from infra.cli.chart import ASCII, BLOCKS, bars, columns_of
-from infra.cli.forecast import _write
+from carillon.cli.chart import ASCII, BLOCKS, bars, columns_of
+from carillon.cli.commands.overview import _write
 from tests.unit.cli.conftest import FakeApi, Run
 from tests.unit.cli.test_output import Terminal
 

@@ -11,7 +11,7 @@ import pytest
 HEAVY = ("httpx", "boto3", "botocore", "pynamodb", "rich", "ssl")
 PROBE = f"""
 import json, sys
-from infra.cli.app import main
+from carillon.cli.main import main
 try:
     main()
 finally:
@@ -46,7 +46,7 @@ def test_a_batch_imports_no_typer_either() -> None:
 def test_a_reader_that_goes_away_ends_a_batch_quietly() -> None:
     line = b'{"schedule": "every 7s", "after": "2026-01-01T00:00:00Z", "count": 1000}\n'
     batch = subprocess.Popen(
-        [sys.executable, "-m", "infra.cli.app", "preview", "--batch"],
+        [sys.executable, "-m", "carillon.cli.main", "preview", "--batch"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert batch.stdin is not None
@@ -61,7 +61,7 @@ def test_a_reader_that_goes_away_ends_a_batch_quietly() -> None:
 
 
 def test_batch_answers_thousands_of_lines_in_one_process() -> None:
-    command = [sys.executable, "-m", "infra.cli.app", "preview", "--batch"]
+    command = [sys.executable, "-m", "carillon.cli.main", "preview", "--batch"]
     lines = 5_000
     line = b'{"schedule": "every 7s", "after": "2026-01-01T00:00:00Z", "count": 3}\n'
 

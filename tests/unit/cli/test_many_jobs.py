@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from infra.cli.output import progress_line
+from carillon.cli.output import progress_line
 from tests.unit.cli.conftest import FakeApi, Run
 
 ACTIONS = [
@@ -63,7 +63,7 @@ def test_on_a_terminal_it_shows_how_far_it_is(
     def line() -> Iterator[Callable[[str], None]]:
         yield told.append
 
-    monkeypatch.setattr("infra.cli.jobs.progress_line", line)
+    monkeypatch.setattr("carillon.cli.commands.jobs.progress_line", line)
     api.answer("DELETE", "/jobs", {"changed": 1200, "next_cursor": "c1"})
     api.then("DELETE", "/jobs", {"changed": 1, "next_cursor": None})
 
@@ -137,7 +137,7 @@ def test_on_a_terminal_deleting_many_asks(
 ) -> None:
     api.answer("DELETE", "/jobs", {"changed": 1, "next_cursor": None})
     # The runner's stdin takes the place of this process's: the type answers for both.
-    monkeypatch.setattr("infra.cli.asking.sys", _Terminal)
+    monkeypatch.setattr("carillon.cli.asking.sys", _Terminal)
 
     result = signed_in("jobs", "delete", "--parent", "p", *options, stdin=typed)
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import typer
 
-from infra.cli.client import ApiClient
-from infra.cli.exits import CliError
-from infra.cli.waiting import finish, fraction_of
+from carillon.cli.client import ApiClient
+from carillon.cli.exits import CliError
+from carillon.cli.polling import finish, fraction_of
 from tests.unit.cli.conftest import FakeApi, Run
 
 RUNNING: dict[str, Any] = {

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from infra.cli.output import printable, write_table
+from carillon.cli.output import printable, write_table
 
 
 class Terminal(io.StringIO):

@@ -34,7 +34,7 @@ def test_each_status_has_its_exit_code(
     status: int,
     exit_code: int,
 ) -> None:
-    monkeypatch.setattr("infra.cli.client.sleep", lambda seconds: None)
+    monkeypatch.setattr("carillon.cli.client.sleep", lambda seconds: None)
     api.answer("GET", "/jobs/j1", {**PROBLEM, "status": status}, status=status)
 
     result = signed_in("jobs", "show", "j1")
@@ -46,7 +46,7 @@ def test_a_request_that_comes_too_soon_is_sent_again(
     signed_in: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
-    monkeypatch.setattr("infra.cli.client.sleep", waited.append)
+    monkeypatch.setattr("carillon.cli.client.sleep", waited.append)
     api.answer("GET", "/jobs/j1", {**PROBLEM, "status": 429}, status=429)
     api.then("GET", "/jobs/j1", {**PROBLEM, "status": 429}, status=429)
     api.then("GET", "/jobs/j1", {"job_id": "j1"})

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from infra.cli import runs as runs_module
-from infra.cli.client import ApiClient
-from infra.cli.runs import Follower, write_changes
+from carillon.cli.client import ApiClient
+from carillon.cli.commands import runs as runs_module
+from carillon.cli.commands.runs import Follower, write_changes
 from tests.unit.cli.conftest import FakeApi, Run
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.cli.cognito import pool_of
+from carillon.cli.commands.cognito import pool_of
 from tests.unit.cli.conftest import FakeApi, Run
 
 

@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from infra.cli import simulate_report
-from infra.cli.exits import ExitCode
-from infra.cli.interrupts import Interrupts
-from infra.simulation import live
-from shared.domain.delaying import ROUNDED_UP_SECONDS
+from carillon.cli.commands import live, simulate_report
+from carillon.cli.exits import ExitCode
+from carillon.cli.interrupts import Interrupts
+from carillon.domain.wheel.delaying import ROUNDED_UP_SECONDS
 from tests.unit.cli.conftest import Run
 
 FLEET = """
@@ -53,7 +52,7 @@ def test_the_summary_for_people(run: Run, fleet: str) -> None:
     assert lines[4].split()[:3] == ["sync", "3", "864"]
     assert lines[4].endswith("2026-12-01T00:00:00Z, 2026-12-01T00:05:00Z")
     (lag,) = (line for line in lines if line.startswith("lag "))
-    # A delay is rounded up by a tenth of a second at most (shared/domain/delaying.py).
+    # A delay is rounded up by a tenth of a second at most (carillon.domain.wheel.delaying).
     assert re.fullmatch(r"lag {13}median 0\.0\d\d s, p99 0\.0\d\d s, max 0\.0\d\d s", lag)
     assert "no outcome yet  0 of 865 that were due" in lines
     assert any(line.startswith("busiest seconds") for line in lines)
@@ -123,7 +122,7 @@ def test_a_replay_shows_runs_as_they_end(
 
 @pytest.mark.parametrize("faults", ["dies=0.01,lost=0.02,stale=0.1", "tick_missing=0.05"])
 def test_a_seed_gives_the_same_in_every_process(fleet: str, faults: str) -> None:
-    command = [sys.executable, "-m", "infra.cli.app", "simulate", fleet, *FROM, "--for", "3h"]
+    command = [sys.executable, "-m", "carillon.cli.main", "simulate", fleet, *FROM, "--for", "3h"]
     command += ["--faults", faults, "--json", "--seed"]
 
     def told(seed: str, hash_seed: str) -> Any:
@@ -253,7 +252,16 @@ def test_the_first_interrupt_is_a_wish_and_the_second_an_order() -> None:
 
 
 def test_ctrl_c_ends_with_the_summary_so_far(fleet: str) -> None:
-    command = [sys.executable, "-m", "infra.cli.app", "simulate", fleet, *FROM, "--speed", "600"]
+    command = [
+        sys.executable,
+        "-m",
+        "carillon.cli.main",
+        "simulate",
+        fleet,
+        *FROM,
+        "--speed",
+        "600",
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline().startswith("2026-12-01T00:00:00Z  succeeded")
@@ -268,10 +276,9 @@ def test_ctrl_c_ends_with_the_summary_so_far(fleet: str) -> None:
 
 
 def test_other_commands_load_nothing_of_it() -> None:
-    heavy = ("greenlet", "yaml", "infra.simulation", "shared.simulation", "functions")
+    heavy = ("greenlet", "yaml", "carillon.simulation", "carillon.executor", "carillon.tick")
     probe = (
-        "import sys, infra.cli.commands\n"
-        f"print([name for name in {heavy!r} if name in sys.modules])"
+        f"import sys, carillon.cli.tree\nprint([name for name in {heavy!r} if name in sys.modules])"
     )
 
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, check=True, text=True)

@@ -13,7 +13,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 
-from shared.domain.run import DeadReason, Run, RunError, RunKey, RunKind, RunStatus
+from carillon.domain.run import DeadReason, Run, RunError, RunKey, RunKind, RunStatus
 from tests.unit.api.conftest import NOW, SETTINGS, World, new_world
 from tests.unit.api.gateway import OWNER
 from tests.unit.api.wsgi import Gateway

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from infra.doctor.dispatching import examine
-from infra.doctor.facts import (
+from carillon.doctor.dispatching import examine
+from carillon.doctor.facts import (
     AlarmFacts,
     FunctionFacts,
     MappingFacts,
@@ -20,11 +20,11 @@ from infra.doctor.facts import (
     TableFacts,
     Unknown,
 )
-from infra.doctor.verdicts import Level, Verdict
-from shared.domain.job import Lane
-from shared.domain.segment import Backlog, Control
-from shared.domain.wheel import minute_of
-from shared.settings import Settings
+from carillon.doctor.verdicts import Level, Verdict
+from carillon.domain.job import Lane
+from carillon.domain.wheel.entry import minute_of
+from carillon.domain.wheel.segment import Backlog, Control
+from carillon.settings import Settings
 
 NOW = datetime(2026, 12, 1, 12, 0, 30, tzinfo=UTC)
 MINUTE = minute_of(NOW)

@@ -10,13 +10,13 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from infra.doctor.collecting import Collector
-from infra.doctor.facts import MappingFacts, SetAside, Snapshot, Unknown
-from shared.clock import ManualClock
-from shared.domain.segment import first_control
-from shared.domain.wheel import entry_of_message
-from shared.settings import Settings
-from shared.stores.dynamo import open_stores
+from carillon.clock import ManualClock
+from carillon.doctor.collecting import Collector
+from carillon.doctor.facts import MappingFacts, SetAside, Snapshot, Unknown
+from carillon.domain.wheel.entry import entry_of_message
+from carillon.domain.wheel.segment import first_control
+from carillon.settings import Settings
+from carillon.stores.dynamo import open_stores
 from tests.contract.samples import a_message
 from tests.tables import create_deployment
 

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from shared.clock import SeededEntropy
-from shared.domain.job import Filing, Job, Lane
-from shared.domain.message import Message
-from shared.domain.run import Run, RunKey, RunKind, RunStatus
-from shared.domain.targets import TaskTarget
-from shared.recurrence import parse_schedule
+from carillon.clock import SeededEntropy
+from carillon.domain.job import Filing, Job, Lane
+from carillon.domain.message import Message
+from carillon.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.domain.targets import TaskTarget
+from carillon.schedules import parse_schedule
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 ENTROPY = SeededEntropy(1)

@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from shared.domain.addresses import is_public, lies_in, parse_address
+from carillon.domain.addresses import is_public, lies_in, parse_address
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from shared.domain.callbacks import callback_message, callback_payload, callback_target
-from shared.domain.message import Missed, RateSlot, decode, encode
-from shared.domain.policies import CatchUp, Rate
-from shared.domain.run import RunError, RunKey, RunKind, RunStatus
-from shared.domain.targets import TaskTarget
+from carillon.domain.callbacks import callback_message, callback_payload, callback_target
+from carillon.domain.message import Missed, RateSlot, decode, encode
+from carillon.domain.policies import CatchUp, Rate
+from carillon.domain.run import RunError, RunKey, RunKind, RunStatus
+from carillon.domain.targets import TaskTarget
 from tests.unit.domain.samples import KEY, NOON, job, message, run
 
 PRAISED, TOLD = TaskTarget(name="praised"), TaskTarget(name="told")

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from shared.domain.cost import (
+from carillon.schedules.insight.cost import (
     DEFAULT,
     MONTH_MINUTES,
     PRICES,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.delaying import ROUNDED_UP_SECONDS, Alignment, whole_delay
-from shared.domain.message import Message
+from carillon.domain.message import Message
+from carillon.domain.wheel.delaying import ROUNDED_UP_SECONDS, Alignment, whole_delay
 from tests.contract.samples import a_message
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

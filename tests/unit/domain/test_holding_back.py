@@ -5,18 +5,18 @@ from datetime import timedelta
 
 import pytest
 
-from shared.domain import running
-from shared.domain.concurrency import Places, enter, leave
-from shared.domain.decisions import Claim, Go, Repeat, Skip, SkipReason, Wait
-from shared.domain.gate import Gate, Holder, Turn, first_gate
-from shared.domain.message import Missed, RateSlot
-from shared.domain.misfire import misfire
-from shared.domain.passage import Passage
-from shared.domain.policies import CatchUp, Rate
-from shared.domain.run import TRANSITIONS, Run, RunKind, RunStatus
-from shared.domain.running import Terms
-from shared.domain.waiting import poll, wait_until
-from shared.recurrence import parse_schedule
+from carillon.domain.admission.concurrency import Places, enter, leave
+from carillon.domain.admission.misfire import misfire
+from carillon.domain.admission.passage import Passage
+from carillon.domain.admission.state import Gate, Holder, Turn, first_gate
+from carillon.domain.admission.waiting import poll, wait_until
+from carillon.domain.decisions import Claim, Go, Repeat, Skip, SkipReason, Wait
+from carillon.domain.execution import transitions as running
+from carillon.domain.execution.transitions import Terms
+from carillon.domain.message import Missed, RateSlot
+from carillon.domain.policies import CatchUp, Rate
+from carillon.domain.run import TRANSITIONS, Run, RunKind, RunStatus
+from carillon.schedules import parse_schedule
 from tests.unit.domain.samples import KEY, NOON, OLD, job, message, run
 
 SECOND = timedelta(seconds=1)

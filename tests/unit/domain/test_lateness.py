@@ -5,15 +5,15 @@ from datetime import date, datetime, timedelta
 
 import pytest
 
-from shared.domain.calendar import CalendarUse
-from shared.domain.decisions import Go, StandAside
-from shared.domain.job import Job, JobState
-from shared.domain.lateness import latest_due
-from shared.domain.message import Message, Missed
-from shared.domain.policies import CatchUp
-from shared.domain.run import RunKind
-from shared.domain.starting import decide_start
-from shared.recurrence import CalendarRule, ClosedDays, parse_schedule
+from carillon.domain.calendar import CalendarUse
+from carillon.domain.decisions import Go, StandAside
+from carillon.domain.execution.lateness import latest_due
+from carillon.domain.execution.start_decision import decide_start
+from carillon.domain.job import Job, JobState
+from carillon.domain.message import Message, Missed
+from carillon.domain.policies import CatchUp
+from carillon.domain.run import RunKind
+from carillon.schedules import CalendarRule, ClosedDays, parse_schedule
 from tests.unit.domain.samples import KEY, NOON, OLD, job, message
 
 MINUTE = timedelta(minutes=1)

@@ -5,10 +5,10 @@ from itertools import combinations
 
 import pytest
 
-from shared.domain.mending import LONGEST_LEASE, Remains, mended, with_lease_checked
-from shared.domain.pace import BUCKETS, Shares
-from shared.domain.segment import Backlog, Control, Cursor
-from shared.domain.wheel import minute_of, slots_of_minute
+from carillon.domain.wheel.entry import minute_of, slots_of_minute
+from carillon.domain.wheel.mending import LONGEST_LEASE, Remains, mended, with_lease_checked
+from carillon.domain.wheel.pace import BUCKETS, Shares
+from carillon.domain.wheel.segment import Backlog, Control, Cursor
 
 NOW = datetime(2026, 11, 22, 12, 0, 30, tzinfo=UTC)
 MINUTE = minute_of(NOW)

@@ -5,14 +5,14 @@ from datetime import timedelta
 
 import pytest
 
-from shared.domain.decisions import Go, Skip, SkipReason, Wait
-from shared.domain.gate import Gate, first_gate
-from shared.domain.job import Job
-from shared.domain.overlap import Others, has_job_gate, pass_job_gate
-from shared.domain.passage import Passage
-from shared.domain.policies import Overlap
-from shared.domain.run import FINAL, Run, RunKind, RunStatus
-from shared.recurrence import parse_schedule
+from carillon.domain.admission.overlap import Others, has_job_gate, pass_job_gate
+from carillon.domain.admission.passage import Passage
+from carillon.domain.admission.state import Gate, first_gate
+from carillon.domain.decisions import Go, Skip, SkipReason, Wait
+from carillon.domain.job import Job
+from carillon.domain.policies import Overlap
+from carillon.domain.run import FINAL, Run, RunKind, RunStatus
+from carillon.schedules import parse_schedule
 from tests.unit.domain.samples import CURRENT, KEY, NOON, job, message, run
 
 GATE = first_gate("owner", "job/job").lasting(NOON + timedelta(days=30))

@@ -6,8 +6,8 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.domain.pace import BUCKETS, bucket_of
-from shared.domain.segment import Control, first_control, placed, shared_out
+from carillon.domain.wheel.pace import BUCKETS, bucket_of
+from carillon.domain.wheel.segment import Control, first_control, placed, shared_out
 from tests.unit.domain.samples import NOON
 
 MINUTE = timedelta(minutes=1)

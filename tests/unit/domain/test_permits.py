@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from shared.domain.gate import PERMITS_GATE, Gate, Holder
-from shared.domain.permits import are_used_up, wait_for_permit
+from carillon.domain.admission.permits import are_used_up, wait_for_permit
+from carillon.domain.admission.state import PERMITS_GATE, Gate, Holder
 from tests.unit.domain.samples import NOON, message
 
 MINUTE = timedelta(minutes=1)

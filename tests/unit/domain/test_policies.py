@@ -2,9 +2,9 @@
 
 import pytest
 
-from shared.domain.policies import Backoff, BackoffType, RetryPolicy
-from shared.domain.run import FAIL_KIND, RETRY_KIND, RunError
-from shared.recurrence import parse_schedule
+from carillon.domain.policies import Backoff, BackoffType, RetryPolicy
+from carillon.domain.run import FAIL_KIND, RETRY_KIND, RunError
+from carillon.schedules import parse_schedule
 from tests.unit.domain.samples import job
 
 

@@ -8,12 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.gate import Gate, first_gate
-from shared.domain.message import RateSlot
-from shared.domain.policies import Rate
-from shared.domain.rate import is_in_time, needed_slot, take_slot, wait_for, with_slots_left
-from shared.domain.rate_line import reserve
-from shared.domain.run import Run, RunKind, RunStatus
+from carillon.domain.admission.limits import (
+    is_in_time,
+    needed_slot,
+    take_slot,
+    wait_for,
+    with_slots_left,
+)
+from carillon.domain.admission.rate_line import reserve
+from carillon.domain.admission.state import Gate, first_gate
+from carillon.domain.message import RateSlot
+from carillon.domain.policies import Rate
+from carillon.domain.run import Run, RunKind, RunStatus
 from tests.unit.domain.samples import KEY, NOON, job, message, run
 
 GATE = first_gate("owner", "rate/key")

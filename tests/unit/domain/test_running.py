@@ -5,17 +5,17 @@ from datetime import timedelta
 
 import pytest
 
-from shared.domain import running
-from shared.domain.decisions import Claim, Drop, Go, Leave, Repeat, SendOn, Skip, SkipReason
-from shared.domain.delaying import whole_delay
-from shared.domain.job import MOST_REPLACED, Filing, JobState, PreviousFiling
-from shared.domain.message import RateSlot, decode, encode
-from shared.domain.policies import Rate, RetryPolicy
-from shared.domain.run import TRANSITIONS, RunError, RunKey, RunKind, RunStatus
-from shared.domain.running import Terms
-from shared.domain.starting import decide_start
-from shared.errors import MalformedMessageError
-from shared.recurrence import parse_schedule
+from carillon.domain.decisions import Claim, Drop, Go, Leave, Repeat, SendOn, Skip, SkipReason
+from carillon.domain.execution import transitions as running
+from carillon.domain.execution.start_decision import decide_start
+from carillon.domain.execution.transitions import Terms
+from carillon.domain.job import MOST_REPLACED, Filing, JobState, PreviousFiling
+from carillon.domain.message import RateSlot, decode, encode
+from carillon.domain.policies import Rate, RetryPolicy
+from carillon.domain.run import TRANSITIONS, RunError, RunKey, RunKind, RunStatus
+from carillon.domain.wheel.delaying import whole_delay
+from carillon.errors import MalformedMessageError
+from carillon.schedules import parse_schedule
 from tests.unit.domain.samples import (
     CURRENT,
     KEY,

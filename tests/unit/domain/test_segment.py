@@ -3,7 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from shared.domain.segment import (
+from carillon.domain.wheel.entry import minute_of
+from carillon.domain.wheel.segment import (
     Backlog,
     Control,
     Cursor,
@@ -14,7 +15,6 @@ from shared.domain.segment import (
     with_backlog_minute_done,
     with_minute_done,
 )
-from shared.domain.wheel import minute_of
 from tests.unit.domain.samples import NOON
 
 MINUTE = minute_of(NOON)

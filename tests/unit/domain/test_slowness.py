@@ -4,10 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from shared.domain.gate import Gate, first_gate
-from shared.domain.job import Job, Lane, Slow, priority_of
-from shared.domain.run import Run, RunError, RunStatus
-from shared.domain.slowness import (
+from carillon.domain.admission.slowness import (
     BEHAVED,
     has_behaved,
     mark,
@@ -17,8 +14,11 @@ from shared.domain.slowness import (
     weight_of,
     with_slow_attempt,
 )
-from shared.domain.waiting import wait_for_share
-from shared.recurrence import parse_schedule
+from carillon.domain.admission.state import Gate, first_gate
+from carillon.domain.admission.waiting import wait_for_share
+from carillon.domain.job import Job, Lane, Slow, priority_of
+from carillon.domain.run import Run, RunError, RunStatus
+from carillon.schedules import parse_schedule
 from tests.unit.domain.samples import KEY, NOON, job, message, run
 
 SLOW = Slow(NOON, "attempts keep lasting longer than 2 s")

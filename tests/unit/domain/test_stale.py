@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from shared.domain.job import Filing, Job, JobState
-from shared.domain.run import RunKind
-from shared.domain.segment import Backlog, Control
-from shared.domain.stale import ANNOUNCED_FOR, ended_entries, ended_entry, removable
-from shared.domain.wheel import Slot, minute_of
-from shared.recurrence import SlotKind, parse_schedule
+from carillon.domain.job import Filing, Job, JobState
+from carillon.domain.run import RunKind
+from carillon.domain.wheel.entry import Slot, minute_of
+from carillon.domain.wheel.segment import Backlog, Control
+from carillon.domain.wheel.stale import ANNOUNCED_FOR, ended_entries, ended_entry, removable
+from carillon.schedules import SlotKind, parse_schedule
 from tests.unit.domain.samples import KEY, NEWER_YOUNG, NOON, OLD, OLDER, job, message
 
 MINUTE = timedelta(minutes=1)

@@ -5,14 +5,14 @@ from datetime import date, timedelta
 
 import pytest
 
-from shared.domain.calendar import CalendarUse
-from shared.domain.decisions import Drop, Go, SendInstead, SendOn, Skip, SkipReason
-from shared.domain.job import Filing, JobState, PreviousFiling
-from shared.domain.message import Missed
-from shared.domain.policies import CatchUp
-from shared.domain.run import RunKind
-from shared.domain.starting import decide_start
-from shared.recurrence import CalendarRule, ClosedDays, parse_schedule
+from carillon.domain.calendar import CalendarUse
+from carillon.domain.decisions import Drop, Go, SendInstead, SendOn, Skip, SkipReason
+from carillon.domain.execution.start_decision import decide_start
+from carillon.domain.job import Filing, JobState, PreviousFiling
+from carillon.domain.message import Missed
+from carillon.domain.policies import CatchUp
+from carillon.domain.run import RunKind
+from carillon.schedules import CalendarRule, ClosedDays, parse_schedule
 from tests.unit.domain.samples import KEY, NEWER_STALE, NOON, OLD, job, message
 
 MINUTE = timedelta(minutes=1)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.templates import (
+from carillon.domain.templates import (
     DEEPEST,
     MOST_PLACEHOLDERS,
     MOST_PROBLEMS,

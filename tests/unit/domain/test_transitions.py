@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from shared.domain.run import TRANSITIONS, RunStatus
+from carillon.domain.run import TRANSITIONS, RunStatus
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "running.md"
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from shared.domain import watching
-from shared.domain.decisions import SkipReason
-from shared.domain.job import JobState, PreviousFiling
-from shared.domain.run import Run, RunError, RunKey, RunKind, RunStatus, Settled
-from shared.recurrence import ClosedDays
+from carillon.domain.decisions import SkipReason
+from carillon.domain.execution import watching
+from carillon.domain.job import JobState, PreviousFiling
+from carillon.domain.run import Run, RunError, RunKey, RunKind, RunStatus, Settled
+from carillon.schedules import ClosedDays
 from tests.unit.domain.samples import CURRENT, KEY, NEWER_STALE, NOON, OLD, OLDER, job, message, run
 
 WATCHED = job(expect_within_seconds=60)

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.calendar import CalendarUse
-from shared.domain.dispatch import messages_of
-from shared.domain.job import Filing, Job, Lane, fires_differently
-from shared.domain.policies import CatchUp, OnComplete
-from shared.domain.run import RunKind
-from shared.domain.wheel import (
+from carillon.domain.calendar import CalendarUse
+from carillon.domain.job import Filing, Job, Lane, fires_differently
+from carillon.domain.policies import CatchUp, OnComplete
+from carillon.domain.run import RunKind
+from carillon.domain.wheel.due import messages_of
+from carillon.domain.wheel.entry import (
     Entry,
     Slot,
     entries_of,
@@ -25,7 +25,7 @@ from shared.domain.wheel import (
     watch_entries_of,
     watch_messages_until,
 )
-from shared.recurrence import CalendarRule, Schedule, SlotKind, parse_schedule
+from carillon.schedules import CalendarRule, Schedule, SlotKind, parse_schedule
 from tests.unit.domain.samples import CURRENT, NOON, job, message
 from tests.unit.recurrence.strategies import exact, schedules
 

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from functions.executor.batch import BatchRunner, Received
-from shared.domain.job import Lane
-from shared.domain.message import Message, came_back, decode, encode
-from shared.domain.run import RunKey, RunKind
-from shared.errors import RunAloneError
+from carillon.domain.job import Lane
+from carillon.domain.message import Message, came_back, decode, encode
+from carillon.domain.run import RunKey, RunKind
+from carillon.errors import RunAloneError
+from carillon.executor.batch import BatchRunner, Received
 
 BACK = encode(
     Message(

@@ -6,15 +6,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.executor.reports import Handled
-from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain.events import EventType
-from shared.domain.job import Job
-from shared.domain.message import Message
-from shared.domain.policies import Concurrency, Overlap, Rate, RetryPolicy
-from shared.domain.run import Run, RunError, RunStatus
-from shared.domain.targets import Target, TaskTarget
-from shared.domain.wheel import message_of
+from carillon.domain.events import EventType
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.policies import Concurrency, Overlap, Rate, RetryPolicy
+from carillon.domain.run import Run, RunError, RunStatus
+from carillon.domain.targets import Target, TaskTarget
+from carillon.domain.wheel.entry import message_of
+from carillon.executor.reports import Handled
+from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from functions.executor.events import ended
-from shared.domain.callbacks import job_event
-from shared.domain.events import JOB_EVENTS, EventType
-from shared.domain.job import JobState
-from shared.domain.policies import CatchUp
-from shared.domain.run import AttemptRecord, RunError, RunKind, RunStatus
-from shared.domain.running import EXECUTOR_DIED
+from carillon.domain.callbacks import job_event
+from carillon.domain.events import JOB_EVENTS, EventType
+from carillon.domain.execution.transitions import EXECUTOR_DIED
+from carillon.domain.job import JobState
+from carillon.domain.policies import CatchUp
+from carillon.domain.run import AttemptRecord, RunError, RunKind, RunStatus
+from carillon.executor.runs.lifecycle_events import ended
 from tests.simulation.world import World
 from tests.unit.domain.samples import NOON, job, run
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from functions.executor.executor import Executor
-from functions.executor.gates import change_gate
-from functions.executor.reports import Handled
-from functions.executor.targets import Call, Outcome, Success
-from shared.domain.gate import OWNER_GATE, Gate, Holder, job_gate, key_gate, rate_gate
-from shared.domain.job import Job
-from shared.domain.message import Message, encode
-from shared.domain.policies import Concurrency, Overlap, Rate
-from shared.domain.run import Run, RunKind, RunStatus
-from shared.domain.wheel import message_of
-from shared.errors import QueueUnavailableError, StoreUnavailableError
+from carillon.domain.admission.state import OWNER_GATE, Gate, Holder, job_gate, key_gate, rate_gate
+from carillon.domain.job import Job
+from carillon.domain.message import Message, encode
+from carillon.domain.policies import Concurrency, Overlap, Rate
+from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.domain.wheel.entry import message_of
+from carillon.errors import QueueUnavailableError, StoreUnavailableError
+from carillon.executor.reports import Handled
+from carillon.executor.router import Executor
+from carillon.executor.runs.admission import change_gate
+from carillon.executor.targets import Call, Outcome, Success
 from tests.simulation.mutants.kit import swapped
 from tests.simulation.mutants.rates import RESERVATION_OUTLIVES
 from tests.simulation.world import FUNCTION_SECONDS, OWNER, World

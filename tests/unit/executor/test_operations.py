@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from functions.executor.operations import MOST_TRIES
-from functions.executor.reports import Handled, Report
-from shared.domain.job import Job, Lane
-from shared.domain.message import Message, decode, encode
-from shared.domain.operation import Operation, OperationKind, OperationState
-from shared.domain.run import RunKind
-from shared.errors import HeldError, RunAloneError, StoreUnavailableError
+from carillon.domain.job import Job, Lane
+from carillon.domain.message import Message, decode, encode
+from carillon.domain.operation import Operation, OperationKind, OperationState
+from carillon.domain.run import RunKind
+from carillon.errors import HeldError, RunAloneError, StoreUnavailableError
+from carillon.executor.operations.steps import MOST_TRIES
+from carillon.executor.reports import Handled, Report
 from tests.simulation.operation_kit import NOON, begin, now_of, put_dead
 from tests.simulation.world import FUNCTION_SECONDS, LIFETIME, OWNER, World
 

@@ -7,21 +7,16 @@ from typing import Any
 
 import pytest
 
-from functions.executor.reports import Handled
-from functions.executor.targets import Call, Failure, Outcome, Success
-from shared.domain import starting
-from shared.domain.decisions import Drop
-from shared.domain.job import Job
-from shared.domain.message import Message
-from shared.domain.policies import RetryPolicy
-from shared.domain.run import Run, RunError, RunKind, RunStatus
-from shared.domain.wheel import message_of
-from shared.errors import (
-    HeldError,
-    QueueUnavailableError,
-    RunAloneError,
-    StoreUnavailableError,
-)
+from carillon.domain.decisions import Drop
+from carillon.domain.execution import start_decision as starting
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.policies import RetryPolicy
+from carillon.domain.run import Run, RunError, RunKind, RunStatus
+from carillon.domain.wheel.entry import message_of
+from carillon.errors import HeldError, QueueUnavailableError, RunAloneError, StoreUnavailableError
+from carillon.executor.reports import Handled
+from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

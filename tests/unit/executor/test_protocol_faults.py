@@ -5,16 +5,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.executor.reports import Handled
-from functions.executor.targets import Failure
-from shared.domain.calendar import Calendar
-from shared.domain.job import Job, JobState
-from shared.domain.message import Message
-from shared.domain.policies import Backoff, OnComplete, RetryPolicy
-from shared.domain.run import Run, RunError, RunStatus
-from shared.domain.wheel import Slot, message_of, minute_of
-from shared.errors import HeldError, StoreUnavailableError
-from shared.recurrence import CalendarRule, SlotKind
+from carillon.domain.calendar import Calendar
+from carillon.domain.job import Job, JobState
+from carillon.domain.message import Message
+from carillon.domain.policies import Backoff, OnComplete, RetryPolicy
+from carillon.domain.run import Run, RunError, RunStatus
+from carillon.domain.wheel.entry import Slot, message_of, minute_of
+from carillon.errors import HeldError, StoreUnavailableError
+from carillon.executor.reports import Handled
+from carillon.executor.targets import Failure
+from carillon.schedules import CalendarRule, SlotKind
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

@@ -10,24 +10,24 @@ from typing import Any
 
 import pytest
 
-from functions.executor.reception import Reception
-from functions.executor.reports import Handled, Report
-from functions.executor.targets import Targets
-from functions.tick.canary import CanaryKeeper
-from shared.domain.canary import CANARY_JOB_ID, CANARY_OWNER
-from shared.domain.message import Message, encode
-from shared.domain.run import DeadReason, Run, RunStatus
-from shared.domain.wheel import message_of
-from shared.errors import (
+from carillon.domain.canary import CANARY_JOB_ID, CANARY_OWNER
+from carillon.domain.message import Message, encode
+from carillon.domain.run import DeadReason, Run, RunStatus
+from carillon.domain.wheel.entry import message_of
+from carillon.errors import (
     HeldError,
     MalformedMessageError,
     QueueUnavailableError,
     StoreUnavailableError,
 )
+from carillon.executor.reception import Reception
+from carillon.executor.reports import Handled, Report
+from carillon.executor.targets import Targets
+from carillon.tick.canary import CanaryKeeper
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
-HANDLER = "functions.executor.handler"
+HANDLER = "carillon.executor.handler"
 
 
 class Received:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from functions.executor.targets import Failure, Success
-from shared.domain.job import Job
-from shared.domain.message import Message
-from shared.domain.policies import RetryPolicy
-from shared.domain.run import Run, RunError, RunStatus, Settled
-from shared.errors import StoreUnavailableError
-from shared.redriving import Redriver, Refusal
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.policies import RetryPolicy
+from carillon.domain.run import Run, RunError, RunStatus, Settled
+from carillon.errors import StoreUnavailableError
+from carillon.executor.targets import Failure, Success
+from carillon.services.redrive import Redriver, Refusal
 from tests.simulation.world import LIFETIME, OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from functions.executor.reports import Handled, Report
-from shared.domain import store_waits
-from shared.domain.message import Message, decode, encode
-from shared.domain.policies import CatchUp, Overlap
-from shared.domain.run import DeadReason, Run, RunKey, RunKind, RunStatus
-from shared.domain.wheel import message_of
-from shared.errors import StoreUnavailableError, UnreadableRowError
-from shared.recurrence import CalendarRule
-from shared.redriving import Redriver
+from carillon.domain.execution import store_waits
+from carillon.domain.message import Message, decode, encode
+from carillon.domain.policies import CatchUp, Overlap
+from carillon.domain.run import DeadReason, Run, RunKey, RunKind, RunStatus
+from carillon.domain.wheel.entry import message_of
+from carillon.errors import StoreUnavailableError, UnreadableRowError
+from carillon.executor.reports import Handled, Report
+from carillon.schedules import CalendarRule
+from carillon.services.redrive import Redriver
 from tests.simulation.world import FUNCTION_SECONDS, LIFETIME, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -238,7 +238,7 @@ MALFORMED: dict[str, Callable[[Message], str]] = {
 def test_every_body_that_cannot_be_decoded_is_malformed(
     queue: str, body: Callable[[Message], str]
 ) -> None:
-    from shared.errors import MalformedMessageError
+    from carillon.errors import MalformedMessageError
 
     lane = Lane()
     with pytest.raises(MalformedMessageError):

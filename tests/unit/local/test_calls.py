@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from infra.local.calls import Api, CallFailed, Patient
-from infra.local.identity import Tokens, make_password
+from carillon.local.api_client import Api, CallFailed, Patient
+from carillon.local.identity import Tokens, make_password
 
 
 class Server:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.deployment import DeploymentFailed, run
-from infra.local.processes import Family
-from infra.local.run import AlreadyRunning, holding
+from carillon.local.deployment import DeploymentFailed, run
+from carillon.local.processes import Family
+from carillon.local.run import AlreadyRunning, holding
 
 
 def test_a_failed_command_shows_the_end_of_its_own_output(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_stack_that_a_script_put_into_the_background_ends_by_signals(
 ) -> None:
     """A shell ignores SIGINT for it, and so do its children, unless it says otherwise."""
     program = (
-        "import subprocess, sys, time; from infra.local import run\n"
+        "import subprocess, sys, time; from carillon.local import run\n"
         "def serve(*_):\n"
         "    child = subprocess.Popen(['sleep', '600'])\n"
         "    print(child.pid, flush=True); time.sleep(600)\n"

@@ -12,15 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.deployment import client
-from infra.local.emulator import (
-    ACCOUNT_ID,
-    REPOSITORY,
-    Emulator,
-    EmulatorFailed,
-    free_port,
-)
-from infra.local.processes import Family
+from carillon.local.deployment import client
+from carillon.local.emulator import ACCOUNT_ID, REPOSITORY, Emulator, EmulatorFailed, free_port
+from carillon.local.processes import Family
 
 pytestmark = pytest.mark.ministack
 
@@ -125,8 +119,8 @@ def test_a_starter_that_is_killed_leaves_no_process_and_loses_no_state(
     starter = f"""
 import time
 from pathlib import Path
-from infra.local.deployment import client
-from infra.local.emulator import Emulator
+from carillon.local.deployment import client
+from carillon.local.emulator import Emulator
 emulator = Emulator(Path({str(state_directory)!r}))
 emulator.start()
 client("sqs", emulator.endpoint_url).create_queue(QueueName="kept")

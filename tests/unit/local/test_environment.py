@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.deployment import (
+from carillon.cdk.options import Options
+from carillon.domain.job import DEFAULT_TIMEOUT_SECONDS
+from carillon.local.deployment import (
     EXECUTOR_TIMEOUT_SECONDS,
     STACK_NAME,
     aws_environment,
     context_arguments,
 )
-from infra.local.emulator import (
+from carillon.local.emulator import (
     REPOSITORY,
     EmulatorFailed,
     emulator_environment,
@@ -18,9 +20,7 @@ from infra.local.emulator import (
     port_is_free,
     port_of_state,
 )
-from infra.options import Options
-from shared.domain.job import DEFAULT_TIMEOUT_SECONDS
-from shared.settings import TASK_RESERVE_SECONDS
+from carillon.settings import TASK_RESERVE_SECONDS
 
 
 def test_jobs_have_the_time_limit_of_the_documents_here_too() -> None:

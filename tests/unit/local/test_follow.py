@@ -3,9 +3,9 @@ from typing import Any
 
 import httpx
 
-from infra.local.calls import Api
-from infra.local.follow import FIRST_LOOK_BACK, LOOK_BACK, REST_ROUNDS, Follower
-from infra.local.identity import Tokens
+from carillon.local.api_client import Api
+from carillon.local.follow import FIRST_LOOK_BACK, LOOK_BACK, REST_ROUNDS, Follower
+from carillon.local.identity import Tokens
 
 
 class History:

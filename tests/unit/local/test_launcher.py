@@ -3,7 +3,7 @@ from types import ModuleType
 
 import pytest
 
-from infra.local.launcher import keep_poller_awake, quicken_rule_sweep
+from carillon.local.launcher import keep_poller_awake, quicken_rule_sweep
 
 SWEEP = """
 _SCHEDULER_TICK_INTERVAL = 10

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from standardwebhooks.webhooks import Webhook
 
-from infra.local.receiver import Delivery, Receiver, signing_key, verifies
+from carillon.local.receiver import Delivery, Receiver, signing_key, verifies
 
 KEY = signing_key("some-generated-secret-text")
 BODY = json.dumps({"message": "ding"}).encode()

@@ -1,7 +1,7 @@
 from datetime import UTC, datetime, timedelta
 
-from infra.local.samples import sample_jobs
-from shared.recurrence import parse_schedule
+from carillon.local.samples import sample_jobs
+from carillon.schedules import parse_schedule
 
 NOW = datetime(2026, 11, 20, 12, 0, 0, 700_000, tzinfo=UTC)
 URL = "http://127.0.0.1:4567/hook"

@@ -1,7 +1,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from infra.local.watch import LagSummary, SeenRun, Watch
+from carillon.local.live_view import LagSummary, SeenRun, Watch
 
 STARTED_AT = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)
 WARM_AT = STARTED_AT + timedelta(seconds=30)

@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cache, lru_cache
 from zoneinfo import ZoneInfo
 
-from shared.recurrence import DEFAULT_DST, DstRule, Fold, Gap, Recurrence
+from carillon.schedules import DEFAULT_DST, DstRule, Fold, Gap, Recurrence
 
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")

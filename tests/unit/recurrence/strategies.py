@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import HealthCheck, reject, settings
 from hypothesis import strategies as st
 
-from shared.errors import InvalidFieldError
-from shared.recurrence import (
+from carillon.errors import InvalidFieldError
+from carillon.schedules import (
     At,
     CalendarRule,
     ClosedDays,
@@ -20,10 +20,10 @@ from shared.recurrence import (
     Recurrence,
     Schedule,
     parse_schedule,
-    zones,
 )
-from shared.recurrence.combined import Simple
-from shared.recurrence.expression import canonical_text, compile_expression
+from carillon.schedules.cron.expression import canonical_text, compile_expression
+from carillon.schedules.kinds.union import Simple
+from carillon.schedules.zones import offsets as zones
 
 ZONES = (
     "UTC",

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.recurrence import CalendarRule, ClosedDays
+from carillon.schedules import CalendarRule, ClosedDays
 from tests.unit.recurrence.strategies import exact
 
 SKIP, NEXT, PREVIOUS = CalendarRule

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.recurrence import At, Combined, Cron, DstRule, Every, Fold, Gap, parse_schedule
+from carillon.schedules import At, Combined, Cron, DstRule, Every, Fold, Gap, parse_schedule
 from tests.unit.recurrence.strategies import combinations, exact, instants
 
 SECOND = timedelta(seconds=1)

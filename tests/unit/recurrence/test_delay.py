@@ -3,9 +3,9 @@ from itertools import islice
 
 import pytest
 
-from shared.errors import InvalidFieldError
-from shared.recurrence import Delay, SlotKind, Slots, slots
-from shared.recurrence.slots import zone_digest
+from carillon.errors import InvalidFieldError
+from carillon.schedules import Delay, SlotKind, Slots, slots
+from carillon.schedules.placement.slots import zone_digest
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -24,8 +24,8 @@ import pytest
 from croniter import croniter  # type: ignore[import-untyped]
 from cronsim import CronSim, CronSimError
 
-from shared.errors import InvalidFieldError
-from shared.recurrence import DEFAULT_DST, DstRule, Fold, Gap, Recurrence, parse_schedule
+from carillon.errors import InvalidFieldError
+from carillon.schedules import DEFAULT_DST, DstRule, Fold, Gap, Recurrence, parse_schedule
 from tests.unit.recurrence.dst_oracle import assert_fires, fires, utc
 
 CHANGES = [

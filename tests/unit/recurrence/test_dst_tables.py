@@ -5,7 +5,7 @@ times are literals, worked out from the transition written above each table; mor
 
 import pytest
 
-from shared.recurrence import parse_schedule
+from carillon.schedules import parse_schedule
 from tests.unit.recurrence.dst_oracle import RULES, Case, Table, assert_fires, utc
 from tests.unit.recurrence.test_dst_tables_more import MORE_TABLES
 

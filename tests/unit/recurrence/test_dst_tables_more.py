@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from shared.errors import InvalidFieldError
-from shared.recurrence import parse_schedule
+from carillon.errors import InvalidFieldError
+from carillon.schedules import parse_schedule
 from tests.unit.recurrence.dst_oracle import RULES, Table, assert_fires, utc
 
 # Asia/Beirut 2027-03-28: clocks go from 00:00 EET to 01:00 EEST at 22:00Z of the 27th; no midnight.

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.errors import InvalidFieldError
-from shared.recurrence import format_duration, parse_duration
+from carillon.errors import InvalidFieldError
+from carillon.schedules import format_duration, parse_duration
 from tests.unit.recurrence.strategies import exact
 
 

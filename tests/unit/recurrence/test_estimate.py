@@ -3,8 +3,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.recurrence import CalendarRule, ClosedDays, OnOpenDays, parse_schedule
-from shared.recurrence.estimate import MONTH_DAYS, fires_per_month, most_fires_per_day
+from carillon.schedules import CalendarRule, ClosedDays, OnOpenDays, parse_schedule
+from carillon.schedules.insight.rates import MONTH_DAYS, fires_per_month, most_fires_per_day
 
 NOW = datetime(2026, 9, 10, 12, 34, 56, tzinfo=UTC)
 MONTH = timedelta(days=MONTH_DAYS)

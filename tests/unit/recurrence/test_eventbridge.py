@@ -7,8 +7,8 @@ Scheduler User Guide, "Schedule types". The expected times are literals, read of
 
 import pytest
 
-from shared.errors import InvalidFieldError
-from shared.recurrence import parse_schedule
+from carillon.errors import InvalidFieldError
+from carillon.schedules import parse_schedule
 from tests.unit.recurrence.dst_oracle import assert_fires, fires, utc
 
 Example = tuple[str, str, list[str]]

@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from shared.errors import InvalidFieldError
-from shared.recurrence import (
+from carillon.errors import InvalidFieldError
+from carillon.schedules import (
     CalendarRule,
     ClosedDays,
     Cron,
@@ -18,7 +18,7 @@ from shared.recurrence import (
     Window,
     parse_schedule,
 )
-from shared.recurrence.explain import sentence
+from carillon.schedules.insight.sentence import sentence
 
 RIGA = "Europe/Riga"
 

@@ -8,14 +8,14 @@ from cronsim import CronSim, CronSimError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.errors import InvalidFieldError
-from shared.recurrence.expression import (
+from carillon.errors import InvalidFieldError
+from carillon.schedules.cron.expression import (
     canonical_text,
     clear_caches,
     compile_expression,
     refuse_bad_terms,
 )
-from shared.recurrence.zones import WALL_EPOCH
+from carillon.schedules.zones.offsets import WALL_EPOCH
 from tests.unit.recurrence.strategies import exact, expressions
 
 SECOND = timedelta(seconds=1)

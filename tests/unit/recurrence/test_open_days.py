@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.recurrence import (
+from carillon.schedules import (
     At,
     CalendarRule,
     ClosedDays,

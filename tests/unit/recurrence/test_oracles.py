@@ -8,7 +8,7 @@ from cronsim import CronSim
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.recurrence import Cron, DstRule, Fold, Gap
+from carillon.schedules import Cron, DstRule, Fold, Gap
 from tests.unit.recurrence.strategies import (
     ZONES,
     exact,

@@ -6,18 +6,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 
-from shared.errors import InvalidFieldError
-from shared.recurrence import (
-    At,
-    Cron,
-    Delay,
-    DstRule,
-    Every,
-    Fold,
-    Gap,
-    Schedule,
-    parse_schedule,
-)
+from carillon.errors import InvalidFieldError
+from carillon.schedules import At, Cron, Delay, DstRule, Every, Fold, Gap, Schedule, parse_schedule
 from tests.unit.recurrence.strategies import exact, schedules
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from shared.recurrence import (
+from carillon.schedules import (
     CalendarRule,
     ClosedDays,
     Cron,
@@ -16,16 +16,16 @@ from shared.recurrence import (
     Gap,
     OnOpenDays,
     parse_schedule,
-    zones,
 )
-from shared.recurrence.expression import canonical_text
-from shared.recurrence.report import (
+from carillon.schedules.cron.expression import canonical_text
+from carillon.schedules.insight.warnings import (
     ScheduleWarning,
     TouchedTransition,
     WarningCode,
     touched_transitions,
     warnings_of,
 )
+from carillon.schedules.zones import offsets as zones
 from tests.unit.recurrence.strategies import (
     ZONES,
     calendar_rules,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.errors import InvalidFieldError
-from shared.recurrence import (
+from carillon.errors import InvalidFieldError
+from carillon.schedules import (
     At,
     Combined,
     Cron,

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from shared.recurrence import parse_schedule
+from carillon.schedules import parse_schedule
 
 MIDNIGHT = datetime(2026, 5, 4, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.recurrence import (
+from carillon.schedules import (
     CalendarRule,
     DstRule,
     Fold,
@@ -18,9 +18,9 @@ from shared.recurrence import (
     Slots,
     parse_schedule,
     slots,
-    zones,
 )
-from shared.recurrence.slots import digest_of_zone, is_zone_dependent, zone_digest
+from carillon.schedules.placement.slots import digest_of_zone, is_zone_dependent, zone_digest
+from carillon.schedules.zones import offsets as zones
 from tests.unit.recurrence.strategies import (
     closed_days,
     exact,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.errors import InvalidFieldError
-from shared.recurrence import (
+from carillon.errors import InvalidFieldError
+from carillon.schedules import (
     CalendarRule,
     ClosedDays,
     Combined,
@@ -23,9 +23,9 @@ from shared.recurrence import (
     parse_schedule,
     parse_window,
     spread_seconds,
-    zones,
 )
-from shared.recurrence.spread import shortest_gap_seconds, shortest_rolling_gap
+from carillon.schedules.placement.spread import shortest_gap_seconds, shortest_rolling_gap
+from carillon.schedules.zones import offsets as zones
 from tests.unit.recurrence.strategies import (
     any_expressions,
     calendar_rules,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.errors import InvalidFieldError
-from shared.recurrence import parse_schedule
+from carillon.errors import InvalidFieldError
+from carillon.schedules import parse_schedule
 from tests.unit.recurrence.strategies import exact
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shared.recurrence import DstRule, Fold, Gap, parse_schedule
+from carillon.schedules import DstRule, Fold, Gap, parse_schedule
 
 Case = tuple[str, str, str, list[str]]
 """Zone, expression, after, and the occurrences that follow; all in UTC."""

@@ -9,8 +9,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from shared.recurrence import Cron, parse_schedule, zones
-from shared.recurrence.zones import Transition
+from carillon.schedules import Cron, parse_schedule
+from carillon.schedules.zones import offsets as zones
+from carillon.schedules.zones.offsets import Transition
 
 ALL_ZONES = files("tzdata").joinpath("zones").read_text().split()
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from infra.simulation.fleet import Conduct, Fleet, FleetRefusedError
-from infra.simulation.fleet_file import document_of
-from shared.errors import InvalidFieldError
+from carillon.errors import InvalidFieldError
+from carillon.simulation.fleet_file import document_of
+from carillon.simulation.workload import Conduct, Fleet, FleetRefusedError
 
 JOB: dict[str, Any] = {"name": "report", "schedule": "@hourly", "target": {"name": "echo"}}
 JOB["target"]["type"] = "task"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from shared.errors import InvalidFieldError, QueueUnavailableError, StoreUnavailableError
-from shared.simulation.dice import Dice
-from shared.simulation.faults import Chaos, Fault, Faults, Strike
-from shared.simulation.loop import Loop, Process
-from shared.simulation.seams import LoopClock, LoopEntropy, Replicated, seam
+from carillon.errors import InvalidFieldError, QueueUnavailableError, StoreUnavailableError
+from carillon.simulation.dice import Dice
+from carillon.simulation.faults import Chaos, Fault, Faults, Strike
+from carillon.simulation.loop import Loop, Process
+from carillon.simulation.seams import LoopClock, LoopEntropy, Replicated, seam
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 KNOWN_BITS = [16294208416658607535, 3887672912435423921]

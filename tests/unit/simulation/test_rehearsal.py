@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from infra.simulation.fleet import Fleet, FleetRefusedError
-from infra.simulation.live import hurry, replay
-from infra.simulation.rehearsal import Plan, Rehearsal
-from shared.clock import utc_text
-from shared.domain.cost import DEFAULT, Line, fires, idle, lasted
-from shared.domain.delaying import ROUNDED_UP_SECONDS
-from shared.recurrence import parse_schedule
-from shared.simulation.faults import Faults
+from carillon.cli.commands.live import hurry, replay
+from carillon.clock import utc_text
+from carillon.domain.wheel.delaying import ROUNDED_UP_SECONDS
+from carillon.schedules import parse_schedule
+from carillon.schedules.insight.cost import DEFAULT, Line, fires, idle, lasted
+from carillon.simulation.faults import Faults
+from carillon.simulation.run import Plan, Rehearsal
+from carillon.simulation.workload import Fleet, FleetRefusedError
 
 MIDNIGHT = datetime(2026, 10, 25, tzinfo=UTC)
 HOUR = timedelta(hours=1)

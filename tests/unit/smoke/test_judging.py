@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from infra.smoke import judging
-from infra.smoke.judging import Judge
-from infra.smoke.probes import target_of
+from carillon.smoke import judging
+from carillon.smoke.judging import Judge
+from carillon.smoke.probes import target_of
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ from itertools import chain
 
 import pytest
 
-from infra.smoke.probes import (
+from carillon.smoke.probes import (
     Probe,
     job_of,
     long_probes,

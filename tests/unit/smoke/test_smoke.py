@@ -7,12 +7,12 @@ from typing import Any
 import httpx
 import pytest
 
-from functions.api.app import Api
-from functions.executor.targets import Call, Failure, Outcome, Success
-from infra.cli.client import ApiClient
-from infra.smoke.probes import long_probes, quick_probes
-from infra.smoke.smoke import Result, Smoke
-from shared.domain.run import RunError
+from carillon.api.app import Api
+from carillon.cli.client import ApiClient
+from carillon.domain.run import RunError
+from carillon.executor.targets import Call, Failure, Outcome, Success
+from carillon.smoke.probes import long_probes, quick_probes
+from carillon.smoke.smoke import Result, Smoke
 from tests.simulation.world import OWNER, World
 from tests.unit.api.conftest import SETTINGS, new_world
 from tests.unit.api.gateway import Client

@@ -6,8 +6,8 @@ import pytest
 from botocore.awsrequest import AWSPreparedRequest
 from moto import mock_aws
 
-from shared.clock import SystemClock
-from shared.stores.dynamo import open_stores
+from carillon.clock import SystemClock
+from carillon.stores.dynamo import open_stores
 from tests.tables import create_deployment
 
 

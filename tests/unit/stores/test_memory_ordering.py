@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.stores.memory.ordering import Expiry, KeyOrder
+from carillon.stores.memory.rows import Expiry, KeyOrder
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 

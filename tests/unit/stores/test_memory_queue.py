@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.clock import ManualClock
-from shared.domain.job import Lane
-from shared.errors import MalformedMessageError
-from shared.stores.memory import MemoryQueue, Received
+from carillon.clock import ManualClock
+from carillon.domain.job import Lane
+from carillon.errors import MalformedMessageError
+from carillon.stores.memory import MemoryQueue, Received
 from tests.contract.samples import NOW, a_key, a_message
 
 VISIBILITY = timedelta(seconds=30)

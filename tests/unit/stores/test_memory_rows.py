@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from shared.domain.run import Run, RunStatus, Settled
-from shared.domain.wheel import DATED_ENTRY_LIFETIME, Entry, Slot, minute_of, minute_start
-from shared.recurrence import SlotKind, parse_schedule
-from shared.stores.memory import MemoryJobStore, MemoryRunStore, MemoryWheelStore
+from carillon.domain.run import Run, RunStatus, Settled
+from carillon.domain.wheel.entry import DATED_ENTRY_LIFETIME, Entry, Slot, minute_of, minute_start
+from carillon.schedules import SlotKind, parse_schedule
+from carillon.stores.memory import MemoryJobStore, MemoryRunStore, MemoryWheelStore
 from tests.contract.samples import FIRE_AT, a_job, a_key, a_run, an_entry, job_id
 
 OWNER = "owner"

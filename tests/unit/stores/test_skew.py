@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from shared.clock import ManualClock
-from shared.stores.dynamo.skew import SkewMeter
+from carillon.clock import ManualClock
+from carillon.stores.dynamo.skew import SkewMeter
 
 DATE = {"ResponseMetadata": {"HTTPHeaders": {"date": "Tue, 01 Dec 2026 12:00:00 GMT"}}}
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from functions.tick.dispatcher import Dispatcher
-from functions.tick.reports import SegmentOutcome
-from functions.tick.threads import SideBySideThreads
-from shared.clock import ManualClock, SystemClock
-from shared.domain.job import Job, job_id_of
-from shared.domain.segment import Control
-from shared.domain.wheel import Slot, minute_of
-from shared.errors import StoreUnavailableError
+from carillon.clock import ManualClock, SystemClock
+from carillon.domain.job import Job, job_id_of
+from carillon.domain.wheel.entry import Slot, minute_of
+from carillon.domain.wheel.segment import Control
+from carillon.errors import StoreUnavailableError
+from carillon.tick.dispatcher import Dispatcher
+from carillon.tick.reports import SegmentOutcome
+from carillon.tick.threads import SideBySideThreads
 from tests.simulation.world import OWNER, World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -107,7 +107,7 @@ def test_the_last_messages_of_a_herd_do_not_wait(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What came before them is on its way already."""
-    monkeypatch.setattr("functions.tick.outbox.FULL", 2)
+    monkeypatch.setattr("carillon.tick.outbox.FULL", 2)
     slept = slept_by(world)
     assert sum(report.messages for report in world.tick()) == JOBS
     assert slept == []

@@ -11,19 +11,19 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from functions.tick.dispatcher import Dispatcher
-from functions.tick.ports import TickPorts
-from functions.tick.reports import SegmentOutcome, SegmentReport
-from shared.clock import ManualClock
-from shared.domain.message import Message, encode
-from shared.domain.wheel import Slot, entry_of_message, minute_of
-from shared.errors import QueueUnavailableError, StoreUnavailableError
-from shared.filing import Filer
-from shared.recurrence import CalendarRule, SlotKind, parse_schedule
-from shared.settings import Settings
-from shared.stores.dynamo import Stores, open_stores
-from shared.stores.dynamo.wheel import item_of
-from shared.stores.segments import segments_in_use
+from carillon.clock import ManualClock
+from carillon.domain.message import Message, encode
+from carillon.domain.wheel.entry import Slot, entry_of_message, minute_of
+from carillon.errors import QueueUnavailableError, StoreUnavailableError
+from carillon.schedules import CalendarRule, SlotKind, parse_schedule
+from carillon.services.indexer import Filer
+from carillon.settings import Settings
+from carillon.stores.dynamo import Stores, open_stores
+from carillon.stores.dynamo.wheel import item_of
+from carillon.stores.segments import segments_in_use
+from carillon.tick.dispatcher import Dispatcher
+from carillon.tick.ports import TickPorts
+from carillon.tick.reports import SegmentOutcome, SegmentReport
 from tests.contract.samples import a_job, a_key, a_message
 from tests.simulation.world import World
 from tests.tables import create_deployment
@@ -245,7 +245,7 @@ def test_what_the_queue_or_the_store_did_not_take_fails_the_minute(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """It may not be taken for the entry's own fault: the watermark would go over what is unsent."""
-    monkeypatch.setattr("functions.tick.outbox.FULL", 1)
+    monkeypatch.setattr("carillon.tick.outbox.FULL", 1)
     world = World(START, segments=1)
     world.create("chain", "every 1001m offset 10m", start_at=START - timedelta(minutes=1001))
     world.run_until(START + timedelta(minutes=7))
@@ -275,7 +275,7 @@ def test_whatever_ends_the_process_is_not_caught(monkeypatch: pytest.MonkeyPatch
     world = World(START, segments=1)
     world.create("job", "* * * * *")
     world.clock.advance(120)
-    monkeypatch.setattr("functions.tick.visit.messages_of", dies)
+    monkeypatch.setattr("carillon.tick.segment_visit.messages_of", dies)
     with pytest.raises(Killed):
         world.tick()
 
@@ -293,7 +293,7 @@ def test_a_calendar_that_breaks_the_engine_sets_its_entry_aside(
     def breaks(*arguments: Any) -> None:
         raise RecursionError("too deep")
 
-    monkeypatch.setattr("functions.tick.calendars.resolve", breaks)
+    monkeypatch.setattr("carillon.services.calendar_reader.resolve", breaks)
     (report,) = world.tick()
     assert report.outcome is SegmentOutcome.DISPATCHED
     assert any("RecursionError" in where for where in world.bad_entries)

@@ -5,15 +5,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.executor.targets import Failure
-from functions.tick.canary import CanaryKeeper
-from functions.tick.idleness import change_of
-from shared.domain.canary import CANARY_EXPECT_WITHIN, CANARY_JOB_ID, CANARY_OWNER, CANARY_TASK
-from shared.domain.job import Job, JobState
-from shared.domain.run import RunError, RunStatus
-from shared.domain.targets import TaskTarget
-from shared.errors import StoreUnavailableError
-from shared.recurrence import parse_schedule
+from carillon.domain.canary import CANARY_EXPECT_WITHIN, CANARY_JOB_ID, CANARY_OWNER, CANARY_TASK
+from carillon.domain.job import Job, JobState
+from carillon.domain.run import RunError, RunStatus
+from carillon.domain.targets import TaskTarget
+from carillon.errors import StoreUnavailableError
+from carillon.executor.targets import Failure
+from carillon.schedules import parse_schedule
+from carillon.tick.canary import CanaryKeeper
+from carillon.tick.idleness import change_of
 from tests.simulation.world import World
 
 NOON = datetime(2026, 12, 1, 12, 1, tzinfo=UTC)

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from functions.tick import visit
-from functions.tick.dispatcher import Dispatcher
-from functions.tick.reports import SegmentOutcome
-from functions.tick.segments import share_of
-from shared.domain import dispatch
-from shared.domain.message import Message
-from shared.domain.policies import CatchUp
-from shared.domain.run import RunStatus
-from shared.domain.segment import Control, first_control
-from shared.domain.wheel import Slot, entry_of_message, message_of, minute_of
-from shared.errors import QueueUnavailableError
-from shared.recurrence import SlotKind
-from shared.stores.segments import segments_in_use
+from carillon.domain.message import Message
+from carillon.domain.policies import CatchUp
+from carillon.domain.run import RunStatus
+from carillon.domain.wheel import due as dispatch
+from carillon.domain.wheel.entry import Slot, entry_of_message, message_of, minute_of
+from carillon.domain.wheel.segment import Control, first_control
+from carillon.errors import QueueUnavailableError
+from carillon.schedules import SlotKind
+from carillon.stores.segments import segments_in_use
+from carillon.tick import segment_visit as visit
+from carillon.tick.dispatcher import Dispatcher
+from carillon.tick.reports import SegmentOutcome
+from carillon.tick.segments import share_of
 from tests.simulation.world import World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -138,7 +138,7 @@ def test_a_herd_longer_than_the_tick_makes_progress_by_checkpoints(
         world.clock.advance(4 * len(messages))
 
     monkeypatch.setattr(world.queue, "send", slow_send)
-    monkeypatch.setattr("functions.tick.outbox.FULL", 1)
+    monkeypatch.setattr("carillon.tick.outbox.FULL", 1)
     outcomes = []
     for _ in range(12):
         world.clock.set(world.clock.now().replace(second=0) + timedelta(minutes=1))

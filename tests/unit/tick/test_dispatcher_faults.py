@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from functions.tick.reports import SegmentOutcome
-from shared.domain.calendar import Calendar
-from shared.domain.job import Filing, Job, Lane
-from shared.domain.message import Message
-from shared.domain.policies import CatchUp
-from shared.domain.segment import Control
-from shared.domain.wheel import Entry, Slot, entries_of, minute_of
-from shared.errors import StoreUnavailableError, UnreadableRowError
-from shared.recurrence import CalendarRule, SlotKind, slots
+from carillon.domain.calendar import Calendar
+from carillon.domain.job import Filing, Job, Lane
+from carillon.domain.message import Message
+from carillon.domain.policies import CatchUp
+from carillon.domain.wheel.entry import Entry, Slot, entries_of, minute_of
+from carillon.domain.wheel.segment import Control
+from carillon.errors import StoreUnavailableError, UnreadableRowError
+from carillon.schedules import CalendarRule, SlotKind, slots
+from carillon.tick.reports import SegmentOutcome
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -98,7 +98,7 @@ def test_catching_up_holds_the_lease_for_no_more_than_a_minute(
     world.tick()
     back_at = START + timedelta(hours=2)
     world.clock.set(back_at)
-    monkeypatch.setattr("functions.tick.outbox.FULL", 1)
+    monkeypatch.setattr("carillon.tick.outbox.FULL", 1)
     send = world.queue.send
     held: list[datetime] = []
 

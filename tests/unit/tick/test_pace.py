@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from functions.tick.reports import SegmentOutcome
-from shared.domain.message import Message
-from shared.domain.policies import CatchUp
-from shared.domain.segment import Control
-from shared.domain.wheel import Entry, minute_of
-from shared.errors import QueueUnavailableError
+from carillon.domain.message import Message
+from carillon.domain.policies import CatchUp
+from carillon.domain.wheel.entry import Entry, minute_of
+from carillon.domain.wheel.segment import Control
+from carillon.errors import QueueUnavailableError
+from carillon.tick.reports import SegmentOutcome
 from tests.simulation.world import OWNER, World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -221,7 +221,7 @@ def test_checkpoints_of_a_slow_live_minute_keep_the_place_in_the_backlog(
 
     for number in range(5):
         world.create(f"live-{number}", "13 * * * *")
-    monkeypatch.setattr("functions.tick.outbox.FULL", 1)
+    monkeypatch.setattr("carillon.tick.outbox.FULL", 1)
     monkeypatch.setattr(world.queue, "send", slow_send)
     deadline = world.clock.now() + timedelta(seconds=20)
     world.dispatcher().tick(range(1), (), deadline)

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from functions.tick.outbox import PART
-from functions.tick.reports import SegmentOutcome
-from shared.domain.message import Message
-from shared.domain.segment import LEASE
-from shared.domain.wheel import minute_of
-from shared.errors import QueueUnavailableError
+from carillon.domain.message import Message
+from carillon.domain.wheel.entry import minute_of
+from carillon.domain.wheel.segment import LEASE
+from carillon.errors import QueueUnavailableError
+from carillon.tick.outbox import PART
+from carillon.tick.reports import SegmentOutcome
 from tests.simulation.world import World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)

@@ -13,17 +13,14 @@ import pytest
 from botocore import exceptions
 from botocore.response import StreamingBody
 
-from functions.executor.targets import aws, eventbridge, lambda_, sqs, stepfunctions
-from functions.executor.targets.aws import AwsCaller, AwsClients, coded, no_answer, refusal
-from functions.executor.targets.call import Call, Failure, Outcome, Success
-from functions.executor.targets.run_facts import facts, message_attributes, order, short_id
-from shared.domain.run import RunError
-from shared.domain.targets import (
-    EventBridgeTarget,
-    LambdaTarget,
-    SqsTarget,
-    StepFunctionsTarget,
-)
+from carillon.domain.run import RunError
+from carillon.domain.targets import EventBridgeTarget, LambdaTarget, SqsTarget, StepFunctionsTarget
+from carillon.executor.targets import aws_client as aws
+from carillon.executor.targets import aws_services as lambda_
+from carillon.executor.targets import eventbridge, sqs, stepfunctions
+from carillon.executor.targets.aws_client import AwsCaller, AwsClients, coded, no_answer, refusal
+from carillon.executor.targets.call import Call, Failure, Outcome, Success
+from carillon.executor.targets.run_facts import facts, message_attributes, order, short_id
 
 QUEUE = SqsTarget(queue_arn="arn:aws:sqs:us-east-1:000000000000:q")
 FUNCTION = LambdaTarget(function_arn="arn:aws:lambda:us-east-1:000000000000:function:f")

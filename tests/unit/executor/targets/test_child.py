@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from functions.executor.child import TaskServer, import_modules, result_text
-from functions.executor.child_logs import JsonLines
-from functions.executor.deadline import Deadline
-from functions.executor.one_line import (
+from carillon.domain.run import RESULT_LIMIT_BYTES, RunError
+from carillon.executor.deadline import Deadline
+from carillon.executor.task_process.child import TaskServer, import_modules, result_text
+from carillon.executor.task_process.child_logs import JsonLines
+from carillon.executor.task_process.one_line import (
     KIND_LIMIT_CHARACTERS,
     exception_line,
     kind_of,
     one_line,
 )
-from functions.executor.wire import Hello, Report, Request
-from shared.domain.run import RESULT_LIMIT_BYTES, RunError
-from shared.tasks import Fail, Retry, TaskContext, TaskRegistry
+from carillon.executor.task_process.wire import Hello, Report, Request
+from carillon.tasks import Fail, Retry, TaskContext, TaskRegistry
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -197,7 +197,7 @@ def test_an_unknown_task_fails_for_good_unless_its_module_may_be_the_broken_one(
 
 
 def test_modules_that_cannot_be_imported_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    failures = import_modules(["functions.executor.tasks.samples", "no_such_module_of_tasks"])
+    failures = import_modules(["carillon.executor.tasks.samples", "no_such_module_of_tasks"])
     assert list(failures) == ["no_such_module_of_tasks"]
     assert failures["no_such_module_of_tasks"].startswith("ModuleNotFoundError: ")
     assert "Traceback" in capsys.readouterr().err
@@ -239,7 +239,7 @@ def test_log_lines_are_json_with_the_ids_of_the_run() -> None:
 
 def test_a_child_imports_nothing_heavy() -> None:
     program = (
-        "import sys, functions.executor.child; "
+        "import sys, carillon.executor.task_process.child; "
         "print(*sorted({'pydantic', 'boto3', 'httpcore', 'pynamodb'} & set(sys.modules)))"
     )
     answer = subprocess.run(

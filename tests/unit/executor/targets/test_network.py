@@ -9,15 +9,15 @@ from ipaddress import ip_network
 import httpcore
 import pytest
 
-from functions.executor.deadline import Deadline
-from functions.executor.targets.network import (
+from carillon.domain.addresses import Address, Network
+from carillon.executor.deadline import Deadline
+from carillon.executor.targets.ssrf_guard import (
     DeadlineStream,
     GuardedBackend,
     LookupFailedError,
     RefusedError,
     look_up,
 )
-from shared.domain.addresses import Address, Network
 
 
 class FakeNetwork:

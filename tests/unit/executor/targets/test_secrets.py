@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.executor.deadline import Deadline
-from functions.executor.targets import secrets
-from functions.executor.targets.secrets import (
+from carillon.clock import ManualClock
+from carillon.domain.targets import ParameterReference, SecretReference
+from carillon.executor.deadline import Deadline
+from carillon.executor.targets import secrets
+from carillon.executor.targets.secrets import (
     REFRESH_AFTER,
     RETRY_AFTER,
     AwsSecrets,
@@ -20,8 +22,6 @@ from functions.executor.targets.secrets import (
     SecretError,
     owner_path,
 )
-from shared.clock import ManualClock
-from shared.domain.targets import ParameterReference, SecretReference
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 TOKEN = SecretReference(secret="token")

@@ -7,20 +7,15 @@ from datetime import UTC, datetime
 import pytest
 from standardwebhooks.webhooks import Webhook
 
-from functions.executor.deadline import Deadline
-from functions.executor.targets.secrets import (
-    REFRESH_AFTER,
-    RETRY_AFTER,
-    AwsSecrets,
-    SecretError,
-)
-from functions.executor.targets.signing import (
+from carillon.clock import ManualClock
+from carillon.executor.deadline import Deadline
+from carillon.executor.targets.secrets import REFRESH_AFTER, RETRY_AFTER, AwsSecrets, SecretError
+from carillon.executor.targets.signing import (
     DeploymentKey,
     SigningKeyError,
     deployment_secret,
     signing_key,
 )
-from shared.clock import ManualClock
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 GENERATED = "kJ3hZ8mQ2xVb7LtR5nWc9YpD4sFg6AeU"

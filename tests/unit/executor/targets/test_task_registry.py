@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared.tasks import (
+from carillon.tasks import (
     TaskContext,
     TaskLogger,
     TaskRegistrationError,

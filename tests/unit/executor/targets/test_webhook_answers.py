@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 import httpcore
 import pytest
 
-from functions.executor.targets.answers import Answer, judge, retry_after_seconds
-from functions.executor.targets.call import Failure, Success
-from functions.executor.targets.network import TlsError
-from functions.executor.targets.webhook import kind_of_error
-from shared.domain.run import RESULT_LIMIT_BYTES
+from carillon.domain.run import RESULT_LIMIT_BYTES
+from carillon.executor.targets.call import Failure, Success
+from carillon.executor.targets.ssrf_guard import TlsError
+from carillon.executor.targets.webhook import kind_of_error
+from carillon.executor.targets.webhook_answers import Answer, judge, retry_after_seconds
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 

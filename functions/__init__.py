@@ -1,1 +1,0 @@
-"""The Lambda functions; none imports another."""

@@ -1,0 +1,198 @@
+"""The API, put together of its services: from an event of the gateway to its answer."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from carillon.api.calendars.routes import CalendarRoutes
+from carillon.api.calendars.service import CalendarService
+from carillon.api.http.problems import (
+    Kind,
+    ProblemError,
+    answer_errors,
+    problem_of,
+    problem_response,
+)
+from carillon.api.http.requests import subject_of, with_checked_body
+from carillon.api.http.routing import Routes
+from carillon.api.http.throttle import Throttle
+from carillon.api.jobs.bulk import BulkRoutes
+from carillon.api.jobs.bulk_service import BulkService
+from carillon.api.jobs.routes import JSON, JobRoutes
+from carillon.api.jobs.service import JobService
+from carillon.api.operations.missed_service import MissedService
+from carillon.api.operations.operations import OperationRoutes
+from carillon.api.operations.routes import BackfillRoutes
+from carillon.api.operations.service import OperationService
+from carillon.api.overview import OverviewService
+from carillon.api.runs.dead_letter_service import DeadLetterService
+from carillon.api.runs.dead_letters import DeadLetterRoutes
+from carillon.api.runs.runs import RunRoutes
+from carillon.api.runs.service import RunService
+from carillon.api.schedules.occurrences import OccurrenceService
+from carillon.api.schedules.preview import PreviewService
+from carillon.api.schedules.routes import ScheduleRoutes
+from carillon.api.schedules.upcoming import ForecastService
+from carillon.api.status import StatusRoutes
+from carillon.api.well_known import WellKnownRoutes
+from carillon.clock import Clock, Entropy
+from carillon.errors import CarillonError
+from carillon.services.indexer import Filer
+from carillon.services.redrive import Redriver
+from carillon.settings import Settings
+from carillon.stores.ports import (
+    CalendarStore,
+    EventSink,
+    JobStore,
+    LaneQueue,
+    OperationStore,
+    RunStore,
+    WheelStore,
+)
+from carillon.telemetry import Telemetry
+
+VERSION = "1.0"
+_RESOLVERS_OWN = ("HTTPValidationError", "ValidationError", "ResponseValidationError")
+"""Schemas of what the resolver itself would answer; all of ours are problems."""
+
+
+class Api:
+    """Answers events of an API Gateway HTTP API (payload format 2.0)."""
+
+    _description: dict[str, Any]
+
+    def __init__(
+        self,
+        *,
+        jobs: JobStore,
+        calendars: CalendarStore,
+        wheel: WheelStore,
+        runs: RunStore,
+        queue: LaneQueue,
+        operations: OperationStore,
+        events: EventSink,
+        clock: Clock,
+        entropy: Entropy,
+        settings: Settings,
+        telemetry: Telemetry,
+    ) -> None:
+        self.app = _resolver()
+        self._clock = clock
+        self._throttle = Throttle(settings.owner_requests_per_second, settings.owner_requests_burst)
+        self._routes = routes = Routes(self.app)
+        answer_errors(self.app, telemetry, routes.no_route)
+        filer = Filer(jobs, wheel, queue, clock, calendars)
+        service = JobService(jobs, calendars, filer, events, clock, entropy, settings, telemetry)
+        overview_service = OverviewService(service, runs, wheel, calendars, clock, settings)
+        JobRoutes(routes, service, calendars, clock, telemetry, settings.longest_timeout_seconds)
+        BulkRoutes(routes, BulkService(service, clock), telemetry)
+        RunRoutes(routes, RunService(service, runs, queue, clock, entropy, settings), telemetry)
+        operation_service = OperationService(
+            service, calendars, runs, operations, filer, clock, entropy, settings
+        )
+        OperationRoutes(routes, operation_service, telemetry)
+        redriver = Redriver(runs, filer, clock, entropy, settings.run_lifetime)
+        dead_letter_service = DeadLetterService(service, runs, redriver, clock)
+        DeadLetterRoutes(routes, dead_letter_service, operation_service, telemetry)
+        missed_service = MissedService(service, calendars, runs, clock)
+        BackfillRoutes(routes, missed_service, operation_service, telemetry)
+        ScheduleRoutes(
+            routes,
+            OccurrenceService(service, calendars, runs, clock),
+            PreviewService(calendars, clock),
+            ForecastService(service, calendars, clock),
+        )
+        CalendarRoutes(routes, CalendarService(service, calendars, clock), telemetry)
+        StatusRoutes(routes, overview_service, settings.operators_group)
+        self._add_what_is_open(routes, settings)
+
+    def answer(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
+        """The answer to one event, in the gateway's form."""
+        try:
+            self._refuse_flood(event)
+            checked = with_checked_body(event)
+        except (ProblemError, CarillonError) as error:
+            response = problem_response(problem_of(error), str(event.get("rawPath", "/")))
+            return {
+                "statusCode": response.status_code,
+                "headers": response.headers,
+                "body": response.body,
+                "isBase64Encoded": False,
+            }
+        answer = self.app.resolve(checked, context)
+        # The gateway takes null for "no body", MiniStack does not.
+        return {**answer, "body": answer.get("body") or ""}
+
+    def _refuse_flood(self, event: Mapping[str, Any]) -> None:
+        """Before the body is read, and any store; who has no owner is refused by the route."""
+        owner = subject_of(event)
+        wait_seconds = self._throttle.wait_seconds(owner, self._clock.now()) if owner else 0
+        if wait_seconds:
+            raise ProblemError(
+                Kind.TOO_MANY_REQUESTS,
+                "you have sent more requests than this deployment serves each owner: send fewer "
+                "in a second, or many jobs in one by POST /jobs/bulk",
+                headers={"Retry-After": str(wait_seconds)},
+            )
+
+    def describe(self) -> dict[str, Any]:
+        """The OpenAPI description."""
+        text = self.app.get_openapi_json_schema(
+            title="Carillon",
+            version=VERSION,
+            description="Jobs that fire to the second, and the history of their runs.",
+            security_schemes={"jwt": HTTPBearer(bearerFormat="JWT")},
+            security=[{"jwt": []}],
+        )
+        description: dict[str, Any] = json.loads(text)
+        for name in _RESOLVERS_OWN:
+            description["components"]["schemas"].pop(name, None)
+        for path, operations in description["paths"].items():
+            for operation in operations.values():
+                for parameter in operation.get("parameters", ()):
+                    parameter["schema"] = _without_null(parameter["schema"])
+                responses = operation["responses"]
+                responses["500"] = {**responses["503"], "description": Kind.INTERNAL.title}
+                if self._routes.is_ambiguous(path):
+                    responses["405"] = {
+                        **responses["413"],
+                        "description": Kind.METHOD_NOT_ALLOWED.title,
+                        "headers": {"Allow": {"schema": {"type": "string"}}},
+                    }
+        return description
+
+    def get_description(self) -> Response[dict[str, Any]]:
+        """This description; it needs no token."""
+        if not self._description:
+            self._description = self.describe()
+        return Response(200, JSON, self._description)
+
+    def _add_what_is_open(self, routes: Routes, settings: Settings) -> None:
+        WellKnownRoutes(routes, settings, VERSION)
+        self._description = {}
+        routes.add(
+            "GET",
+            "/openapi.json",
+            self.get_description,
+            summary="Read the API's OpenAPI description",
+            answers={200: "The description"},
+            is_open=True,
+        )
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A query or a header is left out; it cannot be null."""
+    forms = [form for form in schema.get("anyOf", ()) if form != {"type": "null"}]
+    if len(forms) != 1:
+        return schema
+    rest = {name: value for name, value in schema.items() if name != "anyOf"}
+    return {**forms[0], **rest}
+
+
+def _resolver() -> APIGatewayHttpResolver:
+    # A wrong answer of ours must not read as a wrong request: hence a status of its own.
+    return APIGatewayHttpResolver(enable_validation=True, response_validation_error_http_code=500)

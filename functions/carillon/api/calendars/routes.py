@@ -1,0 +1,133 @@
+"""The resource /calendars."""
+
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Body, Header, Path
+
+from carillon.api.calendars.calendar_forms import CalendarForm, CalendarPage
+from carillon.api.calendars.models import CalendarBody
+from carillon.api.calendars.service import CalendarService
+from carillon.api.http.problems import Kind
+from carillon.api.http.requests import ETAG_PATTERN, caller_of, etag, precondition
+from carillon.api.http.routing import Routes
+from carillon.api.jobs.routes import JSON, Cursor, Limit
+from carillon.domain.calendar import Calendar
+from carillon.telemetry import Action, Telemetry
+
+CalendarName = Annotated[
+    str,
+    Path(
+        pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$",
+        description="Lower-case letters, digits, dot, underscore and dash; at most 64.",
+    ),
+]
+IfMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-Match",
+        description="Only over the calendar of this ETag; `*`: over any.",
+        json_schema_extra={"pattern": ETAG_PATTERN},
+    ),
+]
+IfNoneMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-None-Match",
+        description="`*`: only if there is no such calendar yet.",
+        json_schema_extra={"pattern": "^[*]$"},
+    ),
+]
+
+_ETAG = {"ETag": "The calendar's revision, for If-Match."}
+_PATH = "/calendars/<name>"
+
+
+class CalendarRoutes:
+    """Each method answers one route."""
+
+    def __init__(self, routes: Routes, service: CalendarService, telemetry: Telemetry) -> None:
+        self._app = routes.app
+        self._service = service
+        self._telemetry = telemetry
+        self._add(routes)
+
+    def put_calendar(
+        self,
+        name: CalendarName,
+        body: Annotated[CalendarBody, Body()],
+        if_match: IfMatch = None,
+        if_none_match: IfNoneMatch = None,
+    ) -> Response[CalendarForm]:
+        """Creates it, or replaces it whole. Every job that follows it follows the new one from the
+        next tick on; minutes that are dispatched already (about two) stay as they are."""
+        put = self._service.put(self._owner(), name, body, precondition(self._app))
+        self._report(Action.CALENDAR_PUT, put.calendar)
+        return self._answer(put.calendar, 201 if put.is_new else 200)
+
+    def list_calendars(self, limit: Limit = 20, cursor: Cursor = None) -> Response[CalendarPage]:
+        """By name; `next_cursor` is null on the last page."""
+        page = self._service.list(self._owner(), limit, cursor)
+        return Response(200, JSON, CalendarPage.of(page))
+
+    def get_calendar(self, name: CalendarName) -> Response[CalendarForm]:
+        """With all its dates and ranges, imported ones included."""
+        return self._answer(self._service.get(self._owner(), name))
+
+    def delete_calendar(self, name: CalendarName) -> Response[None]:
+        """Refused while any of your first 1,000 jobs follows it: the problem names them. A job
+        beyond those then runs as if every day were open."""
+        self._report(Action.CALENDAR_DELETED, self._service.delete(self._owner(), name))
+        return Response(204)
+
+    def _add(self, routes: Routes) -> None:
+        routes.add(
+            "GET",
+            "/calendars",
+            self.list_calendars,
+            summary="List your calendars",
+            answers={200: "A page of calendars"},
+        )
+        routes.add(
+            "PUT",
+            _PATH,
+            self.put_calendar,
+            summary="Create or replace a calendar",
+            answers={201: "The new calendar", 200: "The calendar as it is now"},
+            problems=(
+                Kind.INVALID_HEADER,
+                Kind.NOT_FOUND,  # of a name that no path can carry
+                Kind.CONTENDED,
+                Kind.REVISION_MISMATCH,
+            ),
+            headers=_ETAG,
+        )
+        routes.add(
+            "GET",
+            _PATH,
+            self.get_calendar,
+            summary="Read a calendar",
+            answers={200: "The calendar"},
+            problems=(Kind.NOT_FOUND,),
+            headers=_ETAG,
+        )
+        routes.add(
+            "DELETE",
+            _PATH,
+            self.delete_calendar,
+            summary="Delete a calendar",
+            answers={204: "Deleted"},
+            problems=(Kind.NOT_FOUND, Kind.CONTENDED, Kind.CALENDAR_IN_USE),
+        )
+
+    def _owner(self) -> str:
+        return caller_of(self._app.current_event.raw_event).owner
+
+    def _answer(self, calendar: Calendar, status: int = 200) -> Response[CalendarForm]:
+        headers = {"ETag": etag(calendar.revision)}
+        return Response(status, JSON, CalendarForm.of(calendar), headers)
+
+    def _report(self, action: Action, calendar: Calendar) -> None:
+        self._telemetry.record(
+            action, owner=calendar.owner, calendar=calendar.name, revision=calendar.revision
+        )

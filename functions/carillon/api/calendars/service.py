@@ -1,0 +1,141 @@
+"""What can be done with calendars, apart from HTTP: put, read, list, delete."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from itertools import accumulate
+
+from carillon.api.calendars.models import MOST_RANGES, CalendarBody, Ranges
+from carillon.api.http.errors import (
+    AlreadyThereError,
+    CalendarInUseError,
+    ContendedError,
+    MissingError,
+    RevisionMismatchError,
+)
+from carillon.api.http.requests import Precondition
+from carillon.api.jobs.service import ATTEMPTS, JobService
+from carillon.clock import Clock
+from carillon.domain.calendar import Calendar
+from carillon.errors import InvalidFieldError
+from carillon.stores.ports import CalendarStore, Page
+
+KIND = "calendar"
+
+PAGE_RANGES = 20_000
+"""Dates and ranges that one page of calendars carries: about a megabyte."""
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """`is_new` is False where a calendar was replaced."""
+
+    calendar: Calendar
+    is_new: bool
+
+
+class CalendarService:
+    """The calendars of one owner at a time: no method can name one of another's.
+
+    Methods that name a calendar raise MissingError if the owner has none of that name, `put`
+    apart. All raise StoreUnavailableError; they can be repeated then.
+    """
+
+    def __init__(self, jobs: JobService, calendars: CalendarStore, clock: Clock) -> None:
+        self._jobs = jobs
+        self._calendars = calendars
+        self._clock = clock
+
+    def put(self, owner: str, name: str, body: CalendarBody, condition: Precondition) -> Put:
+        """The calendar as `body` says, whatever it was before; one that says the same stays.
+
+        Raises RevisionMismatchError, AlreadyThereError, InvalidFieldError, or ContendedError.
+        """
+        now = self._clock.now()
+        ranges = _ranges_of(body, now)
+        for _ in range(ATTEMPTS):
+            stored = self._calendars.get(owner, name)
+            revision = None if stored is None else stored.revision
+            if not condition.holds(revision):
+                if condition.must_be_absent and revision is not None:
+                    raise AlreadyThereError(KIND, name, revision)
+                raise RevisionMismatchError(condition.revision, revision, KIND)
+            calendar = Calendar(
+                owner=owner,
+                name=name,
+                revision=1 if revision is None else revision + 1,
+                weekdays=body.weekday_numbers,
+                ranges=ranges,
+                created_at=now if stored is None else stored.created_at,
+                updated_at=now,
+                description=body.description,
+            )
+            if stored is not None and _says_the_same(stored, calendar):
+                return Put(stored, is_new=False)
+            if self._calendars.put(calendar, revision):
+                return Put(calendar, is_new=stored is None)
+        raise ContendedError(repr(name), KIND)
+
+    def get(self, owner: str, name: str) -> Calendar:
+        """The calendar."""
+        calendar = self._calendars.get(owner, name)
+        if calendar is None:
+            raise MissingError(KIND, name)
+        return calendar
+
+    def list(self, owner: str, limit: int, cursor: str | None) -> Page[Calendar]:
+        """One page of the owner's calendars, by name; raises InvalidFieldError for the cursor.
+
+        It is shorter than `limit` when they are large, too: an answer is limited in size.
+        """
+        page = self._calendars.list(owner, limit, cursor)
+        sizes = accumulate(len(calendar.ranges) for calendar in page.items)
+        fitting = max(1, sum(1 for ranges in sizes if ranges <= PAGE_RANGES))
+        if fitting >= len(page.items):
+            return page
+        return self._calendars.list(owner, fitting, cursor)
+
+    def delete(self, owner: str, name: str) -> Calendar:
+        """The calendar, gone.
+
+        Raises CalendarInUseError when any of the owner's first 1,000 jobs follows it (a job beyond
+        them then runs as if every day were open), and ContendedError.
+        """
+        for _ in range(ATTEMPTS):
+            calendar = self.get(owner, name)
+            following = self._following(owner, name)
+            if following:
+                raise CalendarInUseError(name, following)
+            if self._calendars.delete(owner, name, calendar.revision):
+                return calendar
+        raise ContendedError(repr(name), KIND)
+
+    def _following(self, owner: str, name: str) -> Sequence[str]:
+        return [
+            job.job_id
+            for page in self._jobs.first_pages(owner)
+            for job in page.items
+            if job.calendar is not None and job.calendar.name == name
+        ]
+
+
+def _ranges_of(body: CalendarBody, now: datetime) -> tuple[tuple[date, date], ...]:
+    """What the body gives, and what its iCalendar text becomes, each once, ascending."""
+    imported: Ranges = []
+    if body.icalendar is not None:
+        # It takes a third of a second to load: only who needs it pays for that.
+        from carillon.api.calendars.icalendar import closed_ranges
+
+        imported = closed_ranges(body.icalendar, now)
+    ranges = tuple(sorted({*body.spans, *imported}))
+    if len(ranges) > MOST_RANGES:
+        field = "ranges" if body.icalendar is None else "icalendar"
+        raise InvalidFieldError(
+            field, f"make {len(ranges)} dates and ranges together: {MOST_RANGES} are the most"
+        )
+    return ranges
+
+
+def _says_the_same(stored: Calendar, calendar: Calendar) -> bool:
+    unsaid = {"revision": stored.revision, "updated_at": stored.updated_at}
+    return replace(calendar, **unsaid) == stored  # type: ignore[arg-type]

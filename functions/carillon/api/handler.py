@@ -1,0 +1,39 @@
+"""The Lambda function behind the HTTP API: composes, and nothing else."""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from carillon.api.app import Api
+from carillon.clock import SystemClock, SystemEntropy
+from carillon.settings import Settings
+from carillon.stores.dynamo import open_stores
+from carillon.telemetry import create_telemetry
+
+
+def create_api() -> Api:
+    """The API on the stores that the environment names."""
+    settings = Settings.from_environment()
+    clock = SystemClock()
+    stores = open_stores(settings, clock)
+    return Api(
+        jobs=stores.jobs,
+        calendars=stores.calendars,
+        wheel=stores.wheel,
+        runs=stores.runs,
+        queue=stores.queue,
+        operations=stores.operations,
+        events=stores.events,
+        clock=clock,
+        entropy=SystemEntropy(),
+        settings=settings,
+        telemetry=create_telemetry("api"),
+    )
+
+
+api = create_api()
+
+
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Answer one request."""
+    return api.answer(event, context)

@@ -1,0 +1,234 @@
+"""RFC 9457 problems: how HTTP says why a request was refused."""
+
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.openapi.exceptions import (
+    RequestUnsupportedContentType,
+    RequestValidationError,
+)
+from pydantic import BaseModel
+
+from carillon.api.http import errors as refusals
+from carillon.api.http.fields import MOST_ERRORS, field_errors
+from carillon.errors import (
+    InvalidFieldError,
+    QueueUnavailableError,
+    StoreUnavailableError,
+    UnreadableRowError,
+)
+from carillon.telemetry import Action, Telemetry
+
+CONTENT_TYPE = "application/problem+json"
+RETRY_AFTER_SECONDS = 2
+
+
+class Kind(Enum):
+    """The closed list of problems: the end of the `type`, the status, the `title`."""
+
+    INVALID_JSON = ("invalid-json", 400, "The body is not JSON that can be stored")
+    INVALID_HEADER = ("invalid-header", 400, "A header cannot be read")
+    UNAUTHENTICATED = ("unauthenticated", 401, "The request has no owner")
+    NOT_FOUND = ("not-found", 404, "Not found")
+    METHOD_NOT_ALLOWED = ("method-not-allowed", 405, "The resource does not have this method")
+    CONTENDED = ("contended", 409, "Other requests changed it meanwhile")
+    NOT_CANCELLABLE = ("not-cancellable", 409, "The run cannot be cancelled")
+    NOT_A_DEAD_LETTER = ("not-a-dead-letter", 409, "The run is not a dead letter")
+    JOB_GONE = ("job-gone", 409, "The run's job was deleted")
+    OPERATION_ENDED = ("operation-ended", 409, "The operation has ended")
+    CALENDAR_IN_USE = ("calendar-in-use", 409, "Jobs follow the calendar")
+    GONE = ("gone", 410, "The job of this idempotency key is gone")
+    REVISION_MISMATCH = ("revision-mismatch", 412, "It is at another revision")
+    TOO_LARGE = ("too-large", 413, "The request is too large")
+    UNSUPPORTED_MEDIA_TYPE = ("unsupported-media-type", 415, "The body must be application/json")
+    INVALID_FIELD = ("invalid-field", 422, "A field of the request cannot be used")
+    KEY_REUSED = ("idempotency-key-reused", 422, "The idempotency key stands for another request")
+    REVISION_REQUIRED = ("revision-required", 428, "The change must say which revision it is for")
+    TOO_MANY_REQUESTS = ("too-many-requests", 429, "The owner sends too many requests")
+    INTERNAL = ("internal", 500, "Something went wrong here")
+    UNAVAILABLE = ("unavailable", 503, "Not available for the moment")
+
+    def __init__(self, slug: str, status: int, title: str) -> None:
+        self.slug = slug
+        self.status = status
+        self.title = title
+
+    @property
+    def uri(self) -> str:
+        return f"urn:carillon:problem:{self.slug}"
+
+
+class FieldProblem(BaseModel):
+    """`field` is a path in the body (`schedule.every`, `ranges[3].to`), or the name of a query
+    parameter or a header; where a calendar is in use, the path of a job that follows it."""
+
+    field: str
+    message: str
+
+
+class Problem(BaseModel):
+    """Why a request was refused (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    errors: list[FieldProblem]
+
+
+class GatewayMessage(BaseModel):
+    """What the gateway itself answers, of requests that it does not pass on."""
+
+    message: str
+
+
+GATEWAYS_OWN = (401, 429, 500, 503)
+"""Statuses that the gateway answers by itself, too: a token that it does not accept, a throttle."""
+
+
+class ProblemError(Exception):
+    """A refusal that HTTP itself knows of; `errors` are pairs of field and message."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        detail: str,
+        errors: Sequence[tuple[str, str]] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.headers = dict(headers or {})
+
+
+def problem_of(error: Exception) -> ProblemError:
+    """What HTTP says for an error; one that nobody foresaw is told without its words."""
+    match error:
+        case ProblemError():
+            return error
+        case RequestValidationError():
+            return invalid_fields(field_errors(list(error.errors()), prefixed=True))
+        case InvalidFieldError():
+            return invalid_fields([(error.field, error.message)])
+        case refusals.InvalidFieldsError():
+            return invalid_fields(error.errors)
+        case refusals.PayloadTooLargeError():
+            return ProblemError(Kind.TOO_LARGE, str(error), [(error.field, str(error))])
+        case refusals.CalendarInUseError():
+            followed = [(f"/jobs/{job_id}", "follows it") for job_id in error.job_ids[:MOST_ERRORS]]
+            return ProblemError(Kind.CALENDAR_IN_USE, str(error), followed)
+        case RequestUnsupportedContentType():
+            return unsupported_media_type()
+        case UnreadableRowError():
+            # Time does not mend it: who reads this must know what to mend.
+            return ProblemError(Kind.UNAVAILABLE, str(error))
+        case StoreUnavailableError() | QueueUnavailableError():
+            detail = "the request may have had an effect or not: repeat it"
+            headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+            return ProblemError(Kind.UNAVAILABLE, detail, headers=headers)
+    for refusal, kind, field in _REFUSALS:
+        if isinstance(error, refusal):
+            errors = [(field, str(error))] if field else []
+            return ProblemError(kind, str(error), errors)
+    return ProblemError(Kind.INTERNAL, "the request may have had an effect or not")
+
+
+_REFUSALS: tuple[tuple[type[Exception], Kind, str], ...] = (
+    (refusals.MissingError, Kind.NOT_FOUND, ""),
+    (refusals.KeyReusedError, Kind.KEY_REUSED, "Idempotency-Key"),
+    (refusals.KeyGoneError, Kind.GONE, "Idempotency-Key"),
+    (refusals.RevisionMismatchError, Kind.REVISION_MISMATCH, "If-Match"),
+    (refusals.AlreadyThereError, Kind.REVISION_MISMATCH, "If-None-Match"),
+    (refusals.ContendedError, Kind.CONTENDED, ""),
+    (refusals.NotCancellableError, Kind.NOT_CANCELLABLE, ""),
+    (refusals.NotADeadLetterError, Kind.NOT_A_DEAD_LETTER, ""),
+    (refusals.JobGoneError, Kind.JOB_GONE, ""),
+    (refusals.OperationEndedError, Kind.OPERATION_ENDED, ""),
+)
+
+
+def invalid_fields(errors: Sequence[tuple[str, str]]) -> ProblemError:
+    detail = "; ".join(f"{field} {message}" for field, message in errors[:3])
+    more = len(errors) - 3
+    return ProblemError(
+        Kind.INVALID_FIELD, detail + (f"; and {more} more" if more > 0 else ""), errors
+    )
+
+
+def unsupported_media_type() -> ProblemError:
+    return ProblemError(Kind.UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json")
+
+
+def problem_members(problem: ProblemError, instance: str) -> dict[str, Any]:
+    """The members of the problem in JSON; `instance` is the request's path."""
+    kind = problem.kind
+    return {
+        "type": kind.uri,
+        "title": kind.title,
+        "status": kind.status,
+        "detail": problem.detail,
+        "instance": instance,
+        "errors": [{"field": field, "message": message} for field, message in problem.errors],
+    }
+
+
+def problem_response(problem: ProblemError, instance: str) -> Response[str]:
+    """The answer to a refused request; `instance` is its path."""
+    return Response(
+        status_code=problem.kind.status,
+        content_type=CONTENT_TYPE,
+        body=json.dumps(problem_members(problem, instance), separators=(",", ":")),
+        headers=problem.headers,
+    )
+
+
+def answer_errors(
+    app: APIGatewayHttpResolver,
+    telemetry: Telemetry,
+    not_found: Callable[[], ProblemError],
+) -> None:
+    """Have every error of a route answered by a problem; `not_found` says why no route fits."""
+
+    def answer(error: Exception) -> Response[str]:
+        problem = problem_of(error)
+        _report(telemetry, problem.kind, error)
+        return problem_response(problem, app.current_event.path)
+
+    def answer_no_route(_: Exception) -> Response[str]:
+        return problem_response(not_found(), app.current_event.path)
+
+    app.exception_handler(Exception)(answer)
+    app.not_found(answer_no_route)
+
+
+def documented(*kinds: Kind) -> dict[int, Any]:
+    """The OpenAPI responses for these problems."""
+    titles: defaultdict[int, list[str]] = defaultdict(list)
+    for kind in kinds:
+        titles[kind.status].append(kind.title)
+    by_gateway = {"application/json": {"model": GatewayMessage}}
+    return {
+        status: {
+            "description": "; ".join(meant),
+            "content": {
+                CONTENT_TYPE: {"model": Problem},
+                **(by_gateway if status in GATEWAYS_OWN else {}),
+            },
+        }
+        for status, meant in titles.items()
+    }
+
+
+def _report(telemetry: Telemetry, kind: Kind, error: Exception) -> None:
+    if kind is Kind.INTERNAL:
+        telemetry.failure(Action.REQUEST_FAILED, error)
+    elif kind is Kind.UNAVAILABLE:
+        telemetry.record(Action.REQUEST_UNAVAILABLE, logging.WARNING, error=str(error))

@@ -1,0 +1,161 @@
+"""Routes with what the resolver leaves out: 405, unknown query parameters, unexpected bodies."""
+
+import inspect
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any, get_args
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
+from aws_lambda_powertools.event_handler.openapi.params import Body, Query
+from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse, OpenAPIResponseHeader
+
+from carillon.api.http.problems import Kind, ProblemError, documented, invalid_fields
+from carillon.api.http.requests import body_fields
+
+_PARAMETER = re.compile(r"<(\w+)>")
+_ALWAYS = (
+    Kind.INVALID_JSON,
+    Kind.UNAUTHENTICATED,
+    Kind.TOO_LARGE,
+    Kind.UNSUPPORTED_MEDIA_TYPE,
+    Kind.INVALID_FIELD,
+    Kind.TOO_MANY_REQUESTS,
+    Kind.INTERNAL,
+    Kind.UNAVAILABLE,
+)
+_OF_OWNERS = frozenset({Kind.UNAUTHENTICATED, Kind.TOO_MANY_REQUESTS})
+"""An open route does not ask who sent the request."""
+
+
+class Routes:
+    """Registers routes with the resolver, and remembers what each of them takes."""
+
+    def __init__(self, app: APIGatewayHttpResolver) -> None:
+        self.app = app
+        self._methods: defaultdict[str, list[str]] = defaultdict(list)
+        self._queries: dict[tuple[str, str], frozenset[str]] = {}
+        self._with_body: set[tuple[str, str]] = set()
+        app.use(middlewares=[self._refuse_unknown])
+
+    def add(
+        self,
+        method: str,
+        path: str,
+        call: Callable[..., Any],
+        *,
+        summary: str,
+        answers: dict[int, str],
+        problems: tuple[Kind, ...] = (),
+        headers: dict[str, str] | None = None,
+        is_open: bool = False,
+    ) -> None:
+        """`answers`: success statuses and what they mean; `headers`: those of the answers."""
+        template = _PARAMETER.sub(r"{\1}", path)
+        self._methods[template].append(method)
+        self._remember(method, template, call)
+        form = _form_of(call)
+        always = [kind for kind in _ALWAYS if not is_open or kind not in _OF_OWNERS]
+        described = {name: _header(text) for name, text in (headers or {}).items()}
+        successes: dict[int, OpenAPIResponse] = {
+            status: {"description": meaning, "headers": described, "content": _content(form)}
+            for status, meaning in answers.items()
+        }
+        self.app.route(
+            path,
+            method=method,
+            summary=summary,
+            description=inspect.getdoc(call),
+            responses={**documented(*always, *problems), **successes},
+            tags=[template.strip("/").partition("/")[0]],
+            operation_id=call.__name__,
+            status_code=min(answers),
+            # An open route requires none of the schemes that hold for all others.
+            openapi_extensions={"security": []} if is_open else None,
+        )(call)
+
+    def no_route(self) -> ProblemError:
+        """Why no route fits the request: its path is unknown, or only its method is."""
+        event = self.app.current_event
+        methods = self._methods_of(event.path)
+        if methods and event.http_method not in methods:
+            return _not_allowed(event.http_method, methods)
+        return ProblemError(Kind.NOT_FOUND, "there is no such resource")
+
+    def is_ambiguous(self, template: str) -> bool:
+        """Whether a path of its own could be taken for an item of this one, by a method that it
+        does not have: the answer is 405 then."""
+        return "{" in template and any(
+            "{" not in path and _fits(template, path) for path in self._methods
+        )
+
+    def _methods_of(self, path: str) -> list[str]:
+        """The methods of a path; one of its own is no item of that name (`/jobs/pause`)."""
+        if path in self._methods:
+            return self._methods[path]
+        for template, methods in self._methods.items():
+            if _fits(template, path):
+                return methods
+        return []
+
+    def _remember(self, method: str, template: str, call: Callable[..., Any]) -> None:
+        queries = set()
+        for name, parameter in inspect.signature(call).parameters.items():
+            marks = get_args(parameter.annotation)
+            for mark in marks:
+                if isinstance(mark, Query):
+                    queries.add(mark.alias or name)
+            if any(isinstance(mark, Body) for mark in marks):
+                self._with_body.add((method, template))
+        self._queries[method, template] = frozenset(queries)
+
+    def _refuse_unknown(
+        self, app: APIGatewayHttpResolver, next_middleware: NextMiddleware
+    ) -> Response[Any]:
+        event = app.current_event
+        methods = self._methods_of(event.path)
+        if methods and event.http_method not in methods:
+            # The resolver took a path of its own for an item: `GET /jobs/pause` asks for no job.
+            raise _not_allowed(event.http_method, methods)
+        route = (event.http_method.upper(), app.request.route)
+        known = self._queries.get(route)
+        if known is not None:
+            given = event.query_string_parameters or {}
+            unknown = [name for name in given if name not in known]
+            wanted = f"use {', '.join(sorted(known))}" if known else "there are none here"
+            errors = [(name[:200], f"is not a known query parameter: {wanted}") for name in unknown]
+            if route not in self._with_body:
+                message = "is not a known field: the body must be empty"
+                errors += [(name[:200], message) for name in body_fields(app)]
+            if errors:
+                raise invalid_fields(errors[:50])
+        answer: Response[Any] = next_middleware(app)
+        return answer
+
+
+def _fits(template: str, path: str) -> bool:
+    pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
+    return re.fullmatch(pattern, path) is not None
+
+
+def _form_of(call: Callable[..., Any]) -> Any:
+    """The model in the annotation Response[model]."""
+    (form,) = get_args(inspect.signature(call).return_annotation)
+    return form
+
+
+def _not_allowed(method: str, methods: Iterable[str]) -> ProblemError:
+    allowed = ", ".join(sorted(methods))
+    detail = f"{method} is not among {allowed}"
+    return ProblemError(Kind.METHOD_NOT_ALLOWED, detail[:200], headers={"Allow": allowed})
+
+
+def _content(form: Any) -> dict[str, Any]:
+    if form is type(None) or form is None:
+        return {}
+    return {"application/json": {"model": form}}
+
+
+def _header(description: str) -> OpenAPIResponseHeader:
+    return {"description": description, "schema": {"type": "string"}}

@@ -1,0 +1,159 @@
+"""Many jobs in one call: creation item by item, and one change to all that a filter chooses.
+
+Both work side by side for as long as one answer may take, and say what they did not reach.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from pydantic import ValidationError
+
+from carillon.api.http.errors import InvalidFieldsError, MissingError
+from carillon.api.http.fields import field_errors
+from carillon.api.http.problems import Kind, ProblemError, problem_of
+from carillon.api.http.requests import key_of
+from carillon.api.jobs.request_models import JobBody
+from carillon.api.jobs.service import Changed, Created, JobService
+from carillon.clock import Clock
+from carillon.domain.job import Job
+from carillon.errors import CarillonError, InvalidFieldError
+from carillon.stores.ports import JobFilter
+
+TIME_BUDGET = timedelta(seconds=20)
+"""After so long nothing more is begun: the gateway waits 29 s for an answer."""
+PARALLEL_JOBS = 16
+"""The clients of the stores hold twice as many connections."""
+PAGE_SIZE = 50
+"""Jobs that are changed before a cursor is at hand."""
+MOST_TIDIED = 1_000
+"""Jobs of one call whose entries are removed at once; a payload of each is kept until then."""
+MOST_ERRORS = 10
+"""An item that is refused is told of its first ones: 1,000 of them go into one answer."""
+
+KEY_FIELD = "idempotency_key"
+
+Tell = Callable[[Job], None]
+"""Is told of each job as soon as it was created or changed, from several threads: what happened is
+on record even when the call fails after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What became of one item: created (or found under its key), or why not."""
+
+    created: Created | None = None
+    problem: ProblemError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedPage:
+    """How many jobs a call has changed; `next_cursor` continues behind those it came to."""
+
+    changed: int
+    next_cursor: str | None
+
+
+class BulkService:
+    """Jobs of one owner at a time, many at once. It writes as JobService does, job by job."""
+
+    def __init__(self, jobs: JobService, clock: Clock) -> None:
+        self._jobs = jobs
+        self._clock = clock
+
+    def create(self, owner: str, items: Sequence[Any], key: str | None, tell: Tell) -> list[Item]:
+        """One outcome for each item; under a `key` those without one have `key/index`.
+
+        Nothing of an item is an error of the call. Items not reached in time are UNAVAILABLE.
+        """
+        until = self._clock.now() + TIME_BUDGET
+
+        def create(index: int) -> Item:
+            default_key = None if key is None else f"{key}/{index}"
+            item = self._create_one(owner, items[index], default_key, until)
+            if item.created is not None and item.created.is_new:
+                tell(item.created.job)
+            return item
+
+        with ThreadPoolExecutor(min(PARALLEL_JOBS, len(items))) as pool:
+            return list(pool.map(create, range(len(items))))
+
+    def pause(self, owner: str, only: JobFilter, cursor: str | None, tell: Tell) -> ChangedPage:
+        """Pause the jobs of the filter that are active; raises what JobService.pause raises, and
+        InvalidFieldError for the cursor. It can be repeated, as the others can."""
+        return self._change_all(owner, only, cursor, partial(self._jobs.pause, tidy=False), tell)
+
+    def resume(self, owner: str, only: JobFilter, cursor: str | None, tell: Tell) -> ChangedPage:
+        """Resume the jobs of the filter that are paused."""
+        return self._change_all(owner, only, cursor, self._jobs.resume, tell)
+
+    def delete(self, owner: str, only: JobFilter, cursor: str | None, tell: Tell) -> ChangedPage:
+        """Delete the jobs of the filter."""
+        return self._change_all(owner, only, cursor, partial(self._jobs.delete, tidy=False), tell)
+
+    def _create_one(self, owner: str, item: Any, default_key: str | None, until: datetime) -> Item:
+        if self._clock.now() >= until:
+            detail = "not reached in time: send the same call, or this item, again"
+            return Item(problem=ProblemError(Kind.UNAVAILABLE, detail))
+        try:
+            body, key = _body_and_key(item)
+            return Item(self._jobs.create(owner, body, key or default_key))
+        except (CarillonError, ProblemError) as error:
+            return Item(problem=problem_of(error))
+
+    def _change_all(
+        self,
+        owner: str,
+        only: JobFilter,
+        cursor: str | None,
+        change: Callable[[str, str], Changed],
+        tell: Tell,
+    ) -> ChangedPage:
+        def change_one(job: Job) -> Changed | None:
+            try:
+                changed = change(owner, job.job_id)
+            except MissingError:
+                return None  # deleted since it was listed
+            if changed.before is None:
+                return None
+            tell(changed.job)
+            return changed
+
+        def tidy_up(changed: Changed) -> None:
+            if self._clock.now() < until:
+                self._jobs.tidy_up(changed)
+
+        until = self._clock.now() + TIME_BUDGET
+        count, untidy = 0, list[Changed]()
+        with ThreadPoolExecutor(PARALLEL_JOBS) as pool:
+            while True:
+                page = self._jobs.select(owner, PAGE_SIZE, cursor, only)
+                changed = [each for each in pool.map(change_one, page.items) if each is not None]
+                count += len(changed)
+                untidy += changed[: max(0, MOST_TIDIED - len(untidy))]
+                cursor = page.next_cursor
+                if cursor is None or self._clock.now() >= until:
+                    break
+            # The changes come first: up to sixty entries of each job are left to the time left.
+            list(pool.map(tidy_up, untidy))
+        return ChangedPage(count, cursor)
+
+
+def _body_and_key(item: Any) -> tuple[JobBody, str | None]:
+    """The job of an item, and the item's own key; raises InvalidFieldError, InvalidFieldsError."""
+    if not isinstance(item, dict):
+        raise InvalidFieldError("body", "must be an object")
+    members = dict(item)
+    text = members.pop(KEY_FIELD, None)
+    key = None
+    if text is not None:
+        key = key_of(text) if isinstance(text, str) else None
+        if key is None:
+            raise InvalidFieldError(KEY_FIELD, "must be 1 to 255 printable ASCII characters")
+    try:
+        return JobBody.model_validate(members), key
+    except ValidationError as error:
+        raise InvalidFieldsError(field_errors(error.errors())) from error

@@ -1,0 +1,232 @@
+"""The resource /jobs."""
+
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Body, Header, Path, Query
+
+from carillon.api.http.problems import Kind
+from carillon.api.http.requests import (
+    ETAG_PATTERN,
+    KEY_PATTERN,
+    caller_of,
+    etag,
+    expected_revision,
+    idempotency_key,
+)
+from carillon.api.http.routing import Routes
+from carillon.api.jobs.filters import ParentQuery, TagQuery, filter_of
+from carillon.api.jobs.request_models import JobBody, JobPatch
+from carillon.api.jobs.response_models import JobForm, JobPage, JobReport
+from carillon.api.jobs.service import JobService
+from carillon.api.schedules.outlook import CalendarReader, outlook_of
+from carillon.api.schedules.preview import report_of
+from carillon.clock import Clock
+from carillon.domain.job import Job
+from carillon.errors import UnreadableRowError
+from carillon.stores.ports import CalendarStore
+from carillon.telemetry import Action, Telemetry
+
+JSON = "application/json"
+
+JobId = Annotated[str, Path(description="The `job_id` that the creation answered.")]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        description="1 to 255 printable ASCII characters; under one key it happens once.",
+        json_schema_extra={"pattern": KEY_PATTERN},
+    ),
+]
+IfMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-Match",
+        description="Required: the job's ETag as it was read, or `*`.",
+        json_schema_extra={"pattern": ETAG_PATTERN},
+    ),
+]
+Limit = Annotated[int, Query(ge=1, le=100, description="Most items of the page.")]
+Cursor = Annotated[
+    str | None,
+    Query(
+        max_length=4096,
+        description="The `next_cursor` of the page before.",
+        json_schema_extra={"pattern": "^[A-Za-z0-9_-]+$"},
+    ),
+]
+
+_ETAG = {"ETag": "The job's revision, for If-Match."}
+
+
+class JobRoutes:
+    """Each method answers one route."""
+
+    def __init__(
+        self,
+        routes: Routes,
+        service: JobService,
+        calendars: CalendarStore,
+        clock: Clock,
+        telemetry: Telemetry,
+        longest_timeout_seconds: int,
+    ) -> None:
+        self._app = routes.app
+        self._service = service
+        self._calendars = calendars
+        self._clock = clock
+        self._telemetry = telemetry
+        self._longest_seconds = longest_timeout_seconds
+        self._add_collection(routes)
+        self._add_item(routes)
+
+    def create_job(
+        self, body: Annotated[JobBody, Body()], key: IdempotencyKey = None
+    ) -> Response[JobReport]:
+        """With an Idempotency-Key a repetition answers 200 with the job, whatever it is by now.
+
+        The payload may take 65,536 bytes as compact JSON. A one-shot must lie in the future, and a
+        calendar must be there. `warnings` tells what may not be meant, `transitions` what clock
+        changes within a year do to the job.
+        """
+        created = self._service.create(self._owner(), body, idempotency_key(self._app))
+        job = created.job
+        if created.is_new:
+            self._report(Action.JOB_CREATED, job)
+        return self._answer_report(
+            job, 201 if created.is_new else 200, {"Location": f"/jobs/{job.job_id}"}
+        )
+
+    def list_jobs(
+        self,
+        limit: Limit = 20,
+        cursor: Cursor = None,
+        parent: ParentQuery = None,
+        tag: TagQuery = None,
+    ) -> Response[JobPage]:
+        """By job id. A page can be shorter than `limit`, even empty; `next_cursor` is null on the
+        last one. Jobs that cannot be read stand in `unreadable`; they can be deleted."""
+        owner = self._owner()
+        page = self._service.list(owner, limit, cursor, filter_of(parent, tag))
+        calendars, now = CalendarReader(self._calendars, owner), self._clock.now()
+        outlooks = [outlook_of(job, calendars, now) for job in page.items]
+        return Response(200, JSON, JobPage.of(page, outlooks, self._longest_seconds))
+
+    def get_job(self, job_id: JobId) -> Response[JobForm]:
+        """A deleted job is not found, nor is a completed one that was to be deleted then."""
+        return self._answer(self._service.get(self._owner(), job_id))
+
+    def change_job(
+        self,
+        job_id: JobId,
+        body: Annotated[JobPatch, Body()],
+        if_match: IfMatch = None,
+    ) -> Response[JobReport]:
+        """Merges the fields given; null sets one to its default. Needs If-Match.
+
+        A change of when it fires counts from now on, `max_runs` anew.
+        """
+        revision = expected_revision(self._app)
+        job = self._service.change(self._owner(), job_id, body, revision)
+        self._report(Action.JOB_CHANGED, job)
+        return self._answer_report(job)
+
+    def delete_job(self, job_id: JobId) -> Response[None]:
+        """No run starts any more; the history stays until it expires. Again: not found. So is a job
+        deleted that cannot be read, but its Idempotency-Key is free again then."""
+        owner = self._owner()
+        try:
+            job = self._service.delete(owner, job_id).job
+        except UnreadableRowError:
+            if not self._service.remove_unreadable(owner, job_id):
+                raise
+            self._telemetry.record(Action.JOB_DELETED, job_id=job_id, reason="unreadable")
+        else:
+            self._report(Action.JOB_DELETED, job)
+        return Response(204)
+
+    def pause_job(self, job_id: JobId) -> Response[JobForm]:
+        """No scheduled run, retry of one or backfill starts until it is resumed; runs by hand,
+        redrives and callbacks do. A paused job stays as it is."""
+        job = self._service.pause(self._owner(), job_id).job
+        self._report(Action.JOB_PAUSED, job)
+        return self._answer(job)
+
+    def resume_job(self, job_id: JobId) -> Response[JobForm]:
+        """Fires again from now on; what was missed stays so. An active job stays as it is."""
+        job = self._service.resume(self._owner(), job_id).job
+        self._report(Action.JOB_RESUMED, job)
+        return self._answer(job)
+
+    def _add_collection(self, routes: Routes) -> None:
+        routes.add(
+            "POST",
+            "/jobs",
+            self.create_job,
+            summary="Create a job",
+            answers={201: "The new job", 200: "The job that the key had created"},
+            problems=(Kind.INVALID_HEADER, Kind.CONTENDED, Kind.GONE),
+            headers={**_ETAG, "Location": "The job's path."},
+        )
+        routes.add(
+            "GET",
+            "/jobs",
+            self.list_jobs,
+            summary="List your jobs",
+            answers={200: "A page of jobs"},
+        )
+
+    def _add_item(self, routes: Routes) -> None:
+        missing = (Kind.NOT_FOUND,)
+        contended = (Kind.NOT_FOUND, Kind.CONTENDED)
+        change = (
+            Kind.INVALID_HEADER,
+            Kind.NOT_FOUND,
+            Kind.REVISION_MISMATCH,
+            Kind.REVISION_REQUIRED,
+        )
+        for method, end, call, summary, problems in (
+            ("GET", "", self.get_job, "Read a job", missing),
+            ("PATCH", "", self.change_job, "Change a job", change),
+            ("POST", "/pause", self.pause_job, "Pause a job", contended),
+            ("POST", "/resume", self.resume_job, "Resume a job", contended),
+        ):
+            routes.add(
+                method,
+                f"/jobs/<job_id>{end}",
+                call,
+                summary=summary,
+                answers={200: "The job"},
+                problems=problems,
+                headers=_ETAG,
+            )
+        routes.add(
+            "DELETE",
+            "/jobs/<job_id>",
+            self.delete_job,
+            summary="Delete a job",
+            answers={204: "Deleted"},
+            problems=contended,
+        )
+
+    def _owner(self) -> str:
+        return caller_of(self._app.current_event.raw_event).owner
+
+    def _answer(self, job: Job) -> Response[JobForm]:
+        calendars = CalendarReader(self._calendars, job.owner)
+        outlook = outlook_of(job, calendars, self._clock.now())
+        form = JobForm.of(job, outlook, self._longest_seconds)
+        return Response(200, JSON, form, {"ETag": etag(job.revision)})
+
+    def _answer_report(
+        self, job: Job, status: int = 200, headers: dict[str, str] | None = None
+    ) -> Response[JobReport]:
+        now = self._clock.now()
+        calendars = CalendarReader(self._calendars, job.owner)
+        report = report_of(calendars.opened(job.schedule, job.calendar), now)
+        outlook = outlook_of(job, calendars, now)
+        form = JobReport.with_report(job, outlook, self._longest_seconds, report)
+        return Response(status, JSON, form, {"ETag": etag(job.revision), **(headers or {})})
+
+    def _report(self, action: Action, job: Job) -> None:
+        self._telemetry.record(action, owner=job.owner, job_id=job.job_id, revision=job.revision)

@@ -1,0 +1,170 @@
+"""What a job's members may not be together, and what a deployment does not allow.
+
+Every `refuse_` function raises InvalidFieldsError with all that is wrong.
+"""
+
+import re
+from collections.abc import Collection
+from functools import partial
+from urllib.parse import urlsplit
+
+from carillon.api.http.errors import InvalidFieldsError, refuse_all
+from carillon.api.jobs.documents import TARGETS
+from carillon.api.jobs.policy_models import seconds_of
+from carillon.api.jobs.request_models import JobBody
+from carillon.domain.addresses import is_public, lies_in, literal_address
+from carillon.domain.policies import CatchUp
+from carillon.domain.targets import Target, WebhookTarget
+from carillon.domain.templates import check_template
+from carillon.errors import InvalidFieldError
+from carillon.schedules import CalendarRule, Delay, Every, Schedule, format_duration
+from carillon.settings import Settings
+
+LIMITED = frozenset({*TARGETS, "timeout_seconds", "events"})
+"""The fields that a deployment has a say in."""
+
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.IGNORECASE | re.ASCII)
+_LONGEST_HOST = 254
+"""Characters, counting the dot behind each label."""
+
+
+def refuse_contradictions(body: JobBody, schedule: Schedule) -> None:
+    """Members that make no sense together."""
+    refuse_all(
+        lambda: _refuse_tolerance(body, schedule),
+        lambda: _refuse_watch(body, schedule),
+        lambda: _refuse_grace(body),
+        lambda: _refuse_bodiless_payload(body),
+        lambda: _refuse_template(body),
+    )
+
+
+def refuse_beyond_deployment(body: JobBody, changed: Collection[str], settings: Settings) -> None:
+    """Limits of the deployment hold for what is `changed`: an older value may be beyond them."""
+    checks = [
+        partial(check, field, target, settings)
+        for field in TARGETS
+        if (target := getattr(body, field)) is not None and field in changed
+        for check in (_refuse_host, _refuse_foreign)
+    ]
+    if "timeout_seconds" in changed:
+        checks.append(partial(_refuse_timeout, body, settings))
+    if "events" in changed:
+        checks.append(partial(_refuse_events, body, settings))
+    refuse_all(*checks)
+
+
+def _refuse_timeout(body: JobBody, settings: Settings) -> None:
+    longest = settings.longest_timeout_seconds
+    if (body.timeout_seconds or 0) > longest:
+        raise InvalidFieldError(
+            "timeout_seconds", f"must be at most {longest}, the limit of this deployment"
+        )
+
+
+def _refuse_events(body: JobBody, settings: Settings) -> None:
+    if body.events and not settings.event_bus:
+        raise InvalidFieldError(
+            "events", "this deployment has no event bus: set `event_bus` in the CDK context"
+        )
+
+
+def _refuse_grace(body: JobBody) -> None:
+    if body.grace is not None and body.catch_up is CatchUp.ALL:
+        raise InvalidFieldError(
+            "grace", 'has no say under catch_up "all", where each one runs however late: omit it'
+        )
+
+
+def _refuse_template(body: JobBody) -> None:
+    problems = check_template(body.payload) if body.template else []
+    if problems:
+        raise InvalidFieldsError(problems)
+
+
+def _refuse_bodiless_payload(body: JobBody) -> None:
+    """It would be dropped. A callback's is Carillon's own, so that a GET may well do as a ping."""
+    target = body.target
+    if isinstance(target, WebhookTarget) and target.is_bodiless and body.payload is not None:
+        raise InvalidFieldError(
+            "payload",
+            f"cannot go with {target.method}, which has no body: omit it, or use POST, PUT or "
+            "PATCH, or say it in the URL's query",
+        )
+
+
+def _refuse_tolerance(body: JobBody, schedule: Schedule) -> None:
+    tolerance_seconds = seconds_of(body.tolerance)
+    if tolerance_seconds is None:
+        return
+    if not isinstance(schedule, Every):
+        raise InvalidFieldError(
+            "tolerance", "needs an interval to count from: a single `every` schedule, or omit it"
+        )
+    if tolerance_seconds >= schedule.interval_seconds:
+        interval = format_duration(schedule.interval_seconds)
+        raise InvalidFieldError("tolerance", f"must be less than the interval, {interval}")
+
+
+def _refuse_watch(body: JobBody, schedule: Schedule) -> None:
+    if body.expect_within is None:
+        return
+    if isinstance(schedule, Delay):
+        raise InvalidFieldError(
+            "expect_within", "cannot be told for a fixed delay, which has no fire times ahead"
+        )
+    if body.calendar is not None and body.calendar.rule is not CalendarRule.SKIP:
+        raise InvalidFieldError(
+            "expect_within",
+            f"cannot be told under a calendar's rule {body.calendar.rule}, which moves fire times: "
+            f"use {CalendarRule.SKIP}",
+        )
+
+
+def _refuse_host(field: str, target: Target, settings: Settings) -> None:
+    """What would fail at every attempt: the executor judges each address again.
+
+    Plain http, and addresses that are not public, are for networks that the operator has named.
+    """
+    if not isinstance(target, WebhookTarget):
+        return
+    parts = urlsplit(target.url)
+    host = parts.hostname or ""
+    if not _can_be_host(host):
+        raise InvalidFieldError(f"{field}.url", "must have the name of a host, or an IP address")
+    address = literal_address(host.encode("idna").decode())
+    if address is not None and lies_in(address, settings.webhook_allowed_networks):
+        return
+    if parts.scheme == "http":
+        raise InvalidFieldError(f"{field}.url", "must begin with https://")
+    if address is not None and not is_public(address):
+        raise InvalidFieldError(
+            f"{field}.url",
+            f"has the address {address}, which is not public: this deployment calls such only in "
+            "the networks of `webhook_allowed_networks` in the CDK context",
+        )
+
+
+def _can_be_host(name: str) -> bool:
+    if literal_address(name) is not None:
+        return True
+    try:
+        labels = name.removesuffix(".").encode("idna").decode().split(".")
+    except UnicodeError:
+        return False
+    return sum(map(len, labels)) + len(labels) <= _LONGEST_HOST and all(
+        map(_LABEL.fullmatch, labels)
+    )
+
+
+def _refuse_foreign(field: str, target: Target, settings: Settings) -> None:
+    """The executor's role may call what is on the list and nothing else."""
+    arn = target.resource_arn
+    if arn is None or settings.allows_target(arn):
+        return
+    member = next(name for name, value in target if value == arn)
+    if settings.is_own(arn):
+        reason = "belongs to this deployment itself: jobs may never call it"
+    else:
+        reason = "is not allowed in this deployment: add it to `target_arns` in the CDK context"
+    raise InvalidFieldError(f"{field}.{member}", f"{arn} {reason}")

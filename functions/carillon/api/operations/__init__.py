@@ -1,0 +1,1 @@
+"""Long-running operations over HTTP."""

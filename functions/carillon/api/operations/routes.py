@@ -1,0 +1,132 @@
+"""What of a job did not run, and running it: /jobs/{job_id}/missed and /jobs/{job_id}/backfill."""
+
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Body, Query
+from pydantic import BaseModel, Field
+
+from carillon.api.http.instants import UtcTime
+from carillon.api.http.problems import Kind
+from carillon.api.http.requests import caller_of, idempotency_key
+from carillon.api.http.routing import Routes
+from carillon.api.jobs.routes import JSON, IdempotencyKey, JobId
+from carillon.api.operations.missed_service import MissedService
+from carillon.api.operations.models import BackfillBody, OperationForm
+from carillon.api.operations.service import OperationService
+from carillon.api.schedules.spans import FireTimeFrom, FireTimeTo
+from carillon.domain.execution.missed import MissedOccurrence
+from carillon.domain.run import RunStatus
+from carillon.services.missed_search import Found
+from carillon.telemetry import Action, Telemetry
+
+MissedLimit = Annotated[int, Query(ge=1, le=1000, description="Most occurrences to list.")]
+
+
+class MissedForm(BaseModel):
+    """An occurrence without a success. `status`, `reason` and `run_id` are of the row that stands
+    for it in the history, null when there is none: it was never sent."""
+
+    fire_at: UtcTime
+    status: RunStatus | None
+    reason: str | None
+    run_id: str | None
+
+    @classmethod
+    def of(cls, missed: MissedOccurrence) -> "MissedForm":
+        return cls(
+            fire_at=missed.fire_at,
+            status=missed.status,
+            reason=missed.reason,
+            run_id=missed.run_id,
+        )
+
+
+class MissedList(BaseModel):
+    """Newest first. Everything since `from` was looked at, which is later than asked for when
+    `complete` is false: go on with a `to` a second before it."""
+
+    items: list[MissedForm]
+    complete: bool
+    from_at: UtcTime = Field(alias="from")
+
+    @classmethod
+    def of(cls, found: Found) -> "MissedList":
+        items = [MissedForm.of(missed) for missed in found.items]
+        return cls(**{"items": items, "complete": found.is_complete, "from": found.from_at})
+
+
+class BackfillRoutes:
+    """Each method answers one route."""
+
+    def __init__(
+        self,
+        routes: Routes,
+        missed: MissedService,
+        operations: OperationService,
+        telemetry: Telemetry,
+    ) -> None:
+        self._app = routes.app
+        self._missed = missed
+        self._operations = operations
+        self._telemetry = telemetry
+        self._add(routes)
+
+    def list_missed(
+        self,
+        job_id: JobId,
+        from_at: FireTimeFrom = None,
+        to: FireTimeTo = None,
+        limit: MissedLimit = 100,
+    ) -> Response[MissedList]:
+        """Fire times of its schedule, as schedule and calendar are now, that have no success and
+        are not under way: never sent, as while it was paused; skipped for whatever reason; dead.
+        Cancelled runs and discarded dead letters are not among them, nor are closed days.
+
+        Unless told otherwise since its last pause began, or of the last day if it had none; until
+        now. At most 366 days, and at most about 10,000 occurrences at once. To run them:
+        `POST /jobs/{job_id}/backfill` with `"only": "missed"`.
+        """
+        found = self._missed.of_job(self._owner(), job_id, from_at, to, limit)
+        return Response(200, JSON, MissedList.of(found))
+
+    def backfill_job(
+        self, job_id: JobId, body: Annotated[BackfillBody, Body()], key: IdempotencyKey = None
+    ) -> Response[OperationForm]:
+        """Runs the job's occurrences of a span of the past, ascending and at a pace, as an
+        operation to follow and to cancel.
+
+        They go by schedule and calendar as these are when their turn comes, and are runs of kind
+        `backfill` beside those that there are already. While the job is paused it waits.
+        """
+        owner = self._owner()
+        key = idempotency_key(self._app)
+        operation = self._operations.backfill(owner, job_id, body, key)
+        operation_id = operation.operation_id
+        self._telemetry.record(
+            Action.OPERATION_REQUESTED, operation_id=operation_id, owner=owner, job_id=job_id
+        )
+        location = {"Location": f"/operations/{operation_id}"}
+        return Response(202, JSON, OperationForm.of(operation), location)
+
+    def _add(self, routes: Routes) -> None:
+        routes.add(
+            "GET",
+            "/jobs/<job_id>/missed",
+            self.list_missed,
+            summary="List what a job has missed",
+            answers={200: "Missed occurrences"},
+            problems=(Kind.NOT_FOUND,),
+        )
+        routes.add(
+            "POST",
+            "/jobs/<job_id>/backfill",
+            self.backfill_job,
+            summary="Run a job's occurrences of the past",
+            answers={202: "The operation, which begins in a moment"},
+            problems=(Kind.INVALID_HEADER, Kind.NOT_FOUND, Kind.CONTENDED),
+            headers={"Location": "The operation's path."},
+        )
+
+    def _owner(self) -> str:
+        return caller_of(self._app.current_event.raw_event).owner

@@ -1,0 +1,278 @@
+"""Operations apart from HTTP: begin one, follow it, cancel it."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import islice
+from typing import Any
+
+from carillon.api.http.errors import (
+    ContendedError,
+    KeyReusedError,
+    MissingError,
+    OperationEndedError,
+)
+from carillon.api.http.idempotency import Receipt, Receipts, receipt_key
+from carillon.api.jobs.service import JobService
+from carillon.api.operations.models import BackfillBody, DeadLetterBody
+from carillon.api.schedules.outlook import CalendarReader
+from carillon.api.schedules.spans import whole_span
+from carillon.clock import Clock, Entropy, ceil_second
+from carillon.domain.operation import Operation, OperationKind, OperationState
+from carillon.domain.run import Run, RunKey, RunKind, RunStatus, Settled
+from carillon.errors import InvalidFieldError
+from carillon.schedules import Delay
+from carillon.services.indexer import Filer
+from carillon.settings import Settings
+from carillon.stores.ports import CalendarStore, OperationStore, Page, RunStore
+
+LONGEST_BACKFILL = timedelta(days=366)
+MOST_BACKFILLED = 50_000
+"""Occurrences of one backfill: they are counted before it begins, which can take 0.1 ms each."""
+
+_FIRST_STEP_DELAY = timedelta(seconds=1)
+"""The first step is ordered before the row is put: so no row can be left without an order."""
+_ROUNDS = 4
+_PAGE_SIZE = 100
+_PAGES_COUNTED = 10
+"""Of runs that one request counts."""
+_OPERATION_ID = re.compile(r"[0-9a-z]{26}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """How many runs are in which state; `next_cursor` continues behind those counted."""
+
+    counts: Mapping[RunStatus, int]
+    next_cursor: str | None
+
+
+class OperationService:
+    """The operations of one owner at a time; raises StoreUnavailableError, QueueUnavailableError.
+
+    Under an idempotency key there is one operation: a repetition answers it, and orders its first
+    step again while that is not done. Raises KeyReusedError for another request under the key.
+    """
+
+    def __init__(
+        self,
+        jobs: JobService,
+        calendars: CalendarStore,
+        runs: RunStore,
+        operations: OperationStore,
+        filer: Filer,
+        clock: Clock,
+        entropy: Entropy,
+        settings: Settings,
+    ) -> None:
+        self._jobs = jobs
+        self._calendars = calendars
+        self._runs = runs
+        self._receipts = Receipts(runs, settings.run_lifetime)
+        self._operations = operations
+        self._filer = filer
+        self._clock = clock
+        self._entropy = entropy
+        self._lifetime = settings.run_lifetime
+
+    def settle(
+        self, owner: str, kind: OperationKind, body: DeadLetterBody, key: str | None
+    ) -> Operation:
+        """Redrive or discard the dead letters there are now, those that the body leaves."""
+        from_at, until_at = whole_span(body.from_at, body.to)
+        values = {
+            "kind": kind,
+            "per_minute": body.per_minute,
+            "job_id": body.job_id or "",
+            "reason": str(body.reason or ""),
+            "error": body.error or "",
+            "from_at": from_at,
+            "until_at": until_at,
+        }
+        return self._begin(owner, values, key)
+
+    def backfill(self, owner: str, job_id: str, body: BackfillBody, key: str | None) -> Operation:
+        """Run a job's occurrences of a span; raises MissingError and InvalidFieldError.
+
+        A repetition under a key is answered whatever has become of the job.
+        """
+        values = {
+            "kind": OperationKind.BACKFILL,
+            "per_minute": body.per_minute,
+            "job_id": job_id,
+            "from_at": ceil_second(body.from_at),
+            "until_at": body.to.replace(microsecond=0),
+            "only_missed": body.only_missed,
+        }
+        return self._begin(owner, values, key, lambda: self._refuse_span(owner, job_id, body))
+
+    def list(self, owner: str, limit: int, cursor: str | None) -> Page[Operation]:
+        """One page of the owner's operations, newest first."""
+        return self._operations.list(owner, limit, cursor)
+
+    def get(self, owner: str, operation_id: str) -> Operation:
+        found = None
+        if _OPERATION_ID.fullmatch(operation_id):
+            found = self._operations.get(owner, operation_id)
+        if found is None:
+            raise MissingError("operation", operation_id)
+        return found
+
+    def outcomes(self, owner: str, operation_id: str, cursor: str | None) -> Outcomes:
+        """What became of a backfill's runs, those of the first rows behind the cursor.
+
+        A dead letter that was redriven is counted as what its redrive is. Raises MissingError, for
+        the other kinds of operations, too, and InvalidFieldError for the cursor.
+        """
+        operation = self.get(owner, operation_id)
+        if operation.kind is not OperationKind.BACKFILL:
+            raise MissingError("backfill", operation_id)
+        counts: Counter[RunStatus] = Counter()
+        for _ in range(_PAGES_COUNTED):
+            page = self._runs.list(
+                owner,
+                operation.job_id,
+                _PAGE_SIZE,
+                cursor,
+                from_at=operation.from_at,
+                until_at=operation.until_at,
+            )
+            counts.update(run.status for run in page.items if _is_outcome_of(operation, run))
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return Outcomes(counts, cursor)
+
+    def cancel(self, owner: str, operation_id: str) -> Operation:
+        """The cancelled operation, whose next step is not done; what is sent already goes on.
+
+        A cancelled one stays as it is. Raises OperationEndedError for one that has ended.
+        """
+        for _ in range(_ROUNDS):
+            operation = self.get(owner, operation_id)
+            if operation.state is OperationState.CANCELLED:
+                return operation
+            if operation.is_final:
+                raise OperationEndedError(operation_id, operation.state.value)
+            now = self._clock.now()
+            cancelled = operation.cancelled(now, now + self._lifetime)
+            if self._operations.put(cancelled, operation.revision):
+                return cancelled
+        raise ContendedError(operation_id, "operation")
+
+    def _refuse_span(self, owner: str, job_id: str, body: BackfillBody) -> None:
+        job = self._jobs.get(owner, job_id)
+        if isinstance(job.schedule, Delay):
+            raise InvalidFieldError(
+                "schedule", "a fixed delay has no fire times of its own: its job cannot be filled"
+            )
+        if body.to < body.from_at:
+            raise InvalidFieldError("to", "must not lie before from")
+        if body.to > self._clock.now():
+            raise InvalidFieldError("to", "must not lie in the future: the schedule sees to that")
+        if body.to - body.from_at > LONGEST_BACKFILL:
+            raise InvalidFieldError("to", f"must lie within {LONGEST_BACKFILL.days} days of from")
+        opened = CalendarReader(self._calendars, owner).opened(job.schedule, job.calendar)
+        after = ceil_second(body.from_at) - timedelta(seconds=1)
+        found = islice(opened.between(after, body.to), MOST_BACKFILLED + 1)
+        if sum(1 for _ in found) > MOST_BACKFILLED:
+            raise InvalidFieldError(
+                "to", f"takes in more than {MOST_BACKFILLED} occurrences: ask for parts of it"
+            )
+
+    def _begin(
+        self,
+        owner: str,
+        values: dict[str, Any],
+        key: str | None,
+        check: Callable[[], None] = lambda: None,
+    ) -> Operation:
+        """Order the first step, then put the row: a step without a row does nothing.
+
+        `check` refuses what cannot be begun now.
+        """
+        now = self._clock.now()
+        operation = Operation(
+            owner=owner,
+            operation_id=self._entropy.new_id(now).lower(),
+            created_at=now,
+            updated_at=now,
+            expires_at=now + self._lifetime,
+            **values,
+        )
+        if key is None:
+            check()
+        else:
+            begun = self._begun_before(key, operation)
+            if begun is not None:
+                return begun
+            check()
+            operation = self._named_under(key, operation)
+        self._order(operation)
+        if self._operations.put(operation, None):
+            return operation
+        stored = self._operations.get(owner, operation.operation_id)
+        if stored is None:
+            raise ContendedError(operation.operation_id, "operation")
+        return stored
+
+    def _begun_before(self, key: str, operation: Operation) -> Operation | None:
+        """The operation of an earlier request, which may have died before its answer."""
+        receipt = self._receipts.get(_receipt_key(key, operation))
+        if receipt is None:
+            return None
+        begun = self._operations.get(operation.owner, _answer_for(operation, receipt))
+        if begun is not None and begun.step == 1 and not begun.is_final:
+            self._order(begun)
+        return begun
+
+    def _named_under(self, key: str, operation: Operation) -> Operation:
+        """The operation with the id that the first request under the key was given.
+
+        A receipt remembers it: an id made of the key would not order by time.
+        """
+        own = Receipt(operation.operation_id, _fingerprint_of(operation))
+        receipt = self._receipts.first(_receipt_key(key, operation), own, operation.created_at)
+        return replace(operation, operation_id=_answer_for(operation, receipt))
+
+    def _order(self, operation: Operation) -> None:
+        due_at = ceil_second(self._clock.now()) + _FIRST_STEP_DELAY
+        self._filer.file_message(operation.step_message(due_at))
+
+
+def _is_outcome_of(operation: Operation, run: Run) -> bool:
+    is_its_own = run.key.kind is RunKind.BACKFILL and run.key.request_id == operation.operation_id
+    return is_its_own and run.settled is not Settled.REDRIVEN
+
+
+def _receipt_key(key: str, operation: Operation) -> RunKey:
+    """Where the receipt of requests under a key stands: a key is of one kind, and of one job."""
+    of_job = operation.job_id if operation.kind is OperationKind.BACKFILL else ""
+    named = f"{operation.kind.value}\0{of_job}\0{key}"
+    digest = hashlib.sha256(named.encode()).hexdigest()[:26]
+    return receipt_key(operation.owner, "~operations", RunKind.OPERATION, digest)
+
+
+def _answer_for(operation: Operation, receipt: Receipt) -> str:
+    """The id in the receipt; raises KeyReusedError for a receipt of another request."""
+    if receipt.fingerprint != _fingerprint_of(operation):
+        raise KeyReusedError(receipt.answer, "operation")
+    return receipt.answer
+
+
+def _fingerprint_of(operation: Operation) -> str:
+    """A digest of what was asked for."""
+    asked = (
+        operation.kind.value,
+        operation.per_minute,
+        operation.job_id,
+        operation.reason,
+        operation.error,
+        str(operation.from_at),
+        str(operation.until_at),
+        operation.only_missed,
+    )
+    return hashlib.sha256(repr(asked).encode()).hexdigest()

@@ -1,0 +1,135 @@
+"""What answers carry of runs."""
+
+from pydantic import BaseModel
+
+from carillon.api.http.instants import UtcTime
+from carillon.api.http.page_forms import ListForm, rest_of
+from carillon.domain.run import DeadReason, Run, RunError, RunKind, RunStatus, Settled
+from carillon.stores.ports import Page
+
+
+class ErrorForm(BaseModel):
+    """Why an attempt failed; `permanent`: no retry can help."""
+
+    kind: str
+    message: str
+    permanent: bool
+
+    @classmethod
+    def of(cls, error: RunError) -> "ErrorForm":
+        return cls(kind=error.kind, message=error.message, permanent=error.permanent)
+
+
+class AttemptForm(BaseModel):
+    """One attempt of a run: `error` is null if it succeeded or has not ended, `finished_at` if it
+    has not ended."""
+
+    attempt: int
+    started_at: UtcTime
+    finished_at: UtcTime | None
+    error: ErrorForm | None
+
+    @classmethod
+    def all_of(cls, run: Run) -> "list[AttemptForm]":
+        """Every attempt of a run, the last one too."""
+        forms = [
+            cls(
+                attempt=record.attempt,
+                started_at=record.started_at,
+                finished_at=record.finished_at,
+                error=ErrorForm.of(record.error),
+            )
+            for record in run.attempts
+        ]
+        is_recorded = bool(run.attempts) and run.attempts[-1].attempt >= run.attempt
+        # Where executors died each time the last claim only recorded that: it called nothing.
+        only_recorded = run.error is not None and run.error.kind == DeadReason.EXECUTOR_DIED
+        if run.attempt_started_at is not None and not (is_recorded or only_recorded):
+            last = cls(
+                attempt=run.attempt,
+                started_at=run.attempt_started_at,
+                finished_at=run.finished_at,
+                error=None if run.error is None else ErrorForm.of(run.error),
+            )
+            forms.append(last)
+        return forms
+
+
+class RunForm(BaseModel):
+    """A run as lists show it.
+
+    `fire_at` is the nominal time, `effective_at` when it was to start; `lag_seconds` counts from
+    the latter. `reason` says why it was skipped, and `note` more: which calendar closed the day,
+    or from which day it was moved. `settled` tells of a dead letter that is none any more: it was
+    redriven, by the run with the next `redrive`, or discarded.
+
+    One of kind `missed` stands for the `covers_count` occurrences from `covers_from` to `fire_at`.
+    """
+
+    run_id: str
+    job_id: str
+    kind: RunKind
+    fire_at: UtcTime
+    effective_at: UtcTime
+    redrive: int
+    status: RunStatus
+    attempt: int
+    lag_seconds: float | None
+    started_at: UtcTime | None
+    finished_at: UtcTime | None
+    next_attempt_at: UtcTime | None
+    updated_at: UtcTime
+    result: str | None
+    error: ErrorForm | None
+    reason: str | None
+    note: str | None
+    settled: Settled | None
+    covers_from: UtcTime | None
+    covers_count: int | None
+
+    @classmethod
+    def of(cls, run: Run) -> "RunForm":
+        lag_seconds = run.lag_seconds
+        return cls(
+            run_id=run.key.run_id,
+            job_id=run.key.job_id,
+            kind=run.key.kind,
+            fire_at=run.key.fire_at,
+            effective_at=run.effective_at or run.key.fire_at,
+            redrive=run.key.redrive,
+            status=run.status,
+            attempt=run.attempt,
+            lag_seconds=None if lag_seconds is None else round(lag_seconds, 3),
+            started_at=run.started_at,
+            finished_at=run.finished_at,
+            next_attempt_at=run.next_attempt_at,
+            updated_at=run.updated_at,
+            result=run.result,
+            error=None if run.error is None else ErrorForm.of(run.error),
+            reason=run.reason,
+            note=run.note,
+            settled=run.settled,
+            covers_from=run.covers_from,
+            covers_count=run.covers_count,
+        )
+
+
+class RunDetail(RunForm):
+    """A run, whole, with all its attempts."""
+
+    attempts: list[AttemptForm]
+
+    @classmethod
+    def of(cls, run: Run) -> "RunDetail":
+        return cls(**RunForm.of(run).__dict__, attempts=AttemptForm.all_of(run))
+
+
+class RunPage(ListForm):
+    items: list[RunForm]
+
+    @classmethod
+    def of(cls, page: Page[Run]) -> "RunPage":
+        return cls(
+            items=[RunForm.of(run) for run in page.items],
+            **rest_of(page),
+        )

@@ -1,0 +1,186 @@
+"""Manual runs, the history of runs, and cancelling one, apart from HTTP."""
+
+import hashlib
+from dataclasses import replace
+from datetime import datetime
+
+from carillon.api.http.errors import ContendedError, MissingError, NotCancellableError
+from carillon.api.http.idempotency import Receipt, Receipts, receipt_key
+from carillon.api.jobs.service import JobService, is_job_id
+from carillon.api.schedules.spans import whole_span
+from carillon.clock import Clock, Entropy
+from carillon.domain.execution.next_run import message_of_cancelled
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.settings import Settings
+from carillon.stores.ports import LaneQueue, Page, RunStore
+
+CANCELLED_ON_REQUEST = "on request"
+"""The reason of a run that somebody cancelled."""
+
+_CANCELLABLE = frozenset({RunStatus.SCHEDULED, RunStatus.RETRYING})
+_ROUNDS = 4
+_LONGEST_RUN_ID = 200
+"""Characters, twice those of the longest that was ever given: one that could be no key of the
+store is not found, like any other that nobody has."""
+
+
+class RunService:
+    """The runs of one owner's jobs; raises MissingError, StoreUnavailableError as JobService."""
+
+    def __init__(
+        self,
+        jobs: JobService,
+        runs: RunStore,
+        queue: LaneQueue,
+        clock: Clock,
+        entropy: Entropy,
+        settings: Settings,
+    ) -> None:
+        self._jobs = jobs
+        self._runs = runs
+        self._queue = queue
+        self._clock = clock
+        self._entropy = entropy
+        self._settings = settings
+        self._receipts = Receipts(runs, settings.run_lifetime)
+
+    def request(self, owner: str, job_id: str, key: str | None) -> Run:
+        """A manual run: its message is sent, then its row put, unless an executor was quicker.
+
+        A crash in between leaves a run that nobody was told of, never a row that nobody comes for.
+        Under a `key` there is one run: a repetition answers it, and sends its message again while
+        it has not started. Raises QueueUnavailableError when its message was not acknowledged.
+        """
+        job = self._jobs.get(owner, job_id)
+        now = self._clock.now()
+        fire_at = now.replace(microsecond=0)
+        if key is None:
+            run_key = RunKey(owner, job_id, RunKind.MANUAL, fire_at, self._entropy.new_id(now))
+            stored = None
+        else:
+            request_id = hashlib.sha256(key.encode()).hexdigest()[:26]
+            run_key = RunKey(owner, job_id, RunKind.MANUAL, fire_at, request_id)
+            run_key = self._first_key(run_key, now)
+            stored = self._runs.get(run_key)
+        if stored is None or stored.status is RunStatus.SCHEDULED:
+            self._send(job, run_key)
+        return stored or self._recorded(job, run_key, now)
+
+    def list(
+        self,
+        owner: str,
+        job_id: str,
+        limit: int,
+        cursor: str | None,
+        from_at: datetime | None = None,
+        until_at: datetime | None = None,
+    ) -> Page[Run]:
+        """One page of the job's runs, newest first; a deleted job's are kept until they expire.
+
+        Only those with fire times in [from_at, until_at]; raises InvalidFieldError.
+        """
+        from_at, until_at = whole_span(from_at, until_at)
+        if self._jobs.find(owner, job_id) is None:
+            raise MissingError("job", job_id)
+        return self._runs.list(owner, job_id, limit, cursor, from_at=from_at, until_at=until_at)
+
+    def get(self, owner: str, job_id: str, run_id: str) -> Run:
+        """One run, with its attempts."""
+        key = run_key_of(owner, run_id)
+        run = None if key is None or key.job_id != job_id else self._runs.get(key)
+        if run is None:
+            raise MissingError("run", run_id)
+        return run
+
+    def cancel(self, owner: str, job_id: str, run_id: str) -> Run:
+        """The cancelled run: its message is absorbed. A cancelled one stays as it is.
+
+        What follows from its end is ordered, again by each repetition. Raises NotCancellableError
+        unless it waits, for its start or for a retry, and QueueUnavailableError.
+        """
+        for _ in range(_ROUNDS):
+            run = self.get(owner, job_id, run_id)
+            if run.status is RunStatus.CANCELLED:
+                self._order_what_follows(run)
+                return run
+            if run.status not in _CANCELLABLE:
+                raise NotCancellableError(run_id, run.status.value)
+            cancelled = self._cancelled(run)
+            if self._runs.claim(cancelled, run):
+                self._order_what_follows(cancelled)
+                return cancelled
+        raise ContendedError(run_id, "run")
+
+    def _order_what_follows(self, cancelled: Run) -> None:
+        """Let an executor meet the run: the next of a fixed delay, or a run that waits for the end
+        of this one, must not wait for its own message, which may come days later."""
+        job = self._jobs.find(cancelled.key.owner, cancelled.key.job_id)
+        now = self._clock.now()
+        message = None if job is None else message_of_cancelled(job, cancelled, now)
+        if message is not None:
+            self._queue.send([message], [0])
+
+    def _cancelled(self, run: Run) -> Run:
+        now = self._clock.now()
+        return replace(
+            run,
+            status=RunStatus.CANCELLED,
+            reason=CANCELLED_ON_REQUEST,
+            token=run.token + 1,
+            claim_id=self._entropy.new_id(now),
+            updated_at=now,
+            finished_at=now,
+            next_attempt_at=None,
+            expires_at=max(run.expires_at, now + self._settings.run_lifetime),
+        )
+
+    def _first_key(self, run_key: RunKey, now: datetime) -> RunKey:
+        """The run key that the first request of this id was given: it has another fire time."""
+        shelf = f"{run_key.job_id}~requests"
+        key = receipt_key(run_key.owner, shelf, RunKind.MANUAL, run_key.request_id)
+        receipt = self._receipts.first(key, Receipt(run_key.run_id), now)
+        return RunKey.from_run_id(run_key.owner, receipt.answer)
+
+    def _recorded(self, job: Job, key: RunKey, now: datetime) -> Run:
+        """The run's row, put now unless it stands already."""
+        run = Run(
+            key=key,
+            status=RunStatus.SCHEDULED,
+            attempt=0,
+            token=0,
+            claim_id=self._entropy.new_id(now),
+            filing_id=job.filing.filing_id,
+            updated_at=now,
+            expires_at=now + self._settings.run_lifetime,
+        )
+        for _ in range(_ROUNDS):
+            if self._runs.claim(run, None):
+                return run
+            stored = self._runs.get(key)
+            if stored is not None:
+                return stored
+        raise ContendedError(key.run_id, "run")
+
+    def _send(self, job: Job, key: RunKey) -> None:
+        message = Message(
+            key=key,
+            filing_id=job.filing.filing_id,
+            segment=job.segment,
+            lane=job.lane,
+            due_at=key.fire_at,
+        )
+        self._queue.send([message], [0])
+
+
+def run_key_of(owner: str, run_id: str) -> RunKey | None:
+    """The key that a public id stands for; None for text that is no run's id."""
+    if len(run_id) > _LONGEST_RUN_ID:
+        return None
+    try:
+        key = RunKey.from_run_id(owner, run_id)
+    except (ValueError, OverflowError):
+        return None
+    is_canonical = key.run_id == run_id and run_id.isascii() and is_job_id(key.job_id)
+    return key if is_canonical else None

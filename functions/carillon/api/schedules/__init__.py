@@ -1,0 +1,1 @@
+"""Previews and forecasts of schedules over HTTP."""

@@ -1,0 +1,176 @@
+"""What lies ahead of a job, under its calendar and its window."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from carillon.domain.calendar import CalendarUse
+from carillon.domain.job import Job, JobState
+from carillon.domain.resolving import resolve
+from carillon.domain.run import Run
+from carillon.schedules import ClosedDays, Delay, OnOpenDays, Recurrence, Schedule
+from carillon.schedules.zones.offsets import load_zone
+from carillon.stores.ports import CalendarStore
+
+FAR = datetime(9998, 12, 31, tzinfo=UTC)
+ENDLESS_FROM = datetime(2199, 1, 1, tzinfo=UTC)
+"""A schedule that goes on into the last year of EventBridge's cron has no last occurrence."""
+
+_SECOND = timedelta(seconds=1)
+
+
+class CalendarReader:
+    """One owner's calendars, each read once: made for one request.
+
+    Raises StoreUnavailableError.
+    """
+
+    def __init__(self, calendars: CalendarStore, owner: str) -> None:
+        self._calendars = calendars
+        self._owner = owner
+        self._closed: dict[str, ClosedDays] = {}
+        self._opened: dict[tuple[Schedule, CalendarUse], Recurrence] = {}
+
+    def opened(self, schedule: Schedule, use: CalendarUse | None) -> Recurrence:
+        """The occurrences that are to run; a calendar that is not there closes no day."""
+        if use is None:
+            return schedule
+        # Kept, since a schedule under a calendar remembers what it has worked out.
+        found = self._opened.get((schedule, use))
+        if found is None:
+            found = resolve(schedule, use, self._closed_days(use.name)).open
+            self._opened[schedule, use] = found
+        return found
+
+    def _closed_days(self, name: str) -> ClosedDays:
+        if name not in self._closed:
+            calendar = self._calendars.get(self._owner, name)
+            self._closed[name] = ClosedDays() if calendar is None else calendar.closed
+        return self._closed[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A coming occurrence of a job; `note` tells where a calendar moved it from, or that the day
+    is closed: a fixed delay comes by there, skipped."""
+
+    fire_at: datetime
+    job: Job
+    note: str | None = None
+
+    @property
+    def effective_at(self) -> datetime:
+        return self.fire_at + timedelta(seconds=self.job.spread_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """`state` is COMPLETED for an active job that has nothing left; instants are nominal."""
+
+    state: JobState
+    next_fire_at: datetime | None
+    next_effective_at: datetime | None
+    last_fire_at: datetime | None
+
+
+def outlook_of(job: Job, calendars: CalendarReader, now: datetime) -> Outlook:
+    """What lies ahead of a job at `now`.
+
+    The next one is that with the first effective time after `now`: its nominal time may be past.
+    It is None for a fixed delay, where only the runs can tell it.
+    """
+    last_fire_at = last_of(job.schedule)
+    if job.state is not JobState.ACTIVE:
+        return Outlook(job.state, None, None, last_fire_at)
+    state = shown_state(job, calendars, now)
+    next_fire_at = None
+    if not isinstance(job.schedule, Delay):
+        opened = calendars.opened(job.schedule, job.calendar)
+        next_fire_at = opened.next(nominal_start(job, now))
+    if next_fire_at is None:
+        return Outlook(state, None, None, last_fire_at)
+    return Outlook(state, next_fire_at, Occurrence(next_fire_at, job).effective_at, last_fire_at)
+
+
+def shown_state(job: Job, calendars: CalendarReader, now: datetime) -> JobState:
+    """COMPLETED for an active job that has no occurrence left, else the job's own state."""
+    after = nominal_start(job, now)
+    # What a calendar closes today it may open tomorrow: only the schedule itself ends. But what
+    # is moved may lie behind its end.
+    if job.state is not JobState.ACTIVE or job.schedule.next(after) is not None:
+        return job.state
+    is_left = calendars.opened(job.schedule, job.calendar).next(after) is not None
+    return job.state if is_left else JobState.COMPLETED
+
+
+def nominal_start(job: Job, after: datetime) -> datetime:
+    """The instant behind which the nominal times lie whose effective ones are after `after`."""
+    return max(after - timedelta(seconds=job.spread_seconds), job.filing.from_at)
+
+
+def coming(
+    job: Job, calendars: CalendarReader, now: datetime, until: datetime = FAR
+) -> Iterator[Occurrence]:
+    """The occurrences of an active job with effective times in (now, until], ascending."""
+    if job.state is not JobState.ACTIVE or isinstance(job.schedule, Delay):
+        return
+    opened = calendars.opened(job.schedule, job.calendar)
+    last = until - timedelta(seconds=job.spread_seconds)
+    for fire_at in opened.between(nominal_start(job, now), last):
+        name = "" if job.calendar is None else job.calendar.name
+        yield Occurrence(fire_at, job, moved_note(opened, fire_at, name))
+
+
+def after_finish(
+    job: Job, newest: Run | None, calendars: CalendarReader, now: datetime
+) -> Occurrence | None:
+    """The next occurrence of a fixed delay, by the newest run of the job's filing (None: none yet).
+
+    None while that run has not ended, and when what follows it is due already.
+    """
+    if newest is not None and newest.finished_at is None:
+        return None
+    before = job.filing.from_at
+    if newest is not None and newest.finished_at is not None:
+        ended_at = newest.finished_at
+        before = max(before, ended_at if not ended_at.microsecond else _next_second(ended_at))
+    opened = calendars.opened(job.schedule, job.calendar)
+    fire_at = opened.next(before)
+    if fire_at is None or Occurrence(fire_at, job).effective_at <= now:
+        return None
+    name = "" if job.calendar is None else job.calendar.name
+    return Occurrence(fire_at, job, closed_note(opened, fire_at, name))
+
+
+def moved_note(opened: Recurrence, fire_at: datetime, calendar: str) -> str | None:
+    """From which closed days an occurrence was moved, in words; None when from none."""
+    days = opened.moved_from(fire_at) if isinstance(opened, OnOpenDays) else ()
+    if not days:
+        return None
+    return f"moved from {', '.join(map(str, days))} by {_called(calendar)}"
+
+
+def closed_note(opened: Recurrence, fire_at: datetime, calendar: str) -> str | None:
+    """That the local day of an instant is closed, in words; None when it is not."""
+    if not isinstance(opened, OnOpenDays):
+        return None
+    day = fire_at.astimezone(load_zone(opened.timezone)).date()
+    return f"{day} is closed in {_called(calendar)}" if day in opened.closed else None
+
+
+def last_of(schedule: Schedule) -> datetime | None:
+    """The last nominal occurrence; None when there is no last one, or it cannot be told."""
+    if isinstance(schedule, Delay):
+        return None
+    ends = schedule.end_at is not None or not schedule.is_recurring
+    if not ends and schedule.next(ENDLESS_FROM) is not None:
+        return None
+    return schedule.previous(FAR)
+
+
+def _called(calendar: str) -> str:
+    return f"calendar {calendar}" if calendar else "the calendar"
+
+
+def _next_second(instant: datetime) -> datetime:
+    return instant.replace(microsecond=0) + _SECOND

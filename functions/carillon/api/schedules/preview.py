@@ -1,0 +1,171 @@
+"""What a schedule would do as a job: its occurrences, what it takes, what it costs."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+
+from carillon.api.calendars.models import CalendarChoice
+from carillon.api.jobs.request_models import PreviewBody
+from carillon.api.schedules.outlook import FAR, closed_note, moved_note
+from carillon.api.schedules.scheduling import Scheduling, offset_seconds, scheduling_of
+from carillon.clock import Clock
+from carillon.errors import InvalidFieldError
+from carillon.schedules import (
+    CalendarRule,
+    ClosedDays,
+    Delay,
+    OnOpenDays,
+    Recurrence,
+    SlotKind,
+    Slots,
+    slots,
+)
+from carillon.schedules.insight.cost import dollars_of_fires
+from carillon.schedules.insight.rates import fires_per_month
+from carillon.schedules.insight.sentence import sentence
+from carillon.schedules.insight.warnings import (
+    ScheduleWarning,
+    TouchedTransition,
+    touched_transitions,
+    warnings_of,
+)
+from carillon.schedules.placement.spread import parse_window
+from carillon.schedules.zones.offsets import load_zone
+from carillon.stores.ports import CalendarStore
+
+MOST_SKIPPED = 10
+_MOST_LOOKED_AT = 1_000
+"""Occurrences among which skipped ones are looked for."""
+
+_EARLIEST = "at the earliest: it counts from the end of the run before"
+
+_LARGEST_FRACTION = 1 - 2**-48
+"""The last place in a window that a job can have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What to know about a schedule within the year to come."""
+
+    warnings: tuple[ScheduleWarning, ...]
+    transitions: tuple[TouchedTransition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An occurrence, or with a note one that a calendar moved, or left out."""
+
+    fire_at: datetime
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """`window_seconds` is the largest offset that a job's own place in the window can give it."""
+
+    scheduling: Scheduling
+    occurrences: tuple[Listed, ...]
+    skipped: tuple[Listed, ...]
+    description: str
+    report: Report
+    slots: Slots
+    fires_per_month: int
+    window: str
+    window_seconds: int
+
+    @property
+    def entry_count(self) -> int:
+        """How many entries a job with this schedule takes on the wheel at a time."""
+        if self.slots.kind is SlotKind.DATED:
+            return 1
+        return len(self.slots.numbers)
+
+    @property
+    def dollars_per_month(self) -> float:
+        return dollars_of_fires(self.fires_per_month)
+
+
+class PreviewService:
+    """Nothing here writes; raises StoreUnavailableError when a calendar cannot be read."""
+
+    def __init__(self, calendars: CalendarStore, clock: Clock) -> None:
+        self._calendars = calendars
+        self._clock = clock
+
+    def preview(self, owner: str, body: PreviewBody) -> Preview:
+        """What the body says, under a calendar of the owner's; raises InvalidFieldError."""
+        after = body.after or self._clock.now()
+        scheduling = scheduling_of(body, after)
+        schedule = scheduling.schedule
+        choice = body.calendar
+        opened: Recurrence = schedule
+        rolls = rolls_back = False
+        if choice is not None:
+            opened = OnOpenDays(schedule, self._closed_days(owner, choice), choice.rule)
+            rolls, rolls_back = opened.rolls, choice.rule is CalendarRule.PREVIOUS_BUSINESS_DAY
+        window, window_seconds = offset_seconds(body.window, schedule, _LARGEST_FRACTION, rolls)
+        name = "" if choice is None else choice.name or ""
+        found = tuple(islice(opened.between(after, FAR), body.count))
+        skipped = _skipped(opened, after, found, body.count)
+        return Preview(
+            scheduling=scheduling,
+            occurrences=tuple(_running(opened, found, name)),
+            skipped=tuple(Listed(at, closed_note(opened, at, name)) for at in skipped),
+            description=sentence(
+                schedule,
+                calendar=None if choice is None else (name or "given here", choice.rule),
+                window=parse_window(window) if window else None,
+            ),
+            report=report_of(opened, after),
+            slots=slots(schedule, window_seconds, rolls_back),
+            fires_per_month=fires_per_month(opened, after),
+            window=window,
+            window_seconds=window_seconds,
+        )
+
+    def _closed_days(self, owner: str, choice: CalendarChoice) -> ClosedDays:
+        if choice.name is None:
+            return choice.closed
+        calendar = self._calendars.get(owner, choice.name)
+        if calendar is None:
+            raise InvalidFieldError(
+                "calendar.name", f"you have no calendar {choice.name!r}: say its days here"
+            )
+        return calendar.closed
+
+
+def report_of(schedule: Recurrence, after: datetime) -> Report:
+    """The warnings and touched transitions of the year after an instant."""
+    transitions = touched_transitions(schedule, after)
+    return Report(tuple(warnings_of(schedule, after)), tuple(transitions))
+
+
+def _skipped(
+    opened: Recurrence, after: datetime, found: tuple[datetime, ...], count: int
+) -> Iterator[datetime]:
+    """The first occurrences on closed days up to the last one that is listed.
+
+    Of a rolling rule these are the few that find no open day; they are not looked for.
+    """
+    if not isinstance(opened, OnOpenDays) or opened.rolls or isinstance(opened.base, Delay):
+        return iter(())
+    until = found[-1] if len(found) == count else FAR
+    zone = load_zone(opened.base.timezone)
+    looked_at = islice(opened.base.between(after, until), _MOST_LOOKED_AT)
+    closed = (at for at in looked_at if at.astimezone(zone).date() in opened.closed)
+    return islice(closed, MOST_SKIPPED)
+
+
+def _running(opened: Recurrence, fire_times: Sequence[datetime], calendar: str) -> Iterator[Listed]:
+    """Occurrences that run; a fixed delay also comes by on closed days, where it is skipped.
+
+    All but the first of a fixed delay follow from runs.
+    """
+    is_delay = isinstance(getattr(opened, "base", opened), Delay)
+    for number, fire_at in enumerate(fire_times):
+        if not is_delay:
+            yield Listed(fire_at, moved_note(opened, fire_at, calendar))
+            continue
+        notes = [_EARLIEST if number else None, closed_note(opened, fire_at, calendar)]
+        yield Listed(fire_at, "; ".join(filter(None, notes)) or None)

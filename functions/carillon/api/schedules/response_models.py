@@ -1,0 +1,229 @@
+"""What answers about schedules carry: pydantic models, and how each is made."""
+
+from pydantic import BaseModel, Field
+
+from carillon.api.http.instants import UtcTime, local_text
+from carillon.api.schedules.occurrences import Upcoming
+from carillon.api.schedules.outlook import Occurrence, last_of
+from carillon.api.schedules.preview import Listed, Preview
+from carillon.api.schedules.request_models import DstForm
+from carillon.api.schedules.scheduling import spoken
+from carillon.api.schedules.upcoming import Forecast, Peak
+from carillon.schedules import SlotKind
+from carillon.schedules.insight.warnings import ScheduleWarning, TouchedTransition, WarningCode
+
+
+class WarningForm(BaseModel):
+    """Something that may not be meant; `message` is for people."""
+
+    code: WarningCode
+    message: str
+
+    @classmethod
+    def of(cls, warning: ScheduleWarning) -> "WarningForm":
+        return cls(code=warning.code, message=warning.message)
+
+
+class TransitionForm(BaseModel):
+    """A change of the clocks that touches occurrences, and what happens to them.
+
+    `kind` is gap (the local times from `local_from` up to `local_until` do not exist) or fold
+    (they come twice). `count` of them are occurrences, null for more than 1,000; `first_local` is
+    the first.
+    """
+
+    transition_at: UtcTime
+    kind: str
+    local_from: str
+    local_until: str
+    count: int | None
+    first_local: str
+    effect: str
+
+    @classmethod
+    def of(cls, touched: TouchedTransition) -> "TransitionForm":
+        return cls(
+            transition_at=touched.transition_at,
+            kind=touched.kind,
+            local_from=touched.local_from.isoformat(timespec="seconds"),
+            local_until=touched.local_until.isoformat(timespec="seconds"),
+            count=touched.count,
+            first_local=touched.first_local.isoformat(timespec="seconds"),
+            effect=touched.effect,
+        )
+
+
+class OccurrenceForm(BaseModel):
+    """`fire_at` is the nominal time, `effective_at` when the run starts; both as clocks in the
+    schedule's time zone show them, too. `note` tells from which closed day it was moved, or, of a
+    fixed delay, that the day is closed: it is skipped."""
+
+    fire_at: UtcTime
+    local: str
+    effective_at: UtcTime
+    effective_local: str
+    note: str | None
+    job_id: str
+    name: str
+
+    @classmethod
+    def of(cls, occurrence: Occurrence) -> "OccurrenceForm":
+        job = occurrence.job
+        timezone = job.schedule.timezone
+        return cls(
+            fire_at=occurrence.fire_at,
+            local=local_text(occurrence.fire_at, timezone),
+            effective_at=occurrence.effective_at,
+            effective_local=local_text(occurrence.effective_at, timezone),
+            note=occurrence.note,
+            job_id=job.job_id,
+            name=job.name,
+        )
+
+
+class UpcomingForm(BaseModel):
+    """`complete` is false when the owner has more jobs than the 1,000 looked at."""
+
+    items: list[OccurrenceForm]
+    complete: bool
+
+    @classmethod
+    def of(cls, upcoming: Upcoming) -> "UpcomingForm":
+        items = [OccurrenceForm.of(found) for found in upcoming.occurrences]
+        return cls(items=items, complete=upcoming.is_complete)
+
+
+class PreviewedForm(BaseModel):
+    """`effective_at` is null under a window: the offset in it is of a job, by its id.
+
+    `note` tells from which closed day a calendar moved it, or why it is skipped.
+    """
+
+    fire_at: UtcTime
+    local: str
+    effective_at: UtcTime | None
+    note: str | None
+
+    @classmethod
+    def of(cls, listed: Listed, preview: Preview) -> "PreviewedForm":
+        return cls(
+            fire_at=listed.fire_at,
+            local=local_text(listed.fire_at, preview.scheduling.schedule.timezone),
+            effective_at=None if preview.window else listed.fire_at,
+            note=listed.note,
+        )
+
+
+class SlotsForm(BaseModel):
+    """Where a job with the schedule stands on the wheel, and how many entries it takes there."""
+
+    kind: SlotKind
+    count: int
+
+
+class PreviewForm(BaseModel):
+    """What a schedule would do as a job.
+
+    `occurrences` run; `skipped` are the first few on closed days up to the last of these, under
+    the rule skip. Of a fixed delay, all but the first are the earliest possible, and those that
+    are skipped are among them, with a note. `last_fire_at`
+    is the end that `end_at` and `max_runs` make, if any. `window_seconds` is the largest offset
+    that a job can have in the window. Fires and cost are of the 30 days from `after` on, skipped
+    ones apart: exact up to 10,000 fires, estimated beyond; US dollars on demand in us-east-1 at
+    most, as if each fire were received alone, in a deployment of up to 500 fires a minute; without
+    retries, the targets' own cost, and what the deployment costs anyhow.
+    """
+
+    schedule: str | list[str]
+    except_: list[str] = Field(alias="except")
+    timezone: str
+    start_at: UtcTime | None
+    end_at: UtcTime | None
+    max_runs: int | None
+    dst: DstForm
+    window: str | None
+    window_seconds: int
+    description: str
+    occurrences: list[PreviewedForm]
+    skipped: list[PreviewedForm]
+    last_fire_at: UtcTime | None
+    warnings: list[WarningForm]
+    transitions: list[TransitionForm]
+    slots: SlotsForm
+    fires_per_month: int
+    dollars_per_month: float
+
+    @classmethod
+    def of(cls, preview: Preview) -> "PreviewForm":
+        schedule = preview.scheduling.schedule
+        said, exceptions = spoken(schedule)
+        members = {
+            "schedule": said,
+            "except": exceptions,
+            "timezone": schedule.timezone,
+            "start_at": schedule.start_at,
+            "end_at": preview.scheduling.end_at,
+            "max_runs": preview.scheduling.max_runs,
+            "dst": DstForm(gap=schedule.dst.gap, fold=schedule.dst.fold),
+            "window": preview.window or None,
+            "window_seconds": preview.window_seconds,
+            "description": preview.description,
+            "occurrences": [PreviewedForm.of(found, preview) for found in preview.occurrences],
+            "skipped": [PreviewedForm.of(found, preview) for found in preview.skipped],
+            "last_fire_at": last_of(schedule),
+            "warnings": [WarningForm.of(warning) for warning in preview.report.warnings],
+            "transitions": [TransitionForm.of(found) for found in preview.report.transitions],
+            "slots": SlotsForm(kind=preview.slots.kind, count=preview.entry_count),
+            "fires_per_month": preview.fires_per_month,
+            "dollars_per_month": preview.dollars_per_month,
+        }
+        return cls.model_validate(members)
+
+
+class MinuteForm(BaseModel):
+    """A minute by its beginning, and the runs expected to start in it."""
+
+    minute: UtcTime
+    fires: int
+
+
+class PeakForm(MinuteForm):
+    """`jobs` are the names of up to five jobs that fire in it, the most frequent first."""
+
+    jobs: list[str]
+
+    @classmethod
+    def of(cls, peak: Peak) -> "PeakForm":
+        return cls(minute=peak.minute, fires=peak.fires, jobs=list(peak.names))
+
+
+class ForecastForm(BaseModel):
+    """Expected starts from `from` up to, not including, `to`.
+
+    `complete` is false when jobs were left out: beyond the first 1,000, or because counting took
+    too long. `jobs_counted` were counted; fixed delays, whose instants follow from their runs,
+    are `jobs_after_finish`. `minutes` are those with any fires.
+    """
+
+    from_: UtcTime = Field(alias="from")
+    to: UtcTime
+    complete: bool
+    jobs_counted: int
+    jobs_after_finish: int
+    total: int
+    peaks: list[PeakForm]
+    minutes: list[MinuteForm]
+
+    @classmethod
+    def of(cls, forecast: Forecast) -> "ForecastForm":
+        members = {
+            "from": forecast.from_at,
+            "to": forecast.to_at,
+            "complete": forecast.is_complete,
+            "jobs_counted": forecast.jobs_counted,
+            "jobs_after_finish": forecast.jobs_after_finish,
+            "total": forecast.total,
+            "peaks": [PeakForm.of(peak) for peak in forecast.peaks],
+            "minutes": [MinuteForm(minute=at, fires=fires) for at, fires in forecast.minutes],
+        }
+        return cls.model_validate(members)

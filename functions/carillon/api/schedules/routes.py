@@ -1,0 +1,102 @@
+"""The resources /schedules/preview, /upcoming (of one job and of all) and /forecast."""
+
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Body, Query
+
+from carillon.api.http.problems import Kind
+from carillon.api.http.requests import caller_of
+from carillon.api.http.routing import Routes
+from carillon.api.jobs.request_models import LARGEST_COUNT, PreviewBody
+from carillon.api.jobs.routes import JSON, JobId
+from carillon.api.schedules.occurrences import OccurrenceService
+from carillon.api.schedules.preview import PreviewService
+from carillon.api.schedules.request_models import Instant
+from carillon.api.schedules.response_models import ForecastForm, PreviewForm, UpcomingForm
+from carillon.api.schedules.upcoming import ForecastService
+
+Count = Annotated[int, Query(ge=1, le=LARGEST_COUNT, description="Most occurrences to list.")]
+Until = Annotated[Instant | None, Query(description="The last instant of interest.")]
+From = Annotated[
+    Instant | None, Query(alias="from", description="The first instant; now unless given.")
+]
+To = Annotated[
+    Instant | None,
+    Query(description="The instant before which it ends: a day later unless given, 7 at most."),
+]
+
+
+class ScheduleRoutes:
+    """Each method answers one route."""
+
+    def __init__(
+        self,
+        routes: Routes,
+        occurrences: OccurrenceService,
+        previews: PreviewService,
+        forecasts: ForecastService,
+    ) -> None:
+        self._app = routes.app
+        self._occurrences = occurrences
+        self._previews = previews
+        self._forecasts = forecasts
+        self._add(routes)
+
+    def preview_schedule(self, body: Annotated[PreviewBody, Body()]) -> Response[PreviewForm]:
+        """What a schedule that need not belong to any job does: its next occurrences, in words,
+        what clock changes do to it within a year, what it takes and what it costs."""
+        preview = self._previews.preview(self._owner(), body)
+        return Response(200, JSON, PreviewForm.of(preview))
+
+    def list_upcoming_of_job(self, job_id: JobId, count: Count = 10) -> Response[UpcomingForm]:
+        """A paused job has none. A fixed delay has at most one: counted from the end of its newest
+        run, so none while that goes on."""
+        upcoming = self._occurrences.of_job(self._owner(), job_id, count)
+        return Response(200, JSON, UpcomingForm.of(upcoming))
+
+    def list_upcoming(self, count: Count = 10, until: Until = None) -> Response[UpcomingForm]:
+        """Across your first 1,000 jobs, by job id; `complete` is false when there are more. In the
+        order of effective times; fixed delays are left out."""
+        upcoming = self._occurrences.of_owner(self._owner(), count, until)
+        return Response(200, JSON, UpcomingForm.of(upcoming))
+
+    def get_forecast(self, from_at: From = None, to: To = None) -> Response[ForecastForm]:
+        """How many runs are expected to start in each minute, over your first 1,000 jobs, under
+        their calendars and windows as they are now. Paused jobs do not count."""
+        forecast = self._forecasts.of_owner(self._owner(), from_at, to)
+        return Response(200, JSON, ForecastForm.of(forecast))
+
+    def _add(self, routes: Routes) -> None:
+        routes.add(
+            "POST",
+            "/schedules/preview",
+            self.preview_schedule,
+            summary="Preview and explain a schedule",
+            answers={200: "What it does"},
+        )
+        routes.add(
+            "GET",
+            "/jobs/<job_id>/upcoming",
+            self.list_upcoming_of_job,
+            summary="List a job's next occurrences",
+            answers={200: "The next occurrences"},
+            problems=(Kind.NOT_FOUND,),
+        )
+        routes.add(
+            "GET",
+            "/upcoming",
+            self.list_upcoming,
+            summary="List the next occurrences of all your jobs",
+            answers={200: "The next occurrences"},
+        )
+        routes.add(
+            "GET",
+            "/forecast",
+            self.get_forecast,
+            summary="Expect the fires of all your jobs, minute by minute",
+            answers={200: "The forecast"},
+        )
+
+    def _owner(self) -> str:
+        return caller_of(self._app.current_event.raw_event).owner

@@ -1,0 +1,227 @@
+"""How many runs are expected to start in each minute to come, over all jobs of an owner."""
+
+from array import array
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from carillon.api.jobs.service import JobService
+from carillon.api.schedules.outlook import CalendarReader
+from carillon.clock import Clock
+from carillon.domain.job import Job, JobState
+from carillon.errors import InvalidFieldError
+from carillon.schedules import Delay, Recurrence
+from carillon.schedules.insight.rates import most_fires_per_day
+from carillon.stores.ports import CalendarStore
+
+DEFAULT_SPAN = timedelta(days=1)
+LONGEST_SPAN = timedelta(days=7)
+
+MOST_STEPS = 3_000_000
+LONGEST_SECONDS = 10
+"""What counting may take, in occurrences and in time; jobs beyond it are left out. The function
+has 29 s, and 8 bytes for an occurrence."""
+
+MOST_PEAKS = 5
+MOST_NAMES = 5
+
+_DENSE_FIRES_PER_DAY = 300
+"""From about so many on, to ask every minute is quicker than to ask for each next occurrence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """A minute with the most fires; `names` are of jobs that fire in it."""
+
+    minute: datetime
+    fires: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Expected starts in [from_at, to_at); `minutes` are pairs of beginning and fires, ascending.
+
+    `is_complete` is False when jobs were left out, those after finish apart.
+    """
+
+    from_at: datetime
+    to_at: datetime
+    is_complete: bool
+    jobs_counted: int
+    jobs_after_finish: int
+    total: int
+    peaks: tuple[Peak, ...]
+    minutes: tuple[tuple[datetime, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What jobs have in common that start at the same instants: the occurrences of a schedule from
+    a nominal epoch second on, each an offset later."""
+
+    schedule: Recurrence
+    first: int
+    offset: int
+
+    @classmethod
+    def of(cls, job: Job, opened: Recurrence, first: int) -> "Group":
+        """The job's group in a forecast from an epoch second on; `opened` are those that run."""
+        filed = int(job.filing.from_at.timestamp())
+        return cls(opened, max(first - job.spread_seconds, filed + 1), job.spread_seconds)
+
+
+class ForecastService:
+    """Nothing here writes; raises StoreUnavailableError."""
+
+    def __init__(self, jobs: JobService, calendars: CalendarStore, clock: Clock) -> None:
+        self._jobs = jobs
+        self._calendars = calendars
+        self._clock = clock
+
+    def of_owner(self, owner: str, from_at: datetime | None, to_at: datetime | None) -> Forecast:
+        """The forecast over the owner's first 1,000 jobs, by job id; raises InvalidFieldError.
+
+        It begins now and spans a day unless told otherwise, and goes by the rows and calendars as
+        they are now: paused jobs do not count, and nothing before a job's filing does.
+        """
+        started_at = self._clock.now()
+        first = from_at or started_at
+        last = to_at or first + DEFAULT_SPAN
+        if last <= first:
+            raise InvalidFieldError("to", "must lie after from, which is now unless given")
+        if last - first > LONGEST_SPAN:
+            raise InvalidFieldError("to", f"must lie within {LONGEST_SPAN.days} days after from")
+        groups, after_finish, has_more = self._groups(owner, _second_from(first))
+        tally = Tally(_second_from(first), _second_from(last))
+        is_complete = not has_more
+        for group, names in groups.items():
+            if tally.is_full or self._is_late(started_at):
+                is_complete = False
+                break
+            tally.add(group, names)
+        return Forecast(
+            from_at=first,
+            to_at=last,
+            is_complete=is_complete,
+            jobs_counted=tally.jobs,
+            jobs_after_finish=after_finish,
+            total=tally.total,
+            peaks=tuple(tally.peaks()),
+            minutes=tuple(tally.minutes()),
+        )
+
+    def _groups(self, owner: str, first: int) -> tuple[dict[Group, list[str]], int, bool]:
+        """The names of the jobs to count; the number of fixed delays; whether there are more."""
+        calendars = CalendarReader(self._calendars, owner)
+        groups: defaultdict[Group, list[str]] = defaultdict(list)
+        after_finish = 0
+        has_more = False
+        for page in self._jobs.first_pages(owner):
+            for job in page.items:
+                if job.state is not JobState.ACTIVE:
+                    continue
+                if isinstance(job.schedule, Delay):
+                    after_finish += 1
+                else:
+                    opened = calendars.opened(job.schedule, job.calendar)
+                    groups[Group.of(job, opened, first)].append(job.name)
+            has_more = page.next_cursor is not None
+        return groups, after_finish, has_more
+
+    def _is_late(self, started_at: datetime) -> bool:
+        return (self._clock.now() - started_at).total_seconds() > LONGEST_SECONDS
+
+
+class Tally:
+    """Counts starts in the epoch seconds first <= s < last, minute by minute.
+
+    Groups with one schedule share its occurrences.
+    """
+
+    def __init__(self, first: int, last: int) -> None:
+        self.jobs = 0
+        self._first = first
+        self._last = last
+        self._steps = 0
+        self._seconds: dict[Recurrence, tuple[int, array[int]]] = {}
+        self._names: dict[Group, Sequence[str]] = {}
+        self._fires: Counter[int] = Counter()
+
+    @property
+    def total(self) -> int:
+        return self._fires.total()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether counting more would take too long."""
+        return self._steps >= MOST_STEPS
+
+    def add(self, group: Group, names: Sequence[str]) -> None:
+        """Count a group of jobs by their names."""
+        starts = self._starts(group, self._first, self._last)
+        shape = Counter(start // 60 for start in starts)
+        for minute, fires in shape.items():
+            self._fires[minute] += fires * len(names)
+        self._steps += shape.total()
+        self._names[group] = names
+        self.jobs += len(names)
+
+    def minutes(self) -> Iterator[tuple[datetime, int]]:
+        """Each minute with fires, ascending."""
+        for minute in sorted(self._fires):
+            yield _minute_start(minute), self._fires[minute]
+
+    def peaks(self) -> Iterator[Peak]:
+        """The minutes with the most fires, the highest and then the earliest first."""
+        highest = sorted(self._fires.items(), key=lambda found: (-found[1], found[0]))
+        for minute, fires in highest[:MOST_PEAKS]:
+            yield Peak(_minute_start(minute), fires, self._names_in(minute))
+
+    def _names_in(self, minute: int) -> tuple[str, ...]:
+        first, last = max(self._first, minute * 60), min(self._last, minute * 60 + 60)
+        found: list[tuple[int, str]] = []
+        for group, names in self._names.items():
+            fires = len(self._starts(group, first, last))
+            if fires:
+                found += [(-fires, name) for name in names]
+        return tuple(name for _, name in sorted(found)[:MOST_NAMES])
+
+    def _starts(self, group: Group, first: int, last: int) -> list[int]:
+        """The effective times of a group's jobs in first <= s < last."""
+        nominal = self._nominal(group.schedule, group.first)
+        begin = bisect_left(nominal, max(first - group.offset, group.first))
+        end = bisect_left(nominal, last - group.offset)
+        return [second + group.offset for second in nominal[begin:end]]
+
+    def _nominal(self, schedule: Recurrence, first: int) -> "array[int]":
+        """The schedule's occurrences from a second on, or from an earlier one."""
+        known = self._seconds.get(schedule)
+        if known is not None and known[0] <= first:
+            return known[1]
+        seconds = array("q", _seconds_between(schedule, first, self._last))
+        self._seconds[schedule] = (first, seconds)
+        self._steps += len(seconds)
+        return seconds
+
+
+def _seconds_between(schedule: Recurrence, first: int, last: int) -> Iterator[int]:
+    """The occurrences first <= s < last in epoch seconds, ascending."""
+    if most_fires_per_day(schedule) < _DENSE_FIRES_PER_DAY:
+        after = datetime.fromtimestamp(first - 1, UTC)
+        until = datetime.fromtimestamp(last - 1, UTC)
+        return (int(found.timestamp()) for found in schedule.between(after, until))
+    minutes = range(first // 60, (last - 1) // 60 + 1)
+    found = (minute * 60 + s for minute in minutes for s in schedule.seconds_of_minute(minute))
+    return (second for second in found if first <= second < last)
+
+
+def _second_from(instant: datetime) -> int:
+    """The first whole second from an instant on."""
+    return -int(-instant.timestamp() // 1)
+
+
+def _minute_start(minute: int) -> datetime:
+    return datetime.fromtimestamp(minute * 60, UTC)

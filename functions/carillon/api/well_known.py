@@ -1,0 +1,53 @@
+"""`GET /.well-known/carillon`: what a client needs to sign in; it needs no token."""
+
+import re
+from typing import Literal
+from urllib.parse import urlsplit
+
+from aws_lambda_powertools.event_handler import Response
+from pydantic import BaseModel
+
+from carillon.api.http.routing import Routes
+from carillon.api.jobs.routes import JSON
+from carillon.settings import Settings
+
+PATH = "/.well-known/carillon"
+_COGNITO = re.compile(r"cognito-idp\.[a-z0-9-]+\.amazonaws\.com(\.cn)?")
+
+
+class SignInForm(BaseModel):
+    """`issuer` and `client_id` are what tokens must name (`iss`, and `aud` or `client_id`).
+
+    `sign_in` says how to get one: from the Cognito user pool that the issuer is, by user name and
+    password, or from another issuer by its own ways.
+    """
+
+    version: str
+    issuer: str
+    client_id: str
+    sign_in: Literal["cognito", "oidc"]
+
+
+class WellKnownRoutes:
+    """The one route that tells of the deployment itself."""
+
+    def __init__(self, routes: Routes, settings: Settings, version: str) -> None:
+        is_cognito = bool(_COGNITO.fullmatch(urlsplit(settings.issuer).hostname or ""))
+        self._form = SignInForm(
+            version=version,
+            issuer=settings.issuer,
+            client_id=settings.audience,
+            sign_in="cognito" if is_cognito else "oidc",
+        )
+        routes.add(
+            "GET",
+            PATH,
+            self.tell_how_to_sign_in,
+            summary="Read what a client needs to sign in",
+            answers={200: "Issuer and client"},
+            is_open=True,
+        )
+
+    def tell_how_to_sign_in(self) -> Response[SignInForm]:
+        """The issuer of tokens, and the client that they are for; it needs no token."""
+        return Response(200, JSON, self._form)

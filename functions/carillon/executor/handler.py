@@ -1,0 +1,127 @@
+"""Lambda entry points of the executor: a lane's messages, and the dead-letter queues'.
+
+This is the only place of the executor that composes objects and asks for the time.
+"""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from aws_lambda_powertools.utilities.data_classes import SQSEvent
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from carillon.clock import SystemClock, SystemEntropy
+from carillon.domain.message import Message
+from carillon.errors import HeldError, MalformedMessageError, StoreUnavailableError
+from carillon.executor.batch import BatchRunner, Received
+from carillon.executor.ports import ExecutorPorts
+from carillon.executor.reception import Reception
+from carillon.executor.reporting import tell
+from carillon.executor.reports import Report
+from carillon.executor.router import Executor
+from carillon.executor.runs.lifecycle_events import BufferedEvents
+from carillon.executor.targets import Targets
+from carillon.services.indexer import Filer
+from carillon.settings import Settings
+from carillon.stores.dynamo import open_stores
+from carillon.telemetry import Action, create_telemetry
+
+settings = Settings.from_environment()
+telemetry = create_telemetry("executor")
+clock = SystemClock()
+stores = open_stores(settings, clock)
+targets = Targets(settings, clock)
+batches = BatchRunner()
+events = BufferedEvents(stores.events)
+executor = Executor(
+    ExecutorPorts(
+        jobs=stores.jobs,
+        calendars=stores.calendars,
+        wheel=stores.wheel,
+        runs=stores.runs,
+        queue=stores.queue,
+        filer=Filer(
+            stores.jobs,
+            stores.wheel,
+            stores.queue,
+            clock,
+            stores.calendars,
+            settings.longest_delay_seconds,
+        ),
+        targets=targets,
+        clock=clock,
+        entropy=SystemEntropy(),
+        run_lifetime=settings.run_lifetime,
+        longest_timeout_seconds=settings.longest_timeout_seconds,
+        gates=stores.gates,
+        operations=stores.operations,
+        events=events,
+        queue_retention=timedelta(days=settings.queue_retention_days),
+        owner_starts_per_minute=settings.owner_starts_per_minute,
+        owner_concurrent_runs=settings.owner_concurrent_runs,
+        slow_after_seconds=settings.slow_after_seconds,
+        slow_lane_share=settings.slow_lane_share,
+    )
+)
+
+
+def _on_store_failure(message: Message, error: StoreUnavailableError) -> None:
+    telemetry.failure(Action.MESSAGE_FAILED, error, run_id=message.key.run_id)
+
+
+reception = Reception(executor, _on_store_failure)
+
+
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Run a batch of a lane; answers which records stay with the queue."""
+    ends_at = _ends_at(context)
+
+    def handle(record: Received, alone: bool) -> Report:
+        return reception.lane(record.body, ends_at, alone=alone)
+
+    return _answer(event, handle)
+
+
+def dead_letter_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Settle messages that a lane has given up, or send them back to it."""
+    ends_at = _ends_at(context)
+
+    def handle(record: Received, alone: bool) -> Report:
+        return reception.dead(record.body, ends_at)
+
+    return _answer(event, handle)
+
+
+def _answer(event: dict[str, Any], handle: Callable[[Received, bool], Report]) -> dict[str, Any]:
+    reports: list[Report] = []
+
+    def handle_one(record: Received, alone: bool) -> None:
+        try:
+            reports.append(handle(record, alone))
+        except MalformedMessageError as error:
+            # Nobody can ever read it: this line is all that is left of it.
+            told = {"body": ascii(record.body[:1000]), "reason": str(error)}
+            telemetry.record(Action.MESSAGE_MALFORMED, logging.ERROR, **told)
+
+    records = [
+        Received(r.message_id, r.body, int(r.attributes.approximate_receive_count))
+        for r in SQSEvent(event).records
+    ]
+    failed = batches.run(records, handle_one, _on_error)
+    telemetry.events_lost(events.flush())
+    tell(telemetry, reports, len(failed))
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
+
+
+def _on_error(record: Received, error: Exception) -> None:
+    if isinstance(error, HeldError):
+        return  # a duplicate, which comes again when the run has ended
+    telemetry.failure(Action.MESSAGE_FAILED, error, message_id=record.message_id)
+
+
+def _ends_at(context: LambdaContext) -> datetime:
+    return clock.now() + timedelta(milliseconds=context.get_remaining_time_in_millis())
+
+
+targets.prepare(2)  # the pool grows with need: a child costs 8 MB and 70 ms of CPU

@@ -1,0 +1,110 @@
+"""The work of a backfill's steps: send runs for occurrences of a span of time."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import islice
+
+from carillon.domain.execution.missed import missed_among
+from carillon.domain.job import Job, JobState
+from carillon.domain.message import Message
+from carillon.domain.operation import Operation, OperationState, Progress
+from carillon.domain.resolving import resolve
+from carillon.domain.run import RunKey, RunKind
+from carillon.executor.ports import ExecutorPorts
+from carillon.services.missed_search import CHUNK, MissedSearch
+
+SHORTEST_HOLD_SECONDS = 60
+LONGEST_HOLD_SECONDS = 600
+"""Between two looks at a job that is paused."""
+_SECOND = timedelta(seconds=1)
+
+
+class Backfill:
+    """Raises StoreUnavailableError and QueueUnavailableError; then the step is done again."""
+
+    def __init__(self, ports: ExecutorPorts) -> None:
+        self._p = ports
+        self._search = MissedSearch(ports.runs)
+
+    def step(self, operation: Operation, begin: datetime, work_until: datetime) -> Progress:
+        """Send what is due in a step that begins at `begin`, as long as time is left.
+
+        Occurrences are those of the job's schedule and calendar as they are now, ascending.
+        """
+        job = self._p.jobs.get(operation.owner, operation.job_id)
+        if job is None or job.is_tombstone:
+            return Progress(
+                operation.cursor, state=OperationState.FAILED, note="the job is there no more"
+            )
+        if job.state is JobState.PAUSED:
+            return _hold(operation, job, begin)
+        fire_times, passed_over, cursor, is_end = self._chosen(operation, job, work_until)
+        messages = [
+            _message(operation, job, fire_at, operation.due_at(place, begin))
+            for place, fire_at in enumerate(fire_times)
+        ]
+        now = self._p.clock.now()
+        self._p.queue.send(messages, [message.delay_seconds(now) for message in messages])
+        state = OperationState.SUCCEEDED if is_end else OperationState.RUNNING
+        return Progress(cursor, len(messages), passed_over, state)
+
+    def _chosen(
+        self, operation: Operation, job: Job, work_until: datetime
+    ) -> tuple[list[datetime], int, str, bool]:
+        """The next fire times to run, how many others were passed over, the cursor behind them
+        all, and whether that is the end."""
+        chosen: list[datetime] = []
+        passed_over = 0
+        cursor = operation.cursor
+        ahead = self._ahead(operation, job)
+        while chunk := list(islice(ahead, CHUNK)):
+            wanted = set(self._wanted(operation, job, chunk))
+            for fire_at in chunk:
+                if fire_at in wanted:
+                    if len(chosen) == operation.step_size:
+                        return chosen, passed_over, cursor, False
+                    chosen.append(fire_at)
+                else:
+                    passed_over += 1
+                cursor = str(int(fire_at.timestamp()))
+            if self._p.clock.now() >= work_until:
+                return chosen, passed_over, cursor, False
+        return chosen, passed_over, cursor, True
+
+    def _ahead(self, operation: Operation, job: Job) -> Iterator[datetime]:
+        """The occurrences behind the operation's cursor."""
+        assert operation.from_at is not None
+        assert operation.until_at is not None
+        closed = self._p.closed_days(operation.owner, job.calendar)
+        after = operation.reached_at or operation.from_at - _SECOND
+        opened = resolve(job.schedule, job.calendar, closed).open
+        return opened.between(after, operation.until_at)
+
+    def _wanted(self, operation: Operation, job: Job, chunk: list[datetime]) -> list[datetime]:
+        if not operation.only_missed:
+            return chunk
+        rows = self._search.rows(job, chunk)
+        # What this operation has sent is under way, or was: a step that is done again sends it.
+        others = [row for row in rows if row.key.request_id != operation.operation_id]
+        found = missed_among(job, chunk, others, self._p.clock.now())
+        return [missed.fire_at for missed in found]
+
+
+def _hold(operation: Operation, job: Job, begin: datetime) -> Progress:
+    """Wait for a paused job: the longer it is paused, the longer until the next look at it."""
+    paused_seconds = int((begin - (job.paused_at or begin)).total_seconds())
+    return Progress(
+        operation.cursor,
+        note="the job is paused: this goes on within ten minutes after it is resumed",
+        pause_seconds=min(max(paused_seconds, SHORTEST_HOLD_SECONDS), LONGEST_HOLD_SECONDS),
+    )
+
+
+def _message(operation: Operation, job: Job, fire_at: datetime, due_at: datetime) -> Message:
+    return Message(
+        key=RunKey(job.owner, job.job_id, RunKind.BACKFILL, fire_at, operation.operation_id),
+        filing_id=job.filing.filing_id,
+        segment=job.segment,
+        lane=job.lane,
+        due_at=due_at,
+    )

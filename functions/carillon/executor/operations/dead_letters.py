@@ -1,0 +1,73 @@
+"""The work of the steps that redrive or discard dead letters in bulk."""
+
+from datetime import datetime
+
+from carillon.domain.job import Job
+from carillon.domain.operation import Operation, OperationKind, OperationState, Progress
+from carillon.domain.run import Run
+from carillon.executor.ports import ExecutorPorts
+from carillon.services.redrive import Redriver, Refusal
+from carillon.stores.ports import DeadLetterFilter
+
+_PAGE = 25
+"""Dead letters between two looks at the clock."""
+
+
+class DeadLetters:
+    """Raises StoreUnavailableError and QueueUnavailableError; then the step is done again."""
+
+    def __init__(self, ports: ExecutorPorts) -> None:
+        self._p = ports
+        self._redriver = Redriver(
+            ports.runs, ports.filer, ports.clock, ports.entropy, ports.run_lifetime
+        )
+
+    def step(self, operation: Operation, begin: datetime, work_until: datetime) -> Progress:
+        """Settle what is due in a step that begins at `begin`, as long as time is left.
+
+        Only those that were dead when the operation was asked for: a redriven run that dies again
+        is not redriven by it for ever.
+        """
+        jobs: dict[str, Job | None] = {}
+        cursor, done, passed_over = operation.cursor, 0, 0
+        while done < operation.step_size and self._p.clock.now() < work_until:
+            page = self._p.runs.dead_letters(
+                operation.owner,
+                min(_PAGE, operation.step_size - done),
+                cursor or None,
+                _filter_of(operation),
+            )
+            for listed in page.items:
+                due_at = operation.due_at(done, begin)
+                is_done = self._settled(operation, listed, jobs, due_at)
+                done += is_done is True
+                passed_over += is_done is False
+            if page.next_cursor is None:
+                return Progress(cursor, done, passed_over, OperationState.SUCCEEDED)
+            cursor = page.next_cursor
+        return Progress(cursor, done, passed_over)
+
+    def _settled(
+        self, operation: Operation, listed: Run, jobs: dict[str, Job | None], due_at: datetime
+    ) -> bool | None:
+        """Whether the dead letter is settled now; None when it is none of the operation's."""
+        # The list may be a little behind.
+        run = self._p.runs.get(listed.key)
+        if run is None or not run.is_dead_letter or run.updated_at >= operation.created_at:
+            return None
+        if operation.kind is OperationKind.DISCARD:
+            return not isinstance(self._redriver.discard(run), Refusal)
+        job_id = run.key.job_id
+        if job_id not in jobs:
+            jobs[job_id] = self._p.jobs.get(operation.owner, job_id)
+        return not isinstance(self._redriver.redrive(run, jobs[job_id], due_at), Refusal)
+
+
+def _filter_of(operation: Operation) -> DeadLetterFilter:
+    return DeadLetterFilter(
+        operation.job_id,
+        operation.reason,
+        operation.error,
+        operation.from_at,
+        operation.until_at,
+    )

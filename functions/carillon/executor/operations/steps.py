@@ -1,0 +1,186 @@
+"""The steps of operations: each does what is due in its period, records it, orders the next."""
+
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from carillon.clock import ceil_second
+from carillon.domain.execution import returning
+from carillon.domain.message import Message
+from carillon.domain.operation import (
+    STEP_SECONDS,
+    Operation,
+    OperationKind,
+    OperationState,
+    Progress,
+)
+from carillon.errors import HeldError, QueueUnavailableError, RunAloneError, StoreUnavailableError
+from carillon.executor.operations.backfill import LONGEST_HOLD_SECONDS, Backfill
+from carillon.executor.operations.dead_letters import DeadLetters
+from carillon.executor.ports import ExecutorPorts
+from carillon.executor.reports import Handled, Report, send_back, send_on
+
+YOUNG_OPERATION = timedelta(seconds=60)
+"""The row of an operation this young may not be put yet: its first message is sent before."""
+YOUNG_DELAY = timedelta(seconds=2)
+MOST_TRIES = 5
+"""Executors may die so often on a step before the operation is given up."""
+LOOK_AGAIN = timedelta(seconds=60)
+"""After the pause that a step orders the next one has begun, unless nobody ordered it."""
+
+_EARLY = timedelta(seconds=2)
+_LONGEST_WORK = timedelta(seconds=20)
+_RECORD_RESERVE = timedelta(seconds=3)
+"""Left between a step's work and the end of its process."""
+_PROCESS_END = timedelta(seconds=10)
+"""A process lives at most so much longer than the longest limit of an attempt."""
+_ROUNDS = 4
+_DIED = "executors died on step {step}: start another operation to go on"
+_NEVER_BEGUN = "no executor could begin step {step}: start another operation to go on"
+
+
+class OperationWorker:
+    """Handles messages of kind OPERATION; raises StoreUnavailableError, QueueUnavailableError.
+
+    A step that is doubled, lost half-way or late does no harm: run keys are functions of what is
+    run, and the row says which step is next.
+    """
+
+    def __init__(self, ports: ExecutorPorts) -> None:
+        self._p = ports
+        self._backfill = Backfill(ports)
+        self._dead_letters = DeadLetters(ports)
+
+    def step(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
+        """Do the step that the message orders; the process may be stopped at `ends_at`.
+
+        Raises RunAloneError where it is not `alone`, and an executor died on the step.
+        """
+        early = message.due_at - self._p.clock.now()
+        if early > _EARLY:
+            return send_on(self._p, message, message.due_at, "before its time")
+        self._p.clock.sleep(early.total_seconds())
+        for _ in range(_ROUNDS):
+            now = self._p.clock.now()
+            operation = self._p.operations.get(message.key.owner, message.key.job_id)
+            if operation is None or message.attempt != operation.step or operation.is_final:
+                return self._without_step(message, operation, now)
+            if operation.busy_until is not None and now < operation.busy_until:
+                return send_on(self._p, message, operation.busy_until, "another executor is at it")
+            work_until = min(now + _LONGEST_WORK, ends_at - _RECORD_RESERVE)
+            if work_until <= now:
+                at = now + timedelta(seconds=1)
+                return send_on(self._p, message, at, "too little time is left in this process")
+            if operation.busy_until is not None and not alone:
+                raise RunAloneError(f"an executor died on operation {operation.operation_id}")
+            taken = self._taken(operation, now)
+            if self._p.operations.put(taken, operation.revision):
+                return self._do(taken, message, work_until)
+        return send_on(self._p, message, self._p.clock.now(), "the operation changed at every step")
+
+    def step_dead(self, message: Message) -> Report:
+        """Send the order of a step back to its lane; or the operation has failed, since executors
+        died on the step too often, or none could begin it for too long. Raises HeldError while
+        another executor may be at it."""
+        for _ in range(_ROUNDS):
+            now = self._p.clock.now()
+            operation = self._p.operations.get(message.key.owner, message.key.job_id)
+            if operation is None or operation.is_final or message.attempt != operation.step:
+                return self._without_step(message, operation, now)
+            if operation.busy_until is not None and now < operation.busy_until:
+                raise HeldError(f"operation {operation.operation_id}: another executor is at it")
+            note = self._given_up(operation, message, now)
+            if note is None:
+                break
+            failed = replace(
+                operation,
+                state=OperationState.FAILED,
+                revision=operation.revision + 1,
+                note=note,
+                busy_until=None,
+                updated_at=now,
+                expires_at=now + self._p.run_lifetime,
+            )
+            if self._p.operations.put(failed, operation.revision):
+                return Report(Handled.RAN, message, reason=failed.note)
+        return send_back(self._p, message)
+
+    def _given_up(self, operation: Operation, message: Message, now: datetime) -> str | None:
+        """Why the step is not tried again; None where it is."""
+        if operation.busy_until is None:
+            is_too_old = returning.is_too_old(message, now, self._p.queue_retention)
+            return _NEVER_BEGUN.format(step=operation.step) if is_too_old else None
+        is_used_up = operation.tries >= MOST_TRIES
+        return _DIED.format(step=operation.step) if is_used_up else None
+
+    def _without_step(self, message: Message, operation: Operation | None, now: datetime) -> Report:
+        """What to do with a message that orders no step that is to be done."""
+        if operation is None:
+            age = now - message.key.fire_at
+            if age < YOUNG_OPERATION:
+                at = now + max(age, YOUNG_DELAY)
+                return send_on(self._p, message, at, "the operation may not be put yet")
+            return Report(Handled.DROPPED, message, reason="there is no such operation")
+        if operation.is_final:
+            reason = f"the operation is {operation.state.value}"
+            return Report(Handled.REPEATED, message, reason=reason)
+        if message.attempt != operation.step - 1 or operation.busy_until is not None:
+            return Report(Handled.REPEATED, message, reason="later steps have begun")
+        # A duplicate, or its executor died before it ordered the next step: time will tell.
+        pause_seconds = LONGEST_HOLD_SECONDS if operation.note else STEP_SECONDS
+        look_at = operation.updated_at + timedelta(seconds=pause_seconds) + LOOK_AGAIN
+        if now < look_at:
+            return send_on(self._p, message, look_at, "the next step has yet to begin")
+        self._p.filer.file_message(operation.step_message(ceil_second(now)))
+        return Report(Handled.REPEATED, message, reason="the next step was not ordered")
+
+    def _taken(self, operation: Operation, now: datetime) -> Operation:
+        """The operation with its step held until this process has surely ended."""
+        longest = timedelta(seconds=self._p.longest_timeout_seconds) + _PROCESS_END
+        hold = max(longest, timedelta(seconds=STEP_SECONDS + 1))
+        tries = operation.tries + 1
+        return replace(
+            operation, revision=operation.revision + 1, busy_until=now + hold, tries=tries
+        )
+
+    def _do(self, operation: Operation, message: Message, work_until: datetime) -> Report:
+        begin = ceil_second(self._p.clock.now())
+        try:
+            if operation.kind is OperationKind.BACKFILL:
+                progress = self._backfill.step(operation, begin, work_until)
+            else:
+                progress = self._dead_letters.step(operation, begin, work_until)
+            recorded = self._record(operation, progress)
+        except (StoreUnavailableError, QueueUnavailableError):
+            self._let_go(operation)
+            raise
+        if recorded is None:
+            return Report(Handled.DROPPED, message, reason="another executor did the step")
+        if not recorded.is_final:
+            next_at = begin + timedelta(seconds=progress.pause_seconds)
+            self._p.filer.file_message(recorded.step_message(next_at))
+        return Report(Handled.RAN, message)
+
+    def _let_go(self, taken: Operation) -> None:
+        """Have the step be no try that an executor died on, as far as the store will have it."""
+        back = replace(taken, revision=taken.revision + 1, busy_until=None, tries=taken.tries - 1)
+        with suppress(StoreUnavailableError):
+            self._p.operations.put(back, taken.revision)
+
+    def _record(self, taken: Operation, progress: Progress) -> Operation | None:
+        """The operation with the step recorded; None if another one took it over.
+
+        A cancellation that came meanwhile stands, with what was done.
+        """
+        seen = taken
+        for _ in range(_ROUNDS):
+            now = self._p.clock.now()
+            recorded = progress.recorded_on(seen, now, now + self._p.run_lifetime)
+            if self._p.operations.put(recorded, seen.revision):
+                return recorded
+            stored = self._p.operations.get(taken.owner, taken.operation_id)
+            held = (taken.step, taken.busy_until)
+            if stored is None or (stored.step, stored.busy_until) != held:
+                return None
+            seen = stored
+        return None

@@ -1,0 +1,75 @@
+"""What an executor works on."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from carillon.clock import Clock, Entropy, ThreadTimers, Timers
+from carillon.domain.calendar import CalendarUse
+from carillon.domain.targets import Target
+from carillon.executor.targets import Call, Outcome
+from carillon.schedules import ClosedDays
+from carillon.services.indexer import Filer
+from carillon.stores.ports import (
+    CalendarStore,
+    EventSink,
+    GateStore,
+    JobStore,
+    LaneQueue,
+    OperationStore,
+    RunStore,
+    WheelStore,
+)
+
+
+class Deliverer(Protocol):
+    """What the protocol needs of the targets: `Targets`, or a stand-in for tests."""
+
+    def deliver(self, target: Target, call: Call) -> Outcome:
+        """Call the target once; whatever it does is an outcome, never an exception."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorPorts:
+    """What an executor works on.
+
+    `run_lifetime` is how long a run row lives after its last claim: longer than any duplicate of
+    its message. `longest_timeout_seconds` caps the jobs' own limits: a deployment may
+    have been given shorter processes than a job was made for. What could not be begun for
+    longer than `queue_retention` is given up. An attempt longer than `slow_after_seconds` is a
+    slow one; of the places in lane slow an owner holds `slow_lane_share` at most. The limits of an
+    owner, `owner_starts_per_minute` and `owner_concurrent_runs`, are none where they are 0.
+    """
+
+    jobs: JobStore
+    calendars: CalendarStore
+    wheel: WheelStore
+    runs: RunStore
+    queue: LaneQueue
+    filer: Filer
+    targets: Deliverer
+    clock: Clock
+    entropy: Entropy
+    run_lifetime: timedelta
+    longest_timeout_seconds: int
+    gates: GateStore
+    operations: OperationStore
+    events: EventSink
+    owner_starts_per_minute: int = 0
+    owner_concurrent_runs: int = 0
+    queue_retention: timedelta = timedelta(days=10)
+    slow_after_seconds: int = 2
+    slow_lane_share: int = 1
+    timers: Timers = ThreadTimers()  # noqa: RUF009 - it has no state
+
+    def closed_days(self, owner: str, use: CalendarUse | None) -> ClosedDays | None:
+        """The days that are closed in a calendar now; none of them where it does not exist.
+
+        None without a calendar. Raises StoreUnavailableError, also for a row that this version
+        cannot read: what depends on it waits.
+        """
+        if use is None:
+            return None
+        calendar = self.calendars.get(owner, use.name)
+        return ClosedDays() if calendar is None else calendar.closed

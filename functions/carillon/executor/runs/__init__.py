@@ -1,0 +1,1 @@
+"""One run, from its message to what follows it."""

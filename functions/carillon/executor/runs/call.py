@@ -1,0 +1,61 @@
+"""What a run calls, and with which payload."""
+
+from dataclasses import dataclass
+
+from carillon.domain.callbacks import callback_payload, callback_target
+from carillon.domain.decisions import Skip, SkipReason
+from carillon.domain.job import Job
+from carillon.domain.run import Run, RunKind
+from carillon.domain.targets import Target
+from carillon.domain.templates import TemplateValues, render_payload
+from carillon.executor.ports import ExecutorPorts
+from carillon.executor.targets import Call
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A target and the payload that it gets, compact JSON text."""
+
+    target: Target
+    payload: str
+
+    def call(self, run: Run, job: Job, limit_seconds: int) -> Call:
+        """The call for the attempt that `run` is at."""
+        return Call(
+            run_id=run.key.run_id,
+            job_id=job.job_id,
+            job_name=job.name,
+            owner=job.owner,
+            attempt=run.attempt,
+            fire_at=run.key.fire_at,
+            payload=self.payload,
+            timeout_seconds=limit_seconds,
+            effective_at=run.effective_at,
+            tags=job.tags,
+        )
+
+
+def order_of(ports: ExecutorPorts, run: Run, job: Job) -> Order | Skip:
+    """What a claimed run is to call; a callback may have lost its target, or what it tells of.
+
+    Raises StoreUnavailableError.
+    """
+    if run.key.kind is RunKind.CALLBACK:
+        told = ports.runs.get(run.key.called_back)
+        target = None if told is None else callback_target(job, told)
+        if told is None or target is None:
+            lost = "the run it tells of is gone" if told is None else "its target was taken away"
+            return Skip(SkipReason.CHANGED, lost)
+        return Order(target, callback_payload(told, job))
+    if not job.template:
+        return Order(job.target, job.payload)
+    values = TemplateValues(
+        fire_at=run.key.fire_at,
+        effective_at=run.effective_at or run.key.fire_at,
+        run_id=run.key.run_id,
+        attempt=run.attempt,
+        job_id=job.job_id,
+        job_name=job.name,
+        tags=dict(job.tags),
+    )
+    return Order(job.target, render_payload(job.payload, values))

@@ -1,0 +1,59 @@
+"""What an executor does for catch-up: spans that the tick passed over, and what comes late."""
+
+from datetime import datetime
+from math import ceil
+
+from carillon.domain.job import Job
+from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
+from carillon.domain.wheel.catch_up import passed_over_row, within_its_filing
+from carillon.executor.ports import ExecutorPorts
+from carillon.executor.runs.lifecycle_events import Happenings
+
+
+class CatchingUp:
+    """Raises StoreUnavailableError and QueueUnavailableError."""
+
+    def __init__(self, ports: ExecutorPorts) -> None:
+        self._p = ports
+        self._happenings = Happenings(ports.events)
+
+    def within_its_filing(self, message: Message) -> tuple[Message, bool]:
+        """The message, with what it stands for cut off at the end of its filing; True where others
+        were sent in its place, of which that is the first."""
+        if message.missed is None:
+            return message, False
+        owner = message.key.owner
+        job = self._p.jobs.get(owner, message.key.job_id)
+        closed = self._p.closed_days(owner, message.missed.calendar)
+        instead = within_its_filing(job, message, closed)
+        if instead[0].key == message.key:
+            return instead[0], False
+        now = self._p.clock.now()
+        self._p.queue.send(instead, [each.delay_seconds(now) for each in instead])
+        return instead[0], True
+
+    def record(self, message: Message, job: Job, now: datetime) -> None:
+        """Put the row of what the message stands for besides its own occurrence, and tell of it.
+
+        A row that is there already is told of again: who put it may have died before it told.
+        """
+        if message.missed is None:
+            return
+        closed = self._p.closed_days(message.key.owner, message.missed.calendar)
+        missed = passed_over_row(message, now, now + self._p.run_lifetime, closed)
+        if missed is not None and not self._p.runs.claim(missed, None):
+            missed = self._p.runs.get(missed.key)
+        if missed is not None:
+            self._happenings.ended(missed, job)
+
+    def is_ordered(self, latest: Message, ends_at: datetime) -> bool:
+        """Whether the run that stands for late ones has a row; else its message is sent, for when
+        this process, which is to claim it, has surely ended.
+
+        A tick that was away may never send it: a later one could stand for it, too.
+        """
+        if self._p.runs.get(latest.key) is not None:
+            return True
+        seconds = ceil((ends_at - self._p.clock.now()).total_seconds()) + 2
+        self._p.queue.send([latest], [max(0, min(seconds, LONGEST_DELAY_SECONDS))])
+        return False

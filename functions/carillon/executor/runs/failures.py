@@ -1,0 +1,122 @@
+"""Failures in a row, which pause a job (`pause_after_failures`)."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+from carillon.domain.admission import failing
+from carillon.domain.admission.state import Gate, job_gate
+from carillon.domain.job import Job, JobState
+from carillon.domain.run import DEAD_LETTER, Run, RunKey, RunKind, RunStatus
+from carillon.errors import StoreUnavailableError
+from carillon.executor.ports import ExecutorPorts
+from carillon.executor.runs.admission import change_gate
+from carillon.executor.runs.lifecycle_events import Happenings
+
+_ROUNDS = 8
+"""How often others may change the job's row under its pause before the message is repeated."""
+_COUNT_LIFETIME = timedelta(days=400)
+"""A count of failures outlives the pause between two occurrences of a yearly job."""
+_LOOKED_BACK = 50
+"""Rows of the history that are searched for a success after a failure that is met again."""
+
+
+class Failures:
+    """Raises StoreUnavailableError: then the message is to be repeated."""
+
+    def __init__(self, ports: ExecutorPorts) -> None:
+        self._p = ports
+        self._happenings = Happenings(ports.events)
+
+    def count(self, run: Run, job: Job, *, repeated: bool) -> Job | None:
+        """Count a failure, or forget those before a success; pause the job at its limit.
+
+        Answers the job as it is then. `repeated`: the run had ended before.
+        """
+        limit = job.pause_after_failures
+        if limit is None or run.key.kind is not RunKind.SCHEDULED:
+            return job
+        if run.status is RunStatus.SUCCEEDED:
+            self._change(job, lambda gate: self._after_success(run, gate, repeated))
+        elif run.status in DEAD_LETTER and not failing.is_past(run, job):
+            return self._count_failure(run, job, limit, repeated=repeated)
+        return job
+
+    def _count_failure(self, run: Run, job: Job, limit: int, *, repeated: bool) -> Job | None:
+        """Count it for the job as it is now: it may have been resumed or changed since it was read,
+        and then this failure is the first under its new filing."""
+        current = self._p.jobs.get(job.owner, job.job_id)
+        if current is not None and current.filing != job.filing:
+            return self.count(run, current, repeated=repeated)
+        if job.state is not JobState.ACTIVE:
+            self._tell(run, current or job)
+        elif not repeated or not self._has_succeeded_since(run):
+            gate = self._change(job, lambda gate: failing.with_failure(gate, run, job, limit))
+            if len(gate.failed) >= limit:
+                return self._pause(run, job)
+        return current
+
+    def _pause(self, run: Run, job: Job) -> Job | None:
+        """The job, paused with a note, unless others have changed it so that it is not to be."""
+        current: Job | None = job
+        for _ in range(_ROUNDS):
+            if current is None or failing.is_past(run, current):
+                return current
+            limit = current.pause_after_failures
+            if current.state is not JobState.ACTIVE or limit is None:
+                self._tell(run, current)
+                return current
+            paused = current.paused(self._p.clock.now(), failing.note_of(run, limit))
+            if self._p.jobs.replace(paused, current.revision):
+                self._p.filer.remove_ended_entries(current, paused)
+                self._tell(run, paused)
+                return paused
+            seen, current = current, self._p.jobs.get(job.owner, job.job_id)
+            if current is not None and current.filing != seen.filing:
+                # A resume, or a change: the count begins anew under it.
+                return self.count(run, current, repeated=False)
+        raise StoreUnavailableError(f"the row of job {job.job_id} changed at every step")
+
+    def _tell(self, run: Run, job: Job) -> None:
+        """Tell of a job that is paused, if that was for this run."""
+        limit = job.pause_after_failures
+        if job.state is JobState.PAUSED and limit and job.note == failing.note_of(run, limit):
+            self._happenings.job_paused(job)
+
+    def _after_success(self, run: Run, gate: Gate, repeated: bool) -> Gate:
+        """The gate with the failures that still count; of a success that is met again, those after
+        it."""
+        ended_at = run.finished_at
+        if not repeated or ended_at is None:
+            return replace(gate, failed=())
+
+        def is_later(run_id: str) -> bool:
+            row = self._p.runs.get(RunKey.from_run_id(run.key.owner, run_id))
+            return row is not None and row.finished_at is not None and row.finished_at > ended_at
+
+        return replace(gate, failed=tuple(filter(is_later, gate.failed)))
+
+    def _has_succeeded_since(self, run: Run) -> bool:
+        key, ended_at = run.key, run.finished_at or run.updated_at
+        rows = self._p.runs.list(key.owner, key.job_id, _LOOKED_BACK, consistent=True).whole
+        return any(
+            row.status is RunStatus.SUCCEEDED
+            and row.key.kind is RunKind.SCHEDULED
+            and row.finished_at is not None
+            and row.finished_at > ended_at
+            for row in rows
+        )
+
+    def _change(self, job: Job, change: Callable[[Gate], Gate]) -> Gate:
+        """The job's gate, with what it counts as failed changed."""
+        until = self._p.clock.now() + max(self._p.run_lifetime, _COUNT_LIFETIME)
+        changed: list[Gate] = []
+
+        def lasting(gate: Gate) -> Gate:
+            wanted = change(gate)
+            changed.append(wanted)
+            return gate if wanted == gate else wanted.lasting(until)
+
+        if not change_gate(self._p.gates, job.owner, job_gate(job.job_id), lasting):
+            raise StoreUnavailableError(f"the gate of job {job.job_id} changed at every step")
+        return changed[-1]

@@ -1,0 +1,130 @@
+"""Lifecycle events of runs and jobs: which there are, as values, and where they are gathered.
+
+An event is a function of the row that it tells of: who repeats a step tells the same event again,
+under the same id.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from threading import Lock
+
+from carillon.domain.callbacks import job_event, lane_event, run_data
+from carillon.domain.events import Event, EventType
+from carillon.domain.execution.transitions import EXECUTOR_DIED
+from carillon.domain.job import Job, Slow
+from carillon.domain.run import AttemptRecord, DeadReason, Run, RunStatus
+from carillon.stores.ports import EventSink
+
+
+class Happenings:
+    """Tells those events of runs and jobs that each job has chosen. Raises nothing."""
+
+    def __init__(self, events: EventSink) -> None:
+        self._events = events
+
+    def started(self, run: Run, job: Job, at: datetime) -> None:
+        """An attempt of a claimed run begins at `at`; to be called before its target is."""
+        self._tell(job, started(run, job, at))
+
+    def ended(self, run: Run, job: Job) -> None:
+        """An attempt has ended, or the run (or a span of them) was skipped: by the row as it was
+        put."""
+        self._tell(job, ended(run, job))
+
+    def missed(self, row: Run, job: Job) -> None:
+        """The watch has put a row."""
+        self._tell(job, [_of_run(EventType.RUN_MISSED, row, job, row.updated_at)])
+
+    def job_completed(self, job: Job, at: datetime) -> None:
+        """No occurrence of the job is left and its last run has ended."""
+        self._tell(job, [job_event(EventType.JOB_COMPLETED, job, at)])
+
+    def job_paused(self, job: Job) -> None:
+        """The job was paused since its runs have failed: the row as it was put."""
+        self._tell(job, [job_event(EventType.JOB_PAUSED, job, job.paused_at or job.updated_at)])
+
+    def job_slowed(self, job: Job, slow: Slow) -> None:
+        """The job is served in lane slow: the row as it was put, and its mark."""
+        self._tell(job, [lane_event(EventType.JOB_SLOWED, job, slow.since, slow.reason)])
+
+    def job_recovered(self, job: Job, at: datetime) -> None:
+        """The job is served by its priority again: the row as it was put."""
+        self._tell(job, [lane_event(EventType.JOB_RECOVERED, job, at)])
+
+    def _tell(self, job: Job, events: Iterable[Event]) -> None:
+        if not job.events:
+            return
+        chosen = [event for event in events if event.type in job.events]
+        if chosen:
+            self._events.emit(chosen)
+
+
+class BufferedEvents:
+    """EventSink that gathers events until `flush`; usable from several threads."""
+
+    def __init__(self, sink: EventSink) -> None:
+        self._sink = sink
+        self._held: list[Event] = []
+        self._lock = Lock()
+
+    def emit(self, events: Sequence[Event]) -> int:
+        """Keep the events; answers 0: `flush` tells how many were not taken."""
+        with self._lock:
+            self._held += events
+        return 0
+
+    def flush(self) -> int:
+        """Hand all on; answers how many were not taken. Raises nothing."""
+        with self._lock:
+            held, self._held = self._held, []
+        return self._sink.emit(held) if held else 0
+
+
+def started(run: Run, job: Job, at: datetime) -> Iterator[Event]:
+    """The events of an attempt's begin, and of the end of the one before if its executor died."""
+    yield from _died_before(run, job)
+    yield _of_run(EventType.RUN_STARTED, run, job, at)
+
+
+def ended(run: Run, job: Job) -> Iterator[Event]:
+    """The events of the row of a run that was finished: none while it is under way."""
+    at = run.finished_at or run.updated_at
+    match run.status:
+        case RunStatus.SUCCEEDED:
+            yield _of_run(EventType.RUN_SUCCEEDED, run, job, at)
+        case RunStatus.SKIPPED:
+            yield from _died_before(run, job)
+            yield _of_run(EventType.RUN_SKIPPED, run, job, at)
+        case RunStatus.RETRYING:
+            # The row of an attempt that waits again is a later one: its record tells when it ended.
+            at = run.attempts[-1].finished_at if run.attempts else at
+            yield _of_run(EventType.RUN_FAILED, run, job, at)
+            yield _of_run(EventType.RUN_RETRYING, run, job, at)
+        case RunStatus.DEAD | RunStatus.TIMED_OUT:
+            if run.reason == DeadReason.EXECUTOR_DIED:
+                yield from _died_before(run, job)
+            elif run.attempt_started_at is not None and run.attempt <= job.retry.max_attempts:
+                yield _of_run(EventType.RUN_FAILED, run, job, at)
+            yield _of_run(EventType.RUN_DEAD, run, job, at)
+        case _:
+            return
+
+
+def _of_run(what: EventType, run: Run, job: Job, at: datetime) -> Event:
+    event_id = f"{run.key.run_id}/{run.attempt}/{what.value}"
+    return Event(event_id, what, run.key.run_id, at, run_data(run, job))
+
+
+def _died_before(run: Run, job: Job) -> Iterator[Event]:
+    """The failure of the attempt before, if its executor died: nobody could tell of it then."""
+    last = run.attempts[-1] if run.attempts else None
+    if last is not None and last.error == EXECUTOR_DIED:
+        yield _failed(run, job, last)
+
+
+def _failed(run: Run, job: Job, record: AttemptRecord) -> Event:
+    """The failure of an attempt before that of the row."""
+    error = {"kind": record.error.kind, "message": record.error.message}
+    data = {**run_data(run, job), "attempt": record.attempt, "error": error}
+    event_id = f"{run.key.run_id}/{record.attempt}/{EventType.RUN_FAILED.value}"
+    return Event(event_id, EventType.RUN_FAILED, run.key.run_id, record.finished_at, data)

@@ -1,0 +1,110 @@
+"""The missed-run watch: looks whether an occurrence has succeeded in time."""
+
+from datetime import datetime, timedelta
+
+from carillon.domain.execution import store_waits, watching
+from carillon.domain.execution import transitions as running
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.run import Run
+from carillon.executor.ports import ExecutorPorts
+from carillon.executor.reports import Handled, Report, send_on
+from carillon.executor.runs.lifecycle_events import Happenings
+from carillon.schedules import ClosedDays
+
+_ROWS_LOOKED_AT = 100
+"""Rows of an older filing that are looked through for the next of its occurrences; where there are
+more, nothing is left to that one."""
+_ROWS_OF_AN_INSTANT = 100
+"""Rows of one fire time that are looked through for a success."""
+
+
+class Watch:
+    """Handles messages of kind WATCH. It costs no write where all is well.
+
+    Its method may raise StoreUnavailableError and QueueUnavailableError.
+    """
+
+    def __init__(self, ports: ExecutorPorts) -> None:
+        self._p = ports
+        self._happenings = Happenings(ports.events)
+
+    def look(self, message: Message) -> Report:
+        """Look at the occurrence when its time has come; put a row and tell if it is missed."""
+        early = message.starts_at - self._p.clock.now()
+        if early > running.EARLY:
+            return send_on(self._p, message, message.starts_at, "before its time")
+        while early > timedelta():
+            self._p.clock.sleep(early.total_seconds())
+            early = message.starts_at - self._p.clock.now()
+        job = self._p.jobs.get(message.key.owner, message.key.job_id)
+        now = self._p.clock.now()
+        report = self._look_at(job, message, now)
+        self._p.filer.remove_stale_entry(job, message)
+        return report
+
+    def _look_at(self, job: Job | None, message: Message, now: datetime) -> Report:
+        use = None if job is None else job.calendar
+        closed = self._p.closed_days(message.key.owner, use)
+        if job is None or not watching.is_expected(job, message, closed):
+            return Report(Handled.LOOKED, message, reason="no success is expected")
+        run = watching.last_run(message.key, self._p.runs.get)
+        note = watching.complaint(run)
+        if note is None or self._has_success(message):
+            return self._without_complaint(job, message, now, "nothing is amiss")
+        again = watching.look_again(job, message, closed, now) if run is None else None
+        if again is not None:
+            return send_on(self._p, again, again.starts_at, "its run may have yet to come")
+        if self._is_another_looked_at(job, message, run, closed):
+            return self._without_complaint(job, message, now, "a later occurrence is looked at")
+        row = watching.watch_row(job, message, note, now, now + self._p.run_lifetime)
+        if self._p.runs.claim(row, None):
+            self._happenings.missed(row, job)
+            return Report(Handled.RAN, message, row)
+        stored = self._p.runs.get(message.key)
+        if stored is not None:
+            self._happenings.missed(stored, job)
+        return Report(Handled.REPEATED, message, stored, "it was told before")
+
+    def _is_another_looked_at(
+        self, job: Job, message: Message, run: Run | None, closed: ClosedDays | None
+    ) -> bool:
+        """By the job's schedule; of an older filing, whose schedule is gone, by its later rows."""
+        if message.filing_id == job.filing.filing_id:
+            return watching.another_is_looked_at(job, run, closed, self._p.runs.get)
+        key = message.key
+        after = key.fire_at + timedelta(seconds=1)
+        page = self._p.runs.list(
+            key.owner,
+            key.job_id,
+            _ROWS_LOOKED_AT,
+            from_at=after,
+            until_at=max(after, job.filing.from_at),
+            consistent=True,
+        )
+        is_whole = page.next_cursor is None
+        return is_whole and watching.is_followed(job, run, page.whole)
+
+    def _without_complaint(self, job: Job, message: Message, now: datetime, reason: str) -> Report:
+        """Nothing is to be told now; but it is where the message comes again for an executor that
+        had put the row and did not tell of it: it died, or the answer was lost.
+        No message comes again for either sooner than store_waits.FIRST_WAIT."""
+        may_be_again = now - message.starts_at >= store_waits.FIRST_WAIT
+        row = self._p.runs.get(message.key) if may_be_again else None
+        if row is None:
+            return Report(Handled.LOOKED, message, reason=reason)
+        self._happenings.missed(row, job)
+        return Report(Handled.REPEATED, message, row, "it was missed")
+
+    def _has_success(self, message: Message) -> bool:
+        """Whether another run of the occurrence has succeeded; asked only before it rings."""
+        key, fire_at = message.key, message.key.fire_at
+        page = self._p.runs.list(
+            key.owner,
+            key.job_id,
+            _ROWS_OF_AN_INSTANT,
+            from_at=fire_at,
+            until_at=fire_at,
+            consistent=True,
+        )
+        return watching.has_success(fire_at, page.whole)

@@ -1,0 +1,105 @@
+"""The permits of an owner's runs that last: who asks, who takes one, who gives it back."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+
+from carillon.domain.admission import concurrency, permits
+from carillon.domain.admission.concurrency import Places
+from carillon.domain.admission.passage import Passage
+from carillon.domain.admission.state import PERMITS_GATE, Gate
+from carillon.domain.decisions import Claim, Wait
+from carillon.domain.message import Message
+from carillon.domain.run import Run
+from carillon.errors import StoreUnavailableError
+from carillon.executor.ports import ExecutorPorts
+from carillon.executor.runs.admission import change_gate, pass_gate
+
+_MOST_KNOWN = 1000
+"""Owners that a process remembers at once."""
+
+
+class Permits:
+    """Without the deployment's limit nothing is read or written here, and no timer runs."""
+
+    def __init__(self, ports: ExecutorPorts) -> None:
+        self._p = ports
+        self._limit = ports.owner_concurrent_runs
+        self._known: dict[str, tuple[datetime, bool]] = {}
+
+    def enter(self, claim: Claim, message: Message) -> Wait | None:
+        """When to look again, if the owner's permits are used up.
+
+        A run that has waited takes its permit now, in its turn: many that wait must not all find
+        one that is free. `leave` gives it back. Raises StoreUnavailableError.
+        """
+        if not self._limit:
+            return None
+        if self._is_strict(message):
+            return self._take(claim, message)
+        if not self._are_used_up(message.key.owner):
+            return None
+        now, fraction = self._p.clock.now(), self._p.entropy.fraction()
+        return permits.wait_for_permit(message, self._limit, now, fraction)
+
+    def leave(self, run: Run, message: Message) -> None:
+        """Give back what `enter` took; where that fails, its lease ends it."""
+        if self._is_strict(message):
+            self._give_back(run)
+
+    @contextmanager
+    def around_call(self, run: Run, message: Message) -> Iterator[None]:
+        """Let the run take a permit if its call lasts, and give it back when that has ended.
+
+        A store that fails costs a permit, never the run. Of an executor that dies the lease ends
+        it: nothing is done here then.
+        """
+        if not self._limit or self._is_strict(message):
+            yield
+            self.leave(run, message)
+            return
+        is_asked = False
+
+        def take() -> None:
+            nonlocal is_asked
+            is_asked = True
+            now = self._p.clock.now()
+            with suppress(StoreUnavailableError):
+                self._change(run, lambda gate: concurrency.with_place(gate, run, now))
+
+        call_off = self._p.timers.after(permits.SHORT_SECONDS, take)
+        yield
+        call_off()
+        if is_asked:  # even where the answer was lost
+            self._give_back(run)
+
+    def _is_strict(self, message: Message) -> bool:
+        return bool(self._limit) and message.waits > 0
+
+    def _are_used_up(self, owner: str) -> bool:
+        now = self._p.clock.now()
+        known_at, answer = self._known.get(owner, (None, False))
+        if known_at is None or not now - permits.KNOWN_FOR < known_at <= now:
+            gate = self._p.gates.get(owner, PERMITS_GATE)
+            answer = permits.are_used_up(gate, self._limit, now)
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[owner] = now, answer
+        return answer
+
+    def _take(self, claim: Claim, message: Message) -> Wait | None:
+        def decide(gate: Gate) -> Passage:
+            now, fraction = self._p.clock.now(), self._p.entropy.fraction()
+            until = claim.run.lease_until or now
+            places = Places(self._limit, "its owner's permits", is_share=True)
+            return concurrency.enter(gate, places, claim, message, until, now, fraction)
+
+        outcome = pass_gate(self._p, PERMITS_GATE, message, decide)
+        return outcome if isinstance(outcome, Wait) else None
+
+    def _give_back(self, run: Run) -> None:
+        with suppress(StoreUnavailableError):
+            self._change(run, lambda gate: concurrency.leave(gate, run))
+
+    def _change(self, run: Run, change: Callable[[Gate], Gate | None]) -> bool:
+        return change_gate(self._p.gates, run.key.owner, PERMITS_GATE, change)

@@ -1,0 +1,379 @@
+"""The run protocol (DESIGN 4.3): claim, then read, deliver, fenced finish, follow-up.
+
+Returning from `handle` acknowledges the message; raising leaves it to the queue. Nothing is ever
+put back by its visibility: what must wait goes on as a delayed copy, so that the queue counts as
+receptions only those that ended in a crash.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from math import ceil
+
+from carillon.domain.decisions import (
+    Claim,
+    Drop,
+    Go,
+    Leave,
+    Repeat,
+    SendInstead,
+    SendOn,
+    Skip,
+    SkipReason,
+    StandAside,
+    Start,
+    Wait,
+)
+from carillon.domain.execution import returning
+from carillon.domain.execution import start_decision as starting
+from carillon.domain.execution import transitions as running
+from carillon.domain.execution.transitions import Terms
+from carillon.domain.job import Job
+from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
+from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.errors import HeldError, QueueUnavailableError, RunAloneError, StoreUnavailableError
+from carillon.executor.ports import ExecutorPorts
+from carillon.executor.reports import Handled, Report, send_back
+from carillon.executor.runs.admission import Gates, Held
+from carillon.executor.runs.call import Order, order_of
+from carillon.executor.runs.catching_up import CatchingUp
+from carillon.executor.runs.follow_up import FollowUp
+from carillon.executor.runs.lifecycle_events import Happenings
+from carillon.executor.runs.permits import Permits
+from carillon.executor.runs.slow_lane import SlowLane
+from carillon.executor.targets import Failure, Success
+
+_LEASE_MARGIN = timedelta(seconds=1)
+_FINISH_RESERVE = timedelta(seconds=1.5)
+"""Left between a run's limit and the end of its process, to record how it ended."""
+_ROUNDS = 8
+"""How often one reception may meet a row that changed under it before it sends a copy on."""
+
+
+class RunProtocol:
+    """Handles one message at a time; several threads may share it."""
+
+    def __init__(self, ports: ExecutorPorts) -> None:
+        self._p = ports
+        self._follow_up = FollowUp(ports)
+        self._gates = Gates(ports)
+        self._permits = Permits(ports)
+        self._slow_lane = SlowLane(ports)
+        self._catching_up = CatchingUp(ports)
+        self._happenings = Happenings(ports.events)
+
+    def handle(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
+        """Handle a message of a lane; the process may be stopped at `ends_at`.
+
+        0. early: send on, or wait; 1. claim; 2. read the job and decide; 3. record what a
+        catch-up passed over; 4. pass the gates; 5. deliver; 6. finish; 7. follow up. A step whose
+        write is refused starts again with the row as it is now. Raises StoreUnavailableError,
+        QueueUnavailableError, and HeldError for a duplicate of a message that another executor is
+        at: all three leave it with the queue. Of a run whose
+        attempt died, RunAloneError unless `alone`.
+        """
+        early = message.starts_at - self._p.clock.now()
+        if early > running.EARLY:
+            return self._send_on(message, message.starts_at, "before its time")
+        while early > timedelta():
+            self._p.clock.sleep(early.total_seconds())
+            early = message.starts_at - self._p.clock.now()
+        message, is_sent = self._catching_up.within_its_filing(message)
+        if is_sent:
+            return Report(Handled.SENT_ON, message, reason="its filing had ended before")
+        for turn in range(_ROUNDS):
+            decision = self._decide_claim(message, ends_at, unseen=turn == 0)
+            if not isinstance(decision, Claim):
+                return self._without_claim(message, decision)
+            if decision.is_takeover and not alone:
+                raise RunAloneError(f"an executor died on {message.key.run_id}")
+            if self._p.runs.claim(decision.run, decision.over):
+                report = self._go_on(message, decision, ends_at)
+                if report is not None:
+                    return report
+        return self._send_on(message, self._p.clock.now(), "the run changed at every step")
+
+    def handle_dead(self, message: Message, ends_at: datetime) -> Report:
+        """Handle a message of a dead-letter queue: executors died on it, or never could begin it.
+
+        Retrying or final: repeat what follows. Unfinished: back to its lane, or given up, without
+        a further call of its target (`returning.is_given_up`). Raises HeldError where another
+        executor is at it.
+        """
+        message, is_sent = self._catching_up.within_its_filing(message)
+        if is_sent:
+            return Report(Handled.SENT_ON, message, reason="its filing had ended before")
+        for _ in range(_ROUNDS):
+            decision = self._decide_claim(message, ends_at, unseen=False)
+            if isinstance(decision, SendOn | Leave):
+                raise HeldError(f"{message.key.run_id}: {decision.reason}")
+            if isinstance(decision, Drop | Repeat):
+                return self._without_claim(message, decision)
+            if not self._is_given_up(message, decision):
+                break
+            if self._p.runs.claim(decision.run, decision.over):
+                report = self._go_on(message, decision, None)
+                if report is not None:
+                    return report
+        return send_back(self._p, message)
+
+    def _is_given_up(self, message: Message, claim: Claim) -> bool:
+        key = message.key
+        job = self._p.jobs.get(key.owner, key.job_id) if claim.is_takeover else None
+        now, retention = self._p.clock.now(), self._p.queue_retention
+        return returning.is_given_up(claim, message, job, now, retention)
+
+    def _decide_claim(
+        self, message: Message, ends_at: datetime, *, unseen: bool
+    ) -> Claim | SendOn | Leave | Repeat | Drop:
+        """Decide by the run row; an ordinary run is claimed without a read, as if absent."""
+        key = message.key
+        is_first = message.attempt == 1 and not message.waits and not key.redrive
+        ordinary = is_first and key.kind is RunKind.SCHEDULED
+        seen = None if unseen and ordinary else self._p.runs.get(message.key)
+        now = self._p.clock.now()
+        terms = Terms(
+            claim_id=self._p.entropy.new_id(now),
+            lease_until=ends_at + _LEASE_MARGIN,
+            expires_at=now + self._p.run_lifetime,
+        )
+        return running.decide_claim(seen, message, now, terms)
+
+    def _without_claim(self, message: Message, decision: SendOn | Leave | Repeat | Drop) -> Report:
+        match decision:
+            case SendOn(at, reason):
+                return self._send_on(message, at, reason)
+            case Leave(reason):
+                raise HeldError(f"{message.key.run_id}: {reason}")
+            case Drop(reason):
+                if message.missed is not None:  # that nobody else knows of
+                    self._look_after(message)
+                return Report(Handled.DROPPED, message, reason=reason)
+            case Repeat(run):
+                # What follows is repeated by whoever meets the run: its writer may have died.
+                job = self._look_after(message)[0] if message.slot_key else None
+                completes = self._follow_up.again(run, message, job)
+                if isinstance(completes, SendOn):
+                    return self._send_on(message, completes.at, completes.reason)
+                reason = f"the run is {run.status.value}"
+                return Report(Handled.REPEATED, message, run, reason, completes)
+
+    def _go_on(self, message: Message, claim: Claim, ends_at: datetime | None) -> Report | None:
+        """Go on under a claim; None when the finish was refused: the run is another's now.
+
+        Without `ends_at` the target is not called any more: the run is given up.
+        """
+        try:
+            job, start = self._look_after(message)
+        except StoreUnavailableError:
+            # Or the run would wait for its lease to lapse, and that would count as an attempt.
+            if not self._undo(message, claim, made_for_nothing=False):
+                return None
+            raise
+        now = self._p.clock.now()
+        if job is None or isinstance(start, Drop | SendOn | SendInstead):
+            return self._give_back(message, claim, start)
+        if isinstance(start, Skip):
+            skipped = running.skipped(claim.run, start.reason, now, start.note)
+            return self._finish(skipped, message, job)
+        if isinstance(start, StandAside):
+            if claim.over is None and ends_at is not None:
+                return self._stand_aside(message, claim, job, start.latest, ends_at)
+            start = start.go
+        if start.note is not None:
+            claim = replace(claim, run=replace(claim.run, note=start.note))
+        if ends_at is None or claim.run.attempt > job.retry.max_attempts:
+            dead = running.undelivered(claim.run, claim.over, job.retry.max_attempts, now)
+            return self._finish(dead, message, job)
+        return self._start(message, claim, job, ends_at)
+
+    def _stand_aside(
+        self, message: Message, claim: Claim, job: Job, latest: Message, ends_at: datetime
+    ) -> Report | None:
+        """Run the latest occurrence that is due in the place of the claimed one, which is late.
+
+        It is sent and claimed before the other is skipped: whatever crashes, it runs.
+        """
+        taken: object = None
+        try:
+            if not self._catching_up.is_ordered(latest, ends_at):
+                taken = self._decide_claim(latest, ends_at, unseen=True)
+            is_mine = isinstance(taken, Claim) and self._p.runs.claim(taken.run, None)
+        except (StoreUnavailableError, QueueUnavailableError):
+            if not self._undo(message, claim, made_for_nothing=False):
+                return None
+            raise
+        if isinstance(taken, SendOn):
+            return self._give_back(message, claim, taken)
+        note = f"{latest.key.run_id} runs in its place"
+        skipped = running.skipped(claim.run, SkipReason.CATCH_UP, self._p.clock.now(), note)
+        report = self._finish(skipped, message, job)
+        if isinstance(taken, Claim) and is_mine:
+            ran = self._go_on(latest, taken, ends_at)
+            return report if report is None else replace(report, instead=ran)
+        return report
+
+    def _start(self, message: Message, claim: Claim, job: Job, ends_at: datetime) -> Report | None:
+        """Pass the gates, and deliver the run; a run that is held back waits in its row.
+
+        First a run that another filing's message has claimed is put under the job's own.
+        """
+        own = starting.adopted(job, message)
+        if own is not None:
+            message, claim = own, replace(claim, run=running.adopted(claim.run, own))
+            if not self._p.runs.finish(claim.run):
+                return None
+        run = claim.run
+        limit_seconds = job.time_limit_seconds(self._p.longest_timeout_seconds)
+        needed = timedelta(seconds=limit_seconds) + _FINISH_RESERVE
+        if self._p.clock.now() + needed > ends_at:
+            return self._give_back(message, claim, self._another_process())
+        job = self._slow_lane.by_host(job)
+        try:
+            admitted = self._admit(claim, message, job)
+        except StoreUnavailableError:  # a gate's
+            if not self._undo(message, claim, made_for_nothing=False):
+                return None
+            raise
+        if isinstance(admitted, SendOn | SendInstead):
+            return self._give_back(message, claim, admitted)
+        now = self._p.clock.now()
+        if isinstance(admitted, Skip):
+            skipped = running.skipped(run, admitted.reason, now, admitted.note)
+            return self._finish(skipped, message, job)
+        if isinstance(admitted, Wait):
+            return self._wait(message, claim, admitted)
+        if now + needed > ends_at:  # the gates were slow
+            self._gates.leave(run, job)
+            self._permits.leave(run, message)
+            return self._give_back(message, claim, self._another_process())
+        with self._permits.around_call(run, message):
+            ended = self._deliver(run, job, admitted, limit_seconds)
+        self._gates.leave(run, job)
+        report = self._finish(ended, message, job)
+        self._slow_lane.judge(ended, job)
+        return report
+
+    def _admit(self, claim: Claim, message: Message, job: Job) -> Order | Held:
+        """What the run is to call, once its owner's permits and every gate have let it pass."""
+        order = order_of(self._p, claim.run, job)
+        if isinstance(order, Skip):
+            return order
+        waits = self._permits.enter(claim, message)
+        if waits is not None:
+            return waits
+        outcome = self._gates.admit(claim, message, job)
+        if isinstance(outcome, Go):
+            return order
+        self._permits.leave(claim.run, message)
+        return outcome
+
+    def _look_after(self, message: Message) -> tuple[Job | None, Start]:
+        """Read the job, then its calendar, and decide; record what a catch-up passed over, remove a
+        stale entry.
+
+        Done for duplicates, too: another filing's message may have been quicker with the run.
+        """
+        owner = message.key.owner
+        job = self._p.jobs.get(owner, message.key.job_id)
+        use = job.calendar if job is not None and starting.is_by_schedule(message) else None
+        closed = self._p.closed_days(owner, use)
+        now = self._p.clock.now()
+        start = starting.decide_start(job, message, now, closed)
+        if job is not None and isinstance(start, Go | StandAside | Skip | SendInstead):
+            self._catching_up.record(message, job, now)
+        self._p.filer.remove_stale_entry(job, message)
+        return job, start
+
+    def _deliver(self, run: Run, job: Job, order: Order, limit_seconds: int) -> Run:
+        run = running.begun(run, self._p.clock.now())
+        self._happenings.started(run, job, run.attempt_started_at or run.updated_at)
+        outcome = self._p.targets.deliver(order.target, order.call(run, job, limit_seconds))
+        now = self._p.clock.now()
+        match outcome:
+            case Success(result):
+                return running.succeeded(run, result, now)
+            case Failure(error, timed_out, retry_after_seconds):
+                fraction = self._p.entropy.fraction()
+                return running.failed(
+                    run, job, error, timed_out, now, fraction, retry_after_seconds
+                )
+
+    def _finish(self, run: Run, message: Message, job: Job) -> Report | None:
+        """Record the end of the attempt, then see to what follows; None when it was refused.
+
+        The next attempt's message is sent before: who meets the row need not wonder whether it was,
+        and send another one.
+        """
+        if run.status is RunStatus.RETRYING:
+            self._p.filer.file_message(running.retry_message(run, message))
+        if not self._p.runs.finish(run):
+            return None
+        completes = self._follow_up.after(run, message, job)
+        if run.status is RunStatus.SKIPPED:
+            return Report(Handled.SKIPPED, message, run, run.reason or "", completes)
+        return Report(Handled.RAN, message, run, completes=completes)
+
+    def _give_back(self, message: Message, claim: Claim, start: Start) -> Report | None:
+        """Undo a claim that must not be gone on with, then send on or drop the message.
+
+        A dropped message stands for no occurrence, and one that is sent for another time for none
+        at this one: a row that it made itself, by an earlier claim whose holder died, is removed
+        too, since nobody else would ever come for it. One that another filing has claimed as well
+        is left to that.
+        """
+        moved = isinstance(start, SendInstead) and start.message.key != message.key
+        if not self._undo(message, claim, made_for_nothing=moved or isinstance(start, Drop)):
+            return None
+        if isinstance(start, SendOn):
+            return self._send_on(message, start.at, start.reason)
+        if isinstance(start, SendInstead):
+            self._p.filer.file_message(start.message)
+            return Report(Handled.SENT_ON, start.message, reason=start.reason)
+        reason = start.reason if isinstance(start, Drop) else "there is no such job"
+        return Report(Handled.DROPPED, message, reason=reason)
+
+    def _undo(self, message: Message, claim: Claim, *, made_for_nothing: bool) -> bool:
+        """Bring the row back to what it was before the claim; False if it is another's now."""
+        over = claim.over
+        if over is None or (made_for_nothing and running.was_made_by(over, message)):
+            return self._p.runs.withdraw(claim.run)
+        now = self._p.clock.now()
+        back = (
+            running.renounced(claim.run, over, message, now)
+            if made_for_nothing
+            else running.given_back(claim.run, over, now)
+        )
+        return self._p.runs.finish(back)
+
+    def _wait(self, message: Message, claim: Claim, wait: Wait) -> Report | None:
+        """Send the message that comes again for the claimed run, then put the run back in its row.
+
+        The row says which message is the current one: all others are of no use from then on.
+        """
+        wait = running.in_next_wait(wait, claim.run)
+        try:
+            self._p.filer.file_message(wait.message)
+        except (QueueUnavailableError, StoreUnavailableError):
+            # Or the run would seem to have died: the message comes again to the row as it was.
+            self._undo(message, claim, made_for_nothing=False)
+            raise
+        if not self._p.runs.finish(
+            running.waiting(claim.run, claim.over, wait, self._p.clock.now())
+        ):
+            return None
+        return Report(Handled.SENT_ON, wait.message, reason=wait.reason)
+
+    def _another_process(self) -> SendOn:
+        at = self._p.clock.now() + timedelta(seconds=1)
+        return SendOn(at, "too little time is left in this process")
+
+    def _send_on(self, message: Message, at: datetime, reason: str) -> Report:
+        """Send a copy, visible at `at`; before its fire time the executor waits out the rest."""
+        now = self._p.clock.now()
+        delay = (
+            message.delay_seconds(now)
+            if at == message.starts_at
+            else ceil((at - now).total_seconds())
+        )
+        self._p.queue.send([message], [max(0, min(delay, LONGEST_DELAY_SECONDS))])
+        return Report(Handled.SENT_ON, message, reason=reason)

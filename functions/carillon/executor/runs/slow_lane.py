@@ -1,0 +1,86 @@
+"""Jobs whose attempts keep lasting long are marked, so that they are served in lane slow."""
+
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+
+from carillon.domain.admission import slowness
+from carillon.domain.admission.state import Gate, job_gate
+from carillon.domain.job import Job, Lane, Slow
+from carillon.domain.run import Run
+from carillon.errors import StoreUnavailableError
+from carillon.executor.ports import ExecutorPorts
+from carillon.executor.runs.admission import change_gate
+from carillon.executor.runs.hosts import Hosts
+from carillon.executor.runs.lifecycle_events import Happenings
+
+_ROUNDS = 4
+"""How often an owner may change the job's row under its mark: the next slow attempt sets it."""
+
+
+class SlowLane:
+    """A job whose attempts are quick costs no read and no write here."""
+
+    def __init__(self, ports: ExecutorPorts) -> None:
+        self._p = ports
+        self._happenings = Happenings(ports.events)
+        self._hosts = Hosts()
+
+    def by_host(self, job: Job) -> Job:
+        """The job as it is served from now on: marked without a call if its host is known to hang.
+
+        Where the mark cannot be set the job is called as before.
+        """
+        mark = None if job.lane is Lane.SLOW else self._hosts.mark(job, self._p.clock.now())
+        if mark is not None:
+            with suppress(StoreUnavailableError):
+                return replace(job, slow=self._move(job, mark, mark.since))
+        return job
+
+    def judge(self, run: Run, job: Job) -> None:
+        """Count the attempt of `run` that has just ended, and move its job where it belongs now.
+
+        A store that fails costs a count, never the run.
+        """
+        weight = slowness.weight_of(run, self._p.slow_after_seconds)
+        self._hosts.note(job, run.updated_at, timed_out=weight > 1)
+        with suppress(StoreUnavailableError):
+            if weight:
+                self._count(run, job, weight)
+            elif slowness.may_have_behaved(run, job):
+                gate = self._p.gates.get(job.owner, job_gate(job.job_id))
+                if slowness.has_behaved(gate, run):
+                    self._move(job, None, run.updated_at)
+
+    def _count(self, run: Run, job: Job, weight: int) -> None:
+        slow: Slow | None = None
+
+        def change(gate: Gate) -> Gate:
+            nonlocal slow
+            counted = slowness.with_slow_attempt(gate, run, job, weight)
+            slow = slowness.mark(counted, run, self._p.slow_after_seconds)
+            return counted
+
+        won = change_gate(self._p.gates, job.owner, job_gate(job.job_id), change)
+        if won and slow is not None and job.slow is None:
+            self._move(job, slow, run.updated_at)
+
+    def _move(self, job: Job, slow: Slow | None, at: datetime) -> Slow | None:
+        """Put or take the mark, under the revision that the owner sees: any change of his wins.
+
+        Answers the mark that the row has then, None too if there is no such job any more.
+        """
+        for _ in range(_ROUNDS):
+            current = self._p.jobs.get(job.owner, job.job_id)
+            if current is None or current.is_tombstone:
+                return None
+            if (current.slow is None) is (slow is None):
+                return current.slow  # another run was quicker
+            moved = replace(current, slow=slow)
+            if self._p.jobs.replace(moved, current.revision):
+                if slow is None:
+                    self._happenings.job_recovered(moved, at)
+                else:
+                    self._happenings.job_slowed(moved, slow)
+                return slow
+        return None

@@ -1,0 +1,78 @@
+"""The targets: each type in a file of its own, imported when its first call comes."""
+
+from importlib import import_module
+from threading import Lock
+from types import TracebackType
+
+from carillon.clock import Clock
+from carillon.domain.run import RunError
+from carillon.domain.targets import AnyTarget
+from carillon.executor.targets.call import Call, Caller, Failure, Outcome, Success
+from carillon.executor.task_process.one_line import exception_line, one_line
+from carillon.settings import Settings
+
+__all__ = ["Call", "Failure", "Outcome", "Success", "Targets"]
+
+_MODULES = {
+    "eventbridge": "carillon.executor.targets.eventbridge",
+    "lambda": "carillon.executor.targets.aws_services",
+    "sns": "carillon.executor.targets.sns",
+    "sqs": "carillon.executor.targets.sqs",
+    "stepfunctions": "carillon.executor.targets.stepfunctions",
+    "task": "carillon.executor.targets.task",
+    "webhook": "carillon.executor.targets.webhook",
+}
+"""Each has `create_caller(settings, clock) -> Caller`."""
+
+
+class Targets:
+    """Delivers calls to targets of every type; one per process, usable from several threads."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._callers: dict[str, Caller] = {}
+        self._lock = Lock()
+
+    def deliver(self, target: AnyTarget, call: Call) -> Outcome:
+        """Call the target, for at most the call's limit; raises nothing for what it does.
+
+        `not_allowed`, for good, is what the deployment no longer allows: its list may shrink.
+        """
+        arn = target.resource_arn
+        if arn is not None and not self._settings.allows_target(arn):
+            message = f"{arn} is not allowed in this deployment (`target_arns` in the CDK context)"
+            return Failure(RunError("not_allowed", one_line(message), permanent=True))
+        try:
+            return self._caller(target.type).deliver(target, call)
+        except Exception as error:  # a defect of ours must end in the history, too
+            return Failure(RunError(type(error).__name__, exception_line(error)))
+
+    def prepare(self, task_count: int) -> None:
+        """Start processes for so many tasks at once, without waiting for them."""
+        self._caller("task").prepare(task_count)
+
+    def close(self) -> None:
+        """End the child processes; needed in tests only, since they end with their parent."""
+        with self._lock:
+            callers, self._callers = self._callers, {}
+        for caller in callers.values():
+            caller.close()
+
+    def __enter__(self) -> "Targets":
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _caller(self, target_type: str) -> Caller:
+        with self._lock:
+            if target_type not in self._callers:
+                module = import_module(_MODULES[target_type])
+                self._callers[target_type] = module.create_caller(self._settings, self._clock)
+            return self._callers[target_type]

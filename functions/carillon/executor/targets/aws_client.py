@@ -1,0 +1,196 @@
+"""What the targets in AWS share: clients, limits, and what AWS's refusals mean.
+
+An attempt calls once: the SDK repeats nothing, since a call without an answer may have had its
+effect. Repeating is the retry policy's matter.
+"""
+
+import re
+from collections.abc import Callable
+from math import ceil
+from threading import Lock
+from typing import Any
+
+from carillon.domain.run import RunError
+from carillon.domain.target_rules import region_of
+from carillon.executor.deadline import Deadline
+from carillon.executor.deadlines import call_within
+from carillon.executor.targets.call import Call, Failure, Outcome
+from carillon.executor.targets.recent import Recent
+from carillon.executor.task_process.one_line import exception_line, one_line
+
+CONNECT_SECONDS = 5
+MOST_CONNECTIONS = 50
+"""Kept open by one client; more calls at once open others, which are closed after them."""
+MOST_CLIENTS = 32
+"""Of one service: jobs may name regions at will, and a client takes megabytes."""
+
+THROTTLED = frozenset(
+    {
+        "KmsThrottled",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "Throttled",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+PERMANENT_KINDS: dict[str, str] = {
+    "AWS.SimpleQueueService.NonExistentQueue": "not_found",
+    "AuthorizationError": "access_denied",
+    "AuthorizationErrorException": "access_denied",
+    "InvalidArn": "invalid_request",
+    "InvalidExecutionInput": "invalid_request",
+    "InvalidMessageContents": "invalid_request",
+    "InvalidParameter": "invalid_request",
+    "InvalidParameterValue": "invalid_request",
+    "InvalidParameterValueException": "invalid_request",
+    "InvalidRequestContentException": "invalid_request",
+    "MalformedDetail": "invalid_request",
+    "MissingParameter": "invalid_request",
+    "NotAuthorizedForSourceException": "access_denied",
+    "NotFound": "not_found",
+    "NotFoundException": "not_found",
+    "QueueDoesNotExist": "not_found",
+    "RequestEntityTooLargeException": "payload_too_large",
+    "RequestTooLargeException": "payload_too_large",
+    "ResourceNotFoundException": "not_found",
+    "StateMachineDoesNotExist": "not_found",
+    "StateMachineDeleting": "not_found",
+    "UnsupportedMediaTypeException": "invalid_request",
+    "ValidationError": "invalid_request",
+    "ValidationException": "invalid_request",
+}
+"""AWS's codes for what no repetition changes; any other code is itself the kind."""
+_DENIAL = "AccessDenied"
+"""Holds in codes of many forms, such as `KMS.AccessDeniedException`."""
+
+Send = Callable[[Any, Any, Call], Outcome]
+"""Client, target and call to an outcome; raises botocore's errors."""
+
+
+class AwsClients:
+    """The clients of one service, by region and limit, made on first use; for several threads.
+
+    A limit is rounded up to a power of two: few clients, none of which waits twice as long.
+    """
+
+    def __init__(self, service: str) -> None:
+        self._service = service
+        self._session: Any = None
+        self._clients: Recent[tuple[str, int], Any] = Recent(MOST_CLIENTS)
+        self._lock = Lock()
+
+    def get(self, region: str, limit_seconds: float) -> Any:
+        read_seconds = 1 << max(0, ceil(limit_seconds) - 1).bit_length()
+        key = (region, read_seconds)
+        with self._lock:  # a session makes one client at a time
+            client = self._clients.get(key)
+            if client is None:
+                client = self._clients.keep(key, self._create(region, read_seconds))
+            return client
+
+    def _create(self, region: str, read_seconds: int) -> Any:
+        # Half a second of imports that a deployment without such targets never pays for.
+        import boto3
+        from botocore.config import Config
+
+        config = Config(
+            connect_timeout=min(CONNECT_SECONDS, read_seconds),
+            read_timeout=read_seconds,
+            retries={"total_max_attempts": 1},
+            max_pool_connections=MOST_CONNECTIONS,
+            tcp_keepalive=True,
+        )
+        if self._session is None:
+            self._session = boto3.Session()
+        return self._session.client(self._service, region_name=region, config=config)
+
+
+class AwsCaller:
+    """Calls one AWS service under the call's limit.
+
+    Kinds of failure: `timeout`, `throttled`, `connect_error`, `network_error`, `no_credentials`;
+    for good `access_denied`, `not_found`, `invalid_request`, `payload_too_large`; else AWS's code.
+    """
+
+    def __init__(self, service: str, send: Send) -> None:
+        self._clients = AwsClients(service)
+        self._send = send
+
+    def deliver(self, target: Any, call: Call) -> Outcome:
+        deadline = Deadline.after(call.timeout_seconds)
+        try:
+            return call_within(deadline, lambda: self._call(target, call, deadline))
+        except TimeoutError:
+            message = f"no answer within {call.timeout_seconds:g} s"
+            return Failure(RunError("timeout", message), timed_out=True)
+
+    def prepare(self, count: int) -> None:
+        """Nothing to do: clients are made when they are needed."""
+
+    def close(self) -> None:
+        """Nothing to do: connections end with the process."""
+
+    def _call(self, target: Any, call: Call, deadline: Deadline) -> Outcome:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        client = self._clients.get(region_of(target.resource_arn), call.timeout_seconds)
+        if deadline.passed:  # nobody waits any more: it must not be called
+            raise TimeoutError
+        try:
+            return self._send(client, target, call)
+        except ClientError as error:
+            return refusal(error.response)
+        except BotoCoreError as error:
+            return no_answer(error)
+
+
+def refusal(response: Any) -> Failure:
+    """What an error answer of AWS means; `response` is that of botocore's ClientError."""
+    told = response.get("Error", {})
+    metadata = response.get("ResponseMetadata", {})
+    wanted = str(metadata.get("HTTPHeaders", {}).get("retry-after", ""))
+    after_seconds = float(wanted) if re.fullmatch("[0-9]{1,9}", wanted) else None
+    return coded(
+        str(told.get("Code", "")),
+        str(told.get("Message", "")),
+        metadata.get("HTTPStatusCode"),
+        after_seconds,
+    )
+
+
+def coded(
+    code: str, message: str, status: int | None = None, retry_after_seconds: float | None = None
+) -> Failure:
+    """The failure that AWS's code stands for."""
+    kind = "access_denied" if _DENIAL in code else PERMANENT_KINDS.get(code)
+    if kind == "access_denied":
+        message = "this deployment is not allowed to call it"  # AWS's words name its roles
+    text = one_line(f"{code}: {message}" if message else code)
+    if kind is not None:
+        return Failure(RunError(kind, text, permanent=True))
+    throttled = code in THROTTLED or status == 429
+    kind = "throttled" if throttled else one_line(code)[:64] or "aws_error"
+    return Failure(RunError(kind, text), retry_after_seconds=retry_after_seconds)
+
+
+def no_answer(error: Exception) -> Failure:
+    """What it means that AWS was not reached, or did not answer."""
+    from botocore import exceptions
+
+    match error:
+        case exceptions.ConnectTimeoutError() | exceptions.EndpointConnectionError():
+            kind = "connect_error"
+        case exceptions.ReadTimeoutError():
+            return Failure(RunError("timeout", exception_line(error)), timed_out=True)
+        case exceptions.HTTPClientError():
+            kind = "network_error"
+        case exceptions.NoCredentialsError() | exceptions.PartialCredentialsError():
+            kind = "no_credentials"
+        case exceptions.ParamValidationError():
+            return Failure(RunError("invalid_request", exception_line(error), permanent=True))
+        case _:
+            kind = type(error).__name__
+    return Failure(RunError(kind, exception_line(error)))

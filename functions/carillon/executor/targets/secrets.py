@@ -1,0 +1,203 @@
+"""Secrets that targets need: the deployment's own, and those that owners keep for their jobs.
+
+An owner's secret `name` is `{prefix}/{owner}/{name}` in Secrets Manager, its parameter
+`/{prefix}/{owner}/{name}` in SSM. The owner is encoded (`owner_path`), so that no owner can name
+another's. Their texts stand in no row, log or message; what AWS says about a failure is told by its
+code only, since its words name roles and accounts.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import Any
+
+from carillon.clock import Clock
+from carillon.domain.targets import ParameterReference, Reference, SecretReference
+from carillon.executor.deadline import Deadline
+from carillon.executor.deadlines import call_within
+from carillon.executor.targets.recent import Recent
+
+REFRESH_AFTER = timedelta(minutes=5)
+RETRY_AFTER = timedelta(seconds=30)
+REFRESH_SECONDS = 1.0
+REFRESH_SHARE = 0.25
+"""Of a call's time a refresh gets so much, at most REFRESH_SECONDS: the rest is the call's."""
+MOST_KEPT = 1000
+"""Texts of owners' secrets that a process keeps; the one that was used longest ago goes first."""
+
+_KEPT_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-.")
+_MISSING_CODES = frozenset(
+    {
+        "ResourceNotFoundException",
+        "ParameterNotFound",
+        "InvalidRequestException",  # marked for deletion
+    }
+)
+
+
+class SecretError(Exception):
+    """A secret's text cannot be had now; `kind` is the kind of the run's error.
+
+    `secret_missing`, `secret_unavailable` or `secret_invalid`: none is for good, since it is put
+    right without a change of the job.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def owner_path(owner: str) -> str:
+    """The owner as a part of names: `A-Z a-z 0-9 - .` stay, any other byte of UTF-8 becomes _XX."""
+    return "".join(
+        character
+        if character in _KEPT_CHARACTERS
+        else "".join(f"_{byte:02X}" for byte in character.encode())
+        for character in owner
+    )
+
+
+def name_of(reference: Reference) -> str:
+    """The reference as its owner knows it, for messages."""
+    match reference:
+        case SecretReference(secret=name):
+            return f"the secret {name!r}"
+        case ParameterReference(parameter=name):
+            return f"the parameter {name!r}"
+
+
+class AwsSecrets:
+    """Reads texts from Secrets Manager and SSM; raises SecretError."""
+
+    def __init__(self) -> None:
+        self._clients: dict[str, Any] = {}
+        self._lock = Lock()
+
+    def secret(self, secret_id: str) -> str:
+        """`secret_id` is a name or an ARN."""
+        answer = self._ask("secretsmanager", "get_secret_value", SecretId=secret_id)
+        return str(self._text(answer, "SecretString"))
+
+    def parameter(self, name: str) -> str:
+        answer = self._ask("ssm", "get_parameter", Name=name, WithDecryption=True)
+        return str(self._text(answer["Parameter"], "Value"))
+
+    def _text(self, answer: dict[str, Any], member: str) -> Any:
+        if member not in answer:
+            raise SecretError("secret_missing", "has no text")
+        return answer[member]
+
+    def _ask(self, service: str, operation: str, **arguments: Any) -> dict[str, Any]:
+        # Half a second of imports that a deployment without webhooks never pays for.
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            answer: dict[str, Any] = getattr(self._client(service), operation)(**arguments)
+        except ClientError as error:
+            code = str(error.response.get("Error", {}).get("Code", "unknown"))
+            if code in _MISSING_CODES:
+                raise SecretError("secret_missing", f"does not exist ({code})") from error
+            raise SecretError("secret_unavailable", f"cannot be read ({code})") from error
+        except BotoCoreError as error:
+            code = type(error).__name__
+            raise SecretError("secret_unavailable", f"cannot be read ({code})") from error
+        return answer
+
+    def _client(self, service: str) -> Any:
+        import boto3
+        from botocore.config import Config
+
+        with self._lock:
+            if service not in self._clients:
+                limits = Config(
+                    connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 3}
+                )
+                session: Any = boto3.Session()
+                self._clients[service] = session.client(service, config=limits)
+            return self._clients[service]
+
+
+class KeptText:
+    """A text, kept for REFRESH_AFTER. While it cannot be refreshed, or another thread is at it, the
+    old one serves on; not so when it exists no more."""
+
+    def __init__(self, read: Callable[[], str], clock: Clock) -> None:
+        self._read = read
+        self._clock = clock
+        self._text: str | None = None
+        self._refresh_at: datetime | None = None
+        self._lock = Lock()
+
+    def get(self, deadline: Deadline) -> str:
+        """Raises SecretError, and TimeoutError when there is no text before the deadline."""
+        kept = self._text
+        if not self._lock.acquire(timeout=deadline.remaining() if kept is None else 0):
+            if kept is None:
+                raise TimeoutError
+            return kept
+        try:
+            if self._text is None or self._is_stale():
+                self._refresh(deadline)
+            text = self._text
+        finally:
+            self._lock.release()
+        if text is None:
+            raise SecretError("secret_unavailable", "cannot be read")
+        return text
+
+    def _is_stale(self) -> bool:
+        return self._refresh_at is None or self._clock.now() >= self._refresh_at
+
+    def _refresh(self, deadline: Deadline) -> None:
+        self._refresh_at = self._clock.now() + RETRY_AFTER
+        if self._text is not None:
+            share_seconds = REFRESH_SHARE * deadline.remaining()
+            deadline = Deadline.after(min(REFRESH_SECONDS, share_seconds))
+        try:
+            call_within(deadline, self._fetch)
+        except (SecretError, TimeoutError):
+            if self._text is None:
+                raise
+
+    def _fetch(self) -> None:
+        """Also what comes too late for the call that asked counts, for the next."""
+        try:
+            self._text = self._read()
+        except SecretError as error:
+            if error.kind != "secret_unavailable":
+                self._text = None
+            raise
+        self._refresh_at = self._clock.now() + REFRESH_AFTER
+
+
+class OwnerSecrets:
+    """The secrets that owners refer to, each kept for a while; usable from several threads."""
+
+    def __init__(self, source: AwsSecrets, prefix: str, clock: Clock) -> None:
+        self._source = source
+        self._prefix = prefix
+        self._clock = clock
+        self._kept: Recent[tuple[str, Reference], KeptText] = Recent(MOST_KEPT)
+
+    def text(self, owner: str, reference: Reference, deadline: Deadline) -> str:
+        """The text, without blanks and line ends around it; raises SecretError, TimeoutError."""
+        try:
+            return self._kept_text(owner, reference).get(deadline).strip()
+        except SecretError as error:
+            raise SecretError(error.kind, f"{name_of(reference)} {error}") from error
+
+    def _kept_text(self, owner: str, reference: Reference) -> KeptText:
+        key = (owner, reference)
+        kept = self._kept.get(key)
+        if kept is not None:
+            return kept
+        new = KeptText(lambda: self._read(owner, reference), self._clock)
+        return self._kept.keep(key, new)
+
+    def _read(self, owner: str, reference: Reference) -> str:
+        path = f"{self._prefix}/{owner_path(owner)}"
+        match reference:
+            case SecretReference(secret=name):
+                return self._source.secret(f"{path}/{name}")
+            case ParameterReference(parameter=name):
+                return self._source.parameter(f"/{path}/{name}")

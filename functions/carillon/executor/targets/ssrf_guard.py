@@ -1,0 +1,206 @@
+"""Connections that are refused by the address they really go to.
+
+The check is made where the connection is: a name is looked up once, each address of the answer is
+judged, and the socket is connected to the very address that was judged. So neither a name that
+points inside, nor a number in an odd notation, nor an answer that changes between check and
+connection gets through. One deadline bounds everything: lookup, connection, TLS, each read.
+"""
+
+import socket
+import ssl
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import httpcore
+
+from carillon.domain.addresses import (
+    Address,
+    Network,
+    is_public,
+    lies_in,
+    parse_address,
+    reachable_address,
+)
+from carillon.executor.deadline import Deadline
+from carillon.executor.deadlines import call_within
+
+Resolver = Callable[[str, int], Sequence[str]]
+"""Host and port to addresses as text, best first; raises OSError or UnicodeError."""
+Connector = Callable[[Address, int, float], socket.socket]
+"""Address, port and limit in seconds to a connected socket; raises OSError."""
+
+_ADDRESSES_TRIED = 4
+
+
+class RefusedError(Exception):
+    """The address must not be reached; `kind` is `address_refused` or `plain_http_refused`."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class LookupFailedError(Exception):
+    """The host's name has no usable address now."""
+
+
+class TlsError(httpcore.ConnectError):
+    """No secure connection: a certificate that does not verify, or no common protocol."""
+
+
+def look_up(host: str, port: int) -> list[str]:
+    """The addresses of a host by the system's resolver."""
+    answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(answer[4][0]) for answer in answers))
+
+
+def connect(address: Address, port: int, limit_seconds: float) -> socket.socket:
+    """A TCP connection to exactly this address."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(limit_seconds)
+        connection.connect((str(address), port))
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+class GuardedBackend(httpcore.NetworkBackend):
+    """The network for one request. `plain` says that it goes without TLS."""
+
+    def __init__(
+        self,
+        deadline: Deadline,
+        allowed_networks: Sequence[Network],
+        *,
+        plain: bool,
+        resolver: Resolver = look_up,
+        connector: Connector = connect,
+    ) -> None:
+        self._deadline = deadline
+        self._allowed_networks = allowed_networks
+        self._plain = plain
+        self._resolver = resolver
+        self._connector = connector
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        """Connect to the first address of the host that may be reached and answers.
+
+        Raises RefusedError, LookupFailedError and httpcore's connection errors.
+        """
+        refusals: list[RefusedError] = []
+        permitted: list[Address] = []
+        for address in self._addresses(host, port):
+            refusal = self._refusal(host, address)
+            if refusal is None:
+                permitted.append(address)
+            else:
+                refusals.append(refusal)
+        if not permitted:
+            raise refusals[0]
+        return DeadlineStream(self._connected(permitted[:_ADDRESSES_TRIED], port), self._deadline)
+
+    def _addresses(self, host: str, port: int) -> list[Address]:
+        try:
+            texts = call_within(self._deadline, lambda: self._resolver(host, port))
+            addresses = [reachable_address(parse_address(text)) for text in texts]
+        except TimeoutError as error:
+            raise httpcore.ConnectTimeout(f"{host} was not looked up in time") from error
+        except (OSError, ValueError) as error:
+            raise LookupFailedError(f"{host} cannot be looked up: {error}") from error
+        if not addresses:
+            raise LookupFailedError(f"{host} has no address")
+        return addresses
+
+    def _refusal(self, host: str, address: Address) -> RefusedError | None:
+        if lies_in(address, self._allowed_networks):
+            return None
+        if not is_public(address):
+            return RefusedError("address_refused", f"{host} is {address}: not a public address")
+        if self._plain:
+            message = f"{host} is {address}: plain http is refused, use https"
+            return RefusedError("plain_http_refused", message)
+        return None
+
+    def _connected(self, addresses: Sequence[Address], port: int) -> socket.socket:
+        problem: OSError | None = None
+        for number, address in enumerate(addresses):
+            left = self._deadline.remaining()
+            if not left:
+                break
+            try:
+                # A silent address must leave time for the next.
+                return self._connector(address, port, left / (len(addresses) - number))
+            except OSError as error:
+                problem = error
+        if self._deadline.passed:
+            raise httpcore.ConnectTimeout("not connected in time") from problem
+        raise httpcore.ConnectError(str(problem)) from problem
+
+
+class DeadlineStream(httpcore.NetworkStream):
+    """A connected socket whose operations, all together, end at the deadline."""
+
+    def __init__(self, connection: socket.socket, deadline: Deadline) -> None:
+        self._connection = connection
+        self._deadline = deadline
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        try:
+            self._limit()
+            return self._connection.recv(max_bytes)
+        except TimeoutError as error:
+            raise httpcore.ReadTimeout from error
+        except OSError as error:
+            raise httpcore.ReadError(str(error)) from error
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        try:
+            # Not sendall: over TLS its limit is one for each record.
+            unsent = memoryview(buffer)
+            while unsent:
+                self._limit()
+                unsent = unsent[self._connection.send(unsent) :]
+        except TimeoutError as error:
+            raise httpcore.WriteTimeout from error
+        except OSError as error:
+            raise httpcore.WriteError(str(error)) from error
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.NetworkStream:
+        try:
+            self._limit()
+            secured = ssl_context.wrap_socket(self._connection, server_hostname=server_hostname)
+        except TimeoutError as error:
+            self.close()
+            raise httpcore.ConnectTimeout from error
+        except (OSError, ValueError) as error:  # ValueError: a name that cannot be one of a host
+            self.close()
+            raise TlsError(str(error)) from error
+        return DeadlineStream(secured, self._deadline)
+
+    def get_extra_info(self, info: str) -> Any:
+        return None
+
+    def _limit(self) -> None:
+        left = self._deadline.remaining()
+        if not left:
+            raise TimeoutError
+        self._connection.settimeout(left)

@@ -1,0 +1,73 @@
+"""Task targets: registered Python functions, run in child processes."""
+
+from carillon.clock import Clock
+from carillon.domain.run import RunError
+from carillon.domain.targets import TaskTarget
+from carillon.executor.deadline import Deadline
+from carillon.executor.targets.call import Call, Failure, Outcome, Success
+from carillon.executor.task_process.child_pool import ChildPool
+from carillon.executor.task_process.one_line import exception_line
+from carillon.executor.task_process.parent import (
+    CallTimeoutError,
+    ChildLostError,
+    ChildNotReadyError,
+)
+from carillon.executor.task_process.wire import Report, Request
+from carillon.settings import Settings
+
+OWN_TASKS = "carillon.executor.tasks.canary"
+"""The deployment's, whatever modules its owners' tasks are in."""
+
+
+def create_caller(settings: Settings, clock: Clock) -> "TaskCaller":
+    return TaskCaller(ChildPool((OWN_TASKS, *settings.task_modules)))
+
+
+class TaskCaller:
+    """Kinds of failure besides the classes of what tasks raise: `fail` (for good) and `retry`,
+    which tasks ask for; `unknown_task` (for good), `task_import_failed`, `task_died`,
+    `task_not_ready`, `task_not_started`, `timeout`."""
+
+    def __init__(self, pool: ChildPool) -> None:
+        self._pool = pool
+
+    def deliver(self, target: TaskTarget, call: Call) -> Outcome:
+        deadline = Deadline.after(call.timeout_seconds)
+        request = Request(
+            number=self._pool.next_number(),
+            task=target.name,
+            payload=call.payload,
+            run_id=call.run_id,
+            job_id=call.job_id,
+            job_name=call.job_name,
+            attempt=call.attempt,
+            fire_at=call.fire_at.isoformat(),
+            effective_at=(call.effective_at or call.fire_at).isoformat(),
+            timeout_seconds=call.timeout_seconds,
+            deadline_at=deadline.at,
+            tags=dict(call.tags),
+        )
+        try:
+            return _outcome(self._pool.run(request, deadline))
+        except CallTimeoutError:
+            message = f"the task was killed at its limit of {call.timeout_seconds:g} s"
+            return Failure(RunError("timeout", message), timed_out=True)
+        except ChildNotReadyError:
+            message = f"no task process was ready within {call.timeout_seconds:g} s"
+            return Failure(RunError("task_not_ready", message))
+        except ChildLostError as error:
+            return Failure(RunError("task_died", exception_line(error)))
+        except OSError as error:
+            return Failure(RunError("task_not_started", exception_line(error)))
+
+    def prepare(self, count: int) -> None:
+        self._pool.prepare(count)
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+def _outcome(report: Report) -> Outcome:
+    if report.error is None:
+        return Success(report.result)
+    return Failure(report.error, retry_after_seconds=report.retry_after_seconds)

@@ -1,0 +1,234 @@
+"""Webhook targets: an HTTPS request, signed by the Standard Webhooks scheme."""
+
+import ssl
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import quote, urlsplit
+
+import httpcore
+from standardwebhooks.webhooks import Webhook
+
+from carillon.clock import Clock, utc_text
+from carillon.domain.addresses import Network
+from carillon.domain.run import RunError
+from carillon.domain.target_rules import check_header_value
+from carillon.domain.targets import WebhookTarget
+from carillon.executor.deadline import Deadline
+from carillon.executor.targets.call import Call, Failure, Outcome
+from carillon.executor.targets.secrets import AwsSecrets, OwnerSecrets, SecretError, name_of
+from carillon.executor.targets.signing import (
+    DeploymentKey,
+    SigningKeyError,
+    deployment_secret,
+    signing_key,
+)
+from carillon.executor.targets.ssrf_guard import (
+    Connector,
+    GuardedBackend,
+    LookupFailedError,
+    RefusedError,
+    Resolver,
+    TlsError,
+    connect,
+    look_up,
+)
+from carillon.executor.targets.webhook_answers import Answer, judge, without
+from carillon.executor.task_process.one_line import exception_line, one_line
+from carillon.settings import Settings
+
+BODY_LIMIT_BYTES = 64 * 1024
+"""An answer is read up to here; the history keeps only its beginning."""
+LONG_PART = 8
+"""A part of a secret with so many characters (the token of `Bearer …`) is not told either."""
+_URL_CHARACTERS = "".join(chr(code) for code in range(0x21, 0x7F))
+
+KIND_OF_ERROR: dict[type[Exception], str] = {
+    TlsError: "tls_error",
+    httpcore.ConnectError: "connect_error",
+    httpcore.NetworkError: "network_error",
+    httpcore.ProtocolError: "protocol_error",
+    httpcore.UnsupportedProtocol: "protocol_error",
+    httpcore.ProxyError: "network_error",
+}
+"""The first that an error is an instance of counts; httpcore's timeouts are apart."""
+
+
+def create_caller(settings: Settings, clock: Clock) -> "WebhookCaller":
+    secrets = AwsSecrets()
+    key = DeploymentKey(lambda: deployment_secret(secrets, settings.webhook_secret_arn), clock)
+    owners = OwnerSecrets(secrets, settings.secrets_prefix, clock)
+    return WebhookCaller(clock, key.get, settings.webhook_allowed_networks, owners)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request with its secrets filled in; `hidden` are the texts that must not be told."""
+
+    address: httpcore.URL
+    headers: list[tuple[str, str]] = field(repr=False)
+    content: bytes | None
+    hidden: list[str] = field(repr=False)
+
+
+class WebhookCaller:
+    """Kinds of failure: `timeout`, `http_<status>`, `dns_error`, `address_refused` and
+    `plain_http_refused` (for good), `connect_error`, `tls_error`, `network_error`,
+    `protocol_error`, `signing_key_error`, `secret_missing`, `secret_unavailable`,
+    `secret_invalid`. Every call has a connection of its own."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        key: Callable[[Deadline], str],
+        allowed_networks: Sequence[Network],
+        secrets: OwnerSecrets,
+        *,
+        resolver: Resolver = look_up,
+        connector: Connector = connect,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._clock = clock
+        self._key = key
+        self._allowed_networks = tuple(allowed_networks)
+        self._secrets = secrets
+        self._resolver = resolver
+        self._connector = connector
+        self._tls = httpcore.default_ssl_context() if tls is None else tls
+
+    def deliver(self, target: WebhookTarget, call: Call) -> Outcome:
+        deadline = Deadline.after(call.timeout_seconds)
+        hidden: list[str] = []
+        try:
+            request = self._prepare(target, call, deadline)
+            hidden = request.hidden
+            answer = self._send(target.method, request, deadline)
+        except (TimeoutError, httpcore.TimeoutException):
+            return _timeout(call)
+        except RefusedError as error:
+            return _failure(error.kind, error, permanent=True)
+        except LookupFailedError as error:
+            return _failure("dns_error", error)
+        except SigningKeyError as error:
+            return _failure("signing_key_error", error)
+        except SecretError as error:
+            return _failure(error.kind, error)
+        except tuple(KIND_OF_ERROR) as error:
+            return _failure(kind_of_error(error), error, hidden=hidden)
+        return judge(answer, self._clock.now(), hidden)
+
+    def prepare(self, count: int) -> None:
+        """Nothing to do: connections are not kept."""
+
+    def close(self) -> None:
+        """Nothing to do: connections are not kept."""
+
+    def _prepare(self, target: WebhookTarget, call: Call, deadline: Deadline) -> Prepared:
+        """The request with its signature and its secrets; raises SecretError, SigningKeyError."""
+        address = _url(target.url)
+        content = None if target.is_bodiless else call.payload
+        key, hidden = self._signing_key(target, call, deadline)
+        headers = [("Host", _host(address)), *self._headers(call, key, content)]
+        for name, value in target.headers.items():
+            if not isinstance(value, str):
+                reference, value = value, self._secrets.text(call.owner, value, deadline)
+                try:
+                    check_header_value(value)
+                except ValueError as error:
+                    message = f"{name_of(reference)}, as the header {name}, {error}"
+                    raise SecretError("secret_invalid", message) from error
+                hidden += [value, *(part for part in value.split() if len(part) >= LONG_PART)]
+            headers.append((name, value))
+        return Prepared(address, headers, None if content is None else content.encode(), hidden)
+
+    def _signing_key(
+        self, target: WebhookTarget, call: Call, deadline: Deadline
+    ) -> tuple[str, list[str]]:
+        """The key, and what of it is the owner's secret."""
+        reference = target.signing_secret
+        if reference is None:
+            return self._key(deadline), []
+        text = self._secrets.text(call.owner, reference, deadline)
+        try:
+            return signing_key(text), [text]
+        except ValueError as error:
+            raise SecretError("secret_invalid", f"{name_of(reference)} {error}") from error
+
+    def _send(self, method: str, request: Prepared, deadline: Deadline) -> Answer:
+        backend = GuardedBackend(
+            deadline,
+            self._allowed_networks,
+            plain=request.address.scheme == b"http",
+            resolver=self._resolver,
+            connector=self._connector,
+        )
+        with (
+            httpcore.HTTPConnection(
+                request.address.origin, ssl_context=self._tls, network_backend=backend
+            ) as connection,
+            connection.stream(
+                method, request.address, headers=request.headers, content=request.content
+            ) as answer,
+        ):
+            body = b""
+            for part in answer.iter_stream():
+                body += part
+                if len(body) >= BODY_LIMIT_BYTES:
+                    break
+            return Answer(answer.status, answer.headers, body[:BODY_LIMIT_BYTES])
+
+    def _headers(self, call: Call, key: str, content: str | None) -> list[tuple[str, str]]:
+        now = self._clock.now()
+        signature = Webhook(key).sign(call.run_id, now, content or "")
+        body = [] if content is None else [("Content-Type", "application/json")]
+        return [
+            *body,
+            ("User-Agent", "Carillon"),
+            ("Connection", "close"),
+            ("webhook-id", call.run_id),
+            ("webhook-timestamp", str(int(now.timestamp()))),
+            ("webhook-signature", signature),
+            ("Idempotency-Key", call.run_id),
+            ("Carillon-Job-Id", call.job_id),
+            ("Carillon-Attempt", str(call.attempt)),
+            ("Carillon-Fire-At", utc_text(call.fire_at)),
+        ]
+
+
+def kind_of_error(error: Exception) -> str:
+    """The kind of an error of httpcore other than a timeout."""
+    return next(kind for base, kind in KIND_OF_ERROR.items() if isinstance(error, base))
+
+
+def _url(text: str) -> httpcore.URL:
+    """The URL in ASCII; raises httpcore.LocalProtocolError."""
+    parts = urlsplit(text)
+    try:
+        host = (parts.hostname or "").encode("idna")
+    except UnicodeError as error:
+        raise httpcore.LocalProtocolError(f"the host of {text!r} cannot be one") from error
+    path = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+    return httpcore.URL(
+        scheme=parts.scheme,
+        host=host,
+        port=parts.port,
+        target=quote(path, safe=_URL_CHARACTERS),
+    )
+
+
+def _host(url: httpcore.URL) -> str:
+    """The Host header; httpcore's own lacks the brackets of IPv6."""
+    host = url.host.decode("ascii")
+    name = f"[{host}]" if ":" in host else host
+    return name if url.port is None else f"{name}:{url.port}"
+
+
+def _timeout(call: Call) -> Failure:
+    message = f"no complete answer within {call.timeout_seconds:g} s"
+    return Failure(RunError("timeout", message), timed_out=True)
+
+
+def _failure(
+    kind: str, error: Exception, *, permanent: bool = False, hidden: Sequence[str] = ()
+) -> Failure:
+    message = without(hidden, str(error)) if hidden else exception_line(error)
+    return Failure(RunError(kind, one_line(message) or type(error).__name__, permanent))

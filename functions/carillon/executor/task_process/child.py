@@ -1,0 +1,167 @@
+"""The child process in which tasks run: imports the task modules once, then serves call after call.
+
+Started by parent.py, which see for its life. It imports little: every import is lag.
+"""
+
+import faulthandler
+import importlib
+import io
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from queue import SimpleQueue
+from threading import Thread
+
+from carillon.domain.run import FAIL_KIND, RETRY_KIND, RunError
+from carillon.executor.deadline import Deadline
+from carillon.executor.task_process.child_logs import JsonLines, start_logging, task_logger
+from carillon.executor.task_process.descendants import adopt_orphans, kill_descendants
+from carillon.executor.task_process.one_line import exception_line, kind_of, one_line
+from carillon.executor.task_process.wire import Hello, Report, Request
+from carillon.tasks import (
+    Fail,
+    Retry,
+    TaskContext,
+    TaskRegistry,
+    UnknownTaskError,
+    registered_tasks,
+)
+
+OVERDUE_SECONDS = 1.0
+"""So long after its limit a call that nobody stopped ends the process by itself."""
+
+
+def main(descriptor: int, log_level: str, task_modules: str, mark: str) -> None:
+    """Serve on `descriptor`, a stream socket; `task_modules` are separated by commas, and `mark` is
+    what all bear that this process starts."""
+    os.set_inheritable(descriptor, False)
+    adopt_orphans()
+    # What tasks print is to appear at once: the process may be killed at any time.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
+    lines: SimpleQueue[bytes] = SimpleQueue()
+    Thread(target=_receive, args=(descriptor, lines, mark), daemon=True).start()
+    logs = start_logging(log_level)
+    failures = import_modules(task_modules.split(","))
+    _send(descriptor, Hello(failures).to_line())
+    server = TaskServer(registered_tasks, failures, logs)
+    own_pid = os.getpid()
+    while True:
+        request = Request.from_line(lines.get())
+        faulthandler.dump_traceback_later(
+            Deadline(request.deadline_at).remaining() + OVERDUE_SECONDS, exit=True, file=2
+        )
+        report = server.serve(request)
+        if os.getpid() != own_pid:
+            os._exit(0)  # a fork that a task made and did not end: it must not answer too
+        faulthandler.cancel_dump_traceback_later()
+        _send(descriptor, report.to_line())
+
+
+def import_modules(names: Iterable[str]) -> dict[str, str]:
+    """Import each module; answers those that failed, with the reason."""
+    failures = {}
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except (Exception, SystemExit) as error:  # the others' tasks shall run
+            traceback.print_exc()
+            failures[name] = f"{type(error).__name__}: {exception_line(error)}"
+    return failures
+
+
+class TaskServer:
+    """Runs one request at a time."""
+
+    def __init__(
+        self, registry: TaskRegistry, import_failures: Mapping[str, str], logs: JsonLines
+    ) -> None:
+        self._registry = registry
+        self._import_failures = import_failures
+        self._logs = logs
+
+    def serve(self, request: Request) -> Report:
+        """Run the task; whatever it raises is reported."""
+        ids = {
+            "run_id": request.run_id,
+            "job_id": request.job_id,
+            "job_name": request.job_name,
+            "attempt": request.attempt,
+        }
+        self._logs.bound = ids
+        try:
+            function = self._registry.find(request.task)
+        except UnknownTaskError as error:
+            return Report(request.number, error=self._not_found(error))
+        context = TaskContext(
+            run_id=request.run_id,
+            job_id=request.job_id,
+            job_name=request.job_name,
+            attempt=request.attempt,
+            fire_at=datetime.fromisoformat(request.fire_at),
+            effective_at=datetime.fromisoformat(request.effective_at),
+            timeout_seconds=request.timeout_seconds,
+            tags=request.tags,
+            remaining=Deadline(request.deadline_at).remaining,
+            logger=task_logger(f"task.{request.task}", ids),
+        )
+        try:
+            result = result_text(function(json.loads(request.payload), context))
+        except BaseException as error:  # sys.exit and KeyboardInterrupt too: the child goes on
+            return _failed(request.number, error, context)
+        return Report(request.number, result=result)
+
+    def _not_found(self, error: UnknownTaskError) -> RunError:
+        if not self._import_failures:
+            return RunError("unknown_task", exception_line(error), permanent=True)
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in self._import_failures.items())
+        message = f"{error}; modules that could not be imported: {reasons}"
+        return RunError("task_import_failed", one_line(message))
+
+
+def _failed(number: int, error: BaseException, context: TaskContext) -> Report:
+    message = exception_line(error)
+    if isinstance(error, Retry):
+        context.logger.warning("the task asks to be tried again: %s", message)
+        return Report(number, None, RunError(RETRY_KIND, message), error.after_seconds)
+    context.logger.error("the task failed", exc_info=error)
+    if isinstance(error, Fail):
+        return Report(number, error=RunError(FAIL_KIND, message, permanent=True))
+    return Report(number, error=RunError(kind_of(error), message))
+
+
+def result_text(value: object) -> str | None:
+    """A task's return value as the history keeps it: JSON, else its repr; None stays None."""
+    if value is None:
+        return None
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except Exception:  # not JSON: a foreign type, NaN, a cycle
+        try:
+            text = repr(value)
+        except Exception:  # the task has succeeded all the same
+            text = f"<{type(value).__name__}>"
+    return one_line(text)
+
+
+def _receive(descriptor: int, lines: "SimpleQueue[bytes]", mark: str) -> None:
+    """Pass the parent's lines on; when the parent is gone, end this process and what it started."""
+    try:
+        with open(descriptor, "rb", closefd=False) as channel:
+            for line in channel:
+                lines.put(line)
+    finally:  # an end, or a reset if the parent had not read all
+        kill_descendants(os.getpid(), mark)
+        # Only ever the group that was made for this process.
+        if os.getpgrp() == os.getpid():
+            os.killpg(os.getpgrp(), signal.SIGKILL)
+        os._exit(1)
+
+
+def _send(descriptor: int, line: bytes) -> None:
+    while line:
+        line = line[os.write(descriptor, line) :]

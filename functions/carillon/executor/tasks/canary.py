@@ -1,0 +1,10 @@
+"""What the canary runs: that it comes this far is all that counts."""
+
+from typing import Any
+
+from carillon.tasks import TaskContext, task
+
+
+@task(name="carillon.canary")  # CANARY_TASK, whose module would be a second's import for a child
+def canary(payload: Any, context: TaskContext) -> None:
+    """Nothing."""

@@ -1,0 +1,53 @@
+"""What is late, by owner, counted before any of it has its place in the pace of catching up."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+from carillon.clock import Clock
+from carillon.domain.message import Message
+from carillon.domain.wheel.entry import Entry, slots_of_minute
+from carillon.domain.wheel.pace import BUCKETS, bucket_of
+from carillon.domain.wheel.segment import Control
+from carillon.stores.ports import WheelStore
+
+LateOf = Callable[[Entry, int], list[Message]]
+"""The late messages of an entry that is met in an epoch minute; may raise anything."""
+
+
+def count_late(
+    wheel: WheelStore, control: Control, late_of: LateOf, clock: Clock, deadline: datetime
+) -> tuple[tuple[int, ...], int]:
+    """How many late messages the backlog of a segment has, by the bucket of their owner, and the
+    last minute that was counted: where it is long, at `deadline` it is what there was time for.
+
+    An entry that cannot be counted counts for nothing: whoever dispatches it tells of it. Raises
+    StoreUnavailableError.
+    """
+    counts, minute = [0] * BUCKETS, -1
+    for minute in _minutes(control):
+        for entry in _entries(wheel, control.segment, minute):
+            try:
+                late = late_of(entry, minute)
+            except Exception:  # it is set aside when it is met
+                continue
+            if late:
+                counts[bucket_of(entry.owner)] += len(late)
+        if clock.now() >= deadline:
+            break
+    return tuple(counts), minute
+
+
+def _minutes(control: Control) -> Iterator[int]:
+    for backlog in control.backlog:
+        yield from range(backlog.done + 1, backlog.until + 1)
+
+
+def _entries(wheel: WheelStore, segment: int, minute: int) -> Iterator[Entry]:
+    for slot in slots_of_minute(minute):
+        after_key: str | None = None
+        while True:
+            page = wheel.query(segment, slot, after_key)
+            yield from page.entries
+            after_key = page.last_key
+            if after_key is None:
+                break

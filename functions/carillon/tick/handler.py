@@ -1,0 +1,117 @@
+"""Lambda entry point of the tick: one invocation a minute and worker.
+
+The minute comes from the clock and the watermarks, never from the event: EventBridge rules fire
+late, twice, or not at all. This is the only place of the tick that composes objects.
+"""
+
+import logging
+from collections import Counter
+from datetime import timedelta
+from importlib.metadata import version
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from carillon.clock import SystemClock, SystemEntropy
+from carillon.errors import StoreUnavailableError
+from carillon.services.indexer import Filer
+from carillon.settings import Settings
+from carillon.stores.dynamo import open_stores
+from carillon.stores.segments import segments_in_use
+from carillon.telemetry import Action, Metric, create_telemetry
+from carillon.tick.canary import CanaryKeeper
+from carillon.tick.dispatcher import Dispatcher
+from carillon.tick.idleness import change_of
+from carillon.tick.ports import TickPorts
+from carillon.tick.reports import SegmentOutcome, SegmentReport
+from carillon.tick.segments import share_of
+from carillon.tick.threads import SideBySideThreads
+
+RESERVE = timedelta(seconds=6)
+"""Time kept back to record the progress before the function's own end."""
+
+MOST_VISITS = 16
+"""Segments that a tick visits side by side: they wait for the tables, or for the same second."""
+
+SKEW_LIMIT_SECONDS = 2.0
+"""A clock further than this from DynamoDB's makes runs early or late: an error in the log."""
+
+settings = Settings.from_environment()
+telemetry = create_telemetry("tick")
+clock = SystemClock()
+entropy = SystemEntropy()
+stores = open_stores(settings, clock)
+
+
+def _on_bad_entry(segment: int, slot_key: str, entry_key: str, reason: str) -> None:
+    where = {"segment": segment, "slot": slot_key, "entry": entry_key, "reason": reason}
+    telemetry.record(Action.ENTRY_SET_ASIDE, logging.ERROR, **where)
+    telemetry.measure(Metric.ENTRIES_SET_ASIDE)
+
+
+in_use = segments_in_use(stores.wheel, settings.segments)
+if in_use > settings.segments:
+    telemetry.record(Action.SEGMENTS_LOWERED, logging.ERROR, set=settings.segments, used=in_use)
+ports = TickPorts(
+    jobs=stores.jobs,
+    calendars=stores.calendars,
+    wheel=stores.wheel,
+    filer=Filer(stores.jobs, stores.wheel, stores.queue, clock, stores.calendars),
+    clock=clock,
+    on_bad_entry=_on_bad_entry,
+    tzdata=version("tzdata"),
+    catch_up_share=max(1, settings.catch_up_per_minute // in_use),
+    side_by_side=SideBySideThreads(MOST_VISITS),
+)
+canary = CanaryKeeper(stores.jobs, ports.filer, clock, entropy, settings.segments)
+
+
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Dispatch the worker's share of the segments; fails if any of them failed."""
+    now = clock.now()
+    deadline = now + timedelta(milliseconds=context.get_remaining_time_in_millis()) - RESERVE
+    worker = int(event.get("worker", 0))
+    own, others = share_of(in_use, settings.tick_workers, worker)
+    dispatcher = Dispatcher(
+        ports,
+        lease_owner=entropy.new_id(now),
+        look_ahead_minutes=settings.look_ahead_minutes,
+    )
+    reports = dispatcher.tick(own, others, deadline)
+    change = change_of(reports, own, worker, now)
+    if change is not None:
+        telemetry.events_lost(stores.events.emit([change]))
+    _tell(reports)
+    if clock.now() < deadline:
+        _keep_canary()
+    failed = [report.segment for report in reports if report.outcome is SegmentOutcome.FAILED]
+    if failed:
+        raise StoreUnavailableError(f"segments {failed} are not completely dispatched")
+    return {"messages": sum(report.messages for report in reports)}
+
+
+def _keep_canary() -> None:
+    try:
+        if canary.keep():
+            telemetry.record(Action.CANARY_FILED)
+    except Exception as error:  # its silence is heard of; no job is late for it
+        telemetry.failure(Action.CANARY_FAILED, error)
+
+
+def _tell(reports: list[SegmentReport]) -> None:
+    for report in reports:
+        if report.outcome is SegmentOutcome.FAILED:
+            details = {"segment": report.segment, "reason": report.reason}
+            telemetry.record(Action.SEGMENT_FAILED, logging.ERROR, **details)
+    messages = sum(report.messages for report in reports)
+    rehomed = sum(report.rehomed for report in reports)
+    lag_seconds = 60 * max((report.lag_minutes for report in reports), default=0)
+    telemetry.measure(Metric.OCCURRENCES_SENT, messages)
+    telemetry.measure(Metric.WATERMARK_LAG, lag_seconds)
+    skew_seconds = stores.skew_seconds() or 0.0
+    telemetry.measure(Metric.CLOCK_SKEW, abs(skew_seconds))
+    if abs(skew_seconds) > SKEW_LIMIT_SECONDS:
+        telemetry.record(Action.CLOCK_SKEWED, logging.ERROR, skew_seconds=skew_seconds)
+    outcomes = Counter(report.outcome.value for report in reports)
+    counts = {"messages": messages, "rehomed": rehomed, "lag_seconds": lag_seconds}
+    telemetry.finish(Action.TICK_FINISHED, **counts, **outcomes)

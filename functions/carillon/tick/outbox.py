@@ -1,0 +1,66 @@
+"""Messages gathered over entries and slots, so that the queue gets them ten a call."""
+
+from collections import deque
+from collections.abc import Sequence
+from datetime import datetime
+
+from carillon.domain.canary import is_system
+from carillon.domain.message import Message
+from carillon.domain.wheel.segment import Control, Cursor
+from carillon.services.indexer import Filer
+
+FULL = 2_000
+"""Messages held at most: a few MB, and a few seconds of sending."""
+PART = 200
+"""Messages sent together: whoever runs out of time, or of his lease, notices it between two."""
+
+Progress = tuple[Control, Cursor | None]
+"""A segment as it is decided so far, and how far the minute has got that was begun."""
+
+
+class Outbox:
+    """Holds messages in the order in which they were decided, and sends them in parts.
+
+    `marks` stand between them: `reached` is the last one before which everything is sent.
+    """
+
+    def __init__(self, filer: Filer, begin: Progress) -> None:
+        self._filer = filer
+        self._held: list[Message] = []
+        self._marks: deque[tuple[int, Progress]] = deque()
+        self.reached = begin
+        self.sent = 0
+        self.is_busy = False
+        """Whether any owner's message has come; the deployment's own job is no work."""
+
+    @property
+    def held(self) -> Sequence[Message]:
+        return self._held
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._held) >= FULL
+
+    def add(self, message: Message) -> None:
+        self._held.append(message)
+        self.is_busy = self.is_busy or not is_system(message.key.owner)
+
+    def mark(self, progress: Progress) -> None:
+        """Whatever `progress` stands for has been added."""
+        if not self._held:
+            self.reached = progress
+            return
+        added = self.sent + len(self._held)
+        if self._marks and self._marks[-1][0] == added:
+            self._marks.pop()
+        self._marks.append((added, progress))
+
+    def send_part(self, until: datetime) -> None:
+        """Send the first messages, until then at the longest; raises QueueUnavailableError or
+        StoreUnavailableError, and holds them still."""
+        part = self._held[:PART]
+        self._filer.file_messages(part, until)
+        del self._held[: len(part)]
+        self.sent += len(part)
+        while self._marks and self._marks[0][0] <= self.sent:
+            self.reached = self._marks.popleft()[1]

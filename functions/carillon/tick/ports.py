@@ -1,0 +1,43 @@
+"""What a tick works on."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from carillon.clock import Clock
+from carillon.services.indexer import Filer
+from carillon.stores.ports import CalendarStore, JobStore, WheelStore
+
+_T = TypeVar("_T")
+
+OnBadEntry = Callable[[int, str, str, str], None]
+"""Told (segment, slot key, entry key, reason) of an entry that the tick goes on without."""
+
+
+class SideBySide(Protocol):
+    """Makes calls that are independent of each other at one time."""
+
+    def __call__(self, calls: Sequence[Callable[[], _T]]) -> list[_T]:
+        """The answers, in the order of the calls, when all have ended; raises what one raises."""
+        ...
+
+
+def one_by_one(calls: Sequence[Callable[[], _T]]) -> list[_T]:
+    """SideBySide for whoever has but one thread."""
+    return [call() for call in calls]
+
+
+@dataclass(frozen=True, slots=True)
+class TickPorts:
+    """What a tick works on. `tzdata` is the version of its time zone database, `catch_up_share`
+    how many messages of backlogs one segment has start in a minute (None: any number)."""
+
+    jobs: JobStore
+    calendars: CalendarStore
+    wheel: WheelStore
+    filer: Filer
+    clock: Clock
+    on_bad_entry: OnBadEntry
+    tzdata: str = ""
+    catch_up_share: int | None = None
+    side_by_side: SideBySide = one_by_one

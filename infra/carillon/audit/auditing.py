@@ -1,0 +1,269 @@
+"""Reads the tables of a deployment, page by page, and judges what they say of a span."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import islice
+
+from carillon.audit.evidence import Evidence, Gap, JobVersion, Violation
+from carillon.audit.judging import ROW_RULES
+from carillon.audit.known import Filed, Known, filings_of
+from carillon.domain.job import Job, JobState
+from carillon.domain.run import Run, RunKind
+from carillon.domain.wheel.entry import (
+    minute_end,
+    minute_of,
+    minute_start,
+    slots_of_minute,
+    standing_key,
+)
+from carillon.domain.wheel.segment import Control
+from carillon.errors import UnreadableRowError
+from carillon.stores.segments import segments_in_use
+from carillon.stores.stores import Stores
+
+_PAGE = 500
+_MOST_TOLD, _MOST_FOUND = 10, 1_000
+"""So many findings of one page of a job's runs are told, and looked for, at most."""
+_LONGEST_CATCH_UP = timedelta(days=15)
+"""A row of a catch-up stands at most so long after the first occurrence that it covers."""
+_SECOND = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What does not hold: of a job, or of a segment where `owner` and `job_id` are empty."""
+
+    promise: str
+    owner: str
+    job_id: str
+    text: str
+
+
+@dataclass(slots=True)
+class Seen:
+    """What an audit has read so far."""
+
+    jobs: int = 0
+    runs: int = 0
+    findings: int = 0
+
+
+class Audit:
+    """Judges the occurrences of all jobs after `since` and up to `until`, and whether what is due
+    next is filed.
+
+    `segments`: the option; what is in use beyond it is judged, too.
+    `rest_at`: what was written after it is under way. It holds one page of one job's runs at a
+    time. Only reads: it can be broken off and begun anew. Its clock's time zones must be those of
+    the deployment.
+    """
+
+    def __init__(
+        self, stores: Stores, segments: int, since: datetime, until: datetime, rest_at: datetime
+    ) -> None:
+        self.seen = Seen()
+        self._stores = stores
+        self._segments = segments
+        self._since, self._until, self._rest_at = since, until, rest_at
+        self._dispatched: dict[int, datetime] = {}
+        self._announced: dict[int, datetime] = {}
+        self._gaps: list[Gap] = []
+        self._unreadable: dict[str, str] = {}
+
+    def findings(self) -> Iterator[Finding]:
+        """Each as it is found; raises StoreUnavailableError."""
+        for finding in self._all():
+            self.seen.findings += 1
+            yield finding
+
+    def _all(self) -> Iterator[Finding]:
+        for segment in range(segments_in_use(self._stores.wheel, self._segments)):
+            yield from self._segment(segment)
+        cursor: str | None = None
+        while True:
+            page = self._stores.jobs.scan(_PAGE, cursor)
+            self.seen.jobs += len(page.items) + len(page.unreadable)
+            for reason in page.unreadable.values():
+                yield Finding("unreadable", "", "", reason)
+            for job in page.items:
+                yield from self._settled(job)
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def _segment(self, segment: int) -> Iterator[Finding]:
+        """How far a segment is; what it has not dispatched yet is late, and not lost."""
+        try:
+            control = self._read_control(segment)
+        except UnreadableRowError as error:
+            self._dispatched[segment] = self._since
+            yield Finding("unreadable", "", "", str(error))
+            return
+        if control is None:
+            return
+        self._dispatched[segment] = minute_end(control.watermark)
+        self._gaps += [
+            Gap(segment, minute_start(each.done + 1), minute_start(each.until + 1))
+            for each in control.backlog
+        ]
+        for text in _behind(control, self._until):
+            yield Finding("I3", "", "", f"segment {segment} {text}")
+
+    def _settled(self, job: Job) -> Iterator[Finding]:
+        """What is wrong about a job, unless its row was another one by the time that it was read:
+        then what is wrong by that."""
+        found = list(self._of_job(job))
+        try:
+            now = self._stores.jobs.get(job.owner, job.job_id) if found else job
+        except UnreadableRowError as error:
+            return iter([Finding("unreadable", job.owner, job.job_id, str(error))])
+        if now is not None and now != job:
+            found = list(self._of_job(now))
+        return iter(found)
+
+    def _of_job(self, job: Job) -> Iterator[Finding]:
+        self._unreadable.clear()
+        for violation in self._violations(job):
+            yield Finding(violation.invariant, job.owner, job.job_id, violation.text)
+        for reason in self._unreadable.values():
+            yield Finding("unreadable", job.owner, job.job_id, reason)
+        text = self._unfiled(job)
+        if text:
+            yield Finding("I1", job.owner, job.job_id, text)
+
+    def _violations(self, job: Job) -> Iterator[Violation]:
+        """Page by page, the newest first: each is judged as the span of its fire times."""
+        until = min(self._until, self._dispatched.get(job.segment, self._since))
+        last = until - timedelta(seconds=job.spread_seconds)
+        carried: list[Run] = []
+        for rows, since in self._pages(job, last):
+            self.seen.runs += len(rows)
+            found = self._judged(job, [*carried, *rows], since, last)
+            if not carried and any(each.fire_at is not None for each in found):
+                carried = self._catch_ups_after(job, last)
+                found = self._judged(job, [*carried, *rows], since, last)
+            yield from _told(found)
+            carried = _reaching_back([*carried, *rows], since)
+            last = since
+
+    def _pages(self, job: Job, last: datetime) -> Iterator[tuple[list[Run], datetime]]:
+        """The runs with fire times up to `last`, and from behind when on each page has them all."""
+        held: list[Run] = []
+        cursor: str | None = None
+        while True:
+            page = self._stores.runs.list(
+                job.owner,
+                job.job_id,
+                _PAGE,
+                cursor,
+                from_at=self._since + _SECOND,
+                until_at=last,
+                consistent=True,
+            )
+            held += page.items
+            self._unreadable.update(page.unreadable)
+            cursor = page.next_cursor
+            if cursor is None:
+                yield held, self._since
+                return
+            # Of the oldest fire time there may be more to come.
+            oldest = held[-1].key.fire_at if held else last
+            whole = [row for row in held if row.key.fire_at > oldest]
+            if whole:
+                yield whole, oldest
+                held = held[len(whole) :]
+
+    def _catch_ups_after(self, job: Job, last: datetime) -> list[Run]:
+        """Rows of catch-ups that stand later, and cover occurrences up to `last`."""
+        found: list[Run] = []
+        cursor: str | None = None
+        from_at, until_at = last + _SECOND, last + _LONGEST_CATCH_UP
+        while True:
+            page = self._stores.runs.list(
+                job.owner, job.job_id, _PAGE, cursor, from_at=from_at, until_at=until_at
+            )
+            found += _reaching_back(page.items, last)
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+
+    def _judged(
+        self, job: Job, rows: list[Run], since: datetime, last: datetime
+    ) -> list[Violation]:
+        """By all rules, of the filing that counts: what the schedules of those before it were is
+        not known any more, nor what that of a job was which was changed in its pause."""
+        own = replace(job, previous=None, earlier=())
+        is_as_filed = job.paused_at is None or job.updated_at <= job.paused_at + _SECOND
+        evidence = Evidence(
+            versions={job.job_id: [JobVersion(job.updated_at, own)]} if is_as_filed else {},
+            runs=rows,
+            until=last + timedelta(seconds=job.spread_seconds),
+            since=since,
+            gaps=self._gaps,
+            is_complete=False,
+            rest_at=self._rest_at,
+        )
+        known = Known(evidence)
+        found = (each for rule in ROW_RULES for each in rule(known))
+        own_page = (each for each in found if each.fire_at is None or each.fire_at <= last)
+        return list(islice(own_page, _MOST_FOUND))
+
+    def _unfiled(self, job: Job) -> str | None:
+        """Whether the wheel does not hold what the job is to run next: then it would never come."""
+        (filed,) = filings_of([JobVersion(job.updated_at, job)])
+        is_filed = job.state is JobState.ACTIVE and filed.is_computable
+        known = self._announced.get(job.segment)
+        missing = self._missing(filed, known) if is_filed and known is not None else None
+        if missing is not None:
+            # A tick may have been there meanwhile, and have filed what comes then.
+            self._read_control(job.segment)
+            missing = self._missing(filed, self._announced[job.segment])
+        if missing is None:
+            return None
+        return f"its next occurrence, at {missing}, is filed nowhere: it would never come"
+
+    def _missing(self, filed: Filed, announced: datetime) -> datetime | None:
+        """The first occurrence that is due after `announced`, if no slot of its minute holds it."""
+        job = filed.job
+        following = job.schedule.next(max(announced - filed.spread, filed.from_at))
+        if following is None:
+            return None
+        key = standing_key(job.job_id, filed.filing_id)
+        slots = slots_of_minute(minute_of(following + filed.spread))
+        is_held = any(self._stores.wheel.holds(job.segment, slot, key) for slot in slots)
+        return None if is_held else following
+
+    def _read_control(self, segment: int) -> Control | None:
+        control = self._stores.wheel.get_control(segment)
+        if control is not None:
+            self._announced[segment] = minute_end(control.horizon)
+        return control
+
+
+def _behind(control: Control, until: datetime) -> Iterator[str]:
+    reached = minute_end(control.watermark)
+    if reached < until - timedelta(minutes=1):
+        yield f"has dispatched nothing after {reached}"
+    for each in control.backlog:
+        begin, end = minute_start(each.done + 1), minute_end(each.until)
+        if each.until > each.done and begin <= until:
+            yield f"has yet to dispatch what was due from {begin} to {end}"
+
+
+def _told(found: list[Violation]) -> Iterator[Violation]:
+    """The first of them, and how many more there are."""
+    yield from found[:_MOST_TOLD]
+    left = found[_MOST_TOLD:]
+    if left:
+        yield replace(left[0], text=f"{left[0].text}; and {len(left) - 1} more, or beyond")
+
+
+def _reaching_back(rows: Iterable[Run], until: datetime) -> list[Run]:
+    """Rows of catch-ups that stand later than `until`, and cover what is not."""
+    return [
+        row
+        for row in rows
+        if row.key.kind is RunKind.MISSED and row.key.fire_at > until
+        if row.covers_from is not None and row.covers_from <= until
+    ]

@@ -1,0 +1,233 @@
+"""Evidence in order: by job, by run, by revision; and the filings that a job's rows tell of."""
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from carillon.audit.evidence import Delivery, Evidence, JobVersion, RunWrite
+from carillon.domain.job import Job, JobState
+from carillon.domain.run import FINAL, Run, RunKey, RunKind
+from carillon.schedules import CalendarRule, Delay
+from carillon.schedules.base import seconds_down
+
+NO_RUNS = frozenset({RunKind.OPERATION, RunKind.MISSED, RunKind.WATCH})
+"""Kinds of rows that no target is ever called for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filed:
+    """A filing: its occurrences are the nominal ones in (from_at, until_at] of the schedule that
+    `job`, the first row with it, had. `until_at` is None while it goes on.
+
+    A job that is changed while it is paused keeps its filing, whose entries say what they said:
+    that is why the first row counts. `ended_revision` is of the row that ended it.
+    """
+
+    filing_id: str
+    job: Job
+    from_at: datetime
+    committed_at: datetime
+    until_at: datetime | None = None
+    ended_revision: int | None = None
+
+    @property
+    def spread(self) -> timedelta:
+        return timedelta(seconds=self.job.spread_seconds)
+
+    @property
+    def is_computable(self) -> bool:
+        """Whether its fire times follow from its schedule alone: not those of a fixed delay, nor
+        those that a calendar moves to other days."""
+        return not isinstance(self.job.schedule, Delay) and not moves(self.job)
+
+    def yields(self, fire_at: datetime) -> bool:
+        return fire_at > self.from_at and self.job.schedule.has(seconds_down(fire_at))
+
+    def covers(self, fire_at: datetime) -> bool:
+        """Whether an instant that it yields is one of its occurrences."""
+        is_within = self.until_at is None or fire_at <= self.until_at
+        return is_within and self.yields(fire_at)
+
+    def occurrences(self, until: datetime, since: datetime | None = None) -> Iterator[datetime]:
+        """Those after `since` that were to start by `until`."""
+        last = until - self.spread
+        if self.until_at is not None:
+            last = min(last, self.until_at)
+        return self.job.schedule.between(max(self.from_at, since or self.from_at), last)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time in which a run was not final; `until_at` is None where it never became so."""
+
+    key: RunKey
+    from_at: datetime
+    until_at: datetime | None
+
+    def touches(self, begin: datetime, end: datetime) -> bool:
+        return self.from_at <= end and (self.until_at is None or self.until_at >= begin)
+
+
+class Known:
+    """All that rules ask of the evidence, found once."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+        self.filings = {
+            job_id: filings_of(versions, evidence.is_complete)
+            for job_id, versions in evidence.versions.items()
+        }
+        self._revisions = {
+            job_id: {version.job.revision: version for version in versions}
+            for job_id, versions in evidence.versions.items()
+        }
+        self._faults_of: dict[str, Sequence[datetime]] = {}
+        self._commits = {
+            job_id: [version.at for version in versions]
+            for job_id, versions in evidence.versions.items()
+        }
+
+    @cached_property
+    def rows(self) -> Mapping[str, Sequence[Run]]:
+        """The rows at the end by job id; receipts and operations are no runs."""
+        rows: defaultdict[str, list[Run]] = defaultdict(list)
+        for row in self.evidence.runs:
+            if row.key.kind is not RunKind.OPERATION and "~" not in row.key.job_id:
+                rows[row.key.job_id].append(row)
+        return rows
+
+    @cached_property
+    def by_run_id(self) -> Mapping[str, Run]:
+        return {row.key.run_id: row for rows in self.rows.values() for row in rows}
+
+    @cached_property
+    def writes(self) -> Mapping[RunKey, Sequence[RunWrite]]:
+        """By key, in order; without receipts and operations."""
+        writes: defaultdict[RunKey, list[RunWrite]] = defaultdict(list)
+        for write in self.evidence.writes:
+            row = write.after or write.before
+            if row is None or row.key.kind is RunKind.OPERATION or "~" in row.key.job_id:
+                continue
+            writes[row.key].append(write)
+        return writes
+
+    @cached_property
+    def run_ids(self) -> Mapping[str, RunKey]:
+        """The key of every run that was ever written."""
+        keys = {key.run_id: key for key in self.writes}
+        return {**keys, **{run_id: row.key for run_id, row in self.by_run_id.items()}}
+
+    @cached_property
+    def deliveries(self) -> Mapping[str, Sequence[Delivery]]:
+        """By run id, in the order of their beginning."""
+        deliveries: defaultdict[str, list[Delivery]] = defaultdict(list)
+        for each in sorted(self.evidence.deliveries, key=lambda each: each.begun_at):
+            deliveries[each.run_id].append(each)
+        return deliveries
+
+    @cached_property
+    def unfinished(self) -> Mapping[str, Sequence[Span]]:
+        """When the runs of a job, callbacks apart, were not final, by job id."""
+        spans: defaultdict[str, list[Span]] = defaultdict(list)
+        for key, writes in self.writes.items():
+            if key.kind in NO_RUNS or key.kind is RunKind.CALLBACK:
+                continue
+            begun: datetime | None = None
+            for write in writes:
+                is_open = write.after is not None and write.after.status not in FINAL
+                if is_open and begun is None:
+                    begun = write.at
+                elif not is_open and begun is not None:
+                    spans[key.job_id].append(Span(key, begun, write.at))
+                    begun = None
+            if begun is not None:
+                spans[key.job_id].append(Span(key, begun, None))
+        return spans
+
+    def faults_of(self, owner: str) -> Sequence[datetime]:
+        """The faults that may delay an owner's runs, in order: all but those of others' targets."""
+        if owner not in self._faults_of:
+            others = Counter(
+                at
+                for at, job_id in self.evidence.target_faults
+                if self.evidence.versions.get(job_id)
+                and self.evidence.versions[job_id][-1].job.owner != owner
+            )
+            left = Counter(self.evidence.faults) - others
+            self._faults_of[owner] = sorted(left.elements())
+        return self._faults_of[owner]
+
+    def is_calm(self, begin: datetime, end: datetime) -> bool:
+        """Whether nothing struck and no outage was between these instants."""
+        evidence = self.evidence
+        number = bisect_right(evidence.faults, end)
+        is_struck = number > 0 and evidence.faults[number - 1] >= begin
+        return not is_struck and not any(a <= end and b >= begin for a, b in evidence.outages)
+
+    def job_at(self, job_id: str, revision: int | None) -> Job | None:
+        """The row with this revision; of a real stack the last one is the best guess."""
+        version = self._revisions.get(job_id, {}).get(revision or 0)
+        if version is None and not self.evidence.is_complete:
+            versions = self.evidence.versions.get(job_id)
+            return versions[-1].job if versions else None
+        return None if version is None else version.job
+
+    def version_at(self, job_id: str, at: datetime) -> JobVersion | None:
+        """The row in force at an instant, the commits of that instant included."""
+        number = bisect_right(self._commits.get(job_id, []), at)
+        return self.evidence.versions[job_id][number - 1] if number else None
+
+
+def filings_of(versions: Sequence[JobVersion], is_complete: bool = True) -> list[Filed]:
+    """The filings of a job, oldest first.
+
+    A filing ends at the pause after which another follows, else where that other begins; the last
+    one at the pause or the deletion. What a completed job still owes is all that it has left: it
+    may be completed only when that is nothing. Where only the last row is known it tells of those
+    before it, and their schedules are taken to be its own.
+    """
+    found: list[Filed] = []
+    if not is_complete and versions:
+        last = versions[-1]
+        found = [
+            Filed(old.filing_id, last.job, old.from_at, last.job.created_at, old.until_at)
+            for old in reversed(last.job.replaced)
+        ]
+        versions = [last]
+    of_one: list[JobVersion] = []
+    for version in versions:
+        if of_one and version.job.filing.filing_id != of_one[0].job.filing.filing_id:
+            found.append(_filed(of_one, version))
+            of_one = []
+        of_one.append(version)
+    if of_one:
+        found.append(_filed(of_one, None))
+    return found
+
+
+def _filed(versions: Sequence[JobVersion], following: JobVersion | None) -> Filed:
+    """The filing that these rows share."""
+    first = versions[0].job
+    stopped = (JobState.PAUSED, JobState.DELETED)
+    end = next((version.job for version in versions if version.job.state in stopped), None)
+    if end is not None:
+        until_at: datetime | None = end.paused_at or end.updated_at
+    else:
+        end = None if following is None else following.job
+        until_at = None if end is None else end.filing.from_at
+    return Filed(
+        filing_id=first.filing.filing_id,
+        job=first,
+        from_at=first.filing.from_at,
+        committed_at=versions[0].at,
+        until_at=until_at,
+        ended_revision=None if end is None else end.revision,
+    )
+
+
+def moves(job: Job) -> bool:
+    """Whether the job's calendar moves occurrences to other days."""
+    return job.calendar is not None and job.calendar.rule is not CalendarRule.SKIP

@@ -1,0 +1,283 @@
+"""I1: every occurrence has exactly one outcome, and nothing else has one."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from carillon.audit.evidence import Gap, Violation
+from carillon.audit.known import Filed, Known
+from carillon.clock import ceil_second
+from carillon.domain.job import JobState
+from carillon.domain.policies import CatchUp
+from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.schedules import Delay
+from carillon.schedules.base import seconds_down
+
+_I1 = "I1"
+_SECOND = timedelta(seconds=1)
+
+
+def lost(known: Known) -> Iterator[Violation]:
+    """Occurrences without a row of their own that no row of a catch-up covers.
+
+    An occurrence belongs to a filing by its nominal time, and is due at its effective one. Lenient:
+
+    - Fixed delays and calendars that move occurrences: their fire times follow from runs, or from
+      what the calendar said at the time of each; `broken_chains` and `unfinished` look after them.
+    - A row and a covering row at once: the row counts (`passing_over.passed_over_row`).
+    """
+    for job_id, filings in known.filings.items():
+        rows = {
+            row.key.fire_at
+            for row in known.rows.get(job_id, ())
+            if row.key.kind is RunKind.SCHEDULED and row.key.redrive == 0
+        }
+        covering = _covering(known.rows.get(job_id, ()))
+        for filed in filings:
+            if not filed.is_computable:
+                continue
+            spans = covering.get(filed.filing_id, ())
+            for fire_at in filed.occurrences(known.evidence.until, known.evidence.since):
+                if fire_at in rows or any(a <= fire_at <= b for a, b in spans):
+                    continue
+                if _waits_for_ticks(known, filed, fire_at):
+                    continue
+                text = (
+                    f"the occurrence of {filed.job.schedule.text!r} at {fire_at} has no row, and no"
+                    f" catch-up of its filing {_span(filed)} covers it"
+                )
+                yield Violation(_I1, job_id, text, fire_at)
+
+
+def _waits_for_ticks(known: Known, filed: Filed, fire_at: datetime) -> bool:
+    """Whether a deployment that goes on has it in a backlog."""
+    if known.evidence.rest_at is None:
+        return False
+    own = (gap for gap in known.evidence.gaps if gap.segment == filed.job.segment)
+    return in_gap([gap for gap in own if gap.cleared_at is None], fire_at + filed.spread)
+
+
+def unexpected(known: Known) -> Iterator[Violation]:
+    """Scheduled runs at instants that are no occurrences, and starts of those that had ended.
+
+    What an attempt was started for must be covered by the filings as the row said that its process
+    had read: a change or pause that was committed after the read comes too late for it. Lenient:
+
+    - Attempts after the first: retries are not asked for their schedule.
+    - Of a deployment that goes on, rows of other filings than the ones that are known.
+    """
+    for job_id, filings in known.filings.items():
+        if not all(filed.is_computable for filed in filings):
+            continue
+        names = {filed.filing_id for filed in filings}
+        for row in known.rows.get(job_id, ()):
+            is_known = known.evidence.rest_at is None or row.filing_id in names
+            if row.key.kind is RunKind.SCHEDULED and row.key.redrive == 0 and is_known:
+                yield from _unexpected(known, row, filings)
+
+
+def _unexpected(known: Known, row: Run, filings: Sequence[Filed]) -> Iterator[Violation]:
+    job_id, fire_at, run_id = row.key.job_id, row.key.fire_at, row.key.run_id
+    yielding = [filed for filed in filings if filed.yields(fire_at)]
+    # One that is for later than the end, and was not called, may be dropped yet.
+    is_under_way = fire_at > known.evidence.until and run_id not in known.deliveries
+    if not yielding and not row.is_final and (is_under_way or _is_forsaken(known, row)):
+        return
+    if not yielding:
+        text = f"{run_id} is {row.status.value}, but no filing of its job yields {fire_at}"
+        yield Violation(_I1, job_id, text, fire_at)
+        return
+    if any(filed.covers(fire_at) for filed in yielding):
+        return
+    for delivery in known.deliveries.get(run_id, ()):
+        revision = delivery.job_revision
+        if delivery.attempt > 1 or revision is None:
+            continue
+        if not any(f.ended_revision is None or revision < f.ended_revision for f in yielding):
+            text = (
+                f"{run_id} was called at {delivery.begun_at} by {delivery.process}, which had read"
+                f" revision {revision}: by then {' and '.join(map(_span, yielding))} had ended"
+            )
+            yield Violation(_I1, job_id, text, fire_at)
+
+
+def _is_forsaken(known: Known, row: Run) -> bool:
+    """Whether it stands for nothing, and for nobody: what a process claimed that had stood still
+    past its lease, for a filing that never was committed, or after another had given the run back,
+    as one whose day was moved. Nobody was called."""
+    if row.status is not RunStatus.RUNNING or not known.evidence.is_complete:
+        return False
+    filings = {filed.filing_id for filed in known.filings.get(row.key.job_id, ())}
+    writes = known.writes.get(row.key, ())
+    was_given_back = any(write.method == "withdraw" for write in writes[:-1])
+    is_late = bool(writes) and writes[-1].at > (row.lease_until or writes[-1].at)
+    is_noise = row.filing_id not in filings or (was_given_back and is_late)
+    return is_noise and row.key.run_id not in known.deliveries
+
+
+def passed_over(known: Known) -> Iterator[Violation]:
+    """Rows of catch-ups: what they cover are occurrences that an outage passed over, all of those
+    in their span, counted right; their job does not run all; and the one that follows ran.
+
+    Lenient where a calendar has a say: closed days are covered, too, and occurrences move.
+    """
+    for job_id, rows in known.rows.items():
+        own = {row.key.fire_at for row in rows if row.key.kind is RunKind.SCHEDULED}
+        for row in rows:
+            if row.key.kind is not RunKind.MISSED or _is_beyond(known, row.key.fire_at):
+                continue
+            for text in _wrong_about(known, row, own):
+                yield Violation(_I1, job_id, f"{row.key.run_id}: {text}", row.key.fire_at)
+
+
+def _wrong_about(known: Known, row: Run, own: set[datetime]) -> Iterator[str]:
+    key, first = row.key, row.covers_from
+    if row.status is not RunStatus.SKIPPED or row.reason != "catch_up" or first is None:
+        yield f"it is {row.status.value} for {row.reason!r}, from {first}"
+        return
+    filings = known.filings.get(key.job_id, ())
+    filed = next((each for each in filings if each.filing_id == key.request_id), None)
+    if filed is None:
+        if known.evidence.is_complete:
+            yield f"no filing {key.request_id} was ever committed"
+        return
+    if not filed.is_computable:
+        return
+    schedule, job = filed.job.schedule, filed.job
+    count = sum(1 for _ in schedule.between(first - _SECOND, key.fire_at))
+    if not (schedule.has(seconds_down(first)) and schedule.has(seconds_down(key.fire_at))):
+        yield f"the span from {first} does not begin and end with occurrences"
+    elif row.covers_count is not None and row.covers_count != count:
+        yield f"it counts {row.covers_count}, and there are {count} from {first} on"
+    elif first <= filed.from_at:
+        yield f"it covers {first}, which is not after its filing began at {filed.from_at}"
+    if job.catch_up is CatchUp.ALL or not schedule.is_recurring:
+        yield f"its job runs what was missed ({job.catch_up.value})"
+    if known.evidence.is_complete:
+        gaps = [gap for gap in known.evidence.gaps if gap.segment == job.segment]
+        for fire_at in schedule.between(first - _SECOND, key.fire_at):
+            if not in_gap(gaps, fire_at + filed.spread):
+                yield f"{fire_at} lay in no outage of segment {job.segment}"
+    following = schedule.next(key.fire_at)
+    is_due = following is not None and filed.covers(following)
+    if is_due and following not in own and not _is_beyond(known, following):
+        yield f"it stands before {following}, which has no row of its own"
+
+
+def _is_beyond(known: Known, fire_at: datetime | None) -> bool:
+    """Whether a deployment that goes on tells nothing of it yet."""
+    evidence = known.evidence
+    return fire_at is not None and evidence.rest_at is not None and fire_at > evidence.until
+
+
+def in_gap(gaps: Sequence[Gap], effective_at: datetime) -> bool:
+    return any(gap.from_at <= effective_at < gap.until_at for gap in gaps)
+
+
+def unfinished(known: Known) -> Iterator[Violation]:
+    """Runs that were due and have not ended: of every kind, whoever asked for them.
+
+    A run that waits until later than `until`, or whose attempt began later, is under way. Lenient:
+    the new run of a redrive that died half-way, since its dead letter is still on the list; and
+    what a process claimed too late for a filing that never was committed.
+    """
+    until = known.evidence.until
+    for job_id, rows in known.rows.items():
+        for row in rows:
+            if row.is_final or _is_forsaken(known, row) or _is_under_way(known, row):
+                continue
+            due_at = row.effective_at or row.key.fire_at
+            begun_at = row.attempt_started_at if row.status is RunStatus.RUNNING else None
+            if max(due_at, row.next_attempt_at or due_at, begun_at or due_at) > until:
+                continue
+            if row.key.redrive and row.status is RunStatus.SCHEDULED and not row.token:
+                dead = known.by_run_id.get(replace(row.key, redrive=row.key.redrive - 1).run_id)
+                if dead is not None and dead.is_dead_letter:
+                    continue
+            text = (
+                f"{row.key.run_id} is {row.status.value} for ever: attempt {row.attempt}, last"
+                f" written at {row.updated_at}, lease until {row.lease_until}, next attempt at"
+                f" {row.next_attempt_at}, note {row.note!r}"
+            )
+            yield Violation(_I1, job_id, text, row.key.fire_at)
+
+
+def _is_under_way(known: Known, row: Run) -> bool:
+    rest_at = known.evidence.rest_at
+    return rest_at is not None and max(row.updated_at, row.lease_until or row.updated_at) > rest_at
+
+
+def broken_chains(known: Known) -> Iterator[Violation]:
+    """Fixed delays whose last run should have been followed by another; and runs of one at once.
+
+    Lenient under a calendar, which moves what follows, and where the next would be due after
+    `until`.
+    """
+    for job_id, filings in known.filings.items():
+        last_job = known.evidence.versions[job_id][-1].job
+        schedule = last_job.schedule
+        if not isinstance(schedule, Delay) or last_job.calendar is not None:
+            continue
+        own = [
+            row
+            for row in known.rows.get(job_id, ())
+            if row.key.kind is RunKind.SCHEDULED
+            and row.key.redrive == 0
+            and row.key.fire_at > filings[-1].from_at
+        ]
+        yield from _two_at_once(known, job_id, own)
+        if last_job.state is not JobState.ACTIVE:
+            continue
+        last = max(own, key=lambda row: row.key.fire_at, default=None)
+        ended_at = filings[-1].from_at
+        if last is not None:
+            ended_at = ceil_second(last.finished_at or last.updated_at)
+        following = schedule.next(ended_at)
+        is_due = following is not None and following + filings[-1].spread <= known.evidence.until
+        if last is None and known.evidence.since is not None:
+            continue  # it may have had its last run before
+        if is_due and (last is None or last.is_final):
+            before = "nothing" if last is None else last.key.run_id
+            text = f"{schedule.text!r} was to run at {following}; its chain ended with {before}"
+            yield Violation(_I1, job_id, text, following)
+
+
+def _two_at_once(known: Known, job_id: str, rows: Sequence[Run]) -> Iterator[Violation]:
+    """Runs of one filing that were called, at once: a chain never forks.
+
+    A change begins another chain, while the last run of the old one may still be under way. A
+    message that a lost change has sent may claim a run of the same instant, and takes it back.
+    """
+    called = {row.key: row.filing_id for row in rows}
+    spans = [
+        span
+        for span in known.unfinished.get(job_id, ())
+        if span.key in called
+        and any(
+            span.touches(each.begun_at, each.begun_at)
+            for each in known.deliveries.get(span.key.run_id, ())
+        )
+    ]
+    spans.sort(key=lambda span: span.from_at)
+    for filing_id in sorted(set(called.values())):
+        chain = [span for span in spans if called[span.key] == filing_id]
+        for one, other in pairwise(chain):
+            if one.key == other.key or (one.until_at is not None and other.from_at >= one.until_at):
+                continue
+            text = f"{other.key.run_id} began at {other.from_at}, before {one.key.run_id} had ended"
+            yield Violation(_I1, job_id, text, other.key.fire_at)
+
+
+def _covering(rows: Sequence[Run]) -> dict[str, list[tuple[datetime, datetime]]]:
+    """The spans of rows of catch-ups, by filing."""
+    covering: dict[str, list[tuple[datetime, datetime]]] = {}
+    for row in rows:
+        if row.key.kind is RunKind.MISSED and row.covers_from is not None:
+            span = (row.covers_from, row.key.fire_at)
+            covering.setdefault(row.key.request_id, []).append(span)
+    return covering
+
+
+def _span(filed: Filed) -> str:
+    return f"{filed.filing_id} ({filed.from_at}, {filed.until_at or 'on'}]"

@@ -1,0 +1,28 @@
+"""The CDK app: `cdk synth` and `cdk deploy` start here."""
+
+from collections.abc import Mapping
+
+import aws_cdk as cdk
+from cdk_nag import AwsSolutionsChecks, ServerlessChecks
+
+from carillon.cdk.options import Options
+from carillon.cdk.stack import CarillonStack
+
+
+def build(context: Mapping[str, object] | None = None, outdir: str | None = None) -> cdk.App:
+    """The app with its one stack; `context` adds to what the CDK command gives.
+
+    `outdir` is where synthesis writes, if not where the CDK command says.
+
+    Raises ConfigurationError naming the context key. Synthesis fails on any finding of cdk-nag
+    that is not acknowledged with its reason.
+    """
+    app = cdk.App(context=context, outdir=outdir)
+    options = Options.from_context(app.node.get_all_context())
+    CarillonStack(app, options.stack_name, options)
+    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
+    return app
+
+
+if __name__ == "__main__":
+    build().synth()

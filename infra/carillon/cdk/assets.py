@@ -1,0 +1,91 @@
+"""The functions' assets as CDK takes them: their code, the layer of their dependencies, and the
+runtime that both are compiled for."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import jsii
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from carillon.cdk import packages
+from carillon.cdk.options import Options
+from carillon.cdk.runtime import runtime_of
+
+SEARCH_PATH_FILE = "carillon_dependencies.pth"
+SITE_DIRECTORY = f"python/lib/python{packages.PYTHON_VERSION}/site-packages"
+"""Where a layer's `.pth` files are read, on Lambda and on MiniStack."""
+
+
+class Assets(Construct):
+    """Code, layer and runtime, and `release`: a digest that changes with any of them or with the
+    options, that is with every deployment that changes what functions do."""
+
+    def __init__(self, scope: Construct, construct_id: str, options: Options) -> None:
+        super().__init__(scope, construct_id)
+        self.runtime = runtime_of(options.python)
+        hash_of_layer = layer_hash(options)
+        self.code = _built(packages.code_digest(), packages.build_code, self.runtime)
+        self.layer = lambda_.LayerVersion(
+            self,
+            "Dependencies",
+            code=_built(hash_of_layer, lambda output: _fill_layer(output, options), self.runtime),
+            compatible_architectures=[lambda_.Architecture.ARM_64],
+            compatible_runtimes=[self.runtime],
+            description="Dependencies of the functions of Carillon",
+        )
+        parts = f"{packages.code_digest()} {hash_of_layer} {options}"
+        self.release = hashlib.sha256(parts.encode()).hexdigest()[:8]
+
+
+def layer_hash(options: Options) -> str:
+    """What changes with the layer."""
+    if options.layer_directory:
+        return hashlib.sha256(options.layer_directory.encode()).hexdigest()
+    return packages.layer_digest(options.local_layer_python, options.task_services)
+
+
+def _fill_layer(output: Path, options: Options) -> None:
+    if options.layer_directory:
+        write_search_path(output, options.layer_directory)
+    else:
+        interpreter = options.local_layer_python
+        packages.build_layer(output / "python", interpreter, options.task_services)
+
+
+def write_search_path(layer: Path, directory: str) -> None:
+    """Write the one file of a layer that puts `directory` first on the path: emulators' new workers
+    unpack a hundred bytes instead of all dependencies."""
+    site = layer / SITE_DIRECTORY
+    site.mkdir(parents=True)
+    # A bare path would be appended, behind the interpreter's own packages: an import line is
+    # run instead, so that the pinned versions win.
+    line = f"import sys; sys.path.insert(0, {directory!r})\n"
+    (site / SEARCH_PATH_FILE).write_text(line)
+
+
+def _built(
+    digest: str, build: Callable[[Path], None], for_runtime: lambda_.Runtime
+) -> lambda_.AssetCode:
+    return lambda_.Code.from_asset(
+        str(packages.REQUIREMENTS.parent),
+        # A hash of this folder could not tell what is built, nor for which machine.
+        asset_hash_type=cdk.AssetHashType.CUSTOM,
+        asset_hash=digest,
+        bundling=cdk.BundlingOptions(image=for_runtime.bundling_image, local=_Bundling(build)),
+    )
+
+
+@jsii.implements(cdk.ILocalBundling)
+class _Bundling:
+    """Builds on this machine; Docker is never tried."""
+
+    def __init__(self, build: Callable[[Path], None]) -> None:
+        self._build = build
+
+    def try_bundle(self, output_dir: str, *_options: Any, **_keywords: Any) -> bool:
+        self._build(Path(output_dir))
+        return True

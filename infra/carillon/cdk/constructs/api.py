@@ -1,0 +1,204 @@
+"""The HTTP API with its authorizer: a Cognito user pool, or any OIDC issuer."""
+
+import json
+
+import jsii
+from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import aws_apigateway as rest
+from aws_cdk import aws_apigatewayv2 as gateway
+from aws_cdk import aws_apigatewayv2_authorizers as authorizers
+from aws_cdk import aws_apigatewayv2_integrations as integrations
+from aws_cdk import aws_cognito as cognito
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from carillon.cdk.constructs.acknowledgments import acknowledge
+from carillon.cdk.constructs.helpers import log_retention
+from carillon.cdk.options import Options
+from carillon.settings import OPERATORS_GROUP
+
+STAGE_SHARES = 10
+"""The stage lets through what so many owners may send at their limits; more share it."""
+OPEN_PATHS = ("/openapi.json", "/.well-known/carillon")
+"""What answers without a token: the API's description, and what a client needs to sign in."""
+
+REQUEST_HEADERS = ("content-type", "if-match", "if-none-match", "idempotency-key")
+ANSWER_HEADERS = ("etag", "location", "retry-after")
+
+ACCESS_LOG_FIELDS = {
+    "request_id": "$context.requestId",
+    "requested_at": "$context.requestTime",
+    "source_ip": "$context.identity.sourceIp",
+    "method": "$context.httpMethod",
+    "path": "$context.path",
+    "status": "$context.status",
+    "response_bytes": "$context.responseLength",
+    "latency_ms": "$context.responseLatency",
+    "owner": "$context.authorizer.claims.sub",
+    "authorizer_error": "$context.authorizer.error",
+}
+
+
+@jsii.implements(gateway.IAccessLogSettings)
+class _AccessLog:
+    """One JSON object a line, into `log_group`."""
+
+    def __init__(self, log_group: logs.ILogGroup) -> None:
+        self._destination = gateway.LogGroupLogDestination(log_group)
+
+    @property
+    def destination(self) -> gateway.IAccessLogDestination:
+        return self._destination
+
+    @property
+    def format(self) -> rest.AccessLogFormat | None:
+        return rest.AccessLogFormat.custom(json.dumps(ACCESS_LOG_FIELDS))
+
+
+class Users(Construct):
+    """The default identity provider: accounts that an administrator makes, and one group."""
+
+    def __init__(self, scope: Construct, construct_id: str, options: Options) -> None:
+        super().__init__(scope, construct_id)
+        self.pool = cognito.UserPool(
+            self,
+            "Pool",
+            self_sign_up_enabled=False,
+            sign_in_aliases=cognito.SignInAliases(username=True, email=True),
+            password_policy=cognito.PasswordPolicy(
+                min_length=12,
+                require_lowercase=True,
+                require_uppercase=True,
+                require_digits=True,
+                require_symbols=True,
+            ),
+            account_recovery=cognito.AccountRecovery.EMAIL_ONLY,
+            removal_policy=options.data_policy,
+        )
+        self.client = self.pool.add_client(
+            "Client",
+            auth_flows=cognito.AuthFlow(
+                user_password=True, user_srp=True, admin_user_password=True
+            ),
+            prevent_user_existence_errors=True,
+            access_token_validity=Duration.hours(1),
+            id_token_validity=Duration.hours(1),
+            disable_o_auth=True,
+        )
+        cognito.CfnUserPoolGroup(
+            self,
+            "Operators",
+            user_pool_id=self.pool.user_pool_id,
+            group_name=OPERATORS_GROUP,
+            description="May see the whole deployment's status",
+        )
+        self._acknowledge_findings()
+
+    def _acknowledge_findings(self) -> None:
+        acknowledge(
+            self.pool,
+            "AwsSolutions-COG2",
+            "programs sign in, too; who needs a second factor brings an OIDC issuer",
+        )
+        acknowledge(
+            self.pool,
+            "AwsSolutions-COG8",
+            "the plus plan has a monthly price per user; an idle deployment must cost nothing",
+        )
+
+    @property
+    def issuer(self) -> str:
+        """The `iss` of the pool's tokens."""
+        # Not the pool's ProviderURL: emulators answer it with an address of their own.
+        stack = Stack.of(self)
+        return f"https://cognito-idp.{stack.region}.{stack.url_suffix}/{self.pool.user_pool_id}"
+
+
+def _methods(options: Options) -> list[gateway.HttpMethod]:
+    """All; but a route for ANY would ask preflight requests, which bear no token, for one."""
+    if not options.cors_origins:
+        return [gateway.HttpMethod.ANY]
+    method = gateway.HttpMethod
+    return [method.GET, method.HEAD, method.POST, method.PUT, method.PATCH, method.DELETE]
+
+
+def _cors(options: Options) -> gateway.CorsPreflightOptions | None:
+    """What pages of other sites may send and read; the gateway answers their preflight requests
+    without a token."""
+    if not options.cors_origins:
+        return None
+    return gateway.CorsPreflightOptions(
+        allow_origins=list(options.cors_origins),
+        allow_methods=[gateway.CorsHttpMethod.ANY],
+        allow_headers=["authorization", *REQUEST_HEADERS],
+        expose_headers=list(ANSWER_HEADERS),
+        max_age=Duration.hours(1),
+    )
+
+
+class Api(Construct):
+    """Every route needs a token but the API's own description."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, options: Options, function: lambda_.IFunction
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.users: Users | None = None if options.issuer else Users(self, "Users", options)
+        self.http_api = gateway.HttpApi(
+            self,
+            "Http",
+            api_name=options.stack_name,
+            description="Carillon",
+            create_default_stage=False,
+            cors_preflight=_cors(options),
+        )
+        self.stage = self._stage(options)
+        integration = integrations.HttpLambdaIntegration("Function", function)
+        self.issuer, self.audience = options.issuer, options.audience
+        if self.users is not None:
+            self.issuer, self.audience = self.users.issuer, self.users.client.user_pool_client_id
+        authorizer = authorizers.HttpJwtAuthorizer("Jwt", self.issuer, jwt_audience=[self.audience])
+        for path in ("/", "/{proxy+}"):
+            self.http_api.add_routes(
+                path=path,
+                methods=_methods(options),
+                integration=integration,
+                authorizer=authorizer,
+            )
+        for path in OPEN_PATHS:
+            self._open_route(path, integration)
+
+    def _open_route(self, path: str, integration: integrations.HttpLambdaIntegration) -> None:
+        routes = self.http_api.add_routes(
+            path=path, methods=[gateway.HttpMethod.GET], integration=integration
+        )
+        for route in routes:
+            acknowledge(
+                route,
+                "AwsSolutions-APIG4",
+                "it holds nothing of any owner; tools fetch it before they have a token",
+            )
+
+    def _stage(self, options: Options) -> gateway.HttpStage:
+        log_group = logs.LogGroup(
+            self,
+            "AccessLogs",
+            # AWS lets the service write to groups with this prefix without a line for each in the
+            # account's resource policy for logs, whose length is limited.
+            log_group_name=f"/aws/vendedlogs/{options.stack_name}/access",
+            retention=log_retention(options.log_retention_days),
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        return gateway.HttpStage(
+            self,
+            "Stage",
+            http_api=self.http_api,
+            stage_name="$default",
+            auto_deploy=True,
+            throttle=gateway.ThrottleSettings(
+                rate_limit=STAGE_SHARES * options.owner_requests_per_second,
+                burst_limit=STAGE_SHARES * options.owner_requests_burst,
+            ),
+            access_log_settings=_AccessLog(log_group),
+        )

@@ -1,0 +1,127 @@
+"""The dashboard: whether work is sent, done and in time, and what holds it up."""
+
+from collections.abc import Sequence
+
+from aws_cdk import Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from carillon.cdk.constructs.metrics import MINUTE, Watched
+from carillon.telemetry import Metric
+
+WIDTH = 8
+"""Three graphs a row: a dashboard is 24 wide."""
+
+OUTCOMES = (
+    Metric.RUNS_SUCCEEDED,
+    Metric.RUNS_RETRIED,
+    Metric.RUNS_SKIPPED,
+    Metric.RUNS_DEAD,
+    Metric.RUNS_MISSED,
+)
+
+
+class Dashboard(Construct):
+    """One dashboard of at most 50 metrics, of which an account has three free of charge."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        stack_name: str,
+        watched: Watched,
+        alarms: Sequence[cloudwatch.Alarm],
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._watched = watched
+        cloudwatch.Dashboard(
+            self,
+            "Dashboard",
+            # An account has its dashboards, whatever their stacks' regions.
+            dashboard_name=f"{stack_name}-{Stack.of(self).region}",
+            widgets=[
+                [cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(alarms), width=24)],
+                self._dispatch(),
+                self._runs(),
+                self._queues(),
+                self._functions(),
+            ],
+        )
+
+    def _dispatch(self) -> list[cloudwatch.IWidget]:
+        own, tick = self._watched.own, self._watched.functions.tick
+        ticks = tick.metric_invocations(period=MINUTE, statistic="Sum", label="ticks")
+        lags = [
+            own(Metric.WATERMARK_LAG, "tick", "Maximum"),
+            own(Metric.CANARY_LAG, "executor", "Maximum"),
+        ]
+        sent = own(Metric.OCCURRENCES_SENT, "tick", "Sum")
+        return [
+            _graph("Ticks a minute", [ticks]),
+            _graph("Behind, in seconds", lags),
+            _graph("Occurrences sent a minute", [sent]),
+        ]
+
+    def _runs(self) -> list[cloudwatch.IWidget]:
+        own = self._watched.own
+        lags = [own(Metric.RUN_LAG, "executor", statistic) for statistic in ("p50", "p99")]
+        outcomes = [own(metric, "executor", "Sum") for metric in OUTCOMES]
+        died = own(Metric.RUNS_DEAD, "dead-letter-consumer", "Sum").with_(label="executor died")
+        api = self._watched.http_api
+        return [
+            _graph("Lag of runs, in seconds", lags),
+            _graph("Outcomes a minute", [*outcomes, died]),
+            _graph(
+                "Refused by the API, and failed",
+                [api.metric_client_error(label="4xx"), api.metric_server_error(label="5xx")],
+                "Sum",
+            ),
+        ]
+
+    def _queues(self) -> list[cloudwatch.IWidget]:
+        lanes = self._watched.lanes
+        queues = [(each.name, each.queue) for each in lanes.by_name.values()]
+        depths = [
+            queue.metric_approximate_number_of_messages_visible(label=name)
+            for name, queue in [*queues, ("dead letters", lanes.dead_letter_queue)]
+        ]
+        ages = [
+            queue.metric_approximate_age_of_oldest_message(label=name) for name, queue in queues
+        ]
+        tables = self._watched.tables
+        named = {"jobs": tables.jobs, "wheel": tables.wheel, "runs": tables.runs}
+        throttled = [
+            table.metric(f"{what}ThrottleEvents", label=f"{name} {what.lower()}s")
+            for name, table in named.items()
+            for what in ("Read", "Write")
+        ]
+        return [
+            _graph("Messages that wait", depths, "Maximum"),
+            _graph("Oldest message, in seconds", ages, "Maximum"),
+            _graph("Throttled by DynamoDB", throttled, "Sum"),
+        ]
+
+    def _functions(self) -> list[cloudwatch.IWidget]:
+        named = self._named_functions()
+        return [
+            _graph("Throttled", [f.metric_throttles(label=name) for name, f in named], "Sum"),
+            _graph("Errors", [f.metric_errors(label=name) for name, f in named], "Sum"),
+            _graph("Duration, p99", [f.metric_duration(label=name) for name, f in named], "p99"),
+        ]
+
+    def _named_functions(self) -> list[tuple[str, lambda_.Function]]:
+        functions = self._watched.functions
+        return [
+            ("tick", functions.tick),
+            *((f"executor {lane}", each) for lane, each in functions.executors.items()),
+            ("dead-letter consumer", functions.dead_letter_consumer),
+            ("api", functions.api),
+        ]
+
+
+def _graph(
+    title: str, metrics: Sequence[cloudwatch.Metric], statistic: str | None = None
+) -> cloudwatch.GraphWidget:
+    shown = [each.with_(period=MINUTE, statistic=statistic or each.statistic) for each in metrics]
+    return cloudwatch.GraphWidget(title=title, left=shown, width=WIDTH)

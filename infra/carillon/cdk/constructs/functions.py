@@ -1,0 +1,270 @@
+"""The Lambda functions, each with its own role, log group and grants."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aws_cdk import CfnResource, Duration, RemovalPolicy
+from aws_cdk import aws_events as events
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_lambda_event_sources as event_sources
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_secretsmanager as secretsmanager
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from carillon.cdk.assets import Assets
+from carillon.cdk.constructs.acknowledgments import acknowledge
+from carillon.cdk.constructs.environment import environment
+from carillon.cdk.constructs.helpers import log_retention
+from carillon.cdk.constructs.lanes import Lane, Lanes
+from carillon.cdk.constructs.storage import Tables
+from carillon.cdk.constructs.target_permissions import allow_secrets, allow_targets
+from carillon.cdk.options import LANES, Options
+from carillon.cdk.releases import CALLERS, LIVE, described
+from carillon.domain.job import Lane as JobLane
+
+BATCH_SIZE = 10
+API_TIMEOUT_SECONDS = 29
+"""An HTTP API gives up after 30 s."""
+
+TESTED_PYTHON = "the runtime is the Python that synthesised, on which everything was tested"
+FINDINGS = {
+    "AwsSolutions-L1": TESTED_PYTHON,
+    "Serverless-LambdaLatestVersion": TESTED_PYTHON,
+    "Serverless-LambdaDLQ": "a tick that failed is made up for by the next one, and told by an "
+    "alarm; queues and API call the others and hear of failures themselves",
+    "Serverless-LambdaEventSourceMappingDestination": "mappings of SQS have no destination: what "
+    "they fail on goes by the queue's own redrive policy",
+    "Serverless-LambdaTracing": "every trace has its price; logs bear the run's id on all its way",
+}
+"""Of cdk-nag, on every function."""
+
+READ_ITEM = ("dynamodb:GetItem",)
+PUT_ITEM = ("dynamodb:PutItem",)
+DELETE_ITEM = ("dynamodb:DeleteItem",)
+WRITE_BATCH = ("dynamodb:BatchWriteItem",)
+QUERY = ("dynamodb:Query",)
+SEND = ("sqs:SendMessage",)
+PUT_EVENTS = ("events:PutEvents",)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What distinguishes one function from the next."""
+
+    handler: str
+    service: str
+    timeout_seconds: int
+    description: str
+    memory_mb: int
+    sends_to_itself: bool = False
+    reserved_concurrency: int | None = None
+
+
+class Functions(Construct):
+    """tick, one executor per lane, the dead-letter consumer and api.
+
+    Each has a published version and the alias `live`, by which alone it is called: a deployment
+    switches from one version to the next in one step, and back. Old versions are kept for that.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        options: Options,
+        tables: Tables,
+        lanes: Lanes,
+        webhook_secret: secretsmanager.ISecret,
+        event_bus: events.IEventBus | None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._options = options
+        self._tables = tables
+        self._lane_arns = [lane.queue.queue_arn for lane in lanes.by_name.values()]
+        self._dead_letter_queue = lanes.dead_letter_queue
+        self._secret = webhook_secret
+        self._event_bus = event_bus
+        self._environment = environment(options, tables, lanes, webhook_secret, event_bus)
+        self._assets = Assets(self, "Assets", options)
+        self._live: dict[str, lambda_.Alias] = {}
+        self.tick = self._create_tick()
+        self.executors = {name: self._create_executor(lanes.by_name[name]) for name in LANES}
+        self.dead_letter_consumer = self._create_dead_letter_consumer()
+        self.api = self._create_api()
+        self._order_switches()
+        for rule, reason in FINDINGS.items():
+            acknowledge(self, rule, reason)
+
+    def live(self, function: lambda_.Function) -> lambda_.Alias:
+        """What calls the function's live version."""
+        return self._live[function.node.id]
+
+    def _order_switches(self) -> None:
+        """Who sends messages goes to a newer version after those who must understand them."""
+        called = [alias for name, alias in self._live.items() if name not in CALLERS]
+        for caller in CALLERS:
+            for alias in called:
+                _resource(self._live[caller]).add_resource_dependency(_resource(alias))
+
+    def _create_tick(self) -> lambda_.Function:
+        shape = _Shape(
+            handler="carillon.tick.handler.handler",
+            service="tick",
+            timeout_seconds=self._options.tick_timeout_seconds,
+            description="Sends what is due to the lanes, once a minute",
+            memory_mb=self._options.memory_mb["tick"],
+            reserved_concurrency=self._tick_concurrency(),
+        )
+        tick = self._function("Tick", shape)
+        _allow(tick, (*READ_ITEM, *PUT_ITEM), [self._tables.jobs.table_arn])
+        wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH, *QUERY)
+        _allow(tick, wheel, [self._tables.wheel.table_arn])
+        _allow(tick, SEND, self._lane_arns)
+        return tick
+
+    def _tick_concurrency(self) -> int | None:
+        """One for each worker, and two for ticks that last into the next minute."""
+        if not self._options.tick_reserved_concurrency:
+            return None
+        return self._options.tick_workers + 2
+
+    def _create_executor(self, lane: Lane) -> lambda_.Function:
+        shape = _Shape(
+            handler="carillon.executor.handler.handler",
+            service="executor",
+            timeout_seconds=self._options.executor_timeout_seconds,
+            description=f"Runs the {lane.name} lane",
+            memory_mb=self._options.memory_mb["executor"],
+            sends_to_itself=True,
+        )
+        executor = self._function(f"Executor{lane.name.capitalize()}", shape)
+        self._allow_running(executor)
+        # Operations look for dead letters.
+        _allow(executor, QUERY, [self._tables.dead_letter_index_arn])
+        allow_secrets(executor, self._secret.secret_arn, self._options.secrets_prefix)
+        allow_targets(executor, self._options.target_arns, [self._dead_letter_queue.queue_arn])
+        limit = self._options.lanes[lane.name].max_concurrency
+        size = JobLane(lane.name).batch_size
+        self.live(executor).add_event_source(_batches(lane.queue, limit, size))
+        return executor
+
+    def _create_dead_letter_consumer(self) -> lambda_.Function:
+        shape = _Shape(
+            handler="carillon.executor.handler.dead_letter_handler",
+            service="dead-letter-consumer",
+            timeout_seconds=self._options.executor_timeout_seconds,
+            description="Records why runs died whose executors could not",
+            memory_mb=self._options.memory_mb["executor"],
+            sends_to_itself=True,
+        )
+        consumer = self._function("DeadLetterConsumer", shape)
+        self._allow_running(consumer)
+        self.live(consumer).add_event_source(_batches(self._dead_letter_queue))
+        return consumer
+
+    def _allow_running(self, function: lambda_.Function) -> None:
+        """What the run protocol needs: read jobs and calendars, complete and pause jobs, pass
+        gates, go on with operations, record runs, send copies, file late retries."""
+        _allow(function, (*READ_ITEM, *PUT_ITEM), [self._tables.jobs.table_arn])
+        runs = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *QUERY)
+        _allow(function, runs, [self._tables.runs.table_arn])
+        wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH)
+        _allow(function, wheel, [self._tables.wheel.table_arn])
+        _allow(function, SEND, self._lane_arns)
+
+    def _create_api(self) -> lambda_.Function:
+        shape = _Shape(
+            handler="carillon.api.handler.handler",
+            service="api",
+            timeout_seconds=API_TIMEOUT_SECONDS,
+            description="Answers the HTTP API",
+            memory_mb=self._options.memory_mb["api"],
+        )
+        api = self._function("Api", shape)
+        tables = self._tables
+        rows = (*READ_ITEM, *PUT_ITEM, *QUERY)
+        # Jobs leave by their tombstone's expiry; calendars, in the same table, are deleted.
+        _allow(api, (*rows, *DELETE_ITEM), [tables.jobs.table_arn])
+        _allow(api, rows, [tables.runs.table_arn])
+        # Entries of jobs that are gone leave at once.
+        wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH)
+        _allow(api, wheel, [tables.wheel.table_arn])
+        _allow(api, QUERY, [tables.dead_letter_index_arn])
+        _allow(api, SEND, self._lane_arns)
+        return api
+
+    def _function(self, name: str, shape: _Shape) -> lambda_.Function:
+        log_group = logs.LogGroup(
+            self,
+            f"{name}Logs",
+            retention=log_retention(self._options.log_retention_days),
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        # A role of our own: CDK's would carry a managed policy for every log group there is.
+        role = iam.Role(
+            self, f"{name}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")
+        )
+        log_group.grant_write(role)
+        function = self._configured(name, shape, role, log_group)
+        self._live[name] = function.add_alias(LIVE)
+        if self._event_bus is not None:
+            _allow(function, PUT_EVENTS, [self._event_bus.event_bus_arn])
+        return function
+
+    def _configured(
+        self, name: str, shape: _Shape, role: iam.IRole, log_group: logs.ILogGroup
+    ) -> lambda_.Function:
+        loop = lambda_.RecursiveLoop
+        return lambda_.Function(
+            self,
+            name,
+            code=self._assets.code,
+            handler=shape.handler,
+            runtime=self._assets.runtime,
+            architecture=lambda_.Architecture.ARM_64,
+            layers=[self._assets.layer],
+            role=role,
+            log_group=log_group,
+            # Of the platform's own lines only what went wrong: those of each good invocation
+            # (START, END, REPORT) would be a third of all that is stored.
+            logging_format=lambda_.LoggingFormat.JSON,
+            system_log_level_v2=lambda_.SystemLogLevel.WARN,
+            application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
+            memory_size=shape.memory_mb,
+            reserved_concurrent_executions=shape.reserved_concurrency,
+            timeout=Duration.seconds(shape.timeout_seconds),
+            environment={**self._environment, "POWERTOOLS_SERVICE_NAME": shape.service},
+            # Also what makes every function publish a version with every release.
+            description=described(shape.description, self._assets.release),
+            # Retries and copies are messages to the function's own queue: after 16 of them
+            # Lambda would take the chain for a runaway loop and cut it.
+            recursive_loop=loop.ALLOW if shape.sends_to_itself else loop.TERMINATE,
+            current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
+        )
+
+
+def _batches(
+    queue: sqs.IQueue, max_concurrency: int | None = None, batch_size: int = BATCH_SIZE
+) -> event_sources.SqsEventSource:
+    """A mapping without a maximum concurrency polls less often while its queue is empty (Lambda:
+    configuring scaling behavior for SQS event source mappings)."""
+    return event_sources.SqsEventSource(
+        queue,
+        batch_size=batch_size,
+        max_concurrency=max_concurrency,
+        report_batch_item_failures=True,
+    )
+
+
+def _allow(function: lambda_.Function, actions: Sequence[str], resources: Sequence[str]) -> None:
+    function.add_to_role_policy(
+        iam.PolicyStatement(actions=list(actions), resources=list(resources))
+    )
+
+
+def _resource(alias: lambda_.Alias) -> CfnResource:
+    resource = alias.node.default_child
+    assert isinstance(resource, CfnResource)
+    return resource

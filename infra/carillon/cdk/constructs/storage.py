@@ -1,0 +1,77 @@
+"""The three DynamoDB tables: jobs, wheel, runs."""
+
+from aws_cdk import aws_dynamodb as dynamodb
+from constructs import Construct
+
+from carillon.cdk.constructs.acknowledgments import acknowledge
+from carillon.cdk.options import Options
+
+TTL_ATTRIBUTE = "expires_at"
+DEAD_LETTER_INDEX = "dead_letters"
+
+
+class Tables(Construct):
+    """All on demand; those of production outlive the stack.
+
+    Jobs and wheel have point-in-time recovery, runs by option: history expires anyway, jobs go on
+    without it, and it is by far the largest table.
+    None is protected against deletion by its own setting: a first deployment that fails could not
+    take it back, and would be stuck.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, options: Options) -> None:
+        super().__init__(scope, construct_id)
+        self._removal_policy = options.data_policy
+        self._warm = _warm_throughput(options.warm_write_units)
+        self.jobs = self._table("Jobs", "owner", "job_id")
+        self.wheel = self._table("Wheel", "segment_slot", "entry_key")
+        self.runs = self._table("Runs", "job_key", "run_key", recovery=options.recover_runs)
+        if not options.recover_runs:
+            acknowledge(
+                self.runs,
+                "AwsSolutions-DDB3",
+                "history expires, and no job needs it; the option recover_runs keeps it",
+            )
+        # Sparse: only runs that are dead letters carry these two attributes.
+        self.runs.add_global_secondary_index(
+            index_name=DEAD_LETTER_INDEX,
+            partition_key=_text_key("dead_owner"),
+            sort_key=_text_key("dead_key"),
+            projection_type=dynamodb.ProjectionType.ALL,
+            warm_throughput=self._warm,
+        )
+
+    @property
+    def dead_letter_index_arn(self) -> str:
+        """The ARN of the runs' one index; grants name it rather than `index/*`."""
+        return f"{self.runs.table_arn}/index/{DEAD_LETTER_INDEX}"
+
+    def _table(
+        self, construct_id: str, partition_key: str, sort_key: str, *, recovery: bool = True
+    ) -> dynamodb.Table:
+        return dynamodb.Table(
+            self,
+            construct_id,
+            partition_key=_text_key(partition_key),
+            sort_key=_text_key(sort_key),
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            time_to_live_attribute=TTL_ATTRIBUTE,
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=recovery
+            ),
+            warm_throughput=self._warm,
+            removal_policy=self._removal_policy,
+        )
+
+
+def _warm_throughput(write_units: int) -> dynamodb.WarmThroughput | None:
+    """Reads are as many as a new table has for its writes: three to one."""
+    if not write_units:
+        return None
+    return dynamodb.WarmThroughput(
+        write_units_per_second=write_units, read_units_per_second=3 * write_units
+    )
+
+
+def _text_key(name: str) -> dynamodb.Attribute:
+    return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)

@@ -1,0 +1,168 @@
+"""What Lambda gets besides the template: the functions' code, and the layer of their dependencies.
+
+Both are built by uv and this interpreter, without Docker, and both hold bytecode: where Lambda
+unpacks them nothing can be written, so that every cold start would compile everything anew. Equal
+sources give equal bytes, wherever they are built.
+
+`python -m carillon.cdk.packages DIRECTORY` builds what AWS gets of the dependencies; `make setup`
+does so once to fill uv's cache, after which synthesis needs no network.
+"""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from importlib.util import MAGIC_NUMBER, find_spec
+from pathlib import Path
+
+REQUIREMENTS = Path(__file__).parent / "requirements" / "functions.txt"
+PLATFORM = "aarch64-manylinux2014"
+PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+"""That of this interpreter: what it compiles, and what tests run on, is what Lambda runs."""
+
+CODE = (
+    "api",
+    "clock",
+    "domain",
+    "errors",
+    "executor",
+    "messages",
+    "schedules",
+    "services",
+    "settings",
+    "stores",
+    "tasks",
+    "telemetry",
+    "tick",
+)
+"""What the functions are made of: packages and modules of `carillon`."""
+CODE_PATH = "/var/task"
+LAYER_PATH = "/opt/python"
+"""Where Lambda unpacks the code and the layer's folder `python`."""
+
+FUNCTION_SERVICES = frozenset(
+    {"dynamodb", "events", "lambda", "secretsmanager", "sns", "sqs", "ssm", "stepfunctions"}
+)
+"""The AWS services that the functions call. botocore's descriptions of all the others, four fifths
+of the layer, stay away unless the option `task_services` names them."""
+
+EVERY_SERVICE = "*"
+
+
+def service_name(text: str) -> str:
+    """The text, if boto3 has a service of that name, or for EVERY_SERVICE; raises ValueError."""
+    specification = find_spec("botocore")
+    assert specification is not None
+    assert specification.origin is not None
+    described = Path(specification.origin).parent / "data"
+    is_name = text.replace("-", "").isalnum()
+    if text != EVERY_SERVICE and not (is_name and (described / text).is_dir()):
+        raise ValueError(f"{text!r} is no service of boto3, such as s3, or {EVERY_SERVICE} for all")
+    return text
+
+
+def build_code(directory: Path) -> None:
+    """Fill `directory` with the functions' code and its bytecode."""
+    for place, source in _code_files():
+        (directory / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, directory / place)
+    _compile(directory, CODE_PATH, sys.executable)
+
+
+def build_layer(directory: Path, interpreter: str = "", services: Collection[str] = ()) -> None:
+    """Fill `directory` with the pinned dependencies, for Lambda or for `interpreter`.
+
+    `services` are kept beside FUNCTION_SERVICES.
+    Raises RuntimeError with uv's words when it fails with the network, too.
+    """
+    _install(directory, interpreter)
+    # Commands, with the path of this machine's interpreter in their first line.
+    shutil.rmtree(directory / "bin", ignore_errors=True)
+    if EVERY_SERVICE not in services:
+        _drop_services(directory, FUNCTION_SERVICES | {*services})
+    _compile(directory, LAYER_PATH, interpreter or sys.executable)
+
+
+def layer_digest(interpreter: str = "", services: Collection[str] = ()) -> str:
+    """What build_layer makes of these arguments, as a digest, without making it."""
+    return _digest([*_identity(interpreter), *sorted(services), REQUIREMENTS.read_text()])
+
+
+def code_digest() -> str:
+    """What build_code makes, as a digest, without making it."""
+    sources = [
+        [place.as_posix(), hashlib.sha256(source.read_bytes()).hexdigest()]
+        for place, source in _code_files()
+    ]
+    return _digest([*_identity(""), sources])
+
+
+def _identity(interpreter: str) -> list[str]:
+    """What makes the bytes besides their sources: this module, the compiler and the platform."""
+    compiler = str(Path(interpreter).resolve()) if interpreter else MAGIC_NUMBER.hex()
+    return [Path(__file__).read_text(), PYTHON_VERSION, compiler, PLATFORM]
+
+
+def _digest(parts: Sequence[object]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def installed(name: str) -> Path:
+    """The file or folder of one of CODE: in a checkout below its source root, else where it is
+    installed."""
+    specification = find_spec(f"carillon.{name}")
+    assert specification is not None
+    assert specification.origin is not None
+    path = Path(specification.origin)
+    return path.parent if path.name == "__init__.py" else path
+
+
+def _code_files() -> Iterator[tuple[Path, Path]]:
+    """Each file of the code: its place in the asset, and where it is now."""
+    for path in map(installed, CODE):
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.is_file() and "__pycache__" not in file.parts:
+                yield "carillon" / file.relative_to(path.parent), file
+
+
+def _install(directory: Path, interpreter: str) -> None:
+    # `python -m uv` finds the command whatever PATH says.
+    command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-config"]
+    command += ["--target", str(directory), *_selection(interpreter)]
+    command += ["--require-hashes", "--requirement", str(REQUIREMENTS)]
+    # uv's cache first, so that nothing is fetched when it has everything.
+    for network in (["--offline"], []):
+        done = subprocess.run([*command, *network], capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return
+    raise RuntimeError(f"the dependencies could not be installed:\n{done.stderr}")
+
+
+def _selection(interpreter: str) -> list[str]:
+    """uv's arguments that choose for which Python wheels are taken."""
+    if interpreter:
+        return ["--python", interpreter]
+    target = ["--python-platform", PLATFORM, "--python-version", PYTHON_VERSION]
+    return [*target, "--only-binary", ":all:"]
+
+
+def _drop_services(directory: Path, kept: Collection[str]) -> None:
+    for library in ("boto3", "botocore"):
+        for described in (directory / library / "data").iterdir():
+            if described.is_dir() and described.name not in kept:
+                shutil.rmtree(described)
+
+
+def _compile(directory: Path, deployed_path: str, interpreter: str) -> None:
+    """Compile all below `directory`, as if it lay at `deployed_path`, never to be checked again."""
+    command = [interpreter, "-m", "compileall", "-q", "-s", str(directory), "-p", deployed_path]
+    command += ["--invalidation-mode", "unchecked-hash", str(directory)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{directory} could not be compiled:\n{done.stdout}{done.stderr}")
+
+
+if __name__ == "__main__":
+    build_layer(Path(sys.argv[1]))

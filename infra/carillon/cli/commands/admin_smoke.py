@@ -1,0 +1,154 @@
+"""`carillon admin smoke`: drives a deployed stack and says what held."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from carillon.cli.client import is_loopback
+from carillon.cli.commands.admin_stores import AdminOptions, open_deployment
+from carillon.cli.exits import CliError, ExitCode
+from carillon.cli.option_groups import with_option_groups
+from carillon.cli.output import printable, write_json, write_line
+from carillon.cli.session import SessionOptions, connect, invocation_of
+from carillon.smoke.judging import P99_SECONDS
+
+if TYPE_CHECKING:
+    from carillon.local.receiver import Receiver
+    from carillon.settings import Settings
+    from carillon.smoke.probes import Probe
+    from carillon.smoke.smoke import Result
+
+QuickOption = Annotated[bool, typer.Option("--quick", help="Only what takes a minute and a half.")]
+TargetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target", help="The ARN of an AWS resource to call that jobs may call; may be repeated."
+    ),
+]
+ListenOption = Annotated[
+    int, typer.Option(help="Port of this machine that --public-url leads to.", show_default=False)
+]
+PublicUrlOption = Annotated[
+    str, typer.Option(help="An https address that leads to --listen, to check signatures by.")
+]
+MostLagOption = Annotated[
+    float,
+    typer.Option(help="Seconds of lag that 99 of 100 starts of an `every` job may not exceed."),
+]
+
+
+@with_option_groups
+def smoke(
+    ctx: typer.Context,
+    *,
+    quick: QuickOption = False,
+    target: TargetOption = None,
+    listen: ListenOption = 0,
+    public_url: PublicUrlOption = "",
+    most_lag: MostLagOption = P99_SECONDS,
+    options: AdminOptions,
+) -> None:
+    """Make jobs of every kind on a deployment, look what becomes of them, and remove them.
+
+    As the signed-in user (CARILLON_API_URL and CARILLON_TOKEN, or `carillon login`), with AWS
+    credentials to read the stack. A line for each check with its figure; exit code 1 where one
+    does not hold.
+    """
+    from carillon.clock import SystemClock
+    from carillon.smoke.smoke import Result, Smoke
+
+    settings, _ = open_deployment(options)
+    api = connect(ctx, SessionOptions())
+    clock = SystemClock()
+    work = Smoke(api, clock, f"smoke-{clock.now():%Y%m%dT%H%M%S}")
+    as_json = invocation_of(ctx).as_json
+    failed = 0
+    with _receiver(settings, api.api_url, listen, public_url) as receiver:
+        url = public_url or (receiver.url if receiver else "")
+        probes = list(_probes(settings, api.api_url, url, target or [], quick, most_lag))
+        try:
+            for result in work.run(probes):
+                failed += not result.holds
+                _tell(result, as_json)
+            if receiver is not None:
+                verified = sum(each.verified for each in receiver.deliveries)
+                text = f"{verified} of {len(receiver.deliveries)} deliveries verified"
+                held = 0 < verified == len(receiver.deliveries)
+                failed += not held
+                _tell(Result("webhook signature", held, text), as_json)
+        finally:
+            cleaned = work.clean_up()
+            _tell(cleaned, as_json)
+    if failed or not cleaned.holds:
+        raise typer.Exit(ExitCode.UNEXPECTED)
+
+
+def _probes(
+    settings: "Settings",
+    api_url: str,
+    receiver_url: str,
+    arns: Sequence[str],
+    quick: bool,
+    most_lag: float,
+) -> "Iterator[Probe]":
+    """Those of this drive; says what it leaves out. Raises CliError for an ARN that is none."""
+    from carillon.smoke.probes import (
+        long_probes,
+        quick_probes,
+        target_probes,
+        untried_types,
+        webhook_probe,
+    )
+
+    yield from quick_probes(most_lag)
+    if receiver_url:
+        yield webhook_probe(receiver_url, "POST")
+    else:
+        _note("webhook signature: not checked without --listen and --public-url")
+        yield webhook_probe(f"{api_url}/openapi.json", "GET")
+    try:
+        yield from target_probes(arns)
+    except ValueError as error:
+        raise CliError.bad_field("target", str(error)) from error
+    for service in untried_types(settings, arns):
+        _note(f"targets of {service}: not called without --target arn:aws:{service}:...")
+    if not quick:
+        yield from long_probes(datetime.now(UTC), settings, most_lag)
+
+
+@contextmanager
+def _receiver(
+    settings: "Settings", api_url: str, port: int, public_url: str
+) -> "Iterator[Receiver | None]":
+    """Who takes webhooks and checks their signatures: on loopback where the deployment is on this
+    machine, behind `public_url` elsewhere; None without one."""
+    if not public_url and not is_loopback(api_url):
+        yield None
+        return
+    import boto3
+
+    from carillon.local.receiver import Receiver, signing_key
+
+    def read_key() -> str:
+        arn = settings.webhook_secret_arn
+        secrets = boto3.client("secretsmanager")
+        return signing_key(secrets.get_secret_value(SecretId=arn)["SecretString"])
+
+    with Receiver(read_key, port=port) as receiver:
+        yield receiver
+
+
+def _note(text: str) -> None:
+    typer.echo(f"      {text}", err=True)
+
+
+def _tell(result: "Result", as_json: bool) -> None:
+    if as_json:
+        write_json(asdict(result), compact=True)
+    else:
+        mark = "ok" if result.holds else "WRONG"
+        write_line(printable(f"{mark:<6}{result.check:<24} {result.text}"))

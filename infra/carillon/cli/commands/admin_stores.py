@@ -1,0 +1,89 @@
+"""The tables of a deployment, as its own functions see them: for operators with AWS credentials."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from carillon.cli.exits import CliError, ExitCode
+from carillon.cli.session import JsonOption
+
+if TYPE_CHECKING:
+    from carillon.settings import Settings
+    from carillon.stores.stores import Stores
+
+_TABLES = ("JOBS_TABLE", "WHEEL_TABLE", "RUNS_TABLE")
+
+
+@dataclass(frozen=True, slots=True)
+class AdminOptions:
+    """What every command takes that works on the tables themselves."""
+
+    stack: Annotated[
+        str,
+        typer.Option(
+            envvar="CARILLON_STACK",
+            help="The CloudFormation stack. It is not asked where the environment has the "
+            f"functions' own variables ({', '.join(_TABLES)} and the others).",
+        ),
+    ] = "Carillon"
+    as_json: JsonOption = False
+
+
+def open_deployment(options: AdminOptions) -> "tuple[Settings, Stores]":
+    """The settings and stores of a deployment; region, credentials and endpoint are boto3's search.
+
+    The settings are the environment's where it names the tables, else those of the stack's tick
+    function. Raises CliError for what cannot be reached or read.
+    """
+    # A second that no other command should pay for.
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from carillon.clock import SystemClock
+    from carillon.errors import ConfigurationError
+    from carillon.settings import Settings
+    from carillon.stores.dynamo import open_stores
+
+    try:
+        given = all(os.environ.get(name) for name in _TABLES)
+        variables = os.environ if given else _variables_of(options.stack)
+        settings = Settings.from_environment(variables)
+        return settings, open_stores(settings, SystemClock())
+    except ConfigurationError as error:
+        raise CliError.local(ExitCode.USAGE, "Bad setting", str(error)) from error
+    except (BotoCoreError, ClientError) as error:
+        detail = f"stack {options.stack}: {error}"
+        raise CliError.local(ExitCode.NOT_ALLOWED, "The stack cannot be read", detail) from error
+
+
+def require_segment(settings: "Settings", stores: "Stores", segment: int) -> None:
+    """Raises CliError for a segment that is not in use, and StoreUnavailableError."""
+    from carillon.stores.segments import segments_in_use
+
+    count = segments_in_use(stores.wheel, settings.segments)
+    if segment >= count:
+        detail = f"the deployment has segments 0 to {count - 1}"
+        raise CliError.local(ExitCode.NOT_FOUND, f"No segment {segment}", detail)
+
+
+def outputs_of(stack: str) -> Mapping[str, str]:
+    """The outputs of the stack; raises CliError where it is none of Carillon's, and ClientError."""
+    import boto3
+
+    described = boto3.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
+    outputs = {each["OutputKey"]: each["OutputValue"] for each in described[0].get("Outputs", [])}
+    if "TickFunction" not in outputs:
+        detail = f"{stack} has no output TickFunction: is it Carillon's? Give --stack"
+        raise CliError.local(ExitCode.NOT_FOUND, "No such deployment", detail)
+    return outputs
+
+
+def _variables_of(stack: str) -> Mapping[str, str]:
+    """The environment of the stack's tick function: what the deployment itself runs with."""
+    import boto3
+
+    name = outputs_of(stack)["TickFunction"]
+    function = boto3.client("lambda").get_function_configuration(FunctionName=name)
+    return function.get("Environment", {}).get("Variables", {})

@@ -1,0 +1,75 @@
+"""`carillon jobs backfill` and `missed`: occurrences that are over, and running them."""
+
+from typing import Annotated, Any
+
+import typer
+
+from carillon.cli.client import job_path
+from carillon.cli.lists import LimitOption, SpanOptions
+from carillon.cli.option_groups import with_option_groups
+from carillon.cli.output import write_error, write_items
+from carillon.cli.polling import finish
+from carillon.cli.session import (
+    IdempotencyKeyOption,
+    JobIdArgument,
+    SessionOptions,
+    connect,
+    invocation_of,
+)
+
+_COLUMNS = ("fire_at", "status", "reason", "run_id")
+
+
+@with_option_groups
+def backfill(
+    ctx: typer.Context,
+    job_id: JobIdArgument,
+    *,
+    span: SpanOptions,
+    only: Annotated[
+        str, typer.Option(help="all occurrences, or missed: those without a success.")
+    ] = "all",
+    per_minute: Annotated[
+        int | None, typer.Option(help="So many runs in a minute.", min=1, show_default="the API's")
+    ] = None,
+    wait: Annotated[
+        bool,
+        typer.Option(
+            "--wait/--no-wait", help="Until all runs have ended; exit code 1 if one has failed."
+        ),
+    ] = False,
+    idempotency_key: IdempotencyKeyOption = None,
+    session: SessionOptions,
+) -> None:
+    """Run a job's occurrences of a span of time, paced; shows the operation."""
+    if span.from_at is None or span.until_at is None:
+        raise typer.BadParameter("give --from and --to")
+    body: dict[str, Any] = {**span.span, "only": only}
+    if per_minute is not None:
+        body["per_minute"] = per_minute
+    api = connect(ctx, session)
+    operation = api.post_once(job_path(job_id, "/backfill"), body, idempotency_key)
+    finish(api, operation, wait, invocation_of(ctx).as_json)
+
+
+@with_option_groups
+def missed(
+    ctx: typer.Context,
+    job_id: JobIdArgument,
+    *,
+    span: SpanOptions,
+    limit: LimitOption = 100,
+    session: SessionOptions,
+) -> None:
+    """List the occurrences without a success, since the last pause or of the last 24 hours.
+
+    `carillon jobs backfill JOB_ID --only missed --from ... --to ...` runs them. With --json, an
+    array.
+    """
+    api = connect(ctx, session)
+    answer = api.get(job_path(job_id, "/missed"), {**span.span, "limit": limit})
+    if answer.get("complete") is False:
+        write_error(
+            f"Note: only looked at since {answer.get('from')}; give an earlier --to for more"
+        )
+    write_items(answer.get("items", []), _COLUMNS, invocation_of(ctx).as_json)

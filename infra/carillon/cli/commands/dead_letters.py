@@ -1,0 +1,140 @@
+"""`carillon dead-letters ...`: list them, run them again, or take them off the list."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from carillon.cli.asking import YesOption, confirm
+from carillon.cli.client import dead_letter_path
+from carillon.cli.lists import LengthOptions, SpanOptions
+from carillon.cli.option_groups import with_option_groups
+from carillon.cli.output import write_done, write_items
+from carillon.cli.polling import finish
+from carillon.cli.run_display import run_cell, write_run
+from carillon.cli.session import IdempotencyKeyOption, SessionOptions, connect, invocation_of
+
+dead_letters = typer.Typer(
+    help="Runs that failed for good: list, redrive, discard.", no_args_is_help=True
+)
+
+_COLUMNS = ("fire_at", "finished_at", "attempt", "outcome", "reason", "run_id")
+
+RunIdArgument = Annotated[str | None, typer.Argument(metavar="RUN_ID", show_default=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterFilter(SpanOptions):
+    """Which dead letters."""
+
+    job: Annotated[
+        str | None, typer.Option(metavar="JOB_ID", help="Of this job.", show_default=False)
+    ] = None
+    reason: Annotated[
+        str | None,
+        typer.Option(
+            help="refused, exhausted, executor_died or never_started.", show_default=False
+        ),
+    ] = None
+    error: Annotated[
+        str | None, typer.Option(help="The kind of error, as http_503.", show_default=False)
+    ] = None
+
+    @property
+    def members(self) -> dict[str, str | int]:
+        """As the API takes them, in a query or a body; raises CliError."""
+        given = {"job_id": self.job, "reason": self.reason, "error": self.error}
+        return {name: text for name, text in given.items() if text is not None} | self.span
+
+
+@dataclass(frozen=True, slots=True)
+class ManyOptions(DeadLetterFilter):
+    """Which dead letters instead of one, and how an operation on them goes."""
+
+    every: Annotated[bool, typer.Option("--all", help="All dead letters.")] = False
+    per_minute: Annotated[
+        int | None, typer.Option(help="So many in a minute.", min=1, show_default="the API's")
+    ] = None
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Of many: show progress until all are done.")
+    ] = True
+    idempotency_key: IdempotencyKeyOption = None
+
+    def body(self, run_id: str | None) -> dict[str, Any]:
+        """What chooses many, nothing where one is named.
+
+        Raises typer.BadParameter unless it is clear which are meant, and for what has no say.
+        """
+        members: dict[str, Any] = dict(self.members)
+        if sum((run_id is not None, bool(members), self.every)) != 1:
+            raise typer.BadParameter(
+                "give a RUN_ID, or --job, --reason, --error, --from or --to, or --all"
+            )
+        if run_id is not None and (self.per_minute, self.idempotency_key) != (None, None):
+            raise typer.BadParameter(
+                "--per-minute and --idempotency-key are for many: one is redriven or discarded "
+                "once, however often it is asked for"
+            )
+        if self.every:
+            members["all"] = True
+        if self.per_minute is not None:
+            members["per_minute"] = self.per_minute
+        return members
+
+
+@dead_letters.command(name="list")
+@with_option_groups
+def list_dead_letters(
+    ctx: typer.Context, *, chosen: DeadLetterFilter, length: LengthOptions, session: SessionOptions
+) -> None:
+    """List runs that failed for good, newest first; with --json, an array."""
+    found = list(connect(ctx, session).items("/dead-letters", length.most, chosen.members))
+    write_items(found, _COLUMNS, invocation_of(ctx).as_json, run_cell)
+
+
+@dead_letters.command()
+@with_option_groups
+def redrive(
+    ctx: typer.Context,
+    run_id: RunIdArgument = None,
+    *,
+    many: ManyOptions,
+    session: SessionOptions,
+) -> None:
+    """Run a dead letter again, or all that the options choose, paced.
+
+    Shows the new run, or the operation.
+    """
+    body = many.body(run_id)
+    api = connect(ctx, session)
+    as_json = invocation_of(ctx).as_json
+    if run_id is not None:
+        write_run(api.post(dead_letter_path(run_id, "/redrive")), as_json)
+        return
+    operation = api.post_once("/dead-letters/redrive", body, many.idempotency_key)
+    finish(api, operation, many.wait, as_json)
+
+
+@dead_letters.command()
+@with_option_groups
+def discard(
+    ctx: typer.Context,
+    run_id: RunIdArgument = None,
+    *,
+    many: ManyOptions,
+    yes: YesOption = False,
+    session: SessionOptions,
+) -> None:
+    """Take a dead letter off the list, or all that the options choose; histories keep them."""
+    body = many.body(run_id)
+    api = connect(ctx, session)
+    as_json = invocation_of(ctx).as_json
+    if run_id is not None:
+        path = dead_letter_path(run_id)
+        confirm(f"Discard {run_id} for good?", yes)
+        api.delete(path)
+        write_done(f"discarded {run_id}", {"run_id": run_id, "settled": "discarded"}, as_json)
+        return
+    confirm("Discard all dead letters that the options choose for good?", yes)
+    operation = api.post_once("/dead-letters/discard", body, many.idempotency_key)
+    finish(api, operation, many.wait, as_json)

@@ -1,0 +1,282 @@
+"""`carillon jobs ...`: create, change, list, show, run, and what is done to one job or to many."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from carillon.cli.asking import YesOption, confirm
+from carillon.cli.client import ApiClient, Query, job_path
+from carillon.cli.commands.job_body import is_empty, job_body, refuse_contradictions
+from carillon.cli.commands.job_options import JobOptions
+from carillon.cli.exits import CliError
+from carillon.cli.lists import LengthOptions
+from carillon.cli.notes import NOTED, write_notes
+from carillon.cli.option_groups import with_option_groups
+from carillon.cli.options import FilterOptions
+from carillon.cli.output import (
+    printable,
+    progress_line,
+    write_done,
+    write_items,
+    write_json,
+    write_record,
+)
+from carillon.cli.run_display import write_run
+from carillon.cli.session import (
+    IdempotencyKeyOption,
+    JobIdArgument,
+    SessionOptions,
+    connect,
+    invocation_of,
+)
+from carillon.errors import InvalidFieldError
+
+jobs = typer.Typer(help="Create, look at and change jobs.", no_args_is_help=True)
+
+_COLUMNS = ("job_id", "name", "state", "schedule", "timezone", "target", "next_fire_at")
+
+OptionalJobIdArgument = Annotated[str | None, typer.Argument(metavar="JOB_ID", show_default=False)]
+RevisionOption = Annotated[
+    int | None,
+    typer.Option(help="Only if the job is at this revision.", show_default="whichever it is at"),
+]
+ClearOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--clear", metavar="MEMBER", show_default=False,
+        help="Back to its default, as grace, tags.team or retry.backoff.type; repeatable.",
+    ),
+]  # fmt: skip
+
+
+@jobs.command()
+@with_option_groups
+def create(
+    ctx: typer.Context,
+    *,
+    options: JobOptions,
+    idempotency_key: IdempotencyKeyOption = None,
+    session: SessionOptions,
+) -> None:
+    """Create a job and show it; what to know of its schedule goes to stderr."""
+    as_json = invocation_of(ctx).as_json
+    if is_empty(options):
+        raise typer.BadParameter(
+            "give --file, or --name, --schedule and --task, --webhook or --target"
+        )
+    body = _body(options)
+    _show(connect(ctx, session).post_once("/jobs", body, idempotency_key), as_json)
+
+
+@jobs.command()
+@with_option_groups
+def change(
+    ctx: typer.Context,
+    job_id: JobIdArgument,
+    *,
+    options: JobOptions,
+    clear: ClearOption = None,
+    revision: RevisionOption = None,
+    session: SessionOptions,
+) -> None:
+    """Change what is given of a job; the rest stays as it is.
+
+    A change of when it fires counts from now on.
+    """
+    as_json = invocation_of(ctx).as_json
+    body = _body(options)
+    for name in clear or ():
+        _clear(body, name)
+    if not body:
+        raise typer.BadParameter("give what is to change")
+    condition = "*" if revision is None else f'"{revision}"'
+    answer = connect(ctx, session).patch(job_path(job_id), body, {"If-Match": condition})
+    _show(answer, as_json)
+
+
+@jobs.command(name="list")
+@with_option_groups
+def list_jobs(
+    ctx: typer.Context, *, chosen: FilterOptions, length: LengthOptions, session: SessionOptions
+) -> None:
+    """List your jobs, all or those of a parent or tag; with --json, an array."""
+    found = list(connect(ctx, session).items("/jobs", length.most, chosen.query))
+    write_items(found, _COLUMNS, invocation_of(ctx).as_json, _cell)
+
+
+@jobs.command()
+@with_option_groups
+def show(ctx: typer.Context, job_id: JobIdArgument, *, session: SessionOptions) -> None:
+    """Show one job, whole."""
+    answer = connect(ctx, session).get(job_path(job_id))
+    _show(answer, invocation_of(ctx).as_json)
+
+
+@jobs.command()
+@with_option_groups
+def pause(
+    ctx: typer.Context,
+    job_id: OptionalJobIdArgument = None,
+    *,
+    chosen: FilterOptions,
+    session: SessionOptions,
+) -> None:
+    """Stop the occurrences of a job, or of all of a parent or tag, until they are resumed."""
+    _act(ctx, session, job_id, chosen, "pause", "paused")
+
+
+@jobs.command()
+@with_option_groups
+def resume(
+    ctx: typer.Context,
+    job_id: OptionalJobIdArgument = None,
+    *,
+    chosen: FilterOptions,
+    session: SessionOptions,
+) -> None:
+    """Let a paused job, or all of a parent or tag, fire again from now on."""
+    _act(ctx, session, job_id, chosen, "resume", "resumed")
+
+
+@jobs.command()
+@with_option_groups
+def run(
+    ctx: typer.Context,
+    job_id: JobIdArgument,
+    *,
+    idempotency_key: IdempotencyKeyOption = None,
+    session: SessionOptions,
+) -> None:
+    """Run a job now, whatever its schedule says; shows the run."""
+    api = connect(ctx, session)
+    answer = api.post_once(job_path(job_id, "/run"), None, idempotency_key)
+    write_run(answer, invocation_of(ctx).as_json)
+
+
+@jobs.command()
+@with_option_groups
+def delete(
+    ctx: typer.Context,
+    job_id: OptionalJobIdArgument = None,
+    *,
+    chosen: FilterOptions,
+    yes: YesOption = False,
+    session: SessionOptions,
+) -> None:
+    """Delete a job, or all of a parent or tag, for good; histories stay until they expire."""
+    query = _one_or_many(job_id, chosen)
+    api = connect(ctx, session)
+    as_json = invocation_of(ctx).as_json
+    if job_id is None:
+        confirm(f"Delete all jobs of {_told(query)} for good?", yes)
+        _change_all(api, "DELETE", "/jobs", query, "deleted", as_json)
+        return
+    path = job_path(job_id)
+    confirm(f"Delete {job_id} for good?", yes)
+    api.delete(path)
+    write_done(f"deleted {job_id}", {"job_id": job_id, "state": "deleted"}, as_json)
+
+
+def _act(
+    ctx: typer.Context,
+    session: SessionOptions,
+    job_id: str | None,
+    chosen: FilterOptions,
+    action: str,
+    done: str,
+) -> None:
+    query = _one_or_many(job_id, chosen)
+    api = connect(ctx, session)
+    as_json = invocation_of(ctx).as_json
+    if job_id is None:
+        _change_all(api, "POST", f"/jobs/{action}", query, done, as_json)
+    else:
+        _show(api.post(job_path(job_id, f"/{action}")), as_json)
+
+
+def _one_or_many(job_id: str | None, chosen: FilterOptions) -> dict[str, str | int]:
+    """The filters of many jobs, none for one; raises typer.BadParameter for both or neither."""
+    query = chosen.query
+    if (job_id is None) != bool(query):
+        raise typer.BadParameter("give either a JOB_ID, or --parent or --tag")
+    return query
+
+
+def _change_all(
+    api: ApiClient, method: str, path: str, query: Query, done: str, as_json: bool
+) -> None:
+    with progress_line() as show:
+        changed = api.change_all(
+            method, path, query, lambda count: show(f"{done} {count:,} jobs so far")
+        )
+    noun = "job" if changed == 1 else "jobs"
+    write_done(f"{done} {changed:,} {noun}", {"changed": changed}, as_json)
+
+
+def _told(query: Mapping[str, Any]) -> str:
+    return " and ".join(f"{name} {printable(value)}" for name, value in query.items())
+
+
+def _body(options: JobOptions) -> dict[str, Any]:
+    refuse_contradictions(options)
+    try:
+        return job_body(options)
+    except InvalidFieldError as error:
+        raise CliError.from_invalid_field(error) from error
+
+
+def _clear(body: dict[str, Any], name: str) -> None:
+    """Put null for a member, or for one within it; raises typer.BadParameter."""
+    *path, last = _path_of(name)
+    where: Any = body
+    for member in path:
+        where = where.setdefault(member, {}) if isinstance(where, dict) else None
+    if not isinstance(where, dict) or last in where:
+        raise typer.BadParameter(f"{name} cannot be both given and cleared, nor cleared twice")
+    where[last] = None
+
+
+def _path_of(name: str) -> list[str]:
+    """The members that `retry.backoff.type` names; a tag and a header may have dots themselves."""
+    member, *inner = name.split(".")
+    named_freely = 0 if member == "tags" else 1 if inner[:1] == ["headers"] else len(inner)
+    path = [member.replace("-", "_"), *inner[:named_freely]]
+    return [*path, ".".join(inner[named_freely:])] if inner[named_freely:] else path
+
+
+def _show(job: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        write_json(job)
+        return
+    write_notes(job)
+    # The target whole: here its type counts.
+    write_record({
+        name: value if name == "target" else _cell(job, name)
+        for name, value in job.items()
+        if name not in NOTED
+    })  # fmt: skip
+
+
+def _cell(job: dict[str, Any], column: str) -> Any:
+    value = job.get(column)
+    if column == "target" and isinstance(value, dict):
+        return _called(value)
+    if column in ("schedule", "except") and isinstance(value, list):
+        return " | ".join(map(printable, value)) or None
+    if column == "calendar" and isinstance(value, dict):
+        return f"{value.get('name')} ({value.get('rule')})"
+    if column == "slow" and isinstance(value, dict):
+        return f"since {value.get('since')}: {value.get('reason')}"
+    if column == "tags" and isinstance(value, dict):
+        return " ".join(f"{key}={text}" for key, text in value.items()) or None
+    if column == "events" and isinstance(value, list):
+        return " ".join(map(printable, value)) or None
+    return value
+
+
+def _called(target: dict[str, Any]) -> Any:
+    """What identifies a target: its name, URL or ARN."""
+    named = (target.get("name"), target.get("url"))
+    arns = (value for member, value in target.items() if member.endswith("_arn"))
+    return next((value for value in (*named, *arns) if value), target)

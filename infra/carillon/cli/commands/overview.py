@@ -1,0 +1,124 @@
+"""`carillon forecast`: how many occurrences each coming minute holds, over all your jobs."""
+
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import typer
+
+from carillon.cli.chart import ASCII, BLOCKS, bars, columns_of
+from carillon.cli.exits import CliError, ExitCode
+from carillon.cli.instants import utc_text
+from carillon.cli.lists import span_of
+from carillon.cli.option_groups import with_option_groups
+from carillon.cli.output import write_error, write_json, write_line, write_table
+from carillon.cli.session import SessionOptions, connect, invocation_of
+
+_HEIGHT = 8
+_PLAIN_WIDTH = 80
+_MARKS = "abcdefghijklmnopqrstuvwxyz"
+_MINUTE = timedelta(minutes=1)
+
+FromOption = Annotated[
+    str | None,
+    typer.Option("--from", help="ISO 8601; UTC without an offset.", show_default="now"),
+]
+UntilOption = Annotated[
+    str | None,
+    typer.Option("--to", help="ISO 8601; UTC without an offset.", show_default="a day later"),
+]
+
+
+@with_option_groups
+def forecast(
+    ctx: typer.Context,
+    *,
+    from_at: FromOption = None,
+    until_at: UntilOption = None,
+    session: SessionOptions,
+) -> None:
+    """Show how many times your jobs will fire in each minute to come, and where the peaks are.
+
+    With --json, the API's answer:
+    {"from", "to", "complete", "total", "peaks", "minutes"}.
+    """
+    as_json = invocation_of(ctx).as_json
+    query = span_of(from_at, until_at)
+    answer = connect(ctx, session).get("/forecast", query)
+    if answer.get("complete") is False:
+        write_error("Note: not all of your jobs were counted; there may be more fires than shown")
+    if as_json:
+        write_json(answer)
+        return
+    try:
+        _write(answer)
+    except (LookupError, TypeError, ValueError) as error:
+        raise CliError.local(
+            ExitCode.UNEXPECTED, "Unexpected answer", f"no forecast: {error!r}"
+        ) from error
+
+
+def _write(answer: Mapping[str, Any]) -> None:
+    """The sum, the chart with a letter over each peak, and the peaks by their letters."""
+    first = _minute(answer["from"])
+    last = max(first, _minute(answer["to"]))
+    fires = [0] * ((last - first) // _MINUTE + 1)
+    for entry in answer["minutes"]:
+        fires[_place(entry["minute"], first)] = int(entry["fires"])
+    write_line(f"{answer['total']:,} fires from {answer['from']} to {answer['to']}")
+    peaks = list(answer["peaks"])[: len(_MARKS)]
+    if not peaks:
+        return
+    write_line("")
+    _write_chart(fires, [_place(peak["minute"], first) for peak in peaks], first)
+    write_line("")
+    rows = [
+        (mark, peak["minute"], peak["fires"], ", ".join(map(str, peak["jobs"])))
+        for mark, peak in zip(_MARKS, peaks, strict=False)
+    ]
+    write_table(("peak", "minute", "fires", "jobs"), rows)
+
+
+def _write_chart(fires: Sequence[int], peaks: Sequence[int], first: datetime) -> None:
+    """`peaks` are places in `fires`, the highest first."""
+    top = f"{max(fires):,} "
+    margin = len(top)
+    size, columns = columns_of(fires, max(10, _width() - margin - 1))
+    marks = [" "] * len(columns)
+    for mark, place in zip(_MARKS, peaks, strict=False):
+        if marks[place // size] == " ":
+            marks[place // size] = mark
+    write_line(" " * margin + "".join(marks).rstrip())
+    for row, line in enumerate(bars(columns, _HEIGHT, _glyphs())):
+        write_line(((top if row == 0 else " " * margin) + line).rstrip())
+    begin, end = utc_text(first), utc_text(first + _MINUTE * (len(fires) - 1))
+    write_line(" " * margin + begin + f" {end}".rjust(len(columns) - len(begin)))
+    unit = "a minute" if size == 1 else f"the busiest of {size} minutes"
+    write_line(f"{' ' * margin}fires a minute; each column is {unit}")
+
+
+def _place(minute: str, first: datetime) -> int:
+    place = (_minute(minute) - first) // _MINUTE
+    if place < 0:
+        raise ValueError(f"{minute} lies before {first}")
+    return place
+
+
+def _width() -> int:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PLAIN_WIDTH
+
+
+def _glyphs() -> str:
+    """Blocks on a terminal that has them."""
+    try:
+        BLOCKS.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeError:
+        return ASCII
+    return BLOCKS if sys.stdout.isatty() else ASCII
+
+
+def _minute(text: str) -> datetime:
+    """The minute that an instant of the API lies in."""
+    return datetime.fromisoformat(text).astimezone(UTC).replace(second=0, microsecond=0)

@@ -1,0 +1,62 @@
+"""JSON given on the command line, in a file, or on stdin."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from carillon.errors import InvalidFieldError
+
+
+def parse_json(text: str | bytes, field: str) -> Any:
+    """The JSON value; raises InvalidFieldError naming `field`."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise InvalidFieldError(field, f"is not JSON: {error}") from error
+
+
+def read_json(source: str, field: str) -> Any:
+    """The JSON value in a file, or on stdin for `-`; raises InvalidFieldError naming `field`."""
+    return parse_json(_content(source, field), field)
+
+
+def read_text(source: str, field: str) -> str:
+    """The text in a file, or on stdin for `-`; raises InvalidFieldError naming `field`."""
+    try:
+        return _content(source, field).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidFieldError(field, f"{source} is not UTF-8: {error}") from error
+
+
+def schedule_form(text: str, field: str = "schedule") -> Any:
+    """The value of a SCHEDULE argument: JSON when it looks like it, else the text itself.
+
+    Raises InvalidFieldError naming `field`.
+    """
+    return parse_json(text, field) if text.lstrip().startswith(("{", "[")) else text
+
+
+def exception_forms(texts: Sequence[str] | None) -> tuple[Any, ...]:
+    """The values of each --except; raises InvalidFieldError on `except[0]`, ..."""
+    forms = enumerate(texts or ())
+    return tuple(schedule_form(text, f"except[{number}]") for number, text in forms)
+
+
+def payload_value(text: str) -> Any:
+    """The value of --payload: JSON, or `@file` (`@-` for stdin); raises InvalidFieldError."""
+    if text.startswith("@"):
+        return read_json(text[1:], "payload")
+    return parse_json(text, "payload")
+
+
+def _content(source: str, field: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except (OSError, ValueError) as error:
+        raise InvalidFieldError(field, f"{source} cannot be read: {error}") from error
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")

@@ -1,0 +1,126 @@
+"""Waiting for the end of an operation, with its progress on stderr."""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+import typer
+
+from carillon.cli.client import ApiClient, Json, operation_path
+from carillon.cli.exits import ExitCode
+from carillon.cli.looking import looks
+from carillon.cli.output import printable, write_answer, write_error
+
+INTERVAL_SECONDS = 2.0
+_UNDER_WAY = {"scheduled", "running", "retrying"}
+_FAILED = {"dead", "timed_out"}
+
+
+def finish(
+    api: ApiClient,
+    operation: Json,
+    wait: bool,
+    as_json: bool,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Show the operation, with `wait` once it is over; a backfill once its runs have ended, too,
+    with a member `runs`: how many are in which state.
+
+    Raises typer.Exit with 1 for one that was waited for and did not succeed, or has failed runs.
+    """
+    if wait:
+        operation = _over(api, operation, as_json, sleep)
+    write_answer(operation, as_json)
+    failed = set(operation.get("runs", ())) & _FAILED
+    if wait and (operation.get("state") != "succeeded" or failed):
+        raise typer.Exit(ExitCode.UNEXPECTED)
+
+
+def fraction_of(operation: Json) -> float | None:
+    """How far in its span it has come, in [0, 1]; None where that cannot be told."""
+    try:
+        first, last, reached = (
+            datetime.fromisoformat(str(operation[name])) for name in ("from", "to", "reached")
+        )
+        return min(max((reached - first) / (last - first), 0.0), 1.0)
+    except (KeyError, ValueError, TypeError, ZeroDivisionError):
+        return None
+
+
+def _over(api: ApiClient, operation: Json, as_json: bool, sleep: Callable[[float], None]) -> Json:
+    operation_id = str(operation.get("operation_id", ""))
+    path = operation_path(operation_id)
+    try:
+        with _progress() as show:
+            if operation.get("state") != "running" and operation.get("kind") != "backfill":
+                return operation
+            show(operation)
+            sleep(INTERVAL_SECONDS)
+            for operation in looks(lambda: _looked_at(api, path), INTERVAL_SECONDS, as_json, sleep):
+                if not _goes_on(operation):
+                    break
+                show(operation)
+    except KeyboardInterrupt:
+        write_error(f"It goes on: `carillon operations show {operation_id} --wait`, or `cancel`")
+        raise
+    return operation
+
+
+def _looked_at(api: ApiClient, path: str) -> Json:
+    """The operation; of a backfill that has sent all, with what became of its runs."""
+    operation = api.get(path)
+    if operation.get("kind") != "backfill" or operation.get("state") == "running":
+        return operation
+    counts: Counter[str] = Counter()
+    cursor: str | None = None
+    while True:
+        page = api.get(f"{path}/outcomes", None if cursor is None else {"cursor": cursor})
+        counts.update(page.get("counts", {}))
+        cursor = page.get("next_cursor")
+        if cursor is None:
+            break
+    # A run has no row before it begins.
+    unseen = int(operation.get("done", 0)) - sum(counts.values())
+    counts.update({"scheduled": max(0, unseen)})
+    return {**operation, "runs": {status: count for status, count in counts.items() if count}}
+
+
+def _goes_on(operation: Json) -> bool:
+    is_under_way = bool(set(operation.get("runs", ())) & _UNDER_WAY)
+    return operation.get("state") == "running" or (
+        is_under_way and operation.get("state") == "succeeded"
+    )
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Json], None]]:
+    """What shows an operation's progress: a bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda operation: None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("", total=None)
+
+        def show(operation: Json) -> None:
+            fraction = fraction_of(operation)
+            total = None if fraction is None else 1.0
+            progress.update(
+                bar, description=escape(_told(operation)), completed=fraction or 0.0, total=total
+            )
+
+        yield show
+
+
+def _told(operation: Json) -> str:
+    done, passed_over = operation.get("done", 0), operation.get("passed_over", 0)
+    runs = ", ".join(f"{count} {status}" for status, count in operation.get("runs", {}).items())
+    told = f"{operation.get('kind')}: {done} done, {passed_over} passed over"
+    return printable(f"{told}; {runs}" if runs else told)

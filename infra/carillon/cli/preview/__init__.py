@@ -1,0 +1,1 @@
+"""`carillon preview`."""

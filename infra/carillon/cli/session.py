@@ -1,0 +1,92 @@
+"""What the commands share: the global options and how they become an API client."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from carillon.cli.client import ApiClient, checked_token, checked_url
+from carillon.cli.credentials import load_credentials
+from carillon.cli.exits import CliError, ExitCode
+
+
+@dataclass(slots=True)
+class Invocation:
+    """The global options of this call; `as_json` also where `--json` stands after the command."""
+
+    api_url: str | None = None
+    token: str | None = None
+    as_json: bool = False
+
+
+def invocation_of(ctx: typer.Context) -> Invocation:
+    """The call's options."""
+    return ctx.ensure_object(Invocation)
+
+
+def _note_json(ctx: typer.Context, value: bool) -> bool:
+    """Noted as it is read, so that whatever goes wrong after that is told in JSON."""
+    invocation = invocation_of(ctx)
+    invocation.as_json = invocation.as_json or value
+    return value
+
+
+ApiUrlOption = Annotated[
+    str | None,
+    typer.Option("--api-url", help="The deployment's address (else CARILLON_API_URL, or login)."),
+]
+TokenOption = Annotated[
+    str | None,
+    typer.Option("--token", help="The bearer token (else CARILLON_TOKEN, or login)."),
+]
+JsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="Print JSON, problems on stderr too.", callback=_note_json),
+]
+JobIdArgument = Annotated[str, typer.Argument(metavar="JOB_ID", show_default=False)]
+IdempotencyKeyOption = Annotated[
+    str | None,
+    typer.Option(help="Repeating this under the same key does nothing a second time."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """What every command takes that calls the API."""
+
+    api_url: ApiUrlOption = None
+    token: TokenOption = None
+    as_json: JsonOption = False
+
+
+def connect(ctx: typer.Context, session: SessionOptions) -> ApiClient:
+    """A client for the API; closed with the context. Raises as `sign_in_of`."""
+    client = ApiClient(*sign_in_of(ctx, session))
+    ctx.call_on_close(client.close)
+    return client
+
+
+def sign_in_of(ctx: typer.Context, session: SessionOptions) -> tuple[str, str]:
+    """The API's address and the token for it.
+
+    Address and token: the command's option, the global option or environment variable, the
+    stored sign-in, in this order. Raises CliError when one is missing.
+    """
+    invocation = invocation_of(ctx)
+    url = session.api_url or invocation.api_url
+    secret = session.token or invocation.token
+    if url is None or secret is None:
+        stored = load_credentials()
+        if url is None and stored is not None:
+            url = stored.api_url
+        # Compared with the slash cut, and never sent to an API that it was not stored for.
+        if secret is None and stored and url and url.rstrip("/") == stored.api_url:
+            secret = stored.token
+    if url is None:
+        detail = "run `carillon login`, or give --api-url or CARILLON_API_URL"
+        raise CliError.local(ExitCode.USAGE, "No API address", detail)
+    checked = checked_url(url, "api_url")
+    if secret is None:
+        detail = "run `carillon login`, or give --token or CARILLON_TOKEN"
+        raise CliError.local(ExitCode.NOT_ALLOWED, f"Not signed in to {checked}", detail)
+    return checked, checked_token(secret)

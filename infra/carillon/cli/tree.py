@@ -1,0 +1,104 @@
+"""The `carillon` command: its global options, its commands, and how errors end it."""
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from carillon.cli.commands.admin import admin
+from carillon.cli.commands.backfill import backfill, missed
+from carillon.cli.commands.calendars import calendars
+from carillon.cli.commands.dead_letters import dead_letters
+from carillon.cli.commands.doctor import doctor
+from carillon.cli.commands.job_import import import_jobs
+from carillon.cli.commands.jobs import jobs
+from carillon.cli.commands.login import login
+from carillon.cli.commands.operations import operations
+from carillon.cli.commands.overview import forecast
+from carillon.cli.commands.run import run
+from carillon.cli.commands.runs import runs
+from carillon.cli.commands.simulate import simulate
+from carillon.cli.commands.status import status
+from carillon.cli.commands.upcoming import upcoming
+from carillon.cli.commands.whoami import whoami
+from carillon.cli.exits import EXIT_CODES_HELP, CliError
+from carillon.cli.output import write_error, write_line
+from carillon.cli.preview.command import preview
+from carillon.cli.session import Invocation, JsonOption, invocation_of
+
+
+class CarillonGroup(TyperGroup):
+    """Turns a CliError into its text on stderr and its exit code, wherever it was raised."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except CliError as error:
+            write_error(error.text(invocation_of(ctx).as_json))
+            raise typer.Exit(error.exit_code) from error
+
+
+app = typer.Typer(
+    name="carillon",
+    cls=CarillonGroup,
+    epilog=EXIT_CODES_HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    # A traceback is for a bug; rich would draw it with the values of variables around.
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(asked: bool) -> None:
+    if not asked:
+        return
+    # 30 ms that no other command should pay for.
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        write_line(f"carillon {version('carillon')}")
+    except PackageNotFoundError:
+        write_line("carillon (run from a source tree)")
+    raise typer.Exit
+
+
+@app.callback()
+def root(
+    ctx: typer.Context,
+    api_url: Annotated[
+        str | None, typer.Option(envvar="CARILLON_API_URL", help="The deployment's address.")
+    ] = None,
+    token: Annotated[
+        str | None, typer.Option(envvar="CARILLON_TOKEN", help="The bearer token.")
+    ] = None,
+    as_json: JsonOption = False,
+    show_version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Carillon: schedule jobs, look at their history, preview a schedule.
+
+    The options below can also stand after a command's name.
+    """
+    ctx.obj = Invocation(api_url or None, token or None, as_json)
+
+
+app.command()(preview)
+jobs.command(name="import")(import_jobs)
+jobs.command()(backfill)
+jobs.command()(missed)
+app.add_typer(jobs, name="jobs")
+app.command()(runs)
+app.add_typer(run, name="run")
+app.command()(upcoming)
+app.command()(forecast)
+app.command()(simulate)
+app.add_typer(dead_letters, name="dead-letters")
+app.add_typer(operations, name="operations")
+app.add_typer(calendars, name="calendars")
+app.add_typer(admin, name="admin")
+app.command()(login)
+app.command()(status)
+app.command()(doctor)
+app.command()(whoami)

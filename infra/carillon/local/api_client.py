@@ -1,0 +1,139 @@
+"""Calls of the deployed API, as its users make them: over HTTP with a token."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Any
+
+import httpx
+
+from carillon.cli.client import MOST_WAITS, asked_wait_seconds
+from carillon.local.identity import Tokens
+
+#: A token is exchanged this long before it ends, so that copies of it are good for a while, too.
+RENEW_BEFORE = timedelta(minutes=10)
+
+Json = dict[str, Any]
+
+
+class CallFailed(Exception):
+    """The API refused a call or could not be reached; the message has its own words.
+
+    `status` is that of HTTP, 0 without an answer.
+    """
+
+    def __init__(self, call: str, problem: str, status: int = 0) -> None:
+        super().__init__(f"{call}: {problem}")
+        self.status = status
+
+
+class Patient(httpx.BaseTransport):
+    """Sends again what comes too soon (429), as often as the command does."""
+
+    def __init__(
+        self, inner: httpx.BaseTransport, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._inner = inner
+        self._sleep = sleep
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        for _ in range(MOST_WAITS):
+            answer = self._inner.handle_request(request)
+            if answer.status_code != httpx.codes.TOO_MANY_REQUESTS:
+                return answer
+            answer.close()
+            self._sleep(asked_wait_seconds(answer))
+        return self._inner.handle_request(request)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+class Api:
+    """The API at one base URL, with a token that is exchanged before it ends.
+
+    Raises:
+        CallFailed: from every call, for any answer but a success.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        sign_in: Callable[[], Tokens],
+        *,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.base_url = base_url
+        self._sign_in = sign_in
+        self._tokens: Tokens | None = None
+        # Not through a proxy, whatever the environment says.
+        inner = transport or httpx.HTTPTransport(trust_env=False)
+        self._http = httpx.Client(timeout=30.0, trust_env=False, transport=Patient(inner))
+
+    def __enter__(self) -> Api:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._http.close()
+
+    @property
+    def token(self) -> str:
+        """A bearer token that is good for another ten minutes at least."""
+        now = datetime.now(UTC)
+        if self._tokens is None or now > self._tokens.expires_at - RENEW_BEFORE:
+            self._tokens = self._sign_in()
+        return self._tokens.access_token
+
+    def get(self, path: str, **query: str | int) -> Json:
+        """GET a JSON object."""
+        return self._call("GET", path, query=query)
+
+    def post(self, path: str, body: Json, *, idempotency_key: str = "") -> Json:
+        """POST a JSON object; the same key with the same body does nothing twice."""
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        return self._call("POST", path, body=body, headers=headers)
+
+    def list_all(self, path: str) -> list[Json]:
+        """The items of every page of a list."""
+        items: list[Json] = []
+        query: dict[str, str | int] = {}
+        while True:
+            page = self.get(path, **query)
+            items += page["items"]
+            cursor = page.get("next_cursor")
+            if not cursor:
+                return items
+            query = {"cursor": str(cursor)}
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str | int] | None = None,
+        body: Json | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Json:
+        try:
+            answer = self._http.request(
+                method,
+                f"{self.base_url}{path}",
+                params=query,
+                json=body,
+                headers={**(headers or {}), "Authorization": f"Bearer {self.token}"},
+            )
+        except httpx.HTTPError as error:
+            raise CallFailed(f"{method} {path}", repr(error)) from error
+        if not answer.is_success:
+            problem = f"{answer.status_code} {answer.text[:2000]}"
+            raise CallFailed(f"{method} {path}", problem, answer.status_code)
+        result: Json = answer.json()
+        return result

@@ -1,0 +1,268 @@
+"""The real `cdk bootstrap` and `cdk deploy` of the unmodified app, against an emulator."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+
+from carillon.cdk.packages import build_layer, layer_digest
+from carillon.local.emulator import ACCOUNT_ID, INTERPRETER, REGION, REPOSITORY
+from carillon.local.settling import settle_tables
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+
+STACK_NAME = "Carillon-local"
+BOOTSTRAP_STACK_NAME = "CDKToolkit"
+CDK = REPOSITORY / "node_modules" / ".bin" / "cdk"
+
+#: The state of everything local, ignored by git.
+LOCAL_DIRECTORY = REPOSITORY / ".local"
+
+#: One worker process per slot is warmed: few slots where the samples do not run.
+LANES = {
+    "high": {"max_concurrency": 2},
+    "normal": {"max_concurrency": 4},
+    "low": {"max_concurrency": 2},
+    "slow": {"max_concurrency": 4},
+}
+
+#: What jobs may call: everything that the emulator's one account has, but the deployment's own.
+TARGET_ARNS = tuple(
+    f"arn:aws:{service}:*:{ACCOUNT_ID}:{resource}"
+    for service, resource in (
+        ("lambda", "function:*"),
+        ("sqs", "*"),
+        ("sns", "*"),
+        ("events", "event-bus/*"),
+        ("states", "stateMachine:*"),
+    )
+)
+
+#: As short as may be, so that a run whose worker was killed is taken over soon (in 90 s); but jobs
+#: have the 10 s of docs/running.md: the first call of a function starts a worker, which takes some.
+EXECUTOR_TIMEOUT_SECONDS = 15
+
+
+class DeploymentFailed(Exception):
+    """A command that deploys did not succeed; the message ends with the tail of its output."""
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Where a deployed stack is to be found; `outputs` are those of the stack, by id."""
+
+    endpoint_url: str
+    outputs: Mapping[str, str] = field(repr=False)
+
+    @property
+    def api_url(self) -> str:
+        """The base URL of the HTTP API, without a slash at the end.
+
+        The stack's own ApiUrl names a host of AWS, which leads nowhere here.
+        """
+        return f"{self.endpoint_url}/_aws/execute-api/{self.outputs['ApiId']}/$default"
+
+    def client(self, service: str) -> Any:
+        """A boto3 client of the emulator, whatever this process's own AWS set-up is."""
+        return client(service, self.endpoint_url)
+
+
+def client(service: str, endpoint_url: str) -> Any:
+    """A boto3 client of the emulator at `endpoint_url`, with credentials that open nothing."""
+    session = boto3.session.Session(
+        aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION
+    )
+    return session.client(service, endpoint_url=endpoint_url)  # type: ignore[call-overload]
+
+
+def aws_environment(endpoint_url: str, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment of commands that talk to the emulator instead of AWS.
+
+    Every AWS_ and CDK_ variable of the caller is dropped, and so are its profiles: a local
+    deployment must have no way to reach an account.
+    """
+    environment = {
+        name: value
+        for name, value in inherited.items()
+        if not name.startswith(("AWS_", "CDK_")) and name.lower() not in _PROXIES
+    }
+    # First on the path, or jsii meets another Node.
+    path = os.pathsep.join([str(REPOSITORY / ".venv" / "bin"), inherited.get("PATH", os.defpath)])
+    return environment | {
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_ENDPOINT_URL": endpoint_url,
+        "AWS_REGION": REGION,
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "CARILLON_STACK": STACK_NAME,
+        "CDK_DISABLE_CLI_TELEMETRY": "true",
+        "PATH": path,
+    }
+
+
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+
+
+def context_arguments(layer_directory: Path, overrides: Mapping[str, object]) -> list[str]:
+    """The `-c key=value` arguments of a local deployment; `overrides` wins over its defaults."""
+    context: dict[str, object] = {
+        "stage": "local",
+        "lanes": LANES,
+        "executor_timeout_seconds": EXECUTOR_TIMEOUT_SECONDS,
+        "webhook_allowed_networks": "127.0.0.0/8",
+        "target_arns": ",".join(TARGET_ARNS),
+        "event_bus": True,
+        # There is no account whose other functions could take all of its concurrency.
+        "tick_reserved_concurrency": False,
+        "layer_directory": str(layer_directory),
+        **overrides,
+    }
+    arguments: list[str] = []
+    for key, value in context.items():
+        text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+        arguments += ["-c", f"{key}={text}"]
+    return arguments
+
+
+def install_dependencies(services: Collection[str], parent: Path = LOCAL_DIRECTORY) -> Path:
+    """What the layer holds, for MiniStack's interpreter: built at first use.
+
+    The folder's name tells what is in it, so that it is made anew when the pins change.
+    Raises DeploymentFailed.
+    """
+    interpreter = str(INTERPRETER)
+    target = parent / f"dependencies-{layer_digest(interpreter, services)[:16]}"
+    if target.exists():
+        return target
+    unfinished = parent / f"{target.name}.{os.getpid()}"
+    try:
+        build_layer(unfinished, interpreter, services)
+        with contextlib.suppress(OSError):  # somebody else was quicker: theirs is the same
+            unfinished.rename(target)
+    except RuntimeError as error:
+        raise DeploymentFailed(str(error)) from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return target
+
+
+def _task_services(context: Mapping[str, object]) -> list[str]:
+    """As the app reads the option: from this context, or else from cdk.json."""
+    defaults = json.loads((REPOSITORY / "cdk.json").read_text())["context"]
+    services = str(context.get("task_services", defaults["task_services"]))
+    return [service.strip() for service in services.split(",") if service.strip()]
+
+
+def deploy(
+    endpoint_url: str,
+    work_directory: Path,
+    *,
+    context: Mapping[str, object] | None = None,
+    stack_name: str = STACK_NAME,
+) -> Deployment:
+    """Bootstrap (once) and deploy the app to the emulator at `endpoint_url`.
+
+    `work_directory` receives cdk.out and deploy.log. `context` changes or adds to the local
+    options, by the keys of cdk.json; `stack_name` is that of its stage.
+
+    Raises:
+        DeploymentFailed: with the end of the failed command's output.
+    """
+    work_directory.mkdir(parents=True, exist_ok=True)
+    log_path = work_directory / "deploy.log"
+    log_path.write_bytes(b"")
+    if not CDK.exists():
+        raise DeploymentFailed(f"the CDK command is not installed at {CDK}: make setup")
+    layer_directory = install_dependencies(_task_services(context or {}))
+    environment = aws_environment(endpoint_url, os.environ)
+    # Synthesized once; bootstrapping and deploying then read the assembly.
+    assembly = str(work_directory / "cdk.out")
+    context_options = context_arguments(layer_directory, context or {})
+    run(
+        [str(CDK), "synth", "--quiet", "--output", assembly, *context_options],
+        environment,
+        log_path,
+    )
+    cloudformation: CloudFormationClient = client("cloudformation", endpoint_url)
+    if not _stack_exists(cloudformation, BOOTSTRAP_STACK_NAME):
+        bootstrap = [str(CDK), "bootstrap", f"aws://{ACCOUNT_ID}/{REGION}", "--app", assembly]
+        run([*bootstrap, "--no-notices"], environment, log_path)
+    options = ["--require-approval", "never", "--no-notices", "--progress", "events"]
+    run([str(CDK), "deploy", stack_name, "--app", assembly, *options], environment, log_path)
+    template = work_directory / "cdk.out" / f"{stack_name}.template.json"
+    settle_tables(template, stack_name, partial(client, endpoint_url=endpoint_url))
+    return find_deployment(endpoint_url, stack_name)
+
+
+def find_deployment(endpoint_url: str, stack_name: str = STACK_NAME) -> Deployment:
+    """The deployment that the emulator holds. Raises DeploymentFailed if there is none."""
+    cloudformation: CloudFormationClient = client("cloudformation", endpoint_url)
+    try:
+        stack = cloudformation.describe_stacks(StackName=stack_name)["Stacks"][0]
+    except cloudformation.exceptions.ClientError as error:
+        raise DeploymentFailed(f"no stack {stack_name} at {endpoint_url}: {error}") from error
+    outputs = {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", [])}
+    return Deployment(endpoint_url, outputs)
+
+
+def _stack_exists(cloudformation: CloudFormationClient, name: str) -> bool:
+    try:
+        stacks = cloudformation.describe_stacks(StackName=name)["Stacks"]
+    except cloudformation.exceptions.ClientError:
+        return False
+    return bool(stacks) and stacks[0]["StackStatus"].endswith("_COMPLETE")
+
+
+def run(command: Sequence[str], environment: Mapping[str, str], log_path: Path) -> None:
+    """Run a command in the repository, its output appended to a log.
+
+    It has a process group of its own, which is ended if we are interrupted meanwhile.
+
+    Raises:
+        DeploymentFailed: it ended with another code than 0.
+    """
+    began_at = log_path.stat().st_size if log_path.exists() else 0
+    with log_path.open("ab") as log:
+        process = subprocess.Popen(
+            command,
+            cwd=REPOSITORY,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait()
+        except BaseException:
+            _end(process)
+            raise
+    if code != 0:
+        output = log_path.read_bytes()[began_at:].decode(errors="replace")
+        tail = "\n".join(output.splitlines()[-30:])
+        raise DeploymentFailed(f"{' '.join(command[:3])} … ended with code {code}:\n{tail}")
+
+
+def _end(process: subprocess.Popen[bytes], grace_seconds: float = 5.0) -> None:
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal_number)
+        give_up_at = time.monotonic() + grace_seconds
+        while process.poll() is None and time.monotonic() < give_up_at:
+            time.sleep(0.05)

@@ -1,0 +1,243 @@
+"""`make run`: the whole stack on this machine, with sample jobs, and their runs as they happen."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import shlex
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
+from pathlib import Path
+from types import FrameType
+
+from carillon.local.api_client import Api, CallFailed
+from carillon.local.deployment import LOCAL_DIRECTORY, DeploymentFailed, deploy, find_deployment
+from carillon.local.emulator import RECEIVER_PORTS, Emulator, EmulatorFailed, port_of_state
+from carillon.local.follow import Follower
+from carillon.local.identity import create_user, sign_in
+from carillon.local.live_view import LagSummary, Watch
+from carillon.local.receiver import Delivery, Receiver, read_signing_key
+from carillon.local.samples import sample_jobs
+from carillon.local.warm import WarmingFailed, warm
+
+USER_NAME = "local-operator"
+POLL_SECONDS = 2.0
+SUMMARY_AFTER_SECONDS = 120.0
+
+
+class AlreadyRunning(Exception):
+    """Another local stack holds the state directory."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What is up once everything is."""
+
+    state_directory: Path
+    receiver: Receiver
+    api: Api
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run until interrupted, or for as long as `--for` says; the exit code."""
+    options = _parse(arguments)
+    state_directory: Path = options.state_directory.resolve()
+    # A shell starts what it puts into the background with SIGINT ignored, and Python leaves it so.
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, _interrupt)
+    try:
+        with holding(state_directory):
+            _run(state_directory, options.for_seconds)
+    except KeyboardInterrupt:
+        pass
+    except (
+        AlreadyRunning,
+        CallFailed,
+        DeploymentFailed,
+        EmulatorFailed,
+        WarmingFailed,
+    ) as error:
+        say(f"carillon: {error}\nMore in the logs of {_shortest(state_directory)}.")
+        return 1
+    say("Stopped. The state is kept; `make run` goes on from here.")
+    return 0
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m carillon.local run", description=__doc__)
+    parser.add_argument(
+        "--for",
+        dest="for_seconds",
+        type=float,
+        metavar="SECONDS",
+        help="stop by itself this long after everything is up",
+    )
+    parser.add_argument(
+        "--state-directory",
+        type=Path,
+        default=LOCAL_DIRECTORY,
+        help="where everything is kept (default: .local); delete it to begin anew",
+    )
+    return parser.parse_args(arguments)
+
+
+def _interrupt(signal_number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def say(text: str) -> None:
+    """Print lines at once: who reads them may be a pipe."""
+    print(text, flush=True)
+
+
+@contextlib.contextmanager
+def holding(state_directory: Path) -> Iterator[None]:
+    """Hold the directory for this process. Raises AlreadyRunning if another one does."""
+    state_directory.mkdir(parents=True, exist_ok=True)
+    with (state_directory / "lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise AlreadyRunning(f"a local stack is running in {state_directory}") from error
+        yield
+
+
+def _run(state_directory: Path, for_seconds: float | None) -> None:
+    emulator = Emulator(state_directory)
+    receiver = Receiver(
+        lambda: read_signing_key(find_deployment(emulator.endpoint_url)),
+        port=port_of_state(state_directory, "receiver-port", RECEIVER_PORTS),
+        on_delivery=_print_delivery,
+    )
+    # The receiver first: what is overdue since the last stop is delivered without delay.
+    with receiver:
+        say("Starting MiniStack …")
+        with emulator:
+            try:
+                _serve(state_directory, emulator, receiver, for_seconds)
+            finally:
+                # From here on nothing may come between the state and its saving.
+                for signal_number in (signal.SIGINT, signal.SIGTERM):
+                    signal.signal(signal_number, signal.SIG_IGN)
+                with contextlib.suppress(BrokenPipeError):
+                    say("Stopping …")
+
+
+def _serve(
+    state_directory: Path, emulator: Emulator, receiver: Receiver, for_seconds: float | None
+) -> None:
+    since = datetime.now(UTC)
+    say(f"Deploying the CDK app to {emulator.endpoint_url} …")
+    deployment = deploy(emulator.endpoint_url, state_directory)
+    user = create_user(deployment, USER_NAME, operator=True)
+    login = {"username": user.name, "password": user.password}
+    _write_private(state_directory / "login.json", json.dumps(login))
+    with Api(deployment.api_url, lambda: sign_in(deployment, user)) as api:
+        say("Warming up …")
+        warm(deployment, api)
+        warm_at = datetime.now(UTC)
+        stack = Stack(state_directory, receiver, api)
+        _register(stack)
+        _print_addresses(stack)
+        _follow(stack, Watch(since, warm_at), for_seconds)
+
+
+def _register(stack: Stack) -> None:
+    """Tell which jobs are there from earlier, and register the sample jobs."""
+    found = stack.api.list_all("/jobs")
+    if found:
+        say("Found from last time: " + ", ".join(sorted(str(job["name"]) for job in found)))
+    known = {str(job["job_id"]) for job in found}
+    for sample in sample_jobs(datetime.now(UTC), stack.receiver.url):
+        try:
+            job = stack.api.post("/jobs", sample.body, idempotency_key=sample.idempotency_key)
+        except CallFailed as error:
+            if error.status != HTTPStatus.GONE:
+                raise
+            # Deleted since an earlier start: that was somebody's wish.
+            say(f"  {sample.name:<13} was deleted and is not registered again")
+            continue
+        before = "  as before" if job["job_id"] in known else ""
+        say(f"  {sample.name:<13} {sample.body['schedule']:<31} {job['job_id']}{before}")
+
+
+def _print_addresses(stack: Stack) -> None:
+    url = stack.api.base_url
+    token_path = _write_token(stack)
+    token = f"$(cat {shlex.quote(str(token_path))})"
+    say(f"""
+API    {url}
+Token  {token_path} (renewed while this runs)
+
+  curl -s -H "Authorization: Bearer {token}" {shlex.quote(url + "/jobs")}
+  CARILLON_API_URL={shlex.quote(url)} CARILLON_TOKEN="{token}" .venv/bin/carillon jobs list
+
+Runs as they happen (UTC), Ctrl-C stops:
+""")
+
+
+def _write_token(stack: Stack) -> Path:
+    path = stack.state_directory / "token"
+    _write_private(path, stack.api.token)
+    return _shortest(path)
+
+
+def _write_private(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+
+
+def _shortest(path: Path) -> Path:
+    with contextlib.suppress(ValueError):
+        return path.relative_to(Path.cwd())
+    return path
+
+
+def _print_delivery(delivery: Delivery) -> None:
+    verdict = "signature verified" if delivery.verified else "SIGNATURE NOT VERIFIED"
+    say(f"{delivery.received_at:%H:%M:%S}  receiver      got a webhook, {verdict}")
+
+
+def _follow(stack: Stack, watch: Watch, for_seconds: float | None) -> None:
+    """Print what happens until the time is up; the summary after two minutes, or at the end."""
+    follower = Follower(stack.api)
+    began = time.monotonic()
+    summarized = False
+    while True:
+        passed = time.monotonic() - began
+        is_over = for_seconds is not None and passed >= for_seconds
+        with _reporting_failures():
+            for run in watch.news(follower.look()):
+                say(watch.line(run, datetime.now(UTC)))
+            _write_token(stack)
+        if not summarized and (is_over or passed >= SUMMARY_AFTER_SECONDS):
+            summarized = True
+            _print_summary(watch, stack.receiver)
+        if is_over:
+            return
+        time.sleep(POLL_SECONDS)
+
+
+@contextlib.contextmanager
+def _reporting_failures() -> Iterator[None]:
+    """A call that fails once is worth a line, not the end."""
+    try:
+        yield
+    except CallFailed as error:
+        say(f"carillon: {error}")
+
+
+def _print_summary(watch: Watch, receiver: Receiver) -> None:
+    summary = LagSummary.of(watch.lags)
+    deliveries = receiver.deliveries
+    verified = sum(delivery.verified for delivery in deliveries)
+    say(f"\n== {summary or 'no run was on time'}")
+    say(f"== {verified} of {len(deliveries)} webhooks delivered with a verified signature\n")

@@ -1,0 +1,178 @@
+"""What is owed to a job whose entries may be gone, by its row and its history: as values."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from carillon.domain.execution.next_run import next_after_finish
+from carillon.domain.execution.taking_turns import turn_message
+from carillon.domain.job import Job, JobState
+from carillon.domain.message import Message
+from carillon.domain.operation import STEP_SECONDS, Operation
+from carillon.domain.resolving import resolve
+from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.domain.wheel.entry import Entry, entries_of, message_of, minute_of, watch_entries_of
+from carillon.domain.wheel.segment import LEASE, Backlog, Control
+from carillon.schedules import ClosedDays, Delay, Recurrence, SlotKind
+
+_WAITING = frozenset({RunStatus.SCHEDULED, RunStatus.RETRYING})
+_NO_RUNS = frozenset({RunKind.MISSED, RunKind.WATCH, RunKind.OPERATION})
+_LONGEST_PAUSE_SECONDS = 600
+"""Between two steps of a backfill whose job is paused."""
+
+
+@dataclass(slots=True)
+class History:
+    """What the rows of a job tell, read page by page in any order.
+
+    `last_at` is the newest fire time that a scheduled run has, or that the row of a catch-up
+    covers; `newest` the run of the newest one under the job's own filing. `waiting` have yet to
+    begin an attempt: what comes for them may have stood on the wheel.
+    """
+
+    filing_id: str
+    last_at: datetime | None = None
+    newest: Run | None = None
+    waiting: list[Run] = field(default_factory=list)
+
+    def add(self, rows: Iterable[Run]) -> None:
+        for row in rows:
+            key = row.key
+            if key.kind in (RunKind.SCHEDULED, RunKind.MISSED):
+                self.last_at = max(self.last_at or key.fire_at, key.fire_at)
+            if row.status in _WAITING and key.kind not in _NO_RUNS:
+                self.waiting.append(row)
+            is_own = key.kind is RunKind.SCHEDULED and row.filing_id == self.filing_id
+            if is_own and not key.redrive:
+                is_newer = self.newest is None or self.newest.key.fire_at < key.fire_at
+                self.newest = row if is_newer else self.newest
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """What is to be put and sent for a job. `first` is the first epoch minute in which a tick is to
+    meet one of the entries; None where nothing is to come."""
+
+    entries: tuple[Entry, ...] = ()
+    messages: tuple[Message, ...] = ()
+    first: int | None = None
+
+
+def owed_to(job: Job, history: History, since: datetime, closed: ClosedDays | None) -> Owed:
+    """Everything that ticks and queues are to have of a job: its entries, for occurrences after
+    `since`, and a message for each run that waits.
+
+    The entries are those of the filing that the row has, with a later beginning: the same keys, so
+    that what still stands is replaced and a repetition changes nothing. The row is left as it is,
+    with its revision, its streak of failures and the filings that it remembers. Runs of paused and
+    deleted jobs come too: the executor knows what becomes of them. `closed` are the days closed in
+    the job's calendar; None if it has none.
+    """
+    messages = [waiting_message(run, job) for run in history.waiting]
+    if job.state is JobState.DELETED:
+        return Owed(messages=tuple(messages))
+    sent = resolve(job.schedule, job.calendar, closed).sent
+    if isinstance(job.schedule, Delay):
+        return Owed(messages=(*messages, *_chain(job, history.newest, sent, closed)))
+    is_active = job.state is JobState.ACTIVE
+    entries = entries_of(_beginning(job, since), sent) if is_active else []
+    looks = _looks(job, since)
+    minutes = [*_minutes(entries, sent), *_minutes(looks, job.schedule)]
+    return Owed((*entries, *looks), tuple(messages), min(minutes, default=None))
+
+
+def since_when(
+    job: Job, history: History, complete_until: datetime, earliest: datetime
+) -> datetime:
+    """The instant after which a job is owed what its schedule yields: its newest occurrence in the
+    history, but never later than what ticks know to be dispatched, nor before `earliest`."""
+    last = history.last_at or job.filing.from_at
+    return max(min(last, complete_until), job.filing.from_at, earliest)
+
+
+def waiting_message(run: Run, job: Job) -> Message:
+    """The message that goes on with a run that waits in its row: as current as the one that may be
+    lost, so that the two absorb each other."""
+    message = replace(turn_message(run, job), attempt=run.attempt + 1)
+    if run.status is RunStatus.RETRYING:
+        return replace(message, due_at=run.next_attempt_at or run.updated_at)
+    return replace(message, wait_until=run.next_attempt_at)
+
+
+def step_of(operation: Operation) -> Message:
+    """The order to do the step that an operation is at, when the last one's pause is over."""
+    pause_seconds = _LONGEST_PAUSE_SECONDS if operation.note else STEP_SECONDS
+    due_at = operation.updated_at + timedelta(seconds=pause_seconds)
+    return operation.step_message(due_at.replace(microsecond=0))
+
+
+def owing(
+    seen: Control, first: int | None, began_at: datetime, now: datetime, lease_owner: str
+) -> Control:
+    """The control item that takes the lease over, and owes all minutes from `first` on.
+
+    Those before `began_at` count as missed: each job's catch-up decides. What ticks have
+    dispatched since is sent whole: claims absorb it. The minutes to come are live again, so that
+    no tick has passed by before an entry was put. Whoever holds the lease loses it.
+    """
+    previous, began = minute_of(now) - 1, minute_of(began_at)
+    done = seen.complete_until if first is None else min(first - 1, seen.complete_until)
+    missed_until, backlog = min(began - 1, previous), list[Backlog]()
+    if done < missed_until:
+        # Entries know where they begin; the earliest announcement has every batch decide alike.
+        announced = min([done, *(each.announced for each in seen.backlog)])
+        backlog.append(Backlog(announced, done, missed_until, began_at))
+    since = max(done, missed_until)
+    if since < previous:
+        backlog.append(Backlog(previous, since, previous, began_at))
+    return replace(
+        seen,
+        watermark=min(seen.watermark, previous),
+        token=seen.token + 1,
+        lease_owner=lease_owner,
+        lease_until=now + LEASE,
+        backlog=tuple(backlog),
+        cursor=None,
+        backlog_cursor=None,
+        shares=None,
+        idle=False,
+    )
+
+
+def _beginning(job: Job, since: datetime) -> Job:
+    """The job as if its filing began at `since`, unless it does later."""
+    from_at = max(job.filing.from_at, since.replace(microsecond=0))
+    return replace(job, filing=replace(job.filing, from_at=from_at))
+
+
+def _looks(job: Job, since: datetime) -> list[Entry]:
+    """The entries of the job's watch, for the looks that are due after `since`. They come later
+    than the occurrences that they ask after, and a pause ends none that came before it."""
+    later = timedelta(seconds=job.spread_seconds + (job.expect_within_seconds or 0))
+    if job.paused_at is not None and job.paused_at + later <= since:
+        return []
+    return watch_entries_of(_beginning(job, since - later))
+
+
+def _minutes(entries: Iterable[Entry], sent: Recurrence) -> Iterable[int]:
+    """The first minute in which each entry is to be met."""
+    for entry in entries:
+        following = sent.next(entry.from_at)
+        if entry.slot.kind is SlotKind.DATED:
+            yield entry.slot.number
+        elif following is not None:
+            yield minute_of(following + entry.spread)
+
+
+def _chain(
+    job: Job, newest: Run | None, sent: Recurrence, closed: ClosedDays | None
+) -> list[Message]:
+    """The occurrence of a fixed delay that is to come next: it follows from the end of its newest
+    run. While that goes on nothing is owed: its own message comes again."""
+    if newest is None:
+        first = sent.next(job.filing.from_at) or job.schedule.next(job.filing.from_at)
+        return [] if first is None else [message_of(job, first)]
+    if not newest.is_final:
+        return []
+    following = next_after_finish(job, newest, turn_message(newest, job), closed)
+    return [] if following is None else [following]

@@ -1,0 +1,203 @@
+"""Puts every active job on the wheel anew, segment by segment, as a tick that was away."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from carillon.clock import Clock, Entropy
+from carillon.domain.job import Job
+from carillon.domain.wheel.entry import DATED_ENTRY_LIFETIME, minute_end
+from carillon.domain.wheel.segment import RENEW_AFTER, Control, freed, renewed
+from carillon.errors import StoreUnavailableError, UnreadableRowError
+from carillon.reindexing.owed import History, Owed, owed_to, owing, since_when, step_of
+from carillon.services.indexer import Filer
+from carillon.stores.stores import Stores
+
+_PAGE = 500
+BATCH = 100
+"""Jobs whose entries are put under one lease: some 12,000 at most, which take seconds."""
+_ROUNDS = 8
+"""How often a tick may take a segment over before it is given up."""
+_JobKey = tuple[str, str]
+
+
+class LeaseLostError(Exception):
+    """A tick has taken the segment over since."""
+
+
+@dataclass(slots=True)
+class Done:
+    """What was done so far. `since` is the end of the earliest minute, by segment, from which on
+    something is owed; `unreadable` are the reasons why a job or run was left as it is."""
+
+    jobs: int = 0
+    entries: int = 0
+    runs: int = 0
+    operations: int = 0
+    since: dict[int, datetime] = field(default_factory=dict)
+    unreadable: list[str] = field(default_factory=list)
+
+
+class Reindex:
+    """Files anew what a lost or restored wheel table may not hold; raises StoreUnavailableError.
+
+    For a batch of jobs of a segment: 1. read their rows and histories; 2. take the segment's lease
+    and record, in that one conditional write, the minutes that are owed; 3. put the entries; 4. let
+    go. Ticks then work it off as after an outage: by each job's `catch_up`, at the pace of catching
+    up. 5. send what runs wait for. It can be cut off anywhere and begun anew: a job whose entries
+    were not put has run nothing since, and the next time finds it as it was.
+
+    `since`: as if no tick had come after it; None for what each job's history tells. It reaches
+    no further than the segment is complete: what ticks owe already stays owed. `only` is one
+    segment, None for all.
+    """
+
+    def __init__(
+        self,
+        stores: Stores,
+        clock: Clock,
+        entropy: Entropy,
+        longest_delay_seconds: int,
+        since: datetime | None = None,
+        only: int | None = None,
+    ) -> None:
+        self.done = Done()
+        self._stores = stores
+        self._filer = Filer(
+            stores.jobs,
+            stores.wheel,
+            stores.queue,
+            clock,
+            stores.calendars,
+            longest_delay_seconds,
+        )
+        self._clock = clock
+        self._only = only
+        self._since = since
+        self._began_at = clock.now()
+        self._lease_owner = f"reindex-{entropy.new_id(self._began_at)}"
+
+    def run(self, on_progress: Callable[[Done], None] = lambda done: None) -> None:
+        """Do all of it; `on_progress` hears of each batch."""
+        waiting: defaultdict[int, list[_JobKey]] = defaultdict(list)
+        owners: set[str] = set()
+        for job in self._scanned():
+            owners.add(job.owner)
+            if self._only not in (None, job.segment):
+                continue
+            waiting[job.segment].append((job.owner, job.job_id))
+            if len(waiting[job.segment]) >= BATCH:
+                self._batch(job.segment, waiting.pop(job.segment))
+                on_progress(self.done)
+        for segment, keys in sorted(waiting.items()):
+            self._batch(segment, keys)
+            on_progress(self.done)
+        for owner in sorted(owners):
+            self._operations(owner)
+
+    def _scanned(self) -> Iterator[Job]:
+        cursor: str | None = None
+        while True:
+            page = self._stores.jobs.scan(_PAGE, cursor)
+            self.done.unreadable += page.unreadable.values()
+            yield from page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def _batch(self, segment: int, keys: list[_JobKey]) -> None:
+        complete_until = minute_end(self._filer.control(segment).complete_until)
+        owed = [each for key in keys if (each := self._owed(key, complete_until)) is not None]
+        first = min((each.first for each in owed if each.first is not None), default=None)
+        if any(each.entries for each in owed):
+            self._put(segment, first, owed)
+        messages = [message for each in owed for message in each.messages]
+        self._filer.file_messages(messages)
+        self.done.runs += len(messages)
+
+    def _owed(self, key: _JobKey, complete_until: datetime) -> Owed | None:
+        """What is owed to a job, by strong reads of its rows; None where there is no such job, or
+        a row of it that nobody can read."""
+        try:
+            job = self._stores.jobs.get(*key)
+            if job is None:
+                return None
+            history = self._history(job)
+            use = job.calendar
+            calendar = None if use is None else self._stores.calendars.get(job.owner, use.name)
+        except UnreadableRowError as error:
+            self.done.unreadable.append(str(error))
+            return None
+        earliest = self._began_at - DATED_ENTRY_LIFETIME
+        if self._since is None:
+            since = since_when(job, history, complete_until, earliest)
+        else:
+            since = max(min(self._since, complete_until), earliest)
+        self.done.jobs += 1
+        return owed_to(job, history, since, None if calendar is None else calendar.closed)
+
+    def _history(self, job: Job) -> History:
+        history, cursor = History(job.filing.filing_id), None
+        while True:
+            page = self._stores.runs.list(job.owner, job.job_id, _PAGE, cursor, consistent=True)
+            self.done.unreadable += page.unreadable.values()
+            history.add(page.items)
+            cursor = page.next_cursor
+            if cursor is None:
+                return history
+
+    def _put(self, segment: int, first: int | None, owed: list[Owed]) -> None:
+        for _ in range(_ROUNDS):
+            held = self._taken(segment, first)
+            if held is None:
+                continue
+            try:
+                for each in owed:
+                    held = self._kept(held)
+                    self._stores.wheel.put_entries(each.entries)
+                self._write(freed(held), over=held)
+            except LeaseLostError:
+                continue
+            self.done.entries += sum(len(each.entries) for each in owed)
+            self._note_since(segment, held)
+            return
+        raise StoreUnavailableError(f"ticks took segment {segment} over each time: begin anew")
+
+    def _taken(self, segment: int, first: int | None) -> Control | None:
+        """The control item under this lease; None if another write came in between."""
+        seen = self._filer.control(segment)
+        control = owing(seen, first, self._began_at, self._clock.now(), self._lease_owner)
+        return control if self._stores.wheel.put_control(control, over=seen) else None
+
+    def _kept(self, held: Control) -> Control:
+        """The control item with its lease renewed where that is due: no tick may pass by while
+        entries are put."""
+        now = self._clock.now()
+        due_at = held.lease_until and held.lease_until - 2 * RENEW_AFTER
+        if due_at is None or now < due_at:
+            return held
+        renewal = renewed(held, now)
+        self._write(renewal, over=held)
+        return renewal
+
+    def _write(self, control: Control, over: Control) -> None:
+        if not self._stores.wheel.put_control(control, over=over):
+            raise LeaseLostError
+
+    def _operations(self, owner: str) -> None:
+        """Order the steps of an owner's operations again: what orders them may wait on the wheel.
+        One that was ordered twice is done once."""
+        cursor: str | None = None
+        while True:
+            page = self._stores.operations.list(owner, _PAGE, cursor)
+            orders = [step_of(operation) for operation in page.items if not operation.is_final]
+            self._filer.file_messages(orders)
+            self.done.operations += len(orders)
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def _note_since(self, segment: int, held: Control) -> None:
+        at = minute_end(held.complete_until)
+        self.done.since[segment] = min(self.done.since.get(segment, at), at)

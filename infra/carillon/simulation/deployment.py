@@ -1,0 +1,311 @@
+"""One deployment of the functions in virtual time: what `carillon.cdk.stack` is for AWS."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from carillon.domain.job import Lane
+from carillon.errors import CarillonError
+from carillon.executor.batch import BATCH_SIZE, in_waves
+from carillon.executor.ports import ExecutorPorts
+from carillon.executor.reception import Reception
+from carillon.executor.reports import Report
+from carillon.executor.router import Executor
+from carillon.services.indexer import Filer
+from carillon.settings import TASK_RESERVE_SECONDS
+from carillon.simulation.dice import Dice
+from carillon.simulation.faults import Fault
+from carillon.simulation.loop import Loop, Process, Task
+from carillon.simulation.seams import LoopClock, LoopEntropy, LoopTimers, seam
+from carillon.simulation.stores import SimulatedStores
+from carillon.simulation.targets import SimulatedTargets
+from carillon.stores.memory.messaging import MemoryQueue, Received
+from carillon.tick.dispatcher import Dispatcher
+from carillon.tick.ports import TickPorts
+from carillon.tick.reports import SegmentReport
+
+_TICK_RESERVE_SECONDS = 6
+_MINUTE_US = 60_000_000
+_SECOND_US = 1_000_000
+
+Span = tuple[datetime, datetime]
+"""[from, until): aware instants."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a deployment can be given; the names are those of the settings and the CDK context."""
+
+    segments: int = 2
+    look_ahead_minutes: int = 2
+    function_timeout_seconds: int = 60
+    max_receives: int = 20
+    catch_up_per_minute: int = 3000
+    owner_starts_per_minute: int = 0
+    owner_concurrent_runs: int = 0
+    run_lifetime: timedelta = timedelta(days=30)
+    longest_delay_seconds: int = 900
+    slow_after_seconds: int = 2
+    slow_lane_share: int = 25
+    page_size: int = 7
+
+
+class Deployment:
+    """The functions, their clock rule and their queues' pollers, in one loop.
+
+    `ticks_down` and `executors_down` are spans in which nothing invokes the one or the other.
+    `crashes` are exceptions that no code of ours was meant to raise.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        options: Options,
+        targets: SimulatedTargets,
+        *,
+        ticks_down: Sequence[Span] = (),
+        executors_down: Sequence[Span] = (),
+    ) -> None:
+        self.loop = loop
+        self.options = options
+        self.clock = LoopClock(loop)
+        self.entropy = LoopEntropy(loop)
+        self.crashes: list[tuple[str, Exception]] = []
+        self.bad_entries: list[str] = []
+        self.taken_from: dict[str, Lane] = {}
+        """By the name of a task that handles a message: the lane that it came from."""
+        self.on_report: Callable[[Report], None] = lambda report: None
+        self.on_tick: Callable[[list[SegmentReport]], None] = lambda reports: None
+        self.ticks_down = ticks_down
+        self.executors_down = executors_down
+        self._polls: set[tuple[Lane | None, int]] = set()
+        self._received: Counter[str] = Counter()
+        self._named = 0
+        self.dead_letter_queue, self.lanes = self._queues()
+        self.stores = SimulatedStores(loop, self.lanes)
+        ports = self.stores.ports
+        self.filer = Filer(
+            ports.jobs,
+            ports.wheel,
+            ports.queue,
+            self.clock,
+            ports.calendars,
+            options.longest_delay_seconds,
+        )
+        self.tick_ports = self._tick_ports()
+        self.executor_ports = self._executor_ports(targets)
+        self.reception = Reception(Executor(self.executor_ports), lambda message, error: None)
+
+    def _queues(self) -> tuple[MemoryQueue, MemoryQueue]:
+        """The dead-letter queue, and the lanes in front of it."""
+        visibility_seconds = 6 * self.options.function_timeout_seconds
+        dead = MemoryQueue(
+            self.clock, visibility_seconds, on_visible=lambda lane, at: self._poll_at(None, at)
+        )
+        lanes = MemoryQueue(
+            self.clock,
+            visibility_seconds,
+            on_visible=self._poll_at,
+            max_receives=self.options.max_receives,
+            dead=dead,
+        )
+        return dead, lanes
+
+    def _tick_ports(self) -> TickPorts:
+        ports, options = self.stores.ports, self.options
+        return TickPorts(
+            jobs=ports.jobs,
+            calendars=ports.calendars,
+            wheel=ports.wheel,
+            filer=self.filer,
+            clock=self.clock,
+            on_bad_entry=lambda *where: self.bad_entries.append(" ".join(map(str, where))),
+            tzdata="simulated",
+            catch_up_share=max(1, options.catch_up_per_minute // options.segments),
+            side_by_side=self.loop.side_by_side,
+        )
+
+    def _executor_ports(self, targets: SimulatedTargets) -> ExecutorPorts:
+        ports, options = self.stores.ports, self.options
+        return ExecutorPorts(
+            jobs=ports.jobs,
+            calendars=ports.calendars,
+            wheel=ports.wheel,
+            runs=ports.runs,
+            queue=ports.queue,
+            filer=self.filer,
+            targets=seam(targets, "targets", self.loop),
+            clock=self.clock,
+            entropy=self.entropy,
+            run_lifetime=options.run_lifetime,
+            longest_timeout_seconds=options.function_timeout_seconds - TASK_RESERVE_SECONDS,
+            gates=ports.gates,
+            operations=ports.operations,
+            events=ports.events,
+            owner_starts_per_minute=options.owner_starts_per_minute,
+            owner_concurrent_runs=options.owner_concurrent_runs,
+            slow_after_seconds=options.slow_after_seconds,
+            slow_lane_share=options.slow_lane_share,
+            timers=LoopTimers(self.loop),
+        )
+
+    def start(self) -> None:
+        """Let the clock rule invoke the tick from the next whole minute on, each minute."""
+        self.loop.later(-(-self.loop.us // _MINUTE_US) * _MINUTE_US, self._minute)
+
+    def invoke(
+        self,
+        name: str,
+        run: Callable[[], Any],
+        *,
+        at: datetime | None = None,
+        seconds: int | None = None,
+        skew_us: int = 0,
+        freezes: bool = False,
+    ) -> Task:
+        """Start a process with one task, which Lambda would end after `seconds`."""
+        loop = self.loop
+        process = Process(name, skew_us=skew_us, freezes=freezes)
+        at_us = loop.us if at is None else loop.us_of(at)
+        task = loop.spawn(process, name, partial(self._run, name, run), at_us)
+        limit_seconds = self.options.function_timeout_seconds if seconds is None else seconds
+        loop.end_at(process, at_us + limit_seconds * _SECOND_US)
+        return task
+
+    def tick(self, name: str, *, at: datetime | None = None, skew_us: int = 0) -> Task:
+        """Invoke the tick once."""
+        return self.invoke(name, self._tick, at=at, skew_us=skew_us, freezes=True)
+
+    def _run(self, name: str, run: Callable[[], Any]) -> Any:
+        try:
+            return run()
+        except CarillonError:
+            raise
+        except Exception as error:
+            self.crashes.append((name, error))
+            raise
+
+    def are_ticks_down(self) -> bool:
+        """Whether nothing invokes ticks now."""
+        now = self.loop.instant()
+        return any(start <= now < end for start, end in self.ticks_down)
+
+    def _tick(self) -> None:
+        self.dispatch(self.options.look_ahead_minutes)
+
+    def dispatch(self, look_ahead_minutes: int) -> None:
+        """What a tick with this look-ahead does, to be run by a process (`invoke`)."""
+        now = self.clock.now()
+        seconds = self.options.function_timeout_seconds - _TICK_RESERVE_SECONDS
+        dispatcher = Dispatcher(
+            self.tick_ports,
+            lease_owner=self.entropy.new_id(now),
+            look_ahead_minutes=look_ahead_minutes,
+        )
+        segments = range(self.options.segments)
+        self.on_tick(dispatcher.tick(segments, (), now + timedelta(seconds=seconds)))
+
+    def _minute(self) -> None:
+        """The rule of EventBridge, which fires late, twice, or not at all."""
+        loop, now_us = self.loop, self.loop.us
+        loop.later(now_us + _MINUTE_US, self._minute)
+        if self.are_ticks_down():
+            return
+        name = f"tick {loop.instant():%m-%d %H:%M}"
+        dice = Dice(loop.chaos.seed, name)
+        if loop.chaos.strikes(Fault.TICK_MISSING, name, now_us, dice):
+            loop.tell(f"FAULT {name} is missing")
+            return
+        late_us = int(dice.fraction() * _SECOND_US)
+        if loop.chaos.strikes(Fault.TICK_LATE, name, now_us, dice):
+            late_us = int(dice.fraction() * 75_000_000)
+        self._invoke_tick(name, now_us + late_us, dice)
+        if loop.chaos.strikes(Fault.TICK_DOUBLED, name, now_us, dice):
+            late_us = late_us if dice.fraction() < 0.5 else int(dice.fraction() * _MINUTE_US)
+            self._invoke_tick(f"{name} again", now_us + late_us, dice)
+
+    def _invoke_tick(self, name: str, at_us: int, dice: Dice) -> None:
+        skew_us = 0
+        if self.loop.chaos.strikes(Fault.TICK_SKEWED, name, self.loop.us, dice):
+            skew_us = int(dice.between(-90_000_000, 90_000_000))
+        self.tick(name, at=self.loop.instant(at_us), skew_us=skew_us)
+
+    def _poll_at(self, lane: Lane | None, at: datetime) -> None:
+        """Look at a lane (None: the dead-letter queue) when a message there becomes visible."""
+        at_us = self.loop.us_of(at)
+        if (lane, at_us) not in self._polls:
+            self._polls.add((lane, at_us))
+            self.loop.later(at_us, partial(self._poll, lane, at_us))
+
+    def _poll(self, lane: Lane | None, at_us: int) -> None:
+        self._polls.discard((lane, at_us))
+        now = self.loop.instant()
+        for _, until in (span for span in self.executors_down if span[0] <= now < span[1]):
+            self._poll_at(lane, until)
+            return
+        queue = self.dead_letter_queue if lane is None else self.lanes
+        limit = BATCH_SIZE if lane is None else lane.batch_size
+        while received := queue.receive(now, limit, lane):
+            name = self._name(received[0])
+            if self._is_throttled(name):
+                continue
+            run = partial(self._batch, queue, received)
+            self.invoke(f"batch {name}", run, freezes=True)
+
+    def _is_throttled(self, name: str) -> bool:
+        """Whether no executor is left for a batch: its messages stay hidden until their visibility
+        lapses, and nobody has read them."""
+        loop, where = self.loop, f"invocation {name}"
+        dice = Dice(loop.chaos.seed, where)
+        if not loop.chaos.strikes(Fault.THROTTLED_INVOCATION, where, loop.us, dice):
+            return False
+        loop.tell(f"FAULT {Fault.THROTTLED_INVOCATION.value} {where}")
+        return True
+
+    def _batch(self, queue: MemoryQueue, received: Sequence[Received]) -> None:
+        """One invocation of an executor."""
+        loop, began_us = self.loop, self.loop.us
+        seconds = self.options.function_timeout_seconds
+        ends_at = self.clock.now() + timedelta(seconds=seconds)
+
+        def wave(those: Sequence[Received], alone: bool) -> list[Exception | None]:
+            tasks = loop.together(
+                [
+                    (self._name(one), partial(self._record, queue, one, ends_at, alone))
+                    for one in those
+                ]
+            )
+            return [task.failure for task in tasks]
+
+        failed = {one.receipt for one in in_waves(received, wave)}
+        if loop.us <= began_us + seconds * _SECOND_US:
+            for one in received:
+                if one.receipt not in failed:
+                    queue.delete(one.receipt)
+
+    def _record(self, queue: MemoryQueue, one: Received, ends_at: datetime, alone: bool) -> None:
+        if queue is self.lanes:
+            step = partial(self.reception.lane, one.body, ends_at, alone=alone)
+        else:
+            step = partial(self.reception.dead, one.body, ends_at)
+        task = self.loop.current
+        name = "" if task is None else task.name
+        if self.loop.interleaves:
+            self.taken_from[name] = one.lane
+        self.on_report(self._run(name, step))
+
+    def _name(self, one: Received) -> str:
+        """A name that does not depend on what other messages there are.
+
+        Where nothing interleaves nothing is ever left out: then it need not be read from the body.
+        """
+        if not self.loop.interleaves:
+            self._named += 1
+            return str(self._named)
+        message = one.message
+        name = f"{message.key.run_id}/{message.attempt}"
+        self._received[name] += 1
+        return f"{name}@{self._received[name]}"

@@ -1,0 +1,364 @@
+"""A fleet in virtual time: its jobs are created, the real tick and executor run them, and what they
+did is summed up."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property, partial
+from itertools import product
+from typing import Any
+
+from carillon.api.calendars.service import CalendarService
+from carillon.api.http.errors import InvalidFieldsError, PayloadTooLargeError
+from carillon.api.http.requests import Precondition
+from carillon.clock import utc_text
+from carillon.domain.job import Job, JobState
+from carillon.domain.resolving import rolls
+from carillon.domain.run import RunError, RunKind
+from carillon.domain.targets import Target
+from carillon.errors import InvalidFieldError, QueueUnavailableError, StoreUnavailableError
+from carillon.executor.targets import Call, Failure, Success
+from carillon.schedules import CalendarRule, Delay, Recurrence, parse_duration
+from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS
+from carillon.schedules.insight.cost import standing
+from carillon.simulation.costs import Bill, Meter
+from carillon.simulation.deployment import Deployment, Options, Span
+from carillon.simulation.dice import Dice
+from carillon.simulation.faults import Chaos, Fault, Faults
+from carillon.simulation.loop import Loop, Task
+from carillon.simulation.services import Api
+from carillon.simulation.summary import Line, Place, Tally
+from carillon.simulation.targets import Behaviour, SimulatedTargets, TargetCall
+from carillon.simulation.workload import Conduct, Definition, Fleet, FleetRefusedError
+
+NO_FAULTS = Faults()
+_SEGMENTS = 2
+_PAGE_SIZE = 1000
+_WARM_UP = timedelta(minutes=2)
+"""Ticks run so long before the fleet comes: it meets a deployment at work."""
+_LATENCY_US = 50_000
+_UPKEEP = timedelta(minutes=10)
+_SLICE = timedelta(minutes=1)
+_SETTLING = timedelta(minutes=15)
+"""How long is waited, at most, for what is still under way at the end."""
+_ROW_LIFETIME = timedelta(hours=1)
+_MOVED_ROW_LIFETIME = timedelta(days=MOST_ROLLED_DAYS + 2)
+_MOST_ERRORS = 50
+_TRIES = 20
+_BY_CALL = (
+    *(Fault.DIES, Fault.THROTTLED, Fault.LOST, Fault.CONTENDED),
+    *(Fault.SLOW, Fault.PAUSED, Fault.STALE),
+)
+"""Faults that strike single calls: only for them are tasks interleaved, which takes its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is simulated: [from_at, until_at), whole seconds, by one seed.
+
+    `ticks_down` and `executors_down`: spans in which nothing invokes them. `most_first` fire times
+    of each definition are listed.
+    """
+
+    from_at: datetime
+    until_at: datetime
+    seed: int = 0
+    faults: Faults = NO_FAULTS
+    ticks_down: Sequence[Span] = ()
+    executors_down: Sequence[Span] = ()
+    most_first: int = 3
+
+
+class Rehearsal:
+    """One simulation: `advance` it as far as wanted, `settle` it at its end, ask what came of it.
+
+    Raises FleetRefusedError when the API refuses any of the jobs or calendars.
+    """
+
+    def __init__(self, fleet: Fleet, plan: Plan) -> None:
+        self.plan = plan
+        self.loop = _loop(plan)
+        self.tally = Tally(self.loop, plan.from_at, plan.until_at, plan.most_first)
+        self._definitions: dict[str, Definition] = {}
+        self._injected: Counter[str] = Counter()
+        self._last_us = self.loop.us_of(plan.until_at) - 1
+        self._meters = _meters()
+        self._final_bills: dict[str, Bill] | None = None
+        options = Options(
+            segments=_SEGMENTS, run_lifetime=_row_lifetime(fleet, plan), page_size=_PAGE_SIZE
+        )
+        targets = SimulatedTargets(self.loop, self._behave, self._on_call)
+        self.deployment = _Metered(
+            self.loop,
+            options,
+            targets,
+            self._meters,
+            ticks_down=plan.ticks_down,
+            executors_down=plan.executors_down,
+        )
+        self.deployment.start()
+        # A second before, so that what is due at the very begin is part of it.
+        self.loop.run(self.loop.us_of(plan.from_at - timedelta(seconds=1)))
+        self._create(fleet)
+        self._meters.update(_meters())  # what was before the span does not count
+        self.loop.observers.append(self._observe)
+        self.loop.later(self.loop.us, self._keep_up)
+
+    @property
+    def now(self) -> datetime:
+        """The virtual time."""
+        return self.loop.instant()
+
+    @property
+    def is_over(self) -> bool:
+        return self.loop.us >= self._last_us
+
+    def advance(self, until: datetime) -> None:
+        """Let everything happen until then, or up to the end of the plan."""
+        self.loop.run(min(self.loop.us_of(until), self._last_us))
+
+    def settle(self, go_on: Callable[[], bool]) -> None:
+        """After the end: wait for runs under way, for a quarter of an hour at most."""
+        self._bills()  # what comes now is beyond the span
+        until = self.plan.until_at + _SETTLING
+        while self._open_count() and self.now < until and go_on():
+            self.loop.run(self.loop.us_of(self.now + _SLICE))
+
+    def summary(self) -> dict[str, Any]:
+        """What has happened until now, as JSON's types."""
+        self._take_faults()
+        tallied = self.tally.as_json()
+        lines = tallied.pop("jobs")
+        until = self.plan.until_at if self.is_over else self.now
+        return {
+            "from": utc_text(self.plan.from_at),
+            "to": utc_text(until),
+            "seed": self.plan.seed,
+            "job_count": len(self.tally.places),
+            **tallied,
+            "due": sum(self._due.values()) if self.is_over else None,
+            "open": self._open_count() if self.is_over else None,
+            "paused": self._paused(),
+            "faults": dict(sorted(self._injected.items())),
+            "usage": self._usage(tallied["fires"]),
+            "crashes": [f"{name}: {error!r}" for name, error in self.deployment.crashes[:5]],
+            "jobs": lines,
+        }
+
+    def _bills(self) -> dict[str, Bill]:
+        """Until now; once the plan's end is reached, until then."""
+        if self._final_bills is not None:
+            return self._final_bills
+        bills = {name: meter.bill() for name, meter in self._meters.items()}
+        minutes = (min(self.now, self.plan.until_at) - self.plan.from_at).total_seconds() / 60
+        bills["standing"] = Bill(standing(max(0.0, minutes)), 0, {})
+        if self.is_over:
+            self._final_bills = bills
+        return bills
+
+    def _usage(self, fires: int) -> dict[str, Any]:
+        """By the ticks, which come whatever fires, by the runs, and by what stands anyhow."""
+        bills = self._bills()
+        return {
+            **{name: bill.as_json() for name, bill in bills.items()},
+            "dollars_total": round(sum(bill.usage.dollars for bill in bills.values()), 6),
+            "runs_dollars_per_million_fires": (
+                round(bills["runs"].usage.dollars / fires * 1e6, 2) if fires else None
+            ),
+        }
+
+    @cached_property
+    def _due(self) -> dict[str, int]:
+        """By job id, the occurrences of the plan's span, of the jobs whose can be told ahead."""
+        due: dict[str, int] = {}
+        counted: dict[tuple[Recurrence, timedelta], int] = {}
+        for job_id, place in self.tally.places.items():
+            job = self._job(job_id)
+            if job.state is JobState.PAUSED or isinstance(job.schedule, Delay):
+                continue
+            if rolls(job.calendar):
+                continue
+            spread = timedelta(seconds=place.spread_seconds)
+            if (job.schedule, spread) not in counted:
+                counted[job.schedule, spread] = _count_of(job.schedule, spread, self.plan)
+            due[job_id] = counted[job.schedule, spread]
+        return due
+
+    def _open_count(self) -> int:
+        """Occurrences that are due and have no outcome yet."""
+        return sum(due - self.tally.accounted[job_id] for job_id, due in self._due.items())
+
+    def _paused(self) -> list[str]:
+        return [
+            place.job_name
+            for job_id, place in self.tally.places.items()
+            if self._job(job_id).state is JobState.PAUSED
+        ]
+
+    def _job(self, job_id: str) -> Job:
+        owner = self._definitions[job_id].conduct.owner
+        job = self.deployment.stores.jobs.get(owner, job_id)
+        assert job is not None
+        return job
+
+    def _create(self, fleet: Fleet) -> None:
+        """By the API's own services, which no fault of the API's own calls can hinder."""
+        api = Api.of(self.deployment)
+        ports, clock = self.deployment.stores.ports, self.deployment.clock
+        calendars = CalendarService(api.jobs, ports.calendars, clock)
+        errors: list[tuple[str, str]] = []
+        for owner, (name, calendar) in product(fleet.owners, fleet.calendars):
+            put = partial(calendars.put, owner, name, calendar, Precondition())
+            _asked(put, f"calendars.{name}", errors)
+        for definition in fleet.definitions:
+            line = Line(definition.body.name, definition.conduct.copies)
+            self.tally.lines.append(line)
+            for number, body in enumerate(definition.bodies()):
+                key = f"{definition.number}/{number}"
+                create = partial(api.jobs.create, definition.conduct.owner, body, key)
+                created = _asked(create, definition.path, errors)
+                if created is None:
+                    break
+                job = created.job
+                self.tally.places[job.job_id] = Place(
+                    line, job.name, job.spread_seconds, job.schedule
+                )
+                self._definitions[job.job_id] = definition
+            if len(errors) >= _MOST_ERRORS:
+                break
+        if errors:
+            raise FleetRefusedError(errors)
+
+    def _behave(self, target: Target, call: Call, dice: Dice) -> Behaviour:
+        conduct = self._definitions[call.job_id].conduct
+        if f"_{RunKind.CALLBACK}-" in call.run_id:
+            conduct = Conduct()  # it has a target of its own
+        seconds = dice.fraction() * 0.05 if conduct.seconds is None else conduct.seconds
+        if dice.fraction() < conduct.failure_rate:
+            return Behaviour(seconds, Failure(RunError("failed", "simulated")), is_done=False)
+        return Behaviour(seconds, Success(None))
+
+    def _on_call(self, call: TargetCall) -> None:
+        if call.ended_at is None:
+            self.tally.called(call.call.job_id, call.call.fire_at)
+
+    def _observe(
+        self, task: Task | None, port: str, method: str, args: tuple[Any, ...], answer: object
+    ) -> None:
+        if task is not None:
+            self._meters[_who(task.process.name)].called(port, method, args, answer)
+        if port == "runs" and answer is True:
+            self.tally.written(args[0])
+
+    def _keep_up(self) -> None:
+        """Let nothing pile up: what DynamoDB's TTL removes, and what nobody will look at."""
+        stores = self.deployment.stores
+        self.tally.forget(stores.runs.expire(self.now))
+        stores.wheel.expire(self.now)
+        stores.events.emitted.clear()
+        self._take_faults()
+        self.loop.later(self.loop.us_of(self.now + _UPKEEP), self._keep_up)
+
+    def _take_faults(self) -> None:
+        injected = self.loop.chaos.injected
+        self._injected.update(struck.strike.fault.value for struck in injected)
+        injected.clear()
+
+
+class _Metered(Deployment):
+    """A deployment whose invocations are counted, and how long they last."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        options: Options,
+        targets: SimulatedTargets,
+        meters: dict[str, Meter],
+        *,
+        ticks_down: Sequence[Span],
+        executors_down: Sequence[Span],
+    ) -> None:
+        super().__init__(
+            loop, options, targets, ticks_down=ticks_down, executors_down=executors_down
+        )
+        self._meters = meters
+
+    def invoke(
+        self,
+        name: str,
+        run: Callable[[], Any],
+        *,
+        at: datetime | None = None,
+        seconds: int | None = None,
+        skew_us: int = 0,
+        freezes: bool = False,
+    ) -> Task:
+        began_us = self.loop.us if at is None else self.loop.us_of(at)
+        task = super().invoke(name, run, at=at, seconds=seconds, skew_us=skew_us, freezes=freezes)
+        meter = self._meters[_who(name)]
+        task.on_end = lambda: meter.lasted(self.loop.us - began_us)
+        if meter is self._meters["ticks"]:
+            meter.ticked()
+        else:
+            meter.received()
+        return task
+
+
+def _meters() -> dict[str, Meter]:
+    return {"ticks": Meter(_SEGMENTS), "runs": Meter(_SEGMENTS)}
+
+
+def _who(name: str) -> str:
+    """Whose meter counts for a process of this name."""
+    return "ticks" if name.startswith("tick ") else "runs"
+
+
+def _loop(plan: Plan) -> Loop:
+    started_at = (plan.from_at - _WARM_UP).replace(second=0)
+    faults = plan.faults
+    latency_us = _LATENCY_US if any(map(faults.of, _BY_CALL)) else 0
+    chaos = Chaos(plan.seed, faults, latency_us)
+    return Loop(started_at, chaos, interleaves=bool(latency_us))
+
+
+def _row_lifetime(fleet: Fleet, plan: Plan) -> timedelta:
+    """As short as nothing can miss a row that is gone: neither a retry, nor what an outage delays,
+    nor a look after a success, nor the day from which a calendar has moved a run back."""
+    lifetime, seconds = _ROW_LIFETIME, 0.0
+    for definition in fleet.definitions:
+        body = definition.body
+        retry = body.retry.policy
+        waits = (retry.backoff.delay_seconds(n, 0.0) for n in range(1, retry.max_attempts))
+        expected = 0 if body.expect_within is None else parse_duration(body.expect_within)
+        seconds = max(seconds, max(waits, default=0) + expected)
+        if body.calendar is not None and body.calendar.rule is CalendarRule.PREVIOUS_BUSINESS_DAY:
+            lifetime = _MOVED_ROW_LIFETIME
+    outages = (until - since for since, until in (*plan.ticks_down, *plan.executors_down))
+    return lifetime + timedelta(seconds=seconds) + sum(outages, timedelta())
+
+
+def _asked(request: Callable[[], Any], path: str, errors: list[tuple[str, str]]) -> Any:
+    """The answer to a request, repeated as a client would; None where the API refused it."""
+    for _ in range(_TRIES):
+        try:
+            return request()
+        except InvalidFieldError as error:
+            errors.append((f"{path}.{error.field}", error.message))
+            return None
+        except InvalidFieldsError as error:
+            errors.extend((f"{path}.{field}", message) for field, message in error.errors)
+            return None
+        except PayloadTooLargeError as error:
+            errors.append((f"{path}.{error.field}", str(error)))
+            return None
+        except (StoreUnavailableError, QueueUnavailableError):
+            continue
+    errors.append((path, f"was not taken in {_TRIES} tries: the faults are too many"))
+    return None
+
+
+def _count_of(sent: Recurrence, spread: timedelta, plan: Plan) -> int:
+    second = timedelta(seconds=1)
+    # Filed a second before the span, a job has no nominal time before that.
+    return sum(1 for _ in sent.between(plan.from_at - second, plan.until_at - spread - second))

@@ -1,0 +1,167 @@
+"""What stands between the code and its ports in a simulation: every call passes the loop."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, TypeVar, cast
+
+from carillon.clock import SeededEntropy
+from carillon.simulation.dice import Dice
+from carillon.simulation.faults import Fault
+from carillon.simulation.loop import Loop, Process
+
+_P = TypeVar("_P")
+
+EVENTUAL = {
+    "jobs": frozenset({"list"}),
+    "calendars": frozenset({"list"}),
+    "runs": frozenset({"list", "dead_letters"}),
+    "operations": frozenset({"list"}),
+}
+"""By port, the reads that its docstrings allow to be behind: all others are consistent."""
+
+_WRITES = frozenset(
+    (
+        *("create", "replace", "put", "delete", "claim", "finish", "withdraw"),
+        *("put_entries", "remove_entries", "put_control"),
+    )
+)
+_LONGEST_LAG_US = 20_000_000
+
+
+def seam(port: _P, name: str, loop: Loop) -> _P:
+    """The port, with every call of a method led through the loop."""
+    return cast(_P, _Seam(port, name, loop))
+
+
+class _Seam:
+    def __init__(self, port: object, name: str, loop: Loop) -> None:
+        self._port = port
+        self._name = name
+        self._loop = loop
+
+    def __getattr__(self, method: str) -> Any:
+        effect = getattr(self._port, method)
+        name, call = self._name, self._loop.call
+
+        def through(*args: Any, **kwargs: Any) -> Any:
+            return call(name, method, effect, args, kwargs)
+
+        setattr(self, method, through)
+        return through
+
+
+class Replicated:
+    """A store, with a replica that is behind, from which reads that are `stale` may be answered.
+
+    `stale` are names of methods. The replica gets the same writes in the same order, later.
+    """
+
+    def __init__(self, store: Any, replica: Any, loop: Loop, stale: frozenset[str]) -> None:
+        self._store = store
+        self._replica = replica
+        self._loop = loop
+        self._stale = stale
+        self._writes: list[tuple[int, str, tuple[Any, ...], dict[str, Any]]] = []
+        self._applied = 0
+
+    def __getattr__(self, method: str) -> Any:
+        effect = getattr(self._store, method)
+        if method in _WRITES:
+
+            def write(*args: Any, **kwargs: Any) -> Any:
+                self._writes.append((self._loop.us, method, args, kwargs))
+                return effect(*args, **kwargs)
+
+            return write
+        if method in self._stale:
+
+            def read(*args: Any, **kwargs: Any) -> Any:
+                if kwargs.get("consistent"):
+                    return effect(*args, **kwargs)
+                return self._reader(method)(*args, **kwargs)
+
+            return read
+        return effect
+
+    def _reader(self, method: str) -> Any:
+        loop, task = self._loop, self._loop.current
+        if task is None:
+            return getattr(self._store, method)
+        dice = Dice(loop.chaos.seed, f"{task.name} stale", task.steps)
+        if not loop.chaos.strikes(Fault.STALE, f"{task.name}/{task.steps}", loop.us, dice):
+            return getattr(self._store, method)
+        self._catch_up(loop.us - int(dice.fraction() * _LONGEST_LAG_US))
+        return getattr(self._replica, method)
+
+    def _catch_up(self, until_us: int) -> None:
+        while self._applied < len(self._writes) and self._writes[self._applied][0] <= until_us:
+            _, method, args, kwargs = self._writes[self._applied]
+            getattr(self._replica, method)(*args, **kwargs)
+            self._applied += 1
+
+
+class LoopClock:
+    """The clock of whichever process asks."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+
+    def now(self) -> datetime:
+        task = self._loop.current
+        skew_us = 0 if task is None else task.process.skew_us
+        return self._loop.instant(self._loop.us + skew_us)
+
+    def sleep(self, seconds: float) -> None:
+        self._loop.sleep(seconds)
+
+
+class LoopTimers:
+    """What is to be done meanwhile is a task of the caller's process, and dies with that."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+
+    def after(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
+        loop, caller = self._loop, self._loop.current
+        assert caller is not None, "only a task can wait for a timer"
+        is_off = False
+
+        def run() -> None:
+            if not is_off:
+                act()
+
+        at_us = loop.us + int(seconds * 1_000_000)
+        task = loop.spawn(caller.process, f"{caller.name} meanwhile", run, at_us)
+
+        def call_off() -> None:
+            nonlocal is_off
+            is_off = True
+            if task:  # it has begun, and has not ended
+                loop.wait_for(task)
+
+        return call_off
+
+
+class LoopEntropy:
+    """Ids and chance of whichever process asks: no other one's actions change them.
+
+    Where nothing interleaves all processes share one source, since to make one takes long.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._outside = Process("outside")
+
+    def new_id(self, now: datetime) -> str:
+        return self._own().new_id(now)
+
+    def fraction(self) -> float:
+        return self._own().fraction()
+
+    def _own(self) -> SeededEntropy:
+        task = self._loop.current
+        is_shared = not self._loop.interleaves
+        process = self._outside if task is None or is_shared else task.process
+        if process.entropy is None:
+            process.entropy = SeededEntropy(Dice(self._loop.chaos.seed, process.name).bits())
+        return process.entropy

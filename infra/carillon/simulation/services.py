@@ -1,0 +1,94 @@
+"""What the API can do, without HTTP: the services of carillon.api over a simulated deployment."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from carillon.api.jobs.request_models import JobBody, JobPatch
+from carillon.api.jobs.service import JobService
+from carillon.api.operations.service import OperationService
+from carillon.api.runs.dead_letter_service import DeadLetterService
+from carillon.api.runs.service import RunService
+from carillon.domain.job import Lane
+from carillon.services.redrive import Redriver
+from carillon.settings import Settings
+from carillon.simulation.deployment import Deployment, Options
+from carillon.telemetry import Telemetry
+
+API_SECONDS = 29
+"""API Gateway waits no longer; nor does the function."""
+
+
+class _NoTelemetry:
+    """Nobody reads the logs of a simulation."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args, **details: None
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """The services; each request is to be a process of its own (`Deployment.invoke`)."""
+
+    jobs: JobService
+    runs: RunService
+    dead_letters: DeadLetterService
+    operations: OperationService
+
+    @classmethod
+    def of(cls, deployment: Deployment) -> "Api":
+        ports, settings = deployment.stores.ports, settings_of(deployment.options)
+        clock, entropy, filer = deployment.clock, deployment.entropy, deployment.filer
+        telemetry = cast(Telemetry, _NoTelemetry())
+        jobs = JobService(
+            ports.jobs, ports.calendars, filer, ports.events, clock, entropy, settings, telemetry
+        )
+        redriver = Redriver(ports.runs, filer, clock, entropy, settings.run_lifetime)
+        return cls(
+            jobs,
+            RunService(jobs, ports.runs, ports.queue, clock, entropy, settings),
+            DeadLetterService(jobs, ports.runs, redriver, clock),
+            OperationService(
+                jobs, ports.calendars, ports.runs, ports.operations, filer, clock, entropy, settings
+            ),
+        )
+
+
+def job_body(document: Mapping[str, Any]) -> JobBody:
+    """A body of POST /jobs; raises pydantic.ValidationError."""
+    return JobBody.model_validate_json(json.dumps(document))
+
+
+def job_patch(document: Mapping[str, Any]) -> JobPatch:
+    """A body of PATCH /jobs/{job_id}; raises pydantic.ValidationError."""
+    return JobPatch.model_validate_json(json.dumps(document))
+
+
+def settings_of(options: Options) -> Settings:
+    """The settings of a deployment with these options; none of its resources exists."""
+    return Settings(
+        jobs_table="jobs",
+        wheel_table="wheel",
+        runs_table="runs",
+        lane_queues={lane: lane.value for lane in Lane},
+        segments=options.segments,
+        look_ahead_minutes=options.look_ahead_minutes,
+        tick_workers=1,
+        run_retention_days=options.run_lifetime.days,
+        queue_retention_days=10,
+        function_timeout_seconds=options.function_timeout_seconds,
+        task_modules=(),
+        webhook_secret_arn="",
+        webhook_allowed_networks=(),
+        operators_group="operators",
+        event_bus="simulated",
+        target_arns=("*",),
+        secrets_prefix="",
+        owner_starts_per_minute=options.owner_starts_per_minute,
+        owner_concurrent_runs=options.owner_concurrent_runs,
+        catch_up_per_minute=options.catch_up_per_minute,
+        longest_delay_seconds=options.longest_delay_seconds,
+        slow_after_seconds=options.slow_after_seconds,
+        slow_lane_share=options.slow_lane_share,
+    )

@@ -1,0 +1,94 @@
+"""Targets that stand for whatever a job calls: they take their time, and some fail."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from carillon.domain.run import RunError
+from carillon.domain.targets import Target
+from carillon.executor.targets import Call, Failure, Outcome, Success
+from carillon.simulation.dice import Dice
+from carillon.simulation.faults import Fault
+from carillon.simulation.loop import Loop
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """What a target does with one call: it takes `seconds`, then answers `outcome`.
+
+    `is_done`: it has had its effect, whatever it answers.
+    """
+
+    seconds: float
+    outcome: Outcome
+    is_done: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TargetCall:
+    """One call as its target saw it, in true time. `ended_at` is None where the caller had died
+    first; `process` names it."""
+
+    call: Call
+    process: str
+    begun_at: datetime
+    ended_at: datetime | None = None
+    is_done: bool = False
+    outcome: Outcome | None = None
+
+
+Behave = Callable[[Target, Call, Dice], Behaviour]
+"""What a target does where no fault strikes."""
+
+
+def prompt(target: Target, call: Call, dice: Dice) -> Behaviour:
+    """Every call succeeds within 50 ms."""
+    return Behaviour(dice.fraction() * 0.05, Success(None))
+
+
+class SimulatedTargets:
+    """What the executor calls; `on_call` is told of each call when it begins and when it ends."""
+
+    def __init__(
+        self, loop: Loop, behave: Behave = prompt, on_call: Callable[[TargetCall], object] = repr
+    ) -> None:
+        self._loop = loop
+        self._behave = behave
+        self._on_call = on_call
+
+    def deliver(self, target: Target, call: Call) -> Outcome:
+        loop, task = self._loop, self._loop.current
+        process = "" if task is None else task.name
+        begun = TargetCall(call, process, loop.instant())
+        self._on_call(begun)
+        # By what is called, not by who calls: so a duplicate meets the same target.
+        where = f"target {call.run_id}/{call.attempt}"
+        behaviour = self._behaviour(target, call, where)
+        seconds = min(behaviour.seconds, call.timeout_seconds)
+        if seconds > 0:
+            loop.sleep(seconds)
+        if behaviour.seconds > call.timeout_seconds:
+            error = RunError("timeout", f"no answer within {call.timeout_seconds:g} s")
+            behaviour = replace(behaviour, outcome=Failure(error, timed_out=True))
+        ended_at = loop.instant()
+        self._on_call(
+            replace(begun, ended_at=ended_at, is_done=behaviour.is_done, outcome=behaviour.outcome)
+        )
+        return behaviour.outcome
+
+    def _behaviour(self, target: Target, call: Call, where: str) -> Behaviour:
+        chaos, us = self._loop.chaos, self._loop.us
+        dice = Dice(chaos.seed, where)
+        usual = self._behave(target, call, dice)
+        if chaos.strikes(Fault.TARGET_FAILS, where, us, dice):
+            failure = Failure(RunError("http_503", "simulated"))
+            return Behaviour(usual.seconds, failure, is_done=False)
+        if chaos.strikes(Fault.TARGET_REFUSES, where, us, dice):
+            failure = Failure(RunError("http_400", "simulated", permanent=True))
+            return Behaviour(usual.seconds, failure, is_done=False)
+        if chaos.strikes(Fault.TARGET_HANGS, where, us, dice):
+            return Behaviour(call.timeout_seconds + 1, Success(None), is_done=False)
+        if chaos.strikes(Fault.TARGET_LOST, where, us, dice):
+            failure = Failure(RunError("connection", "simulated: the answer was lost"))
+            return Behaviour(usual.seconds, failure)
+        return usual

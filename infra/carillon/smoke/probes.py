@@ -1,0 +1,126 @@
+"""The probes: a job each, and what is to become of it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from carillon.settings import Settings
+from carillon.smoke.judging import (
+    P99_SECONDS,
+    Judge,
+    called_back,
+    chain,
+    missed,
+    one_run,
+    retried_late,
+    steady,
+)
+
+_LONGEST_RETRY_SECONDS = 300
+"""The wheel brings a retry only beyond the deployment's `longest_delay_seconds`."""
+_SOON = timedelta(seconds=6)
+_TYPES = ("lambda", "sqs", "sns", "events", "states")
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A job to create, `within` which time it must be judged. One without a schedule fires once,
+    soon after its own creation: making all of them takes its time."""
+
+    name: str
+    body: Mapping[str, Any] = field(repr=False)
+    judge: Judge = field(repr=False)
+    within: timedelta = timedelta(seconds=60)
+
+
+def job_of(probe: Probe, now: datetime) -> dict[str, Any]:
+    """The body that creates a probe's job at `now`."""
+    soon = f"at {now + _SOON:%Y-%m-%dT%H:%M:%S}"
+    return {"name": f"smoke {probe.name}", "schedule": soon, **probe.body}
+
+
+def task(name: str) -> dict[str, str]:
+    return {"type": "task", "name": name}
+
+
+def quick_probes(p99_seconds: float = P99_SECONDS) -> Iterator[Probe]:
+    """What takes little more than a minute."""
+    once = {"target": task("echo")}
+    late = timedelta(seconds=85)
+    yield Probe("one-shot", {**once, "payload": {"a": 1}}, one_run("succeeded"))
+    yield Probe("one-shot, high", {**once, "priority": "high"}, one_run("succeeded"))
+    yield Probe("one-shot, low", {**once, "priority": "low"}, one_run("succeeded"))
+    steps = {"schedule": "every 2s", "target": task("echo")}
+    yield Probe("every 2s", steps, steady(2, 20, p99_seconds), timedelta(seconds=75))
+    delay = {"schedule": "every 1s after finish", "target": task("echo")}
+    yield Probe("fixed delay", delay, chain(18), late)
+    minute = {"schedule": "* * * * *", "target": task("echo"), "max_runs": 1}
+    yield Probe("cron", minute, one_run("succeeded"), late)
+    limit = {**once, "target": task("overrun"), "payload": {"seconds": 30}, "timeout_seconds": 2}
+    limit |= {"retry": {"max_attempts": 1}}
+    yield Probe("killed at its limit", limit, one_run("timed_out", error="timeout"))
+    crash = {**once, "target": task("die"), "retry": {"max_attempts": 1}}
+    yield Probe("task that crashes", crash, one_run("dead", error="task_died"))
+    fixed = {"type": "fixed", "base_seconds": 1}
+    retry = {"retry": {"max_attempts": 3, "backoff": fixed}, "on_failure": task("echo")}
+    fails = {**once, "target": task("fail"), **retry}
+    yield Probe("retries, callback", fails, called_back)
+    watched = {**once, "target": task("fail"), "retry": {"max_attempts": 1}, "expect_within": "1m"}
+    yield Probe("missed-run check", watched, missed, late)
+
+
+def long_probes(
+    now: datetime, settings: Settings, p99_seconds: float = P99_SECONDS
+) -> Iterator[Probe]:
+    """What takes minutes: what the wheel keeps, and lags over five of them."""
+    steps = {"schedule": "every 1s", "target": task("echo")}
+    yield Probe("every 1s, 5 min", steps, steady(1, 300, p99_seconds), timedelta(minutes=7))
+    far = f"at {now + timedelta(minutes=6):%Y-%m-%dT%H:%M:%S}"
+    body = {"schedule": far, "target": task("echo")}
+    yield Probe("one-shot by the wheel", body, one_run("succeeded"), timedelta(minutes=7))
+    delay = {"schedule": "every 5s after finish", "target": task("echo")}
+    yield Probe("fixed delay, 5 min", delay, chain(45), timedelta(minutes=8))
+    if settings.longest_delay_seconds <= _LONGEST_RETRY_SECONDS - 60:
+        fixed = {"type": "fixed", "base_seconds": _LONGEST_RETRY_SECONDS}
+        retry = {"retry": {"max_attempts": 2, "backoff": fixed}}
+        late = {"target": task("fail_once"), **retry}
+        yield Probe("retry by the wheel", late, retried_late, timedelta(minutes=7))
+
+
+def webhook_probe(url: str, method: str) -> Probe:
+    """A call of `url`; whether its signature held, the receiver tells."""
+    target = {"type": "webhook", "url": url, "method": method}
+    payload = {"payload": {"smoke": True}} if method == "POST" else {}
+    body = {"target": target, "retry": {"max_attempts": 3}, **payload}
+    return Probe("webhook", body, one_run("succeeded"))
+
+
+def target_probes(arns: Sequence[str]) -> Iterator[Probe]:
+    """A call of each AWS resource, by the service that its ARN names."""
+    for arn in arns:
+        target = target_of(arn)
+        body = {"target": target, "payload": {"smoke": True}}
+        name = f"{target['type']} {arn.rpartition(':')[2]}"
+        yield Probe(name, body, one_run("succeeded"))
+
+
+def target_of(arn: str) -> dict[str, str]:
+    """The target that calls a resource; raises ValueError for one that jobs cannot call."""
+    service = arn.split(":")[2] if arn.count(":") >= 5 else ""
+    types = {
+        "lambda": {"type": "lambda", "function_arn": arn},
+        "sqs": {"type": "sqs", "queue_arn": arn},
+        "sns": {"type": "sns", "topic_arn": arn},
+        "events": {"type": "eventbridge", "bus_arn": arn, "source": "smoke", "detail_type": "try"},
+        "states": {"type": "stepfunctions", "state_machine_arn": arn},
+    }
+    if service not in types:
+        raise ValueError(f"{arn!r} is none of {', '.join(_TYPES)}")
+    return types[service]
+
+
+def untried_types(settings: Settings, arns: Sequence[str]) -> list[str]:
+    """The services whose resources the deployment lets jobs call, and that no ARN was given for."""
+    allowed = {pattern.split(":")[2] for pattern in settings.target_arns if ":" in pattern}
+    return sorted(service for service in allowed if not any(f":{service}:" in arn for arn in arns))

@@ -1,0 +1,1 @@
+"""What admits a run: overlap, limits, and the rows that remember them."""

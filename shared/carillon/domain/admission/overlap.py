@@ -1,0 +1,134 @@
+"""A job's own gate: what is done about overlapping runs, and the minimum spacing of its starts."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from carillon.domain.admission.misfire import is_first_of_occurrence
+from carillon.domain.admission.passage import Passage
+from carillon.domain.admission.state import Gate
+from carillon.domain.admission.waiting import poll
+from carillon.domain.decisions import Go, Skip, SkipReason
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.policies import Overlap
+from carillon.domain.run import Run, RunKind
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """The rows of the runs that the gate names as active and as waiting, where they are needed."""
+
+    active: Run | None = None
+    waiting: Run | None = None
+
+
+def has_job_gate(job: Job, run: Run) -> bool:
+    """Whether runs of the job pass its gate; a callback never does, it tells of a past run."""
+    if run.key.kind is RunKind.CALLBACK:
+        return False
+    return job.overlap is not Overlap.ALLOW or _spacing(job, run) is not None
+
+
+def pass_job_gate(
+    job: Job,
+    run: Run,
+    message: Message,
+    gate: Gate,
+    others: Others,
+    now: datetime,
+    fraction: float,
+) -> Passage:
+    """Whether a claimed run passes: first by the time since the last start, then by the overlap.
+
+    The run that passes is named as active, and as the one that started last: when it comes again,
+    since another gate held it back, it passes, and counts from then on. Before its first attempt
+    the gate is put, though it says the same: who has looked for its row, and found none, loses.
+    `fraction` in [0, 1) is the jitter of those that wait.
+    """
+    spacing = _spacing(job, run)
+    if spacing is not None:
+        too_soon = _too_soon(run, gate, spacing, now)
+        if too_soon is not None:
+            return Passage(too_soon)
+    held = _held_by_overlap(job, run, message, gate, others, now, fraction)
+    if held is not None:
+        return held
+    run_id, passed, until = run.key.run_id, gate, run.expires_at
+    if job.overlap is not Overlap.ALLOW and gate.active != run_id:
+        # Whoever is named as waiting is this run, or waits no more.
+        passed = replace(passed, active=run_id, waiting="", waiting_filing="")
+    elif job.overlap is not Overlap.ALLOW and run.attempt == 1:
+        # Its row may have been withdrawn, and be there again: who has found none is about to take
+        # its place.
+        passed = passed.next_revision()
+    if spacing is not None:
+        passed = replace(passed, started=run_id, started_at=now)
+        until = max(until, now + spacing)
+    return Passage(Go(), passed.lasting(until))
+
+
+def _spacing(job: Job, run: Run) -> timedelta | None:
+    """The least time between the start before and that of the run; None if any will do.
+
+    The next attempts of a run are neither measured nor measured against.
+    """
+    if job.tolerance_seconds is None or job.interval_seconds is None:
+        return None
+    if not is_first_of_occurrence(run):
+        return None
+    return timedelta(seconds=job.interval_seconds - job.tolerance_seconds)
+
+
+def _too_soon(run: Run, gate: Gate, spacing: timedelta, now: datetime) -> Skip | None:
+    """The seed's rule (004_0db9a28ac7739f5f): dropped if now < last start + `spacing`, which is the
+    interval less the tolerance."""
+    if gate.started_at is None or gate.started == run.key.run_id:
+        return None
+    since = now - gate.started_at
+    if since >= spacing:
+        return None
+    seconds, due_seconds = int(since.total_seconds()), int(spacing.total_seconds())
+    note = f"{seconds} s after the start of {gate.started}; {due_seconds} s are due"
+    return Skip(SkipReason.SPACING, note)
+
+
+def _held_by_overlap(
+    job: Job,
+    run: Run,
+    message: Message,
+    gate: Gate,
+    others: Others,
+    now: datetime,
+    fraction: float,
+) -> Passage | None:
+    """What a run meets that is not alone; None if it may start.
+
+    There is no release: the rows of the runs that the gate names tell whether they are under way.
+    Occurrences are skipped, but for the first under `queue_one`; what somebody asked for, or has
+    begun, waits. One of those that wait has the place of the next, and is woken by the end of the
+    active run; the others look again until the place is free.
+    """
+    run_id = run.key.run_id
+    if job.overlap is Overlap.ALLOW or gate.active == run_id:
+        return None
+    active = _is_under_way(others.active)
+    taken = gate.waiting != run_id and _is_under_way(others.waiting)
+    if not active and not taken:
+        return None
+    if is_first_of_occurrence(run) and (taken or job.overlap is Overlap.SKIP):
+        is_skipping = active and job.overlap is Overlap.SKIP
+        was = f"{gate.active} was active"
+        note = was if is_skipping else f"{gate.waiting} was waiting for its turn"
+        return Passage(Skip(SkipReason.OVERLAP, note))
+    if taken:
+        return Passage(poll(message, now, f"waits behind {gate.waiting}", fraction))
+    waits = poll(message, now, f"waits for the end of {gate.active}", fraction)
+    placed = replace(gate, waiting=run_id, waiting_filing=message.filing_id)
+    if placed == gate and run.token == 1:  # as above, of who takes the place of the next
+        placed = placed.next_revision()
+    return Passage(waits, placed.lasting(run.expires_at))
+
+
+def _is_under_way(run: Run | None) -> bool:
+    """Whether it runs, or will: a run that waits for a retry is active, too."""
+    return run is not None and not run.is_final

@@ -1,0 +1,102 @@
+"""Slow jobs: when one is served apart, in lane slow, and when it is served as before.
+
+The measure is seconds, not a share of the job's limit: what others wait for is the place of an
+executor, and that is held for seconds. All of it is counted by slow runs only, in the job's gate.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from carillon.domain.admission.state import Gate
+from carillon.domain.decisions import SendInstead
+from carillon.domain.job import Job, Lane, Slow
+from carillon.domain.message import Message
+from carillon.domain.run import Run
+from carillon.schedules import Delay
+
+MANY = 3
+"""So many slow attempts make a slow job; one that timed out counts twice."""
+LATELY = timedelta(minutes=10)
+OCCURRENCES = 5
+"""Slow attempts count for ten minutes, or for so many occurrences where those take longer."""
+BEHAVED = timedelta(hours=1)
+"""So old is the last slow attempt of a job when a quick one brings it back from lane slow."""
+_OWNERS_PART = 4
+"""One owner holds at most one in so many places of lane slow."""
+_NOTED = timedelta(minutes=1)
+"""In lane slow the last slow attempt is noted no more often than that."""
+_REMEMBERED = timedelta(days=400)
+"""A gate outlives the time between two occurrences of a yearly job."""
+_TIMEOUT = "timeout"
+
+
+def share_of_an_owner(places: int) -> int:
+    """How many of the places of lane slow one owner holds at most."""
+    return max(1, places // _OWNERS_PART)
+
+
+def weight_of(run: Run, slow_after_seconds: int) -> int:
+    """How often the attempt counts that has just ended: 0 if it was quick."""
+    began_at = run.attempt_started_at
+    if began_at is None or run.updated_at - began_at <= timedelta(seconds=slow_after_seconds):
+        return 0
+    return 2 if run.error is not None and run.error.kind == _TIMEOUT else 1
+
+
+def with_slow_attempt(gate: Gate, run: Run, job: Job, weight: int) -> Gate:
+    """The job's gate after a slow attempt of `run` has ended; in lane slow only the last counts."""
+    ended_at = run.updated_at
+    if job.lane is Lane.SLOW:
+        known = bool(gate.slow_at) and ended_at - gate.slow_at[-1] < _NOTED
+        slow_at = gate.slow_at if known else (ended_at,)
+    else:
+        since = _counts_since(run, job)
+        recent = [at for at in gate.slow_at if at >= since]
+        slow_at = (*recent, *[ended_at] * weight)[-MANY:]
+    if slow_at == gate.slow_at:
+        return gate
+    return replace(gate, slow_at=slow_at).lasting(ended_at + _REMEMBERED)
+
+
+def mark(gate: Gate, run: Run, slow_after_seconds: int) -> Slow | None:
+    """The mark that the job gets for the slow attempts in its gate; None while they are few."""
+    if len(gate.slow_at) < MANY:
+        return None
+    began_at = run.attempt_started_at or run.updated_at
+    took_seconds = (run.updated_at - began_at).total_seconds()
+    reason = (
+        f"attempts keep lasting longer than {slow_after_seconds} s; "
+        f"the last one, of {run.key.run_id}, took {took_seconds:.1f} s"
+    )
+    return Slow(run.updated_at, reason)
+
+
+def may_have_behaved(run: Run, job: Job) -> bool:
+    """Whether a quick attempt of a job in lane slow may bring it back; its gate knows."""
+    return job.slow is not None and run.updated_at - job.slow.since >= BEHAVED
+
+
+def has_behaved(gate: Gate | None, run: Run) -> bool:
+    """Whether the last slow attempt is long ago when a quick one has ended."""
+    last = gate.slow_at[-1:] if gate is not None else ()
+    return not last or run.updated_at - last[0] >= BEHAVED
+
+
+def redirected(message: Message, job: Job) -> SendInstead:
+    """The message for the lane that its job is served in.
+
+    What it stood for besides its own occurrence is recorded by now.
+    """
+    there = replace(message, lane=job.lane, slot_key="", missed=None)
+    return SendInstead(there, f"its job is served in lane {job.lane.value}")
+
+
+def _counts_since(run: Run, job: Job) -> datetime:
+    """From when on slow attempts count at the end of one of `run`."""
+    occurrence = run.key.fire_at
+    for _ in range(OCCURRENCES - 1):
+        if isinstance(job.schedule, Delay):
+            occurrence -= timedelta(seconds=job.schedule.delay_seconds)
+        else:
+            occurrence = job.schedule.previous(occurrence) or occurrence
+    return min(run.updated_at - LATELY, occurrence)

@@ -1,0 +1,102 @@
+"""What others are told of a run or a job: the data of events, and the calls back about an end."""
+
+import json
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from carillon.clock import utc_text
+from carillon.domain.events import Event, EventType
+from carillon.domain.job import Job, JobState
+from carillon.domain.message import Message
+from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.domain.targets import Target
+
+
+def run_data(run: Run, job: Job) -> dict[str, Any]:
+    """The run as JSON: the `data` of run events and the payload of callbacks.
+
+    `fire_at` and `effective_at` are instants as 2026-11-21T12:00:17Z, the same where the job has no
+    window; `result` is text or null, `error` null or `{kind, message}`. A row that covers a span
+    has `covers_from` and `covers_count` (null: not counted) besides.
+    """
+    key, error = run.key, run.error
+    data: dict[str, Any] = {
+        "run_id": key.run_id,
+        "job_id": key.job_id,
+        "job_name": job.name,
+        "kind": key.kind.value,
+        "fire_at": utc_text(key.fire_at),
+        "effective_at": utc_text(run.effective_at or key.fire_at),
+        "attempt": run.attempt,
+        "redrive": key.redrive,
+        "status": run.status.value,
+        "reason": run.reason,
+        "note": run.note,
+        "error": None if error is None else {"kind": error.kind, "message": error.message},
+        "result": run.result,
+        "tags": dict(job.tags),
+        "parent": job.parent or None,
+    }
+    if run.covers_from is not None:
+        data |= {"covers_from": utc_text(run.covers_from), "covers_count": run.covers_count}
+    return data
+
+
+def lane_event(what: EventType, job: Job, at: datetime, reason: str = "") -> Event:
+    """What is told of a job that changes its lane at `at`, under the same revision."""
+    event = job_event(what, job, at)
+    moved = {"lane": job.lane.value, "priority": job.priority.value, "reason": reason or None}
+    event_id = f"{job.job_id}/{at.isoformat()}/{what.value}"
+    return replace(event, event_id=event_id, data={**event.data, **moved})
+
+
+def job_event(what: EventType, job: Job, at: datetime) -> Event:
+    """What is told of a job, by its row as it was put, or has been changed since.
+
+    The instant makes the id: whoever repeats it may find another revision. A job that is complete
+    is so whether its row is kept, and as it was, or is a tombstone.
+    """
+    state = JobState.COMPLETED if what is EventType.JOB_COMPLETED else job.state
+    data = {
+        "job_id": job.job_id,
+        "job_name": job.name,
+        "state": state.value,
+        "note": job.note or None,
+        "tags": dict(job.tags),
+        "parent": job.parent or None,
+    }
+    return Event(f"{job.job_id}/{at.isoformat()}/{what.value}", what, job.job_id, at, data)
+
+
+def callback_target(job: Job, run: Run) -> Target | None:
+    """What is to be called about the end of `run`; None if nothing is: its job wants no such call,
+    the run has not ended by success or failure, or is itself a callback."""
+    if run.key.kind is RunKind.CALLBACK:
+        return None
+    match run.status:
+        case RunStatus.SUCCEEDED:
+            return job.on_success
+        case RunStatus.DEAD | RunStatus.TIMED_OUT:
+            return job.on_failure
+        case _:
+            return None
+
+
+def callback_payload(run: Run, job: Job) -> str:
+    """What a callback about `run` sends, as compact JSON."""
+    return json.dumps(run_data(run, job), ensure_ascii=False, separators=(",", ":"))
+
+
+def callback_message(run: Run, message: Message) -> Message:
+    """The order to call back about `run`, which `message` has ended: due at once.
+
+    A function of the run's row, so that whoever repeats it sends the same.
+    """
+    return Message(
+        key=run.key.callback,
+        filing_id=message.filing_id,
+        segment=message.segment,
+        lane=message.lane,
+        due_at=(run.finished_at or run.updated_at).replace(microsecond=0),
+    )

@@ -1,0 +1,67 @@
+"""The canary: a job of the deployment's own, in time only while the whole path works."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from carillon.domain.job import Filing, Job, JobState, fires_differently, job_id_of, segment_of
+from carillon.domain.policies import CatchUp
+from carillon.domain.targets import TaskTarget
+from carillon.schedules import parse_schedule
+
+SYSTEM_PREFIX = "system/"
+"""Owners that begin so are the deployment's own: no token can name one."""
+
+CANARY_OWNER = f"{SYSTEM_PREFIX}carillon"
+CANARY_JOB_ID = job_id_of(CANARY_OWNER, "canary")
+CANARY_TASK = "carillon.canary"
+CANARY_INTERVAL = timedelta(minutes=5)
+CANARY_EXPECT_WITHIN = timedelta(minutes=2)
+"""Later than this it is missed, and is not run: a late canary is as silent as none."""
+
+
+def is_system(owner: str) -> bool:
+    """Whether an owner is the deployment itself."""
+    return owner.startswith(SYSTEM_PREFIX)
+
+
+def is_canary(owner: str, job_id: str) -> bool:
+    return (owner, job_id) == (CANARY_OWNER, CANARY_JOB_ID)
+
+
+def canary_to_file(stored: Job | None, segments: int, filing_id: str, now: datetime) -> Job | None:
+    """The canary under a new filing, where none is stored, or one of another release, or one that
+    is not active; else None. `filing_id` must be greater than that of the one stored."""
+    wanted = _canary(segments, filing_id, now)
+    if stored is None:
+        return wanted
+    active = stored.state is JobState.ACTIVE
+    if active and stored.target == wanted.target and not fires_differently(stored, wanted):
+        return None
+    again = stored.refiled(wanted.filing, now)
+    return replace(
+        wanted,
+        segment=stored.segment,
+        created_at=stored.created_at,
+        revision=again.revision,
+        previous=again.previous,
+        earlier=again.earlier,
+    )
+
+
+def _canary(segments: int, filing_id: str, now: datetime) -> Job:
+    return Job(
+        owner=CANARY_OWNER,
+        job_id=CANARY_JOB_ID,
+        name="canary",
+        schedule=parse_schedule(f"every {int(CANARY_INTERVAL.total_seconds())}s"),
+        target=TaskTarget(name=CANARY_TASK),
+        payload="null",
+        segment=segment_of(CANARY_JOB_ID, segments),
+        filing=Filing(filing_id, now.replace(microsecond=0)),
+        created_at=now,
+        updated_at=now,
+        # Under `latest` one that comes late would give way to the next, which is in time.
+        catch_up=CatchUp.SKIP,
+        grace_seconds=int(CANARY_EXPECT_WITHIN.total_seconds()),
+        expect_within_seconds=int(CANARY_EXPECT_WITHIN.total_seconds()),
+    )

@@ -1,0 +1,114 @@
+"""What can be done with a message: decisions as values, each with its reason (DESIGN 4.3)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from carillon.domain.message import Message
+from carillon.domain.run import Run, RunStatus
+
+
+class SkipReason(StrEnum):
+    """The closed list of reasons why an occurrence did not run."""
+
+    PAUSED = "paused"
+    DELETED = "deleted"
+    CHANGED = "changed"
+    """The schedule was changed between the occurrence's dispatch and its start."""
+    CATCH_UP = "catch_up"
+    """An outage passed over it, and the job's catch-up policy does not run it."""
+    CALENDAR = "calendar"
+    """Its day is closed in the job's calendar."""
+    MISFIRE = "misfire"
+    """It came later than the job's grace, and the catch-up policy is to skip."""
+    OVERLAP = "overlap"
+    """Another run of the job was active."""
+    SPACING = "spacing"
+    """It would have started too soon after the start before (`tolerance`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Write `run` over `over` (None: there is no row), then go on under it."""
+
+    run: Run
+    over: Run | None
+
+    @property
+    def is_takeover(self) -> bool:
+        """Whether an executor died on the attempt before."""
+        return self.over is not None and self.over.status is RunStatus.RUNNING
+
+
+@dataclass(frozen=True, slots=True)
+class SendOn:
+    """Send a copy of the message that becomes visible at `at`, and acknowledge."""
+
+    at: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Leave the message with the queue: it comes again when its visibility timeout is over."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SendInstead:
+    """Send `message` in the place of the one received, for when it is due, and acknowledge."""
+
+    message: Message
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """The run is retrying or final: repeat what follows from it, and acknowledge."""
+
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Nothing is to be done or recorded; acknowledge."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """Deliver the run to its target."""
+
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StandAside:
+    """It is late, and the occurrence of `latest` is to run in its place; `go` is what is to be done
+    where an attempt of it has begun already."""
+
+    latest: Message
+    go: Go
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Record that the occurrence does not run."""
+
+    reason: SkipReason
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The claimed run goes back to its row, which says `reason`; `message` comes again at its
+    `wait_until`."""
+
+    message: Message
+    reason: str
+
+
+Start = Go | StandAside | Skip | SendOn | SendInstead | Drop
+"""What `decide_start` answers."""

@@ -1,0 +1,67 @@
+"""Late occurrences: what an executor does about them, whichever part of the scheduler was down.
+
+Catch-up at the tick (wheel/due.py) covers what was never sent. What was sent, and comes late to its
+target, is decided here.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from carillon.domain.job import Job, JobState
+from carillon.domain.message import Message
+from carillon.domain.policies import CatchUp
+from carillon.domain.resolving import resolve
+from carillon.schedules import ClosedDays, Delay
+
+LATE = timedelta(seconds=60)
+"""How late an occurrence may come where its job states no grace."""
+_SECOND = timedelta(seconds=1)
+
+
+def grace_of(job: Job) -> timedelta:
+    """How late an occurrence of the job may come and still be in time."""
+    return LATE if job.grace_seconds is None else timedelta(seconds=job.grace_seconds)
+
+
+def is_kept_waiting(message: Message) -> bool:
+    """Whether a policy, its calendar or the pace of a catch-up has a say in when it comes, or has
+    had it: then nothing of it is late."""
+    is_held = message.waits > 0 or message.wait_until is not None or message.in_time
+    return is_held or message.missed is not None or message.moved_from is not None
+
+
+def follows_its_schedule(job: Job) -> bool:
+    """Whether a later occurrence can stand for one of the job: neither of a one-shot, nor of a
+    fixed delay, whose next one follows from its run."""
+    return job.schedule.is_recurring and not isinstance(job.schedule, Delay)
+
+
+def latest_due(
+    job: Job, message: Message, closed: ClosedDays | None, now: datetime
+) -> Message | None:
+    """The message for the latest occurrence that is due, which stands for the message's own.
+
+    None where that is in time, where it is the latest itself, or where each is to run. Occurrences
+    are those of the message's filing, as long as that is the job's own: it alone is known whole.
+    """
+    if job.catch_up is CatchUp.ALL or not follows_its_schedule(job) or is_kept_waiting(message):
+        return None
+    if job.state is not JobState.ACTIVE or message.filing_id != job.filing.filing_id:
+        return None
+    if now - message.starts_at <= grace_of(job):
+        return None
+    offset = message.due_at - message.key.fire_at
+    opened = resolve(job.schedule, job.calendar, closed).open
+    latest = opened.previous((now - offset).replace(microsecond=0) + _SECOND)
+    if latest is None or latest <= message.key.fire_at:
+        return None
+    key = replace(message.key, fire_at=latest)
+    # It was chosen in time: however late it comes now, it is not passed over again.
+    return replace(
+        message,
+        key=key,
+        due_at=latest + offset,
+        slot_key="",
+        in_time=True,
+        returns=0,
+    )

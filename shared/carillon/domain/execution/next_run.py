@@ -1,0 +1,146 @@
+"""What follows from a final run: the next occurrence of a fixed delay, the end of its job."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from carillon.clock import ceil_second
+from carillon.domain import policies
+from carillon.domain.decisions import SkipReason
+from carillon.domain.events import EventType
+from carillon.domain.execution.taking_turns import turn_message
+from carillon.domain.job import Job, JobState
+from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
+from carillon.domain.policies import OnComplete, Overlap
+from carillon.domain.resolving import resolve, rolls
+from carillon.domain.run import Run, RunKey, RunKind
+from carillon.domain.wheel.entry import message_of
+from carillon.schedules import ClosedDays, Delay, Recurrence
+from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS
+
+_ENDS_THE_CHAIN = frozenset({SkipReason.PAUSED, SkipReason.DELETED, SkipReason.CHANGED})
+
+SETTLED = timedelta(seconds=5)
+"""After its due time a run has begun, unless its queue or its executors are behind."""
+
+
+def next_after_finish(
+    job: Job | None, run: Run, message: Message, closed: ClosedDays | None
+) -> Message | None:
+    """The message of the occurrence that follows a final run of a fixed delay; None if none does.
+
+    A function of the run's end, so that all who meet the run send the same. Only the job's own
+    filing goes on: a resume or change has begun a chain of its own.
+    """
+    if job is None or job.state is not JobState.ACTIVE or not isinstance(job.schedule, Delay):
+        return None
+    if job.filing.filing_id != message.filing_id or run.reason in _ENDS_THE_CHAIN:
+        return None
+    end = _end_of(run)
+    # A calendar without any open day does not end the chain: it may be opened again.
+    following = resolve(job.schedule, job.calendar, closed).sent.next(end) or job.schedule.next(end)
+    return None if following is None else message_of(job, following)
+
+
+def look_again_at(following: Message, now: datetime) -> datetime | None:
+    """When a message that met its run ended looks whether `following`, the next one, has begun.
+
+    None at once: when it must have by now, or when it is for the wheel, which keeps but one of
+    it. In the queue each sending would be another one, and each of these would send again.
+    """
+    look_at = following.due_at + SETTLED
+    ahead_seconds = (following.due_at - now).total_seconds()
+    return look_at if now < look_at and ahead_seconds <= LONGEST_DELAY_SECONDS else None
+
+
+def message_of_cancelled(job: Job, run: Run, now: datetime) -> Message | None:
+    """The message that meets a cancelled run, so that what follows from its end is done: the run's
+    own may come much later. None where nothing follows."""
+    if run.key.kind is RunKind.CALLBACK:
+        return None
+    message = turn_message(run, job)
+    if message.after_finish or job.overlap is not Overlap.ALLOW or may_complete(job, run):
+        return replace(message, due_at=now.replace(microsecond=0))
+    return None
+
+
+def may_complete(job: Job, run: Run) -> bool:
+    """Whether the end of the run could be the end of its job, apart from the schedule, and somebody
+    wants to know. A job that is kept may be run by hand long after its end."""
+    kept = job.on_complete is OnComplete.KEEP
+    if job.state is not JobState.ACTIVE or (kept and EventType.JOB_COMPLETED not in job.events):
+        return False
+    if kept or job.overlap is Overlap.ALLOW:
+        return run.key.kind is RunKind.SCHEDULED
+    return run.key.kind is not RunKind.CALLBACK
+
+
+def is_over(job: Job, run: Run, message: Message, closed: ClosedDays | None, now: datetime) -> bool:
+    """Whether no occurrence of the job is to come after a final run.
+
+    A calendar that leaves none at present is not enough, since it may be opened again: the nominal
+    times must be over, too. So what ran on an earlier day completes the job on its own day, when
+    the message that was sent for that meets the run.
+    """
+    after = _passed(job, run, message, now)
+    if isinstance(job.schedule, Delay) and not message.after_finish:
+        # The chain knows when its next one comes: for others it must be past the end of all.
+        return job.schedule.end_at is not None and job.schedule.end_at < after
+    opened = resolve(job.schedule, job.calendar, closed).open
+    if opened.next(after) is not None or _is_owed(job, opened, now):
+        return False
+    return job.schedule.next(after) is None
+
+
+def _is_owed(job: Job, schedule: Recurrence, now: datetime) -> bool:
+    """Whether an occurrence of a filing that was replaced is to start yet, by its place in the
+    window: a filing covers what was nominally due before its end."""
+    nominal = None
+    if job.replaced and job.spread_seconds:
+        nominal = schedule.next(now - timedelta(seconds=job.spread_seconds))
+    while nominal is not None and nominal <= job.filing.from_at:
+        if any(each.from_at < nominal <= each.until_at for each in job.replaced):
+            return True
+        nominal = schedule.next(nominal)
+    return False
+
+
+def last_of(
+    job: Job, run: Run, message: Message, closed: ClosedDays | None, now: datetime
+) -> RunKey | None:
+    """The run of the last occurrence of a job that `is_over`; None where no row tells of it."""
+    opened = resolve(job.schedule, job.calendar, closed).open
+    last = opened.previous(_passed(job, run, message, now) + timedelta.resolution)
+    if last is None or last <= job.filing.from_at:
+        return None
+    return RunKey(job.owner, job.job_id, RunKind.SCHEDULED, last)
+
+
+def completed_until(job: Job, now: datetime, lifetime: timedelta) -> datetime:
+    """How long the row of a completed job is kept: retries of its runs may wait long, and so may
+    an occurrence whose day was opened again after it was moved on."""
+    backoff = job.retry.backoff
+    longest_seconds = max(
+        backoff.base_seconds, backoff.cap_seconds, policies.LONGEST_RETRY_DELAY_SECONDS
+    )
+    waits_seconds = (job.retry.max_attempts - 1) * longest_seconds
+    moved = timedelta(days=MOST_ROLLED_DAYS if rolls(job.calendar) else 0)
+    return now + lifetime + moved + timedelta(seconds=waits_seconds)
+
+
+def _passed(job: Job, run: Run, message: Message, now: datetime) -> datetime:
+    """The nominal time up to which, at the end of the run, no occurrence is to come any more.
+
+    Where runs overlap only the run of the last occurrence can tell that it is the last; where they
+    wait for each other, or are skipped, any run may end after it.
+    """
+    passed = max(run.key.fire_at, message.nominal_at, job.filing.from_at)
+    if isinstance(job.schedule, Delay):
+        passed = max(passed, _end_of(run))
+    if job.overlap is not Overlap.ALLOW:
+        passed = max(passed, now - timedelta(seconds=job.spread_seconds))
+    return passed
+
+
+def _end_of(run: Run) -> datetime:
+    """The first whole second at which the run had ended."""
+    return ceil_second(run.finished_at or run.updated_at)

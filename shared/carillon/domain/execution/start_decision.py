@@ -1,0 +1,272 @@
+"""Whether a claimed run may start: by its job's row, and by its job's calendar."""
+
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+
+from carillon.clock import id_created_at
+from carillon.domain.calendar import CalendarUse
+from carillon.domain.decisions import (
+    Drop,
+    Go,
+    SendInstead,
+    SendOn,
+    Skip,
+    SkipReason,
+    StandAside,
+    Start,
+)
+from carillon.domain.execution.lateness import latest_due
+from carillon.domain.job import MOST_REPLACED, Job, JobState, PreviousFiling
+from carillon.domain.message import Message
+from carillon.domain.policies import CatchUp
+from carillon.domain.resolving import has, local_date, resolve, rolls, rolls_back
+from carillon.domain.run import RunKey, RunKind
+from carillon.domain.wheel.catch_up import skips_itself
+from carillon.schedules import ClosedDays, Delay, OnOpenDays
+from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS
+
+YOUNG_MESSAGE = timedelta(seconds=60)
+"""The row of an unknown filing this young may not be committed yet."""
+SHORTEST_YOUNG_DELAY = timedelta(seconds=2)
+"""Between two looks at a row that may not be committed yet."""
+_NOISE = "its filing does not count"
+_FAR_BACK = f"its filing was replaced more than {MOST_REPLACED} changes ago"
+
+
+def is_by_schedule(message: Message) -> bool:
+    """Whether schedule and calendar have a say: not in retries, manual runs and redrives."""
+    key = message.key
+    return key.kind is RunKind.SCHEDULED and message.attempt == 1 and key.redrive == 0
+
+
+def runs_while_paused(key: RunKey) -> bool:
+    """Whether a pause of its job has no say: somebody asked for it, or it tells of a past run."""
+    return key.kind in (RunKind.MANUAL, RunKind.CALLBACK) or key.redrive > 0
+
+
+def decide_start(
+    job: Job | None, message: Message, now: datetime, closed: ClosedDays | None = None
+) -> Start:
+    """Whether a claimed run may start, by the job row as read after the claim.
+
+    `closed` are the days closed in the job's calendar, read after the row; None if it has none.
+    """
+    key = message.key
+    by_schedule = is_by_schedule(message)
+    if job is None:
+        if by_schedule and _young(message.filing_id, now):
+            return _wait_for_commit(message.filing_id, now)
+        return Drop("there is no such job")
+    moved_back = _moved_back(job, message, closed) if by_schedule else None
+    if moved_back is not None:
+        return moved_back
+    stopped = _stopped(job, key)
+    if stopped is not None:
+        return _of_stopped(job, message, now, stopped) if by_schedule else Skip(stopped)
+    if not by_schedule:
+        return Go()
+    start = _by_filing(job, message, now, closed)
+    if isinstance(start, Go):
+        start = _by_calendar(job, message, closed)
+    if isinstance(start, Go) and job.catch_up is CatchUp.LATEST:
+        latest = latest_due(job, message, closed, now)
+        return start if latest is None else StandAside(latest, start)
+    return start
+
+
+def _stopped(job: Job, key: RunKey) -> SkipReason | None:
+    """Why no run of this key starts; None while its job's state lets it."""
+    if job.state is JobState.DELETED:
+        return SkipReason.DELETED
+    is_paused = job.state is JobState.PAUSED and not runs_while_paused(key)
+    return SkipReason.PAUSED if is_paused else None
+
+
+def _of_stopped(job: Job, message: Message, now: datetime, reason: SkipReason) -> Start:
+    """What is recorded of a stopped job are the occurrences of filings that have counted: the
+    others are noise of a change that lost, or of a resume that has yet to commit."""
+    if job.has_counted(message.filing_id):
+        return Skip(reason)
+    newer = message.filing_id > job.filing.filing_id
+    if reason is SkipReason.PAUSED and newer and _young(message.filing_id, now):
+        return _wait_for_commit(message.filing_id, now)  # of a resume
+    return Drop(_NOISE)
+
+
+def _by_filing(job: Job, message: Message, now: datetime, closed: ClosedDays | None) -> Start:
+    """An occurrence of the job's own filing runs, whatever its zone's rules have become since."""
+    key = message.key
+    if message.filing_id == job.filing.filing_id:
+        return Go()
+    instants = (key.fire_at, message.nominal_at)
+    if any(at > job.filing.from_at and yields(job, at, closed) for at in instants):
+        if message.in_time is not None:
+            return Drop("the job's own filing catches up on it")
+        due_at = key.fire_at + timedelta(seconds=job.spread_seconds)
+        if max(now, message.due_at) < due_at:
+            # Another filing's place in the window: the run starts at the place that counts.
+            later = replace(message, due_at=due_at, slot_key="")
+            return SendInstead(later, "before its place in the window")
+        return Go()
+    return _decide_other_filing(job, message, now)
+
+
+def adopted(job: Job, message: Message) -> Message | None:
+    """The message that may start, as one of the job's own filing, which yields its occurrence too;
+    None where it starts on its own filing's account.
+
+    Whatever comes of the run then belongs to the filing that counts: that of the message may not
+    count any more when it comes again.
+    """
+    if not is_by_schedule(message) or message.filing_id == job.filing.filing_id:
+        return None
+    if max(message.key.fire_at, message.nominal_at) <= job.filing.from_at:
+        return None
+    return replace(message, filing_id=job.filing.filing_id, slot_key="")
+
+
+def _decide_other_filing(job: Job, message: Message, now: datetime) -> Start:
+    """An occurrence that the job's current filing does not contain."""
+    fire_at, filing = message.nominal_at, job.filing
+    is_older = message.filing_id < filing.filing_id
+    if is_older and isinstance(job.schedule, Delay) and message.key.fire_at > filing.from_at:
+        # It may be the instant of the fixed delay's own occurrence, whose chain a row would end.
+        return Drop("its filing had ended")
+    next_from_at = filing.from_at
+    for known in job.replaced:
+        if message.filing_id == known.filing_id:
+            return _by_replaced(job, known, fire_at, next_from_at)
+        next_from_at = known.from_at
+    if not is_older and _young(message.filing_id, now):
+        return _wait_for_commit(message.filing_id, now)
+    if len(job.replaced) == MOST_REPLACED and fire_at <= next_from_at:
+        return Skip(SkipReason.CHANGED, _FAR_BACK)
+    # Noise of a change that never committed. Recording a skip here could take the place of the
+    # outcome of a real occurrence of the same instant.
+    return Drop(_NOISE)
+
+
+def _by_replaced(
+    job: Job, known: PreviousFiling, fire_at: datetime, next_from_at: datetime
+) -> Start:
+    """An occurrence of a filing that was replaced by one that begins at `next_from_at`."""
+    if known.covers(known.filing_id, fire_at):
+        return Go()
+    if known.until_at < fire_at <= next_from_at:
+        return Skip(SkipReason.PAUSED)
+    if known != job.previous:
+        return Drop("later filings decide about it")
+    return Skip(SkipReason.CHANGED)
+
+
+def _by_calendar(job: Job, message: Message, closed: ClosedDays | None) -> Start:
+    """An occurrence that is to run unless its day is closed, or a catch-up passes over it."""
+    use, fire_at = job.calendar, message.key.fire_at
+    passed_over = Skip(SkipReason.CATCH_UP)
+    if use is None or closed is None:
+        return passed_over if skips_itself(message) else Go()
+    day = local_date(job.schedule, fire_at)
+    if day not in closed:
+        if _is_opened_again(job, message, closed):
+            return Drop("the day that it was moved from is open again")
+        return passed_over if skips_itself(message) else Go(_note_of_move(job, message, closed))
+    moved_to = None
+    if rolls(use):
+        resolved = resolve(job.schedule, use, closed)
+        moved_to = resolved.landing(message.nominal_at)
+        if moved_to is not None and moved_to <= fire_at:
+            # Days that are over were opened since: it goes on from where it is.
+            moved_to = resolved.landing(fire_at)
+    if moved_to is None:
+        return Skip(SkipReason.CALENDAR, _note_of_skip(day, use, closed))
+    return passed_over if skips_itself(message) else _moved(job, message, moved_to)
+
+
+def _moved_back(job: Job, message: Message, closed: ClosedDays | None) -> SendInstead | None:
+    """The occurrence of a closed day as that of the earlier day which it belongs to.
+
+    Its run was to be there: if there is one it has been absorbed, whatever the job has become.
+    """
+    if closed is None or not rolls_back(job.calendar) or skips_itself(message):
+        return None
+    day = local_date(job.schedule, message.key.fire_at)
+    if isinstance(job.schedule, Delay) or day not in closed:
+        return None
+    moved_to = resolve(job.schedule, job.calendar, closed).landing(message.nominal_at)
+    return None if moved_to is None else _moved(job, message, moved_to)
+
+
+def _is_opened_again(job: Job, message: Message, closed: ClosedDays) -> bool:
+    """Whether a tick sent it for a later, closed day, which will have its own message."""
+    return (
+        rolls_back(job.calendar)
+        and not isinstance(job.schedule, Delay)
+        and message.moved_from is None
+        and message.missed is None
+        and message.filing_id == job.filing.filing_id
+        and not yields(job, message.key.fire_at, closed)
+    )
+
+
+def yields(job: Job, fire_at: datetime, closed: ClosedDays | None = None) -> bool:
+    """Whether the job's schedule has an occurrence at exactly this instant: a nominal one, or one
+    that its calendar moves there."""
+    resolved = resolve(job.schedule, job.calendar, closed)
+    return has(resolved.sent, fire_at) or (rolls(job.calendar) and has(resolved.open, fire_at))
+
+
+def _moved(job: Job, message: Message, moved_to: datetime) -> SendInstead:
+    """The message for the instant that the calendar moves its occurrence to; what it has passed
+    over is recorded already."""
+    key = replace(message.key, fire_at=moved_to)
+    due_at = moved_to + timedelta(seconds=job.spread_seconds)
+    moved = replace(
+        message,
+        key=key,
+        due_at=due_at,
+        slot_key="",
+        missed=None,
+        wait_until=None,
+        waits=0,
+        rate_slot=None,
+        owner_slot=None,
+    )
+    if not isinstance(job.schedule, Delay):
+        nominal_at = message.nominal_at
+        moved = replace(moved, moved_from=None if moved_to == nominal_at else nominal_at)
+    day = local_date(job.schedule, message.key.fire_at)
+    return SendInstead(moved, f"{day} is closed")
+
+
+def _note_of_skip(day: date, use: CalendarUse, closed: ClosedDays) -> str:
+    note = f"{day} is closed in calendar {use.name}"
+    if not rolls(use):
+        return note
+    open_day = closed.open_day_from(day, use.rule)
+    if open_day is None:
+        return f"{note}, as all of {MOST_ROLLED_DAYS} days around it"
+    return f"{note}, and the clocks skip its time on {open_day}"
+
+
+def _note_of_move(job: Job, message: Message, closed: ClosedDays) -> str | None:
+    use = job.calendar
+    if use is None or not rolls(use) or isinstance(job.schedule, Delay):
+        return None
+    days = {*OnOpenDays(job.schedule, closed, use.rule).moved_from(message.key.fire_at)}
+    if message.moved_from is not None:
+        days.add(local_date(job.schedule, message.moved_from))
+    if not days:
+        return None
+    return f"moved from {', '.join(map(str, sorted(days)))} by calendar {use.name}"
+
+
+def _young(filing_id: str, now: datetime) -> bool:
+    return now - id_created_at(filing_id) < YOUNG_MESSAGE
+
+
+def _wait_for_commit(filing_id: str, now: datetime) -> SendOn:
+    """Look again when the filing is twice as old: its copies, each of which may be doubled, are few
+    by the time that it is too old."""
+    age = now - id_created_at(filing_id)
+    at = now + max(age, SHORTEST_YOUNG_DELAY)
+    return SendOn(at, "the filing may not be committed yet")

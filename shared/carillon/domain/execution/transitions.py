@@ -1,0 +1,352 @@
+"""A run from its claim to its end: what its row becomes, as values (DESIGN 4.3)."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from carillon.clock import ceil_second, seconds_after
+from carillon.domain.decisions import Claim, Drop, Leave, Repeat, SendOn, SkipReason, Wait
+from carillon.domain.job import Job
+from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
+from carillon.domain.policies import LONGEST_RETRY_DELAY_SECONDS
+from carillon.domain.run import AttemptRecord, DeadReason, Run, RunError, RunStatus, cut
+
+EARLY = timedelta(seconds=2)
+"""A message earlier than this is sent on; otherwise the executor waits."""
+SHORTEST_WAIT = timedelta(seconds=1)
+"""Between two looks at a run that another executor holds; doubled as its claim grows older."""
+_AT_ONCE = timedelta(milliseconds=1)
+"""From the claim to the call of a target: less than any gate takes."""
+_EARLIER_WAIT = "a later message comes for the run"
+
+EXECUTOR_DIED = RunError("executor_died", "the executor stopped before it recorded a result")
+NEVER_STARTED = RunError("never_started", "no executor could begin it")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a claim is made under: unique id, lease, and the row's expiry."""
+
+    claim_id: str
+    lease_until: datetime
+    expires_at: datetime
+
+
+def decide_claim(
+    seen: Run | None, message: Message, now: datetime, terms: Terms
+) -> Claim | SendOn | Leave | Repeat | Drop:
+    """What a message is allowed to do to the run row that was seen.
+
+    A run can be claimed when it is absent (first attempt), scheduled, retrying with this
+    attempt's time come, or running under a lapsed lease: a takeover, which counts as an attempt. A
+    process that is past its own end claims nothing: its lease would have lapsed already.
+
+    Duplicates die out, however many there are. Of the messages of one filing only that of the
+    current wait claims a run that waits: it was sent before its wait was recorded, so that the
+    others are of no use. And a duplicate that meets a live lease stays with the queue as it is: a
+    copy of it could be doubled again at every look.
+    """
+    decision = _decide_claim(seen, message, now, terms)
+    if isinstance(decision, Claim) and terms.lease_until <= now:
+        return SendOn(now, "this process is past its end")
+    return decision
+
+
+def _decide_claim(
+    seen: Run | None, message: Message, now: datetime, terms: Terms
+) -> Claim | SendOn | Leave | Repeat | Drop:
+    if seen is None:
+        if message.attempt > 1:
+            return Drop("the run of this retry has expired")
+        return Claim(_claimed(None, message, 1, now, terms), None)
+    if seen.status is RunStatus.SCHEDULED:
+        if _is_of_an_earlier_wait(message, seen):
+            return Drop(_EARLIER_WAIT)
+        return Claim(_claimed(seen, message, seen.attempt + 1, now, terms), seen)
+    if seen.status is RunStatus.RUNNING:
+        if seen.lease_until is not None and now < seen.lease_until:
+            return _meets_live_lease(seen, seen.lease_until, message, now)
+        attempt = message.attempt if message.attempt > seen.attempt else seen.attempt + 1
+        return Claim(_claimed(_died(seen, now), message, attempt, now, terms), seen)
+    if seen.status is RunStatus.RETRYING and message.attempt > seen.attempt:
+        if message.attempt > seen.attempt + 1:
+            return Drop("its attempt does not follow the run's")
+        if _is_of_an_earlier_wait(message, seen):
+            return Drop(_EARLIER_WAIT)
+        if seen.next_attempt_at is not None and now < seen.next_attempt_at:
+            return SendOn(seen.next_attempt_at, "before the retry's time")
+        return Claim(_claimed(seen, message, message.attempt, now, terms), seen)
+    return Repeat(seen)
+
+
+def _is_of_an_earlier_wait(message: Message, seen: Run) -> bool:
+    """Whether a later message of the same filing comes for the run that waits."""
+    return message.filing_id == seen.filing_id and message.waits < seen.waits
+
+
+def _meets_live_lease(
+    seen: Run, lease_until: datetime, message: Message, now: datetime
+) -> Leave | SendOn:
+    """What a message does about a run that another executor holds."""
+    is_ahead = (message.attempt, message.waits) > (seen.attempt, seen.waits)
+    if message.filing_id == seen.filing_id and not is_ahead:
+        return Leave("another executor holds the lease")
+    # The row is about to be put back for it, or the claim of another filing may be given up at
+    # once: it looks again soon, then ever less often.
+    age = now - (seen.attempt_started_at or now)
+    at = min(lease_until, now + max(age, SHORTEST_WAIT))
+    return SendOn(at, "another executor holds the lease")
+
+
+def begun(run: Run, now: datetime) -> Run:
+    """The claimed run when its target is about to be called: gates may have taken their time."""
+    claimed_at = run.attempt_started_at
+    if claimed_at is not None and now - claimed_at < _AT_ONCE:
+        return run
+    started_at = now if run.started_at == claimed_at else run.started_at
+    return replace(run, attempt_started_at=now, started_at=started_at)
+
+
+def succeeded(run: Run, result: str | None, now: datetime) -> Run:
+    return _ended(run, RunStatus.SUCCEEDED, now, result=result)
+
+
+def skipped(run: Run, reason: SkipReason, now: datetime, note: str | None = None) -> Run:
+    """The run ends without its target being called; a first attempt never started."""
+    ended = replace(_ended(run, RunStatus.SKIPPED, now), reason=reason, note=note or run.note)
+    return _without_attempt(ended)
+
+
+def _without_attempt(run: Run) -> Run:
+    """The run, whose attempt was claimed and never begun."""
+    started_at = None if run.attempt <= 1 else run.started_at
+    return replace(run, started_at=started_at, attempt_started_at=None)
+
+
+def failed(
+    run: Run,
+    job: Job,
+    error: RunError,
+    timed_out: bool,
+    now: datetime,
+    fraction: float,
+    retry_after_seconds: float | None = None,
+) -> Run:
+    """The run after a failed attempt: retrying while attempts are left and can help.
+
+    `retry_after_seconds` is what the target asked for: it takes the place of the backoff.
+    """
+    ended = _ended(run, RunStatus.TIMED_OUT if timed_out else RunStatus.DEAD, now, error=error)
+    if not job.retry.retries(error):
+        return replace(ended, reason=DeadReason.REFUSED)
+    if run.attempt >= job.retry.max_attempts:
+        return replace(ended, reason=DeadReason.EXHAUSTED)
+    if retry_after_seconds is None:
+        delay_seconds: float = job.retry.backoff.delay_seconds(run.attempt, fraction)
+    else:
+        delay_seconds = min(max(retry_after_seconds, 1), LONGEST_RETRY_DELAY_SECONDS)
+    next_attempt_at = seconds_after(now, delay_seconds)
+    if delay_seconds > LONGEST_DELAY_SECONDS:  # a tick sends it, and does so for whole seconds
+        next_attempt_at = ceil_second(next_attempt_at)
+    return replace(
+        run,
+        status=RunStatus.RETRYING,
+        waits=0,
+        lease_until=None,
+        updated_at=now,
+        expires_at=run.expires_at + (next_attempt_at - now),
+        error=error,
+        next_attempt_at=next_attempt_at,
+        attempts=(*run.attempts, _record(run, error, now)),
+    )
+
+
+def undelivered(run: Run, over: Run | None, most_attempts: int, now: datetime) -> Run:
+    """The run is dead without another attempt: executors died on it, fewer are allowed now, or it
+    could not be begun for too long."""
+    if over is not None and over.status is RunStatus.RUNNING:
+        return _dead(run, DeadReason.EXECUTOR_DIED, EXECUTOR_DIED, now)
+    error = None if over is None else over.error
+    if run.attempt <= most_attempts:
+        dead = _dead(run, DeadReason.NEVER_STARTED, error or NEVER_STARTED, now)
+        return _without_attempt(dead)
+    return _dead(run, DeadReason.EXHAUSTED, error or EXECUTOR_DIED, now)
+
+
+def unreadable(run: Run, reason: str, now: datetime) -> Run:
+    """The claimed run is dead, since a row that it needs could not be read for too long."""
+    error = RunError("unreadable", cut(reason))
+    return _without_attempt(_dead(run, DeadReason.UNREADABLE, error, now))
+
+
+def unseen(message: Message, now: datetime, terms: Terms) -> Run:
+    """The claimed run of a message whose row cannot be read."""
+    return _claimed(None, message, message.attempt, now, terms)
+
+
+def _dead(run: Run, reason: DeadReason, error: RunError, now: datetime) -> Run:
+    return replace(_ended(run, RunStatus.DEAD, now, error=error), reason=reason)
+
+
+def in_next_wait(wait: Wait, run: Run) -> Wait:
+    """What the claimed run waits for, with the ordinal that makes its message the current one.
+
+    A takeover is another attempt than its message's.
+    """
+    again = replace(wait.message, attempt=run.attempt, waits=run.waits + 1)
+    return replace(wait, message=again)
+
+
+def waiting(run: Run, over: Run | None, wait: Wait, now: datetime) -> Run:
+    """The row of a claimed run that a policy holds back, under the claim's token (for `finish`).
+
+    One that has yet to begin is SCHEDULED, one whose executor has died is to be tried again: both
+    say why and until when. Any other is as it was. Each has the ordinal of the wait, which its
+    message carries too. So long as the wait may last, the row lives longer.
+    """
+    starts_at = wait.message.starts_at
+    expires_at = run.expires_at + max(timedelta(), starts_at - now)
+    back = replace(
+        run,
+        updated_at=now,
+        expires_at=expires_at,
+        lease_until=None,
+        next_attempt_at=starts_at,
+        note=wait.reason,
+        waits=wait.message.waits,
+    )
+    if over is None or over.status is RunStatus.SCHEDULED:
+        status = RunStatus.SCHEDULED
+        return replace(back, status=status, attempt=0, started_at=None, attempt_started_at=None)
+    if over.status is RunStatus.RETRYING and over.error != EXECUTOR_DIED:
+        as_it_was = given_back(run, over, now)
+        longer = max(over.expires_at, expires_at)
+        return replace(as_it_was, expires_at=longer, waits=back.waits)
+    return replace(
+        back,
+        status=RunStatus.RETRYING,
+        attempt=run.attempt - 1,
+        attempt_started_at=over.attempt_started_at,
+        error=EXECUTOR_DIED,
+    )
+
+
+def given_back(run: Run, over: Run, now: datetime) -> Run:
+    """The row as it was before the claim, under the claim's token (for `finish`)."""
+    lease_until = now if over.status is RunStatus.RUNNING else None
+    return replace(
+        over, token=run.token, claim_id=run.claim_id, lease_until=lease_until, updated_at=now
+    )
+
+
+def renounced(run: Run, over: Run, message: Message, now: datetime) -> Run:
+    """The same for a message that stands for nothing: the row is left to those of other filings
+    that have claimed it, and come again."""
+    others = tuple(each for each in over.other_filings if each != message.filing_id)
+    back = replace(given_back(run, over, now), other_filings=others)
+    if over.filing_id == message.filing_id and others:
+        return replace(back, filing_id=others[-1], other_filings=others[:-1])
+    return back
+
+
+def adopted(run: Run, own: Message) -> Run:
+    """The claimed run as one of the filing of `own`, which is the job's (for `finish`)."""
+    others = tuple(each for each in run.other_filings if each != own.filing_id)
+    return replace(run, filing_id=own.filing_id, other_filings=others)
+
+
+def was_made_by(over: Run, message: Message) -> bool:
+    """Whether the row that was claimed over is there for the sake of this message alone: an earlier
+    claim for it ended without a word, or a policy held it back, and no other filing has claimed
+    it."""
+    if over.filing_id != message.filing_id or over.other_filings:
+        return False
+    waits = over.status is RunStatus.SCHEDULED and over.next_attempt_at is not None
+    return waits or over.status is RunStatus.RUNNING
+
+
+def retry_message(run: Run, message: Message) -> Message:
+    """The message for the attempt that follows a RETRYING run."""
+    due_at = run.next_attempt_at or run.updated_at
+    return replace(
+        message,
+        attempt=run.attempt + 1,
+        due_at=due_at,
+        slot_key="",
+        missed=None,
+        wait_until=None,
+        waits=0,
+        rate_slot=None,
+        owner_slot=None,
+        returns=0,
+    )
+
+
+def _claimed(seen: Run | None, message: Message, attempt: int, now: datetime, terms: Terms) -> Run:
+    started_at, effective_at = now, _effective_at(message)
+    attempts: tuple[AttemptRecord, ...] = ()
+    note = None
+    if seen is not None and (seen.attempt or seen.next_attempt_at is not None):
+        # Later attempts are due at times of their own, and so is one that was held back.
+        effective_at = seen.effective_at
+    if seen is not None and seen.attempt:
+        started_at, attempts = seen.started_at or now, seen.attempts
+        has_waited = seen.status is RunStatus.RETRYING and seen.error == EXECUTOR_DIED
+        note = None if has_waited else seen.note
+    return Run(
+        key=message.key,
+        status=RunStatus.RUNNING,
+        attempt=attempt,
+        token=1 if seen is None else seen.token + 1,
+        claim_id=terms.claim_id,
+        filing_id=message.filing_id,
+        updated_at=now,
+        expires_at=terms.expires_at,
+        lease_until=terms.lease_until,
+        started_at=started_at,
+        attempt_started_at=now,
+        effective_at=effective_at,
+        note=note,
+        waits=message.waits if seen is None else max(seen.waits, message.waits),
+        attempts=attempts,
+        other_filings=_other_filings(seen, message),
+    )
+
+
+def _other_filings(seen: Run | None, message: Message) -> tuple[str, ...]:
+    """The filings that have claimed the run, but for the message's own, in order of time."""
+    if seen is None:
+        return ()
+    return tuple(sorted({*seen.other_filings, seen.filing_id} - {message.filing_id}))
+
+
+def _effective_at(message: Message) -> datetime | None:
+    """When a first attempt is due, if that is not its fire time."""
+    return None if message.due_at == message.key.fire_at else message.due_at
+
+
+def _died(seen: Run, now: datetime) -> Run:
+    return replace(seen, attempts=(*seen.attempts, _record(seen, EXECUTOR_DIED, now)))
+
+
+def _record(run: Run, error: RunError, now: datetime) -> AttemptRecord:
+    return AttemptRecord(run.attempt, run.attempt_started_at or run.updated_at, now, error)
+
+
+def _ended(
+    run: Run,
+    status: RunStatus,
+    now: datetime,
+    result: str | None = None,
+    error: RunError | None = None,
+) -> Run:
+    return replace(
+        run,
+        status=status,
+        lease_until=None,
+        updated_at=now,
+        finished_at=now,
+        next_attempt_at=None,
+        result=result,
+        error=error,
+        other_filings=(),
+    )

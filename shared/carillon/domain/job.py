@@ -1,0 +1,306 @@
+"""The job: the durable definition a user creates."""
+
+import base64
+import hashlib
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Literal
+
+from carillon.clock import id_created_at
+from carillon.domain.calendar import CalendarUse
+from carillon.domain.events import EventType
+from carillon.domain.policies import CatchUp, Concurrency, OnComplete, Overlap, Rate, RetryPolicy
+from carillon.domain.targets import Target
+from carillon.schedules import Every, Schedule
+
+PAYLOAD_LIMIT_BYTES = 64 * 1024
+"""Largest payload as compact JSON; the job row is read at every run, 1 read unit per 4 KiB."""
+
+DEFAULT_TIMEOUT_SECONDS = 10
+"""The time limit of an attempt of a job that states none and has no interval."""
+MOST_REPLACED = 4
+"""How many replaced filings a job remembers: in an outage or a window each may have to say yet."""
+_ID_STEP = timedelta(milliseconds=1)
+"""Ids are in order if they are made of instants that lie so far apart."""
+
+
+class JobState(StrEnum):
+    ACTIVE = "active"
+    PAUSED = "paused"
+    DELETED = "deleted"
+    """A tombstone: it holds the key, so that a repeated creation cannot bring the job back."""
+    COMPLETED = "completed"
+    """A tombstone too: its last occurrence is over and it was to be deleted then. It keeps its
+    payload, since runs of it may still be retried. (A completed job that is kept stays ACTIVE.)"""
+
+
+class Lane(StrEnum):
+    """A queue with executors of its own: one for each priority, and one for slow jobs."""
+
+    HIGH = "high"
+    NORMAL = "normal"
+    LOW = "low"
+    SLOW = "slow"
+    """Where jobs are served apart whose attempts keep lasting long (admission/slowness.py)."""
+
+    @property
+    def batch_size(self) -> int:
+        """How many messages an executor takes at a time. A slow one goes alone: an invocation lasts
+        as long as the slowest of its messages, and the others would wait for it."""
+        return 1 if self is Lane.SLOW else 10
+
+
+Priority = Literal[Lane.HIGH, Lane.NORMAL, Lane.LOW]
+"""The lanes that an owner may choose."""
+
+
+def priority_of(name: str) -> Priority:
+    """The priority of this name; raises ValueError for any other, and for lane slow's."""
+    lane = Lane(name)
+    if lane is Lane.SLOW:
+        raise ValueError("nobody may choose lane slow")
+    return lane
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """The mark of a job that is served in lane slow: since when, and why."""
+
+    since: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Filing:
+    """One act of putting a job on the wheel.
+
+    Its occurrences are those of the job's schedule after `from_at`. `filing_id` orders the filings
+    of a job, so that the one it belongs to is never smaller than any that it has replaced.
+    """
+
+    filing_id: str
+    from_at: datetime
+
+    def next_id_at(self, now: datetime) -> datetime:
+        """The instant to make the id of the filing that replaces this one of: a later one than its
+        own, though both be asked for within a millisecond, or of clocks that differ."""
+        return max(now, id_created_at(self.filing_id) + _ID_STEP)
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousFiling:
+    """A filing that a resume or a change replaced: it still covers (from_at, until_at]."""
+
+    filing_id: str
+    from_at: datetime
+    until_at: datetime
+
+    def covers(self, filing_id: str, fire_at: datetime) -> bool:
+        return filing_id == self.filing_id and self.from_at < fire_at <= self.until_at
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job row, whole. A change is a new value with the next revision.
+
+    `payload` is any JSON value as compact text. `fingerprint` is a digest of the creating
+    request: a repetition under the same idempotency key must carry the same one.
+    `paused_at` is set while the state is PAUSED; `expires_at` only on tombstones. `earlier` are the
+    filings before `previous`, newest first.
+
+    `schedule` ends at the earlier of `end_at` and the `max_runs`-th occurrence: `schedule.end_at`
+    is that instant, `end_at` what the owner said. `window` is the owner's text ("15m", "50%"), ""
+    for none; `spread_seconds` is the job's own offset in it: an occurrence with the nominal time
+    `fire_at` starts at `fire_at + spread_seconds`.
+
+    `timeout_seconds` is None for the default (`time_limit_seconds`). `tolerance_seconds`,
+    `grace_seconds`, `pause_after_failures` and `expect_within_seconds` are None where the owner
+    wants none of it. `template`: the payload has placeholders (carillon.domain.templates).
+    `tags` are pairs of key and value, in order of the keys. `note` says why it is paused, where it
+    was not its owner who did it. `priority` is what the owner said, `lane` where it is served;
+    `slow` is no change of the owner's, so it comes and goes under the same revision.
+    """
+
+    owner: str
+    job_id: str
+    name: str
+    schedule: Schedule
+    target: Target
+    payload: str
+    segment: int
+    filing: Filing
+    created_at: datetime
+    updated_at: datetime
+    state: JobState = JobState.ACTIVE
+    revision: int = 1
+    previous: PreviousFiling | None = None
+    earlier: tuple[PreviousFiling, ...] = ()
+    priority: Priority = Lane.NORMAL
+    slow: Slow | None = None
+    catch_up: CatchUp = CatchUp.LATEST
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    timeout_seconds: int | None = None
+    overlap: Overlap = Overlap.ALLOW
+    tolerance_seconds: int | None = None
+    grace_seconds: int | None = None
+    concurrency: Concurrency | None = None
+    rate: Rate | None = None
+    pause_after_failures: int | None = None
+    expect_within_seconds: int | None = None
+    on_success: Target | None = None
+    on_failure: Target | None = None
+    events: tuple[EventType, ...] = ()
+    template: bool = False
+    parent: str = ""
+    tags: tuple[tuple[str, str], ...] = ()
+    note: str = ""
+    fingerprint: str = ""
+    end_at: datetime | None = None
+    max_runs: int | None = None
+    on_complete: OnComplete = OnComplete.KEEP
+    window: str = ""
+    spread_seconds: int = 0
+    calendar: CalendarUse | None = None
+    paused_at: datetime | None = None
+    expires_at: datetime | None = None
+
+    @property
+    def lane(self) -> Lane:
+        """The lane that its runs are served in."""
+        return self.priority if self.slow is None else Lane.SLOW
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether it is gone for its owner: deleted, or completed and to be deleted then."""
+        return self.state in (JobState.DELETED, JobState.COMPLETED)
+
+    def time_limit_seconds(self, longest_seconds: int) -> int:
+        """The time limit of an attempt where processes allow for `longest_seconds`.
+
+        A job with an interval and no limit of its own has half the interval, so that it ends before
+        the next run of it begins (the seed 004_0db9a28ac7739f5f).
+        """
+        wanted = self.timeout_seconds
+        if wanted is None:
+            every = self.interval_seconds
+            wanted = DEFAULT_TIMEOUT_SECONDS if every is None else max(1, every // 2)
+        return min(wanted, longest_seconds)
+
+    @property
+    def interval_seconds(self) -> int | None:
+        """The interval of an `every` schedule; None for all others."""
+        return self.schedule.interval_seconds if isinstance(self.schedule, Every) else None
+
+    @property
+    def replaced(self) -> tuple[PreviousFiling, ...]:
+        """The replaced filings that are remembered, newest first."""
+        return () if self.previous is None else (self.previous, *self.earlier)
+
+    def ended_at(self, filing_id: str) -> datetime | None:
+        """Until when the occurrences of a filing count; None for those that go on or that are
+        unknown. Of one older than all that are remembered it is the latest instant possible."""
+        if filing_id == self.filing.filing_id:
+            return self.paused_at
+        for known in self.replaced:
+            if filing_id == known.filing_id:
+                return known.until_at
+        if self.replaced and filing_id < self.replaced[-1].filing_id:
+            return self.replaced[-1].from_at
+        return None
+
+    def has_counted(self, filing_id: str) -> bool:
+        """Whether a filing is or was the job's, for all that the row remembers: False for one that
+        never was committed, unless it may be one of those that are forgotten."""
+        known = (self.filing.filing_id, *(each.filing_id for each in self.replaced))
+        is_full = len(self.replaced) == MOST_REPLACED
+        return filing_id in known or (is_full and filing_id < known[-1])
+
+    def refiled(self, filing: Filing, now: datetime) -> "Job":
+        """The active job under a new filing, with the next revision (resume, change of schedule).
+
+        What the old filing still covers ends now, or at the pause that preceded.
+        """
+        until_at = self.paused_at or filing.from_at
+        previous = PreviousFiling(self.filing.filing_id, self.filing.from_at, until_at)
+        return replace(
+            self,
+            state=JobState.ACTIVE,
+            revision=self.revision + 1,
+            filing=filing,
+            previous=previous,
+            earlier=self.replaced[: MOST_REPLACED - 1],
+            paused_at=None,
+            note="",
+            updated_at=now,
+        )
+
+    def paused(self, now: datetime, note: str = "") -> "Job":
+        return replace(
+            self,
+            state=JobState.PAUSED,
+            revision=self.revision + 1,
+            paused_at=now,
+            note=note,
+            updated_at=now,
+        )
+
+    def deleted(self, now: datetime, expires_at: datetime) -> "Job":
+        """The tombstone: payload dropped, key held until `expires_at`."""
+        return replace(
+            self,
+            state=JobState.DELETED,
+            revision=self.revision + 1,
+            payload="null",
+            updated_at=now,
+            expires_at=expires_at,
+        )
+
+    def completed(self, now: datetime, expires_at: datetime) -> "Job":
+        """The tombstone of a job whose last run has ended; retries of others still find it."""
+        return replace(
+            self,
+            state=JobState.COMPLETED,
+            revision=self.revision + 1,
+            updated_at=now,
+            expires_at=expires_at,
+        )
+
+
+def job_id_of(owner: str, idempotency_key: str) -> str:
+    """The job id, 26 characters of base32, as a function of owner and key: creation repeats."""
+    digest = hashlib.sha256(f"{owner}\0{idempotency_key}".encode()).digest()
+    return base64.b32encode(digest).decode().lower()[:26]
+
+
+def fires_differently(before: Job, after: Job) -> bool:
+    """Whether the entries of `before` are not those of `after`: a change needs a new filing.
+
+    They carry the schedule with its bounds and DST rule, priority, catch-up with its grace, offset,
+    calendar and the watch.
+    """
+    return _filed(before) != _filed(after)
+
+
+def fraction_of(job_id: str) -> float:
+    """A stable number in [0, 1) of a job: its place in a window."""
+    digest = hashlib.sha256(f"window\0{job_id}".encode()).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48
+
+
+def segment_of(job_id: str, segments: int) -> int:
+    """The segment a new job is put in; an existing job keeps the one in its row."""
+    digest = hashlib.sha256(job_id.encode()).digest()
+    return int.from_bytes(digest[:4], "big") % segments
+
+
+def _filed(job: Job) -> tuple[object, ...]:
+    return (
+        job.schedule,
+        job.priority,
+        job.catch_up,
+        job.grace_seconds,
+        job.spread_seconds,
+        job.calendar,
+        job.expect_within_seconds,
+    )

@@ -1,0 +1,1 @@
+"""The wheel: segments, slots and entries, and what a tick sends for them."""

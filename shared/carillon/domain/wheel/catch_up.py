@@ -1,0 +1,106 @@
+"""What a catch-up passes over: one row of the history for many occurrences."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import islice
+
+from carillon.domain.decisions import SkipReason
+from carillon.domain.job import Job
+from carillon.domain.message import Message, Missed
+from carillon.domain.policies import CatchUp
+from carillon.domain.resolving import Resolved, resolve, rolls, rolls_back
+from carillon.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.schedules import CalendarRule, ClosedDays, OnOpenDays
+
+COUNT_LIMIT = 10_000
+"""Occurrences that one skip row counts; beyond, it gives the span without the number."""
+
+
+def skips_itself(message: Message) -> bool:
+    """Whether catch-up passes over the message's own occurrence too."""
+    missed = message.missed
+    return missed is not None and missed.catch_up is CatchUp.SKIP and not message.in_time
+
+
+def within_its_filing(
+    job: Job | None, message: Message, closed: ClosedDays | None = None
+) -> list[Message]:
+    """What is to be handled in the place of a message whose filing ended before its occurrence.
+
+    The tick cannot know that: it sends one message for all that an outage passed over. Here it
+    comes to be one for the last occurrence that was the filing's, and one for the closed days after
+    that, which stands for itself. As it is when its filing goes on, or is unknown; and if nothing
+    is left, for its own occurrence only. `closed` are the days of the calendar that it names.
+    """
+    missed = message.missed
+    ended_at = None if job is None else job.ended_at(message.filing_id)
+    if missed is None or ended_at is None or message.key.fire_at <= ended_at:
+        return [message]
+    resolved = resolve(missed.schedule, missed.calendar, closed)
+    after_end = ended_at + timedelta.resolution
+    last_sent, last_open = resolved.missed.previous(after_end), resolved.open.previous(after_end)
+    if rolls(missed.calendar):
+        last_open = last_sent
+    found, since = [], missed.since
+    for last, catch_up in ((last_open, missed.catch_up), (last_sent, CatchUp.SKIP)):
+        if last is not None and last > since:
+            found.append(_instead(message, last, replace(missed, since=since, catch_up=catch_up)))
+            since = last
+    return found or [replace(message, missed=replace(missed, since=message.key.fire_at))]
+
+
+def passed_over_row(
+    message: Message, now: datetime, expires_at: datetime, closed: ClosedDays | None = None
+) -> Run | None:
+    """The row that covers what a catch-up passed over before the message's occurrence.
+
+    An occurrence in its span that has a row of its own counts by that row. Two filings may cover
+    spans with the same end, so the filing is part of the key. Closed days are covered with the
+    others, and the note tells how many: nobody else records them. `closed` are those of the
+    calendar that the message names.
+    """
+    if message.missed is None:
+        return None
+    key, use = message.key, message.missed.calendar
+    resolved = resolve(message.missed.schedule, use, closed)
+    until = key.fire_at - timedelta(seconds=1)
+    covered = islice(resolved.missed.between(message.missed.since, until), COUNT_LIMIT + 1)
+    first = next(covered, None)
+    last = resolved.missed.previous(key.fire_at)
+    if first is None or last is None:
+        return None
+    count = 1 + sum(1 for _ in covered)
+    exact = count <= COUNT_LIMIT
+    return Run(
+        key=RunKey(key.owner, key.job_id, RunKind.MISSED, last, message.filing_id),
+        status=RunStatus.SKIPPED,
+        attempt=0,
+        token=0,
+        claim_id="",
+        filing_id=message.filing_id,
+        updated_at=now,
+        expires_at=expires_at,
+        finished_at=now,
+        reason=SkipReason.CATCH_UP,
+        covers_from=first,
+        covers_count=count if exact else None,
+        note=_closed_among(resolved, first, last, count) if exact else None,
+    )
+
+
+def _instead(message: Message, fire_at: datetime, missed: Missed) -> Message:
+    """The message for another occurrence of its filing, an earlier one: no grace reached that."""
+    key = replace(message.key, fire_at=fire_at)
+    due_at = fire_at + (message.due_at - message.key.fire_at)
+    return replace(message, key=key, due_at=due_at, missed=missed, in_time=False)
+
+
+def _closed_among(resolved: Resolved, first: datetime, last: datetime, count: int) -> str | None:
+    use, closed = resolved.use, resolved.closed
+    if use is None or closed is None or rolls_back(use):
+        return None
+    staying = OnOpenDays(resolved.schedule, closed, CalendarRule.SKIP)
+    open_count = sum(1 for _ in staying.between(first - timedelta(seconds=1), last))
+    if open_count == count:
+        return None
+    return f"{count - open_count} of them on days closed in calendar {use.name}"

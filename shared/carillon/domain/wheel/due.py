@@ -1,0 +1,183 @@
+"""What a tick sends for an entry: the occurrences of a minute, and catch-up after an outage.
+
+Minutes, slots and backlogs count effective times; fire times, filings and what a catch-up covers
+are nominal.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from carillon.clock import id_created_at
+from carillon.domain.job import Job, JobState
+from carillon.domain.message import Message, Missed
+from carillon.domain.policies import CatchUp
+from carillon.domain.resolving import Resolved, resolve, rolls, rolls_back
+from carillon.domain.wheel.entry import YOUNG_ENTRY, Entry, minute_end, minute_of
+from carillon.domain.wheel.segment import Backlog
+from carillon.schedules import Recurrence, Schedule, SlotKind
+from carillon.schedules.base import EPOCH
+
+
+def messages_of(
+    entry: Entry,
+    minute: int,
+    horizon: int,
+    backlogs: Sequence[Backlog],
+    resolved: Resolved | None = None,
+    rules_since: datetime | None = None,
+) -> Iterator[Message]:
+    """What is to be sent for an entry met in one of the slots of `minute`.
+
+    A standing entry yields the minute's own occurrences; a dated link walks its chain up to the
+    horizon; a dated message is sent as it stands. Catch-up decides about those occurrences that lie
+    in one of the `backlogs` and were never announced. `resolved` is the entry's schedule under its
+    calendar; without it, as if every day were open. `rules_since`: see `Entry.chain`.
+    """
+    if entry.message is not None:
+        yield entry.message
+        return
+    if entry.schedule is None:
+        return
+    sent = entry.schedule if resolved is None else resolved.sent
+    if entry.slot.kind is SlotKind.DATED:
+        fire_times: Iterable[datetime] = entry.chain(minute_end(horizon), rules_since)
+    else:
+        fire_times = _standing_times(entry, sent, minute)
+    outages: dict[Backlog, _Outage] = {}
+    for fire_at in fire_times:
+        message = entry.message_at(fire_at)
+        backlog = _backlog_of(message, backlogs)
+        if backlog is None:
+            yield message
+            continue
+        if backlog not in outages:
+            outages[backlog] = _Outage.of(entry, entry.schedule, backlog, resolved)
+        found = outages[backlog].message(message)
+        if found is not None:
+            yield found
+
+
+def chain_goes_on(
+    entry: Entry, job: Job | None, now: datetime, following: datetime | None = None
+) -> bool:
+    """Whether an entry's filing counts, or may yet: its chain's next link is to be filed.
+
+    `following` is the occurrence of that link. A watch looks after those that its filing still had,
+    whatever has become of it since, unless the job was deleted.
+    """
+    if job is not None and entry.is_watch and job.state is not JobState.DELETED:
+        ended_at = job.ended_at(entry.filing_id)
+        if ended_at is not None:
+            return following is None or following <= ended_at
+        if job.filing.filing_id == entry.filing_id:
+            return True
+    if job is not None and job.filing.filing_id == entry.filing_id:
+        return job.state is JobState.ACTIVE
+    if job is not None and (job.is_tombstone or entry.filing_id < job.filing.filing_id):
+        return False
+    return now - id_created_at(entry.filing_id) < YOUNG_ENTRY
+
+
+def _standing_times(entry: Entry, sent: Recurrence, minute: int) -> Iterator[datetime]:
+    """The nominal times of the occurrences that are effective in an epoch minute."""
+    nominal_minute, into = divmod(minute * 60 - entry.spread_seconds, 60)
+    seconds = [nominal_minute * 60 + s for s in sent.seconds_of_minute(nominal_minute) if s >= into]
+    if into:
+        later = (nominal_minute + 1) * 60
+        seconds += [later + s for s in sent.seconds_of_minute(nominal_minute + 1) if s < into]
+    instants = (EPOCH + timedelta(seconds=second) for second in seconds)
+    return (fire_at for fire_at in instants if fire_at > entry.from_at)
+
+
+def _backlog_of(message: Message, backlogs: Sequence[Backlog]) -> Backlog | None:
+    """The backlog that a message is of, which is late then; None for a live one."""
+    if not backlogs:
+        return None
+    minute = minute_of(message.due_at)
+    return next((backlog for backlog in backlogs if minute <= backlog.until), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outage:
+    """What an outage means to one entry; instants are nominal.
+
+    Occurrences after `since` and up to `last` were not sent in time. Those after `in_time` are
+    within the job's grace all the same; `stand_in` is the first of these that runs. All of it is
+    decided against the backlog's own instants, so that every tick that works on it decides alike.
+    """
+
+    entry: Entry
+    resolved: Resolved
+    since: datetime
+    last: datetime
+    in_time: datetime
+    stand_in: datetime | None
+
+    @classmethod
+    def of(
+        cls, entry: Entry, schedule: Schedule, backlog: Backlog, resolved: Resolved | None
+    ) -> "_Outage":
+        resolved = resolved or resolve(schedule, None, None)
+        # Whether a look is needed is decided by the occurrence that it asks after.
+        spread = entry.spread - timedelta(seconds=entry.within_seconds)
+        last = minute_end(backlog.until) - spread
+        in_time = backlog.taken_up_at - timedelta(seconds=entry.grace_seconds) - spread
+        # Under a calendar that moves none, a closed day's occurrence never runs.
+        may_run = resolved.missed if rolls(entry.calendar) else resolved.open
+        since = max(minute_end(backlog.announced) - spread, entry.from_at)
+        first = may_run.next(max(since, in_time)) if entry.grace_seconds else None
+        return cls(
+            entry=entry,
+            resolved=resolved,
+            since=since,
+            last=last,
+            in_time=in_time,
+            stand_in=first if first is not None and first <= last else None,
+        )
+
+    def message(self, message: Message) -> Message | None:
+        """The message for one of its occurrences; None when a later one stands for it.
+
+        Of a watch, the look at an occurrence: none at one that a later one stands for.
+        """
+        fire_at, policy = message.key.fire_at, self.entry.catch_up
+        late = replace(message, in_time=fire_at > self.in_time)
+        has_policy = policy is not CatchUp.ALL and self.resolved.schedule.is_recurring
+        found = self._by_policy(late) if has_policy and fire_at > self.since else late
+        return message if found is not None and self.entry.is_watch else found
+
+    def _by_policy(self, message: Message) -> Message | None:
+        """The message for an occurrence that was missed.
+
+        The first one within the grace runs, as all that follow, and stands for those before. If
+        there is none within it, the last one stands for the others, by the policy. An occurrence
+        that the calendar leaves out stands for nothing but itself; so does one that a later day is
+        moved to, which is to find a row there. One that is itself moved out of the outage, to a
+        later day or an earlier one, or into the grace, has missed nothing.
+        """
+        fire_at, resolved = message.key.fire_at, self.resolved
+        if fire_at == self.stand_in:
+            return self._for(message, self.since, self.entry.catch_up)
+        if message.in_time:
+            is_before = self.stand_in is not None and fire_at < self.stand_in
+            return None if is_before and not rolls(self.entry.calendar) else message
+        landing = resolved.landing(fire_at)
+        if landing is None and rolls_back(self.entry.calendar):
+            return self._for(message, fire_at, CatchUp.SKIP)
+        if landing is not None and not fire_at <= landing <= self.last:
+            return message
+        lands_in_time = landing is not None and landing > self.in_time
+        message = replace(message, in_time=lands_in_time)
+        if self.stand_in is not None and lands_in_time:
+            return message
+        if self.stand_in is not None or resolved.runs_later(fire_at, self.last):
+            moved_to = resolved.is_moved_to(fire_at)
+            return self._for(message, fire_at, CatchUp.SKIP) if moved_to else None
+        if landing is None:
+            return self._for(message, fire_at, CatchUp.SKIP)
+        return self._for(message, self.since, self.entry.catch_up)
+
+    def _for(self, message: Message, since: datetime, catch_up: CatchUp) -> Message:
+        schedule, calendar = self.resolved.schedule, self.entry.calendar
+        return replace(message, missed=Missed(since, catch_up, schedule, calendar))

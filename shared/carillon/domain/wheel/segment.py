@@ -1,0 +1,200 @@
+"""A segment's control item: lease, horizon, watermark, backlog; and what a tick may do with it."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from carillon.domain.wheel.entry import minute_of
+from carillon.domain.wheel.pace import Shares, bucket_of
+
+LEASE = timedelta(seconds=45)
+"""A tick that dies delays its segment by at most this (DESIGN 4.1)."""
+RENEW_AFTER = LEASE / 3
+MOST_LOOK_AHEAD = timedelta(minutes=10)
+"""No deployment announces minutes further ahead: the last second of them must lie well within SQS's
+longest delay, 900 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Minutes that no tick dispatched in time: (done, until], in epoch minutes.
+
+    Catch-up is decided about those after `announced`, and against `until`; neither ever changes,
+    so that every tick that works on the backlog decides alike. Minutes up to `announced` are sent
+    whole: the tick that announced them, or a filer, may have sent any part of them already.
+    `taken_up_at` says when the gap was noticed.
+    """
+
+    announced: int
+    done: int
+    until: int
+    taken_up_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far the dispatch of one minute got: the last entry key handled in its slot."""
+
+    minute: int
+    slot_key: str
+    entry_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A segment's control item, whole; minutes are epoch minutes.
+
+    `horizon`: the last minute announced for dispatch. `watermark`: the last minute up to which
+    every minute is dispatched or stands in `backlog`. Neither falls. `token` grows at each lease.
+    `cursor` is how far the live minute that was begun has got, `backlog_cursor` that of the first
+    backlog: live minutes come in between, and a minute of a backlog that began anew after each of
+    them would never end, and take places ever later. `shares` has the places of what is late, by
+    owner, `paced_until` is the next one behind them, see `placed`. `idle`: the last visit found
+    nothing to send. `tzdata` is the version of the time zone rules that the last tick had, and
+    `tzdata_from` the first minute that was dispatched under it (0: no other has been known).
+    """
+
+    segment: int
+    horizon: int
+    watermark: int
+    token: int = 0
+    lease_owner: str = ""
+    lease_until: datetime | None = None
+    backlog: tuple[Backlog, ...] = ()
+    cursor: Cursor | None = None
+    tzdata: str = ""
+    tzdata_from: int = 0
+    backlog_cursor: Cursor | None = None
+    paced_until: datetime | None = None
+    shares: Shares | None = None
+    idle: bool = False
+
+    def held_at(self, now: datetime) -> bool:
+        return self.lease_until is not None and now < self.lease_until
+
+    def has_live_work(self, now: datetime, look_ahead: int) -> bool:
+        """Whether a tick at `now` would find any live minute that is not dispatched."""
+        return self.watermark < minute_of(now) + look_ahead
+
+    def lag_minutes(self, now: datetime) -> int:
+        """Whole minutes by which complete dispatch lags behind the previous minute (0 if not)."""
+        return max(0, minute_of(now) - 1 - self.complete_until)
+
+    @property
+    def complete_until(self) -> int:
+        """The last minute up to which every minute is completely dispatched."""
+        return min((backlog.done for backlog in self.backlog), default=self.watermark)
+
+    def dispatched(self, instant: datetime) -> bool:
+        """Whether every minute up to the one of `instant` is completely dispatched.
+
+        What an outage passed over is dispatched when its last minute is: an occurrence there may
+        stand for those before.
+        """
+        minute = minute_of(instant)
+        whole = all(min(b.announced, b.done) >= minute for b in self.backlog)
+        return self.watermark >= minute and whole
+
+
+def first_control(segment: int, now: datetime) -> Control:
+    """The control item that whoever meets a segment first creates."""
+    minute = minute_of(now) - 1
+    return Control(segment, horizon=minute, watermark=minute)
+
+
+def acquired(
+    seen: Control, lease_owner: str, now: datetime, look_ahead: int, tzdata: str = ""
+) -> Control | None:
+    """The control item that takes the lease and announces the minutes to come.
+
+    None while another tick holds the lease. Minutes that are past move to the backlog in the
+    same write: whatever dies next, they stand in one of the two. `tzdata` is the version of the
+    taker's time zone rules.
+    """
+    if seen.held_at(now) and seen.lease_owner != lease_owner:
+        return None
+    this_minute = minute_of(now)
+    previous = this_minute - 1
+    backlog, backlog_cursor = seen.backlog, seen.backlog_cursor
+    if seen.watermark < previous:
+        announced = min(seen.horizon if seen.token else _unannounced(seen, look_ahead), previous)
+        gap = Backlog(announced, done=seen.watermark, until=previous, taken_up_at=now)
+        if not backlog:  # the minute that was begun is the first of it
+            backlog_cursor = seen.cursor
+        backlog = (*backlog, gap)
+    upgraded = seen.tzdata not in ("", tzdata)
+    return replace(
+        seen,
+        horizon=max(seen.horizon, this_minute + look_ahead),
+        watermark=max(seen.watermark, previous),
+        token=seen.token + 1,
+        lease_owner=lease_owner,
+        lease_until=now + LEASE,
+        backlog=backlog,
+        backlog_cursor=backlog_cursor,
+        tzdata=tzdata,
+        tzdata_from=seen.complete_until + 1 if upgraded else seen.tzdata_from,
+    )
+
+
+def _unannounced(seen: Control, look_ahead: int) -> int:
+    """What a tick would have announced in the minute in which a filer made the control item: no
+    outage can have begun before."""
+    return seen.horizon + 1 + look_ahead
+
+
+def renewed(held: Control, now: datetime) -> Control:
+    return replace(held, lease_until=now + LEASE)
+
+
+def with_cursor(held: Control, cursor: Cursor | None) -> Control:
+    """How far the live minute has got."""
+    return replace(held, cursor=cursor)
+
+
+def with_backlog_cursor(held: Control, cursor: Cursor | None) -> Control:
+    """How far the next minute of the first backlog has got."""
+    return replace(held, backlog_cursor=cursor)
+
+
+def shared_out(
+    held: Control, counts: tuple[int, ...], until: int, now: datetime, share: int
+) -> Control:
+    """What is late up to the minute `until`, counted by bucket, gets places that its owners take in
+    turns, behind all that were given before."""
+    begins_at = now if held.paced_until is None else max(now, held.paced_until)
+    shares = Shares(until, begins_at, counts, placed=(0,) * len(counts))
+    return replace(held, shares=shares, paced_until=begins_at + sum(counts) * _spacing(share))
+
+
+def placed(held: Control, owner: str, now: datetime, share: int) -> tuple[Control, datetime]:
+    """The next late message of an owner takes its place, the instant at which it may start.
+
+    Places lie as far apart as `share` of them fill a minute; none is before `now`. What was not
+    counted comes behind all that was.
+    """
+    bucket, spacing = bucket_of(owner), _spacing(share)
+    if held.shares is not None and held.paced_until and held.shares.has_turn(bucket):
+        shares, place, passed = held.shares.taken(bucket, now, spacing)
+        return replace(held, shares=shares, paced_until=held.paced_until + passed * spacing), place
+    place = now if held.paced_until is None else max(now, held.paced_until)
+    return replace(held, paced_until=place + spacing), place
+
+
+def _spacing(share: int) -> timedelta:
+    return timedelta(minutes=1) / share
+
+
+def freed(held: Control, idle: bool = False) -> Control:
+    return replace(held, lease_until=None, lease_owner="", idle=idle)
+
+
+def with_minute_done(held: Control, minute: int) -> Control:
+    """A live minute is completely dispatched."""
+    return replace(held, watermark=max(held.watermark, minute), cursor=None)
+
+
+def with_backlog_minute_done(held: Control, minute: int) -> Control:
+    """The next minute of the first backlog is completely dispatched."""
+    first, *others = held.backlog
+    rest = () if minute >= first.until else (replace(first, done=minute),)
+    return replace(held, backlog=(*rest, *others), backlog_cursor=None)

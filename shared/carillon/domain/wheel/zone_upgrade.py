@@ -1,0 +1,69 @@
+"""Standing entries after a change of their zone's rules: where they belong, and what they owe.
+
+An upgrade of the time zone database may move a schedule's occurrences to slots that its filing
+has no entry in. The first of its old entries that a tick meets brings the filing there.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from carillon.domain.message import Message
+from carillon.domain.resolving import Resolved, rolls_back
+from carillon.domain.wheel.entry import Entry, Slot, minute_end, minute_of
+from carillon.domain.wheel.segment import Control
+from carillon.schedules import SlotKind, slots
+from carillon.schedules.placement.slots import digest_of_zone, zone_digest
+
+_MINUTES_BETWEEN_VISITS = {SlotKind.HOURLY: 60, SlotKind.DAILY: 1440}
+
+
+def zone_has_changed(entry: Entry) -> bool:
+    """Whether a standing entry was filed by other rules of its zone than those of today."""
+    return (
+        entry.zone_digest != ""
+        and entry.schedule is not None
+        and entry.zone_digest != digest_of_zone(entry.schedule.timezone)
+    )
+
+
+def rehomed(entry: Entry) -> tuple[Entry, list[Entry]]:
+    """A standing entry as one of today's rules, and the others that its filing has by them.
+
+    The entry stays where it is. It is to be put last, when the others stand and what they owe is
+    sent: until then whoever meets it begins anew. There are no others when the schedule is filed
+    as a dated chain today.
+    """
+    moves = rolls_back(entry.calendar)
+    if entry.schedule is None:
+        return entry, []
+    own = replace(entry, zone_digest=zone_digest(entry.schedule, entry.spread_seconds, moves))
+    filed = slots(entry.schedule, entry.spread_seconds, moves)
+    places = [Slot(filed.kind, number) for number in sorted(filed.numbers)]
+    return own, [replace(own, slot=place) for place in places if place != own.slot]
+
+
+def owed_messages(
+    entry: Entry, minute: int, control: Control, horizon: int, resolved: Resolved | None = None
+) -> Iterator[Message]:
+    """What the filing of an old entry owes, up to `horizon`, at its visit in `minute`.
+
+    It was last visited one round of its slot before. Occurrences since then, under the new rules,
+    may have been passed by where the filing had no entry; those that the backlog still comes to
+    are left to it. `resolved` is the schedule under its calendar.
+    """
+    if entry.schedule is None:
+        return
+    sent = entry.schedule if resolved is None else resolved.sent
+    new_rules_from = control.tzdata_from or control.watermark + 1
+    last_visit = minute - _MINUTES_BETWEEN_VISITS[entry.slot.kind]
+    after = max(last_visit, min(new_rules_from - 1, control.watermark, minute - 1))
+    to_come = [
+        # Live minutes are dispatched before the backlog: all of it is yet to come then.
+        (backlog.done if minute > backlog.until else max(minute, backlog.done), backlog.until)
+        for backlog in control.backlog
+    ]
+    before = max(entry.from_at, minute_end(after) - entry.spread)
+    for fire_at in sent.between(before, minute_end(horizon) - entry.spread):
+        effective = minute_of(fire_at + entry.spread)
+        if not any(done < effective <= until for done, until in to_come):
+            yield entry.message_at(fire_at)

@@ -1,0 +1,138 @@
+"""What every schedule is: a value that yields instants."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import ClassVar
+
+from carillon.schedules.dst import DstRule
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST_SECOND = 0
+LAST_SECOND = int(datetime(9998, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
+"""Epoch seconds that schedules live in. A year is kept free at the end, so that local times
+and the steps of an engine cannot leave the calendar."""
+
+_SECOND = timedelta(seconds=1)
+
+
+class Recurrence(ABC):
+    """A rule giving instants, without state; equal values yield equal instants.
+
+    `timezone` is an IANA name. No occurrence lies before `start_at` or after `end_at` (aware UTC);
+    both may be occurrences themselves. `dst` overrides the rule for skipped and repeated times.
+    Subclasses are frozen dataclasses and answer in epoch seconds; this class speaks datetimes.
+    """
+
+    __slots__ = ()
+
+    timezone: str
+    start_at: datetime | None
+    end_at: datetime | None
+    dst: DstRule
+    is_recurring: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """The canonical compact text; `parse_schedule` of it gives an equal value."""
+
+    @abstractmethod
+    def second_after(self, second: int) -> int | None:
+        """The first occurrence strictly after an epoch second >= `first_second` - 1."""
+
+    @abstractmethod
+    def second_before(self, second: int) -> int | None:
+        """The last occurrence strictly before an epoch second; it may lie before the start."""
+
+    @property
+    def first_second(self) -> int:
+        """The first epoch second at which an occurrence may lie."""
+        return first_second_of(self.start_at)
+
+    @property
+    def last_second(self) -> int:
+        """The last epoch second at which an occurrence may lie."""
+        return last_second_of(self.end_at)
+
+    def next(self, after: datetime) -> datetime | None:
+        """The first occurrence strictly after an aware instant; None when there is none."""
+        return _instant(self._next_second(seconds_down(after)))
+
+    def previous(self, before: datetime) -> datetime | None:
+        """The last occurrence strictly before an aware instant; None when there is none."""
+        bound = min(seconds_up(before), self.last_second + 1)
+        if bound <= self.first_second:
+            return None
+        found = self.second_before(bound)
+        return _instant(None if found is None or found < self.first_second else found)
+
+    def between(self, after: datetime, until: datetime) -> Iterator[datetime]:
+        """All occurrences in (after, until], ascending, found as they are asked for."""
+        last = seconds_down(until)
+        second = self._next_second(seconds_down(after))
+        while second is not None and second <= last:
+            yield datetime.fromtimestamp(second, UTC)
+            second = self._next_second(second)
+
+    def has(self, second: int) -> bool:
+        """Whether an epoch second is an occurrence."""
+        return (
+            self.first_second <= second <= self.last_second
+            and self.second_after(second - 1) == second
+        )
+
+    def seconds_of_minute(self, minute: int) -> tuple[int, ...]:
+        """The seconds (0-59, ascending) that are occurrences in an epoch minute.
+
+        Exactly what `between` yields there. The tick asks this of every entry that it visits.
+        """
+        first = minute * 60
+        found = []
+        second = self._next_second(first - 1)
+        while second is not None and second < first + 60:
+            found.append(second - first)
+            second = self._next_second(second)
+        return tuple(found)
+
+    def bits(self, start: int, end: int) -> int:
+        """The occurrences in [start, end) as a number: bit n is the epoch second start + n."""
+        found = 0
+        second = self._next_second(start - 1)
+        while second is not None and second < end:
+            found |= 1 << (second - start)
+            second = self._next_second(second)
+        return found
+
+    def _next_second(self, second: int) -> int | None:
+        second = max(second, self.first_second - 1)
+        last = self.last_second
+        if second >= last:
+            return None
+        found = self.second_after(second)
+        return None if found is None or found > last else found
+
+
+def first_second_of(start_at: datetime | None) -> int:
+    """The first epoch second of what begins at an aware instant, or of all time."""
+    return FIRST_SECOND if start_at is None else max(FIRST_SECOND, seconds_up(start_at))
+
+
+def last_second_of(end_at: datetime | None) -> int:
+    """The last epoch second of what ends, inclusive, at an aware instant, or of all time."""
+    return LAST_SECOND if end_at is None else min(LAST_SECOND, seconds_down(end_at))
+
+
+def seconds_down(instant: datetime) -> int:
+    """Epoch seconds of an aware instant, rounded down, without going through floats."""
+    since = instant - EPOCH
+    return since.days * 86_400 + since.seconds
+
+
+def seconds_up(instant: datetime) -> int:
+    """Epoch seconds of an aware instant, rounded up."""
+    return -((EPOCH - instant) // _SECOND)
+
+
+def _instant(second: int | None) -> datetime | None:
+    return None if second is None else datetime.fromtimestamp(second, UTC)

@@ -1,0 +1,1 @@
+"""Schedules under calendars of closed days."""

@@ -1,0 +1,1 @@
+"""Cron expressions, in local time only."""

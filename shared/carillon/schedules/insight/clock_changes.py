@@ -1,0 +1,346 @@
+"""Changes of the clocks that the occurrences of a schedule meet, and what happens to them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from enum import StrEnum
+from itertools import islice
+from typing import NamedTuple
+
+from carillon.schedules.base import EPOCH, FIRST_SECOND, LAST_SECOND, Recurrence, seconds_down
+from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS, CalendarRule
+from carillon.schedules.calendars.open_days import OnOpenDays
+from carillon.schedules.dst import Gap
+from carillon.schedules.insight.words import listed
+from carillon.schedules.kinds.at import At
+from carillon.schedules.kinds.cron import Cron
+from carillon.schedules.kinds.delay import Delay
+from carillon.schedules.kinds.interval import Every
+from carillon.schedules.kinds.union import Combined
+from carillon.schedules.zones import offsets as zones
+from carillon.schedules.zones.wall_schedule import nominal_walls
+
+MOST_COUNTED = 1_000
+_MOST_LISTED = 3
+_DAY_SECONDS = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class TouchedTransition:
+    """A change of the clocks that the schedule's occurrences meet.
+
+    `kind` is "gap" or "fold"; the wall times (naive) from `local_from` up to (not including)
+    `local_until` are skipped or shown twice; `count` of them are occurrences by their wall time
+    (None: more than 1,000), the first at `first_local`. `effect` says in English what happens to
+    them.
+    """
+
+    transition_at: datetime
+    kind: str
+    local_from: datetime
+    local_until: datetime
+    count: int | None
+    first_local: datetime
+    effect: str
+
+
+class Touch(NamedTuple):
+    """`is_expected`: what the clocks do to every schedule that follows them hour by hour, and a
+    repeated time that runs once."""
+
+    transition: TouchedTransition
+    is_expected: bool
+
+
+class _Fate(StrEnum):
+    """What happens to a wall time that is skipped or shown twice."""
+
+    MOVED = "moved"
+    SHIFTED = "shifted"
+    LEFT_OUT = "left out"
+    FIRST = "first"
+    SECOND = "second"
+    BOTH = "both"
+
+
+class _Change(NamedTuple):
+    """The walls that one transition skips or repeats: `first` <= wall < `end`."""
+
+    transition: zones.Transition
+    is_gap: bool
+    first: int
+    end: int
+
+
+def touches_of(schedule: Recurrence, after: datetime, until: datetime) -> list[Touch]:
+    """The transitions in (after, until] that touch occurrences, ascending.
+
+    One that means different things to different occurrences is there once for each. Under a
+    calendar, what falls on a closed day meets no transition there, and what is moved meets those
+    of the day it is moved to.
+    """
+    touches: list[Touch] = []
+    for change in _changes(schedule.timezone, seconds_down(after), seconds_down(until)):
+        touches += _Meeting(schedule, change).touches()
+    return touches
+
+
+def _changes(timezone: str, after: int, until: int) -> Iterator[_Change]:
+    after, until = max(after, FIRST_SECOND - 1), min(until, LAST_SECOND)
+    if timezone == "UTC" or until <= after:
+        return
+    years = ((EPOCH + timedelta(seconds=second)).year for second in (after, until))
+    for year in range(next(years), next(years) + 1):
+        for transition in zones.transitions(timezone, year):
+            if after < transition.second <= until:
+                walls = transition.second + transition.before, transition.second + transition.after
+                yield _Change(transition, walls[0] < walls[1], min(walls), max(walls))
+
+
+class _Meeting:
+    """A schedule and one change of the clocks.
+
+    The schedule itself is asked what it does, so that this cannot say another thing.
+    """
+
+    def __init__(self, schedule: Recurrence, change: _Change) -> None:
+        self._schedule = schedule
+        self._change = change
+        self._opened = schedule if isinstance(schedule, OnOpenDays) else None
+        self._base = schedule.base if isinstance(schedule, OnOpenDays) else schedule
+        is_combined = isinstance(self._base, Combined)
+        self._combined_walls = nominal_walls(self._base) if is_combined else None
+        # What was asked, by minute and by wall.
+        self._minutes: dict[int, tuple[int, ...]] = {}
+        self._nominal: dict[int, bool] = {}
+
+    def touches(self) -> list[Touch]:
+        """One for each fate that walls meet with."""
+        base = self._base
+        groups: dict[_Fate, set[int]] = {}
+        surprising: set[_Fate] = set()
+        for member in base.schedules if isinstance(base, Combined) else (base,):
+            for is_moved, fates in (
+                (False, self._own_fates(member)),
+                (True, self._fates_of_moved(member)),
+            ):
+                # Of each kind one more than are counted: that tells that there are more.
+                for fate, wall in islice(fates, MOST_COUNTED + 1):
+                    groups.setdefault(fate, set()).add(wall)
+                    if not _is_expected(member, fate, is_moved):
+                        surprising.add(fate)
+        # What another member makes up for is not left out.
+        groups.get(_Fate.LEFT_OUT, set()).difference_update(groups.get(_Fate.MOVED, ()))
+        return [
+            Touch(_told(self._change, fate, sorted(walls)), fate not in surprising)
+            for fate, walls in groups.items()
+            if walls
+        ]
+
+    def _own_fates(self, member: Recurrence) -> Iterator[tuple[_Fate, int]]:
+        """What happens to the member's wall times, ascending, where there is something to tell."""
+        for wall in _walls(member, self._change):
+            fate = self._skipped(member, wall) if self._change.is_gap else self._repeated(wall)
+            if fate is not None:
+                yield fate, wall
+
+    def _fates_of_moved(self, member: Recurrence) -> Iterator[tuple[_Fate, int]]:
+        """What happens to wall times that a calendar moves here from closed days."""
+        is_left_out = self._base.dst.gap is Gap.SKIP
+        for wall in self._moved_walls(member):
+            if not self._change.is_gap:
+                fate = self._repeated(wall)
+            else:
+                fate = _Fate.LEFT_OUT if is_left_out else _Fate.MOVED
+            if fate is not None:
+                yield fate, wall
+
+    def _repeated(self, wall: int) -> _Fate | None:
+        """None where bounds, exceptions or a closed day leave nothing to tell of."""
+        _, before, after = self._change.transition
+        runs_first, runs_second = self._fires(wall - before), self._fires(wall - after)
+        if runs_first and runs_second:
+            return _Fate.BOTH
+        if runs_first:
+            return _Fate.FIRST
+        return _Fate.SECOND if runs_second else None
+
+    def _skipped(self, member: Recurrence, wall: int) -> _Fate | None:
+        """None where bounds, exceptions or a closed day leave nothing to tell of."""
+        second, base, opened = self._change.transition.second, self._base, self._opened
+        is_closed = opened is not None and _date(wall) in opened.closed
+        if is_closed and opened is not None and opened.rolls:
+            return None  # It keeps its wall time, on another day.
+        if isinstance(member, At):
+            return _Fate.SHIFTED if self._fires(member.second) else None
+        if not base.first_second <= second <= base.last_second or _is_excepted(base, wall):
+            return None
+        assert isinstance(member, Cron)
+        if member.gap is Gap.RUN_AFTER and self._fires(second):
+            return _Fate.MOVED
+        return None if is_closed else _Fate.LEFT_OUT
+
+    def _moved_walls(self, member: Recurrence) -> Iterator[int]:
+        """The skipped or repeated walls that occurrences of closed days are moved to, each once."""
+        if self._opened is None or not self._opened.rolls or isinstance(self._base, Delay):
+            return
+        walls = nominal_walls(member)
+        found: set[int] = set()
+        for shift, low, high in _shifts(self._opened, self._change):
+            wall = walls.second_after(max(low, FIRST_SECOND) - 1)
+            while wall is not None and wall < high:
+                if wall + shift not in found and self._is_nominal(wall):
+                    found.add(wall + shift)
+                    yield wall + shift
+                wall = walls.second_after(wall)
+
+    def _is_nominal(self, wall: int) -> bool:
+        """Whether a member's wall is in the schedule's life, and no exception takes it out."""
+        if wall not in self._nominal:
+            base = self._base
+            reached = zones.first_reached(base.timezone, wall)
+            self._nominal[wall] = base.first_second <= reached <= base.last_second and (
+                self._combined_walls is None or self._combined_walls.has(wall)
+            )
+        return self._nominal[wall]
+
+    def _fires(self, second: int) -> bool:
+        minute, rest = divmod(second, 60)
+        if minute not in self._minutes:
+            self._minutes[minute] = self._schedule.seconds_of_minute(minute)
+        return rest in self._minutes[minute]
+
+
+def _walls(member: Recurrence, change: _Change) -> Iterator[int]:
+    """The member's wall times that are skipped or repeated, ascending."""
+    if isinstance(member, At):
+        if member.moment.tzinfo is None:
+            wall = (member.moment - zones.WALL_EPOCH) // timedelta(seconds=1)
+            if change.first <= wall < change.end:
+                yield wall
+    elif isinstance(member, Cron):
+        found = member.rule.after(change.first - 1)
+        while found is not None and found < change.end:
+            yield found
+            found = member.rule.after(found)
+
+
+def _shifts(opened: OnOpenDays, change: _Change) -> Iterator[tuple[int, int, int]]:
+    """The walls (from, until) of closed days that are moved to those of a change, each with the
+    seconds by which they are."""
+    step = -1 if opened.rule is CalendarRule.NEXT_BUSINESS_DAY else 1
+    for day in range(change.first // _DAY_SECONDS, (change.end - 1) // _DAY_SECONDS + 1):
+        midnight = day * _DAY_SECONDS
+        low, high = max(change.first, midnight), min(change.end, midnight + _DAY_SECONDS)
+        if _date(midnight) in opened.closed:
+            continue
+        for distance in range(1, MOST_ROLLED_DAYS + 1):
+            shift = -step * distance * _DAY_SECONDS
+            if _date(midnight - shift) not in opened.closed:
+                break
+            yield shift, low - shift, high - shift
+
+
+def _is_excepted(schedule: Recurrence, wall: int) -> bool:
+    """Whether a skipped wall would have been taken out anyway."""
+    if not isinstance(schedule, Combined):
+        return False
+    for exception in schedule.exceptions:
+        if not isinstance(exception, Cron):
+            continue
+        rule = exception.rule
+        if rule.matches_minute(wall) if not rule.has_seconds else rule.after(wall - 1) == wall:
+            return True
+    return False
+
+
+def _is_expected(member: Recurrence, fate: _Fate, is_moved: bool) -> bool:
+    if is_moved:
+        # A moved one runs once; where it comes hour by hour, another is there in its place.
+        is_steady = isinstance(member, Every) or (
+            isinstance(member, Cron) and _follows_clocks(member)
+        )
+        return is_steady or fate not in (_Fate.MOVED, _Fate.LEFT_OUT)
+    follows_clocks = isinstance(member, Cron) and _follows_clocks(member)
+    if fate in (_Fate.FIRST, _Fate.SECOND):
+        return not follows_clocks
+    return follows_clocks and fate in (_Fate.LEFT_OUT, _Fate.BOTH)
+
+
+def _follows_clocks(cron: Cron) -> bool:
+    """Whether it fires hour by hour, so that an hour more or less is nothing to it."""
+    if len(cron.rule.hours) == 24:
+        return True
+    return not cron.rule.is_eventbridge and cron.expression.split()[-4].startswith("*")
+
+
+def _told(change: _Change, fate: _Fate, walls: list[int]) -> TouchedTransition:
+    return TouchedTransition(
+        transition_at=EPOCH + timedelta(seconds=change.transition.second),
+        kind="gap" if change.is_gap else "fold",
+        local_from=_local(change.first),
+        local_until=_local(change.end),
+        count=None if len(walls) > MOST_COUNTED else len(walls),
+        first_local=_local(walls[0]),
+        effect=f"{_subject(change, walls)}: {_effect(change, fate, walls)}",
+    )
+
+
+def _subject(change: _Change, walls: list[int]) -> str:
+    """`02:30 does not exist on 2027-03-28`."""
+    day = _day(walls[0])
+    if len(walls) <= _MOST_LISTED:
+        times = listed([_clock(wall, day) for wall in walls])
+    else:
+        count = f"{len(walls):,}" if len(walls) <= MOST_COUNTED else f"more than {MOST_COUNTED:,}"
+        last = walls[-1] if len(walls) <= MOST_COUNTED else change.end
+        times = f"{_clock(walls[0], day)} to {_clock(last, day)} ({count} times)"
+    if change.is_gap:
+        verb = "does not exist" if len(walls) == 1 else "do not exist"
+    else:
+        verb = "comes twice" if len(walls) == 1 else "come twice"
+    return f"{times} {verb} on {day}"
+
+
+def _effect(change: _Change, fate: _Fate, walls: list[int]) -> str:
+    second, before, after = change.transition
+    day, alone = _day(walls[0]), len(walls) == 1
+    if fate is _Fate.LEFT_OUT:
+        return "is left out" if alone else "are left out"
+    if fate is _Fate.MOVED:
+        runs = "runs at" if alone else "run once, at"
+        return f"{runs} {_clock(second + after, day)}, when the clocks have jumped"
+    if fate is _Fate.SHIFTED:
+        shifted = [_clock(wall + after - before, day) for wall in walls]
+        runs = "runs at" if alone else "run at"
+        return f"{runs} {listed(shifted)}, as much later as the clocks jump"
+    if not alone:
+        passes = "both passes" if fate is _Fate.BOTH else f"the {fate} pass only"
+        return f"run at {passes}"
+    first, last = _utc(walls[0] - before, day), _utc(walls[0] - after, day)
+    if fate is _Fate.BOTH:
+        return f"runs at both, {first} and {last}"
+    return f"runs at the {fate}, {first if fate is _Fate.FIRST else last}"
+
+
+def _local(wall: int) -> datetime:
+    return zones.WALL_EPOCH + timedelta(seconds=wall)
+
+
+def _date(wall: int) -> date:
+    return _local(wall).date()
+
+
+def _day(wall: int) -> str:
+    return f"{_local(wall):%Y-%m-%d}"
+
+
+def _clock(wall: int, day: str) -> str:
+    """The time of day, with seconds where there are any, with the date where it is another."""
+    text = f"{_local(wall):%H:%M:%S}".removesuffix(":00")
+    return text if _day(wall) == day else f"{text} on {_day(wall)}"
+
+
+def _utc(second: int, day: str) -> str:
+    text = f"{_local(second):%H:%M:%S}".removesuffix(":00")
+    return f"{text}Z" if _day(second) == day else f"{_day(second)}T{text}Z"

@@ -1,0 +1,1 @@
+"""Where a schedule's occurrences are placed: wheel slots, jitter windows."""

@@ -1,0 +1,1 @@
+"""Time zones: offsets, transitions and local times."""

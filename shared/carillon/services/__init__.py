@@ -1,0 +1,1 @@
+"""What tick, executor and API have in common, over the ports of the stores."""

@@ -1,0 +1,180 @@
+"""Filing: putting jobs and messages on the wheel so that nothing falls between filer and tick.
+
+Order replaces transactions (DESIGN 4.2). The entries are put first; then the segment's horizon is
+read, and what has already been announced is sent by the filer itself. Either the tick announced
+before that read, and the filer sends; or after, and the tick's query sees the entries. Both may
+happen: the claim of the run absorbs it.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from carillon.clock import Clock
+from carillon.domain.job import Job
+from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
+from carillon.domain.resolving import resolve, rolls_back
+from carillon.domain.wheel.entry import (
+    Entry,
+    entries_of,
+    entry_of_message,
+    messages_until,
+    minute_end,
+    watch_entries_of,
+    watch_messages_until,
+)
+from carillon.domain.wheel.segment import Control, first_control
+from carillon.domain.wheel.stale import Ended, ended_entries, ended_entry, removable
+from carillon.errors import StoreUnavailableError
+from carillon.schedules import Recurrence, SlotKind
+from carillon.stores.ports import CalendarStore, JobStore, LaneQueue, WheelStore
+
+UNCOMMITTED_DELAY_SECONDS = 5
+"""Messages sent before the job row is committed stay hidden at least this long."""
+
+
+class Filer:
+    """Files jobs, chain links and late retries, and removes what is left of filings that have
+    ended; used by the api, the tick and the executor."""
+
+    def __init__(
+        self,
+        jobs: JobStore,
+        wheel: WheelStore,
+        queue: LaneQueue,
+        clock: Clock,
+        calendars: CalendarStore,
+        longest_delay_seconds: int = LONGEST_DELAY_SECONDS,
+    ) -> None:
+        """What is due later than `longest_delay_seconds` comes by the wheel, not by the queue."""
+        self._jobs = jobs
+        self._wheel = wheel
+        self._queue = queue
+        self._clock = clock
+        self._calendars = calendars
+        self._longest_delay_seconds = longest_delay_seconds
+
+    def file_job(self, job: Job, revision: int | None) -> bool:
+        """Put a job with a new filing on the wheel; the job row is the commit.
+
+        1. put the entries; 2. read the horizon and send what is announced, hidden for a while;
+        3. commit the row (absent if `revision` is None, else over that revision);
+        4. send again, undelayed, what is due before the hidden messages appear.
+
+        False when the commit lost: the entries and messages are noise, told by their filing.
+        """
+        sent = self._sent(job)
+        entries = [*entries_of(job, sent), *watch_entries_of(job)]
+        self._wheel.put_entries(entries)
+        horizon = self.control(job.segment).horizon
+        until = minute_end(horizon)
+        announced = [*messages_until(job, sent, until), *watch_messages_until(job, until)]
+        self._send(announced, at_least=UNCOMMITTED_DELAY_SECONDS)
+        for entry in entries:
+            if entry.slot.kind is SlotKind.DATED and entry.slot.number <= horizon:
+                # The tick may have passed a first link before it was put: never rely on its visit.
+                self._file_next(entry, horizon)
+        if revision is None:
+            committed = self._jobs.create(job)
+        else:
+            committed = self._jobs.replace(job, revision)
+        if committed:
+            now = self._clock.now()
+            self._send([m for m in announced if m.delay_seconds(now) < UNCOMMITTED_DELAY_SECONDS])
+        return committed
+
+    def file_entry(self, entry: Entry) -> None:
+        """Put a dated entry, and send what it stands for if its minute is announced already."""
+        self._wheel.put_entries([entry])
+        horizon = self.control(entry.segment).horizon
+        if entry.slot.number > horizon:
+            return
+        if entry.message is not None:
+            self._send([entry.message])
+            return
+        fire_times = entry.chain(minute_end(horizon))
+        self._send([entry.message_at(fire_at) for fire_at in fire_times])
+        self._file_next(entry, horizon)
+
+    def remove_ended_entries(self, before: Job, after: Job) -> None:
+        """Remove the entries of the filing that a change of the job's row has ended, those that owe
+        nothing any more.
+
+        To be called after the commit, and only when that is known to have won. What is left is
+        removed by `remove_stale_entry`: what is owed yet, what stands elsewhere by other rules of
+        its zone, what a tick puts anew meanwhile. Raises nothing: so is what a store that fails
+        leaves.
+        """
+        with suppress(StoreUnavailableError):
+            self._remove(before.segment, ended_entries(before, after, self._clock.now()))
+
+    def remove_stale_entry(self, job: Job | None, message: Message) -> None:
+        """Remove the standing entry that sent this message, once it can be of no use any more.
+
+        `job` is the row as it is. Raises StoreUnavailableError.
+        """
+        self._remove(message.segment, ended_entry(job, message, self._clock.now()))
+
+    def file_message(self, message: Message) -> None:
+        """See to it that a message comes when it may start: by its queue, or later by the wheel."""
+        self.file_messages([message])
+
+    def file_messages(self, messages: Sequence[Message], until: datetime | None = None) -> None:
+        """The same of many. Those for the wheel are put together; then the horizons are read.
+
+        With `until` a queue that takes longer has failed.
+        """
+        latest = self._clock.now() + timedelta(seconds=self._longest_delay_seconds)
+        self._send([message for message in messages if message.starts_at <= latest], until=until)
+        entries = [entry_of_message(m) for m in messages if m.starts_at > latest]
+        if not entries:
+            return
+        self._wheel.put_entries(entries)
+        segments = {entry.segment for entry in entries}
+        horizons = {segment: self.control(segment).horizon for segment in segments}
+        self._send(
+            [e.message for e in entries if e.message and e.slot.number <= horizons[e.segment]],
+            until=until,
+        )
+
+    def control(self, segment: int) -> Control:
+        """The segment's control item, created by whoever meets the segment first."""
+        for _ in range(3):
+            control = self._wheel.get_control(segment)
+            if control is not None:
+                return control
+            first = first_control(segment, self._clock.now())
+            if self._wheel.put_control(first, over=None):
+                return first
+        raise StoreUnavailableError(f"control item of segment {segment} neither read nor created")
+
+    def _remove(self, segment: int, ended: Sequence[Ended]) -> None:
+        """Remove those that owe nothing any more, by a read that follows what has ended them."""
+        control = self._wheel.get_control(segment) if ended else None
+        keys = removable(ended, control)
+        if keys:
+            self._wheel.remove_entries(segment, keys)
+
+    def _file_next(self, link: Entry, horizon: int) -> None:
+        """File the first link of a chain for what lies beyond `horizon`, if anything does."""
+        if link.schedule is None:
+            return
+        following = link.schedule.next(minute_end(horizon) - link.spread)
+        if following is not None:
+            self.file_entry(link.link_at(following, horizon))
+
+    def _sent(self, job: Job) -> Recurrence:
+        """The occurrences of a job that are to be sent, under its calendar as it is now."""
+        if job.calendar is None or not rolls_back(job.calendar):
+            return job.schedule
+        calendar = self._calendars.get(job.owner, job.calendar.name)
+        closed = None if calendar is None else calendar.closed
+        return resolve(job.schedule, job.calendar, closed).sent
+
+    def _send(
+        self, messages: Sequence[Message], at_least: int = 0, until: datetime | None = None
+    ) -> None:
+        if not messages:
+            return
+        now = self._clock.now()
+        self._queue.send(messages, [max(at_least, m.delay_seconds(now)) for m in messages], until)

@@ -1,0 +1,122 @@
+"""Looking for missed occurrences: a job's schedule compared with its history."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+
+from carillon.domain.execution.missed import MissedOccurrence, missed_among, pauses_of
+from carillon.domain.job import Job
+from carillon.domain.run import Run, RunKind
+from carillon.schedules import Delay, Recurrence
+from carillon.stores.ports import RunStore
+
+CHUNK = 250
+"""Occurrences that are compared at once."""
+MOST_LOOKED_AT = 10_000
+"""Occurrences, or rows of the history, that one search looks at."""
+_PAGE = 1_000
+_PAGE_OF_ONE = 20
+"""Rows of one fire time that are read at once."""
+_MOST_PAGES_OF_ONE = 2 * CHUNK
+"""Of all the fire times of a chunk together, beyond the first one of each."""
+_SECOND = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search came to, newest first; it has looked at everything since `from_at`."""
+
+    items: tuple[MissedOccurrence, ...]
+    from_at: datetime
+    is_complete: bool
+
+
+class MissedSearch:
+    """Compares occurrences with runs; raises StoreUnavailableError.
+
+    `opened` is always the job's schedule under its calendar, as both are now: days that are closed
+    are not missed, and what another schedule yielded before a change is not looked for.
+    """
+
+    def __init__(self, runs: RunStore) -> None:
+        self._runs = runs
+
+    def newest(
+        self,
+        job: Job,
+        opened: Recurrence,
+        from_at: datetime,
+        until_at: datetime,
+        now: datetime,
+        limit: int,
+    ) -> Found:
+        """At most `limit` missed occurrences from the newest on, in [from_at, until_at].
+
+        A fixed delay has none: its occurrences follow from its runs.
+        """
+        if isinstance(job.schedule, Delay):
+            return Found((), from_at, is_complete=True)
+        found: list[MissedOccurrence] = []
+        covering: list[Run] = []
+        looked_at = 0
+        before = _before(opened, from_at, until_at)
+        while chunk := list(islice(before, CHUNK)):
+            rows, rows_looked_at = self._read(job, chunk)
+            covering += [row for row in rows if row.key.kind is RunKind.MISSED]
+            own = [row for row in rows if row.key.kind is not RunKind.MISSED]
+            for missed in missed_among(job, chunk, [*covering, *own], now):
+                if len(found) == limit:
+                    return Found(tuple(found), found[-1].fire_at, is_complete=False)
+                found.append(missed)
+            looked_at += max(len(chunk), rows_looked_at)
+            if looked_at >= MOST_LOOKED_AT:
+                is_complete = next(before, None) is None
+                return Found(tuple(found), from_at if is_complete else chunk[-1], is_complete)
+        return Found(tuple(found), from_at, is_complete=True)
+
+    def rows(self, job: Job, fire_times: Sequence[datetime]) -> list[Run]:
+        """The job's rows at these fire times, at most CHUNK of them; beside these some or all of
+        those that lie between."""
+        return self._read(job, fire_times)[0]
+
+    def _read(self, job: Job, fire_times: Sequence[datetime]) -> tuple[list[Run], int]:
+        """The rows, and how many were asked for.
+
+        The history can be far denser than the occurrences, as where a job fired each second before
+        its schedule became an hourly one: then each fire time is asked for alone.
+        """
+        page = self._runs.list(
+            job.owner, job.job_id, _PAGE, from_at=min(fire_times), until_at=max(fire_times)
+        )
+        if page.next_cursor is None:
+            return list(page.whole), len(page.items)
+        # Newest first: what is newer than the last row was read whole.
+        behind = page.items[-1].key.fire_at if page.items else max(fire_times)
+        found = [row for row in page.whole if row.key.fire_at > behind]
+        pages = 0
+        for fire_at in fire_times:
+            cursor: str | None = None
+            while fire_at <= behind:
+                at = self._runs.list(
+                    job.owner, job.job_id, _PAGE_OF_ONE, cursor, from_at=fire_at, until_at=fire_at
+                )
+                found += at.whole
+                pages += 1
+                cursor = at.next_cursor
+                if cursor is None or pages >= _MOST_PAGES_OF_ONE:
+                    break
+        return found, _PAGE + pages * _PAGE_OF_ONE
+
+
+def last_pause_at(job: Job) -> datetime | None:
+    """When the job's last pause began, whether it goes on or not; None if none is remembered."""
+    return next((began for began, _ in pauses_of(job)), None)
+
+
+def _before(opened: Recurrence, from_at: datetime, until_at: datetime) -> Iterator[datetime]:
+    """The occurrences in [from_at, until_at], descending."""
+    found = opened.previous(until_at.replace(microsecond=0) + _SECOND)
+    while found is not None and found >= from_at:
+        yield found
+        found = opened.previous(found)

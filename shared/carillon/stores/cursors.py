@@ -1,0 +1,40 @@
+"""Cursors: opaque text that binds a position to the list it was taken from."""
+
+import base64
+import json
+from datetime import datetime, timedelta
+
+from carillon.errors import InvalidFieldError
+
+_KEY_LIMIT_BYTES = 1000
+"""A sort key of DynamoDB may have 1,024: the rest is for what a store puts around the key."""
+
+
+def encode_cursor(scope: tuple[str, ...], key: str) -> str:
+    """The cursor that continues behind `key` in the list named by `scope` (method, owner, …)."""
+    text = json.dumps([*scope, key], separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def decode_cursor(scope: tuple[str, ...], cursor: str) -> str:
+    """The key in a cursor of this `scope`; raises InvalidFieldError("cursor", …) for all else."""
+    try:
+        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        *_, key = json.loads(text)
+        # Spelling it anew compares the scope too, and refuses what lenient decoding lets pass
+        # (foreign characters, spare bits).
+        genuine = encode_cursor(scope, key) == cursor
+        if genuine and 0 < len(key.encode()) <= _KEY_LIMIT_BYTES:
+            return str(key)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        pass
+    raise InvalidFieldError("cursor", "must be the next_cursor of the page before, unchanged")
+
+
+def whole_seconds(instant: datetime) -> datetime:
+    """The instant, rounded up to a whole second: the precision of `expires_at` in every store."""
+    return instant if instant.microsecond == 0 else _next_second(instant)
+
+
+def _next_second(instant: datetime) -> datetime:
+    return instant.replace(microsecond=0) + timedelta(seconds=1)

@@ -1,0 +1,157 @@
+"""Lanes in SQS."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from carillon.clock import Clock, Entropy
+from carillon.domain.job import Lane
+from carillon.domain.message import Message, encode
+from carillon.domain.wheel.delaying import whole_delay
+from carillon.errors import QueueUnavailableError
+from carillon.stores.delays import check_delays
+from carillon.stores.dynamo.backoff import ATTEMPTS, pause
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+BATCH_SIZE = 10
+BATCH_LIMIT_BYTES = 1024 * 1024
+"""All bodies of a request together."""
+PARALLEL_REQUESTS = 8
+_TOO_SLOW = "the queue took too long"
+
+
+@dataclass(frozen=True, slots=True)
+class _Letter:
+    lane: Lane
+    tenant: str
+    body: str
+    delay_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What one request left unsent: refused singly (worth repeating), or the request as a whole."""
+
+    refused: Sequence[_Letter] = ()
+    reason: str = ""
+    failed: Sequence[_Letter] = ()
+    error: Exception | None = None
+
+
+class SqsLaneQueue:
+    """LaneQueue on one SQS standard queue per lane; `client` is used from several threads."""
+
+    def __init__(
+        self, client: SQSClient, queue_urls: Mapping[Lane, str], clock: Clock, entropy: Entropy
+    ) -> None:
+        self._client = client
+        self._queue_urls = queue_urls
+        self._clock = clock
+        self._entropy = entropy
+        self._threads = ThreadPoolExecutor(PARALLEL_REQUESTS, thread_name_prefix="send")
+
+    def send(
+        self,
+        messages: Sequence[Message],
+        delays: Sequence[float],
+        until: datetime | None = None,
+    ) -> None:
+        check_delays(messages, delays)
+        pending = [
+            _Letter(message.lane, tenant_of(message.key.owner), encode(message), delay)
+            for message, delay in zip(messages, delays, strict=True)
+        ]
+        began_at = self._clock.now()
+        failed: list[_Letter] = []
+        reason, error = "", None
+        for attempt in range(1, ATTEMPTS + 1):
+            outcomes = self._send_batches(list(_batches(pending)), began_at, until)
+            pending = [letter for outcome in outcomes for letter in outcome.refused]
+            for outcome in outcomes:
+                # botocore has repeated the request already: only the rest of the round goes on.
+                failed += outcome.failed
+                reason, error = outcome.reason or reason, outcome.error or error
+            if not pending:
+                break
+            if until is not None and self._clock.now() >= until:
+                break
+            if attempt < ATTEMPTS:
+                pause(attempt, self._clock, self._entropy)
+        if pending or failed:
+            raise QueueUnavailableError(len(pending) + len(failed), reason) from error
+
+    def _send_batches(
+        self, batches: Sequence[Sequence[_Letter]], began_at: datetime, until: datetime | None
+    ) -> list[_Outcome]:
+        """Side by side; what has no answer at `until` counts as failed, and may yet be sent."""
+        if until is None and len(batches) == 1:
+            return [self._send_batch(batches[0], began_at)]
+        requests = [self._threads.submit(self._send_batch, batch, began_at) for batch in batches]
+        left = None if until is None else max(0.0, (until - self._clock.now()).total_seconds())
+        answered, late = wait(requests, timeout=left)
+        for request in late:
+            request.cancel()
+        return [
+            request.result() if request in answered else _Outcome(failed=batch, reason=_TOO_SLOW)
+            for request, batch in zip(requests, batches, strict=True)
+        ]
+
+    def _send_batch(self, batch: Sequence[_Letter], began_at: datetime) -> _Outcome:
+        """One request for letters of one lane; what is not acknowledged by name is unsent.
+
+        Their delays count from `began_at`, and are rounded now.
+        """
+        gone_seconds = max(0.0, (self._clock.now() - began_at).total_seconds())
+        try:
+            answer = self._client.send_message_batch(
+                QueueUrl=self._queue_urls[batch[0].lane],
+                Entries=[
+                    {
+                        "Id": str(number),
+                        "MessageBody": letter.body,
+                        "DelaySeconds": whole_delay(max(0.0, letter.delay_seconds - gone_seconds)),
+                        "MessageGroupId": letter.tenant,
+                    }
+                    for number, letter in enumerate(batch)
+                ],
+            )
+        except (BotoCoreError, ClientError) as error:
+            return _Outcome(failed=batch, reason=str(error), error=error)
+        sent = {entry["Id"] for entry in answer.get("Successful", [])}
+        codes = sorted({entry["Code"] for entry in answer.get("Failed", [])})
+        refused = [letter for number, letter in enumerate(batch) if str(number) not in sent]
+        return _Outcome(refused=refused, reason=", ".join(codes))
+
+
+def tenant_of(owner: str) -> str:
+    """The owner as SQS's fair queues know him, who deliver quiet tenants' messages before those of
+    a busy one. A group id has up to 128 characters of ASCII; on a standard queue it orders nothing.
+    """
+    return hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _batches(letters: Sequence[_Letter]) -> Iterator[list[_Letter]]:
+    """Requests of one lane each, within SQS's limits of number and size."""
+    for lane in Lane:
+        batch: list[_Letter] = []
+        size = 0
+        for letter in letters:
+            if letter.lane is not lane:
+                continue
+            length = len(letter.body.encode())
+            if batch and (len(batch) == BATCH_SIZE or size + length > BATCH_LIMIT_BYTES):
+                yield batch
+                batch, size = [], 0
+            batch.append(letter)
+            size += length
+        if batch:
+            yield batch

@@ -1,0 +1,352 @@
+"""The shapes of the items. The template of the tables must agree with them; a test compares.
+
+They say what is stored; connections and table names belong to `table.Table`, so that one process
+can hold several stores. Optional attributes are absent, never null.
+"""
+
+from typing import Any
+
+from pynamodb.attributes import (
+    BooleanAttribute,
+    ListAttribute,
+    MapAttribute,
+    TTLAttribute,
+    UnicodeAttribute,
+)
+from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
+from pynamodb.models import Model
+
+from carillon.stores.dynamo.attributes import (
+    InstantAttribute,
+    InstantListAttribute,
+    IntegerAttribute,
+    TextListAttribute,
+    TextMapAttribute,
+)
+
+
+class Map(MapAttribute[str, Any]):
+    """A map of declared attributes, with a constructor that a type checker can call."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)  # type: ignore[no-untyped-call]
+
+
+class RetryMap(Map):
+    max_attempts = IntegerAttribute()
+    base_seconds = IntegerAttribute()
+    factor = UnicodeAttribute()
+    """As text: a float's own spelling comes back exactly."""
+    cap_seconds = IntegerAttribute()
+    type = UnicodeAttribute(null=True)
+    """Of the backoff; absent when exponential."""
+    retry_on = TextListAttribute(null=True)
+
+
+class ConcurrencyMap(Map):
+    key = UnicodeAttribute()
+    limit = IntegerAttribute()
+
+
+class RateMap(Map):
+    limit = IntegerAttribute()
+    per_seconds = IntegerAttribute()
+    key = UnicodeAttribute(null=True)
+
+
+class FilingMap(Map):
+    filing_id = UnicodeAttribute()
+    from_at = InstantAttribute()
+    until_at = InstantAttribute(null=True)
+    """Only of a filing that was replaced."""
+
+
+class CalendarUseMap(Map):
+    name = UnicodeAttribute()
+    rule = UnicodeAttribute()
+
+
+class SlowMap(Map):
+    since = InstantAttribute()
+    reason = UnicodeAttribute()
+
+
+class JobRow(Model):
+    """One job; table jobs.
+
+    Absent: what a job leaves to the default, and so all that jobs did not have in earlier versions.
+    """
+
+    owner = UnicodeAttribute(hash_key=True)
+    job_id = UnicodeAttribute(range_key=True)
+    name = UnicodeAttribute()
+    schedule = UnicodeAttribute()
+    timezone = UnicodeAttribute()
+    start_at = InstantAttribute(null=True)
+    ends_at = InstantAttribute(null=True)
+    """The schedule's own end: the earlier of `end_at` and the last of `max_runs` occurrences."""
+    dst = UnicodeAttribute(null=True)
+    target = UnicodeAttribute()
+    """JSON, as is `payload`."""
+    payload = UnicodeAttribute()
+    segment = IntegerAttribute()
+    filing = FilingMap()
+    previous = FilingMap(null=True)
+    earlier = ListAttribute(of=FilingMap, null=True)
+    created_at = InstantAttribute()
+    updated_at = InstantAttribute()
+    state = UnicodeAttribute()
+    revision = IntegerAttribute()
+    priority = UnicodeAttribute()
+    slow = SlowMap(null=True)
+    catch_up = UnicodeAttribute()
+    retry = RetryMap()
+    timeout_seconds = IntegerAttribute(null=True)
+    overlap = UnicodeAttribute(null=True)
+    tolerance_seconds = IntegerAttribute(null=True)
+    grace_seconds = IntegerAttribute(null=True)
+    concurrency = ConcurrencyMap(null=True)
+    rate = RateMap(null=True)
+    pause_after_failures = IntegerAttribute(null=True)
+    expect_within_seconds = IntegerAttribute(null=True)
+    on_success = UnicodeAttribute(null=True)
+    """JSON, as is `target`; so is `on_failure`."""
+    on_failure = UnicodeAttribute(null=True)
+    events = TextListAttribute(null=True)
+    template = BooleanAttribute(null=True)
+    """Present only when true."""
+    parent = UnicodeAttribute(null=True)
+    tags = TextMapAttribute(null=True)
+    note = UnicodeAttribute(null=True)
+    fingerprint = UnicodeAttribute()
+    end_at = InstantAttribute(null=True)
+    max_runs = IntegerAttribute(null=True)
+    on_complete = UnicodeAttribute(null=True)
+    window = UnicodeAttribute(null=True)
+    spread_seconds = IntegerAttribute(null=True)
+    calendar = CalendarUseMap(null=True)
+    paused_at = InstantAttribute(null=True)
+    expires_at = TTLAttribute(null=True)
+
+
+class CalendarRow(Model):
+    """One calendar; in table jobs too, behind all jobs of its owner."""
+
+    owner = UnicodeAttribute(hash_key=True)
+    calendar_key = UnicodeAttribute(range_key=True, attr_name="job_id")
+    """`~calendar/{name}`: a job id has letters and digits only, all before the tilde."""
+    revision = IntegerAttribute()
+    weekdays = UnicodeAttribute(null=True)
+    """Digits, 0 is Monday: `56`."""
+    ranges = UnicodeAttribute(null=True)
+    """`20261224+2 20270101`: first dates, each with the number of further days."""
+    description = UnicodeAttribute(null=True)
+    created_at = InstantAttribute()
+    updated_at = InstantAttribute()
+
+
+class HolderMap(Map):
+    claim_id = UnicodeAttribute(attr_name="c")
+    until = InstantAttribute(attr_name="u")
+
+
+class StartsMap(Map):
+    count = IntegerAttribute(attr_name="n")
+    until = InstantAttribute(attr_name="u")
+
+
+class TurnMap(Map):
+    run_id = UnicodeAttribute(attr_name="r")
+    due_at = InstantAttribute(attr_name="d")
+    until = InstantAttribute(attr_name="u")
+
+
+class LineMap(Map):
+    limit = IntegerAttribute(attr_name="n")
+    per_seconds = IntegerAttribute(attr_name="p")
+    line_id = UnicodeAttribute(attr_name="i")
+    last_at = InstantAttribute(attr_name="l")
+    starts = ListAttribute(of=StartsMap, attr_name="s")
+
+
+class GateRow(Model):
+    """One gate; in table jobs too, behind all jobs of its owner."""
+
+    owner = UnicodeAttribute(hash_key=True)
+    gate_key = UnicodeAttribute(range_key=True, attr_name="job_id")
+    """`~gate/{name}`; a name too long or too strange for a key is there by its digest."""
+    revision = IntegerAttribute()
+    active = UnicodeAttribute(null=True)
+    waiting = UnicodeAttribute(null=True)
+    waiting_filing = UnicodeAttribute(null=True)
+    started = UnicodeAttribute(null=True)
+    started_at = InstantAttribute(null=True)
+    failed = TextListAttribute(null=True)
+    failed_filing = UnicodeAttribute(null=True)
+    slow_at = InstantListAttribute(null=True)
+    holders = ListAttribute(of=HolderMap, null=True)
+    turns = ListAttribute(of=TurnMap, null=True)
+    lines = ListAttribute(of=LineMap, null=True)
+    expires_at = TTLAttribute()
+
+
+class OperationRow(Model):
+    """One operation; in table jobs too, behind all jobs of its owner."""
+
+    owner = UnicodeAttribute(hash_key=True)
+    operation_key = UnicodeAttribute(range_key=True, attr_name="job_id")
+    """`~operation/{operation id}`."""
+    kind = UnicodeAttribute()
+    created_at = InstantAttribute()
+    updated_at = InstantAttribute()
+    per_minute = IntegerAttribute()
+    of_job = UnicodeAttribute(null=True)
+    """Its `job_id`: that name is the sort key's."""
+    from_at = InstantAttribute(null=True)
+    until_at = InstantAttribute(null=True)
+    only_missed = BooleanAttribute(null=True)
+    """Present only when true."""
+    reason = UnicodeAttribute(null=True)
+    error = UnicodeAttribute(null=True)
+    state = UnicodeAttribute()
+    revision = IntegerAttribute()
+    step = IntegerAttribute()
+    cursor = UnicodeAttribute(null=True)
+    done = IntegerAttribute()
+    passed_over = IntegerAttribute()
+    note = UnicodeAttribute(null=True)
+    busy_until = InstantAttribute(null=True)
+    tries = IntegerAttribute(null=True)
+    expires_at = TTLAttribute()
+
+
+class WheelRow(Model):
+    """One entry; table wheel. Its names are single letters: the tick pays for each byte it reads.
+
+    Job id and filing id stand in the key. Absent: lane when normal, catch-up when latest, zone when
+    UTC, and whatever else is the default.
+    """
+
+    segment_slot = UnicodeAttribute(hash_key=True)
+    entry_key = UnicodeAttribute(range_key=True)
+    owner = UnicodeAttribute(attr_name="o")
+    from_at = InstantAttribute(attr_name="f")
+    schedule = UnicodeAttribute(attr_name="s", null=True)
+    timezone = UnicodeAttribute(attr_name="z", null=True)
+    start_at = InstantAttribute(attr_name="a", null=True)
+    """The schedule's anchor."""
+    end_at = InstantAttribute(attr_name="e", null=True)
+    dst = UnicodeAttribute(attr_name="d", null=True)
+    spread_seconds = IntegerAttribute(attr_name="w", null=True)
+    calendar = UnicodeAttribute(attr_name="k", null=True)
+    """`n/holidays`: the rule's first letter and the calendar's name."""
+    zone_digest = UnicodeAttribute(attr_name="g", null=True)
+    lane = UnicodeAttribute(attr_name="l", null=True)
+    catch_up = UnicodeAttribute(attr_name="c", null=True)
+    grace_seconds = IntegerAttribute(attr_name="r", null=True)
+    within_seconds = IntegerAttribute(attr_name="x", null=True)
+    """Only of the entries of a job's watch."""
+    message = UnicodeAttribute(attr_name="m", null=True)
+    """A queue body, sent as it stands."""
+    expires_at = TTLAttribute(null=True)
+
+
+class BacklogMap(Map):
+    announced = IntegerAttribute()
+    done = IntegerAttribute()
+    until = IntegerAttribute()
+    taken_up_at = InstantAttribute()
+
+
+class CursorMap(Map):
+    minute = IntegerAttribute()
+    slot_key = UnicodeAttribute()
+    entry_key = UnicodeAttribute()
+
+
+class SharesMap(Map):
+    until = IntegerAttribute()
+    begins_at = InstantAttribute()
+    counts = ListAttribute(of=IntegerAttribute)
+    placed = ListAttribute(of=IntegerAttribute)
+
+
+class ControlRow(Model):
+    """A segment's control item; in table wheel too, in a partition of its own."""
+
+    segment_slot = UnicodeAttribute(hash_key=True)
+    entry_key = UnicodeAttribute(range_key=True)
+    horizon = IntegerAttribute()
+    watermark = IntegerAttribute()
+    token = IntegerAttribute()
+    lease_owner = UnicodeAttribute(null=True)
+    lease_until = InstantAttribute(null=True)
+    backlog = ListAttribute(of=BacklogMap, null=True)
+    cursor = CursorMap(null=True)
+    backlog_cursor = CursorMap(null=True)
+    paced_until = InstantAttribute(null=True)
+    shares = SharesMap(null=True)
+    idle = BooleanAttribute(null=True)
+    """Present only when true."""
+    tzdata = UnicodeAttribute(null=True)
+    tzdata_from = IntegerAttribute(null=True)
+
+
+class ErrorMap(Map):
+    kind = UnicodeAttribute(attr_name="k")
+    message = UnicodeAttribute(attr_name="m")
+    permanent = BooleanAttribute(attr_name="p", null=True)
+    """Present only when true."""
+
+
+class AttemptMap(Map):
+    attempt = IntegerAttribute(attr_name="n")
+    started_at = InstantAttribute(attr_name="b")
+    finished_at = InstantAttribute(attr_name="e")
+    error = ErrorMap(attr_name="x")
+
+
+class DeadLetterIndex(GlobalSecondaryIndex["RunRow"]):  # type: ignore[no-untyped-call]
+    """Dead letters of an owner, newest fire time first; rows of other runs are not in it."""
+
+    class Meta:
+        index_name = "dead_letters"
+        projection = AllProjection()
+
+    dead_owner = UnicodeAttribute(hash_key=True)
+    dead_key = UnicodeAttribute(range_key=True)
+
+
+class RunRow(Model):
+    """One run; table runs. Names are short, so that an ordinary run is one write unit (1 KB)."""
+
+    job_key = UnicodeAttribute(hash_key=True)
+    run_key = UnicodeAttribute(range_key=True)
+    fire_at = InstantAttribute(attr_name="f")
+    status = UnicodeAttribute(attr_name="s")
+    attempt = IntegerAttribute(attr_name="n")
+    token = IntegerAttribute(attr_name="t")
+    claim_id = UnicodeAttribute(attr_name="c")
+    filing_id = UnicodeAttribute(attr_name="g")
+    updated_at = InstantAttribute(attr_name="u")
+    lease_until = InstantAttribute(attr_name="l", null=True)
+    started_at = InstantAttribute(attr_name="b", null=True)
+    attempt_started_at = InstantAttribute(attr_name="a", null=True)
+    finished_at = InstantAttribute(attr_name="e", null=True)
+    next_attempt_at = InstantAttribute(attr_name="w", null=True)
+    result = UnicodeAttribute(attr_name="r", null=True)
+    error = ErrorMap(attr_name="x", null=True)
+    reason = UnicodeAttribute(attr_name="y", null=True)
+    covers_from = InstantAttribute(attr_name="cf", null=True)
+    covers_count = IntegerAttribute(attr_name="cn", null=True)
+    effective_at = InstantAttribute(attr_name="d", null=True)
+    note = UnicodeAttribute(attr_name="o", null=True)
+    settled = UnicodeAttribute(attr_name="z", null=True)
+    waits = IntegerAttribute(attr_name="k", null=True)
+    """Only of a run that has waited."""
+    attempts = ListAttribute(attr_name="h", of=AttemptMap, null=True)
+    other_filings = UnicodeAttribute(attr_name="og", null=True)
+    dead_owner = UnicodeAttribute(null=True)
+    dead_key = UnicodeAttribute(null=True)
+    expires_at = TTLAttribute()
+    dead_letters = DeadLetterIndex()

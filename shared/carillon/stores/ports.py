@@ -1,0 +1,319 @@
+"""The ports: what Carillon needs of a store and of a queue. These docstrings are the specification.
+
+For every port: a method raises StoreUnavailableError (the queue: QueueUnavailableError) when the
+service throttled or failed beyond the implementation's own retries with backoff; then nothing is
+known about a write's effect. A conditional write answers True when the row now is what the caller
+wanted, and False when another got there first. A write that was applied but whose answer was lost
+is recognised as the caller's own when it is repeated, so that it answers True too. Reads are
+strongly consistent unless said otherwise. Implementations hold no state of a caller's and can be
+used from several threads.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+
+from carillon.domain.admission.state import Gate
+from carillon.domain.calendar import Calendar
+from carillon.domain.events import Event
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.operation import Operation
+from carillon.domain.run import Run, RunKey
+from carillon.domain.wheel.entry import Entry, EntryKey, Slot
+from carillon.domain.wheel.mending import Remains
+from carillon.domain.wheel.segment import Control
+from carillon.errors import UnreadableRowError
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Item]):
+    """Items in order; `next_cursor` is text that continues behind them, None at the end, and at the
+    end only: where a filter leaves few, or items are large, a page may be short, even empty, with
+    more to come. Whoever wants all goes on until there is no cursor.
+
+    A cursor is meaningful only for the same method and the same owner and job; anything else
+    raises InvalidFieldError("cursor", …). Rows that cannot be read are left out; `unreadable` has
+    the reasons by their ids: one bad row must not hide the others.
+    """
+
+    items: tuple[Item, ...]
+    next_cursor: str | None = None
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> tuple[Item, ...]:
+        """The items, for whoever needs all there are; raises UnreadableRowError if some are left
+        out."""
+        for reason in self.unreadable.values():
+            raise UnreadableRowError(reason)
+        return self.items
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs: those with this `parent` ("" for any) and all of these `tags`, (key, value)."""
+
+    parent: str = ""
+    tags: tuple[tuple[str, str], ...] = ()
+
+
+class JobStore(Protocol):
+    """Jobs by (owner, job id), tombstones included."""
+
+    def get(self, owner: str, job_id: str) -> Job | None:
+        """The row, strongly consistent; a deleted job is a row in state DELETED or COMPLETED.
+
+        Raises UnreadableRowError for a row that this version cannot read.
+        """
+        ...
+
+    def create(self, job: Job) -> bool:
+        """Put the row if there is none under its key."""
+        ...
+
+    def replace(self, job: Job, revision: int) -> bool:
+        """Put the row if the stored one has exactly `revision`."""
+        ...
+
+    def remove_unreadable(self, owner: str, job_id: str) -> bool:
+        """Remove the row if it cannot be read; False for any other, or none."""
+        ...
+
+    def list(
+        self, owner: str, limit: int, cursor: str | None = None, only: JobFilter | None = None
+    ) -> Page[Job]:
+        """The owner's jobs by job id, without tombstones; may be eventually consistent.
+
+        A page has at most `limit` items. `only` leaves out all others; a cursor goes on under the
+        filter that it came from.
+        """
+        ...
+
+    def scan(self, limit: int, cursor: str | None = None) -> Page[Job]:
+        """The jobs of all owners in no order, tombstones included; eventually consistent."""
+        ...
+
+
+class CalendarStore(Protocol):
+    """Calendars by (owner, name); no job, and not listed among jobs."""
+
+    def get(self, owner: str, name: str) -> Calendar | None:
+        """The row, strongly consistent.
+
+        Raises UnreadableRowError for a row that this version cannot read.
+        """
+        ...
+
+    def put(self, calendar: Calendar, over_revision: int | None) -> bool:
+        """Put the row if the stored one has exactly `over_revision`; None: if there is none."""
+        ...
+
+    def delete(self, owner: str, name: str, revision: int) -> bool:
+        """Remove the row if it has exactly `revision`; True too when there is none (any more)."""
+        ...
+
+    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Calendar]:
+        """The owner's calendars by name; may be eventually consistent. Pages as JobStore's."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPage:
+    """Entries of one slot in the order of their keys; `last_key` is None at the end.
+
+    Rows that cannot be read as entries are left out; `unreadable` has the reasons by their keys.
+    """
+
+    entries: tuple[Entry, ...]
+    last_key: str | None
+    unreadable: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+class WheelStore(Protocol):
+    """Entries by (segment, slot, entry key), and one control item per segment."""
+
+    def put_entries(self, entries: Sequence[Entry]) -> None:
+        """Put all; those that the store leaves unprocessed are repeated until none is left.
+
+        An entry put twice is the same entry. Not atomic: some may stand when it raises.
+        """
+        ...
+
+    def query(self, segment: int, slot: Slot, after_key: str | None = None) -> EntryPage:
+        """One page of the slot's entries with keys greater than `after_key`."""
+        ...
+
+    def holds(self, segment: int, slot: Slot, entry_key: str) -> bool:
+        """Whether there is an entry with exactly this key, strongly consistent."""
+        ...
+
+    def remove_entries(self, segment: int, keys: Sequence[EntryKey]) -> None:
+        """Remove the entries with exactly these keys; nothing happens where there is none.
+
+        Those that the store leaves unprocessed are repeated until none is left. Not atomic: some
+        may be gone when it raises.
+        """
+        ...
+
+    def get_control(self, segment: int) -> Control | None:
+        """The segment's control item, strongly consistent.
+
+        Raises UnreadableRowError, which says how it is mended, for one that cannot be read.
+        """
+        ...
+
+    def put_control(self, control: Control, over: Control | None) -> bool:
+        """Put the item if the stored one still has the token and lease of `over`.
+
+        With None: if there is none.
+        """
+        ...
+
+    def examine_control(self, segment: int) -> Remains | None:
+        """What can be read of the segment's control item, strongly consistent."""
+        ...
+
+    def mend_control(self, control: Control, over: Remains) -> bool:
+        """Put the item if the stored one is exactly what `over` was read from."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterFilter:
+    """Which dead letters; empty members leave none out. `reason` is a DeadReason's value, `error`
+    an error kind, `from_at` and `until_at` bound fire times, inclusive, in whole seconds."""
+
+    job_id: str = ""
+    reason: str = ""
+    error: str = ""
+    from_at: datetime | None = None
+    until_at: datetime | None = None
+
+
+class RunStore(Protocol):
+    """Runs by run key. `claim`, `finish`, `withdraw` and `replace_unreadable` are the only ways to
+    change one.
+
+    A note is stored cut to RESULT_LIMIT_BYTES.
+    """
+
+    def get(self, key: RunKey) -> Run | None:
+        """The row, strongly consistent; rows past their `expires_at` may still be answered."""
+        ...
+
+    def claim(self, run: Run, over: Run | None) -> bool:
+        """Put `run` if the stored row has the token, claim id and status of `over`.
+
+        With None: if there is none. This also records a run that is to come (SCHEDULED) and a
+        row that covers skipped occurrences.
+        """
+        ...
+
+    def finish(self, run: Run) -> bool:
+        """Put `run` if the stored row is RUNNING under exactly `run.token` and `run.claim_id`."""
+        ...
+
+    def replace_unreadable(self, run: Run) -> bool:
+        """Put `run` over a row that cannot be read, unless that row says that it has ended."""
+        ...
+
+    def withdraw(self, run: Run) -> bool:
+        """Remove the row if it is RUNNING under exactly `run.token` and `run.claim_id`.
+
+        For a claim that should never have been made. False means: not known to be removed by this
+        call; after a lost answer the row may be gone all the same.
+        """
+        ...
+
+    def list(
+        self,
+        owner: str,
+        job_id: str,
+        limit: int,
+        cursor: str | None = None,
+        *,
+        from_at: datetime | None = None,
+        until_at: datetime | None = None,
+        consistent: bool = False,
+    ) -> Page[Run]:
+        """The job's runs, newest fire time first; may be behind unless it is to be `consistent`.
+
+        `from_at` and `until_at` bound their fire times, inclusive, in whole seconds.
+        """
+        ...
+
+    def dead_letters(
+        self,
+        owner: str,
+        limit: int,
+        cursor: str | None = None,
+        only: DeadLetterFilter | None = None,
+    ) -> Page[Run]:
+        """The owner's dead letters (`Run.is_dead_letter`), newest fire time first.
+
+        Eventually consistent: one that has just died or was just settled may be missing or there.
+        """
+        ...
+
+
+class GateStore(Protocol):
+    """Gates by (owner, name)."""
+
+    def get(self, owner: str, name: str) -> Gate | None:
+        """The row, strongly consistent; rows past their `expires_at` may still be answered."""
+        ...
+
+    def put(self, gate: Gate, over_revision: int | None) -> bool:
+        """Put the row if the stored one has exactly `over_revision`; None: if there is none."""
+        ...
+
+
+class OperationStore(Protocol):
+    """Operations by (owner, operation id)."""
+
+    def get(self, owner: str, operation_id: str) -> Operation | None:
+        """The row, strongly consistent."""
+        ...
+
+    def put(self, operation: Operation, over_revision: int | None) -> bool:
+        """Put the row if the stored one has exactly `over_revision`; None: if there is none."""
+        ...
+
+    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Operation]:
+        """The owner's operations, newest first (ids order by time); may be eventually consistent.
+        Pages as JobStore's."""
+        ...
+
+
+class LaneQueue(Protocol):
+    """One queue per lane; at least once, in no order."""
+
+    def send(
+        self,
+        messages: Sequence[Message],
+        delays: Sequence[float],
+        until: datetime | None = None,
+    ) -> None:
+        """Send each message to its lane, visible after its delay (0 to 900 seconds) from now, which
+        `delaying.whole_delay` rounds when the message leaves.
+
+        Ten go in one request, of one lane each; those refused singly are repeated with backoff.
+        Returns when the queue has acknowledged all; raises QueueUnavailableError otherwise, also
+        where it takes beyond `until`: some may be sent by then, or later (the
+        caller repeats everything: duplicates are absorbed by the claim). Raises ValueError for
+        another number of delays than messages, or a delay out of range.
+        """
+        ...
+
+
+class EventSink(Protocol):
+    """Where lifecycle events go; a deployment without a bus has one that drops them."""
+
+    def emit(self, events: Sequence[Event]) -> int:
+        """Hand the events on; answers how many were not taken, beyond the implementation's own
+        repetitions. Raises nothing: a run must not fail for its event's sake."""
+        ...
