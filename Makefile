@@ -83,9 +83,10 @@ test: setup check lint-template ## Everything that CI runs
 	if [ -n "$$failed" ]; then echo "red:$$failed"; exit 1; fi; \
 	echo "green: check lint-template $(TEST_STAGES)"
 
-check: setup ## Lint, formatting, types
+check: setup ## Lint, formatting, import layers, types
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
+	@.venv/bin/lint-imports --no-logo
 	@$(PY) -m mypy
 
 smoke: setup ## Drive the deployed stack STACK=Carillon as the signed-in user; QUICK=1 for 90 s, TARGETS="arn:… arn:…"
@@ -164,5 +165,5 @@ lock: $(STAMPS)/uv ## Resolve the requirements anew from pyproject.toml (UPGRADE
 
 clean: ## Remove what can be made again, the state of the local stack included
 	@rm -rf .venv .venv-ministack node_modules cdk.out .local build dist
-	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .import_linter_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

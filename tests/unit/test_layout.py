@@ -1,0 +1,138 @@
+"""The rules of the layout that the linters do not know: sizes, roots, and who may ask for the time.
+
+Which way imports go is a matter of import-linter's contracts in pyproject.toml.
+"""
+
+import ast
+import importlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = [ROOT / name for name in ("shared", "functions", "infra")]
+CODE = sorted(path for source in SOURCES for path in (source / "carillon").rglob("*.py"))
+
+FULLER = {
+    "infra/carillon/cli": 20,
+    "infra/carillon/cli/commands": 27,
+    "shared/carillon/stores/dynamo": 17,
+}
+"""Folders of more than 15 modules, until those that belong together are merged: none grows."""
+
+NONDETERMINISTIC = {
+    ("datetime", "now"),
+    ("datetime", "utcnow"),
+    ("date", "today"),
+    ("time", "time"),
+    ("uuid", "uuid4"),
+}
+
+LATE = ("boto", "carillon.settings", "carillon.simulation", "carillon.stores")
+"""What a command imports when it runs, so that the others start without it."""
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts[1:]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def is_infra(path: Path) -> bool:
+    """All but the simulation, which has a clock of its own."""
+    infra = ROOT / "infra" / "carillon"
+    return path.is_relative_to(infra) and not path.is_relative_to(infra / "simulation")
+
+
+def eager_imports_of(path: Path) -> Iterator[str]:
+    """What is imported with the module itself: not inside functions, nor for type checking."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_there_is_code_to_check() -> None:
+    assert len(CODE) > 300
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
+def test_a_root_holds_a_part_of_the_one_package(source: Path) -> None:
+    """An `__init__.py` here would hide the parts in the other roots."""
+    assert not (source / "__init__.py").exists()
+    assert not (source / "carillon" / "__init__.py").exists()
+    assert [*source.rglob("*.py")] == [*(source / "carillon").rglob("*.py")]
+    assert importlib.import_module("carillon").__file__ is None
+
+
+def test_no_two_roots_have_a_module_of_one_name() -> None:
+    twice = {name for name, count in Counter(map(name_of, CODE)).items() if count > 1}
+    assert twice == set()
+
+
+def test_every_folder_is_a_package() -> None:
+    """Without an `__init__.py` it would be a namespace of its own, which linters pass over."""
+    folders = {path.parent for path in CODE} - {source / "carillon" for source in SOURCES}
+    assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
+
+
+def test_the_modules_are_those_of_this_checkout() -> None:
+    for name in ("carillon.clock", "carillon.tick", "carillon.cli"):
+        assert Path(importlib.import_module(name).__file__ or "").is_relative_to(ROOT)
+
+
+@pytest.mark.parametrize("path", CODE, ids=name_of)
+def test_imports_are_absolute(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        assert not isinstance(node, ast.ImportFrom) or node.level == 0, node.lineno
+
+
+@pytest.mark.parametrize("path", CODE, ids=name_of)
+def test_commands_start_without_what_others_need(path: Path) -> None:
+    module = name_of(path)
+    # `live` is itself imported late, by `simulate`.
+    if not module.startswith("carillon.cli") or module == "carillon.cli.commands.live":
+        return
+    for imported in eager_imports_of(path):
+        assert not imported.startswith(LATE), f"{module} imports {imported}"
+
+
+@pytest.mark.parametrize("path", CODE, ids=name_of)
+def test_only_the_clock_and_handlers_ask_for_the_time(path: Path) -> None:
+    module = name_of(path)
+    if module == "carillon.clock" or is_infra(path) or path.name == "handler.py":
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            asked = (node.value.id, node.attr)
+            assert asked not in NONDETERMINISTIC, f"{module}:{node.lineno} asks {asked}"
+
+
+@pytest.mark.parametrize("path", CODE, ids=name_of)
+def test_only_settings_reads_the_environment(path: Path) -> None:
+    module = name_of(path)
+    if module == "carillon.settings" or is_infra(path):
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute):
+            assert node.attr not in ("environ", "getenv"), f"{module}:{node.lineno}"
+
+
+@pytest.mark.parametrize("path", CODE, ids=name_of)
+def test_files_and_functions_stay_small(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 400
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < 45, f"{node.name} in {path.name}"
+
+
+def test_folders_stay_small() -> None:
+    modules = [path for path in CODE if path.name != "__init__.py"]
+    counts = Counter(path.parent.relative_to(ROOT).as_posix() for path in modules)
+    limits = {folder: FULLER.get(folder, 15) for folder in counts}
+    assert {folder: n for folder, n in counts.items() if n > limits[folder]} == {}
+    # An exception that is needed no more goes.
+    assert [folder for folder in FULLER if counts[folder] <= 15] == []
