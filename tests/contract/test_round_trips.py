@@ -41,7 +41,7 @@ from carillon.domain.wheel.entry import LAST_MINUTE, Entry, Slot, slots_of_minut
 from carillon.domain.wheel.pace import BUCKETS, Shares
 from carillon.domain.wheel.segment import Backlog, Control, Cursor
 from carillon.schedules import CalendarRule, DstRule, Fold, Gap, SlotKind, parse_schedule
-from carillon.schedules.placement.spread import LONGEST_WINDOW_SECONDS
+from carillon.schedules.placement.window import LONGEST_WINDOW_SECONDS
 from carillon.stores.dynamo import calendars, controls, gates, jobs, runs, wheel
 from carillon.stores.dynamo import side_rows as operations
 from carillon.stores.dynamo.table import RawItem

@@ -7,7 +7,7 @@ from carillon.domain.calendar import CalendarUse
 from carillon.schedules import At, CalendarRule, ClosedDays, Delay, OnOpenDays, Recurrence, Schedule
 from carillon.schedules.base import seconds_down
 from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS
-from carillon.schedules.calendars.merged import Merged
+from carillon.schedules.calendars.open_days import Merged
 from carillon.schedules.zones import offsets as zones
 
 _REACH = timedelta(days=MOST_ROLLED_DAYS + 2)

@@ -4,19 +4,17 @@ Pure: no clock, no I/O but the time zone database. Instants are aware UTC dateti
 seconds, between 1970 and the end of 9998.
 """
 
-from carillon.schedules.base import Recurrence
+from carillon.schedules.base import DEFAULT_DST, DstRule, Fold, Gap, Recurrence
 from carillon.schedules.calendars.closed_days import CalendarRule, ClosedDays
 from carillon.schedules.calendars.open_days import OnOpenDays
-from carillon.schedules.dst import DEFAULT_DST, DstRule, Fold, Gap
 from carillon.schedules.durations import format_duration, parse_duration
 from carillon.schedules.kinds.at import At
 from carillon.schedules.kinds.cron import Cron
-from carillon.schedules.kinds.delay import Delay
-from carillon.schedules.kinds.interval import Every
+from carillon.schedules.kinds.interval import Delay, Every
 from carillon.schedules.kinds.union import Combined
 from carillon.schedules.parsing import Schedule, parse_schedule
 from carillon.schedules.placement.slots import SlotKind, Slots, slots
-from carillon.schedules.placement.spread import Window, parse_window, spread_seconds
+from carillon.schedules.placement.window import Window, parse_window, spread_seconds
 
 __all__ = [
     "DEFAULT_DST",

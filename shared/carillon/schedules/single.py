@@ -7,13 +7,12 @@ from typing import NamedTuple
 
 from carillon.errors import InvalidFieldError
 from carillon.messages import quoted
+from carillon.schedules.base import DEFAULT_DST, DstRule
 from carillon.schedules.cron.expression import canonical_text, is_eventbridge, refuse_bad_terms
-from carillon.schedules.dst import DEFAULT_DST, DstRule
 from carillon.schedules.durations import parse_interval
 from carillon.schedules.kinds.at import At
 from carillon.schedules.kinds.cron import Cron
-from carillon.schedules.kinds.delay import Delay
-from carillon.schedules.kinds.interval import Every
+from carillon.schedules.kinds.interval import Delay, Every
 from carillon.schedules.shorthand import cron_of_macro, cron_of_words, rate_seconds, unknown_error
 
 Single = At | Every | Delay | Cron

@@ -15,7 +15,7 @@ from carillon.domain.wheel.entry import Entry, Slot, minute_of, slots_of_minute
 from carillon.domain.wheel.segment import Control, acquired, with_minute_done
 from carillon.errors import CarillonError
 from carillon.schedules import DstRule, SlotKind
-from carillon.schedules.dst import Fold
+from carillon.schedules.base import Fold
 from carillon.schedules.kinds.cron import Cron
 from carillon.simulation.deployment import Deployment
 from carillon.stores.memory.wheel import MemoryWheelStore

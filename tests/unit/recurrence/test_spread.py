@@ -24,7 +24,7 @@ from carillon.schedules import (
     parse_window,
     spread_seconds,
 )
-from carillon.schedules.placement.spread import shortest_gap_seconds, shortest_rolling_gap
+from carillon.schedules.placement.window import shortest_gap_seconds, shortest_rolling_gap
 from carillon.schedules.zones import offsets as zones
 from tests.unit.recurrence.strategies import (
     any_expressions,

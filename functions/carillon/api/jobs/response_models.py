@@ -18,7 +18,7 @@ from carillon.domain.job import Job, JobState, Lane, Priority
 from carillon.domain.policies import CatchUp, OnComplete, Overlap
 from carillon.domain.targets import Target
 from carillon.schedules.insight.sentence import sentence
-from carillon.schedules.placement.spread import parse_window
+from carillon.schedules.placement.window import parse_window
 from carillon.stores.ports import Page
 
 Form = TypeVar("Form", bound=BaseModel)

@@ -30,7 +30,7 @@ from carillon.schedules.insight.warnings import (
     touched_transitions,
     warnings_of,
 )
-from carillon.schedules.placement.spread import parse_window
+from carillon.schedules.placement.window import parse_window
 from carillon.schedules.zones.offsets import load_zone
 from carillon.stores.ports import CalendarStore
 

@@ -22,7 +22,7 @@ from carillon.api.http.fields import field_errors
 from carillon.api.schedules.schedule_errors import SCHEDULE_FIELDS, errors_of_schedule, joined
 from carillon.errors import InvalidFieldError
 from carillon.schedules import DEFAULT_DST, CalendarRule, DstRule, Fold, Gap, parse_window
-from carillon.schedules.combining import MOST_MEMBERS
+from carillon.schedules.parsing import MOST_MEMBERS
 
 MOST_RUNS = 10_000
 """The largest `max_runs`: the end is found by going through them."""

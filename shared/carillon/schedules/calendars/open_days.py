@@ -4,10 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from carillon.schedules.base import FIRST_SECOND, LAST_SECOND, Recurrence, seconds_down
+from carillon.schedules.base import (
+    FIRST_SECOND,
+    LAST_SECOND,
+    DstRule,
+    Fold,
+    Gap,
+    Recurrence,
+    seconds_down,
+)
 from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS, CalendarRule, ClosedDays
-from carillon.schedules.dst import DstRule, Fold, Gap
-from carillon.schedules.kinds.delay import Delay
+from carillon.schedules.kinds.interval import Delay
 from carillon.schedules.zones import offsets as zones
 from carillon.schedules.zones.wall_schedule import first_from, last_until, nominal_walls
 
@@ -326,3 +333,50 @@ def _days_between(low: int, high: int) -> Iterator[tuple[int, int, int]]:
     """The days of walls low <= w < high, each with the part (from, until) that lies in it."""
     for day in range(low // _DAY_SECONDS, (high - 1) // _DAY_SECONDS + 1):
         yield day, max(low, day * _DAY_SECONDS), min(high, (day + 1) * _DAY_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Merged(Recurrence):
+    """What either of two recurrences yields, each within its own bounds.
+
+    Never stored: it has the text, zone and bounds of the second, the schedule that it is made of.
+    """
+
+    others: Recurrence
+    base: Recurrence
+    timezone: str = field(init=False, repr=False, compare=False)
+    start_at: datetime | None = field(init=False, repr=False, compare=False)
+    end_at: datetime | None = field(init=False, repr=False, compare=False)
+    dst: DstRule = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in ("timezone", "start_at", "end_at", "dst"):
+            object.__setattr__(self, name, getattr(self.base, name))
+
+    @property
+    def is_recurring(self) -> bool:  # type: ignore[override]  # the kind alone does not tell
+        return self.base.is_recurring
+
+    @property
+    def first_second(self) -> int:
+        return min(self.others.first_second, self.base.first_second)
+
+    @property
+    def last_second(self) -> int:
+        return max(self.others.last_second, self.base.last_second)
+
+    @property
+    def text(self) -> str:
+        return self.base.text
+
+    def second_after(self, second: int) -> int | None:
+        found = (first_from(one, second + 1) for one in (self.others, self.base))
+        return min((second for second in found if second is not None), default=None)
+
+    def second_before(self, second: int) -> int | None:
+        found = (last_until(one, second - 1) for one in (self.others, self.base))
+        return max((second for second in found if second is not None), default=None)
+
+    def seconds_of_minute(self, minute: int) -> tuple[int, ...]:
+        others, own = self.others.seconds_of_minute(minute), self.base.seconds_of_minute(minute)
+        return tuple(sorted({*others, *own})) if others else own

@@ -12,9 +12,9 @@ from functools import lru_cache
 
 from carillon.errors import InvalidFieldError
 from carillon.messages import quoted
+from carillon.schedules.base import Fold, Gap
 from carillon.schedules.cron import eventbridge, fields
 from carillon.schedules.cron.days import Days, MonthDays, WeekDays
-from carillon.schedules.dst import Fold, Gap
 
 _DAY = 86_400
 _HOUR = 3_600

@@ -7,15 +7,13 @@ from enum import StrEnum
 from itertools import islice
 from typing import NamedTuple
 
-from carillon.schedules.base import EPOCH, FIRST_SECOND, LAST_SECOND, Recurrence, seconds_down
+from carillon.schedules.base import EPOCH, FIRST_SECOND, LAST_SECOND, Gap, Recurrence, seconds_down
 from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS, CalendarRule
 from carillon.schedules.calendars.open_days import OnOpenDays
-from carillon.schedules.dst import Gap
 from carillon.schedules.insight.words import listed
 from carillon.schedules.kinds.at import At
 from carillon.schedules.kinds.cron import Cron
-from carillon.schedules.kinds.delay import Delay
-from carillon.schedules.kinds.interval import Every
+from carillon.schedules.kinds.interval import Delay, Every
 from carillon.schedules.kinds.union import Combined
 from carillon.schedules.zones import offsets as zones
 from carillon.schedules.zones.wall_schedule import nominal_walls

@@ -7,8 +7,7 @@ from itertools import islice
 from carillon.schedules.base import EPOCH, LAST_SECOND, Recurrence, seconds_down
 from carillon.schedules.calendars.open_days import OnOpenDays
 from carillon.schedules.kinds.cron import Cron
-from carillon.schedules.kinds.delay import Delay
-from carillon.schedules.kinds.interval import Every
+from carillon.schedules.kinds.interval import Delay, Every
 from carillon.schedules.kinds.union import Combined
 from carillon.schedules.zones import offsets as zones
 

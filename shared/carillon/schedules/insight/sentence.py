@@ -3,19 +3,16 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from carillon.schedules.base import Recurrence
+from carillon.schedules.base import Fold, Gap, Recurrence
 from carillon.schedules.calendars.closed_days import CalendarRule
 from carillon.schedules.calendars.open_days import OnOpenDays
-from carillon.schedules.dst import Fold, Gap
 from carillon.schedules.durations import words_of_duration
-from carillon.schedules.insight.time_words import time_words
-from carillon.schedules.insight.words import day_words
+from carillon.schedules.insight.words import day_words, time_words
 from carillon.schedules.kinds.at import At
 from carillon.schedules.kinds.cron import Cron
-from carillon.schedules.kinds.delay import Delay
-from carillon.schedules.kinds.interval import Every
+from carillon.schedules.kinds.interval import Delay, Every
 from carillon.schedules.kinds.union import Combined, Simple
-from carillon.schedules.placement.spread import Window
+from carillon.schedules.placement.window import Window
 from carillon.schedules.zones.offsets import load_zone
 
 _CALENDARS = {

@@ -6,8 +6,16 @@ from functools import lru_cache
 from typing import ClassVar
 
 from carillon.errors import InvalidFieldError
-from carillon.schedules.base import Recurrence, first_second_of, last_second_of, seconds_down
-from carillon.schedules.dst import DEFAULT_DST, DstRule, Fold, Gap
+from carillon.schedules.base import (
+    DEFAULT_DST,
+    DstRule,
+    Fold,
+    Gap,
+    Recurrence,
+    first_second_of,
+    last_second_of,
+    seconds_down,
+)
 from carillon.schedules.zones import offsets as zones
 
 

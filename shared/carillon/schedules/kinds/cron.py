@@ -3,9 +3,16 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from carillon.schedules.base import Recurrence, first_second_of, last_second_of
+from carillon.schedules.base import (
+    DEFAULT_DST,
+    DstRule,
+    Fold,
+    Gap,
+    Recurrence,
+    first_second_of,
+    last_second_of,
+)
 from carillon.schedules.cron.expression import Expression, compile_expression
-from carillon.schedules.dst import DEFAULT_DST, DstRule, Fold, Gap
 from carillon.schedules.zones import offsets as zones
 from carillon.schedules.zones.local_times import Instants, instants_of
 

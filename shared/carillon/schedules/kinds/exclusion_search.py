@@ -9,9 +9,8 @@ from calendar import monthrange
 from collections.abc import Sequence
 from datetime import date
 
-from carillon.schedules.base import Recurrence
+from carillon.schedules.base import Fold, Recurrence
 from carillon.schedules.cron.days import Days
-from carillon.schedules.dst import Fold
 from carillon.schedules.kinds.at import At
 from carillon.schedules.kinds.cron import Cron
 from carillon.schedules.kinds.interval import Every

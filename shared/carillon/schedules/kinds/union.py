@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 
-from carillon.schedules.base import Recurrence
-from carillon.schedules.dst import DstRule
+from carillon.schedules.base import DstRule, Recurrence
 from carillon.schedules.kinds.at import At
 from carillon.schedules.kinds.cron import Cron
 from carillon.schedules.kinds.exclusion_search import Leftover

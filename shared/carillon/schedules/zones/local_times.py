@@ -7,9 +7,8 @@ where a skipped wall matches and the rule is run_after. All else fires as the cl
 
 from weakref import WeakValueDictionary
 
-from carillon.schedules.base import LAST_SECOND
+from carillon.schedules.base import LAST_SECOND, Fold, Gap
 from carillon.schedules.cron.expression import Expression, compile_expression
-from carillon.schedules.dst import Fold, Gap
 from carillon.schedules.zones import offsets as zones
 
 _DAY = 86_400

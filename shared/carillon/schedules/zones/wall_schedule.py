@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import cast
 
-from carillon.schedules.base import Recurrence
-from carillon.schedules.dst import DEFAULT_DST, DstRule
+from carillon.schedules.base import DEFAULT_DST, DstRule, Recurrence
 from carillon.schedules.kinds.at import At
 from carillon.schedules.kinds.cron import Cron
 from carillon.schedules.kinds.union import Combined, Simple
