@@ -79,3 +79,12 @@ def reason_of(error: Exception) -> str:
         return f"{type(error).__name__}: {error}"[:1000]
     except Exception:  # a text of its own that fails
         return type(error).__name__
+
+
+_SHOWN_CHARACTERS = 60
+
+
+def quoted(text: str) -> str:
+    """The text in double quotes, cut where it is long, control characters made visible."""
+    shown = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+    return '"' + "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown) + '"'

@@ -8,8 +8,7 @@ import boto3
 import pytest
 
 from carillon.domain.wheel.entry import minute_of, slots_of_minute
-from carillon.domain.wheel.mending import mended, with_lease_checked
-from carillon.domain.wheel.segment import Backlog, Control, Cursor
+from carillon.domain.wheel.segment import Backlog, Control, Cursor, mended, with_lease_checked
 from carillon.errors import UnreadableRowError
 from tests.contract.kit import Kit
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from carillon.domain.admission.failing import with_failure
+from carillon.domain.admission.limits import with_failure
 from carillon.domain.admission.state import first_gate, job_gate
 from carillon.domain.events import EventType
 from carillon.domain.job import Job, JobState

@@ -7,9 +7,8 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carillon.domain.calendar import Calendar, CalendarUse
+from carillon.domain.calendar import Calendar, CalendarUse, Resolved, resolve
 from carillon.domain.policies import CatchUp
-from carillon.domain.resolving import Resolved, resolve
 from carillon.domain.run import RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of, minute_end
 from carillon.schedules import ClosedDays, Schedule, parse_schedule

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from carillon.domain.admission.hanging import IN_A_ROW
+from carillon.domain.admission.slowness import IN_A_ROW
 from carillon.domain.job import Job, Lane
 from carillon.domain.run import RunError
 from carillon.domain.targets import WebhookTarget

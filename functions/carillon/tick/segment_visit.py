@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from carillon.clock import ceil_second
+from carillon.domain.calendar import Resolved, rolls_back
 from carillon.domain.message import Message
-from carillon.domain.resolving import Resolved, rolls_back
 from carillon.domain.wheel.delaying import Alignment
 from carillon.domain.wheel.due import chain_goes_on, messages_of
 from carillon.domain.wheel.entry import (

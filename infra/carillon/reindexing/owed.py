@@ -4,12 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from carillon.domain.execution.next_run import next_after_finish
-from carillon.domain.execution.taking_turns import turn_message
+from carillon.domain.calendar import resolve
+from carillon.domain.execution.next_run import next_after_finish, turn_message
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
 from carillon.domain.operation import STEP_SECONDS, Operation
-from carillon.domain.resolving import resolve
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.domain.wheel.entry import Entry, entries_of, message_of, minute_of, watch_entries_of
 from carillon.domain.wheel.segment import LEASE, Backlog, Control

@@ -13,8 +13,8 @@ from carillon.api.calendars.service import CalendarService
 from carillon.api.http.errors import InvalidFieldsError, PayloadTooLargeError
 from carillon.api.http.requests import Precondition
 from carillon.clock import utc_text
+from carillon.domain.calendar import rolls
 from carillon.domain.job import Job, JobState
-from carillon.domain.resolving import rolls
 from carillon.domain.run import RunError, RunKind
 from carillon.domain.targets import Target
 from carillon.errors import InvalidFieldError, QueueUnavailableError, StoreUnavailableError

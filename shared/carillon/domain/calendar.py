@@ -1,9 +1,13 @@
-"""Calendars: named sets of closed days of an owner, shared by that owner's jobs."""
+"""Calendars, and a schedule resolved under one."""
 
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 
-from carillon.schedules.calendars.closed_days import CalendarRule, ClosedDays
+from carillon.schedules import At, Delay, OnOpenDays, Recurrence, Schedule
+from carillon.schedules.base import seconds_down
+from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS, CalendarRule, ClosedDays
+from carillon.schedules.calendars.open_days import Merged
+from carillon.schedules.zones import offsets as zones
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +37,111 @@ class Calendar:
     @property
     def closed(self) -> ClosedDays:
         return ClosedDays.of(self.weekdays, list(self.ranges))
+
+
+_REACH = timedelta(days=MOST_ROLLED_DAYS + 2)
+_LONGEST_GAP = timedelta(hours=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What a schedule comes to by one reading of its calendar.
+
+    `sent` are the occurrences that a tick sends. They hold all nominal ones: the executor, which
+    reads the calendar last, records or moves on those of closed days, so that none is lost however
+    the calendar changes. Where they move to earlier days, the moved ones are sent too. `open` are
+    the occurrences as they are to run. `missed` are those that an outage can pass over.
+    """
+
+    schedule: Schedule
+    use: CalendarUse | None
+    closed: ClosedDays | None
+    sent: Recurrence
+    open: Recurrence
+    missed: Recurrence
+
+    def landing(self, fire_at: datetime) -> datetime | None:
+        """When the occurrence that is nominally at `fire_at` runs; None if not at all.
+
+        Several, of walls that the clocks skip at once, are one, and run where the last would.
+        """
+        use, closed = self.use, self.closed
+        if use is None or closed is None or local_date(self.schedule, fire_at) not in closed:
+            return fire_at
+        if use.rule is CalendarRule.SKIP:
+            return None
+        # What followed from a run that has ended has no earlier day left.
+        is_delay = isinstance(self.schedule, Delay)
+        rule = CalendarRule.NEXT_BUSINESS_DAY if is_delay else use.rule
+        alone = At(fire_at.astimezone(UTC), self.schedule.timezone, dst=self.schedule.dst)
+        found = OnOpenDays(alone, closed, rule).next(fire_at - _REACH)
+        if found is None or is_delay or has(self.open, found) or not has(self.schedule, fire_at):
+            return found
+        return self._by_its_wall(fire_at, found)
+
+    def runs_later(self, fire_at: datetime, last: datetime) -> bool:
+        """Whether another of the `missed` ones, after `fire_at` and up to `last`, runs by `last`.
+
+        `last` is the end of an outage, so that a run by then is late.
+        """
+        use, closed = self.use, self.closed
+        if use is None or closed is None or use.rule is not CalendarRule.NEXT_BUSINESS_DAY:
+            return _comes_by(self.open, fire_at, last)
+        staying = OnOpenDays(self.schedule, closed, CalendarRule.SKIP)
+        if _comes_by(staying, fire_at, last):
+            return True
+        landings = map(self.landing, self.schedule.between(fire_at, last))
+        return any(landing is not None and landing <= last for landing in landings)
+
+    def is_moved_to(self, fire_at: datetime) -> bool:
+        """Whether an occurrence of a later day is moved to this instant."""
+        return (
+            rolls_back(self.use)
+            and isinstance(self.open, OnOpenDays)
+            and bool(self.open.moved_from(fire_at))
+        )
+
+    def _by_its_wall(self, fire_at: datetime, near: datetime) -> datetime:
+        """Where an occurrence lands whose nominal wall time the clocks do not show at `fire_at`."""
+        assert isinstance(self.open, OnOpenDays)
+        day = local_date(self.schedule, fire_at)
+        around = self.open.between(near - _LONGEST_GAP, near + _LONGEST_GAP)
+        found = [instant for instant in around if day in self.open.moved_from(instant)]
+        return max((instant for instant in found if instant <= near), default=near)
+
+
+def rolls(use: CalendarUse | None) -> bool:
+    """Whether a calendar moves occurrences to other days."""
+    return use is not None and use.rule is not CalendarRule.SKIP
+
+
+def rolls_back(use: CalendarUse | None) -> bool:
+    """Whether a calendar moves occurrences to earlier days: these are sent besides the nominal
+    ones, and so filed by time of day."""
+    return use is not None and use.rule is CalendarRule.PREVIOUS_BUSINESS_DAY
+
+
+def resolve(schedule: Schedule, use: CalendarUse | None, closed: ClosedDays | None) -> Resolved:
+    """The schedule under `use`; as if every day were open when `closed` is None."""
+    if use is None or closed is None:
+        return Resolved(schedule, use, None, schedule, schedule, schedule)
+    moved = OnOpenDays(schedule, closed, use.rule)
+    if not rolls_back(use):
+        return Resolved(schedule, use, closed, schedule, moved, schedule)
+    sent = moved if isinstance(schedule, Delay) else Merged(moved, schedule)
+    return Resolved(schedule, use, closed, sent, moved, moved)
+
+
+def has(occurrences: Recurrence, instant: datetime) -> bool:
+    """Whether one of them is at exactly this instant, a whole second."""
+    return occurrences.has(seconds_down(instant))
+
+
+def local_date(schedule: Schedule, instant: datetime) -> date:
+    """The day that the clocks of the schedule's zone show."""
+    return instant.astimezone(zones.load_zone(schedule.timezone)).date()
+
+
+def _comes_by(occurrences: Recurrence, after: datetime, last: datetime) -> bool:
+    following = occurrences.next(after)
+    return following is not None and following <= last

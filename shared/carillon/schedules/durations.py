@@ -3,8 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from carillon.errors import InvalidFieldError
-from carillon.messages import quoted
+from carillon.errors import InvalidFieldError, quoted
 
 _UNITS = (("w", 604_800), ("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 # Each group can match in one way only: no text makes these go back more than once.

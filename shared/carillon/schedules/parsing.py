@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from carillon.errors import InvalidFieldError
-from carillon.messages import quoted
+from carillon.errors import InvalidFieldError, quoted
 from carillon.schedules.base import DEFAULT_DST, EPOCH, DstRule, Recurrence
 from carillon.schedules.kinds.at import At
 from carillon.schedules.kinds.cron import Cron

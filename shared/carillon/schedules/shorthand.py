@@ -7,8 +7,7 @@ knows nothing of them.
 import re
 from collections.abc import Sequence
 
-from carillon.errors import InvalidFieldError
-from carillon.messages import quoted
+from carillon.errors import InvalidFieldError, quoted
 
 # Debian's crontab(5).
 _MACROS = {

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from carillon.errors import InvalidFieldError
-from carillon.messages import quoted
+from carillon.errors import InvalidFieldError, quoted
 from carillon.schedules.base import DEFAULT_DST, DstRule
 from carillon.schedules.cron.expression import canonical_text, is_eventbridge, refuse_bad_terms
 from carillon.schedules.durations import parse_interval

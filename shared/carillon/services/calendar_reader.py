@@ -1,8 +1,7 @@
 """Calendars as one invocation of the tick sees them: each is read when it is first needed, by every
 segment that needs it right then."""
 
-from carillon.domain.calendar import CalendarUse
-from carillon.domain.resolving import Resolved, resolve
+from carillon.domain.calendar import CalendarUse, Resolved, resolve
 from carillon.domain.wheel.entry import Entry
 from carillon.errors import UnreadableRowError
 from carillon.schedules import ClosedDays, Schedule

@@ -11,9 +11,9 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from carillon.clock import Clock
+from carillon.domain.calendar import resolve, rolls_back
 from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
-from carillon.domain.resolving import resolve, rolls_back
 from carillon.domain.wheel.entry import (
     Entry,
     entries_of,

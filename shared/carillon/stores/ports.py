@@ -22,8 +22,7 @@ from carillon.domain.message import Message
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey
 from carillon.domain.wheel.entry import Entry, EntryKey, Slot
-from carillon.domain.wheel.mending import Remains
-from carillon.domain.wheel.segment import Control
+from carillon.domain.wheel.segment import Control, Remains
 from carillon.errors import UnreadableRowError
 
 Item = TypeVar("Item")

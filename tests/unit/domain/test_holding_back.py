@@ -5,11 +5,17 @@ from datetime import timedelta
 
 import pytest
 
-from carillon.domain.admission.concurrency import Places, enter, leave
-from carillon.domain.admission.misfire import misfire
-from carillon.domain.admission.passage import Passage
-from carillon.domain.admission.state import Gate, Holder, Turn, first_gate
-from carillon.domain.admission.waiting import poll, wait_until
+from carillon.domain.admission.limits import Places, enter, leave
+from carillon.domain.admission.overlap import misfire
+from carillon.domain.admission.state import (
+    Gate,
+    Holder,
+    Passage,
+    Turn,
+    first_gate,
+    poll,
+    wait_until,
+)
 from carillon.domain.decisions import Claim, Go, Repeat, Skip, SkipReason, Wait
 from carillon.domain.execution import transitions as running
 from carillon.domain.execution.transitions import Terms

@@ -6,9 +6,16 @@ from itertools import combinations
 import pytest
 
 from carillon.domain.wheel.entry import minute_of, slots_of_minute
-from carillon.domain.wheel.mending import LONGEST_LEASE, Remains, mended, with_lease_checked
 from carillon.domain.wheel.pace import BUCKETS, Shares
-from carillon.domain.wheel.segment import Backlog, Control, Cursor
+from carillon.domain.wheel.segment import (
+    LONGEST_LEASE,
+    Backlog,
+    Control,
+    Cursor,
+    Remains,
+    mended,
+    with_lease_checked,
+)
 
 NOW = datetime(2026, 11, 22, 12, 0, 30, tzinfo=UTC)
 MINUTE = minute_of(NOW)

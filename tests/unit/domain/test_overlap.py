@@ -6,8 +6,7 @@ from datetime import timedelta
 import pytest
 
 from carillon.domain.admission.overlap import Others, has_job_gate, pass_job_gate
-from carillon.domain.admission.passage import Passage
-from carillon.domain.admission.state import Gate, first_gate
+from carillon.domain.admission.state import Gate, Passage, first_gate
 from carillon.domain.decisions import Go, Skip, SkipReason, Wait
 from carillon.domain.job import Job
 from carillon.domain.policies import Overlap

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from carillon.domain.admission.permits import are_used_up, wait_for_permit
+from carillon.domain.admission.limits import are_used_up, wait_for_permit
 from carillon.domain.admission.state import PERMITS_GATE, Gate, Holder
 from tests.unit.domain.samples import NOON, message
 

@@ -14,8 +14,7 @@ from carillon.domain.admission.slowness import (
     weight_of,
     with_slow_attempt,
 )
-from carillon.domain.admission.state import Gate, first_gate
-from carillon.domain.admission.waiting import wait_for_share
+from carillon.domain.admission.state import Gate, first_gate, wait_for_share
 from carillon.domain.job import Job, Lane, Slow, priority_of
 from carillon.domain.run import Run, RunError, RunStatus
 from carillon.schedules import parse_schedule

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from carillon.domain.target_rules import region_of
-from carillon.domain.targets import WebhookTarget, target_adapter
+from carillon.domain.targets import WebhookTarget, region_of, target_adapter
 
 ACCOUNT = "123456789012"
 HOOK = {"type": "webhook", "url": "https://example.com/hook"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from carillon.domain.decisions import SkipReason
-from carillon.domain.execution import watching
+from carillon.domain.execution import missed
 from carillon.domain.job import JobState, PreviousFiling
 from carillon.domain.run import Run, RunError, RunKey, RunKind, RunStatus, Settled
 from carillon.schedules import ClosedDays
@@ -25,22 +25,22 @@ NOTHING_AMISS = [
 
 class TestExpectation:
     def test_an_occurrence_of_the_jobs_own_filing_is_expected(self) -> None:
-        assert watching.is_expected(WATCHED, LOOK, None)
+        assert missed.is_expected(WATCHED, LOOK, None)
 
     @pytest.mark.parametrize(
         ("state", "expected"), [(JobState.DELETED, False), (JobState.COMPLETED, True)]
     )
     def test_nothing_is_of_a_job_that_was_deleted(self, state: JobState, expected: bool) -> None:
-        assert watching.is_expected(replace(WATCHED, state=state), LOOK, None) is expected
+        assert missed.is_expected(replace(WATCHED, state=state), LOOK, None) is expected
 
     @pytest.mark.parametrize(("seconds_later", "expected"), [(-1, False), (0, True), (60, True)])
     def test_a_pause_leaves_what_came_before_it(self, seconds_later: int, expected: bool) -> None:
         paused = WATCHED.paused(NOON + timedelta(seconds=seconds_later))
-        assert watching.is_expected(paused, LOOK, None) is expected
+        assert missed.is_expected(paused, LOOK, None) is expected
 
     def test_nothing_is_where_there_is_no_job_or_no_watch(self) -> None:
-        assert not watching.is_expected(None, LOOK, None)
-        assert not watching.is_expected(job(), LOOK, None)
+        assert not missed.is_expected(None, LOOK, None)
+        assert not missed.is_expected(job(), LOOK, None)
 
     @pytest.mark.parametrize(
         ("filing_id", "expected"),
@@ -51,40 +51,40 @@ class TestExpectation:
         previous = PreviousFiling(OLD, NOON - day, NOON)
         older = PreviousFiling(OLDER, NOON - 2 * day, NOON - day)
         changed = replace(WATCHED, previous=previous, earlier=(older,))
-        assert watching.is_expected(changed, replace(LOOK, filing_id=filing_id), None) == expected
+        assert missed.is_expected(changed, replace(LOOK, filing_id=filing_id), None) == expected
 
     def test_not_before_the_filing_begins(self) -> None:
         at = WATCHED.filing.from_at
-        assert not watching.is_expected(WATCHED, replace(LOOK, key=replace(KEY, fire_at=at)), None)
+        assert not missed.is_expected(WATCHED, replace(LOOK, key=replace(KEY, fire_at=at)), None)
 
     def test_not_on_a_closed_day(self) -> None:
         closed = ClosedDays(ranges=((date(2026, 12, 1), date(2026, 12, 1)),))
-        assert not watching.is_expected(WATCHED, LOOK, closed)
-        assert watching.is_expected(WATCHED, LOOK, ClosedDays())
+        assert not missed.is_expected(WATCHED, LOOK, closed)
+        assert missed.is_expected(WATCHED, LOOK, ClosedDays())
 
 
 class TestComplaint:
     @pytest.mark.parametrize("row", NOTHING_AMISS)
     def test_what_has_succeeded_or_was_not_to_run_is_fine(self, row: object) -> None:
-        assert watching.complaint(row) is None  # type: ignore[arg-type]
+        assert missed.complaint(row) is None  # type: ignore[arg-type]
 
     @pytest.mark.parametrize(
         "reason",
         [SkipReason.CATCH_UP, SkipReason.MISFIRE, SkipReason.OVERLAP, SkipReason.SPACING],
     )
     def test_what_the_scheduler_has_skipped_is_not(self, reason: SkipReason) -> None:
-        note = watching.complaint(run(RunStatus.SKIPPED, reason=reason))
+        note = missed.complaint(run(RunStatus.SKIPPED, reason=reason))
         assert note == f"job_20261201T120000Z_scheduled_0 is skipped ({reason.value})"
 
     @pytest.mark.parametrize("status", [RunStatus.SCHEDULED, RunStatus.RUNNING, RunStatus.RETRYING])
     def test_what_is_under_way_is_late(self, status: RunStatus) -> None:
-        assert watching.complaint(run(status)) is not None
+        assert missed.complaint(run(status)) is not None
 
     def test_a_dead_run_is_told_with_its_error(self) -> None:
         dead = run(RunStatus.DEAD, reason="exhausted", error=RunError("http_503", "no"))
         note = "job_20261201T120000Z_scheduled_0 is dead (exhausted): http_503: no"
-        assert watching.complaint(dead) == note
-        assert watching.complaint(None) == "no run of it was recorded"
+        assert missed.complaint(dead) == note
+        assert missed.complaint(None) == "no run of it was recorded"
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_any_run_of_the_occurrence_may_be_its_success(
     status = changes.pop("status", RunStatus.DEAD)
     key = replace(changes.pop("key", KEY), **changes)
     rows = [run(RunStatus.DEAD), run(status, key=key)]
-    assert watching.has_success(NOON, rows) is expected
+    assert missed.has_success(NOON, rows) is expected
 
 
 def test_the_last_redrive_of_a_dead_letter_counts() -> None:
@@ -118,8 +118,8 @@ def test_the_last_redrive_of_a_dead_letter_counts() -> None:
     def get(key: RunKey) -> Run | None:
         return rows.get(key)
 
-    assert watching.last_run(LOOK.key, get) == good
+    assert missed.last_run(LOOK.key, get) == good
     del rows[good.key]
-    assert watching.last_run(LOOK.key, get) == again, "the row of the next one has expired"
+    assert missed.last_run(LOOK.key, get) == again, "the row of the next one has expired"
     rows.clear()
-    assert watching.last_run(LOOK.key, get) is None
+    assert missed.last_run(LOOK.key, get) is None

@@ -18,8 +18,7 @@ import recurring_ical_events  # type: ignore[import-untyped]  # it has no stubs
 from icalendar import Calendar
 
 from carillon.api.calendars.models import LARGEST_ICALENDAR_BYTES, Ranges
-from carillon.errors import InvalidFieldError
-from carillon.messages import quoted
+from carillon.errors import InvalidFieldError, quoted
 from carillon.schedules import ClosedDays
 
 FIELD = "icalendar"

@@ -23,11 +23,10 @@ from carillon.api.schedules.scheduling import (
     refuse_finished,
     scheduling_of,
 )
-from carillon.domain.calendar import CalendarUse
+from carillon.domain.calendar import CalendarUse, rolls
 from carillon.domain.events import EventType
 from carillon.domain.job import PAYLOAD_LIMIT_BYTES, Job, Priority, fraction_of
 from carillon.domain.policies import CatchUp, Concurrency, OnComplete, Overlap, Rate, RetryPolicy
-from carillon.domain.resolving import rolls
 from carillon.domain.targets import Target
 from carillon.schedules import Schedule
 from carillon.settings import Settings

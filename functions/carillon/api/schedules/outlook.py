@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from carillon.domain.calendar import CalendarUse
+from carillon.domain.calendar import CalendarUse, resolve
 from carillon.domain.job import Job, JobState
-from carillon.domain.resolving import resolve
 from carillon.domain.run import Run
 from carillon.schedules import ClosedDays, Delay, OnOpenDays, Recurrence, Schedule
 from carillon.schedules.zones.offsets import load_zone

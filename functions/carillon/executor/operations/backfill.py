@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import islice
 
+from carillon.domain.calendar import resolve
 from carillon.domain.execution.missed import missed_among
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
 from carillon.domain.operation import Operation, OperationState, Progress
-from carillon.domain.resolving import resolve
 from carillon.domain.run import RunKey, RunKind
 from carillon.executor.ports import ExecutorPorts
 from carillon.services.missed_search import CHUNK, MissedSearch

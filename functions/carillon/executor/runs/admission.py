@@ -5,23 +5,22 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
-from carillon.domain.admission import concurrency, slowness
+from carillon.domain.admission import limits, slowness
 from carillon.domain.admission import limits as rate
-from carillon.domain.admission.concurrency import Places
-from carillon.domain.admission.misfire import misfire
-from carillon.domain.admission.overlap import Others, has_job_gate, pass_job_gate
-from carillon.domain.admission.passage import Passage
+from carillon.domain.admission.limits import Places
+from carillon.domain.admission.overlap import Others, has_job_gate, misfire, pass_job_gate
 from carillon.domain.admission.rate_line import forget
 from carillon.domain.admission.state import (
     OWNER_GATE,
     SLOW_LANE_GATE,
     Gate,
+    Passage,
     first_gate,
     job_gate,
     key_gate,
+    poll,
     rate_gate,
 )
-from carillon.domain.admission.waiting import poll
 from carillon.domain.decisions import Claim, Go, SendInstead, Skip, Wait
 from carillon.domain.job import Job, Lane
 from carillon.domain.message import Message, RateSlot
@@ -106,7 +105,7 @@ class Gates:
     def leave(self, run: Run, job: Job) -> None:
         """Give back the run's places, of its concurrency key and of lane slow; where that fails,
         its lease ends them."""
-        wanted = concurrency.needed_place(job, run)
+        wanted = limits.needed_place(job, run)
         if wanted is not None:
             self._leave(key_gate(wanted.key), run, job)
         self._leave_lane(run, job)
@@ -117,7 +116,7 @@ class Gates:
 
     def _leave(self, name: str, run: Run, job: Job) -> None:
         with suppress(StoreUnavailableError):
-            change_gate(self._p.gates, job.owner, name, lambda gate: concurrency.leave(gate, run))
+            change_gate(self._p.gates, job.owner, name, lambda gate: limits.leave(gate, run))
 
     def _by_lane(self, claim: Claim, message: Message, job: Job) -> SendInstead | Wait | None:
         """Where to send a message of another lane than its job's, or when to look again at one
@@ -131,7 +130,7 @@ class Gates:
             now, fraction = self._p.clock.now(), self._p.entropy.fraction()
             until = claim.run.lease_until or now
             share = Places(self._p.slow_lane_share, "its owner's share of lane slow", is_share=True)
-            return concurrency.enter(gate, share, claim, message, until, now, fraction)
+            return limits.enter(gate, share, claim, message, until, now, fraction)
 
         outcome = pass_gate(self._p, SLOW_LANE_GATE, message, decide)
         return outcome if isinstance(outcome, Wait) else None
@@ -170,14 +169,14 @@ class Gates:
         granted for soon keeps its place until then: or others would take it each time. One that is
         to start later comes back for a place before.
         """
-        run, place = claim.run, concurrency.needed_place(job, claim.run)
+        run, place = claim.run, limits.needed_place(job, claim.run)
         message = rate.with_slots_left(message, claim.over)
         if place is not None:
             entered = self._enter(place, claim, message, run.lease_until or self._p.clock.now())
             if not isinstance(entered, Go):
                 return entered
         message, slot, outcome = self._by_rates(claim, message, job)
-        now, kept = self._p.clock.now(), concurrency.KEPT_FOR_A_SLOT
+        now, kept = self._p.clock.now(), limits.KEPT_FOR_A_SLOT
         if isinstance(outcome, Go) and slot is None:
             return outcome
         if place is not None:
@@ -247,6 +246,6 @@ class Gates:
         def decide(gate: Gate) -> Passage:
             now, fraction = self._p.clock.now(), self._p.entropy.fraction()
             places = Places(wanted.limit, f"the concurrency key {wanted.key!r}")
-            return concurrency.enter(gate, places, claim, message, until, now, fraction)
+            return limits.enter(gate, places, claim, message, until, now, fraction)
 
         return pass_gate(self._p, key_gate(wanted.key), message, decide)

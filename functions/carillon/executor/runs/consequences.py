@@ -3,7 +3,7 @@ failures in a row. Whoever meets the run repeats it."""
 
 from carillon.domain.admission.state import job_gate
 from carillon.domain.callbacks import callback_message, callback_target
-from carillon.domain.execution.taking_turns import turn_message
+from carillon.domain.execution.next_run import turn_message
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
 from carillon.domain.policies import Overlap

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
-from carillon.domain.admission import failing
+from carillon.domain.admission import limits
 from carillon.domain.admission.state import Gate, job_gate
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import DEAD_LETTER, Run, RunKey, RunKind, RunStatus
@@ -38,7 +38,7 @@ class Failures:
             return job
         if run.status is RunStatus.SUCCEEDED:
             self._change(job, lambda gate: self._after_success(run, gate, repeated))
-        elif run.status in DEAD_LETTER and not failing.is_past(run, job):
+        elif run.status in DEAD_LETTER and not limits.is_past(run, job):
             return self._count_failure(run, job, limit, repeated=repeated)
         return job
 
@@ -51,7 +51,7 @@ class Failures:
         if job.state is not JobState.ACTIVE:
             self._tell(run, current or job)
         elif not repeated or not self._has_succeeded_since(run):
-            gate = self._change(job, lambda gate: failing.with_failure(gate, run, job, limit))
+            gate = self._change(job, lambda gate: limits.with_failure(gate, run, job, limit))
             if len(gate.failed) >= limit:
                 return self._pause(run, job)
         return current
@@ -60,13 +60,13 @@ class Failures:
         """The job, paused with a note, unless others have changed it so that it is not to be."""
         current: Job | None = job
         for _ in range(_ROUNDS):
-            if current is None or failing.is_past(run, current):
+            if current is None or limits.is_past(run, current):
                 return current
             limit = current.pause_after_failures
             if current.state is not JobState.ACTIVE or limit is None:
                 self._tell(run, current)
                 return current
-            paused = current.paused(self._p.clock.now(), failing.note_of(run, limit))
+            paused = current.paused(self._p.clock.now(), limits.note_of(run, limit))
             if self._p.jobs.replace(paused, current.revision):
                 self._p.filer.remove_ended_entries(current, paused)
                 self._tell(run, paused)
@@ -80,7 +80,7 @@ class Failures:
     def _tell(self, run: Run, job: Job) -> None:
         """Tell of a job that is paused, if that was for this run."""
         limit = job.pause_after_failures
-        if job.state is JobState.PAUSED and limit and job.note == failing.note_of(run, limit):
+        if job.state is JobState.PAUSED and limit and job.note == limits.note_of(run, limit):
             self._happenings.job_paused(job)
 
     def _after_success(self, run: Run, gate: Gate, repeated: bool) -> Gate:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from threading import Lock
 
-from carillon.domain.admission.hanging import TimeOuts, host_of, mark_by_host, with_time_out
+from carillon.domain.admission.slowness import TimeOuts, host_of, mark_by_host, with_time_out
 from carillon.domain.job import Job, Slow
 
 _LIMIT = 1_000

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from carillon.domain.execution import store_waits, watching
+from carillon.domain.execution import missed, store_waits
 from carillon.domain.execution import transitions as running
 from carillon.domain.job import Job
 from carillon.domain.message import Message
@@ -46,18 +46,18 @@ class Watch:
     def _look_at(self, job: Job | None, message: Message, now: datetime) -> Report:
         use = None if job is None else job.calendar
         closed = self._p.closed_days(message.key.owner, use)
-        if job is None or not watching.is_expected(job, message, closed):
+        if job is None or not missed.is_expected(job, message, closed):
             return Report(Handled.LOOKED, message, reason="no success is expected")
-        run = watching.last_run(message.key, self._p.runs.get)
-        note = watching.complaint(run)
+        run = missed.last_run(message.key, self._p.runs.get)
+        note = missed.complaint(run)
         if note is None or self._has_success(message):
             return self._without_complaint(job, message, now, "nothing is amiss")
-        again = watching.look_again(job, message, closed, now) if run is None else None
+        again = missed.look_again(job, message, closed, now) if run is None else None
         if again is not None:
             return send_on(self._p, again, again.starts_at, "its run may have yet to come")
         if self._is_another_looked_at(job, message, run, closed):
             return self._without_complaint(job, message, now, "a later occurrence is looked at")
-        row = watching.watch_row(job, message, note, now, now + self._p.run_lifetime)
+        row = missed.watch_row(job, message, note, now, now + self._p.run_lifetime)
         if self._p.runs.claim(row, None):
             self._happenings.missed(row, job)
             return Report(Handled.RAN, message, row)
@@ -71,7 +71,7 @@ class Watch:
     ) -> bool:
         """By the job's schedule; of an older filing, whose schedule is gone, by its later rows."""
         if message.filing_id == job.filing.filing_id:
-            return watching.another_is_looked_at(job, run, closed, self._p.runs.get)
+            return missed.another_is_looked_at(job, run, closed, self._p.runs.get)
         key = message.key
         after = key.fire_at + timedelta(seconds=1)
         page = self._p.runs.list(
@@ -83,7 +83,7 @@ class Watch:
             consistent=True,
         )
         is_whole = page.next_cursor is None
-        return is_whole and watching.is_followed(job, run, page.whole)
+        return is_whole and missed.is_followed(job, run, page.whole)
 
     def _without_complaint(self, job: Job, message: Message, now: datetime, reason: str) -> Report:
         """Nothing is to be told now; but it is where the message comes again for an executor that
@@ -107,4 +107,4 @@ class Watch:
             until_at=fire_at,
             consistent=True,
         )
-        return watching.has_success(fire_at, page.whole)
+        return missed.has_success(fire_at, page.whole)

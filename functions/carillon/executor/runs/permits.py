@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 
-from carillon.domain.admission import concurrency, permits
-from carillon.domain.admission.concurrency import Places
-from carillon.domain.admission.passage import Passage
-from carillon.domain.admission.state import PERMITS_GATE, Gate
+from carillon.domain.admission import limits
+from carillon.domain.admission.limits import Places
+from carillon.domain.admission.state import PERMITS_GATE, Gate, Passage
 from carillon.domain.decisions import Claim, Wait
 from carillon.domain.message import Message
 from carillon.domain.run import Run
@@ -40,7 +39,7 @@ class Permits:
         if not self._are_used_up(message.key.owner):
             return None
         now, fraction = self._p.clock.now(), self._p.entropy.fraction()
-        return permits.wait_for_permit(message, self._limit, now, fraction)
+        return limits.wait_for_permit(message, self._limit, now, fraction)
 
     def leave(self, run: Run, message: Message) -> None:
         """Give back what `enter` took; where that fails, its lease ends it."""
@@ -65,9 +64,9 @@ class Permits:
             is_asked = True
             now = self._p.clock.now()
             with suppress(StoreUnavailableError):
-                self._change(run, lambda gate: concurrency.with_place(gate, run, now))
+                self._change(run, lambda gate: limits.with_place(gate, run, now))
 
-        call_off = self._p.timers.after(permits.SHORT_SECONDS, take)
+        call_off = self._p.timers.after(limits.SHORT_SECONDS, take)
         yield
         call_off()
         if is_asked:  # even where the answer was lost
@@ -79,9 +78,9 @@ class Permits:
     def _are_used_up(self, owner: str) -> bool:
         now = self._p.clock.now()
         known_at, answer = self._known.get(owner, (None, False))
-        if known_at is None or not now - permits.KNOWN_FOR < known_at <= now:
+        if known_at is None or not now - limits.KNOWN_FOR < known_at <= now:
             gate = self._p.gates.get(owner, PERMITS_GATE)
-            answer = permits.are_used_up(gate, self._limit, now)
+            answer = limits.are_used_up(gate, self._limit, now)
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             self._known[owner] = now, answer
@@ -92,14 +91,14 @@ class Permits:
             now, fraction = self._p.clock.now(), self._p.entropy.fraction()
             until = claim.run.lease_until or now
             places = Places(self._limit, "its owner's permits", is_share=True)
-            return concurrency.enter(gate, places, claim, message, until, now, fraction)
+            return limits.enter(gate, places, claim, message, until, now, fraction)
 
         outcome = pass_gate(self._p, PERMITS_GATE, message, decide)
         return outcome if isinstance(outcome, Wait) else None
 
     def _give_back(self, run: Run) -> None:
         with suppress(StoreUnavailableError):
-            self._change(run, lambda gate: concurrency.leave(gate, run))
+            self._change(run, lambda gate: limits.leave(gate, run))
 
     def _change(self, run: Run, change: Callable[[Gate], Gate | None]) -> bool:
         return change_gate(self._p.gates, run.key.owner, PERMITS_GATE, change)

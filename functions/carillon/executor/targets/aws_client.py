@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any
 
 from carillon.domain.run import RunError
-from carillon.domain.target_rules import region_of
+from carillon.domain.targets import region_of
 from carillon.executor.deadline import Deadline
 from carillon.executor.deadlines import call_within
 from carillon.executor.targets.call import Call, Failure, Outcome

@@ -11,8 +11,7 @@ from standardwebhooks.webhooks import Webhook
 from carillon.clock import Clock, utc_text
 from carillon.domain.addresses import Network
 from carillon.domain.run import RunError
-from carillon.domain.target_rules import check_header_value
-from carillon.domain.targets import WebhookTarget
+from carillon.domain.targets import WebhookTarget, check_header_value
 from carillon.executor.deadline import Deadline
 from carillon.executor.targets.call import Call, Failure, Outcome
 from carillon.executor.targets.secrets import AwsSecrets, OwnerSecrets, SecretError, name_of

@@ -64,7 +64,7 @@ def mend(wheel: "WheelStore", segment: int, now: "Callable[[], datetime]") -> di
     One read and one write, conditional on what was read: cut off anywhere it can be begun anew.
     Raises CliError when there is nothing to mend, or the item changed meanwhile.
     """
-    from carillon.domain.wheel.mending import mended, with_lease_checked
+    from carillon.domain.wheel.segment import mended, with_lease_checked
 
     remains = wheel.examine_control(segment)
     if remains is None:

@@ -1,31 +1,23 @@
-"""Rates: at most `limit` starts in any `per_seconds`, with slots reserved for those that wait.
-
-The promise: of one limit, any `limit` + 1 slots that a gate grants in a row lie at least
-`per_seconds` apart, so that no window of that length holds more than `limit` of them. Where jobs of
-a key have several limits, or one is changed, each start is judged by its own over all starts of the
-key that were granted for instants up to its slot; a slot that another limit grants for later than
-the own period from now does not count against it. After a pause `limit` may start at once. Of
-larger limits each start counts up to a twentieth of the window longer, and a flood gets 95 % of the
-rate.
-
-A run starts at its slot, or up to 10 s late; one that comes later asks anew, or all that an outage
-has held back would start at once. Twice as late will do then, and so on: a queue that lags holds
-nobody for ever.
-
-(The generic cell rate algorithm keeps one instant only; with a burst of `limit` it would let pass
-almost twice the limit in one window.)
-"""
+"""Limits: rates, concurrency keys, an owner's concurrent runs, failures in a row."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from carillon.domain.admission.rate_line import LOOK, forget, reserve
-from carillon.domain.admission.state import Gate
-from carillon.domain.admission.waiting import wait_until
-from carillon.domain.decisions import Wait
+from carillon.domain.admission.state import (
+    LONGEST_POLL_SECONDS,
+    Gate,
+    Holder,
+    Passage,
+    Turn,
+    poll,
+    wait_for_share,
+    wait_until,
+)
+from carillon.domain.decisions import Claim, Go, Wait
 from carillon.domain.job import Job
 from carillon.domain.message import Message, RateSlot
-from carillon.domain.policies import Rate
+from carillon.domain.policies import Concurrency, Rate
 from carillon.domain.run import Run, RunKind, RunStatus
 
 _KEPT = timedelta(seconds=10)
@@ -94,3 +86,147 @@ def _reserved(gate: Gate, rate: Rate, asked: int, claim_id: str, now: datetime) 
     granted = reserve(gate, rate, claim_id, now)
     slot_at = now if granted.started_at is None else granted.started_at
     return Taken(RateSlot(slot_at, rate, granted.lines[0].line_id, asked), granted)
+
+
+KEPT_FOR_A_SLOT = timedelta(seconds=90)
+"""A run that has its place waits in it for a start that is granted within this."""
+_PATIENCE = timedelta(seconds=30)
+_MOST_TURNS = 3
+"""So many have a turn at once, and not more than the key has places: those that were due first of
+all that looked."""
+_NEXT_POLL_SECONDS = 2
+"""Between two looks of a run that has a turn: so long a place is kept for it in vain."""
+_TURN_KEPT = timedelta(seconds=60)
+"""After its last look; of those whose job was deleted, say, the turn ends so."""
+_TURN_RENEWED = timedelta(seconds=30)
+_LONGEST_PAUSE = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """So many may hold them at once; `what` they are, in words. Of an owner's share those that wait
+    look again more rarely: whoever overloads it has many that look."""
+
+    limit: int
+    what: str
+    is_share: bool = False
+
+
+def needed_place(job: Job, run: Run) -> Concurrency | None:
+    """The key that the run must hold; a callback holds none, it tells of a past run."""
+    return None if run.key.kind is RunKind.CALLBACK else job.concurrency
+
+
+def enter(
+    gate: Gate,
+    places: Places,
+    claim: Claim,
+    message: Message,
+    until: datetime,
+    now: datetime,
+    fraction: float,
+) -> Passage:
+    """Take a place for the claimed run until `until` at most, or keep the one it has; else look
+    again later, with the jitter `fraction`.
+
+    A place is the run's until it leaves: an executor that dies frees it by that instant. What the
+    run had by the claim that it comes back from is its own.
+    """
+    own = {each.claim_id for each in (claim.run, claim.over) if each is not None}
+    live = tuple(holder for holder in gate.holders if now < holder.until)
+    others = tuple(holder for holder in live if holder.claim_id not in own)
+    run_id = claim.run.key.run_id
+    turns = tuple(turn for turn in gate.turns if now < turn.until and turn.run_id != run_id)
+    ahead = sum((turn.due_at, turn.run_id) < (message.due_at, run_id) for turn in turns)
+    free = places.limit - len(others)
+    if free > 0 and (len(others) < len(live) or ahead < free):
+        holders = (*others, Holder(claim.run.claim_id, until))
+        return Passage(Go(), replace(gate, holders=holders, turns=turns).lasting(until))
+    held = f"held by {_runs(len(others))}" if free <= 0 else f"behind {_runs(ahead)}"
+    reason = f"waits for {places.what}, {held}"
+    waited, most_turns = now - message.due_at, min(places.limit, _MOST_TURNS)
+    if waited < _PATIENCE or ahead >= most_turns:
+        if places.is_share:
+            return Passage(wait_for_share(message, now, reason, fraction))
+        if waited < _PATIENCE:
+            return Passage(poll(message, now, reason, fraction))
+        return Passage(wait_until(message, now + _long_pause(waited, fraction), reason))
+    waits = poll(message, now, reason, fraction, _NEXT_POLL_SECONDS)
+    renewed_at = now + _TURN_RENEWED
+    if any(turn.run_id == run_id and turn.until > renewed_at for turn in gate.turns):
+        return Passage(waits)
+    with_own = (*turns, Turn(run_id, message.due_at, now + _TURN_KEPT))
+    first = sorted(with_own, key=lambda turn: (turn.due_at, turn.run_id))[:most_turns]
+    return Passage(waits, replace(gate, turns=tuple(first)).lasting(now + _TURN_KEPT))
+
+
+def places_taken(gate: Gate, now: datetime) -> int:
+    """How many places runs hold that neither left nor died."""
+    return sum(now < holder.until for holder in gate.holders)
+
+
+def with_place(gate: Gate, run: Run, now: datetime) -> Gate:
+    """The gate with a place for the claimed run, whether one is free or not."""
+    live = tuple(holder for holder in gate.holders if now < holder.until)
+    until = run.lease_until or now
+    return replace(gate, holders=(*live, Holder(run.claim_id, until))).lasting(until)
+
+
+def leave(gate: Gate, run: Run) -> Gate | None:
+    """The gate without the run's claim; None if that holds no place."""
+    others = tuple(holder for holder in gate.holders if holder.claim_id != run.claim_id)
+    return None if len(others) == len(gate.holders) else replace(gate, holders=others)
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
+
+
+def _long_pause(waited: timedelta, fraction: float) -> timedelta:
+    """Until the next look of a run that others are before: half of what it has waited at most,
+    so that looks become no more as more runs wait."""
+    longest = min(max(waited / 2, timedelta(seconds=LONGEST_POLL_SECONDS)), _LONGEST_PAUSE)
+    return longest * (1 + fraction) / 2
+
+
+def with_failure(gate: Gate, run: Run, job: Job, limit: int) -> Gate:
+    """The job's gate with one more failed run: each counts once, and no more than matter.
+
+    Another filing (a resume, a change of the schedule) begins the count anew; one that is replaced
+    counts no more.
+    """
+    filing_id, run_id = job.filing.filing_id, run.key.run_id
+    if gate.failed_filing > filing_id:
+        return gate
+    failed = gate.failed if gate.failed_filing == filing_id else ()
+    if run_id not in failed:
+        failed = (*failed, run_id)
+    return replace(gate, failed=failed[-limit:], failed_filing=filing_id)
+
+
+def is_past(run: Run, job: Job) -> bool:
+    """Whether the run ended before the job's filing began: a resume or a change starts afresh."""
+    return (run.finished_at or run.updated_at) <= job.filing.from_at
+
+
+def note_of(run: Run, limit: int) -> str:
+    """What the row of a job says that the failure of `run` has paused."""
+    runs = "a run" if limit == 1 else f"{limit} runs in a row"
+    return f"paused since {runs} failed, last {run.key.run_id}"
+
+
+SHORT_SECONDS = 2
+"""A call that ends within this takes no permit."""
+KNOWN_FOR = timedelta(seconds=10)
+"""So long what was read of an owner's permits is good enough."""
+
+
+def are_used_up(gate: Gate | None, limit: int, now: datetime) -> bool:
+    """Whether the owner's runs hold `limit` permits; those whose lease has ended hold none."""
+    return gate is not None and places_taken(gate, now) >= limit
+
+
+def wait_for_permit(message: Message, limit: int, now: datetime, fraction: float) -> Wait:
+    """Look again at a run of an owner whose permits are used up."""
+    reason = f"{limit} runs of its owner last longer than {SHORT_SECONDS} s"
+    return wait_for_share(message, now, reason, fraction)

@@ -1,10 +1,6 @@
-"""Slow jobs: when one is served apart, in lane slow, and when it is served as before.
+"""Jobs that keep lasting long, and hosts that hang."""
 
-The measure is seconds, not a share of the job's limit: what others wait for is the place of an
-executor, and that is held for seconds. All of it is counted by slow runs only, in the job's gate.
-"""
-
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from carillon.domain.admission.state import Gate
@@ -12,6 +8,7 @@ from carillon.domain.decisions import SendInstead
 from carillon.domain.job import Job, Lane, Slow
 from carillon.domain.message import Message
 from carillon.domain.run import Run
+from carillon.domain.targets import WebhookTarget
 from carillon.schedules import Delay
 
 MANY = 3
@@ -100,3 +97,36 @@ def _counts_since(run: Run, job: Job) -> datetime:
         else:
             occurrence = job.schedule.previous(occurrence) or occurrence
     return min(run.updated_at - LATELY, occurrence)
+
+
+IN_A_ROW = 5
+"""So many attempts of one owner at a host timed out, and none ended in another way meanwhile."""
+FRESH = timedelta(minutes=1)
+"""What is older says nothing of how the host is now."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOuts:
+    """Attempts in a row that timed out at one host; the last ended at `last_at`."""
+
+    count: int
+    last_at: datetime
+
+
+def host_of(job: Job) -> tuple[str, str] | None:
+    """The job's owner and the host and port that it calls; None where it calls no webhook. How long
+    a task lasts is its payload's matter."""
+    target = job.target
+    return (job.owner, target.address) if isinstance(target, WebhookTarget) else None
+
+
+def with_time_out(seen: TimeOuts | None, at: datetime) -> TimeOuts:
+    count = seen.count if seen is not None and at - seen.last_at <= FRESH else 0
+    return TimeOuts(count + 1, max(at, seen.last_at) if seen is not None else at)
+
+
+def mark_by_host(seen: TimeOuts | None, host: tuple[str, str], now: datetime) -> Slow | None:
+    """The mark of a job whose host hangs; None for a host of which that is not known."""
+    if seen is None or seen.count < IN_A_ROW or now - seen.last_at > FRESH:
+        return None
+    return Slow(now, f"the last {seen.count} attempts at {host[1]} timed out")

@@ -7,10 +7,10 @@ target, is decided here.
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from carillon.domain.calendar import resolve
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp
-from carillon.domain.resolving import resolve
 from carillon.schedules import ClosedDays, Delay
 
 LATE = timedelta(seconds=60)

@@ -1,12 +1,19 @@
-"""Which occurrences were missed: those without a success that nobody has dealt with."""
+"""Missed runs: detection, and the check of `expect_within`."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from carillon.domain.job import Job
-from carillon.domain.run import Run, RunKind, RunStatus, Settled
+from carillon.clock import seconds_after
+from carillon.domain.calendar import local_date, resolve
+from carillon.domain.decisions import SkipReason
+from carillon.domain.execution.lateness import follows_its_schedule, latest_due
+from carillon.domain.job import Job, JobState
+from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
+from carillon.domain.policies import CatchUp
+from carillon.domain.run import Run, RunKey, RunKind, RunStatus, Settled
+from carillon.schedules import ClosedDays
 
 JUST_DUE = timedelta(minutes=1)
 """An occurrence due within it may have no row yet, without being missed: unless its job was paused
@@ -95,3 +102,141 @@ def _settles(run: Run) -> bool:
     """Whether its occurrence needs no other run: succeeded, under way, or decided about."""
     is_done = run.status in (RunStatus.SUCCEEDED, RunStatus.CANCELLED)
     return is_done or not run.is_final or run.settled is Settled.DISCARDED
+
+
+NOT_SUCCEEDED = "not_succeeded"
+"""The reason of the watch's rows."""
+
+_MEANT = frozenset({SkipReason.PAUSED, SkipReason.DELETED, SkipReason.CHANGED, SkipReason.CALENDAR})
+"""Skips that are what the owner wants: nobody expects a success then."""
+MOST_LOOKS = 6
+"""How often a look that came late waits for the row of a run: 45 minutes in all."""
+_FIRST_LOOK_SECONDS = 60
+
+
+def is_expected(job: Job | None, message: Message, closed: ClosedDays | None) -> bool:
+    """Whether a success was to be there by now for the occurrence that the watch's message names.
+
+    Not of a job that was deleted or is not watched any more, of an occurrence that its filing does
+    not cover, such as those of a pause, or on a day that is `closed` in the job's calendar. What
+    came before a pause, or before the job was completed, is looked after.
+    """
+    if job is None or job.state is JobState.DELETED or job.expect_within_seconds is None:
+        return False
+    fire_at, filing_id = message.key.fire_at, message.filing_id
+    if filing_id == job.filing.filing_id:
+        covered = job.filing.from_at < fire_at <= (job.paused_at or fire_at)
+    else:
+        covered = any(known.covers(filing_id, fire_at) for known in job.replaced)
+    return covered and (closed is None or local_date(job.schedule, fire_at) not in closed)
+
+
+def last_run(key: RunKey, get: Callable[[RunKey], Run | None]) -> Run | None:
+    """The row of the occurrence that a watch's `key` names: of its run, or of the run that runs it
+    again after it was a dead letter."""
+    run = get(replace(key, kind=RunKind.SCHEDULED))
+    while run is not None and run.settled is Settled.REDRIVEN:
+        again = get(run.key.redriven)
+        if again is None:
+            return run
+        run = again
+    return run
+
+
+def has_success(fire_at: datetime, rows: Iterable[Run]) -> bool:
+    """Whether any run of the occurrence at `fire_at` has succeeded: its own, one that runs it again
+    or one of a backfill."""
+    return any(
+        row.key.fire_at == fire_at
+        and row.key.kind in (RunKind.SCHEDULED, RunKind.BACKFILL)
+        and row.status is RunStatus.SUCCEEDED
+        for row in rows
+    )
+
+
+def another_is_looked_at(
+    job: Job, run: Run | None, closed: ClosedDays | None, get: Callable[[RunKey], Run | None]
+) -> bool:
+    """Whether an occurrence without a success was passed over since executors were late, so that a
+    later one is looked at in its place: that which runs, or the last one that is skipped.
+
+    `run` is its row.
+    """
+    if run is None:
+        return False
+    if not follows_its_schedule(job) or run.finished_at is None or not _came_late(run):
+        return False
+    following = resolve(job.schedule, job.calendar, closed).open.next(run.key.fire_at)
+    spread = timedelta(seconds=job.spread_seconds)
+    if following is None or following + spread > run.finished_at:
+        return False
+    return job.catch_up is CatchUp.LATEST or _came_late(get(replace(run.key, fire_at=following)))
+
+
+def is_followed(job: Job, run: Run | None, later: Iterable[Run]) -> bool:
+    """The same of an occurrence of an older filing, whose schedule is gone: by its `later` rows."""
+    if run is None or run.finished_at is None or not _came_late(run):
+        return False
+    own = [
+        row
+        for row in later
+        if row.key.kind is RunKind.SCHEDULED
+        and any(known.covers(run.filing_id, row.key.fire_at) for known in job.replaced)
+    ]
+    following = min(own, key=lambda row: row.key.fire_at, default=None)
+    if following is None or (following.effective_at or following.key.fire_at) > run.finished_at:
+        return False
+    return job.catch_up is CatchUp.LATEST or _came_late(following)
+
+
+def look_again(
+    job: Job, message: Message, closed: ClosedDays | None, now: datetime
+) -> Message | None:
+    """The message of the next look, where this one came late and found no run: the run's own
+    message may be as late, and its row says whether a later occurrence stands for it.
+
+    None once it has looked MOST_LOOKS times. Each waits longer, so that their copies are few.
+    """
+    as_sent = replace(message, waits=0, wait_until=None)
+    if message.waits >= MOST_LOOKS or latest_due(job, as_sent, closed, now) is None:
+        return None
+    delay_seconds = min(_FIRST_LOOK_SECONDS << message.waits, LONGEST_DELAY_SECONDS)
+    at = seconds_after(now, delay_seconds)
+    return replace(message, wait_until=at, waits=message.waits + 1)
+
+
+def _came_late(run: Run | None) -> bool:
+    return run is not None and run.reason in (SkipReason.CATCH_UP, SkipReason.MISFIRE)
+
+
+def complaint(run: Run | None) -> str | None:
+    """What stands where a success was expected, in words; None if nothing is amiss."""
+    if run is None:
+        return "no run of it was recorded"
+    status, reason = run.status, run.reason
+    if status in (RunStatus.SUCCEEDED, RunStatus.CANCELLED):
+        return None
+    if status is RunStatus.SKIPPED and reason in _MEANT:
+        return None
+    why = f" ({reason})" if reason else ""
+    error = f": {run.error.kind}: {run.error.message}" if run.error else ""
+    return f"{run.key.run_id} is {status.value}{why}{error}"
+
+
+def watch_row(job: Job, message: Message, note: str, now: datetime, expires_at: datetime) -> Run:
+    """The watch's row: no success was recorded in time."""
+    effective_at = message.key.fire_at + timedelta(seconds=job.spread_seconds)
+    return Run(
+        key=message.key,
+        status=RunStatus.MISSED,
+        attempt=0,
+        token=0,
+        claim_id="",
+        filing_id=message.filing_id,
+        updated_at=now,
+        expires_at=expires_at,
+        finished_at=now,
+        reason=NOT_SUCCEEDED,
+        note=note,
+        effective_at=effective_at if job.spread_seconds else None,
+    )

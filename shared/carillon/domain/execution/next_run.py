@@ -1,21 +1,39 @@
-"""What follows from a final run: the next occurrence of a fixed delay, the end of its job."""
+"""The next run after a final one: fixed delays, queued runs."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from carillon.clock import ceil_second
 from carillon.domain import policies
+from carillon.domain.calendar import resolve, rolls
 from carillon.domain.decisions import SkipReason
 from carillon.domain.events import EventType
-from carillon.domain.execution.taking_turns import turn_message
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.policies import OnComplete, Overlap
-from carillon.domain.resolving import resolve, rolls
 from carillon.domain.run import Run, RunKey, RunKind
 from carillon.domain.wheel.entry import message_of
 from carillon.schedules import ClosedDays, Delay, Recurrence
 from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS
+
+
+def turn_message(run: Run, job: Job) -> Message:
+    """The message for the first attempt of a run that waits in its row: its turn has come.
+
+    It comes besides the one that looks from time to time, and is as current: the other meets the
+    run begun, or waiting anew.
+    """
+    is_occurrence = run.key.kind is RunKind.SCHEDULED and run.key.redrive == 0
+    return Message(
+        key=run.key,
+        filing_id=run.filing_id,
+        segment=job.segment,
+        lane=job.lane,
+        due_at=run.effective_at or run.key.fire_at,
+        after_finish=is_occurrence and isinstance(job.schedule, Delay),
+        waits=run.waits,
+    )
+
 
 _ENDS_THE_CHAIN = frozenset({SkipReason.PAUSED, SkipReason.DELETED, SkipReason.CHANGED})
 

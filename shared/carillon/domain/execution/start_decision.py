@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 
 from carillon.clock import id_created_at
-from carillon.domain.calendar import CalendarUse
+from carillon.domain.calendar import CalendarUse, has, local_date, resolve, rolls, rolls_back
 from carillon.domain.decisions import (
     Drop,
     Go,
@@ -19,7 +19,6 @@ from carillon.domain.execution.lateness import latest_due
 from carillon.domain.job import MOST_REPLACED, Job, JobState, PreviousFiling
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp
-from carillon.domain.resolving import has, local_date, resolve, rolls, rolls_back
 from carillon.domain.run import RunKey, RunKind
 from carillon.domain.wheel.catch_up import skips_itself
 from carillon.schedules import ClosedDays, Delay, OnOpenDays

@@ -4,11 +4,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 
+from carillon.domain.calendar import Resolved, resolve, rolls, rolls_back
 from carillon.domain.decisions import SkipReason
 from carillon.domain.job import Job
 from carillon.domain.message import Message, Missed
 from carillon.domain.policies import CatchUp
-from carillon.domain.resolving import Resolved, resolve, rolls, rolls_back
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.schedules import CalendarRule, ClosedDays, OnOpenDays
 

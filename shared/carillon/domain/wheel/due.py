@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from carillon.clock import id_created_at
+from carillon.domain.calendar import Resolved, resolve, rolls, rolls_back
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message, Missed
 from carillon.domain.policies import CatchUp
-from carillon.domain.resolving import Resolved, resolve, rolls, rolls_back
 from carillon.domain.wheel.entry import YOUNG_ENTRY, Entry, minute_end, minute_of
 from carillon.domain.wheel.segment import Backlog
 from carillon.schedules import Recurrence, Schedule, SlotKind

@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
-from carillon.domain.calendar import CalendarUse
+from carillon.domain.calendar import CalendarUse, rolls, rolls_back
 from carillon.domain.job import Job, Lane
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp
-from carillon.domain.resolving import rolls, rolls_back
 from carillon.domain.run import RunKey, RunKind
 from carillon.schedules import Delay, Recurrence, Schedule, SlotKind, slots
 from carillon.schedules.base import EPOCH, LAST_SECOND

@@ -7,8 +7,8 @@ has no entry in. The first of its old entries that a tick meets brings the filin
 from collections.abc import Iterator
 from dataclasses import replace
 
+from carillon.domain.calendar import Resolved, rolls_back
 from carillon.domain.message import Message
-from carillon.domain.resolving import Resolved, rolls_back
 from carillon.domain.wheel.entry import Entry, Slot, minute_end, minute_of
 from carillon.domain.wheel.segment import Control
 from carillon.schedules import SlotKind, slots

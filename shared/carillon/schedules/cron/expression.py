@@ -10,8 +10,7 @@ from collections.abc import Callable
 from datetime import date
 from functools import lru_cache
 
-from carillon.errors import InvalidFieldError
-from carillon.messages import quoted
+from carillon.errors import InvalidFieldError, quoted
 from carillon.schedules.base import Fold, Gap
 from carillon.schedules.cron import eventbridge, fields
 from carillon.schedules.cron.days import Days, MonthDays, WeekDays

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from carillon.messages import quoted
+from carillon.errors import quoted
 from carillon.schedules.cron.days import ANY_MONTH_DAY, ANY_WEEK_DAY, MonthDays, WeekDays
 
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")

@@ -8,8 +8,7 @@ from functools import lru_cache
 from itertools import chain, combinations, pairwise
 from math import gcd
 
-from carillon.errors import InvalidFieldError
-from carillon.messages import quoted
+from carillon.errors import InvalidFieldError, quoted
 from carillon.schedules.base import DstRule, Fold, Gap, Recurrence, seconds_down
 from carillon.schedules.calendars.open_days import OnOpenDays
 from carillon.schedules.cron.expression import Expression

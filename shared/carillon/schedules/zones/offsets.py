@@ -14,8 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from carillon.errors import InvalidFieldError
-from carillon.messages import quoted
+from carillon.errors import InvalidFieldError, quoted
 
 WALL_EPOCH = datetime(1970, 1, 1)
 _SECOND = timedelta(seconds=1)

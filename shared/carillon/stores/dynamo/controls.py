@@ -8,9 +8,8 @@ from pynamodb.attributes import Attribute
 from pynamodb.expressions.condition import Condition
 
 from carillon.domain.wheel.entry import LAST_MINUTE, slots_of_minute
-from carillon.domain.wheel.mending import Remains
 from carillon.domain.wheel.pace import BUCKETS, Shares
-from carillon.domain.wheel.segment import Backlog, Control, Cursor
+from carillon.domain.wheel.segment import Backlog, Control, Cursor, Remains
 from carillon.errors import UnreadableRowError
 from carillon.stores.dynamo.attributes import instant_of
 from carillon.stores.dynamo.models import BacklogMap, ControlRow, CursorMap, SharesMap

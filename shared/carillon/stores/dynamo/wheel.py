@@ -9,8 +9,7 @@ from carillon.domain.job import Lane
 from carillon.domain.message import decode, encode
 from carillon.domain.policies import CatchUp
 from carillon.domain.wheel.entry import Entry, EntryKey, Slot
-from carillon.domain.wheel.mending import Remains
-from carillon.domain.wheel.segment import Control
+from carillon.domain.wheel.segment import Control, Remains
 from carillon.errors import reason_of
 from carillon.schedules import DEFAULT_DST, CalendarRule, DstRule, Schedule, parse_schedule
 from carillon.stores.dynamo.attributes import instant_of

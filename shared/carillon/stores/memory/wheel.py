@@ -7,8 +7,7 @@ from itertools import islice
 from threading import Lock
 
 from carillon.domain.wheel.entry import Entry, EntryKey, Slot
-from carillon.domain.wheel.mending import Remains
-from carillon.domain.wheel.segment import Control
+from carillon.domain.wheel.segment import Control, Remains
 from carillon.errors import UnreadableRowError
 from carillon.stores.memory.rows import Expiry, KeyOrder
 from carillon.stores.ports import EntryPage
