@@ -20,7 +20,7 @@ from carillon.schedules.insight.cost import (
     read_units,
     write_units,
 )
-from carillon.stores.dynamo.item_sizes import item_size
+from carillon.stores.dynamo.attributes import item_size
 from tests.tables import MODELS
 
 Row = tuple[str, str, str]

@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from carillon.clock import ManualClock, SeededEntropy
 from carillon.domain.events import Event, EventType
 from carillon.stores.dynamo import open_stores
-from carillon.stores.dynamo.events import ATTEMPTS, BATCH_LIMIT_BYTES, EventBridgeEvents
+from carillon.stores.dynamo.messaging import ATTEMPTS, BATCH_LIMIT_BYTES, EventBridgeEvents
 from carillon.stores.memory import MemoryEvents, NoEvents
 from tests.contract.conftest import MINISTACK
 from tests.contract.kit import Kit

@@ -17,7 +17,7 @@ from carillon.domain.targets import WebhookTarget
 from carillon.domain.wheel.entry import Slot, entry_of_message
 from carillon.domain.wheel.segment import Cursor
 from carillon.schedules import SlotKind, parse_schedule
-from carillon.stores.dynamo import controls, jobs, runs, wheel
+from carillon.stores.dynamo import jobs, runs, wheel
 from tests.contract.samples import (
     CLAIM_ID,
     FILING_ID,
@@ -192,5 +192,5 @@ def test_a_webhook() -> None:
 
 def test_a_control() -> None:
     control = a_control(3, cursor=Cursor(29_699_999, "h59", "job#f"))
-    assert controls.control_of(3, CONTROL) == control
-    assert controls.control_item_of(control) == CONTROL
+    assert wheel.control_of(3, CONTROL) == control
+    assert wheel.control_item_of(control) == CONTROL

@@ -12,12 +12,12 @@ from carillon.domain.wheel.entry import Slot
 from carillon.errors import ConfigurationError, StoreUnavailableError
 from carillon.schedules import SlotKind
 from carillon.settings import Settings
-from carillon.stores.dynamo import open_stores
-from carillon.stores.dynamo.connecting import (
+from carillon.stores.dynamo import (
     CONNECT_TIMEOUT_SECONDS,
     READ_TIMEOUT_SECONDS,
     TOTAL_ATTEMPTS,
     open_connection,
+    open_stores,
 )
 from tests.contract.kit import Kit
 from tests.contract.samples import (

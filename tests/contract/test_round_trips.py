@@ -42,7 +42,7 @@ from carillon.domain.wheel.pace import BUCKETS, Shares
 from carillon.domain.wheel.segment import Backlog, Control, Cursor
 from carillon.schedules import CalendarRule, DstRule, Fold, Gap, SlotKind, parse_schedule
 from carillon.schedules.placement.window import LONGEST_WINDOW_SECONDS
-from carillon.stores.dynamo import calendars, controls, gates, jobs, runs, wheel
+from carillon.stores.dynamo import jobs, runs, side_rows, wheel
 from carillon.stores.dynamo import side_rows as operations
 from carillon.stores.dynamo.table import RawItem
 from tests.contract.samples import FILING_ID
@@ -295,8 +295,12 @@ CONTROL: Members = {
 
 ROWS: list[tuple[type, Members, Callable[[Any, Callable[[RawItem], RawItem]], Any]]] = [
     (Job, JOB, lambda job, stored: jobs.job_of(stored(jobs.item_of(job)))),
-    (Calendar, CALENDAR, lambda one, stored: calendars.calendar_of(stored(calendars.item_of(one)))),
-    (Gate, GATE, lambda gate, stored: gates.gate_of(gate.name, stored(gates.item_of(gate)))),
+    (Calendar, CALENDAR, lambda one, stored: side_rows.calendar_of(stored(side_rows.item_of(one)))),
+    (
+        Gate,
+        GATE,
+        lambda gate, stored: side_rows.gate_of(gate.name, stored(side_rows.item_of(gate))),
+    ),
     (
         Operation,
         OPERATION,
@@ -311,7 +315,7 @@ ROWS: list[tuple[type, Members, Callable[[Any, Callable[[RawItem], RawItem]], An
     (
         Control,
         CONTROL,
-        lambda one, stored: controls.control_of(one.segment, stored(controls.control_item_of(one))),
+        lambda one, stored: wheel.control_of(one.segment, stored(wheel.control_item_of(one))),
     ),
 ]
 every_row = pytest.mark.parametrize(

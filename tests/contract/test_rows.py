@@ -19,9 +19,9 @@ from carillon.domain.wheel.entry import Slot, entry_of_message
 from carillon.domain.wheel.segment import Backlog, Cursor
 from carillon.schedules import CalendarRule, SlotKind, parse_schedule
 from carillon.schedules.insight.cost import read_units, write_units
-from carillon.stores.dynamo import calendars, controls, gates, jobs, runs, wheel
+from carillon.stores.dynamo import jobs, runs, side_rows, wheel
 from carillon.stores.dynamo import side_rows as operations
-from carillon.stores.dynamo.item_sizes import item_size
+from carillon.stores.dynamo.attributes import item_size
 from carillon.stores.dynamo.models import CalendarRow, GateRow, JobRow, OperationRow
 from carillon.stores.dynamo.table import RawItem, keys_of
 from tests.contract.kit import Kit
@@ -177,7 +177,7 @@ def test_a_gate_in_its_ordinary_use_is_one_write_unit() -> None:
     of_a_key = a_gate(SUBJECT, name=key_gate("database"), holders=(Holder(CLAIM_ID, NOW),))
     many = dataclasses.replace(of_a_key, holders=of_a_key.holders * 6)
     for gate in (of_a_job, of_a_key, many):
-        assert write_units(item_size(gates.item_of(gate))) == 1
+        assert write_units(item_size(side_rows.item_of(gate))) == 1
 
 
 def test_an_operation_is_one_write_unit() -> None:
@@ -187,7 +187,7 @@ def test_an_operation_is_one_write_unit() -> None:
 def test_a_usual_calendar_is_one_read_unit() -> None:
     singles = tuple((FIRE_AT.date() + timedelta(days=31 * n),) * 2 for n in range(100))
     calendar = a_calendar(SUBJECT, ranges=singles, description="x" * 256)
-    assert read_units(item_size(calendars.item_of(calendar))) == 1
+    assert read_units(item_size(side_rows.item_of(calendar))) == 1
 
 
 def test_the_largest_calendar_fits_an_item() -> None:
@@ -197,7 +197,7 @@ def test_the_largest_calendar_fits_an_item() -> None:
         for n in range(2000)
     )
     calendar = a_calendar(SUBJECT, name="x" * 128, ranges=ranges, description="x" * 1024)
-    assert item_size(calendars.item_of(calendar)) < 32 * 1024
+    assert item_size(side_rows.item_of(calendar)) < 32 * 1024
 
 
 @pytest.mark.parametrize("model", [CalendarRow, GateRow, OperationRow])
@@ -215,7 +215,7 @@ def test_a_control_item_is_one_write_unit_in_the_worst_ordinary_case() -> None:
         backlog=tuple(Backlog(29_700_000, 29_700_001, 29_700_999, NOW) for _ in range(4)),
         cursor=Cursor(29_700_000, "m29700000", f"{FILING_ID}#{FILING_ID}"),
     )
-    assert write_units(item_size(controls.control_item_of(control))) == 1
+    assert write_units(item_size(wheel.control_item_of(control))) == 1
 
 
 def test_item_sizes_follow_the_documented_rule() -> None:

@@ -14,8 +14,8 @@ from carillon.clock import ManualClock, SeededEntropy, SystemClock
 from carillon.domain.job import Lane
 from carillon.domain.message import Message, decode, encode
 from carillon.errors import QueueUnavailableError
-from carillon.stores.dynamo.backoff import ATTEMPTS
 from carillon.stores.dynamo.messaging import BATCH_LIMIT_BYTES, SqsLaneQueue
+from carillon.stores.dynamo.table import ATTEMPTS
 from tests.contract.samples import NOW, a_key, a_message
 
 Answer = dict[str, Any]

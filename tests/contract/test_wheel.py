@@ -16,8 +16,8 @@ from carillon.domain.wheel.pace import BUCKETS, Shares
 from carillon.domain.wheel.segment import Backlog, Control, Cursor
 from carillon.schedules import CalendarRule, Schedule, SlotKind, parse_schedule
 from carillon.schedules.insight.cost import write_units
-from carillon.stores.dynamo.controls import control_item_of
-from carillon.stores.dynamo.item_sizes import item_size
+from carillon.stores.dynamo.attributes import item_size
+from carillon.stores.dynamo.wheel import control_item_of
 from tests.contract.kit import CONTENDERS, Kit, contend
 from tests.contract.samples import (
     FIRE_AT,

@@ -12,7 +12,7 @@ from carillon.domain.run import RunError
 from carillon.domain.targets import TaskTarget
 from carillon.executor.runs.lifecycle_events import BufferedEvents
 from carillon.executor.targets import Call, Failure, Outcome, Success
-from carillon.stores.memory.events import MemoryEvents
+from carillon.stores.memory.messaging import MemoryEvents
 from carillon.tick.idleness import change_of
 from tests.simulation.world import World
 

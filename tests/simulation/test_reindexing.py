@@ -21,7 +21,7 @@ from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.reindexing.reindexing import Done, Reindex
 from carillon.schedules import CalendarRule
 from carillon.stores.memory.wheel import MemoryWheelStore
-from carillon.stores.stores import Stores
+from carillon.stores.ports import Stores
 from tests.simulation import operation_kit
 from tests.simulation.world import World, times
 

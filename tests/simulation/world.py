@@ -35,12 +35,13 @@ from carillon.schedules import (
     spread_seconds,
 )
 from carillon.services.indexer import Filer
-from carillon.stores.memory.calendars import MemoryCalendarStore
-from carillon.stores.memory.events import MemoryEvents
-from carillon.stores.memory.gates import MemoryGateStore
-from carillon.stores.memory.jobs import MemoryJobStore
-from carillon.stores.memory.messaging import MemoryQueue
-from carillon.stores.memory.operations import MemoryOperationStore
+from carillon.stores.memory.messaging import MemoryEvents, MemoryQueue
+from carillon.stores.memory.rows import (
+    MemoryCalendarStore,
+    MemoryGateStore,
+    MemoryJobStore,
+    MemoryOperationStore,
+)
 from carillon.stores.memory.runs import MemoryRunStore
 from carillon.stores.memory.wheel import MemoryWheelStore
 from carillon.tick.dispatcher import Dispatcher

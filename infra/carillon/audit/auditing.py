@@ -19,8 +19,8 @@ from carillon.domain.wheel.entry import (
 )
 from carillon.domain.wheel.segment import Control
 from carillon.errors import UnreadableRowError
+from carillon.stores.ports import Stores
 from carillon.stores.segments import segments_in_use
-from carillon.stores.stores import Stores
 
 _PAGE = 500
 _MOST_TOLD, _MOST_FOUND = 10, 1_000

@@ -27,8 +27,8 @@ from carillon.domain.wheel.segment import Control
 from carillon.errors import StoreUnavailableError
 from carillon.resources import resources_of
 from carillon.settings import Settings
+from carillon.stores.ports import Stores
 from carillon.stores.segments import segments_in_use
-from carillon.stores.stores import Stores
 
 _T = TypeVar("_T")
 _EMULATED = Unknown("this is no AWS account, and what answers instead of one does not keep it")

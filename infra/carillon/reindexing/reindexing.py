@@ -12,7 +12,7 @@ from carillon.domain.wheel.segment import RENEW_AFTER, Control, freed, renewed
 from carillon.errors import StoreUnavailableError, UnreadableRowError
 from carillon.reindexing.owed import History, Owed, owed_to, owing, since_when, step_of
 from carillon.services.indexer import Filer
-from carillon.stores.stores import Stores
+from carillon.stores.ports import Stores
 
 _PAGE = 500
 BATCH = 100

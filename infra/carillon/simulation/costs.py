@@ -45,9 +45,9 @@ from carillon.schedules.insight.cost import (
     worked,
     write_units,
 )
-from carillon.stores.dynamo import calendars, controls, gates, jobs, runs, wheel
+from carillon.stores.dynamo import jobs, runs, side_rows, wheel
 from carillon.stores.dynamo import side_rows as operations
-from carillon.stores.dynamo.item_sizes import item_size
+from carillon.stores.dynamo.attributes import item_size
 
 _MEMORY_MB = DEFAULT.memory_mb
 _BATCH = 10
@@ -207,10 +207,10 @@ _ENCODERS: dict[type, Callable[[Any], Any]] = {
     Job: jobs.item_of,
     Run: runs.item_of,
     Entry: wheel.item_of,
-    Calendar: calendars.item_of,
-    Gate: gates.item_of,
+    Calendar: side_rows.item_of,
+    Gate: side_rows.item_of,
     Operation: operations.item_of,
-    Control: controls.control_item_of,
+    Control: wheel.control_item_of,
 }
 _LIKE: dict[type, Callable[[Any], tuple[Any, ...] | None]] = {
     Job: lambda job: (job.owner, job.job_id, job.revision),

@@ -10,8 +10,8 @@ from carillon.errors import QueueUnavailableError
 from carillon.simulation.dice import Dice
 from carillon.simulation.faults import Fault
 from carillon.simulation.loop import Loop
-from carillon.stores.delays import check_delays
 from carillon.stores.memory.messaging import MemoryQueue
+from carillon.stores.ports import check_delays
 
 _LATEST_SECONDS = 600.0
 """SQS promises no bound; this one is beyond every lease and most visibility timeouts."""

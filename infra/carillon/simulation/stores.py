@@ -5,15 +5,16 @@ from typing import Any, TypeVar, cast
 from carillon.simulation.loop import Loop
 from carillon.simulation.queue import SimulatedQueue
 from carillon.simulation.seams import EVENTUAL, Replicated, seam
-from carillon.stores.memory.calendars import MemoryCalendarStore
-from carillon.stores.memory.events import MemoryEvents
-from carillon.stores.memory.gates import MemoryGateStore
-from carillon.stores.memory.jobs import MemoryJobStore
-from carillon.stores.memory.messaging import MemoryQueue
-from carillon.stores.memory.operations import MemoryOperationStore
+from carillon.stores.memory.messaging import MemoryEvents, MemoryQueue
+from carillon.stores.memory.rows import (
+    MemoryCalendarStore,
+    MemoryGateStore,
+    MemoryJobStore,
+    MemoryOperationStore,
+)
 from carillon.stores.memory.runs import MemoryRunStore
 from carillon.stores.memory.wheel import MemoryWheelStore
-from carillon.stores.stores import Stores
+from carillon.stores.ports import Stores
 
 _P = TypeVar("_P")
 

@@ -9,7 +9,7 @@ strongly consistent unless said otherwise. Implementations hold no state of a ca
 used from several threads.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
@@ -18,7 +18,7 @@ from carillon.domain.admission.state import Gate
 from carillon.domain.calendar import Calendar
 from carillon.domain.events import Event
 from carillon.domain.job import Job
-from carillon.domain.message import Message
+from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey
 from carillon.domain.wheel.entry import Entry, EntryKey, Slot
@@ -316,3 +316,28 @@ class EventSink(Protocol):
         """Hand the events on; answers how many were not taken, beyond the implementation's own
         repetitions. Raises nothing: a run must not fail for its event's sake."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The ports of one deployment."""
+
+    jobs: JobStore
+    calendars: CalendarStore
+    wheel: WheelStore
+    runs: RunStore
+    queue: LaneQueue
+    gates: GateStore
+    operations: OperationStore
+    events: EventSink
+    skew_seconds: Callable[[], float | None]
+    """This machine's clock minus the database's, as last seen; None before the first answer."""
+
+
+def check_delays(messages: Sequence[Message], delays: Sequence[float]) -> None:
+    """Raises ValueError unless each message has one delay from 0 to 900 seconds."""
+    if len(messages) != len(delays):
+        raise ValueError(f"{len(messages)} messages with {len(delays)} delays")
+    for delay in delays:
+        if not 0 <= delay <= LONGEST_DELAY_SECONDS:
+            raise ValueError(f"a delay of {delay} s is not between 0 and {LONGEST_DELAY_SECONDS}")

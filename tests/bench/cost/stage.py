@@ -213,7 +213,7 @@ class Theatre:
         patch.setattr(SystemClock, "now", lambda _: self._clock.now())
         patch.setattr(SystemClock, "sleep", lambda _, seconds: self._clock.sleep(seconds))
         # The clock is right: what the answers' headers say is another time.
-        there = "carillon.stores.dynamo.skew.parsedate_to_datetime"
+        there = "carillon.stores.dynamo.parsedate_to_datetime"
         patch.setattr(there, lambda _: self._clock.now())
 
     @contextmanager

@@ -10,14 +10,16 @@ from carillon.domain.targets import Target
 from carillon.domain.wheel.delaying import whole_delay
 from carillon.executor.targets import Call, Outcome
 from carillon.simulation.deployment import Deployment
-from carillon.stores.delays import check_delays
-from carillon.stores.memory.calendars import MemoryCalendarStore
-from carillon.stores.memory.events import MemoryEvents
-from carillon.stores.memory.gates import MemoryGateStore
-from carillon.stores.memory.jobs import MemoryJobStore
-from carillon.stores.memory.operations import MemoryOperationStore
+from carillon.stores.memory.messaging import MemoryEvents
+from carillon.stores.memory.rows import (
+    MemoryCalendarStore,
+    MemoryGateStore,
+    MemoryJobStore,
+    MemoryOperationStore,
+)
 from carillon.stores.memory.runs import MemoryRunStore
 from carillon.stores.memory.wheel import MemoryWheelStore
+from carillon.stores.ports import check_delays
 
 PORTS = (
     *("jobs", "calendars", "wheel", "runs", "gates", "operations"),

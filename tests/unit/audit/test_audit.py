@@ -10,7 +10,7 @@ from carillon.audit import auditing
 from carillon.audit.auditing import Audit, Finding
 from carillon.domain.run import RunKind
 from carillon.stores.memory import NoEvents
-from carillon.stores.stores import Stores
+from carillon.stores.ports import Stores
 from tests.simulation.judging.recorder import Recorder
 from tests.simulation.world import World
 from tests.simulation.worlds.runner import run

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from carillon.clock import ManualClock
-from carillon.stores.dynamo.skew import SkewMeter
+from carillon.stores.dynamo import SkewMeter
 
 DATE = {"ResponseMetadata": {"HTTPHeaders": {"date": "Tue, 01 Dec 2026 12:00:00 GMT"}}}
 

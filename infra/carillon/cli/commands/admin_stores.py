@@ -12,7 +12,7 @@ from carillon.cli.session import JsonOption
 
 if TYPE_CHECKING:
     from carillon.settings import Settings
-    from carillon.stores.stores import Stores
+    from carillon.stores.ports import Stores
 
 _TABLES = ("JOBS_TABLE", "WHEEL_TABLE", "RUNS_TABLE")
 

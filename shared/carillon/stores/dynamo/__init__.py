@@ -1,6 +1,128 @@
 """The ports on DynamoDB (PynamoDB), SQS and EventBridge (boto3)."""
 
-from carillon.stores.dynamo.connecting import open_stores
-from carillon.stores.stores import Stores
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import NoRegionError
+from pynamodb.connection import Connection
+
+from carillon.clock import Clock, Entropy, SystemEntropy
+from carillon.errors import ConfigurationError
+from carillon.settings import Settings
+from carillon.stores.dynamo.jobs import DynamoJobStore
+from carillon.stores.dynamo.messaging import (
+    PARALLEL_REQUESTS,
+    EventBridgeEvents,
+    EventsClient,
+    SqsLaneQueue,
+)
+from carillon.stores.dynamo.models import JobRow, RunRow, WheelRow
+from carillon.stores.dynamo.runs import DynamoRunStore
+from carillon.stores.dynamo.side_rows import (
+    DynamoCalendarStore,
+    DynamoGateStore,
+    DynamoOperationStore,
+)
+from carillon.stores.dynamo.table import Table
+from carillon.stores.dynamo.wheel import DynamoWheelStore
+from carillon.stores.memory import NoEvents
+from carillon.stores.ports import EventSink, Stores
+
+_HALF_A_SECOND = 0.5
+"""The header has whole seconds: the middle of its second is the best guess (RFC 9110, 6.6.1)."""
+
+
+class SkewMeter:
+    """Keeps what the last answer told; exact to about half a second and the answer's way."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._seconds: float | None = None
+
+    def seconds(self) -> float | None:
+        """This clock minus DynamoDB's; None before the first answer."""
+        return self._seconds
+
+    def observe(self, parsed: dict[str, Any], **_: object) -> None:
+        """Take an answer, as botocore's event `after-call` gives it."""
+        date = parsed.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+        if date is not None:
+            elapsed = self._clock.now() - parsedate_to_datetime(date)
+            self._seconds = elapsed.total_seconds() - _HALF_A_SECOND
+
+
+CONNECT_TIMEOUT_SECONDS = 2
+READ_TIMEOUT_SECONDS = 5
+TOTAL_ATTEMPTS = 5
+"""Of one request, by botocore's standard mode: backoff with jitter, throttling included."""
+POOL_CONNECTIONS = 32
+USER_AGENT = "carillon"
+"""The user agent of all requests: one that is given spares botocore to build one each time."""
+
+
+def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None) -> Stores:
+    """The stores on the tables and queues that the settings name.
+
+    Region, credentials and endpoint are botocore's own search. Clients are made here, once: they
+    are safe to use from several threads, their making is not. `entropy` jitters pauses between
+    repetitions. Raises ConfigurationError when no region is set.
+    """
+    entropy = entropy or SystemEntropy()
+    try:
+        connection = open_connection()
+        skew = SkewMeter(clock)
+        connection.client.meta.events.register("after-call.dynamodb", skew.observe)
+        sqs = boto3.client("sqs", config=_client_config(PARALLEL_REQUESTS))
+    except NoRegionError as error:
+        raise ConfigurationError("AWS_DEFAULT_REGION", "must be set") from error
+    jobs = Table(connection, JobRow, settings.jobs_table)
+    return Stores(
+        jobs=DynamoJobStore(jobs),
+        calendars=DynamoCalendarStore(jobs),
+        wheel=DynamoWheelStore(Table(connection, WheelRow, settings.wheel_table), clock, entropy),
+        runs=DynamoRunStore(Table(connection, RunRow, settings.runs_table)),
+        queue=SqsLaneQueue(sqs, settings.lane_queues, clock, entropy),
+        gates=DynamoGateStore(jobs),
+        operations=DynamoOperationStore(jobs),
+        events=_event_sink(settings, clock, entropy),
+        skew_seconds=skew.seconds,
+    )
+
+
+def open_connection() -> Connection:
+    """One DynamoDB client for all tables, ready for use from several threads."""
+    connection = Connection(
+        connect_timeout_seconds=CONNECT_TIMEOUT_SECONDS,
+        read_timeout_seconds=READ_TIMEOUT_SECONDS,
+        max_pool_connections=POOL_CONNECTIONS,
+        retry_configuration={"mode": "standard", "total_max_attempts": TOTAL_ATTEMPTS},
+    )
+    connection.session.set_default_client_config(Config(user_agent=USER_AGENT))
+    _ = connection.client
+    return connection
+
+
+def _event_sink(settings: Settings, clock: Clock, entropy: Entropy) -> EventSink:
+    if not settings.event_bus:
+        return NoEvents()
+    return EventBridgeEvents(_events_client, settings.event_bus, clock, entropy)
+
+
+def _events_client() -> EventsClient:
+    client: EventsClient = boto3.client("events", config=_client_config(POOL_CONNECTIONS))
+    return client
+
+
+def _client_config(connections: int) -> Config:
+    return Config(
+        user_agent=USER_AGENT,
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        read_timeout=READ_TIMEOUT_SECONDS,
+        max_pool_connections=connections,
+        retries={"mode": "standard", "total_max_attempts": TOTAL_ATTEMPTS},
+    )
+
 
 __all__ = ["Stores", "open_stores"]

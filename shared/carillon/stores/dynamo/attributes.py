@@ -1,5 +1,6 @@
-"""Attribute types that PynamoDB lacks, exact to the microsecond and typed."""
+"""PynamoDB attributes, and the size of an item as DynamoDB counts it."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -98,3 +99,33 @@ class _Member(Path):
         return ".".join(
             placeholder_names.setdefault(name, f"#{len(placeholder_names)}") for name in value
         )
+
+
+def item_size(item: Mapping[str, Mapping[str, Any]]) -> int:
+    """Bytes of an item in DynamoDB's own form, {name: {type: value}}."""
+    return sum(len(name.encode()) + _value_size(value) for name, value in item.items())
+
+
+def _value_size(typed: Mapping[str, Any]) -> int:
+    ((kind, value),) = typed.items()
+    match kind:
+        case "S":
+            return len(value.encode())
+        case "N":
+            return _number_size(value)
+        case "BOOL" | "NULL":
+            return 1
+        case "L":
+            return 3 + sum(1 + _value_size(element) for element in value)
+        case "M":
+            return 3 + sum(
+                1 + len(name.encode()) + _value_size(element) for name, element in value.items()
+            )
+    raise ValueError(f"no rule for type {kind}")
+
+
+def _number_size(text: str) -> int:
+    if "e" in text.lower():
+        raise ValueError(f"no rule for a number with an exponent: {text}")
+    digits = text.lstrip("-").replace(".", "").strip("0")
+    return 1 + -(-len(digits) // 2) + text.startswith("-")

@@ -1,11 +1,12 @@
 """The ports on plain dicts behind a lock: for simulation and tests, with the same contract."""
 
-from carillon.stores.memory.calendars import MemoryCalendarStore
-from carillon.stores.memory.events import MemoryEvents, NoEvents
-from carillon.stores.memory.gates import MemoryGateStore
-from carillon.stores.memory.jobs import MemoryJobStore
-from carillon.stores.memory.messaging import MemoryQueue, Received
-from carillon.stores.memory.operations import MemoryOperationStore
+from carillon.stores.memory.messaging import MemoryEvents, MemoryQueue, NoEvents, Received
+from carillon.stores.memory.rows import (
+    MemoryCalendarStore,
+    MemoryGateStore,
+    MemoryJobStore,
+    MemoryOperationStore,
+)
 from carillon.stores.memory.runs import MemoryRunStore
 from carillon.stores.memory.wheel import MemoryWheelStore
 

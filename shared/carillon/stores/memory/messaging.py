@@ -1,4 +1,4 @@
-"""Lanes as heaps, with delays and visibility by an injected clock, and a dead-letter queue."""
+"""Lanes and lifecycle events in memory."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -7,10 +7,11 @@ from heapq import heappop, heappush
 from threading import Lock
 
 from carillon.clock import Clock
+from carillon.domain.events import Event
 from carillon.domain.job import Lane
 from carillon.domain.message import Message, decode, encode
 from carillon.domain.wheel.delaying import whole_delay
-from carillon.stores.delays import check_delays
+from carillon.stores.ports import check_delays
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +150,23 @@ class MemoryQueue:
 def _received(kept: Received, visible_at: datetime, receive_count: int) -> Received:
     """The same message; `dataclasses.replace` would cost more than all else here."""
     return Received(kept.receipt, kept.lane, kept.body, visible_at, receive_count)
+
+
+class MemoryEvents:
+    """EventSink that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.emitted: list[Event] = []
+        self._lock = Lock()
+
+    def emit(self, events: Sequence[Event]) -> int:
+        with self._lock:
+            self.emitted += events
+        return 0
+
+
+class NoEvents:
+    """EventSink of a deployment without a bus."""
+
+    def emit(self, events: Sequence[Event]) -> int:
+        return 0

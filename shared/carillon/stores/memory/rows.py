@@ -1,13 +1,21 @@
-"""What keeps a large store quick: keys in order, and keys by the instant at which they expire.
-
-Both hold keys only, of rows held elsewhere. Neither has a lock: their store has.
-"""
+"""Jobs, calendars, gates and operations in dicts."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from datetime import datetime
 from heapq import heappop, heappush
+from itertools import islice
+from threading import Lock
 from typing import Generic, TypeVar
+
+from carillon.domain.admission.state import Gate
+from carillon.domain.calendar import Calendar
+from carillon.domain.job import Job
+from carillon.domain.operation import Operation
+from carillon.errors import UnreadableRowError
+from carillon.stores.cursors import decode_cursor, encode_cursor, whole_seconds
+from carillon.stores.ports import JobFilter, Page
 
 Key = TypeVar("Key")
 
@@ -79,3 +87,206 @@ class Expiry(Generic[Key]):
         while self._instants and self._instants[0] <= now:
             keys += self._keys.pop(heappop(self._instants))
         return keys
+
+
+_SCAN = ("all jobs",)
+
+
+class MemoryJobStore:
+    """JobStore in memory."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str], Job] = {}
+        self._owned: dict[str, KeyOrder[tuple[str, str]]] = {}
+        self._spoilt: set[tuple[str, str]] = set()
+        self._lock = Lock()
+
+    def get(self, owner: str, job_id: str) -> Job | None:
+        with self._lock:
+            if (owner, job_id) in self._spoilt:
+                raise UnreadableRowError(f"job {job_id}: spoilt")
+            return self._rows.get((owner, job_id))
+
+    def create(self, job: Job) -> bool:
+        row = _as_stored(job)
+        key = (job.owner, job.job_id)
+        with self._lock:
+            stored = self._rows.get(key)
+            if stored is None:
+                self._rows[key] = row
+                self._order_of(job.owner).add(key)
+            return stored is None or stored == row
+
+    def replace(self, job: Job, revision: int) -> bool:
+        row = _as_stored(job)
+        key = (job.owner, job.job_id)
+        with self._lock:
+            stored = self._rows.get(key)
+            if stored is not None and stored.revision == revision:
+                self._rows[key] = row
+                return True
+            return stored == row
+
+    def list(
+        self, owner: str, limit: int, cursor: str | None = None, only: JobFilter | None = None
+    ) -> Page[Job]:
+        scope = ("jobs", owner)
+        after = "" if cursor is None else decode_cursor(scope, cursor)
+        with self._lock:
+            listed = (self._rows[key] for key in self._order_of(owner).after(after))
+            jobs = (
+                job
+                for job in listed
+                if not job.is_tombstone and (only is None or _matches(job, only))
+            )
+            page = tuple(islice(jobs, limit + 1))
+            spoilt = {key[1] for key in self._spoilt}
+        last = None if len(page) <= limit else encode_cursor(scope, page[limit - 1].job_id)
+        page = page[:limit]
+        unreadable = {j.job_id: f"job {j.job_id}: spoilt" for j in page if j.job_id in spoilt}
+        return Page(tuple(j for j in page if j.job_id not in spoilt), last, unreadable)
+
+    def remove_unreadable(self, owner: str, job_id: str) -> bool:
+        with self._lock:
+            if (owner, job_id) not in self._spoilt:
+                return False
+            self._spoilt.discard((owner, job_id))
+            del self._rows[owner, job_id]
+            self._order_of(owner).row_gone()
+            return True
+
+    def spoil(self, owner: str, job_id: str) -> None:
+        """What a bug, a later version or a hand does: the row cannot be read any more."""
+        with self._lock:
+            self._spoilt.add((owner, job_id))
+
+    def scan(self, limit: int, cursor: str | None = None) -> Page[Job]:
+        done = 0 if cursor is None else int(decode_cursor(_SCAN, cursor))
+        with self._lock:
+            rows = tuple(islice(self._rows.values(), done, done + limit + 1))
+        if len(rows) <= limit:
+            return Page(rows)
+        return Page(rows[:limit], encode_cursor(_SCAN, str(done + limit)))
+
+    def _order_of(self, owner: str) -> KeyOrder[tuple[str, str]]:
+        """The owner's jobs by job id."""
+        order = self._owned.get(owner)
+        if order is None:
+            order = self._owned[owner] = KeyOrder(self._rows, lambda key: key[1])
+        return order
+
+
+def _matches(job: Job, only: JobFilter) -> bool:
+    return only.parent in ("", job.parent) and set(only.tags) <= set(job.tags)
+
+
+def _as_stored(job: Job) -> Job:
+    if job.expires_at is None:
+        return job
+    return replace(job, expires_at=whole_seconds(job.expires_at))
+
+
+class MemoryCalendarStore:
+    """CalendarStore in memory."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str], Calendar] = {}
+        self._lock = Lock()
+
+    def get(self, owner: str, name: str) -> Calendar | None:
+        with self._lock:
+            return self._rows.get((owner, name))
+
+    def put(self, calendar: Calendar, over_revision: int | None) -> bool:
+        key = (calendar.owner, calendar.name)
+        with self._lock:
+            stored = self._rows.get(key)
+            if (None if stored is None else stored.revision) == over_revision:
+                self._rows[key] = calendar
+                return True
+            return stored == calendar
+
+    def delete(self, owner: str, name: str, revision: int) -> bool:
+        with self._lock:
+            stored = self._rows.get((owner, name))
+            if stored is not None and stored.revision != revision:
+                return False
+            self._rows.pop((owner, name), None)
+            return True
+
+    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Calendar]:
+        scope = ("calendars", owner)
+        after = "" if cursor is None else decode_cursor(scope, cursor)
+        with self._lock:
+            calendars = sorted(
+                (
+                    calendar
+                    for calendar in self._rows.values()
+                    if calendar.owner == owner and calendar.name > after
+                ),
+                key=lambda calendar: calendar.name,
+            )
+        page = tuple(calendars[:limit])
+        more = len(calendars) > limit
+        return Page(page, encode_cursor(scope, page[-1].name) if more else None)
+
+
+class MemoryGateStore:
+    """GateStore in memory; nothing expires by itself."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str], Gate] = {}
+        self._lock = Lock()
+
+    def get(self, owner: str, name: str) -> Gate | None:
+        with self._lock:
+            return self._rows.get((owner, name))
+
+    def put(self, gate: Gate, over_revision: int | None) -> bool:
+        key = (gate.owner, gate.name)
+        row = replace(gate, expires_at=whole_seconds(gate.expires_at))
+        with self._lock:
+            stored = self._rows.get(key)
+            if (None if stored is None else stored.revision) == over_revision:
+                self._rows[key] = row
+                return True
+            return stored == row
+
+
+class MemoryOperationStore:
+    """OperationStore in memory; nothing expires by itself."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str], Operation] = {}
+        self._lock = Lock()
+
+    def get(self, owner: str, operation_id: str) -> Operation | None:
+        with self._lock:
+            return self._rows.get((owner, operation_id))
+
+    def put(self, operation: Operation, over_revision: int | None) -> bool:
+        key = (operation.owner, operation.operation_id)
+        row = replace(operation, expires_at=whole_seconds(operation.expires_at))
+        with self._lock:
+            stored = self._rows.get(key)
+            if (None if stored is None else stored.revision) == over_revision:
+                self._rows[key] = row
+                return True
+            return stored == row
+
+    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Operation]:
+        scope = ("operations", owner)
+        before = None if cursor is None else decode_cursor(scope, cursor)
+        with self._lock:
+            operations = sorted(
+                (
+                    row
+                    for row in self._rows.values()
+                    if row.owner == owner and (before is None or row.operation_id < before)
+                ),
+                key=lambda row: row.operation_id,
+                reverse=True,
+            )
+        page = tuple(operations[:limit])
+        more = len(operations) > limit
+        return Page(page, encode_cursor(scope, page[-1].operation_id) if more else None)
