@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from carillon.api.jobs.service import JobService
-from carillon.api.runs.dead_letter_service import DeadLetterService
+from carillon.api.runs.dead_letters import DeadLetterService
 from carillon.api.runs.service import RunService
 from carillon.domain.job import Job, JobState
 from carillon.domain.policies import Backoff, BackoffType, OnComplete, Overlap, RetryPolicy

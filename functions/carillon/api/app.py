@@ -24,20 +24,15 @@ from carillon.api.jobs.bulk import BulkRoutes
 from carillon.api.jobs.bulk_service import BulkService
 from carillon.api.jobs.routes import JSON, JobRoutes
 from carillon.api.jobs.service import JobService
-from carillon.api.operations.missed_service import MissedService
-from carillon.api.operations.operations import OperationRoutes
-from carillon.api.operations.routes import BackfillRoutes
-from carillon.api.operations.service import OperationService
-from carillon.api.overview import OverviewService
-from carillon.api.runs.dead_letter_service import DeadLetterService
-from carillon.api.runs.dead_letters import DeadLetterRoutes
-from carillon.api.runs.runs import RunRoutes
+from carillon.api.operations.routes import BackfillRoutes, OperationRoutes
+from carillon.api.operations.service import MissedService, OperationService
+from carillon.api.runs.dead_letters import DeadLetterRoutes, DeadLetterService
+from carillon.api.runs.routes import RunRoutes
 from carillon.api.runs.service import RunService
-from carillon.api.schedules.occurrences import OccurrenceService
 from carillon.api.schedules.preview import PreviewService
 from carillon.api.schedules.routes import ScheduleRoutes
-from carillon.api.schedules.upcoming import ForecastService
-from carillon.api.status import StatusRoutes
+from carillon.api.schedules.upcoming import ForecastService, OccurrenceService
+from carillon.api.status import OverviewService, StatusRoutes
 from carillon.api.well_known import WellKnownRoutes
 from carillon.clock import Clock, Entropy
 from carillon.errors import CarillonError

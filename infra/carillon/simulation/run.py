@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any
 
 from carillon.api.calendars.service import CalendarService
-from carillon.api.http.errors import InvalidFieldsError, PayloadTooLargeError
+from carillon.api.http.problems import InvalidFieldsError, PayloadTooLargeError
 from carillon.api.http.requests import Precondition
 from carillon.clock import utc_text
 from carillon.domain.calendar import rolls

@@ -8,7 +8,7 @@ from typing import Any, cast
 from carillon.api.jobs.request_models import JobBody, JobPatch
 from carillon.api.jobs.service import JobService
 from carillon.api.operations.service import OperationService
-from carillon.api.runs.dead_letter_service import DeadLetterService
+from carillon.api.runs.dead_letters import DeadLetterService
 from carillon.api.runs.service import RunService
 from carillon.domain.job import Lane
 from carillon.services.redrive import Redriver

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from carillon.api.overview import JOBS_LOOKED_INTO
+from carillon.api.status import JOBS_LOOKED_INTO
 from carillon.domain.run import RunStatus
 from carillon.domain.wheel.segment import acquired, first_control
 from tests.unit.api.conftest import BODY, NOW, World

@@ -1,19 +1,66 @@
-"""The resource /calendars."""
+"""/calendars: routes and response models."""
 
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Header, Path
+from pydantic import BaseModel
 
-from carillon.api.calendars.calendar_forms import CalendarForm, CalendarPage
-from carillon.api.calendars.models import CalendarBody
+from carillon.api.calendars.models import WEEKDAYS, CalendarBody, Day, RangeForm
 from carillon.api.calendars.service import CalendarService
+from carillon.api.http.fields import ListForm, UtcTime, rest_of
 from carillon.api.http.problems import Kind
 from carillon.api.http.requests import ETAG_PATTERN, caller_of, etag, precondition
 from carillon.api.http.routing import Routes
 from carillon.api.jobs.routes import JSON, Cursor, Limit
 from carillon.domain.calendar import Calendar
+from carillon.stores.ports import Page
 from carillon.telemetry import Action, Telemetry
+
+
+class CalendarForm(BaseModel):
+    """A calendar: its closed days are whole `weekdays`, single `dates` and `ranges` of dates,
+    both ends included, by the clocks of each job's time zone."""
+
+    name: str
+    revision: int
+    description: str
+    weekdays: list[str]
+    dates: list[Day]
+    ranges: list[RangeForm]
+    created_at: UtcTime
+    updated_at: UtcTime
+
+    @classmethod
+    def of(cls, calendar: Calendar) -> "CalendarForm":
+        # Values of a stored calendar need not be within the limits for new ones.
+        ranges = [
+            RangeForm.model_construct(from_=first, to=last)
+            for first, last in calendar.ranges
+            if first != last
+        ]
+        return cls(
+            name=calendar.name,
+            revision=calendar.revision,
+            description=calendar.description,
+            weekdays=[WEEKDAYS[number] for number in sorted(calendar.weekdays)],
+            dates=[first for first, last in calendar.ranges if first == last],
+            ranges=ranges,
+            created_at=calendar.created_at,
+            updated_at=calendar.updated_at,
+        )
+
+
+class CalendarPage(ListForm):
+    items: list[CalendarForm]
+
+    @classmethod
+    def of(cls, page: Page[Calendar]) -> "CalendarPage":
+        return cls(
+            items=[CalendarForm.of(calendar) for calendar in page.items],
+            **rest_of(page),
+        )
+
 
 CalendarName = Annotated[
     str,

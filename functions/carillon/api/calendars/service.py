@@ -6,7 +6,7 @@ from datetime import date, datetime
 from itertools import accumulate
 
 from carillon.api.calendars.models import MOST_RANGES, CalendarBody, Ranges
-from carillon.api.http.errors import (
+from carillon.api.http.problems import (
     AlreadyThereError,
     CalendarInUseError,
     ContendedError,

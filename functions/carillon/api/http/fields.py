@@ -1,7 +1,13 @@
-"""From pydantic's errors to a field's path in the request and words about it."""
+"""Paths of pydantic's errors, instants as parameters, and the form of a page."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, PlainSerializer, WithJsonSchema
+
+from carillon.schedules.zones.offsets import load_zone
+from carillon.stores.ports import Page
 
 MOST_ERRORS = 50
 """A request with more is told of the first ones."""
@@ -66,3 +72,44 @@ def _message(error: Mapping[str, Any]) -> str:
             return str(context["error"])
     message = str(error["msg"])
     return message.removeprefix("Input ").removeprefix("String ").removeprefix("Value ")
+
+
+def instant_text(instant: datetime) -> str:
+    """ISO 8601 in UTC with Z; milliseconds only where there are any."""
+    precision = "milliseconds" if instant.microsecond >= 1000 else "seconds"
+    return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"
+
+
+def local_text(instant: datetime, timezone: str) -> str:
+    """ISO 8601 as clocks in the zone show it, with their offset."""
+    return instant.astimezone(load_zone(timezone)).isoformat(timespec="seconds")
+
+
+UtcTime = Annotated[
+    datetime,
+    PlainSerializer(instant_text, return_type=str),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
+
+
+class UnreadableForm(BaseModel):
+    """A row that is left out since it cannot be read: of a bug, or of a later version. `id` is that
+    of the item; of a run its key in the store."""
+
+    id: str
+    reason: str
+
+
+class ListForm(BaseModel):
+    """`next_cursor` is null on the last page."""
+
+    next_cursor: str | None
+    unreadable: list[UnreadableForm] = Field(
+        default_factory=list, description="Rows of the page that cannot be read, left out."
+    )
+
+
+def rest_of(page: Page[Any]) -> dict[str, Any]:
+    """The members of a list's form besides its items."""
+    unreadable = [UnreadableForm(id=each, reason=why) for each, why in page.unreadable.items()]
+    return {"next_cursor": page.next_cursor, "unreadable": unreadable}

@@ -6,7 +6,7 @@ Receipts are rows of the runs table, in partitions that no job id can name.
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from carillon.api.http.errors import ContendedError
+from carillon.api.http.problems import ContendedError
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.stores.ports import RunStore
 

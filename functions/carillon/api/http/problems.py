@@ -1,4 +1,4 @@
-"""RFC 9457 problems: how HTTP says why a request was refused."""
+"""Refusals, and how each is answered as a problem of RFC 9457."""
 
 import json
 import logging
@@ -14,15 +14,124 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
 )
 from pydantic import BaseModel
 
-from carillon.api.http import errors as refusals
 from carillon.api.http.fields import MOST_ERRORS, field_errors
 from carillon.errors import (
+    CarillonError,
     InvalidFieldError,
     QueueUnavailableError,
     StoreUnavailableError,
     UnreadableRowError,
 )
 from carillon.telemetry import Action, Telemetry
+
+
+class InvalidFieldsError(CarillonError):
+    """`errors` are pairs of a field's path in the request and what is wrong with it."""
+
+    def __init__(self, errors: Sequence[tuple[str, str]]) -> None:
+        super().__init__("; ".join(f"{field}: {message}" for field, message in errors))
+        self.errors = tuple(errors)
+
+
+def refuse_all(*checks: Callable[[], None]) -> None:
+    """Make every check; raises InvalidFieldsError with the errors of all of them."""
+    errors: list[tuple[str, str]] = []
+    for check in checks:
+        try:
+            check()
+        except InvalidFieldError as error:
+            errors.append((error.field, error.message))
+        except InvalidFieldsError as error:
+            errors.extend(error.errors)
+    if errors:
+        raise InvalidFieldsError(errors)
+
+
+class PayloadTooLargeError(CarillonError):
+    """`field` takes `size_bytes` where `limit_bytes` are allowed."""
+
+    def __init__(self, field: str, size_bytes: int, limit_bytes: int) -> None:
+        super().__init__(f"{field} takes {size_bytes} bytes; the limit is {limit_bytes} bytes")
+        self.field = field
+
+
+class MissingError(CarillonError):
+    """The owner has no `kind` (job, run, calendar) of that id; others may, and must not be told
+    of."""
+
+    def __init__(self, kind: str, identifier: str) -> None:
+        super().__init__(f"you have no {kind} {identifier[:200]!r}")
+
+
+class KeyReusedError(CarillonError):
+    def __init__(self, identifier: str, kind: str = "job") -> None:
+        super().__init__(f"the key created {kind} {identifier} from another body: use a new key")
+
+
+class KeyGoneError(CarillonError):
+    def __init__(self, job_id: str, has_completed: bool = False) -> None:
+        end = "has completed" if has_completed else "was deleted"
+        super().__init__(f"the key created job {job_id}, which {end}: use a new key")
+
+
+class RevisionMismatchError(CarillonError):
+    """`current` is the revision that is stored, None when there is no such thing."""
+
+    def __init__(self, expected: int | None, current: int | None, kind: str = "job") -> None:
+        if current is None:
+            super().__init__(f"there is no such {kind}")
+            return
+        wanted = "and was changed just now" if expected is None else f"not {expected}"
+        super().__init__(f"the {kind} is at revision {current}, {wanted}: read it again")
+
+
+class AlreadyThereError(CarillonError):
+    """The owner has a `kind` of that name, at `revision`."""
+
+    def __init__(self, kind: str, name: str, revision: int) -> None:
+        super().__init__(f"you have a {kind} {name!r} already, at revision {revision}")
+
+
+class CalendarInUseError(CarillonError):
+    """`job_ids` are jobs that follow the calendar; there may be more of them."""
+
+    def __init__(self, name: str, job_ids: Sequence[str]) -> None:
+        shown = ", ".join(job_ids[:3]) + (", …" if len(job_ids) > 3 else "")
+        super().__init__(
+            f"calendar {name!r} is followed by {len(job_ids)} of your jobs ({shown}): "
+            "change these first"
+        )
+        self.job_ids = tuple(job_ids)
+
+
+class ContendedError(CarillonError):
+    def __init__(self, identifier: str, kind: str = "job") -> None:
+        super().__init__(f"{kind} {identifier} was being changed by other requests: try again")
+
+
+class NotCancellableError(CarillonError):
+    """`status` is the run's: only one that waits, for its start or a retry, can be cancelled."""
+
+    def __init__(self, run_id: str, status: str) -> None:
+        super().__init__(f"run {run_id} is {status}: it can be cancelled only while it waits")
+
+
+class NotADeadLetterError(CarillonError):
+    """`why` says what the run is instead."""
+
+    def __init__(self, run_id: str, why: str) -> None:
+        super().__init__(f"run {run_id} cannot be settled: {why}")
+
+
+class JobGoneError(CarillonError):
+    def __init__(self, run_id: str, job_id: str) -> None:
+        super().__init__(f"run {run_id} cannot be redriven: job {job_id} was deleted")
+
+
+class OperationEndedError(CarillonError):
+    def __init__(self, operation_id: str, state: str) -> None:
+        super().__init__(f"operation {operation_id} has {state} and cannot be cancelled")
+
 
 CONTENT_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = 2
@@ -118,11 +227,11 @@ def problem_of(error: Exception) -> ProblemError:
             return invalid_fields(field_errors(list(error.errors()), prefixed=True))
         case InvalidFieldError():
             return invalid_fields([(error.field, error.message)])
-        case refusals.InvalidFieldsError():
+        case InvalidFieldsError():
             return invalid_fields(error.errors)
-        case refusals.PayloadTooLargeError():
+        case PayloadTooLargeError():
             return ProblemError(Kind.TOO_LARGE, str(error), [(error.field, str(error))])
-        case refusals.CalendarInUseError():
+        case CalendarInUseError():
             followed = [(f"/jobs/{job_id}", "follows it") for job_id in error.job_ids[:MOST_ERRORS]]
             return ProblemError(Kind.CALENDAR_IN_USE, str(error), followed)
         case RequestUnsupportedContentType():
@@ -142,16 +251,16 @@ def problem_of(error: Exception) -> ProblemError:
 
 
 _REFUSALS: tuple[tuple[type[Exception], Kind, str], ...] = (
-    (refusals.MissingError, Kind.NOT_FOUND, ""),
-    (refusals.KeyReusedError, Kind.KEY_REUSED, "Idempotency-Key"),
-    (refusals.KeyGoneError, Kind.GONE, "Idempotency-Key"),
-    (refusals.RevisionMismatchError, Kind.REVISION_MISMATCH, "If-Match"),
-    (refusals.AlreadyThereError, Kind.REVISION_MISMATCH, "If-None-Match"),
-    (refusals.ContendedError, Kind.CONTENDED, ""),
-    (refusals.NotCancellableError, Kind.NOT_CANCELLABLE, ""),
-    (refusals.NotADeadLetterError, Kind.NOT_A_DEAD_LETTER, ""),
-    (refusals.JobGoneError, Kind.JOB_GONE, ""),
-    (refusals.OperationEndedError, Kind.OPERATION_ENDED, ""),
+    (MissingError, Kind.NOT_FOUND, ""),
+    (KeyReusedError, Kind.KEY_REUSED, "Idempotency-Key"),
+    (KeyGoneError, Kind.GONE, "Idempotency-Key"),
+    (RevisionMismatchError, Kind.REVISION_MISMATCH, "If-Match"),
+    (AlreadyThereError, Kind.REVISION_MISMATCH, "If-None-Match"),
+    (ContendedError, Kind.CONTENDED, ""),
+    (NotCancellableError, Kind.NOT_CANCELLABLE, ""),
+    (NotADeadLetterError, Kind.NOT_A_DEAD_LETTER, ""),
+    (JobGoneError, Kind.JOB_GONE, ""),
+    (OperationEndedError, Kind.OPERATION_ENDED, ""),
 )
 
 

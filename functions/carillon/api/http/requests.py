@@ -10,8 +10,12 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 
-from carillon.api.http.errors import PayloadTooLargeError
-from carillon.api.http.problems import Kind, ProblemError, unsupported_media_type
+from carillon.api.http.problems import (
+    Kind,
+    PayloadTooLargeError,
+    ProblemError,
+    unsupported_media_type,
+)
 from carillon.domain.canary import SYSTEM_PREFIX, is_system
 
 BODY_LIMIT_BYTES = 1024 * 1024

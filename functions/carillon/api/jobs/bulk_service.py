@@ -12,9 +12,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from carillon.api.http.errors import InvalidFieldsError, MissingError
 from carillon.api.http.fields import field_errors
-from carillon.api.http.problems import Kind, ProblemError, problem_of
+from carillon.api.http.problems import (
+    InvalidFieldsError,
+    Kind,
+    MissingError,
+    ProblemError,
+    problem_of,
+)
 from carillon.api.http.requests import key_of
 from carillon.api.jobs.request_models import JobBody
 from carillon.api.jobs.service import Changed, Created, JobService

@@ -1,7 +1,9 @@
 """The fields by which requests say what is done about failures, lateness, overlap and load."""
 
+import re
 from typing import Annotated, Any
 
+from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from carillon.api.schedules.request_models import DefaultedDocument, Document
@@ -10,6 +12,7 @@ from carillon.domain.policies import Backoff, BackoffType, Concurrency, Rate, Re
 from carillon.domain.run import FAIL_KIND
 from carillon.errors import InvalidFieldError
 from carillon.schedules import format_duration, parse_duration
+from carillon.stores.ports import JobFilter
 
 MOST_TAGS = 20
 
@@ -234,3 +237,51 @@ class RatePatch(Document):
     limit: RateLimit | None = None
     per: Period | None = None
     key: RateKey | None = None
+
+
+ParentQuery = Annotated[
+    str | None,
+    Query(min_length=1, max_length=128, description="Only jobs with this `parent`."),
+]
+TagQuery = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=8192,
+        description="Only jobs with these tags, as `key:value`; several are joined by commas, and "
+        "a job must have all of them.",
+    ),
+]
+
+_TAG = re.compile(r"([A-Za-z0-9_.-]{1,64}):([^\x00-\x1f\x7f,]{0,256})", re.ASCII)
+
+
+def filter_of(parent: str | None, tag: str | None) -> JobFilter | None:
+    """The filter, None where neither is given; raises InvalidFieldError on `tag`."""
+    if parent is None and tag is None:
+        return None
+    return JobFilter(parent or "", _tags(tag) if tag else ())
+
+
+def required_filter(parent: str | None, tag: str | None) -> JobFilter:
+    """The filter; raises InvalidFieldError where nothing is asked for: that would be all jobs."""
+    only = filter_of(parent, tag)
+    if only is None:
+        raise InvalidFieldError("parent", "is required, or tag: say which jobs")
+    return only
+
+
+def _tags(text: str) -> tuple[tuple[str, str], ...]:
+    tags: dict[str, str] = {}
+    for word in text.split(","):
+        match = _TAG.fullmatch(word)
+        if match is None:
+            raise InvalidFieldError(
+                "tag", f"must be key:value, several joined by commas, not {word[:100]!r}"
+            )
+        key, value = match.groups()
+        if tags.setdefault(key, value) != value:
+            raise InvalidFieldError("tag", f"names {key} with two values: no job has both")
+    if len(tags) > MOST_TAGS:
+        raise InvalidFieldError("tag", f"must name at most {MOST_TAGS} tags")
+    return tuple(sorted(tags.items()))

@@ -5,9 +5,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field
 
-from carillon.api.http.instants import UtcTime
-from carillon.api.http.page_forms import ListForm, rest_of
-from carillon.api.jobs.documents import document_of
+from carillon.api.http.fields import ListForm, UtcTime, rest_of
+from carillon.api.jobs.drafts import document_of
 from carillon.api.jobs.policy_models import BackoffForm, ConcurrencyForm, RateForm, RetryForm
 from carillon.api.schedules.outlook import Outlook
 from carillon.api.schedules.preview import Report

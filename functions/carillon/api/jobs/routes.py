@@ -15,7 +15,7 @@ from carillon.api.http.requests import (
     idempotency_key,
 )
 from carillon.api.http.routing import Routes
-from carillon.api.jobs.filters import ParentQuery, TagQuery, filter_of
+from carillon.api.jobs.policy_models import ParentQuery, TagQuery, filter_of
 from carillon.api.jobs.request_models import JobBody, JobPatch
 from carillon.api.jobs.response_models import JobForm, JobPage, JobReport
 from carillon.api.jobs.service import JobService

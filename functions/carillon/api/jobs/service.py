@@ -8,15 +8,20 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Any
 
-from carillon.api.http.errors import (
+from carillon.api.http.problems import (
     ContendedError,
     KeyGoneError,
     KeyReusedError,
     MissingError,
     RevisionMismatchError,
 )
-from carillon.api.jobs.documents import document_of
-from carillon.api.jobs.drafts import Draft, changed_draft, created_draft, fingerprint_of
+from carillon.api.jobs.drafts import (
+    Draft,
+    changed_draft,
+    created_draft,
+    document_of,
+    fingerprint_of,
+)
 from carillon.api.jobs.request_models import JobBody, JobPatch
 from carillon.clock import Clock, Entropy
 from carillon.domain.callbacks import job_event

@@ -8,8 +8,8 @@ from collections.abc import Collection
 from functools import partial
 from urllib.parse import urlsplit
 
-from carillon.api.http.errors import InvalidFieldsError, refuse_all
-from carillon.api.jobs.documents import TARGETS
+from carillon.api.http.problems import InvalidFieldsError, refuse_all
+from carillon.api.jobs.drafts import TARGETS
 from carillon.api.jobs.policy_models import seconds_of
 from carillon.api.jobs.request_models import JobBody
 from carillon.domain.addresses import is_public, lies_in, literal_address

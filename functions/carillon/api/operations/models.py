@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, Field, GetJsonSchemaHandler, field_validator, model_validator
 from pydantic_core import CoreSchema
 
-from carillon.api.http.instants import UtcTime
-from carillon.api.http.page_forms import ListForm, rest_of
+from carillon.api.http.fields import ListForm, UtcTime, rest_of
 from carillon.api.schedules.request_models import Document, Instant
 from carillon.domain.operation import MOST_PER_MINUTE, Operation, OperationKind, OperationState
 from carillon.domain.run import DeadReason, RunStatus

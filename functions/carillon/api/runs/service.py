@@ -4,10 +4,10 @@ import hashlib
 from dataclasses import replace
 from datetime import datetime
 
-from carillon.api.http.errors import ContendedError, MissingError, NotCancellableError
 from carillon.api.http.idempotency import Receipt, Receipts, receipt_key
+from carillon.api.http.problems import ContendedError, MissingError, NotCancellableError
 from carillon.api.jobs.service import JobService, is_job_id
-from carillon.api.schedules.spans import whole_span
+from carillon.api.schedules.request_models import whole_span
 from carillon.clock import Clock, Entropy
 from carillon.domain.execution.next_run import message_of_cancelled
 from carillon.domain.job import Job

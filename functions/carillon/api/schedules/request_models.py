@@ -1,9 +1,10 @@
 """The fields by which requests say when something fires: types and models, apart from jobs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Self
 
+from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -16,13 +17,80 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
 from carillon.api.http.fields import field_errors
-from carillon.api.schedules.schedule_errors import SCHEDULE_FIELDS, errors_of_schedule, joined
+from carillon.clock import ceil_second
 from carillon.errors import InvalidFieldError
-from carillon.schedules import DEFAULT_DST, CalendarRule, DstRule, Fold, Gap, parse_window
+from carillon.schedules import (
+    DEFAULT_DST,
+    CalendarRule,
+    DstRule,
+    Fold,
+    Gap,
+    parse_schedule,
+    parse_window,
+)
 from carillon.schedules.parsing import MOST_MEMBERS
+
+_HARMLESS: dict[str, Any] = {
+    "schedule": "every 1d",
+    "except": (),
+    "timezone": "UTC",
+    "start_at": None,
+    "end_at": None,
+}
+"""What stands for a field that is wrong, or missing, while the others are looked at."""
+
+SCHEDULE_FIELDS = (*_HARMLESS, "dst")
+
+
+def errors_of_schedule(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Pairs of path and message; `values` are checked ones, a DstRule among them, by field."""
+    tried = {**_HARMLESS, **values}
+    wrong: dict[str, tuple[str, str]] = {}
+    while True:
+        try:
+            parse_schedule(
+                tried["schedule"],
+                tried["timezone"],
+                tried["start_at"],
+                tried["end_at"],
+                tried.get("dst", DEFAULT_DST),
+                tuple(tried["except"]),
+            )
+        except InvalidFieldError as error:
+            field = error.field.partition("[")[0].partition(".")[0]
+            if field not in _HARMLESS or field in wrong:
+                return [*wrong.values(), (error.field, error.message)]
+            wrong[field] = (error.field, error.message)
+            tried[field] = _HARMLESS[field]
+        else:
+            return list(wrong.values())
+
+
+def joined(
+    title: str, error: ValidationError | None, more: Sequence[tuple[str, str]]
+) -> ValidationError:
+    """One error that says what `error` says, and `more`: pairs of path and message."""
+    details = [
+        InitErrorDetails(
+            type=PydanticCustomError(each["type"], each["msg"], each.get("ctx")),
+            loc=each["loc"],
+            input=each["input"],
+        )
+        for each in (error.errors() if error else ())
+    ]
+    details += [
+        InitErrorDetails(
+            type=PydanticCustomError("value_error", "{error}", {"error": message}),
+            loc=(path,),
+            input=None,
+        )
+        for path, message in more
+    ]
+    return ValidationError.from_exception_data(title, details)
+
 
 MOST_RUNS = 10_000
 """The largest `max_runs`: the end is found by going through them."""
@@ -288,3 +356,26 @@ def _errors_beside(error: ValidationError, given: Any) -> list[tuple[str, str]]:
     except ValidationError as other:
         return [pair for pair in field_errors(other.errors()) if pair[0] not in named]
     return []
+
+
+FireTimeFrom = Annotated[
+    Instant | None, Query(alias="from", description="The first fire time, inclusive.")
+]
+FireTimeTo = Annotated[
+    Instant | None, Query(alias="to", description="The last fire time, inclusive.")
+]
+
+
+def whole_span(
+    from_at: datetime | None, until_at: datetime | None
+) -> tuple[datetime | None, datetime | None]:
+    """The bounds in whole seconds, the fraction of `from` rounded up: fire times have none.
+
+    Raises InvalidFieldError when the span ends before it begins.
+    """
+    if from_at is not None and until_at is not None and until_at < from_at:
+        raise InvalidFieldError("to", "must not lie before from")
+    return (
+        None if from_at is None else ceil_second(from_at),
+        None if until_at is None else until_at.replace(microsecond=0),
+    )

@@ -2,13 +2,11 @@
 
 from pydantic import BaseModel, Field
 
-from carillon.api.http.instants import UtcTime, local_text
-from carillon.api.schedules.occurrences import Upcoming
+from carillon.api.http.fields import UtcTime, local_text
 from carillon.api.schedules.outlook import Occurrence, last_of
-from carillon.api.schedules.preview import Listed, Preview
+from carillon.api.schedules.preview import Listed, Preview, spoken
 from carillon.api.schedules.request_models import DstForm
-from carillon.api.schedules.scheduling import spoken
-from carillon.api.schedules.upcoming import Forecast, Peak
+from carillon.api.schedules.upcoming import Forecast, Peak, Upcoming
 from carillon.schedules import SlotKind
 from carillon.schedules.insight.warnings import ScheduleWarning, TouchedTransition, WarningCode
 
