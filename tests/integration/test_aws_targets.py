@@ -23,7 +23,7 @@ from carillon.domain.targets import (
     SqsTarget,
     StepFunctionsTarget,
 )
-from carillon.executor.deadline import Deadline
+from carillon.executor.deadlines import Deadline
 from carillon.executor.targets import Call, Failure, Success, Targets
 from carillon.executor.targets.secrets import AwsSecrets, OwnerSecrets, SecretError
 from carillon.settings import Settings

@@ -14,8 +14,8 @@ from carillon.domain.job import Lane
 from carillon.domain.message import encode
 from carillon.domain.run import RunStatus
 from carillon.domain.wheel.entry import message_of
-from carillon.executor.reception import Reception
-from carillon.executor.reports import Handled
+from carillon.executor.batch import Handled
+from carillon.executor.router import Reception
 from carillon.stores.dynamo import open_stores
 from tests.integration.system import System, Undelayed
 from tests.tables import create_deployment

@@ -11,7 +11,7 @@ from carillon.domain.message import Missed
 from carillon.domain.policies import CatchUp, Rate
 from carillon.domain.run import RunKind, RunStatus
 from carillon.domain.wheel.entry import Slot, message_of
-from carillon.executor.reports import Handled
+from carillon.executor.batch import Handled
 from carillon.schedules import Schedule, SlotKind, slots
 from carillon.stores.ports import EntryPage
 from tests.simulation.world import FUNCTION_SECONDS, World

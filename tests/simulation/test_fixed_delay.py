@@ -11,7 +11,7 @@ from carillon.domain.job import Job, Lane
 from carillon.domain.message import Message
 from carillon.domain.policies import Backoff, RetryPolicy
 from carillon.domain.run import Run, RunError, RunStatus
-from carillon.executor.reports import Handled
+from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.schedules import CalendarRule
 from tests.simulation.world import FUNCTION_SECONDS, World, times

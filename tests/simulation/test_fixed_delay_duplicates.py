@@ -12,7 +12,7 @@ from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.run import Run, RunError, RunStatus
 from carillon.domain.wheel.entry import message_of
-from carillon.executor.reports import Handled
+from carillon.executor.batch import Handled
 from carillon.executor.targets import Failure, Success
 from carillon.schedules import Delay
 from tests.simulation.world import FUNCTION_SECONDS, LIFETIME, World

@@ -11,7 +11,7 @@ from greenlet import GreenletExit
 from carillon.domain.job import job_id_of
 from carillon.domain.message import Message, decode
 from carillon.domain.run import DeadReason, Run, RunKind, RunStatus
-from carillon.executor import reception
+from carillon.executor import router
 from carillon.simulation.deployment import Deployment, Options
 from carillon.simulation.faults import Chaos, Faults
 from carillon.simulation.loop import Loop
@@ -41,7 +41,7 @@ class World:
         self.deployment.start()
         self.deaths: list[datetime] = []
         self._is_harmless = False
-        monkeypatch.setattr(reception, "decode", self._decode)
+        monkeypatch.setattr(router, "decode", self._decode)
         if not kills_the_consumer:
             dead = self.deployment.reception.dead
             monkeypatch.setattr(self.deployment.reception, "dead", partial(self._safely, dead))

@@ -11,7 +11,7 @@ from carillon.domain.message import decode, encode
 from carillon.domain.policies import CatchUp, OnComplete
 from carillon.domain.run import RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of, message_of
-from carillon.executor.reports import Handled
+from carillon.executor.batch import Handled
 from carillon.schedules import CalendarRule, SlotKind
 from tests.simulation.test_calendars import day, jump, over_nines, succeeded
 from tests.simulation.world import OWNER, World

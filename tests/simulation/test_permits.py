@@ -17,7 +17,7 @@ from carillon.domain.policies import Rate
 from carillon.domain.run import RunError, RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.errors import StoreUnavailableError
-from carillon.executor.reports import Handled, Report
+from carillon.executor.batch import Handled, Report
 from carillon.executor.router import Executor
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.simulation.deployment import Deployment, Options

@@ -18,7 +18,7 @@ from carillon.domain.policies import Backoff, Rate, RetryPolicy
 from carillon.domain.run import RunError, RunKind, RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.errors import StoreUnavailableError
-from carillon.executor.reports import Handled
+from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.world import FUNCTION_SECONDS, World
 

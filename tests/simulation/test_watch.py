@@ -12,7 +12,7 @@ from carillon.domain.policies import CatchUp, OnComplete, RetryPolicy
 from carillon.domain.run import Run, RunError, RunKey, RunKind, RunStatus, Settled
 from carillon.domain.wheel.entry import Slot
 from carillon.errors import StoreUnavailableError
-from carillon.executor.reports import Handled
+from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.schedules import CalendarRule, SlotKind
 from tests.simulation.world import OWNER, World

@@ -20,10 +20,9 @@ from carillon.domain.run import TRANSITIONS, Run, RunKey, RunKind, RunStatus
 from carillon.domain.targets import Target, TaskTarget
 from carillon.domain.wheel.entry import minute_of
 from carillon.errors import HeldError
+from carillon.executor.batch import Report
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.reception import Reception
-from carillon.executor.reports import Report
-from carillon.executor.router import Executor
+from carillon.executor.router import Executor, Reception
 from carillon.executor.targets import Call, Outcome, Success
 from carillon.schedules import (
     DEFAULT_DST,

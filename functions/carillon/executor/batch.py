@@ -1,12 +1,22 @@
-"""A batch of queue records: side by side, but for those that may kill their executor."""
+"""A batch of queue records, handled side by side, and what is logged and measured of it."""
 
+import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from math import ceil
 from typing import Protocol, TypeVar
 
-from carillon.domain.message import came_back
+from carillon.domain.canary import is_canary
+from carillon.domain.execution import returning
+from carillon.domain.message import LONGEST_DELAY_SECONDS, Message, came_back
+from carillon.domain.run import Run, RunStatus
 from carillon.errors import RunAloneError
+from carillon.executor.ports import ExecutorPorts
+from carillon.telemetry import Action, Metric, Telemetry
 
 BATCH_SIZE = 10
 """Records in a batch at most: SQS's limit without a batching window."""
@@ -92,3 +102,107 @@ class BatchRunner:
             return list(self._threads.map(error_of, those))
 
         return [record.message_id for record in in_waves(records, wave)]
+
+
+class Handled(StrEnum):
+    """What became of a message: the closed list that logs and metrics use."""
+
+    RAN = "ran"
+    SKIPPED = "skipped"
+    SENT_ON = "sent_on"
+    SENT_BACK = "sent_back"
+    """From the dead-letter queue to its lane."""
+    REPEATED = "repeated"
+    DROPPED = "dropped"
+    LOOKED = "looked"
+    """The watch found nothing amiss."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was done with a message; `run` is the row that was last written or met, if any.
+
+    `completes`: its end was that of the job, which was to be deleted then. `instead`: what was done
+    with the occurrence that stands for it.
+    """
+
+    handled: Handled
+    message: Message
+    run: Run | None = None
+    reason: str = ""
+    completes: bool = False
+    instead: "Report | None" = None
+
+
+def send_back(ports: ExecutorPorts, message: Message) -> Report:
+    """Send a message of a dead-letter queue back to its lane, to be acknowledged then."""
+    again = returning.returned(message)
+    ports.queue.send([again], [returning.delay_seconds(again)])
+    return Report(Handled.SENT_BACK, again, reason="an attempt is left to be made")
+
+
+def send_on(ports: ExecutorPorts, message: Message, at: datetime, reason: str) -> Report:
+    """Send a copy of a message, visible at `at` or a little later, as far as the queue can delay
+    it; the one received is to be acknowledged then."""
+    wait_seconds = ceil((at - ports.clock.now()).total_seconds())
+    ports.queue.send([message], [max(0, min(wait_seconds, LONGEST_DELAY_SECONDS))])
+    return Report(Handled.SENT_ON, message, reason=reason)
+
+
+_ACTIONS = {
+    RunStatus.RETRYING: Action.RUN_RETRYING,
+    RunStatus.DEAD: Action.RUN_DEAD,
+    RunStatus.TIMED_OUT: Action.RUN_TIMED_OUT,
+    RunStatus.SKIPPED: Action.RUN_SKIPPED,
+    RunStatus.MISSED: Action.RUN_MISSED,
+}
+_METRICS = {
+    RunStatus.SUCCEEDED: Metric.RUNS_SUCCEEDED,
+    RunStatus.RETRYING: Metric.RUNS_RETRIED,
+    RunStatus.DEAD: Metric.RUNS_DEAD,
+    RunStatus.TIMED_OUT: Metric.RUNS_DEAD,
+    RunStatus.SKIPPED: Metric.RUNS_SKIPPED,
+    RunStatus.MISSED: Metric.RUNS_MISSED,
+}
+
+
+def tell(telemetry: Telemetry, reports: Sequence[Report], failures: int) -> None:
+    """Log a batch: a line for each run that did not succeed, and one for the batch as a whole,
+    with its metrics.
+
+    A line per successful run would cost more than the run itself (PEERS: logs at 1 KB a job).
+    """
+    reports = [*reports, *(report.instead for report in reports if report.instead is not None)]
+    for report in reports:
+        if report.handled in (Handled.RAN, Handled.SKIPPED) and report.run is not None:
+            _tell_run(telemetry, report.run)
+        elif report.handled is Handled.DROPPED:
+            run_id = report.message.key.run_id
+            telemetry.record(Action.MESSAGE_DROPPED, run_id=run_id, reason=report.reason)
+        elif report.handled is Handled.SENT_BACK:
+            run_id, returns = report.message.key.run_id, report.message.returns
+            telemetry.record(
+                Action.MESSAGE_SENT_BACK, logging.WARNING, run_id=run_id, returns=returns
+            )
+        if report.completes:
+            telemetry.record(Action.JOB_COMPLETED, job_id=report.message.key.job_id)
+    handled = Counter(report.handled.value for report in reports)
+    telemetry.finish(Action.BATCH_FINISHED, failed=failures, **handled)
+
+
+def _tell_run(telemetry: Telemetry, run: Run) -> None:
+    telemetry.measure(_METRICS[run.status])
+    if run.attempt == 1 and run.lag_seconds is not None:
+        telemetry.measure(Metric.RUN_LAG, max(run.lag_seconds, 0))
+    if run.status is RunStatus.SUCCEEDED and is_canary(run.key.owner, run.key.job_id):
+        telemetry.measure(Metric.CANARY_LAG, max(run.lag_seconds or 0, 0))
+    if run.status is not RunStatus.SUCCEEDED:
+        dead = run.status in (RunStatus.DEAD, RunStatus.TIMED_OUT, RunStatus.MISSED)
+        telemetry.record(
+            _ACTIONS[run.status],
+            logging.ERROR if dead else logging.INFO,
+            run_id=run.key.run_id,
+            attempt=run.attempt,
+            reason=run.reason,
+            error=None if run.error is None else f"{run.error.kind}: {run.error.message}",
+        )

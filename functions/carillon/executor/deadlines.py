@@ -1,10 +1,31 @@
 """Calls that know no limit of their own, such as a name lookup, under a deadline."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from threading import Event, Thread
+from time import monotonic
 from typing import Generic, TypeVar
 
-from carillon.executor.deadline import Deadline
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """An instant that every process of this machine understands alike (Linux: since boot)."""
+
+    at: float
+
+    @classmethod
+    def after(cls, seconds: float) -> "Deadline":
+        """The deadline that is `seconds` from now."""
+        return cls(monotonic() + seconds)
+
+    def remaining(self) -> float:
+        """Seconds left, 0 when it has passed."""
+        return max(0.0, self.at - monotonic())
+
+    @property
+    def passed(self) -> bool:
+        return self.remaining() == 0.0
+
 
 _T = TypeVar("_T")
 

@@ -14,12 +14,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from carillon.clock import SystemClock, SystemEntropy
 from carillon.domain.message import Message
 from carillon.errors import HeldError, MalformedMessageError, StoreUnavailableError
-from carillon.executor.batch import BatchRunner, Received
+from carillon.executor.batch import BatchRunner, Received, Report, tell
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.reception import Reception
-from carillon.executor.reporting import tell
-from carillon.executor.reports import Report
-from carillon.executor.router import Executor
+from carillon.executor.router import Executor, Reception
 from carillon.executor.runs.lifecycle_events import BufferedEvents
 from carillon.executor.targets import Targets
 from carillon.services.indexer import Filer

@@ -1,13 +1,15 @@
-"""What an executor does with a message, by its kind."""
+"""A queue record to its worker, by the kind of its message."""
 
+from collections.abc import Callable
 from datetime import datetime
 
-from carillon.domain.message import Message
+from carillon.domain.execution import store_waits
+from carillon.domain.message import Message, decode
 from carillon.domain.run import RunKind
-from carillon.errors import StoreUnavailableError
+from carillon.errors import StoreUnavailableError, UnreadableRowError
+from carillon.executor.batch import Report
 from carillon.executor.operations.steps import OperationWorker
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.reports import Report
 from carillon.executor.runs.missed_check import Watch
 from carillon.executor.runs.protocol import RunProtocol
 from carillon.executor.runs.waiting import Waiting
@@ -52,3 +54,42 @@ class Executor:
     def wait_for_store(self, message: Message, error: StoreUnavailableError) -> Report:
         """What to do with a message whose handling has ended in this error."""
         return self._waiting.wait(message, error)
+
+
+class Reception:
+    """What a handler does with a record: returning acknowledges it, raising leaves it to the queue.
+
+    Several threads may share it. `on_store_failure` is told of a message whose handling the store
+    has failed, before it is sent on. Both methods raise MalformedMessageError for a body that
+    nobody can read, HeldError, StoreUnavailableError and QueueUnavailableError.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        on_store_failure: Callable[[Message, StoreUnavailableError], None],
+    ) -> None:
+        self._executor = executor
+        self._on_store_failure = on_store_failure
+
+    def lane(self, body: str, ends_at: datetime, *, alone: bool = True) -> Report:
+        """Handle a record of a lane; the process may be stopped at `ends_at`.
+
+        Raises RunAloneError where it is not `alone`, and an executor died on what it orders.
+        """
+        message = decode(body)
+        try:
+            return self._executor.handle(store_waits.handled(message), ends_at, alone=alone)
+        except StoreUnavailableError as error:
+            self._on_store_failure(message, error)
+            return self._executor.wait_for_store(message, error)
+
+    def dead(self, body: str, ends_at: datetime) -> Report:
+        """Handle a record of a dead-letter queue: settled, or sent back to its lane. What waits for
+        a row that cannot be read waits there, too."""
+        message = decode(body)
+        try:
+            return self._executor.handle_dead(store_waits.handled(message), ends_at)
+        except UnreadableRowError as error:
+            self._on_store_failure(message, error)
+            return self._executor.wait_for_store(message, error)

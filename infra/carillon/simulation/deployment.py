@@ -9,11 +9,9 @@ from typing import Any
 
 from carillon.domain.job import Lane
 from carillon.errors import CarillonError
-from carillon.executor.batch import BATCH_SIZE, in_waves
+from carillon.executor.batch import BATCH_SIZE, Report, in_waves
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.reception import Reception
-from carillon.executor.reports import Report
-from carillon.executor.router import Executor
+from carillon.executor.router import Executor, Reception
 from carillon.services.indexer import Filer
 from carillon.settings import TASK_RESERVE_SECONDS
 from carillon.simulation.dice import Dice

@@ -10,7 +10,7 @@ from pathlib import Path
 from carillon.domain.targets import TaskTarget
 from carillon.executor.targets.call import Call, Outcome
 from carillon.executor.targets.task import TaskCaller
-from carillon.executor.task_process.child_pool import ChildPool
+from carillon.executor.task_process.parent import ChildPool
 
 SAMPLES = "carillon.executor.tasks.samples"
 TASKS = "tests.integration.executor.child_tasks"

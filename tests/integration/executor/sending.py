@@ -9,12 +9,11 @@ from typing import Any
 from carillon.clock import SystemClock
 from carillon.domain.addresses import Address
 from carillon.domain.targets import WebhookTarget
-from carillon.executor.deadline import Deadline
+from carillon.executor.deadlines import Deadline
 from carillon.executor.targets.call import Call
 from carillon.executor.targets.secrets import AwsSecrets, OwnerSecrets, SecretError
-from carillon.executor.targets.signing import signing_key
 from carillon.executor.targets.ssrf_guard import connect
-from carillon.executor.targets.webhook import WebhookCaller
+from carillon.executor.targets.webhook import WebhookCaller, signing_key
 from tests.integration.executor.endpoints import HOST
 
 KEY = signing_key("kJ3hZ8mQ2xVb7LtR5nWc9YpD4sFg6AeUkJ3hZ8mQ2xVb7LtR")

@@ -15,7 +15,7 @@ from carillon.clock import SystemClock
 from carillon.domain.canary import CANARY_TASK
 from carillon.domain.run import RunError
 from carillon.domain.targets import SqsTarget, TaskTarget, WebhookTarget
-from carillon.executor.targets import Call, Failure, Success, Targets, sqs
+from carillon.executor.targets import Call, Failure, Success, Targets, aws_services
 from carillon.executor.targets.secrets import AwsSecrets, SecretError
 from carillon.settings import Settings
 from tests.integration.executor.endpoints import HOST, endpoint
@@ -87,7 +87,7 @@ def test_what_the_deployment_no_longer_allows_is_not_called(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     environment = {**ENVIRONMENT, "TARGET_ARNS": f"{QUEUES}:*", "STACK_NAME": "Carillon"}
-    monkeypatch.setattr(sqs, "create_caller", lambda settings, clock: NoSqs())
+    monkeypatch.setattr(aws_services, "create_caller", lambda settings, clock: NoSqs())
     with Targets(Settings.from_environment(environment), SystemClock()) as targets:
         allowed = targets.deliver(SqsTarget(queue_arn=f"{QUEUES}:orders"), CALL)
         assert allowed == Success(f"sent to {QUEUES}:orders")

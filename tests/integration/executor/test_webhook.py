@@ -14,10 +14,9 @@ import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from carillon.clock import SystemClock
-from carillon.executor.deadline import Deadline
+from carillon.executor.deadlines import Deadline
 from carillon.executor.targets.call import Failure, Success
-from carillon.executor.targets.signing import SigningKeyError
-from carillon.executor.targets.webhook import WebhookCaller
+from carillon.executor.targets.webhook import SigningKeyError, WebhookCaller
 from tests.integration.executor.endpoints import (
     CERTIFIED_NAME,
     HOST,

@@ -8,7 +8,7 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from carillon.executor.targets.call import Failure, Success
-from carillon.executor.targets.signing import signing_key
+from carillon.executor.targets.webhook import signing_key
 from tests.integration.executor.endpoints import endpoint
 from tests.integration.executor.sending import KEY, PAYLOAD, RUN_ID, call, caller, target
 

@@ -10,7 +10,7 @@ import carillon.domain.execution.transitions as running
 from carillon.domain.job import Lane
 from carillon.domain.message import Message
 from carillon.errors import CarillonError
-from carillon.executor.reports import Report
+from carillon.executor.batch import Report
 from carillon.executor.runs.protocol import RunProtocol
 from carillon.services.indexer import Filer
 from carillon.simulation.deployment import Deployment

@@ -16,7 +16,7 @@ from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.policies import Overlap
 from carillon.domain.run import Run, RunStatus
-from carillon.executor.reports import Handled, Report
+from carillon.executor.batch import Handled, Report
 from carillon.executor.runs.admission import change_gate
 from carillon.executor.runs.follow_up import FollowUp
 from carillon.executor.runs.protocol import RunProtocol

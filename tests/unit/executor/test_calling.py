@@ -13,7 +13,7 @@ from carillon.domain.policies import Concurrency, Overlap, Rate, RetryPolicy
 from carillon.domain.run import Run, RunError, RunStatus
 from carillon.domain.targets import Target, TaskTarget
 from carillon.domain.wheel.entry import message_of
-from carillon.executor.reports import Handled
+from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.world import FUNCTION_SECONDS, World
 

@@ -16,7 +16,7 @@ from carillon.domain.policies import Concurrency, Overlap, Rate
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.errors import QueueUnavailableError, StoreUnavailableError
-from carillon.executor.reports import Handled
+from carillon.executor.batch import Handled
 from carillon.executor.router import Executor
 from carillon.executor.runs.admission import change_gate
 from carillon.executor.targets import Call, Outcome, Success

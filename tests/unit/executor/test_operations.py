@@ -10,8 +10,8 @@ from carillon.domain.message import Message, decode, encode
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.run import RunKind
 from carillon.errors import HeldError, RunAloneError, StoreUnavailableError
+from carillon.executor.batch import Handled, Report
 from carillon.executor.operations.steps import MOST_TRIES
-from carillon.executor.reports import Handled, Report
 from tests.simulation.operation_kit import NOON, begin, now_of, put_dead
 from tests.simulation.world import FUNCTION_SECONDS, LIFETIME, OWNER, World
 

@@ -15,7 +15,7 @@ from carillon.domain.policies import RetryPolicy
 from carillon.domain.run import Run, RunError, RunKind, RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.errors import HeldError, QueueUnavailableError, RunAloneError, StoreUnavailableError
-from carillon.executor.reports import Handled
+from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.world import FUNCTION_SECONDS, World
 

@@ -12,7 +12,7 @@ from carillon.domain.policies import Backoff, OnComplete, RetryPolicy
 from carillon.domain.run import Run, RunError, RunStatus
 from carillon.domain.wheel.entry import Slot, message_of, minute_of
 from carillon.errors import HeldError, StoreUnavailableError
-from carillon.executor.reports import Handled
+from carillon.executor.batch import Handled
 from carillon.executor.targets import Failure
 from carillon.schedules import CalendarRule, SlotKind
 from tests.simulation.world import FUNCTION_SECONDS, World

@@ -20,8 +20,8 @@ from carillon.errors import (
     QueueUnavailableError,
     StoreUnavailableError,
 )
-from carillon.executor.reception import Reception
-from carillon.executor.reports import Handled, Report
+from carillon.executor.batch import Handled, Report
+from carillon.executor.router import Reception
 from carillon.executor.targets import Targets
 from carillon.tick.canary import CanaryKeeper
 from tests.simulation.world import FUNCTION_SECONDS, World

@@ -13,7 +13,7 @@ from carillon.domain.policies import CatchUp, Overlap
 from carillon.domain.run import DeadReason, Run, RunKey, RunKind, RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.errors import StoreUnavailableError, UnreadableRowError
-from carillon.executor.reports import Handled, Report
+from carillon.executor.batch import Handled, Report
 from carillon.schedules import CalendarRule
 from carillon.services.redrive import Redriver
 from tests.simulation.world import FUNCTION_SECONDS, LIFETIME, World

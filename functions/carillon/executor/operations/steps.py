@@ -15,10 +15,10 @@ from carillon.domain.operation import (
     Progress,
 )
 from carillon.errors import HeldError, QueueUnavailableError, RunAloneError, StoreUnavailableError
+from carillon.executor.batch import Handled, Report, send_back, send_on
 from carillon.executor.operations.backfill import LONGEST_HOLD_SECONDS, Backfill
 from carillon.executor.operations.dead_letters import DeadLetters
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.reports import Handled, Report, send_back, send_on
 
 YOUNG_OPERATION = timedelta(seconds=60)
 """The row of an operation this young may not be put yet: its first message is sent before."""

@@ -7,8 +7,8 @@ from carillon.domain.execution import transitions as running
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.run import Run
+from carillon.executor.batch import Handled, Report, send_on
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.reports import Handled, Report, send_on
 from carillon.executor.runs.lifecycle_events import Happenings
 from carillon.schedules import ClosedDays
 

@@ -31,8 +31,8 @@ from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.errors import HeldError, QueueUnavailableError, RunAloneError, StoreUnavailableError
+from carillon.executor.batch import Handled, Report, send_back
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.reports import Handled, Report, send_back
 from carillon.executor.runs.admission import Gates, Held
 from carillon.executor.runs.call import Order, order_of
 from carillon.executor.runs.catching_up import CatchingUp

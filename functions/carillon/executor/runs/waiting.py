@@ -12,8 +12,8 @@ from carillon.domain.message import Message
 from carillon.domain.operation import OperationState
 from carillon.domain.run import RunKind
 from carillon.errors import StoreUnavailableError, UnreadableRowError, reason_of
+from carillon.executor.batch import Handled, Report
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.reports import Handled, Report
 from carillon.executor.runs.follow_up import FollowUp
 
 _LEASE = timedelta(minutes=1)

@@ -8,17 +8,17 @@ from carillon.clock import Clock
 from carillon.domain.run import RunError
 from carillon.domain.targets import AnyTarget
 from carillon.executor.targets.call import Call, Caller, Failure, Outcome, Success
-from carillon.executor.task_process.one_line import exception_line, one_line
+from carillon.executor.task_process.wire import exception_line, one_line
 from carillon.settings import Settings
 
 __all__ = ["Call", "Failure", "Outcome", "Success", "Targets"]
 
 _MODULES = {
-    "eventbridge": "carillon.executor.targets.eventbridge",
+    "eventbridge": "carillon.executor.targets.aws_services",
     "lambda": "carillon.executor.targets.aws_services",
-    "sns": "carillon.executor.targets.sns",
-    "sqs": "carillon.executor.targets.sqs",
-    "stepfunctions": "carillon.executor.targets.stepfunctions",
+    "sns": "carillon.executor.targets.aws_services",
+    "sqs": "carillon.executor.targets.aws_services",
+    "stepfunctions": "carillon.executor.targets.aws_services",
     "task": "carillon.executor.targets.task",
     "webhook": "carillon.executor.targets.webhook",
 }

@@ -12,11 +12,10 @@ from typing import Any
 
 from carillon.domain.run import RunError
 from carillon.domain.targets import region_of
-from carillon.executor.deadline import Deadline
-from carillon.executor.deadlines import call_within
+from carillon.executor.deadlines import Deadline, call_within
 from carillon.executor.targets.call import Call, Failure, Outcome
-from carillon.executor.targets.recent import Recent
-from carillon.executor.task_process.one_line import exception_line, one_line
+from carillon.executor.targets.secrets import Recent
+from carillon.executor.task_process.wire import exception_line, one_line
 
 CONNECT_SECONDS = 5
 MOST_CONNECTIONS = 50

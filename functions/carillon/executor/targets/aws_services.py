@@ -1,32 +1,45 @@
-"""Lambda functions: the payload is the event.
-
-A synchronous call also carries the run's facts in the client context (`custom`, as AWS's runtimes
-show it); Lambda passes none to asynchronous ones: there a template puts them in the payload.
-"""
+"""The AWS targets: Lambda, SQS, SNS, EventBridge and Step Functions."""
 
 import base64
 import json
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from carillon.clock import Clock
 from carillon.domain.run import RunError
-from carillon.domain.targets import LambdaTarget
-from carillon.executor.targets.aws_client import AwsCaller
-from carillon.executor.targets.call import Call, Failure, Outcome, Success
-from carillon.executor.targets.run_facts import facts
-from carillon.executor.task_process.one_line import one_line
+from carillon.domain.targets import (
+    EventBridgeTarget,
+    LambdaTarget,
+    SnsTarget,
+    SqsTarget,
+    StepFunctionsTarget,
+)
+from carillon.executor.targets.aws_client import AwsCaller, coded
+from carillon.executor.targets.call import (
+    Call,
+    Failure,
+    Outcome,
+    Success,
+    facts,
+    message_attributes,
+    order,
+    short_id,
+)
+from carillon.executor.targets.secrets import Recent
+from carillon.executor.task_process.wire import one_line
 from carillon.settings import Settings
 
 READ_LIMIT_BYTES = 64 * 1024
 """A result is read up to here; the history keeps only its beginning."""
 
 
-def create_caller(settings: Settings, clock: Clock) -> AwsCaller:
+def create_lambda(settings: Settings, clock: Clock) -> AwsCaller:
     """One more kind of failure: `function_error`, the function raised or was stopped."""
-    return AwsCaller("lambda", send)
+    return AwsCaller("lambda", invoke)
 
 
-def send(client: Any, target: LambdaTarget, call: Call) -> Outcome:
+def invoke(client: Any, target: LambdaTarget, call: Call) -> Outcome:
     arguments: dict[str, Any] = {"FunctionName": target.function_arn, "Payload": call.payload}
     if target.invocation == "event":
         client.invoke(InvocationType="Event", **arguments)
@@ -48,3 +61,95 @@ def _raised(text: str) -> str:
         return f"{told['errorType']}: {told['errorMessage']}"
     except (ValueError, KeyError, TypeError):
         return text or "the function failed"
+
+
+MOST_URLS = 1000
+"""Of queues that were sent to lately, so that each message does not ask for its queue's."""
+
+
+def create_sqs(settings: Settings, clock: Clock) -> AwsCaller:
+    return AwsCaller("sqs", QueueSender().send)
+
+
+class QueueSender:
+    """Sends to queues by their ARNs; each one's URL is asked for once in a while."""
+
+    def __init__(self) -> None:
+        self._urls: Recent[str, str] = Recent(MOST_URLS)
+
+    def send(self, client: Any, target: SqsTarget, call: Call) -> Outcome:
+        answer = client.send_message(
+            QueueUrl=self._url(client, target.queue_arn),
+            MessageBody=call.payload,
+            MessageAttributes=message_attributes(call),
+            **order(target.queue_arn, target.message_group_id, call),
+        )
+        return Success(f"message {answer['MessageId']}")
+
+    def _url(self, client: Any, arn: str) -> str:
+        known = self._urls.get(arn)
+        if known is not None:
+            return known
+        account, name = arn.split(":")[4:6]
+        answer = client.get_queue_url(QueueName=name, QueueOwnerAWSAccountId=account)
+        return self._urls.keep(arn, str(answer["QueueUrl"]))
+
+
+def create_sns(settings: Settings, clock: Clock) -> AwsCaller:
+    return AwsCaller("sns", publish)
+
+
+def publish(client: Any, target: SnsTarget, call: Call) -> Outcome:
+    subject = {} if target.subject is None else {"Subject": target.subject}
+    answer = client.publish(
+        TopicArn=target.topic_arn,
+        Message=call.payload,
+        MessageAttributes=message_attributes(call),
+        **subject,
+        **order(target.topic_arn, target.message_group_id, call),
+    )
+    return Success(f"message {answer['MessageId']}")
+
+
+def create_eventbridge(settings: Settings, clock: Clock) -> AwsCaller:
+    return AwsCaller("events", put_event)
+
+
+def put_event(client: Any, target: EventBridgeTarget, call: Call) -> Outcome:
+    entry = {
+        "EventBusName": target.bus_arn,
+        "Source": target.source,
+        "DetailType": target.detail_type,
+        "Detail": detail(call.payload),
+        "Time": call.fire_at,
+        "Resources": [call.run_id],
+    }
+    (told,) = client.put_events(Entries=[entry])["Entries"]
+    if told.get("ErrorCode"):
+        return coded(str(told["ErrorCode"]), str(told.get("ErrorMessage", "")))
+    return Success(f"event {told['EventId']}")
+
+
+def detail(payload: str) -> str:
+    """The payload, or an object that holds it; both are compact JSON text."""
+    return payload if payload.startswith("{") else f'{{"payload":{payload}}}'
+
+
+NAME_LIMIT_CHARACTERS = 80
+
+
+def create_stepfunctions(settings: Settings, clock: Clock) -> AwsCaller:
+    return AwsCaller("stepfunctions", start_execution)
+
+
+def start_execution(client: Any, target: StepFunctionsTarget, call: Call) -> Outcome:
+    name = short_id(call.run_id, NAME_LIMIT_CHARACTERS)
+    try:
+        answer = client.start_execution(
+            stateMachineArn=target.state_machine_arn, name=name, input=call.payload
+        )
+    except ClientError as error:
+        if error.response.get("Error", {}).get("Code") != "ExecutionAlreadyExists":
+            raise
+        return Success(f"execution {name} (an earlier attempt started it)")
+    return Success(f"execution {answer['executionArn']}")

@@ -6,16 +6,45 @@ another's. Their texts stand in no row, log or message; what AWS says about a fa
 code only, since its words name roles and accounts.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from carillon.clock import Clock
 from carillon.domain.targets import ParameterReference, Reference, SecretReference
-from carillon.executor.deadline import Deadline
-from carillon.executor.deadlines import call_within
-from carillon.executor.targets.recent import Recent
+from carillon.executor.deadlines import Deadline, call_within
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+class Recent(Generic[_K, _V]):
+    """Up to `limit` values by key; the one that was used longest ago goes first. For several
+    threads."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._values: OrderedDict[_K, _V] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: _K) -> _V | None:
+        with self._lock:
+            if key not in self._values:
+                return None
+            self._values.move_to_end(key)
+            return self._values[key]
+
+    def keep(self, key: _K, value: _V) -> _V:
+        """Keep a value and answer it, or the one that another thread has kept meanwhile."""
+        with self._lock:
+            kept = self._values.setdefault(key, value)
+            self._values.move_to_end(key)
+            if len(self._values) > self._limit:
+                self._values.popitem(last=False)
+            return kept
+
 
 REFRESH_AFTER = timedelta(minutes=5)
 RETRY_AFTER = timedelta(seconds=30)

@@ -21,8 +21,7 @@ from carillon.domain.addresses import (
     parse_address,
     reachable_address,
 )
-from carillon.executor.deadline import Deadline
-from carillon.executor.deadlines import call_within
+from carillon.executor.deadlines import Deadline, call_within
 
 Resolver = Callable[[str, int], Sequence[str]]
 """Host and port to addresses as text, best first; raises OSError or UnicodeError."""

@@ -3,16 +3,15 @@
 from carillon.clock import Clock
 from carillon.domain.run import RunError
 from carillon.domain.targets import TaskTarget
-from carillon.executor.deadline import Deadline
+from carillon.executor.deadlines import Deadline
 from carillon.executor.targets.call import Call, Failure, Outcome, Success
-from carillon.executor.task_process.child_pool import ChildPool
-from carillon.executor.task_process.one_line import exception_line
 from carillon.executor.task_process.parent import (
     CallTimeoutError,
     ChildLostError,
     ChildNotReadyError,
+    ChildPool,
 )
-from carillon.executor.task_process.wire import Report, Request
+from carillon.executor.task_process.wire import Report, Request, exception_line
 from carillon.settings import Settings
 
 OWN_TASKS = "carillon.executor.tasks.canary"

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from carillon.domain.run import RunError
 from carillon.executor.targets.call import Failure, Outcome, Success
-from carillon.executor.task_process.one_line import one_line
+from carillon.executor.task_process.wire import one_line
 
 RETRIED_CLIENT_ERRORS = frozenset({408, 425, 429})
 _LONGEST_SECONDS = 10**9

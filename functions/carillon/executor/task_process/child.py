@@ -7,29 +7,83 @@ import faulthandler
 import importlib
 import io
 import json
+import logging
 import os
 import signal
 import sys
 import traceback
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from queue import SimpleQueue
 from threading import Thread
 
 from carillon.domain.run import FAIL_KIND, RETRY_KIND, RunError
-from carillon.executor.deadline import Deadline
-from carillon.executor.task_process.child_logs import JsonLines, start_logging, task_logger
+from carillon.executor.deadlines import Deadline
 from carillon.executor.task_process.descendants import adopt_orphans, kill_descendants
-from carillon.executor.task_process.one_line import exception_line, kind_of, one_line
-from carillon.executor.task_process.wire import Hello, Report, Request
+from carillon.executor.task_process.wire import (
+    Hello,
+    Report,
+    Request,
+    exception_line,
+    kind_of,
+    one_line,
+)
 from carillon.tasks import (
     Fail,
     Retry,
     TaskContext,
+    TaskLogger,
     TaskRegistry,
     UnknownTaskError,
     registered_tasks,
 )
+
+ACTION = "task.log"
+"""The `action` of every record (carillon.telemetry.Action.TASK_LOG, which is slow to import)."""
+
+TRACE_LIMIT_CHARACTERS = 10_000
+"""Of a trace its end is logged: CloudWatch takes 256 KiB a line, and costs by size."""
+
+_OWN_MEMBERS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per record; `bound` are the members of every record until they change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bound: Mapping[str, object] = {}
+
+    def format(self, record: logging.LogRecord) -> str:
+        extra = {key: value for key, value in vars(record).items() if key not in _OWN_MEMBERS}
+        members: dict[str, object] = {
+            "level": record.levelname,
+            "message": record.getMessage(),
+            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "service": "executor",
+            "action": ACTION,
+            "logger": record.name,
+            **self.bound,
+            **extra,
+        }
+        if record.exc_info:
+            text = "".join(traceback.format_exception(*record.exc_info))
+            members["exception"] = text[-TRACE_LIMIT_CHARACTERS:]
+        return json.dumps(members, default=repr)
+
+
+def start_logging(level: str) -> JsonLines:
+    """Send every logger of this process to standard error as JSON lines."""
+    lines = JsonLines()
+    handler = logging.StreamHandler()
+    handler.setFormatter(lines)
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    return lines
+
+
+def task_logger(name: str, ids: Mapping[str, object]) -> TaskLogger:
+    return TaskLogger(logging.getLogger(name), dict(ids))
+
 
 OVERDUE_SECONDS = 1.0
 """So long after its limit a call that nobody stopped ends the process by itself."""

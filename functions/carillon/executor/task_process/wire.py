@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from carillon.domain.run import RunError
+from carillon.domain.run import RunError, cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +90,28 @@ def _members(line: bytes, *names: str) -> dict[str, Any]:
     if not isinstance(members, dict) or members.keys() != set(names):
         raise ValueError(f"not a line with {', '.join(names)}")
     return members
+
+
+KIND_LIMIT_CHARACTERS = 128
+"""Longer names of error classes are cut here."""
+
+
+def one_line(text: str) -> str:
+    """The text cut to the history's length, on one line, without what cannot be printed.
+
+    That drops line ends, terminal escapes, and lone surrogates, which no store can encode.
+    """
+    return "".join(character if character.isprintable() else " " for character in cut(text)).strip()
+
+
+def exception_line(error: BaseException) -> str:
+    """The exception's own message; never raises."""
+    try:
+        return one_line(str(error))
+    except Exception:  # a broken __str__ is the task's
+        return "(its message cannot be shown)"
+
+
+def kind_of(error: BaseException) -> str:
+    """The error's class as the history's kind, cut at KIND_LIMIT_CHARACTERS."""
+    return one_line(type(error).__name__)[:KIND_LIMIT_CHARACTERS]

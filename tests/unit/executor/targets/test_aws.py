@@ -16,11 +16,19 @@ from botocore.response import StreamingBody
 from carillon.domain.run import RunError
 from carillon.domain.targets import EventBridgeTarget, LambdaTarget, SqsTarget, StepFunctionsTarget
 from carillon.executor.targets import aws_client as aws
+from carillon.executor.targets import aws_services
 from carillon.executor.targets import aws_services as lambda_
-from carillon.executor.targets import eventbridge, sqs, stepfunctions
 from carillon.executor.targets.aws_client import AwsCaller, AwsClients, coded, no_answer, refusal
-from carillon.executor.targets.call import Call, Failure, Outcome, Success
-from carillon.executor.targets.run_facts import facts, message_attributes, order, short_id
+from carillon.executor.targets.call import (
+    Call,
+    Failure,
+    Outcome,
+    Success,
+    facts,
+    message_attributes,
+    order,
+    short_id,
+)
 
 QUEUE = SqsTarget(queue_arn="arn:aws:sqs:us-east-1:000000000000:q")
 FUNCTION = LambdaTarget(function_arn="arn:aws:lambda:us-east-1:000000000000:function:f")
@@ -208,8 +216,8 @@ class FakeQueues:
 
 
 def test_a_queues_url_is_asked_for_once_while_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqs, "MOST_URLS", 2)
-    queues, sender = FakeQueues(), sqs.QueueSender()
+    monkeypatch.setattr(aws_services, "MOST_URLS", 2)
+    queues, sender = FakeQueues(), aws_services.QueueSender()
     for name in ("a", "b", "a", "c", "a", "b"):
         queue = SqsTarget(queue_arn=f"arn:aws:sqs:us-east-1:000000000000:{name}")
         told = Success(f"message https://sqs/000000000000/{name}")
@@ -260,7 +268,7 @@ def test_an_id_that_does_not_fit_becomes_its_digest() -> None:
     ],
 )
 def test_an_events_detail_is_an_object(payload: str, detail: str) -> None:
-    assert eventbridge.detail(payload) == detail
+    assert aws_services.detail(payload) == detail
     assert isinstance(json.loads(detail), dict)
 
 
@@ -319,7 +327,7 @@ def test_a_bus_that_refuses_the_one_event_is_a_failure() -> None:
     bus = EventBridgeTarget(
         bus_arn="arn:aws:events:us-east-1:000000000000:event-bus/b", source="s", detail_type="d"
     )
-    outcome = eventbridge.send(Refusing(), bus, CALL)
+    outcome = aws_services.send(Refusing(), bus, CALL)
     assert isinstance(outcome, Failure)
     assert outcome.error.kind == "throttled"
 
@@ -333,7 +341,7 @@ def test_an_execution_that_an_earlier_attempt_started_is_success() -> None:
         def start_execution(self, **arguments: Any) -> Any:
             raise client_error("StateMachineDoesNotExist")
 
-    outcome = stepfunctions.send(Started(), MACHINE, CALL)
+    outcome = aws_services.send(Started(), MACHINE, CALL)
     assert outcome == Success(f"execution {CALL.run_id} (an earlier attempt started it)")
     with pytest.raises(exceptions.ClientError):
-        stepfunctions.send(Gone(), MACHINE, CALL)
+        aws_services.send(Gone(), MACHINE, CALL)

@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 
 from carillon.domain.run import RESULT_LIMIT_BYTES, RunError
-from carillon.executor.deadline import Deadline
-from carillon.executor.task_process.child import TaskServer, import_modules, result_text
-from carillon.executor.task_process.child_logs import JsonLines
-from carillon.executor.task_process.one_line import (
+from carillon.executor.deadlines import Deadline
+from carillon.executor.task_process.child import JsonLines, TaskServer, import_modules, result_text
+from carillon.executor.task_process.wire import (
     KIND_LIMIT_CHARACTERS,
+    Hello,
+    Report,
+    Request,
     exception_line,
     kind_of,
     one_line,
 )
-from carillon.executor.task_process.wire import Hello, Report, Request
 from carillon.tasks import Fail, Retry, TaskContext, TaskRegistry
 
 ROOT = Path(__file__).resolve().parents[4]

@@ -10,7 +10,7 @@ import httpcore
 import pytest
 
 from carillon.domain.addresses import Address, Network
-from carillon.executor.deadline import Deadline
+from carillon.executor.deadlines import Deadline
 from carillon.executor.targets.ssrf_guard import (
     DeadlineStream,
     GuardedBackend,

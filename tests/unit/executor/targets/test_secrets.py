@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from carillon.clock import ManualClock
 from carillon.domain.targets import ParameterReference, SecretReference
-from carillon.executor.deadline import Deadline
+from carillon.executor.deadlines import Deadline
 from carillon.executor.targets import secrets
 from carillon.executor.targets.secrets import (
     REFRESH_AFTER,

@@ -8,9 +8,9 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from carillon.clock import ManualClock
-from carillon.executor.deadline import Deadline
+from carillon.executor.deadlines import Deadline
 from carillon.executor.targets.secrets import REFRESH_AFTER, RETRY_AFTER, AwsSecrets, SecretError
-from carillon.executor.targets.signing import (
+from carillon.executor.targets.webhook import (
     DeploymentKey,
     SigningKeyError,
     deployment_secret,
