@@ -31,9 +31,8 @@ from carillon.local.emulator import Emulator
 from carillon.schedules import parse_schedule
 from carillon.services.indexer import Filer
 from carillon.settings import Settings
-from carillon.tick.dispatcher import Dispatcher
+from carillon.tick.dispatcher import Dispatcher, SideBySideThreads
 from carillon.tick.ports import SideBySide, one_by_one
-from carillon.tick.threads import SideBySideThreads
 from tests.tables import create_deployment
 
 WORKERS = 5

@@ -18,9 +18,9 @@ from carillon.services.indexer import Filer
 from carillon.stores.dynamo import Stores
 from carillon.stores.memory import NoEvents
 from carillon.stores.ports import LaneQueue, WheelStore
+from carillon.tick.counting import SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
-from carillon.tick.reports import SegmentReport
 
 OWNER = "9f4c1c1e-6d3a-4b52-8f5e-0a2b7c9d1e3f"
 

@@ -19,7 +19,7 @@ from carillon.errors import HeldError
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores
 from carillon.stores.ports import EntryPage, WheelStore
-from carillon.tick.reports import SegmentOutcome
+from carillon.tick.counting import SegmentOutcome
 from tests.integration.system import System, Undelayed
 from tests.tables import create_deployment
 

@@ -13,7 +13,7 @@ from carillon.domain.run import RunKind, RunStatus
 from carillon.domain.wheel.entry import Slot, minute_of
 from carillon.schedules import CalendarRule, SlotKind, parse_schedule
 from carillon.stores.ports import EntryPage
-from carillon.tick.reports import SegmentOutcome
+from carillon.tick.counting import SegmentOutcome
 from tests.simulation.world import FUNCTION_SECONDS, World, times
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)

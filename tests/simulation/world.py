@@ -43,9 +43,9 @@ from carillon.stores.memory.rows import (
 )
 from carillon.stores.memory.runs import MemoryRunStore
 from carillon.stores.memory.wheel import MemoryWheelStore
+from carillon.tick.counting import SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
-from carillon.tick.reports import SegmentReport
 
 OWNER = "owner-1"
 FUNCTION_SECONDS = 60

@@ -1,7 +1,9 @@
-"""What is late, by owner, counted before any of it has its place in the pace of catching up."""
+"""Counts of a tick: late entries by owner, and the report of a segment."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from carillon.clock import Clock
 from carillon.domain.message import Message
@@ -51,3 +53,36 @@ def _entries(wheel: WheelStore, segment: int, minute: int) -> Iterator[Entry]:
             after_key = page.last_key
             if after_key is None:
                 break
+
+
+class SegmentOutcome(StrEnum):
+    DISPATCHED = "dispatched"
+    CURRENT = "current"
+    """Everything up to the look-ahead is dispatched already: a doubled tick writes nothing."""
+    HELD = "held"
+    """Another tick holds the lease, or won the race for it."""
+    LOST = "lost"
+    """Another tick took the segment over while this one worked on it."""
+    OUT_OF_TIME = "out_of_time"
+    """The progress is recorded; the next tick goes on from there."""
+    FAILED = "failed"
+    """The store or the queue failed, or its control item cannot be read, or something that nobody
+    thought of; the next tick goes on behind what was sent. Other segments go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentReport:
+    """What became of one segment in one tick. `lag_minutes` is how far dispatch lags behind,
+    `rehomed` the number of filings that new rules of a time zone have brought to other slots.
+    `idle` says whether nothing is left that was due, `was_idle` the same of the visit before."""
+
+    segment: int
+    outcome: SegmentOutcome
+    messages: int = 0
+    minutes: int = 0
+    lag_minutes: int = 0
+    backlog: bool = False
+    reason: str = ""
+    rehomed: int = 0
+    was_idle: bool = False
+    idle: bool = False

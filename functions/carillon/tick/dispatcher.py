@@ -1,6 +1,7 @@
 """The tick's protocol (DESIGN 4.1): announce, query, send, and only then move the watermark."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
@@ -10,9 +11,9 @@ from carillon.domain.wheel.entry import minute_of
 from carillon.domain.wheel.segment import Control
 from carillon.errors import reason_of
 from carillon.services.calendar_reader import CalendarReader
+from carillon.tick.counting import SegmentOutcome, SegmentReport
 from carillon.tick.lease import Lease
 from carillon.tick.ports import TickPorts
-from carillon.tick.reports import SegmentOutcome, SegmentReport
 from carillon.tick.segment_visit import Visit
 
 _T = TypeVar("_T")
@@ -115,3 +116,22 @@ def _untouched(seen: Control, outcome: SegmentOutcome, now: datetime) -> Segment
         was_idle=seen.idle,
         idle=seen.idle,
     )
+
+
+def share_of(segments: int, workers: int, worker: int) -> tuple[Sequence[int], Sequence[int]]:
+    """The worker's own segments, and all others."""
+    own = range(worker % workers, segments, workers)
+    return own, [segment for segment in range(segments) if segment not in own]
+
+
+class SideBySideThreads:
+    """SideBySide in threads of its own, made when they are first needed and kept."""
+
+    def __init__(self, most: int) -> None:
+        """More calls than `most` take turns."""
+        self._threads = ThreadPoolExecutor(most, thread_name_prefix="visit")
+
+    def __call__(self, calls: Sequence[Callable[[], _T]]) -> list[_T]:
+        if len(calls) == 1:
+            return [calls[0]()]
+        return list(self._threads.map(lambda call: call(), calls))

@@ -37,11 +37,10 @@ from carillon.errors import (
 )
 from carillon.schedules import SlotKind
 from carillon.services.calendar_reader import CalendarReader
-from carillon.tick.counting import count_late
+from carillon.tick.counting import SegmentOutcome, SegmentReport, count_late
 from carillon.tick.lease import Lease, LeaseLostError
 from carillon.tick.outbox import Outbox
 from carillon.tick.ports import TickPorts
-from carillon.tick.reports import SegmentOutcome, SegmentReport
 
 _T = TypeVar("_T")
 _Link = tuple[datetime, Entry]

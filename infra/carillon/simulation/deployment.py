@@ -21,9 +21,9 @@ from carillon.simulation.seams import LoopClock, LoopEntropy, LoopTimers, seam
 from carillon.simulation.stores import SimulatedStores
 from carillon.simulation.targets import SimulatedTargets
 from carillon.stores.memory.messaging import MemoryQueue, Received
+from carillon.tick.counting import SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
-from carillon.tick.reports import SegmentReport
 
 _TICK_RESERVE_SECONDS = 6
 _MINUTE_US = 60_000_000

@@ -20,9 +20,9 @@ from carillon.schedules.kinds.cron import Cron
 from carillon.simulation.deployment import Deployment
 from carillon.stores.memory.wheel import MemoryWheelStore
 from carillon.stores.ports import EntryPage, WheelStore
+from carillon.tick.counting import SegmentOutcome, SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
-from carillon.tick.reports import SegmentOutcome, SegmentReport
 from carillon.tick.segment_visit import Visit
 from tests.simulation.mutants.kit import (
     LANES,

@@ -20,7 +20,7 @@ from carillon.services.redrive import Redriver
 from carillon.stores.memory.runs import MemoryRunStore
 from carillon.stores.memory.wheel import MemoryWheelStore
 from carillon.stores.ports import JobStore, WheelStore
-from carillon.tick.reports import SegmentReport
+from carillon.tick.counting import SegmentReport
 from carillon.tick.segment_visit import Visit
 
 

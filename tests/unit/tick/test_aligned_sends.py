@@ -15,9 +15,8 @@ from carillon.domain.job import Job, job_id_of
 from carillon.domain.wheel.entry import Slot, minute_of
 from carillon.domain.wheel.segment import Control
 from carillon.errors import StoreUnavailableError
-from carillon.tick.dispatcher import Dispatcher
-from carillon.tick.reports import SegmentOutcome
-from carillon.tick.threads import SideBySideThreads
+from carillon.tick.counting import SegmentOutcome
+from carillon.tick.dispatcher import Dispatcher, SideBySideThreads
 from tests.simulation.world import OWNER, World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)

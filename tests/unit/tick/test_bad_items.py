@@ -21,9 +21,9 @@ from carillon.settings import Settings
 from carillon.stores.dynamo import Stores, open_stores
 from carillon.stores.dynamo.wheel import item_of
 from carillon.stores.segments import segments_in_use
+from carillon.tick.counting import SegmentOutcome, SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
-from carillon.tick.reports import SegmentOutcome, SegmentReport
 from tests.contract.samples import a_job, a_key, a_message
 from tests.simulation.world import World
 from tests.tables import create_deployment

@@ -17,9 +17,8 @@ from carillon.errors import QueueUnavailableError
 from carillon.schedules import SlotKind
 from carillon.stores.segments import segments_in_use
 from carillon.tick import segment_visit as visit
-from carillon.tick.dispatcher import Dispatcher
-from carillon.tick.reports import SegmentOutcome
-from carillon.tick.segments import share_of
+from carillon.tick.counting import SegmentOutcome
+from carillon.tick.dispatcher import Dispatcher, share_of
 from tests.simulation.world import World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)

@@ -15,7 +15,7 @@ from carillon.domain.wheel.entry import Entry, Slot, entries_of, minute_of
 from carillon.domain.wheel.segment import Control
 from carillon.errors import StoreUnavailableError, UnreadableRowError
 from carillon.schedules import CalendarRule, SlotKind, slots
-from carillon.tick.reports import SegmentOutcome
+from carillon.tick.counting import SegmentOutcome
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)

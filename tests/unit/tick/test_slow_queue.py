@@ -10,8 +10,8 @@ from carillon.domain.message import Message
 from carillon.domain.wheel.entry import minute_of
 from carillon.domain.wheel.segment import LEASE
 from carillon.errors import QueueUnavailableError
+from carillon.tick.counting import SegmentOutcome
 from carillon.tick.outbox import PART
-from carillon.tick.reports import SegmentOutcome
 from tests.simulation.world import World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
