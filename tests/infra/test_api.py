@@ -2,7 +2,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from carillon.cdk.constructs.webhooks import SECRET_LENGTH
+from carillon.cdk.constructs.storage import SECRET_LENGTH
 from tests.infra.stacks import REGION, SynthesizedStack, deployed, referred
 
 

@@ -1,6 +1,8 @@
-"""Options that are texts of a known form: each check answers the text, or raises ValueError."""
+"""Options that are texts of a known form, and the allow-list of AWS resources that jobs may call."""
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from ipaddress import ip_network
 
 
@@ -31,3 +33,84 @@ def email_address(text: str) -> str:
     if not re.fullmatch(r"[^@\s,]+@[^@\s,]+\.[^@\s,.]+", text):
         raise ValueError(f"{text!r} is no e-mail address, such as on-call@example.com")
     return text
+
+
+ARN = re.compile(
+    r"arn:(?P<partition>aws(-[a-z]+)*):(?P<service>[^:]*):(?P<region>[^:]*):(?P<account>[^:]*)"
+    r":(?P<resource>.+)"
+)
+REGION = re.compile(r"[a-z0-9*?-]+")
+ACCOUNT = re.compile(r"[0-9*?]{1,12}")
+EXAMPLE = "arn:aws:lambda:eu-west-1:123456789012:function:report-*"
+
+
+@dataclass(frozen=True, slots=True)
+class _Service:
+    """What one AWS service's resources look like, and what a call of one takes."""
+
+    resource: re.Pattern[str]
+    looks_like: str
+    actions: tuple[str, ...]
+
+
+_SERVICES = {
+    "lambda": _Service(
+        re.compile(r"function:[A-Za-z0-9_*?-]+(:[A-Za-z0-9_$*?-]+)?"),
+        "function:NAME",
+        ("lambda:InvokeFunction",),
+    ),
+    "sqs": _Service(
+        re.compile(r"[A-Za-z0-9_.*?-]+"), "QUEUE", ("sqs:GetQueueUrl", "sqs:SendMessage")
+    ),
+    "sns": _Service(re.compile(r"[A-Za-z0-9_.*?-]+"), "TOPIC", ("sns:Publish",)),
+    "events": _Service(
+        re.compile(r"event-bus/[A-Za-z0-9_./*?-]+"), "event-bus/NAME", ("events:PutEvents",)
+    ),
+    "states": _Service(
+        re.compile(r"stateMachine:[A-Za-z0-9_.*?-]+(:[A-Za-z0-9_.*?-]+)?"),
+        "stateMachine:NAME",
+        ("states:StartExecution",),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What one service's targets need: these actions on these resources."""
+
+    actions: tuple[str, ...]
+    resources: tuple[str, ...]
+
+
+def target_pattern(text: str) -> str:
+    """The text, if it is an IAM pattern of resources that jobs can call; raises ValueError.
+
+    Partition and service are literal; `*` and `?` may stand in what follows.
+    """
+    parts = ARN.fullmatch(text)
+    if parts is None:
+        raise ValueError(f"{text!r} is no ARN or pattern of ARNs: expected such as {EXAMPLE}")
+    service = _SERVICES.get(parts["service"])
+    if service is None:
+        known = ", ".join(sorted(_SERVICES))
+        raise ValueError(f"{text!r} is of service {parts['service']!r}: jobs can call {known}")
+    if not REGION.fullmatch(parts["region"]):
+        raise ValueError(f"{text!r} has {parts['region']!r} for a region: * stands for every one")
+    if not ACCOUNT.fullmatch(parts["account"]):
+        raise ValueError(f"{text!r} has {parts['account']!r} for an account: expected 12 digits")
+    if not service.resource.fullmatch(parts["resource"]):
+        raise ValueError(
+            f"{text!r} has {parts['resource']!r} for a resource: expected {service.looks_like}"
+        )
+    return text
+
+
+def grants(patterns: Sequence[str]) -> list[Grant]:
+    """What the executors need to call what the patterns allow, service by service."""
+    of_service: dict[str, list[str]] = {}
+    for pattern in patterns:
+        of_service.setdefault(pattern.split(":")[2], []).append(pattern)
+    return [
+        Grant(_SERVICES[service].actions, tuple(resources))
+        for service, resources in sorted(of_service.items())
+    ]

@@ -9,10 +9,9 @@ from typing import Any
 
 from aws_cdk import RemovalPolicy
 
-from carillon.cdk.option_texts import email_address, module, network, origin, topic
+from carillon.cdk.option_texts import email_address, module, network, origin, target_pattern, topic
 from carillon.cdk.packages import PYTHON_VERSION, service_name
 from carillon.cdk.runtime import chosen_python
-from carillon.cdk.target_arns import target_pattern
 from carillon.domain.job import Lane
 from carillon.domain.wheel.segment import MOST_LOOK_AHEAD
 from carillon.errors import ConfigurationError

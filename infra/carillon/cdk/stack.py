@@ -4,16 +4,13 @@ from aws_cdk import CfnOutput, Stack, Tags
 from constructs import Construct
 
 from carillon.cdk.constructs.api import Api
-from carillon.cdk.constructs.dashboard import Dashboard
-from carillon.cdk.constructs.events import Events
+from carillon.cdk.constructs.dashboard import Dashboard, Watched
 from carillon.cdk.constructs.functions import Functions
 from carillon.cdk.constructs.lanes import Lanes
-from carillon.cdk.constructs.metrics import Watched
 from carillon.cdk.constructs.notifications import STACK_TAG, Notifications
 from carillon.cdk.constructs.observability import Observability
-from carillon.cdk.constructs.storage import Tables
+from carillon.cdk.constructs.storage import Events, Tables, Webhooks
 from carillon.cdk.constructs.ticker import Clock
-from carillon.cdk.constructs.webhooks import Webhooks
 from carillon.cdk.options import Options
 
 

@@ -13,8 +13,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from carillon.cdk.constructs.acknowledgments import acknowledge
-from carillon.cdk.constructs.helpers import log_retention
+from carillon.cdk.constructs.helpers import acknowledge, log_retention
 from carillon.cdk.options import Options
 from carillon.settings import OPERATORS_GROUP
 

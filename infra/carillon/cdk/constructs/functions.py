@@ -14,9 +14,8 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from carillon.cdk.assets import Assets
-from carillon.cdk.constructs.acknowledgments import acknowledge
 from carillon.cdk.constructs.environment import environment
-from carillon.cdk.constructs.helpers import log_retention
+from carillon.cdk.constructs.helpers import acknowledge, log_retention
 from carillon.cdk.constructs.lanes import Lane, Lanes
 from carillon.cdk.constructs.storage import Tables
 from carillon.cdk.constructs.target_permissions import allow_secrets, allow_targets

@@ -1,6 +1,8 @@
-"""Log retention in days, as CDK's own values."""
+"""Log retention, and acknowledged findings of cdk-nag."""
 
+import aws_cdk as cdk
 from aws_cdk import aws_logs as logs
+from constructs import IConstruct
 
 _BY_DAYS = {
     1: logs.RetentionDays.ONE_DAY,
@@ -26,3 +28,8 @@ _BY_DAYS = {
 def log_retention(days: int) -> logs.RetentionDays:
     """CDK's value for one of options.LOG_RETENTION_DAYS."""
     return _BY_DAYS[days]
+
+
+def acknowledge(construct: IConstruct, rule: str, reason: str) -> None:
+    """Accept what `rule` finds on `construct` and below, for `reason`."""
+    cdk.Validations.of(construct).acknowledge(cdk.Acknowledgment(id=rule, reason=reason))

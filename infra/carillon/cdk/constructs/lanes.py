@@ -7,7 +7,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from carillon.cdk.constructs.acknowledgments import acknowledge
+from carillon.cdk.constructs.helpers import acknowledge
 from carillon.cdk.options import LANES, Options
 
 QUEUE_RETENTION_DAYS = 10

@@ -9,7 +9,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
-from carillon.cdk.constructs.acknowledgments import acknowledge
+from carillon.cdk.constructs.helpers import acknowledge
 from carillon.cdk.options import Options
 
 STACK_TAG = "carillon:stack"

@@ -8,8 +8,8 @@ from enum import StrEnum
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from carillon.cdk.constructs.dashboard import FIVE_MINUTES, HOUR, MINUTE, Watched, total
 from carillon.cdk.constructs.lanes import Lane
-from carillon.cdk.constructs.metrics import FIVE_MINUTES, HOUR, MINUTE, Watched, total
 from carillon.cdk.constructs.notifications import Notifications
 from carillon.cdk.options import Options
 from carillon.domain.canary import CANARY_EXPECT_WITHIN, CANARY_INTERVAL

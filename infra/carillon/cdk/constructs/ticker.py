@@ -6,7 +6,7 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from carillon.cdk.constructs.acknowledgments import acknowledge
+from carillon.cdk.constructs.helpers import acknowledge
 from carillon.cdk.options import Options
 
 MAX_EVENT_AGE_SECONDS = 60
