@@ -1,9 +1,14 @@
-"""Choosing jobs by their parent and tags."""
+"""Options that commands share: groups, lists, filters, instants, confirmation."""
 
+import inspect
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import UTC, date, datetime
+from functools import wraps
+from typing import Annotated, Any, get_type_hints
+from zoneinfo import ZoneInfo
 
 import typer
 
@@ -67,3 +72,140 @@ def tags_of(texts: Sequence[str]) -> dict[str, str]:
         if tags.setdefault(key, value) != value:
             raise InvalidFieldError("tags", f"{key} has two values")
     return tags
+
+
+def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as typer is to see it: a parameter that is a dataclass becomes its fields.
+
+    Every field needs a default and an `Annotated` type, as a command's own options have them.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, type[Any]] = {}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if is_dataclass(hints[name]):
+            groups[name] = hints[name]
+            parameters += _options_of(hints[name])
+        else:
+            parameters.append(
+                parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
+            )
+
+    @wraps(command)
+    def called(**given: Any) -> None:
+        filled = {
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**given, **filled)
+
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {each.name: each.annotation for each in parameters}
+    return called
+
+
+def _options_of(group: type[Any]) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(group)
+    ]
+
+
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal.")]
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask on a terminal; elsewhere nobody could answer. Raises typer.Abort on a no."""
+    if not yes and sys.stdin.isatty():
+        typer.confirm(question, abort=True, err=True)
+
+
+DATES_HELP = "ISO 8601; without an offset it is local time of the time zone given."
+
+_FIRST_YEAR, _LAST_YEAR = 1971, 9997
+
+
+def parse_instant(text: str, zone: ZoneInfo, field: str) -> datetime:
+    """The UTC instant of an ISO 8601 text; without an offset it is local time of `zone`.
+
+    A local time that the clocks show twice is the first; one that they skip is shifted forward
+    by the gap. Raises InvalidFieldError naming `field`.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        message = f"{text!r} is not an ISO 8601 instant such as 2026-03-29T00:00:00Z"
+        raise InvalidFieldError(field, message) from error
+    refuse_out_of_range(moment, field)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=zone)
+    instant = moment.astimezone(UTC)
+    # An offset may carry it into another year.
+    refuse_out_of_range(instant, field)
+    return instant
+
+
+def refuse_out_of_range(day: date, field: str) -> None:
+    """Raises InvalidFieldError for a day, or a date and time, in years that the API refuses too."""
+    if not _FIRST_YEAR <= day.year <= _LAST_YEAR:
+        raise InvalidFieldError(field, f"must lie in the years {_FIRST_YEAR} to {_LAST_YEAR}")
+
+
+def utc_text(instant: datetime) -> str:
+    """The text of a UTC instant, with `Z`; a fraction of a second is kept."""
+    # "+00:00" are always the last six characters of a UTC isoformat; quicker than strftime.
+    return instant.isoformat()[:-6] + "Z"
+
+
+LimitOption = Annotated[int, typer.Option(help="At most so many.", min=1)]
+AllOption = Annotated[bool, typer.Option("--all", help="All of them, however many.")]
+FromOption = Annotated[
+    str | None,
+    typer.Option("--from", help="Of fire times from this on: ISO 8601; UTC without an offset."),
+]
+UntilOption = Annotated[
+    str | None, typer.Option("--to", help="... and until this, which is included.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class LengthOptions:
+    """How many items of a list; `most` is None for all of them."""
+
+    limit: LimitOption = 100
+    every: AllOption = False
+
+    @property
+    def most(self) -> int | None:
+        return None if self.every else self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class SpanOptions:
+    """A span of fire times; open where nothing was given."""
+
+    from_at: FromOption = None
+    until_at: UntilOption = None
+
+    @property
+    def span(self) -> dict[str, str | int]:
+        """`from` and `to` as the API takes them; raises CliError naming the one that is wrong."""
+        return span_of(self.from_at, self.until_at)
+
+
+def span_of(from_at: str | None, until_at: str | None) -> dict[str, str | int]:
+    """`from` and `to` in UTC, as far as they are given; raises CliError naming the wrong one."""
+    span: dict[str, str | int] = {}
+    for name, text in (("from", from_at), ("to", until_at)):
+        if text is not None:
+            try:
+                span[name] = utc_text(parse_instant(text, ZoneInfo("UTC"), name))
+            except InvalidFieldError as error:
+                raise CliError.from_invalid_field(error) from error
+    return span

@@ -1,10 +1,13 @@
-"""What the command prints: JSON, a rich table on a terminal, plain aligned columns elsewhere."""
+"""Output: JSON, rich tables on a terminal, plain aligned columns elsewhere, charts, warnings."""
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+from carillon.cli.client import Json
 
 
 def printable(value: Any) -> str:
@@ -121,3 +124,108 @@ def _write_plain(lines: Sequence[Sequence[str]]) -> None:
     for line in lines:
         padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         write_line("  ".join(padded).rstrip())
+
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+ASCII = " #"
+
+
+def columns_of(values: Sequence[int], width: int) -> tuple[int, list[int]]:
+    """How many values one column stands for, and the largest of each column's values.
+
+    At most `width` columns; the last one may stand for fewer values.
+    """
+    size = max(1, math.ceil(len(values) / width))
+    return size, [max(values[at : at + size]) for at in range(0, len(values), size)]
+
+
+def bars(columns: Sequence[int], height: int, glyphs: str) -> list[str]:
+    """The lines of the chart, the top one first; the largest column fills them all.
+
+    `glyphs` are the parts of a full character, from nothing to all of it. Whatever is not zero
+    shows.
+    """
+    parts = len(glyphs) - 1
+    largest = max(columns, default=0)
+    filled = [
+        max(1, round(value * height * parts / largest)) if value else 0 for value in columns
+    ]  # fmt: skip
+    return [
+        "".join(glyphs[min(max(fill - row * parts, 0), parts)] for fill in filled)
+        for row in range(height - 1, -1, -1)
+    ]
+
+
+NOTED = ("transitions", "warnings")
+"""The members that `notes_of` tells."""
+
+_OF_THE_CLOCKS = "dst"
+"""The code of a warning that sums the transitions up: where they are listed it says no more."""
+
+
+def notes_of(told: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each entry of `transitions` and `warnings`, both in the API's form."""
+    transitions, warnings = (_entries(told.get(member)) for member in NOTED)
+    for transition in transitions:
+        yield f"Clock change {transition.get('transition_at')}: {transition.get('effect')}"
+    for warning in warnings:
+        if not transitions or warning.get("code") != _OF_THE_CLOCKS:
+            yield f"Warning: {warning.get('message')}"
+
+
+def write_notes(answer: Mapping[str, Any]) -> None:
+    """What an answer of the API says of its schedule, on stderr."""
+    for note in notes_of(answer):
+        write_error(note)
+
+
+def _entries(value: object) -> list[dict[str, Any]]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+COLUMNS = ("fire_at", "effective_at", "status", "attempt", "lag_seconds", "outcome", "run_id")
+_ATTEMPT_COLUMNS = ("attempt", "started_at", "finished_at", "error")
+
+
+def run_cell(run: Json, column: str) -> Any:
+    """What stands in a column of a list of runs."""
+    if column == "effective_at":
+        return effective_at(run)
+    return _outcome(run) if column == "outcome" else run.get(column)
+
+
+def write_run(run: Json, as_json: bool) -> None:
+    """A run, whole: a line per member, then a table of its attempts."""
+    if as_json:
+        write_json(run)
+        return
+    attempts = run.get("attempts")
+    told = {name: value for name, value in run.items() if name != "attempts"}
+    if "error" in told:
+        told["error"] = _error(told["error"])
+    write_record(told)
+    rows = [entry for entry in attempts or () if isinstance(entry, dict)]
+    if rows:
+        write_line("")
+        write_table(_ATTEMPT_COLUMNS, [_attempt_row(entry) for entry in rows])
+
+
+def _attempt_row(attempt: Json) -> list[Any]:
+    return [
+        _error(attempt.get(column)) if column == "error" else attempt.get(column)
+        for column in _ATTEMPT_COLUMNS
+    ]
+
+
+def _outcome(run: Json) -> Any:
+    """Why, and with what: the error, the result or the reason, and the note on it."""
+    outcome = _error(run.get("error")) or run.get("result") or run.get("reason")
+    settled, note = run.get("settled"), run.get("note")
+    more = ", ".join(printable(each) for each in (settled, note) if each)
+    if not more:
+        return outcome
+    return f"{printable(outcome)} ({more})" if outcome else more
+
+
+def _error(error: Any) -> Any:
+    return f"{error.get('kind')}: {error.get('message')}" if isinstance(error, dict) else error

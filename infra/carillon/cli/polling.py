@@ -1,18 +1,52 @@
-"""Waiting for the end of an operation, with its progress on stderr."""
+"""Waiting for an end: polling, progress on stderr, Ctrl-C."""
 
+import signal
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from types import FrameType, TracebackType
+from typing import Any, TypeVar
 
 import typer
 
 from carillon.cli.client import ApiClient, Json, operation_path
-from carillon.cli.exits import ExitCode
-from carillon.cli.looking import looks
+from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.output import printable, write_answer, write_error
+
+Seen = TypeVar("Seen")
+
+_FAILURES_IN_A_ROW = 10
+
+
+def looks(
+    look: Callable[[], Seen],
+    interval_seconds: float,
+    as_json: bool,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[Seen]:
+    """What `look` sees, for ever, with a pause after each look.
+
+    An API that is away for a moment does not end it: that is told on stderr. Raises what `look`
+    raises the tenth time in a row, and every CliError of another kind.
+    """
+    failures = 0
+    while True:
+        try:
+            seen = look()
+        except CliError as error:
+            failures += 1
+            if error.exit_code != ExitCode.UNREACHABLE or failures >= _FAILURES_IN_A_ROW:
+                raise
+            write_error(error.text(as_json))
+        else:
+            failures = 0
+            yield seen
+        sleep(interval_seconds)
+
 
 INTERVAL_SECONDS = 2.0
 _UNDER_WAY = {"scheduled", "running", "retrying"}
@@ -124,3 +158,34 @@ def _told(operation: Json) -> str:
     runs = ", ".join(f"{count} {status}" for status, count in operation.get("runs", {}).items())
     told = f"{operation.get('kind')}: {done} done, {passed_over} passed over"
     return printable(f"{told}; {runs}" if runs else told)
+
+
+class Interrupts:
+    """While it is entered the first SIGINT is only noted; the next one interrupts as ever."""
+
+    def __init__(self) -> None:
+        self.is_interrupted = False
+        self._before: Any = None
+
+    def go_on(self) -> bool:
+        """Whether nobody has asked for the end."""
+        return not self.is_interrupted
+
+    def __enter__(self) -> "Interrupts":
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.is_interrupted:
+            raise KeyboardInterrupt
+        self.is_interrupted = True

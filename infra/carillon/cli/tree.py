@@ -6,21 +6,16 @@ import typer
 from typer.core import TyperGroup
 
 from carillon.cli.commands.admin import admin
-from carillon.cli.commands.backfill import backfill, missed
 from carillon.cli.commands.calendars import calendars
 from carillon.cli.commands.dead_letters import dead_letters
 from carillon.cli.commands.doctor import doctor
 from carillon.cli.commands.job_import import import_jobs
 from carillon.cli.commands.jobs import jobs
-from carillon.cli.commands.login import login
-from carillon.cli.commands.operations import operations
-from carillon.cli.commands.overview import forecast
-from carillon.cli.commands.run import run
-from carillon.cli.commands.runs import runs
+from carillon.cli.commands.login import login, whoami
+from carillon.cli.commands.operations import backfill, missed, operations
+from carillon.cli.commands.overview import forecast, status, upcoming
+from carillon.cli.commands.runs import run, runs
 from carillon.cli.commands.simulate import simulate
-from carillon.cli.commands.status import status
-from carillon.cli.commands.upcoming import upcoming
-from carillon.cli.commands.whoami import whoami
 from carillon.cli.exits import EXIT_CODES_HELP, CliError
 from carillon.cli.output import write_error, write_line
 from carillon.cli.preview.command import preview

@@ -137,7 +137,7 @@ def test_on_a_terminal_deleting_many_asks(
 ) -> None:
     api.answer("DELETE", "/jobs", {"changed": 1, "next_cursor": None})
     # The runner's stdin takes the place of this process's: the type answers for both.
-    monkeypatch.setattr("carillon.cli.asking.sys", _Terminal)
+    monkeypatch.setattr("carillon.cli.options.sys", _Terminal)
 
     result = signed_in("jobs", "delete", "--parent", "p", *options, stdin=typed)
 

@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from carillon.cli.option_groups import with_option_groups
+from carillon.cli.options import with_option_groups
 
 
 @dataclass(frozen=True)

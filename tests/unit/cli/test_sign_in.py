@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from carillon.cli.commands.cognito import pool_of
+from carillon.cli.commands.login import pool_of
 from tests.unit.cli.conftest import FakeApi, Run
 
 

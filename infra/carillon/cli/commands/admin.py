@@ -13,8 +13,7 @@ from carillon.cli.commands.admin_smoke import smoke
 from carillon.cli.commands.admin_stores import AdminOptions, open_deployment, require_segment
 from carillon.cli.commands.admin_users import add_user
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.instants import utc_text
-from carillon.cli.option_groups import with_option_groups
+from carillon.cli.options import utc_text, with_option_groups
 from carillon.cli.output import write_done
 from carillon.cli.session import invocation_of
 

@@ -9,8 +9,7 @@ import typer
 
 from carillon.cli.commands.admin_stores import AdminOptions, open_deployment
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.instants import parse_instant, utc_text
-from carillon.cli.option_groups import with_option_groups
+from carillon.cli.options import parse_instant, utc_text, with_option_groups
 from carillon.cli.output import printable, write_json, write_line
 from carillon.cli.session import invocation_of
 from carillon.errors import InvalidFieldError, StoreUnavailableError

@@ -8,8 +8,7 @@ import typer
 
 from carillon.cli.commands.admin_stores import AdminOptions, open_deployment, require_segment
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.instants import parse_instant, utc_text
-from carillon.cli.option_groups import with_option_groups
+from carillon.cli.options import parse_instant, utc_text, with_option_groups
 from carillon.cli.output import progress_line, write_done, write_error
 from carillon.cli.session import invocation_of
 from carillon.errors import InvalidFieldError, QueueUnavailableError, StoreUnavailableError

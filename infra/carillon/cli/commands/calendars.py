@@ -4,11 +4,10 @@ from typing import Annotated, Any
 
 import typer
 
-from carillon.cli.asking import YesOption, confirm
 from carillon.cli.client import calendar_path
 from carillon.cli.exits import CliError
 from carillon.cli.inputs import read_json, read_text
-from carillon.cli.option_groups import with_option_groups
+from carillon.cli.options import YesOption, confirm, with_option_groups
 from carillon.cli.output import write_answer, write_done, write_items
 from carillon.cli.session import SessionOptions, connect, invocation_of
 from carillon.errors import InvalidFieldError

@@ -5,13 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from carillon.cli.asking import YesOption, confirm
 from carillon.cli.client import dead_letter_path
-from carillon.cli.lists import LengthOptions, SpanOptions
-from carillon.cli.option_groups import with_option_groups
-from carillon.cli.output import write_done, write_items
+from carillon.cli.options import LengthOptions, SpanOptions, YesOption, confirm, with_option_groups
+from carillon.cli.output import run_cell, write_done, write_items, write_run
 from carillon.cli.polling import finish
-from carillon.cli.run_display import run_cell, write_run
 from carillon.cli.session import IdempotencyKeyOption, SessionOptions, connect, invocation_of
 
 dead_letters = typer.Typer(

@@ -6,7 +6,7 @@ import typer
 
 from carillon.cli.commands.admin_stores import AdminOptions, open_deployment
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.option_groups import with_option_groups
+from carillon.cli.options import with_option_groups
 from carillon.cli.output import printable, write_json, write_line
 from carillon.cli.session import invocation_of
 

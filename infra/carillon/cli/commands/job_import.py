@@ -12,7 +12,7 @@ import typer
 from carillon.cli.client import ApiClient, Json
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.inputs import parse_json, read_text
-from carillon.cli.option_groups import with_option_groups
+from carillon.cli.options import with_option_groups
 from carillon.cli.output import progress_line, write_error, write_json, write_line
 from carillon.cli.session import IdempotencyKeyOption, SessionOptions, connect, invocation_of
 from carillon.errors import InvalidFieldError

@@ -5,24 +5,27 @@ from typing import Annotated, Any
 
 import typer
 
-from carillon.cli.asking import YesOption, confirm
 from carillon.cli.client import ApiClient, Query, job_path
-from carillon.cli.commands.job_body import is_empty, job_body, refuse_contradictions
-from carillon.cli.commands.job_options import JobOptions
+from carillon.cli.commands.job_options import JobOptions, is_empty, job_body, refuse_contradictions
 from carillon.cli.exits import CliError
-from carillon.cli.lists import LengthOptions
-from carillon.cli.notes import NOTED, write_notes
-from carillon.cli.option_groups import with_option_groups
-from carillon.cli.options import FilterOptions
+from carillon.cli.options import (
+    FilterOptions,
+    LengthOptions,
+    YesOption,
+    confirm,
+    with_option_groups,
+)
 from carillon.cli.output import (
+    NOTED,
     printable,
     progress_line,
     write_done,
     write_items,
     write_json,
+    write_notes,
     write_record,
+    write_run,
 )
-from carillon.cli.run_display import write_run
 from carillon.cli.session import (
     IdempotencyKeyOption,
     JobIdArgument,

@@ -1,17 +1,149 @@
-"""`carillon login`: get a token, or take one, and store it."""
+"""`carillon login` and `carillon whoami`: sign-in with Cognito."""
 
+import json
 import os
+import re
 import sys
-from typing import Annotated
+from base64 import urlsafe_b64decode
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
 import typer
 
-from carillon.cli.client import checked_token, checked_url
-from carillon.cli.commands.cognito import pool_of, sign_in
-from carillon.cli.credentials import Credentials, load_credentials, save_credentials
+from carillon.cli.client import ApiClient, Json, checked_token, checked_url, new_http_client
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.output import write_json, write_line
-from carillon.cli.session import ApiUrlOption, JsonOption, invocation_of
+from carillon.cli.options import utc_text, with_option_groups
+from carillon.cli.output import write_answer, write_json, write_line
+from carillon.cli.session import (
+    ApiUrlOption,
+    Credentials,
+    JsonOption,
+    SessionOptions,
+    invocation_of,
+    load_credentials,
+    save_credentials,
+    sign_in_of,
+)
+
+_COGNITO = re.compile(r"https://cognito-idp\.[a-z0-9-]+\.amazonaws\.com(\.cn)?(?=/)")
+_SERVICE = "AWSCognitoIdentityProviderService"
+_NEW_PASSWORD = "NEW_PASSWORD_REQUIRED"
+_NOT_ALLOWED = frozenset(
+    {
+        "NotAuthorizedException",
+        "UserNotFoundException",
+        "UserNotConfirmedException",
+        "PasswordResetRequiredException",
+    }
+)
+
+_BUSY = frozenset({"TooManyRequestsException", "LimitExceededException"})
+
+
+def pool_of(api_url: str) -> tuple[str, str]:
+    """Cognito's address and the client that users of a deployment sign in to, as its API tells.
+
+    Raises CliError where it cannot be reached, or has an issuer of another kind: a password is
+    sent to Cognito only.
+    """
+    with closing(ApiClient(api_url, None)) as api:
+        told = api.get("/.well-known/carillon")
+    issuer, client_id = str(told.get("issuer", "")), str(told.get("client_id", ""))
+    address = _COGNITO.match(issuer)
+    if address is None or not client_id:
+        detail = f"its users sign in at {issuer or 'another issuer'}: give its token by --token"
+        raise CliError.local(ExitCode.USAGE, f"{api_url} has no user pool", detail)
+    return address[0], client_id
+
+
+def sign_in(
+    endpoint: str,
+    client_id: str,
+    username: str,
+    password: str,
+    new_password: Callable[[], str],
+) -> str:
+    """The user's access token, good for an hour unless the pool says otherwise.
+
+    `new_password` is asked where the password is a temporary one: that of an account which an
+    administrator has made. Raises CliError: not allowed, unreachable, or what else Cognito answers.
+    """
+    pool = _Pool(endpoint, client_id)
+    parameters = {"USERNAME": username, "PASSWORD": password}
+    answer = pool.ask(
+        "InitiateAuth", {"AuthFlow": "USER_PASSWORD_AUTH", "AuthParameters": parameters}
+    )
+    if answer.get("ChallengeName") == _NEW_PASSWORD:
+        known = answer.get("ChallengeParameters", {})
+        responses = {
+            # An alias, such as an e-mail address, is no user name here.
+            "USERNAME": known.get("USER_ID_FOR_SRP", username),
+            "NEW_PASSWORD": new_password(),
+        }
+        members = {"ChallengeName": _NEW_PASSWORD, "ChallengeResponses": responses}
+        session = {"Session": answer["Session"]} if "Session" in answer else {}
+        answer = pool.ask("RespondToAuthChallenge", members | session)
+    return _token_of(answer)
+
+
+class _Pool:
+    """The app client of a user pool at Cognito's address."""
+
+    def __init__(self, endpoint: str, client_id: str) -> None:
+        self._url = checked_url(endpoint, "cognito_endpoint") + "/"
+        self._client_id = client_id
+
+    def ask(self, action: str, members: Json) -> Json:
+        """The answer to one unsigned request; raises CliError where that is an error."""
+        import httpx
+
+        headers = {
+            "X-Amz-Target": f"{_SERVICE}.{action}",
+            "Content-Type": "application/x-amz-json-1.1",
+        }
+        body = {**members, "ClientId": self._client_id}
+        with new_http_client(self._url) as http:
+            try:
+                response = http.post(self._url, json=body, headers=headers)
+            except (httpx.TransportError, httpx.InvalidURL) as error:
+                detail = f"{self._url}: {error or type(error).__name__}"
+                title = "Cognito cannot be reached"
+                raise CliError.local(ExitCode.UNREACHABLE, title, detail) from error
+        try:
+            answer = response.json()
+        except ValueError:
+            answer = None
+        answer = answer if isinstance(answer, dict) else {}
+        if response.status_code != 200:
+            raise _refusal(answer, response.status_code)
+        return answer
+
+
+def _token_of(answer: Json) -> str:
+    result = answer.get("AuthenticationResult")
+    if isinstance(result, dict) and isinstance(result.get("AccessToken"), str):
+        return str(result["AccessToken"])
+    challenge = answer.get("ChallengeName")
+    if challenge is None:
+        raise _refusal(answer, 200)
+    detail = f"the user pool asks for {challenge} first: this command cannot answer that"
+    raise CliError.local(ExitCode.NOT_ALLOWED, "Not signed in", detail)
+
+
+def _refusal(answer: Json, status: int) -> CliError:
+    kind = str(answer.get("__type", "")).rpartition("#")[2]
+    message = str(answer.get("message") or answer.get("Message") or kind or f"status {status}")
+    if kind in _NOT_ALLOWED:
+        return CliError.local(ExitCode.NOT_ALLOWED, "Not signed in", message)
+    if kind == "InvalidPasswordException":
+        return CliError.bad_field("new_password", message)
+    code = ExitCode.UNREACHABLE if kind in _BUSY or status in (429, 503) else ExitCode.UNEXPECTED
+    if kind in ("InvalidParameterException", "ResourceNotFoundException"):
+        code = ExitCode.BAD_INPUT
+    return CliError.local(code, "Cognito refused the sign-in", message)
+
 
 UsernameOption = Annotated[
     str | None, typer.Option(envvar="CARILLON_USERNAME", help="Asked for when left out.")
@@ -83,3 +215,41 @@ def _ask(what: str, otherwise: str, *, twice: bool = False) -> str:
         raise typer.BadParameter(f"no terminal to ask for the {what.lower()}: give {otherwise}")
     is_hidden = "password" in what.lower()
     return str(typer.prompt(what, hide_input=is_hidden, confirmation_prompt=twice, err=True))
+
+
+_NAMES = ("username", "cognito:username", "preferred_username", "email")
+
+
+@with_option_groups
+def whoami(ctx: typer.Context, *, session: SessionOptions) -> None:
+    """Show who you are to the API: the name, the owner of your jobs, and when the token expires.
+
+    Read off the token; the API is not asked. Exit code 5 where it has expired.
+    """
+    api_url, token = sign_in_of(ctx, session)
+    claims = _claims(token)
+    expires_at = datetime.fromtimestamp(int(claims.get("exp", 0)), UTC)
+    expired = expires_at <= datetime.now(UTC)
+    told = {
+        "api_url": api_url,
+        "name": next((claims[name] for name in _NAMES if name in claims), None),
+        "owner": claims.get("sub"),
+        "expires_at": utc_text(expires_at),
+        "expired": expired,
+    }
+    write_answer(told, invocation_of(ctx).as_json)
+    if expired:
+        raise typer.Exit(ExitCode.NOT_ALLOWED)
+
+
+def _claims(token: str) -> dict[str, Any]:
+    """What a token says, whose signature the API checks; raises CliError for one that says none."""
+    try:
+        part = token.split(".")[1]
+        claims: dict[str, Any] = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        int(claims.get("exp", 0))
+    except (IndexError, ValueError, TypeError, AttributeError) as error:
+        detail = "it tells neither name nor owner; `carillon login` gets another"
+        title = "The token is not a JSON web token"
+        raise CliError.local(ExitCode.NOT_ALLOWED, title, detail) from error
+    return claims

@@ -1,19 +1,24 @@
-"""`carillon operations ...`: backfills, and redrives and discards of many dead letters."""
+"""`carillon operations`, `backfill` and `missed`."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from carillon.cli.client import operation_path
-from carillon.cli.lists import LengthOptions
-from carillon.cli.option_groups import with_option_groups
-from carillon.cli.output import write_answer, write_items
+from carillon.cli.client import job_path, operation_path
+from carillon.cli.options import LengthOptions, LimitOption, SpanOptions, with_option_groups
+from carillon.cli.output import write_answer, write_error, write_items
 from carillon.cli.polling import finish
-from carillon.cli.session import SessionOptions, connect, invocation_of
+from carillon.cli.session import (
+    IdempotencyKeyOption,
+    JobIdArgument,
+    SessionOptions,
+    connect,
+    invocation_of,
+)
 
 operations = typer.Typer(help="Work that goes on: backfills, redrives.", no_args_is_help=True)
 
-_COLUMNS = (
+_OPERATION_COLUMNS = (
     "operation_id", "kind", "state", "job_id", "done", "passed_over", "reached", "created_at",
     "note",
 )  # fmt: skip
@@ -26,7 +31,7 @@ OperationIdArgument = Annotated[str, typer.Argument(metavar="OPERATION_ID", show
 def list_operations(ctx: typer.Context, *, length: LengthOptions, session: SessionOptions) -> None:
     """List your operations, newest first; with --json, an array."""
     found = list(connect(ctx, session).items("/operations", length.most))
-    write_items(found, _COLUMNS, invocation_of(ctx).as_json)
+    write_items(found, _OPERATION_COLUMNS, invocation_of(ctx).as_json)
 
 
 @operations.command()
@@ -52,3 +57,61 @@ def cancel(
     """Let an operation do no further step; what it did stays done."""
     answer = connect(ctx, session).post(operation_path(operation_id, "/cancel"))
     write_answer(answer, invocation_of(ctx).as_json)
+
+
+_MISSED_COLUMNS = ("fire_at", "status", "reason", "run_id")
+
+
+@with_option_groups
+def backfill(
+    ctx: typer.Context,
+    job_id: JobIdArgument,
+    *,
+    span: SpanOptions,
+    only: Annotated[
+        str, typer.Option(help="all occurrences, or missed: those without a success.")
+    ] = "all",
+    per_minute: Annotated[
+        int | None, typer.Option(help="So many runs in a minute.", min=1, show_default="the API's")
+    ] = None,
+    wait: Annotated[
+        bool,
+        typer.Option(
+            "--wait/--no-wait", help="Until all runs have ended; exit code 1 if one has failed."
+        ),
+    ] = False,
+    idempotency_key: IdempotencyKeyOption = None,
+    session: SessionOptions,
+) -> None:
+    """Run a job's occurrences of a span of time, paced; shows the operation."""
+    if span.from_at is None or span.until_at is None:
+        raise typer.BadParameter("give --from and --to")
+    body: dict[str, Any] = {**span.span, "only": only}
+    if per_minute is not None:
+        body["per_minute"] = per_minute
+    api = connect(ctx, session)
+    operation = api.post_once(job_path(job_id, "/backfill"), body, idempotency_key)
+    finish(api, operation, wait, invocation_of(ctx).as_json)
+
+
+@with_option_groups
+def missed(
+    ctx: typer.Context,
+    job_id: JobIdArgument,
+    *,
+    span: SpanOptions,
+    limit: LimitOption = 100,
+    session: SessionOptions,
+) -> None:
+    """List the occurrences without a success, since the last pause or of the last 24 hours.
+
+    `carillon jobs backfill JOB_ID --only missed --from ... --to ...` runs them. With --json, an
+    array.
+    """
+    api = connect(ctx, session)
+    answer = api.get(job_path(job_id, "/missed"), {**span.span, "limit": limit})
+    if answer.get("complete") is False:
+        write_error(
+            f"Note: only looked at since {answer.get('from')}; give an earlier --to for more"
+        )
+    write_items(answer.get("items", []), _MISSED_COLUMNS, invocation_of(ctx).as_json)

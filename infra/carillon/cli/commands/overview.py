@@ -1,4 +1,4 @@
-"""`carillon forecast`: how many occurrences each coming minute holds, over all your jobs."""
+"""`carillon upcoming`, `forecast` and `status`."""
 
 import shutil
 import sys
@@ -8,12 +8,21 @@ from typing import Annotated, Any
 
 import typer
 
-from carillon.cli.chart import ASCII, BLOCKS, bars, columns_of
+from carillon.cli.client import job_path
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.instants import utc_text
-from carillon.cli.lists import span_of
-from carillon.cli.option_groups import with_option_groups
-from carillon.cli.output import write_error, write_json, write_line, write_table
+from carillon.cli.options import span_of, utc_text, with_option_groups
+from carillon.cli.output import (
+    ASCII,
+    BLOCKS,
+    bars,
+    columns_of,
+    effective_at,
+    write_error,
+    write_json,
+    write_line,
+    write_record,
+    write_table,
+)
 from carillon.cli.session import SessionOptions, connect, invocation_of
 
 _HEIGHT = 8
@@ -122,3 +131,50 @@ def _glyphs() -> str:
 def _minute(text: str) -> datetime:
     """The minute that an instant of the API lies in."""
     return datetime.fromisoformat(text).astimezone(UTC).replace(second=0, microsecond=0)
+
+
+_COLUMNS = ("fire_at", "local", "effective_at", "name", "job_id")
+
+
+@with_option_groups
+def upcoming(
+    ctx: typer.Context,
+    job_id: Annotated[
+        str | None, typer.Argument(metavar="JOB_ID", show_default="all your jobs")
+    ] = None,
+    *,
+    count: Annotated[int, typer.Option(help="How many occurrences.", min=1)] = 10,
+    session: SessionOptions,
+) -> None:
+    """Show the next occurrences, of one job or across all of yours; with --json, an array."""
+    api = connect(ctx, session)
+    path = "/upcoming" if job_id is None else job_path(job_id, "/upcoming")
+    answer = api.get(path, {"count": count})
+    found = answer.get("items", [])
+    if answer.get("complete") is False:
+        write_error(
+            "Note: you have more jobs than the API looks at; some occurrences may be left out"
+        )
+    if invocation_of(ctx).as_json:
+        write_json(found)
+    else:
+        rows = [item | {"effective_at": effective_at(item)} for item in found]
+        # Few jobs have a calendar that moves occurrences.
+        columns = (*_COLUMNS, "note") if any(row.get("note") for row in rows) else _COLUMNS
+        write_table(columns, [[row.get(column) for column in columns] for row in rows])
+
+
+@with_option_groups
+def status(ctx: typer.Context, *, session: SessionOptions) -> None:
+    """Show whether your jobs are idle or being processed; operators see every segment too."""
+    answer = connect(ctx, session).get("/status")
+    if invocation_of(ctx).as_json:
+        write_json(answer)
+        return
+    segments = answer.get("segments")
+    write_record({name: value for name, value in answer.items() if name != "segments"})
+    rows = [entry for entry in segments or [] if isinstance(entry, dict)]
+    if rows:
+        columns = list(dict.fromkeys(name for row in rows for name in row))
+        write_line("")
+        write_table(columns, [[row.get(column) for column in columns] for row in rows])

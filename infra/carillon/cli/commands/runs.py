@@ -1,4 +1,4 @@
-"""`carillon runs`: a job's history, and following it as it grows."""
+"""`carillon runs` and `carillon run`."""
 
 import sys
 import time
@@ -8,13 +8,19 @@ from urllib.parse import quote
 
 import typer
 
-from carillon.cli.client import ApiClient, Json, job_path
+from carillon.cli.client import ApiClient, Json, job_path, run_path
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.lists import SpanOptions
-from carillon.cli.looking import looks
-from carillon.cli.option_groups import with_option_groups
-from carillon.cli.output import printable, write_items, write_json, write_line
-from carillon.cli.run_display import COLUMNS, run_cell
+from carillon.cli.options import SpanOptions, with_option_groups
+from carillon.cli.output import (
+    COLUMNS,
+    printable,
+    run_cell,
+    write_items,
+    write_json,
+    write_line,
+    write_run,
+)
+from carillon.cli.polling import looks
 from carillon.cli.session import JobIdArgument, SessionOptions, connect, invocation_of
 
 _FINAL = frozenset({"succeeded", "dead", "timed_out", "skipped", "cancelled", "missed"})
@@ -136,3 +142,24 @@ def _write_change(run: Json, as_json: bool) -> None:
 def _fire_text(run: Json) -> str:
     # Uniform UTC texts sort as their instants do.
     return str(run.get("fire_at"))
+
+
+run = typer.Typer(help="Look at one run, or cancel it.", no_args_is_help=True)
+
+RunIdArgument = Annotated[str, typer.Argument(metavar="RUN_ID", show_default=False)]
+
+
+@run.command()
+@with_option_groups
+def show(ctx: typer.Context, run_id: RunIdArgument, *, session: SessionOptions) -> None:
+    """Show one run, whole, with each of its attempts."""
+    answer = connect(ctx, session).get(run_path(run_id))
+    write_run(answer, invocation_of(ctx).as_json)
+
+
+@run.command()
+@with_option_groups
+def cancel(ctx: typer.Context, run_id: RunIdArgument, *, session: SessionOptions) -> None:
+    """Cancel a run that waits or is to be retried; one under way is not stopped."""
+    answer = connect(ctx, session).post(run_path(run_id, "/cancel"))
+    write_run(answer, invocation_of(ctx).as_json)

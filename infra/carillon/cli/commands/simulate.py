@@ -15,9 +15,9 @@ import typer
 from carillon.cli.commands.simulate_report import write_run, write_summary
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.inputs import read_text
-from carillon.cli.instants import parse_instant, utc_text
-from carillon.cli.interrupts import Interrupts
+from carillon.cli.options import parse_instant, utc_text
 from carillon.cli.output import write_json
+from carillon.cli.polling import Interrupts
 from carillon.cli.session import JsonOption, invocation_of
 from carillon.errors import InvalidFieldError
 from carillon.schedules import parse_duration
@@ -139,7 +139,7 @@ class _Progress:
 
 
 def _play(rehearsal: "Rehearsal", speed: float | None, go_on: Callable[[], bool]) -> None:
-    from carillon.cli.commands.live import hurry, replay
+    from carillon.cli.commands.simulate_report import hurry, replay
 
     if speed is None:
         hurry(rehearsal, go_on)

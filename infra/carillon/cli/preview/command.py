@@ -16,7 +16,7 @@ from carillon.cli.commands.job_options import (
 )
 from carillon.cli.exits import CliError
 from carillon.cli.inputs import exception_forms, read_json, schedule_form
-from carillon.cli.instants import DATES_HELP
+from carillon.cli.options import DATES_HELP
 from carillon.cli.output import write_json
 from carillon.cli.preview.batch import DEFAULT_COUNT, answer_lines, request_of_options
 from carillon.cli.preview.local_schedule import LARGEST_COUNT, PreviewRequest
@@ -127,13 +127,13 @@ def _refuse_contradictions(schedule: str | None, batch: bool, look: _Look) -> No
 
 def _show(request: PreviewRequest, look: _Look) -> None:
     # Imported here: a batch that comes this way needs none of it.
-    from carillon.cli.preview.closed_days import calendar_rule, closed_days_of
     from carillon.cli.preview.description import (
         LocalCalendar,
         coming_of,
         explain,
         write_explanation,
     )
+    from carillon.cli.preview.local_schedule import calendar_rule, closed_days_of
 
     calendar = None
     if look.calendar_file is not None:

@@ -6,9 +6,8 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from carillon.cli.instants import utc_text
-from carillon.cli.notes import notes_of
-from carillon.cli.output import write_line, write_table
+from carillon.cli.options import utc_text
+from carillon.cli.output import notes_of, write_line, write_table
 from carillon.cli.preview.local_schedule import (
     FAR,
     LARGEST_COUNT,
