@@ -13,12 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
-from carillon.local.api_client import Api, Patient
-from carillon.local.deployment import Deployment, deploy
+from carillon.local.api_client import Api, Patient, warm
+from carillon.local.deployment import Deployment, create_user, deploy, sign_in
 from carillon.local.emulator import Emulator
-from carillon.local.identity import create_user, sign_in
 from carillon.local.receiver import Receiver, read_signing_key
-from carillon.local.warm import warm
 
 Json = dict[str, Any]
 LONGEST_DELAY_SECONDS = 60

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from carillon.local.processes import MARK, Family
+from carillon.local.emulator import MARK, Family
 from tests.packaged.runtime_api import RuntimeApi, RuntimeFailed
 from tests.packaged.sandbox import CpuShare, can_withhold, withheld
 

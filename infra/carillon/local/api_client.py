@@ -1,9 +1,12 @@
-"""Calls of the deployed API, as its users make them: over HTTP with a token."""
+"""Calls of the local stack's API, and the first ones that warm its functions."""
 
 from __future__ import annotations
 
+import json
+import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any
@@ -11,7 +14,7 @@ from typing import Any
 import httpx
 
 from carillon.cli.client import MOST_WAITS, asked_wait_seconds
-from carillon.local.identity import Tokens
+from carillon.local.deployment import LANES, Deployment, Tokens
 
 #: A token is exchanged this long before it ends, so that copies of it are good for a while, too.
 RENEW_BEFORE = timedelta(minutes=10)
@@ -137,3 +140,44 @@ class Api:
             raise CallFailed(f"{method} {path}", problem, answer.status_code)
         result: Json = answer.json()
         return result
+
+
+class WarmingFailed(Exception):
+    """A function did not answer; the message holds what it said."""
+
+
+def warm(deployment: Deployment, api: Api, lanes: Mapping[str, Mapping[str, int]] = LANES) -> None:
+    """Start a worker per slot of every lane, the tick's, and the API's.
+
+    An executor gets an event without records, which it answers with an empty report; the tick
+    gets a real tick, which is always harmless; the API is asked for the status.
+
+    Raises:
+        WarmingFailed: a function answered with an error.
+    """
+    for lane, options in lanes.items():
+        function = deployment.outputs[f"ExecutorFunction{lane.capitalize()}"]
+        invoke_at_once(deployment, function, {"Records": []}, options["max_concurrency"])
+    invoke_at_once(deployment, deployment.outputs["TickFunction"], {"worker": 0}, 1)
+    api.get("/status")
+
+
+def invoke_at_once(
+    deployment: Deployment, function_name: str, event: Mapping[str, object], count: int
+) -> None:
+    """Invoke a function `count` times, all at the same time, and wait for the answers."""
+    # All clients are ready before the first call: calls that follow one another share a worker.
+    together = threading.Barrier(count)
+    clients = [deployment.client("lambda") for _ in range(count)]
+
+    def invoke(index: int) -> None:
+        together.wait()
+        answer = clients[index].invoke(
+            FunctionName=function_name, Payload=json.dumps(event).encode()
+        )
+        if "FunctionError" in answer:
+            said = answer["Payload"].read().decode(errors="replace")
+            raise WarmingFailed(f"{function_name}: {said[:2000]}")
+
+    with ThreadPoolExecutor(max_workers=count) as pool:
+        list(pool.map(invoke, range(count)))

@@ -1,16 +1,18 @@
-"""The real `cdk bootstrap` and `cdk deploy` of the unmodified app, against an emulator."""
+"""`cdk deploy` to the local stack, its users and tokens."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,10 +21,38 @@ import boto3
 
 from carillon.cdk.packages import build_layer, layer_digest
 from carillon.local.emulator import ACCOUNT_ID, INTERPRETER, REGION, REPOSITORY
-from carillon.local.settling import settle_tables
+from carillon.resources import resources_of
+from carillon.settings import OPERATORS_GROUP
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_cognito_idp import CognitoIdentityProviderClient
+
+
+TABLE = "AWS::DynamoDB::Table"
+
+
+def settle_tables(template: Path, stack: str, client: Callable[[str], Any]) -> None:
+    """Give the deployed tables the expiry and the recovery that the template asks for."""
+    dynamodb = client("dynamodb")
+    resources = json.loads(template.read_text())["Resources"]
+    for kind, logical_id, name in resources_of(client("cloudformation"), stack):
+        if kind == TABLE:
+            _settle(dynamodb, name, resources[logical_id]["Properties"])
+
+
+def _settle(dynamodb: Any, table: str, wanted: dict[str, Any]) -> None:
+    expiry = wanted["TimeToLiveSpecification"]
+    found = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+    if found["TimeToLiveStatus"] != "ENABLED":  # a second time is refused
+        dynamodb.update_time_to_live(TableName=table, TimeToLiveSpecification=expiry)
+    dynamodb.update_continuous_backups(
+        TableName=table,
+        PointInTimeRecoverySpecification=wanted["PointInTimeRecoverySpecification"],
+    )
+
 
 STACK_NAME = "Carillon-local"
 BOOTSTRAP_STACK_NAME = "CDKToolkit"
@@ -266,3 +296,61 @@ def _end(process: subprocess.Popen[bytes], grace_seconds: float = 5.0) -> None:
         give_up_at = time.monotonic() + grace_seconds
         while process.poll() is None and time.monotonic() < give_up_at:
             time.sleep(0.05)
+
+
+@dataclass(frozen=True)
+class User:
+    """An account of the deployment's user pool with a password known to us."""
+
+    name: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """What a sign-in gives; both tokens open the API until `expires_at`."""
+
+    access_token: str = field(repr=False)
+    id_token: str = field(repr=False)
+    expires_at: datetime
+
+
+def make_password() -> str:
+    """A random password that any password policy of Cognito accepts."""
+    return f"aA1!{secrets.token_urlsafe(24)}"
+
+
+def create_user(deployment: Deployment, name: str, *, operator: bool = False) -> User:
+    """Create the user, or give an existing one a new password; its subject stays the same.
+
+    An operator also sees the lag of every segment in `GET /status`.
+    """
+    cognito: CognitoIdentityProviderClient = deployment.client("cognito-idp")
+    pool_id = deployment.outputs["UserPoolId"]
+    user = User(name, make_password())
+    with contextlib.suppress(cognito.exceptions.UsernameExistsException):
+        cognito.admin_create_user(UserPoolId=pool_id, Username=name, MessageAction="SUPPRESS")
+    cognito.admin_set_user_password(
+        UserPoolId=pool_id, Username=name, Password=user.password, Permanent=True
+    )
+    if operator:
+        cognito.admin_add_user_to_group(
+            UserPoolId=pool_id, Username=name, GroupName=OPERATORS_GROUP
+        )
+    return user
+
+
+def sign_in(deployment: Deployment, user: User) -> Tokens:
+    """Exchange name and password for tokens, by the flow that programs use."""
+    cognito: CognitoIdentityProviderClient = deployment.client("cognito-idp")
+    answer = cognito.initiate_auth(
+        ClientId=deployment.outputs["UserPoolClientId"],
+        AuthFlow="USER_PASSWORD_AUTH",
+        AuthParameters={"USERNAME": user.name, "PASSWORD": user.password},
+    )
+    result = answer["AuthenticationResult"]
+    return Tokens(
+        access_token=result["AccessToken"],
+        id_token=result["IdToken"],
+        expires_at=datetime.now(UTC) + timedelta(seconds=result["ExpiresIn"]),
+    )

@@ -17,15 +17,19 @@ from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
 
-from carillon.local.api_client import Api, CallFailed
-from carillon.local.deployment import LOCAL_DIRECTORY, DeploymentFailed, deploy, find_deployment
+from carillon.local.api_client import Api, CallFailed, WarmingFailed, warm
+from carillon.local.deployment import (
+    LOCAL_DIRECTORY,
+    DeploymentFailed,
+    create_user,
+    deploy,
+    find_deployment,
+    sign_in,
+)
 from carillon.local.emulator import RECEIVER_PORTS, Emulator, EmulatorFailed, port_of_state
-from carillon.local.follow import Follower
-from carillon.local.identity import create_user, sign_in
-from carillon.local.live_view import LagSummary, Watch
+from carillon.local.live_view import Follower, LagSummary, Watch
 from carillon.local.receiver import Delivery, Receiver, read_signing_key
 from carillon.local.samples import sample_jobs
-from carillon.local.warm import WarmingFailed, warm
 
 USER_NAME = "local-operator"
 POLL_SECONDS = 2.0

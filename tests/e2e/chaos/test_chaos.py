@@ -18,11 +18,9 @@ import pytest
 
 from carillon.audit.auditing import Audit
 from carillon.domain.run import RunKind
-from carillon.local.api_client import Api
-from carillon.local.deployment import Deployment, deploy
+from carillon.local.api_client import Api, warm
+from carillon.local.deployment import Deployment, create_user, deploy, sign_in
 from carillon.local.emulator import Emulator, port_of_state
-from carillon.local.identity import create_user, sign_in
-from carillon.local.warm import warm
 from tests.e2e.chaos.check import called_after_success, lost, violations
 from tests.e2e.chaos.customer import Customer
 from tests.e2e.chaos.evidence import Story

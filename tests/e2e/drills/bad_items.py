@@ -22,11 +22,9 @@ from typing import Any
 
 from carillon.domain.job import job_id_of, segment_of
 from carillon.domain.wheel.entry import minute_of
-from carillon.local.api_client import Api
-from carillon.local.deployment import Deployment, aws_environment, deploy
+from carillon.local.api_client import Api, warm
+from carillon.local.deployment import Deployment, aws_environment, create_user, deploy, sign_in
 from carillon.local.emulator import REPOSITORY, Emulator
-from carillon.local.identity import create_user, sign_in
-from carillon.local.warm import warm
 from tests.e2e.conftest import SEGMENTS, Person, owner_of, person
 from tests.e2e.drills.neighbours import Lags
 

@@ -19,11 +19,9 @@ from threading import Thread
 from time import monotonic, sleep
 from typing import Any
 
-from carillon.local.api_client import Api
-from carillon.local.deployment import deploy
+from carillon.local.api_client import Api, warm
+from carillon.local.deployment import create_user, deploy, sign_in
 from carillon.local.emulator import Emulator
-from carillon.local.identity import create_user, sign_in
-from carillon.local.warm import warm
 from tests.e2e.conftest import Person, person
 
 Json = dict[str, Any]

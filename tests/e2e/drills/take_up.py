@@ -15,10 +15,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import sleep
 
-from carillon.local.deployment import CDK, Deployment, aws_environment, deploy, find_deployment
+from carillon.local.deployment import (
+    CDK,
+    Deployment,
+    User,
+    aws_environment,
+    create_user,
+    deploy,
+    find_deployment,
+    sign_in,
+)
 from carillon.local.deployment import run as run_command
 from carillon.local.emulator import REPOSITORY, Emulator
-from carillon.local.identity import User, create_user, sign_in
 from tests.e2e.conftest import Json, Person
 from tests.e2e.drills.bad_items import succeeded_of, times
 

@@ -14,7 +14,7 @@ import pytest
 
 from carillon.domain.run import RESULT_LIMIT_BYTES, RunError
 from carillon.executor.targets.call import Failure, Success
-from carillon.local.processes import MARK as EMULATORS_MARK
+from carillon.local.emulator import MARK as EMULATORS_MARK
 from carillon.settings import TASK_ENVIRONMENT, Settings
 from tests.integration.executor.processes import (
     TASKS,

@@ -5,7 +5,7 @@ import httpx
 import pytest
 
 from carillon.local.api_client import Api, CallFailed, Patient
-from carillon.local.identity import Tokens, make_password
+from carillon.local.deployment import Tokens, make_password
 
 
 class Server:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from carillon.local.deployment import DeploymentFailed, run
-from carillon.local.processes import Family
+from carillon.local.emulator import Family
 from carillon.local.run import AlreadyRunning, holding
 
 

@@ -13,8 +13,14 @@ from pathlib import Path
 import pytest
 
 from carillon.local.deployment import client
-from carillon.local.emulator import ACCOUNT_ID, REPOSITORY, Emulator, EmulatorFailed, free_port
-from carillon.local.processes import Family
+from carillon.local.emulator import (
+    ACCOUNT_ID,
+    REPOSITORY,
+    Emulator,
+    EmulatorFailed,
+    Family,
+    free_port,
+)
 
 pytestmark = pytest.mark.ministack
 

@@ -4,8 +4,8 @@ from typing import Any
 import httpx
 
 from carillon.local.api_client import Api
-from carillon.local.follow import FIRST_LOOK_BACK, LOOK_BACK, REST_ROUNDS, Follower
-from carillon.local.identity import Tokens
+from carillon.local.deployment import Tokens
+from carillon.local.live_view import FIRST_LOOK_BACK, LOOK_BACK, REST_ROUNDS, Follower
 
 
 class History:
