@@ -21,8 +21,7 @@ from carillon.executor.batch import Handled, Report
 from carillon.executor.router import Executor
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.simulation.deployment import Deployment, Options
-from carillon.simulation.dice import Dice
-from carillon.simulation.faults import Chaos, Faults
+from carillon.simulation.faults import Chaos, Dice, Faults
 from carillon.simulation.loop import Loop
 from carillon.simulation.services import Api, job_body
 from carillon.simulation.targets import Behaviour, SimulatedTargets, TargetCall

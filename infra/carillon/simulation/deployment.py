@@ -14,11 +14,9 @@ from carillon.executor.ports import ExecutorPorts
 from carillon.executor.router import Executor, Reception
 from carillon.services.indexer import Filer
 from carillon.settings import TASK_RESERVE_SECONDS
-from carillon.simulation.dice import Dice
-from carillon.simulation.faults import Fault
+from carillon.simulation.faults import Dice, Fault
 from carillon.simulation.loop import Loop, Process, Task
-from carillon.simulation.seams import LoopClock, LoopEntropy, LoopTimers, seam
-from carillon.simulation.stores import SimulatedStores
+from carillon.simulation.seams import LoopClock, LoopEntropy, LoopTimers, SimulatedStores, seam
 from carillon.simulation.targets import SimulatedTargets
 from carillon.stores.memory.messaging import MemoryQueue, Received
 from carillon.tick.counting import SegmentReport

@@ -10,8 +10,7 @@ from greenlet import GreenletExit, getcurrent, greenlet
 from carillon.clock import SeededEntropy
 from carillon.errors import CarillonError, QueueUnavailableError, StoreUnavailableError
 from carillon.schedules.base import EPOCH
-from carillon.simulation.dice import Dice
-from carillon.simulation.faults import Chaos, Fault, Faults
+from carillon.simulation.faults import Chaos, Dice, Fault, Faults
 
 _T = TypeVar("_T")
 

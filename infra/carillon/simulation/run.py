@@ -24,8 +24,7 @@ from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS
 from carillon.schedules.insight.cost import standing
 from carillon.simulation.costs import Bill, Meter
 from carillon.simulation.deployment import Deployment, Options, Span
-from carillon.simulation.dice import Dice
-from carillon.simulation.faults import Chaos, Fault, Faults
+from carillon.simulation.faults import Chaos, Dice, Fault, Faults
 from carillon.simulation.loop import Loop, Task
 from carillon.simulation.services import Api
 from carillon.simulation.summary import Line, Place, Tally

@@ -1,13 +1,26 @@
 """What stands between the code and its ports in a simulation: every call passes the loop."""
 
-from collections.abc import Callable
-from datetime import datetime
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast
 
 from carillon.clock import SeededEntropy
-from carillon.simulation.dice import Dice
-from carillon.simulation.faults import Fault
+from carillon.domain.message import Message
+from carillon.domain.wheel.delaying import whole_delay
+from carillon.errors import QueueUnavailableError
+from carillon.simulation.faults import Dice, Fault
 from carillon.simulation.loop import Loop, Process
+from carillon.stores.memory.messaging import MemoryEvents, MemoryQueue
+from carillon.stores.memory.rows import (
+    MemoryCalendarStore,
+    MemoryGateStore,
+    MemoryJobStore,
+    MemoryOperationStore,
+)
+from carillon.stores.memory.runs import MemoryRunStore
+from carillon.stores.memory.wheel import MemoryWheelStore
+from carillon.stores.ports import Stores, check_delays
 
 _P = TypeVar("_P")
 
@@ -165,3 +178,91 @@ class LoopEntropy:
         if process.entropy is None:
             process.entropy = SeededEntropy(Dice(self._loop.chaos.seed, process.name).bits())
         return process.entropy
+
+
+_LATEST_SECONDS = 600.0
+"""SQS promises no bound; this one is beyond every lease and most visibility timeouts."""
+
+_FAULTS = (Fault.PART_SENT, Fault.LATE, Fault.DUPLICATED)
+
+
+class SimulatedQueue:
+    """LaneQueue in front of a MemoryQueue."""
+
+    def __init__(self, queue: MemoryQueue, loop: Loop) -> None:
+        self._queue = queue
+        self._loop = loop
+        self._sent: Counter[str] = Counter()
+        self._has_faults = any(map(loop.chaos.faults.of, _FAULTS))
+
+    def send(
+        self,
+        messages: Sequence[Message],
+        seconds: Sequence[float],
+        until: datetime | None = None,
+    ) -> None:
+        check_delays(messages, seconds)
+        delays = [whole_delay(each) for each in seconds]
+        now = self._loop.instant()
+        if not self._has_faults:
+            for message, delay in zip(messages, delays, strict=True):
+                self._queue.put(message, now + timedelta(seconds=delay))
+            return
+        for number, (message, delay) in enumerate(zip(messages, delays, strict=True)):
+            name = f"{message.key.run_id}/{message.attempt}"
+            self._sent[name] += 1
+            dice = Dice(self._loop.chaos.seed, f"send {name}", self._sent[name])
+            where = f"send {name} {self._sent[name]}"
+            if self._strikes(Fault.PART_SENT, where, dice):
+                raise QueueUnavailableError(len(messages) - number, "not acknowledged")
+            visible_at = now + timedelta(seconds=delay)
+            if self._strikes(Fault.LATE, where, dice):
+                visible_at += timedelta(seconds=dice.between(1, _LATEST_SECONDS))
+            self._queue.put(message, visible_at)
+            if self._strikes(Fault.DUPLICATED, where, dice):
+                later = dice.choice((0.0, 1.0, 30.0, _LATEST_SECONDS)) * dice.fraction()
+                self._queue.put(message, visible_at + timedelta(seconds=later))
+
+    def _strikes(self, fault: Fault, where: str, dice: Dice) -> bool:
+        if not self._loop.chaos.strikes(fault, where, self._loop.us, dice):
+            return False
+        self._loop.tell(f"FAULT {fault.value} {where}")
+        return True
+
+
+class SimulatedStores:
+    """Members named after the ports hold the truth; `ports` lead every call through the loop.
+
+    Reads that the ports allow to be behind are answered from a replica where the fault `stale`
+    strikes; `eventual` names them, by port.
+    """
+
+    eventual = EVENTUAL
+
+    def __init__(self, loop: Loop, lanes: MemoryQueue, page_size: int = 7) -> None:
+        self._loop = loop
+        self.jobs = MemoryJobStore()
+        self.calendars = MemoryCalendarStore()
+        self.wheel = MemoryWheelStore(page_size)
+        self.runs = MemoryRunStore()
+        self.gates = MemoryGateStore()
+        self.operations = MemoryOperationStore()
+        self.events = MemoryEvents()
+        self.ports = Stores(
+            jobs=self._port(self.jobs, MemoryJobStore(), "jobs"),
+            calendars=self._port(self.calendars, MemoryCalendarStore(), "calendars"),
+            wheel=self._port(self.wheel, MemoryWheelStore(page_size), "wheel"),
+            runs=self._port(self.runs, MemoryRunStore(), "runs"),
+            gates=self._port(self.gates, MemoryGateStore(), "gates"),
+            operations=self._port(self.operations, MemoryOperationStore(), "operations"),
+            queue=seam(SimulatedQueue(lanes, loop), "queue", loop),
+            events=seam(self.events, "events", loop),
+            skew_seconds=lambda: None,
+        )
+
+    def _port(self, truth: _P, replica: Any, name: str) -> _P:
+        if not self._loop.chaos.faults.stale:
+            return seam(truth, name, self._loop)
+        stale = self.eventual.get(name, frozenset())
+        behind = cast(_P, Replicated(truth, replica, self._loop, stale))
+        return seam(behind, name, self._loop)

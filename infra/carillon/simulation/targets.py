@@ -7,8 +7,7 @@ from datetime import datetime
 from carillon.domain.run import RunError
 from carillon.domain.targets import Target
 from carillon.executor.targets import Call, Failure, Outcome, Success
-from carillon.simulation.dice import Dice
-from carillon.simulation.faults import Fault
+from carillon.simulation.faults import Dice, Fault
 from carillon.simulation.loop import Loop
 
 

@@ -1,21 +1,19 @@
-"""What a user wants simulated: definitions of jobs, their calendars, and how their targets behave.
-
-A document is a list of bodies of POST /jobs, or a mapping: `jobs`, that list; `calendars`, bodies
-of PUT /calendars by name; `simulate`, by the name of a job what the simulation is to know of it.
-"""
+"""The workload of a simulation, and the YAML file that declares it."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
+import yaml
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from carillon.api.calendars.models import CalendarBody
 from carillon.api.http.fields import field_errors
 from carillon.api.jobs.request_models import JobBody
 from carillon.api.schedules.request_models import CalendarName, Document
-from carillon.errors import CarillonError
+from carillon.errors import CarillonError, InvalidFieldError
 
 MOST_JOBS = 200_000
 """Of one fleet, copies included: each takes a few KB of memory."""
@@ -173,3 +171,88 @@ def _attempted(validate: Callable[[], _Model], invalid: Callable[[Errors], None]
     except (TypeError, ValueError, RecursionError) as error:
         invalid([("body", f"is not JSON: {error}")])
     return None
+
+
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's core schema (1.2): no dates, no numbers to base 60, no `yes` and `off`.
+
+    What the API takes as text, such as an instant or `09:30`, need not be quoted then.
+    """
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012 - declared so by its base
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Keys are text, and stand once: the last of two would win in silence."""
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.tag == _MERGE:
+                continue
+            if key.tag != "tag:yaml.org,2002:str":
+                raise _error(key, "a key that is not text: quote it")
+            if key.value in seen:
+                raise _error(key, f"the key {key.value!r} stands twice")
+            seen.add(key.value)
+        return node
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:null", re.compile(r"^(~|null|Null|NULL|)$"), ["~", "n", "N", ""]
+)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool",
+    re.compile(r"^(true|True|TRUE|false|False|FALSE)$"),
+    list("tTfF"),
+)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(r"^[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789")
+)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?$"),
+    list("-+0123456789."),
+)
+_Loader.add_implicit_resolver(_MERGE, re.compile(r"^(?:<<)$"), ["<"])
+
+
+def _float(loader: _Loader, node: yaml.ScalarNode) -> float:
+    return float(loader.construct_scalar(node))
+
+
+_Loader.add_constructor("tag:yaml.org,2002:float", _float)
+
+
+def document_of(text: str) -> Any:
+    """Raises InvalidFieldError on `file`, with the line where the text goes wrong."""
+    if text.lstrip().startswith(("[", "{")):
+        try:
+            # Quicker than YAML in Python.
+            return json.loads(text, object_pairs_hook=_once_each)
+        except (ValueError, RecursionError):
+            pass  # flow style of YAML, perhaps; or YAML has the better words for it
+    try:
+        return yaml.load(text, _Loader)
+    except yaml.YAMLError as error:
+        raise InvalidFieldError("file", f"is not YAML: {_told(error)}") from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidFieldError("file", f"is not YAML: {error}") from error
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _error(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
+def _told(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
+    return problem if mark is None else f"line {mark.line + 1}: {problem}"

@@ -14,8 +14,7 @@ from carillon.domain.message import Message
 from carillon.domain.wheel.segment import Control
 from carillon.errors import CarillonError
 from carillon.services.indexer import Filer
-from carillon.simulation.seams import EVENTUAL
-from carillon.simulation.stores import SimulatedStores
+from carillon.simulation.seams import EVENTUAL, SimulatedStores
 from carillon.stores.memory.wheel import MemoryWheelStore
 from tests.simulation.mutants.kit import (
     LANES,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from carillon.simulation.dice import Dice
+from carillon.simulation.faults import Dice
 from tests.simulation.worlds.scenario import Scenario
 from tests.simulation.worlds.scenario_parts import Request
 

@@ -18,7 +18,7 @@ from carillon.domain.operation import Operation, OperationKind
 from carillon.domain.run import DEAD_LETTER, Run, RunStatus
 from carillon.errors import CarillonError, QueueUnavailableError, StoreUnavailableError
 from carillon.simulation.deployment import Deployment
-from carillon.simulation.dice import Dice
+from carillon.simulation.faults import Dice
 from carillon.simulation.loop import Task
 from carillon.simulation.services import API_SECONDS, Api, job_body, job_patch
 from tests.simulation.worlds.scenario import Scenario

@@ -17,8 +17,7 @@ from carillon.executor.targets import Call, Failure, Success
 from carillon.schedules import SlotKind
 from carillon.schedules.base import EPOCH
 from carillon.simulation.deployment import Deployment
-from carillon.simulation.dice import Dice
-from carillon.simulation.faults import Chaos, Fault, Strike, Struck
+from carillon.simulation.faults import Chaos, Dice, Fault, Strike, Struck
 from carillon.simulation.loop import Loop, RunawayError
 from carillon.simulation.targets import Behaviour, SimulatedTargets
 from tests.simulation.judging.checker import violations

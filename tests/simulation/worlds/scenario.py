@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from carillon.simulation.deployment import Options, Span
-from carillon.simulation.dice import Dice
-from carillon.simulation.faults import Faults
+from carillon.simulation.faults import Dice, Faults
 from tests.simulation.worlds.scenario_faults import faults_of
 from tests.simulation.worlds.scenario_jobs import jobs_of
 from tests.simulation.worlds.scenario_parts import JobPlan, Request

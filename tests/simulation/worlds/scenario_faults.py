@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from carillon.simulation.dice import Dice
-from carillon.simulation.faults import Fault, Faults
+from carillon.simulation.faults import Dice, Fault, Faults
 
 _MOST = Faults(
     dies=0.03,

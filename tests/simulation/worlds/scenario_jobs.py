@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from carillon.domain.events import JOB_EVENTS
 from carillon.schedules import format_duration
 from carillon.schedules.base import EPOCH
-from carillon.simulation.dice import Dice
+from carillon.simulation.faults import Dice
 from tests.simulation.worlds.scenario_parts import CALENDAR, OWNERS, JobPlan
 
 _FIRES = 60

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from carillon.simulation.dice import Dice
+from carillon.simulation.faults import Dice
 from tests.simulation.worlds.scenario_jobs import schedule_of
 from tests.simulation.worlds.scenario_parts import JobPlan, Request
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from carillon.errors import InvalidFieldError
-from carillon.simulation.fleet_file import document_of
-from carillon.simulation.workload import Conduct, Fleet, FleetRefusedError
+from carillon.simulation.workload import Conduct, Fleet, FleetRefusedError, document_of
 
 JOB: dict[str, Any] = {"name": "report", "schedule": "@hourly", "target": {"name": "echo"}}
 JOB["target"]["type"] = "task"

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from carillon.errors import InvalidFieldError, QueueUnavailableError, StoreUnavailableError
-from carillon.simulation.dice import Dice
-from carillon.simulation.faults import Chaos, Fault, Faults, Strike
+from carillon.simulation.faults import Chaos, Dice, Fault, Faults, Strike
 from carillon.simulation.loop import Loop, Process
 from carillon.simulation.seams import LoopClock, LoopEntropy, Replicated, seam
 

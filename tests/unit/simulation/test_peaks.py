@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 
-from carillon.simulation.peaks import MOST_PEAKS, Peaks
+from carillon.simulation.summary import MOST_PEAKS, Peaks
 
 
 def test_the_highest_are_found_as_if_all_were_kept() -> None:

@@ -159,9 +159,8 @@ def _rehearsal(
     """Raises InvalidFieldError, and CliError for what is wrong with the fleet."""
     # Imported here: no other command needs the scheduler's own code.
     from carillon.simulation.faults import Faults
-    from carillon.simulation.fleet_file import document_of
     from carillon.simulation.run import Plan, Rehearsal
-    from carillon.simulation.workload import Fleet, FleetRefusedError
+    from carillon.simulation.workload import Fleet, FleetRefusedError, document_of
 
     down = [_outage(text, begin, until) for text in out_of_service]
     plan = Plan(
