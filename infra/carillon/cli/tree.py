@@ -6,9 +6,9 @@ import typer
 from typer.core import TyperGroup
 
 from carillon.cli.commands.admin import admin
+from carillon.cli.commands.admin.doctor import doctor
 from carillon.cli.commands.calendars import calendars
 from carillon.cli.commands.dead_letters import dead_letters
-from carillon.cli.commands.doctor import doctor
 from carillon.cli.commands.job_import import import_jobs
 from carillon.cli.commands.jobs import jobs
 from carillon.cli.commands.login import login, whoami

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from carillon.cli.commands.admin_stores import AdminOptions, open_deployment, require_segment
+from carillon.cli.commands.admin.stores import AdminOptions, open_deployment, require_segment
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.options import parse_instant, utc_text, with_option_groups
 from carillon.cli.output import progress_line, write_done, write_error

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from carillon.cli.commands.admin_stores import AdminOptions, outputs_of
+from carillon.cli.commands.admin.stores import AdminOptions, outputs_of
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.options import with_option_groups
 from carillon.cli.output import write_done

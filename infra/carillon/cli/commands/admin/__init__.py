@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from carillon.cli.commands.admin_audit import audit
-from carillon.cli.commands.admin_reindex import reindex
-from carillon.cli.commands.admin_release import release
-from carillon.cli.commands.admin_smoke import smoke
-from carillon.cli.commands.admin_stores import AdminOptions, open_deployment, require_segment
-from carillon.cli.commands.admin_users import add_user
+from carillon.cli.commands.admin.audit import audit
+from carillon.cli.commands.admin.reindex import reindex
+from carillon.cli.commands.admin.release import release
+from carillon.cli.commands.admin.smoke import smoke
+from carillon.cli.commands.admin.stores import AdminOptions, open_deployment, require_segment
+from carillon.cli.commands.admin.users import add_user
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.options import utc_text, with_option_groups
 from carillon.cli.output import write_done

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from carillon.cli.client import is_loopback
-from carillon.cli.commands.admin_stores import AdminOptions, open_deployment
+from carillon.cli.commands.admin.stores import AdminOptions, open_deployment
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.options import with_option_groups
 from carillon.cli.output import printable, write_json, write_line

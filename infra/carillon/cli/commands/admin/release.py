@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from carillon.cli.commands.admin_stores import AdminOptions, outputs_of
+from carillon.cli.commands.admin.stores import AdminOptions, outputs_of
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.options import utc_text, with_option_groups
 from carillon.cli.output import write_done, write_items

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import typer
 
-from carillon.cli.commands.admin_stores import AdminOptions, open_deployment
+from carillon.cli.commands.admin.stores import AdminOptions, open_deployment
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.options import with_option_groups
 from carillon.cli.output import printable, write_json, write_line
