@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from carillon.cli.commands.simulate_report import hurry
+from carillon.cli.commands.live import hurry
 from carillon.simulation.run import Plan, Rehearsal
 from carillon.simulation.workload import Fleet
 

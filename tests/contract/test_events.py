@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from carillon.clock import ManualClock, SeededEntropy
 from carillon.domain.events import Event, EventType
 from carillon.stores.dynamo import open_stores
-from carillon.stores.dynamo.messaging import ATTEMPTS, BATCH_LIMIT_BYTES, EventBridgeEvents
+from carillon.stores.dynamo.messaging import EVENT_ATTEMPTS, EVENTS_LIMIT_BYTES, EventBridgeEvents
 from carillon.stores.memory import MemoryEvents, NoEvents
 from tests.contract.conftest import MINISTACK
 from tests.contract.kit import Kit
@@ -105,13 +105,13 @@ def test_a_request_never_exceeds_the_size_limit() -> None:
     for entries in bus.requests:
         texts = [entry[name] for entry in entries for name in ("Source", "DetailType", "Detail")]
         total = sum(len(text.encode()) for text in texts) + 14 * len(entries)
-        assert total <= BATCH_LIMIT_BYTES
+        assert total <= EVENTS_LIMIT_BYTES
 
 
 @pytest.mark.parametrize(
     "data",
     [
-        {"text": "x" * BATCH_LIMIT_BYTES},
+        {"text": "x" * EVENTS_LIMIT_BYTES},
         {"text": object()},
         {"text": "\ud800"},
         {"n": float("nan")},
@@ -126,7 +126,7 @@ def test_an_event_that_no_bus_takes_is_counted_and_the_others_go(data: dict[str,
 
 def test_only_what_was_refused_is_repeated_with_pauses() -> None:
     def script(number: int, entries: Entries) -> Answer:
-        last = number == ATTEMPTS - 1
+        last = number == EVENT_ATTEMPTS - 1
         return {
             "Entries": [
                 _taken(entry) if last or place % 2 else _refused(entry)
@@ -150,7 +150,9 @@ def test_what_is_refused_each_time_is_counted() -> None:
 
     bus = ScriptedBus(script)
     assert _sink(bus).emit([an_event(n) for n in range(12)]) == 12
-    assert [len(entries) for entries in bus.requests] == [10] * ATTEMPTS + [2] * ATTEMPTS
+    assert [len(entries) for entries in bus.requests] == [10] * EVENT_ATTEMPTS + [
+        2
+    ] * EVENT_ATTEMPTS
 
 
 def test_what_is_not_acknowledged_is_not_taken() -> None:

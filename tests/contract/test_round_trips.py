@@ -43,7 +43,6 @@ from carillon.domain.wheel.segment import Backlog, Control, Cursor
 from carillon.schedules import CalendarRule, DstRule, Fold, Gap, SlotKind, parse_schedule
 from carillon.schedules.placement.window import LONGEST_WINDOW_SECONDS
 from carillon.stores.dynamo import jobs, runs, side_rows, wheel
-from carillon.stores.dynamo import side_rows as operations
 from carillon.stores.dynamo.table import RawItem
 from tests.contract.samples import FILING_ID
 
@@ -295,16 +294,20 @@ CONTROL: Members = {
 
 ROWS: list[tuple[type, Members, Callable[[Any, Callable[[RawItem], RawItem]], Any]]] = [
     (Job, JOB, lambda job, stored: jobs.job_of(stored(jobs.item_of(job)))),
-    (Calendar, CALENDAR, lambda one, stored: side_rows.calendar_of(stored(side_rows.item_of(one)))),
+    (
+        Calendar,
+        CALENDAR,
+        lambda one, stored: side_rows.calendar_of(stored(side_rows.calendar_item(one))),
+    ),
     (
         Gate,
         GATE,
-        lambda gate, stored: side_rows.gate_of(gate.name, stored(side_rows.item_of(gate))),
+        lambda gate, stored: side_rows.gate_of(gate.name, stored(side_rows.gate_item(gate))),
     ),
     (
         Operation,
         OPERATION,
-        lambda one, stored: operations.operation_of(stored(operations.item_of(one))),
+        lambda one, stored: side_rows.operation_of(stored(side_rows.operation_item(one))),
     ),
     (Run, RUN, lambda run, stored: runs.run_of(stored(runs.item_of(run)))),
     (

@@ -20,7 +20,6 @@ from carillon.domain.wheel.segment import Backlog, Cursor
 from carillon.schedules import CalendarRule, SlotKind, parse_schedule
 from carillon.schedules.insight.cost import read_units, write_units
 from carillon.stores.dynamo import jobs, runs, side_rows, wheel
-from carillon.stores.dynamo import side_rows as operations
 from carillon.stores.dynamo.attributes import item_size
 from carillon.stores.dynamo.models import CalendarRow, GateRow, JobRow, OperationRow
 from carillon.stores.dynamo.table import RawItem, keys_of
@@ -177,17 +176,17 @@ def test_a_gate_in_its_ordinary_use_is_one_write_unit() -> None:
     of_a_key = a_gate(SUBJECT, name=key_gate("database"), holders=(Holder(CLAIM_ID, NOW),))
     many = dataclasses.replace(of_a_key, holders=of_a_key.holders * 6)
     for gate in (of_a_job, of_a_key, many):
-        assert write_units(item_size(side_rows.item_of(gate))) == 1
+        assert write_units(item_size(side_rows.gate_item(gate))) == 1
 
 
 def test_an_operation_is_one_write_unit() -> None:
-    assert write_units(item_size(operations.item_of(a_full_operation(SUBJECT)))) == 1
+    assert write_units(item_size(side_rows.operation_item(a_full_operation(SUBJECT)))) == 1
 
 
 def test_a_usual_calendar_is_one_read_unit() -> None:
     singles = tuple((FIRE_AT.date() + timedelta(days=31 * n),) * 2 for n in range(100))
     calendar = a_calendar(SUBJECT, ranges=singles, description="x" * 256)
-    assert read_units(item_size(side_rows.item_of(calendar))) == 1
+    assert read_units(item_size(side_rows.calendar_item(calendar))) == 1
 
 
 def test_the_largest_calendar_fits_an_item() -> None:
@@ -197,7 +196,7 @@ def test_the_largest_calendar_fits_an_item() -> None:
         for n in range(2000)
     )
     calendar = a_calendar(SUBJECT, name="x" * 128, ranges=ranges, description="x" * 1024)
-    assert item_size(side_rows.item_of(calendar)) < 32 * 1024
+    assert item_size(side_rows.calendar_item(calendar)) < 32 * 1024
 
 
 @pytest.mark.parametrize("model", [CalendarRow, GateRow, OperationRow])

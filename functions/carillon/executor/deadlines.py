@@ -9,7 +9,10 @@ from typing import Generic, TypeVar
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """An instant that every process of this machine understands alike (Linux: since boot)."""
+    """An instant that every process of this machine understands alike (Linux: since boot).
+
+    The wall clock is no measure for a limit: it may be set, and tests let it stand still.
+    """
 
     at: float
 

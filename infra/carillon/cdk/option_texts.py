@@ -1,4 +1,4 @@
-"""Options that are texts of a known form, and the allow-list of AWS resources that jobs may call."""
+"""Options that are texts of a known form, and the allow-list of resources that jobs may call."""
 
 import re
 from collections.abc import Sequence

@@ -46,7 +46,6 @@ from carillon.schedules.insight.cost import (
     write_units,
 )
 from carillon.stores.dynamo import jobs, runs, side_rows, wheel
-from carillon.stores.dynamo import side_rows as operations
 from carillon.stores.dynamo.attributes import item_size
 
 _MEMORY_MB = DEFAULT.memory_mb
@@ -207,9 +206,9 @@ _ENCODERS: dict[type, Callable[[Any], Any]] = {
     Job: jobs.item_of,
     Run: runs.item_of,
     Entry: wheel.item_of,
-    Calendar: side_rows.item_of,
-    Gate: side_rows.item_of,
-    Operation: operations.item_of,
+    Calendar: side_rows.calendar_item,
+    Gate: side_rows.gate_item,
+    Operation: side_rows.operation_item,
     Control: wheel.control_item_of,
 }
 _LIKE: dict[type, Callable[[Any], tuple[Any, ...] | None]] = {

@@ -87,7 +87,7 @@ def test_what_the_deployment_no_longer_allows_is_not_called(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     environment = {**ENVIRONMENT, "TARGET_ARNS": f"{QUEUES}:*", "STACK_NAME": "Carillon"}
-    monkeypatch.setattr(aws_services, "create_caller", lambda settings, clock: NoSqs())
+    monkeypatch.setattr(aws_services, "create_sqs", lambda settings, clock: NoSqs())
     with Targets(Settings.from_environment(environment), SystemClock()) as targets:
         allowed = targets.deliver(SqsTarget(queue_arn=f"{QUEUES}:orders"), CALL)
         assert allowed == Success(f"sent to {QUEUES}:orders")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from carillon.cli.commands import simulate_report
+from carillon.cli.commands import live, simulate_report
 from carillon.cli.exits import ExitCode
 from carillon.cli.polling import Interrupts
 from carillon.domain.wheel.delaying import ROUNDED_UP_SECONDS
@@ -111,7 +111,7 @@ def test_a_full_disk_is_told(run: Run, fleet: str) -> None:
 def test_a_replay_shows_runs_as_they_end(
     run: Run, fleet: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simulate_report, "_FRAME_SECONDS", 0.001)
+    monkeypatch.setattr(live, "_FRAME_SECONDS", 0.001)
 
     result = run("simulate", fleet, *FROM, "--for", "10m", "--speed", "6000")
 
@@ -207,7 +207,7 @@ def test_a_file_that_is_not_there_is_told(run: Run, tmp_path: Path) -> None:
 def test_a_replay_tells_callbacks_and_covered_occurrences_from_runs(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simulate_report, "_FRAME_SECONDS", 0.001)
+    monkeypatch.setattr(live, "_FRAME_SECONDS", 0.001)
     path = tmp_path / "fleet.yaml"
     task = "{type: task, name: t}"
     path.write_text(f"- {{name: a, schedule: every 5m, target: {task}, on_success: {task}}}")

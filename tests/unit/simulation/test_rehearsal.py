@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from carillon.cli.commands.simulate_report import hurry, replay
+from carillon.cli.commands.live import hurry, replay
 from carillon.clock import utc_text
 from carillon.domain.wheel.delaying import ROUNDED_UP_SECONDS
 from carillon.schedules import parse_schedule

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from carillon.api.http.fields import field_errors
 from carillon.api.http.problems import InvalidFieldsError, PayloadTooLargeError, refuse_all
 from carillon.api.jobs.policy_models import seconds_of
-from carillon.api.jobs.request_models import JobBody, JobPatch
+from carillon.api.jobs.request_models import TARGETS, JobBody, JobPatch
 from carillon.api.jobs.validation import LIMITED, refuse_beyond_deployment, refuse_contradictions
 from carillon.api.schedules.preview import (
     Scheduling,
@@ -34,10 +34,6 @@ from carillon.settings import Settings
 
 _MERGED = frozenset({"retry", "dst", "calendar", "concurrency", "rate", "tags"})
 """Objects whose members a change names one by one."""
-
-TARGETS = ("target", "on_success", "on_failure")
-"""These are merged too, while they keep their type, and their headers one by one; what a member or
-a header holds is replaced whole."""
 
 
 def document_of(job: Job) -> dict[str, Any]:

@@ -50,6 +50,11 @@ LARGEST_COUNT = 100
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern=r"\S")]
 
 
+TARGETS = ("target", "on_success", "on_failure")
+"""A change merges these member by member while they keep their type, and their headers one by one;
+what a member or a header holds is replaced whole."""
+
+
 class JobBody(ScheduleFields):
     """A job to be created, or as it is to be after a change.
 

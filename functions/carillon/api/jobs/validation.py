@@ -9,9 +9,8 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from carillon.api.http.problems import InvalidFieldsError, refuse_all
-from carillon.api.jobs.drafts import TARGETS
 from carillon.api.jobs.policy_models import seconds_of
-from carillon.api.jobs.request_models import JobBody
+from carillon.api.jobs.request_models import TARGETS, JobBody
 from carillon.domain.addresses import is_public, lies_in, literal_address
 from carillon.domain.policies import CatchUp
 from carillon.domain.targets import Target, WebhookTarget

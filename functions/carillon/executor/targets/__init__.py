@@ -1,4 +1,4 @@
-"""The targets: each type in a file of its own, imported when its first call comes."""
+"""The targets; what calls a type is imported when its first call comes."""
 
 from importlib import import_module
 from threading import Lock
@@ -13,16 +13,16 @@ from carillon.settings import Settings
 
 __all__ = ["Call", "Failure", "Outcome", "Success", "Targets"]
 
-_MODULES = {
-    "eventbridge": "carillon.executor.targets.aws_services",
-    "lambda": "carillon.executor.targets.aws_services",
-    "sns": "carillon.executor.targets.aws_services",
-    "sqs": "carillon.executor.targets.aws_services",
-    "stepfunctions": "carillon.executor.targets.aws_services",
-    "task": "carillon.executor.targets.task",
-    "webhook": "carillon.executor.targets.webhook",
+_FACTORIES = {
+    "eventbridge": "aws_services:create_eventbridge",
+    "lambda": "aws_services:create_lambda",
+    "sns": "aws_services:create_sns",
+    "sqs": "aws_services:create_sqs",
+    "stepfunctions": "aws_services:create_stepfunctions",
+    "task": "task:create_caller",
+    "webhook": "webhook:create_caller",
 }
-"""Each has `create_caller(settings, clock) -> Caller`."""
+"""Module and function of each: `(settings, clock) -> Caller`."""
 
 
 class Targets:
@@ -73,6 +73,7 @@ class Targets:
     def _caller(self, target_type: str) -> Caller:
         with self._lock:
             if target_type not in self._callers:
-                module = import_module(_MODULES[target_type])
-                self._callers[target_type] = module.create_caller(self._settings, self._clock)
+                module, factory = _FACTORIES[target_type].split(":")
+                create = getattr(import_module(f"{__name__}.{module}"), factory)
+                self._callers[target_type] = create(self._settings, self._clock)
             return self._callers[target_type]

@@ -139,7 +139,7 @@ class _Progress:
 
 
 def _play(rehearsal: "Rehearsal", speed: float | None, go_on: Callable[[], bool]) -> None:
-    from carillon.cli.commands.simulate_report import hurry, replay
+    from carillon.cli.commands.live import hurry, replay
 
     if speed is None:
         hurry(rehearsal, go_on)

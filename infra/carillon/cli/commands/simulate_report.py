@@ -1,13 +1,10 @@
-"""The report of `carillon simulate`, while it runs and at its end."""
+"""How a simulation looks: each run on a line as it ends, and the summary."""
 
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from carillon.cli.output import printable, write_line, write_table
-from carillon.simulation.run import Rehearsal
 
 _MOST_LINES = 40
 _STYLES = {"succeeded": "green", "skipped": "yellow"}
@@ -139,36 +136,3 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 def _seconds(seconds: float) -> str:
     return f"{seconds:.3f} s" if seconds < 10 else f"{seconds:,.1f} s"
-
-
-_FRAME_SECONDS = 0.1
-_SLICE = timedelta(minutes=1)
-
-
-def hurry(rehearsal: Rehearsal, go_on: Callable[[], bool]) -> None:
-    """Go to the end of the plan; `go_on` is asked at each virtual minute."""
-    while not rehearsal.is_over and go_on():
-        rehearsal.advance(rehearsal.now + _SLICE)
-    if rehearsal.is_over and go_on():
-        rehearsal.settle(go_on)
-
-
-def replay(
-    rehearsal: Rehearsal,
-    speed: float,
-    go_on: Callable[[], bool],
-    now: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
-    """Go to the end of the plan at `speed` virtual seconds a second; `go_on` is asked each frame.
-
-    What cannot be simulated as fast as that takes longer.
-    """
-    began, from_at = now(), rehearsal.now
-    whole_seconds = (rehearsal.plan.until_at - from_at).total_seconds()
-    while not rehearsal.is_over and go_on():
-        sleep(_FRAME_SECONDS)
-        passed_seconds = min((now() - began) * speed, whole_seconds)
-        rehearsal.advance(from_at + timedelta(seconds=passed_seconds))
-    if rehearsal.is_over and go_on():
-        rehearsal.settle(go_on)

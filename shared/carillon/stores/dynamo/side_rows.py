@@ -239,7 +239,7 @@ def gate_key(name: str) -> str:
     data = name.encode("utf-8", "surrogatepass")
     if len(data) <= _NAME_LIMIT_BYTES and not name.startswith(_DIGEST) and _is_storable(name):
         return _GATE + name
-    return f"{_PREFIX}{_DIGEST}{hashlib.sha256(data).hexdigest()}"
+    return f"{_GATE}{_DIGEST}{hashlib.sha256(data).hexdigest()}"
 
 
 def gate_item(gate: Gate) -> RawItem:

@@ -17,7 +17,6 @@ from carillon.domain.run import RunError
 from carillon.domain.targets import EventBridgeTarget, LambdaTarget, SqsTarget, StepFunctionsTarget
 from carillon.executor.targets import aws_client as aws
 from carillon.executor.targets import aws_services
-from carillon.executor.targets import aws_services as lambda_
 from carillon.executor.targets.aws_client import AwsCaller, AwsClients, coded, no_answer, refusal
 from carillon.executor.targets.call import (
     Call,
@@ -294,7 +293,7 @@ class FakeLambda:
     ],
 )
 def test_what_a_function_raised_is_told(payload: bytes, message: str) -> None:
-    outcome = lambda_.send(FakeLambda(payload, "Unhandled"), FUNCTION, CALL)
+    outcome = aws_services.invoke(FakeLambda(payload, "Unhandled"), FUNCTION, CALL)
     assert isinstance(outcome, Failure)
     assert (outcome.error.kind, outcome.error.permanent) == ("function_error", False)
     assert message in outcome.error.message
@@ -302,17 +301,17 @@ def test_what_a_function_raised_is_told(payload: bytes, message: str) -> None:
 
 def test_a_function_that_is_waited_for_is_told_of_the_run() -> None:
     client = FakeLambda(b"null", None)
-    lambda_.send(client, FUNCTION, CALL)
+    aws_services.invoke(client, FUNCTION, CALL)
     context = json.loads(base64.b64decode(client.asked.pop("ClientContext")))
     assert context == {"custom": facts(CALL)}
     asked = {"FunctionName": FUNCTION.function_arn, "Payload": CALL.payload}
     assert client.asked == {**asked, "InvocationType": "RequestResponse"}
-    lambda_.send(client, FUNCTION.model_copy(update={"invocation": "event"}), CALL)
+    aws_services.invoke(client, FUNCTION.model_copy(update={"invocation": "event"}), CALL)
     assert client.asked == {**asked, "InvocationType": "Event"}
 
 
 def test_what_a_function_returned_is_the_result() -> None:
-    assert lambda_.send(FakeLambda(b'{"done":true}', None), FUNCTION, CALL) == Success(
+    assert aws_services.invoke(FakeLambda(b'{"done":true}', None), FUNCTION, CALL) == Success(
         '{"done":true}'
     )
 
@@ -327,7 +326,7 @@ def test_a_bus_that_refuses_the_one_event_is_a_failure() -> None:
     bus = EventBridgeTarget(
         bus_arn="arn:aws:events:us-east-1:000000000000:event-bus/b", source="s", detail_type="d"
     )
-    outcome = aws_services.send(Refusing(), bus, CALL)
+    outcome = aws_services.put_event(Refusing(), bus, CALL)
     assert isinstance(outcome, Failure)
     assert outcome.error.kind == "throttled"
 
@@ -341,7 +340,7 @@ def test_an_execution_that_an_earlier_attempt_started_is_success() -> None:
         def start_execution(self, **arguments: Any) -> Any:
             raise client_error("StateMachineDoesNotExist")
 
-    outcome = aws_services.send(Started(), MACHINE, CALL)
+    outcome = aws_services.start_execution(Started(), MACHINE, CALL)
     assert outcome == Success(f"execution {CALL.run_id} (an earlier attempt started it)")
     with pytest.raises(exceptions.ClientError):
-        aws_services.send(Gone(), MACHINE, CALL)
+        aws_services.start_execution(Gone(), MACHINE, CALL)
