@@ -13,7 +13,7 @@ from carillon.domain.targets import TaskTarget
 from carillon.executor.runs.lifecycle_events import BufferedEvents
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.stores.memory.messaging import MemoryEvents
-from carillon.tick.handler import change_of
+from carillon.tick.counting import change_of
 from tests.simulation.world import World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

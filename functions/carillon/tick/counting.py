@@ -1,13 +1,14 @@
 """Counts of a tick: late entries by owner, and the report of a segment."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from carillon.clock import Clock
+from carillon.domain.events import Event, EventType
 from carillon.domain.message import Message
-from carillon.domain.wheel.entry import Entry, slots_of_minute
+from carillon.domain.wheel.entry import Entry, minute_of, slots_of_minute
 from carillon.domain.wheel.pace import BUCKETS, bucket_of
 from carillon.domain.wheel.segment import Control
 from carillon.stores.ports import WheelStore
@@ -86,3 +87,26 @@ class SegmentReport:
     rehomed: int = 0
     was_idle: bool = False
     idle: bool = False
+
+
+def change_of(
+    reports: Sequence[SegmentReport], own: Sequence[int], worker: int, now: datetime
+) -> Event | None:
+    """The event that tells that a worker, with its `own` segments, is idle or is so no longer.
+
+    None when nothing has changed. The control items remember how it was; a doubled tick finds the
+    change made. A tick that fails may leave a change untold.
+    """
+    was_idle: dict[int, bool] = {}
+    idle: dict[int, bool] = {}
+    for report in reports:
+        if report.segment in own:
+            was_idle.setdefault(report.segment, report.was_idle)
+            idle[report.segment] = report.idle
+    if not idle or all(was_idle.values()) == all(idle.values()):
+        return None
+    what = EventType.SCHEDULER_IDLE if all(idle.values()) else EventType.SCHEDULER_STARTED
+    subject = f"worker/{worker}"
+    event_id = f"{subject}/{minute_of(now)}/{what.value}"
+    messages = sum(report.messages for report in reports)
+    return Event(event_id, what, subject, now, {"worker": worker, "messages": messages})

@@ -6,81 +6,23 @@ late, twice, or not at all. This is the only place of the tick that composes obj
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from importlib.metadata import version
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from carillon.clock import Clock, Entropy, SystemClock, SystemEntropy
-from carillon.domain.canary import CANARY_JOB_ID, CANARY_OWNER, canary_to_file
-from carillon.domain.events import Event, EventType
-from carillon.domain.wheel.entry import minute_of
+from carillon.clock import SystemClock, SystemEntropy
 from carillon.errors import StoreUnavailableError
 from carillon.services.indexer import Filer
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores
-from carillon.stores.ports import JobStore
 from carillon.stores.segments import segments_in_use
 from carillon.telemetry import Action, Metric, create_telemetry
-from carillon.tick.counting import SegmentOutcome, SegmentReport
+from carillon.tick.canary import CanaryKeeper
+from carillon.tick.counting import SegmentOutcome, SegmentReport, change_of
 from carillon.tick.dispatcher import Dispatcher, SideBySideThreads, share_of
 from carillon.tick.ports import TickPorts
-
-
-def change_of(
-    reports: Sequence[SegmentReport], own: Sequence[int], worker: int, now: datetime
-) -> Event | None:
-    """The event that tells that a worker, with its `own` segments, is idle or is so no longer.
-
-    None when nothing has changed. The control items remember how it was; a doubled tick finds the
-    change made. A tick that fails may leave a change untold.
-    """
-    was_idle: dict[int, bool] = {}
-    idle: dict[int, bool] = {}
-    for report in reports:
-        if report.segment in own:
-            was_idle.setdefault(report.segment, report.was_idle)
-            idle[report.segment] = report.idle
-    if not idle or all(was_idle.values()) == all(idle.values()):
-        return None
-    what = EventType.SCHEDULER_IDLE if all(idle.values()) else EventType.SCHEDULER_STARTED
-    subject = f"worker/{worker}"
-    event_id = f"{subject}/{minute_of(now)}/{what.value}"
-    messages = sum(report.messages for report in reports)
-    return Event(event_id, what, subject, now, {"worker": worker, "messages": messages})
-
-
-class CanaryKeeper:
-    """Looks once in the life of a process, which is a few hours at most, whether it is filed."""
-
-    def __init__(
-        self, jobs: JobStore, filer: Filer, clock: Clock, entropy: Entropy, segments: int
-    ) -> None:
-        self._jobs = jobs
-        self._filer = filer
-        self._clock = clock
-        self._entropy = entropy
-        self._segments = segments
-        self._is_kept = False
-
-    def keep(self) -> bool:
-        """Whether it had to be filed; raises StoreUnavailableError or QueueUnavailableError, and
-        looks again at the next call then."""
-        if self._is_kept:
-            return False
-        now = self._clock.now()
-        stored = self._jobs.get(CANARY_OWNER, CANARY_JOB_ID)
-        id_at = now if stored is None else stored.filing.next_id_at(now)
-        filing_id = self._entropy.new_id(id_at)
-        job = canary_to_file(stored, self._segments, filing_id, now)
-        revision = None if stored is None else stored.revision
-        # One that loses the commit is noise: another worker's has won it.
-        filed = job is not None and self._filer.file_job(job, revision)
-        self._is_kept = True
-        return filed
-
 
 RESERVE = timedelta(seconds=6)
 """Time kept back to record the progress before the function's own end."""

@@ -5,7 +5,6 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from datetime import UTC, date, datetime
 from functools import wraps
 from typing import Annotated, Any, get_type_hints
 from zoneinfo import ZoneInfo
@@ -13,6 +12,7 @@ from zoneinfo import ZoneInfo
 import typer
 
 from carillon.cli.exits import CliError
+from carillon.cli.instants import parse_instant, utc_text
 from carillon.errors import InvalidFieldError
 
 ParentFilter = Annotated[
@@ -124,43 +124,6 @@ def confirm(question: str, yes: bool) -> None:
     """Ask on a terminal; elsewhere nobody could answer. Raises typer.Abort on a no."""
     if not yes and sys.stdin.isatty():
         typer.confirm(question, abort=True, err=True)
-
-
-DATES_HELP = "ISO 8601; without an offset it is local time of the time zone given."
-
-_FIRST_YEAR, _LAST_YEAR = 1971, 9997
-
-
-def parse_instant(text: str, zone: ZoneInfo, field: str) -> datetime:
-    """The UTC instant of an ISO 8601 text; without an offset it is local time of `zone`.
-
-    A local time that the clocks show twice is the first; one that they skip is shifted forward
-    by the gap. Raises InvalidFieldError naming `field`.
-    """
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        message = f"{text!r} is not an ISO 8601 instant such as 2026-03-29T00:00:00Z"
-        raise InvalidFieldError(field, message) from error
-    refuse_out_of_range(moment, field)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=zone)
-    instant = moment.astimezone(UTC)
-    # An offset may carry it into another year.
-    refuse_out_of_range(instant, field)
-    return instant
-
-
-def refuse_out_of_range(day: date, field: str) -> None:
-    """Raises InvalidFieldError for a day, or a date and time, in years that the API refuses too."""
-    if not _FIRST_YEAR <= day.year <= _LAST_YEAR:
-        raise InvalidFieldError(field, f"must lie in the years {_FIRST_YEAR} to {_LAST_YEAR}")
-
-
-def utc_text(instant: datetime) -> str:
-    """The text of a UTC instant, with `Z`; a fraction of a second is kept."""
-    # "+00:00" are always the last six characters of a UTC isoformat; quicker than strftime.
-    return instant.isoformat()[:-6] + "Z"
 
 
 LimitOption = Annotated[int, typer.Option(help="At most so many.", min=1)]

@@ -23,7 +23,7 @@ from carillon.errors import (
 from carillon.executor.batch import Handled, Report
 from carillon.executor.router import Reception
 from carillon.executor.targets import Targets
-from carillon.tick.handler import CanaryKeeper
+from carillon.tick.canary import CanaryKeeper
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

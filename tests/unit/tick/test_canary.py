@@ -12,7 +12,8 @@ from carillon.domain.targets import TaskTarget
 from carillon.errors import StoreUnavailableError
 from carillon.executor.targets import Failure
 from carillon.schedules import parse_schedule
-from carillon.tick.handler import CanaryKeeper, change_of
+from carillon.tick.canary import CanaryKeeper
+from carillon.tick.counting import change_of
 from tests.simulation.world import World
 
 NOON = datetime(2026, 12, 1, 12, 1, tzinfo=UTC)

@@ -13,7 +13,8 @@ from carillon.cli.inputs import (
     schedule_form,
     target_form,
 )
-from carillon.cli.options import DATES_HELP, tags_of
+from carillon.cli.instants import DATES_HELP
+from carillon.cli.options import tags_of
 from carillon.errors import InvalidFieldError
 
 _target = partial(typer.Option, rich_help_panel="What is called")

@@ -14,7 +14,8 @@ import typer
 
 from carillon.cli.client import ApiClient, Json, checked_token, checked_url, new_http_client
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.options import utc_text, with_option_groups
+from carillon.cli.instants import utc_text
+from carillon.cli.options import with_option_groups
 from carillon.cli.output import write_answer, write_json, write_line
 from carillon.cli.session import (
     ApiUrlOption,

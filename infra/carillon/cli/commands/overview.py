@@ -10,7 +10,8 @@ import typer
 
 from carillon.cli.client import job_path
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.options import span_of, utc_text, with_option_groups
+from carillon.cli.instants import utc_text
+from carillon.cli.options import span_of, with_option_groups
 from carillon.cli.output import (
     ASCII,
     BLOCKS,

@@ -15,7 +15,7 @@ import typer
 from carillon.cli.commands.simulate_report import write_run, write_summary
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.inputs import read_text
-from carillon.cli.options import parse_instant, utc_text
+from carillon.cli.instants import parse_instant, utc_text
 from carillon.cli.output import write_json
 from carillon.cli.polling import Interrupts
 from carillon.cli.session import JsonOption, invocation_of

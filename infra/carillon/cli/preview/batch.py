@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
-from carillon.cli.options import utc_text
+from carillon.cli.instants import utc_text
 from carillon.cli.preview.local_schedule import LARGEST_COUNT, PreviewRequest, occurrences
 from carillon.errors import InvalidFieldError
 

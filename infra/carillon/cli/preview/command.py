@@ -16,7 +16,7 @@ from carillon.cli.commands.job_options import (
 )
 from carillon.cli.exits import CliError
 from carillon.cli.inputs import exception_forms, read_json, schedule_form
-from carillon.cli.options import DATES_HELP
+from carillon.cli.instants import DATES_HELP
 from carillon.cli.output import write_json
 from carillon.cli.preview.batch import DEFAULT_COUNT, answer_lines, request_of_options
 from carillon.cli.preview.local_schedule import LARGEST_COUNT, PreviewRequest

@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from carillon.cli.options import utc_text
+from carillon.cli.instants import utc_text
 from carillon.cli.output import notes_of, write_line, write_table
 from carillon.cli.preview.local_schedule import (
     FAR,

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from carillon.cli.options import parse_instant, refuse_out_of_range
+from carillon.cli.instants import parse_instant, refuse_out_of_range
 from carillon.errors import InvalidFieldError
 from carillon.schedules import (
     DEFAULT_DST,

@@ -13,7 +13,8 @@ from carillon.cli.commands.admin.smoke import smoke
 from carillon.cli.commands.admin.stores import AdminOptions, open_deployment, require_segment
 from carillon.cli.commands.admin.users import add_user
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.options import utc_text, with_option_groups
+from carillon.cli.instants import utc_text
+from carillon.cli.options import with_option_groups
 from carillon.cli.output import write_done
 from carillon.cli.session import invocation_of
 

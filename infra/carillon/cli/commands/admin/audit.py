@@ -9,7 +9,8 @@ import typer
 
 from carillon.cli.commands.admin.stores import AdminOptions, open_deployment
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.options import parse_instant, utc_text, with_option_groups
+from carillon.cli.instants import parse_instant, utc_text
+from carillon.cli.options import with_option_groups
 from carillon.cli.output import printable, write_json, write_line
 from carillon.cli.session import invocation_of
 from carillon.errors import InvalidFieldError, StoreUnavailableError

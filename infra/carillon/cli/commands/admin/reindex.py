@@ -8,7 +8,8 @@ import typer
 
 from carillon.cli.commands.admin.stores import AdminOptions, open_deployment, require_segment
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.options import parse_instant, utc_text, with_option_groups
+from carillon.cli.instants import parse_instant, utc_text
+from carillon.cli.options import with_option_groups
 from carillon.cli.output import progress_line, write_done, write_error
 from carillon.cli.session import invocation_of
 from carillon.errors import InvalidFieldError, QueueUnavailableError, StoreUnavailableError

@@ -8,7 +8,8 @@ import typer
 
 from carillon.cli.commands.admin.stores import AdminOptions, outputs_of
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.options import utc_text, with_option_groups
+from carillon.cli.instants import utc_text
+from carillon.cli.options import with_option_groups
 from carillon.cli.output import write_done, write_items
 from carillon.cli.session import invocation_of
 

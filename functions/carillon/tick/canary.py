@@ -1,0 +1,36 @@
+"""The canary is filed by ticks: so it is there from the first one on, and again after any loss."""
+
+from carillon.clock import Clock, Entropy
+from carillon.domain.canary import CANARY_JOB_ID, CANARY_OWNER, canary_to_file
+from carillon.services.indexer import Filer
+from carillon.stores.ports import JobStore
+
+
+class CanaryKeeper:
+    """Looks once in the life of a process, which is a few hours at most, whether it is filed."""
+
+    def __init__(
+        self, jobs: JobStore, filer: Filer, clock: Clock, entropy: Entropy, segments: int
+    ) -> None:
+        self._jobs = jobs
+        self._filer = filer
+        self._clock = clock
+        self._entropy = entropy
+        self._segments = segments
+        self._is_kept = False
+
+    def keep(self) -> bool:
+        """Whether it had to be filed; raises StoreUnavailableError or QueueUnavailableError, and
+        looks again at the next call then."""
+        if self._is_kept:
+            return False
+        now = self._clock.now()
+        stored = self._jobs.get(CANARY_OWNER, CANARY_JOB_ID)
+        id_at = now if stored is None else stored.filing.next_id_at(now)
+        filing_id = self._entropy.new_id(id_at)
+        job = canary_to_file(stored, self._segments, filing_id, now)
+        revision = None if stored is None else stored.revision
+        # One that loses the commit is noise: another worker's has won it.
+        filed = job is not None and self._filer.file_job(job, revision)
+        self._is_kept = True
+        return filed
