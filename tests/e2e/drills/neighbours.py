@@ -71,12 +71,17 @@ class Drill:
     moved: tuple[int, int]
 
     @property
+    def held_up_nobody(self) -> bool:
+        """Every occurrence ran, none more than ten seconds late."""
+        latest = max(self.under_load.seconds[-1], self.announced.seconds[-1])
+        return self.missing == 0 and latest <= MOST_SECONDS
+
+    @property
     def holds(self) -> bool:
-        """Whether every occurrence ran, and was as late as is promised at most."""
+        """Nobody was held up, and the lags are as promised; true only of a machine left alone."""
         return (
-            self.missing == 0
+            self.held_up_nobody
             and self.under_load.quantile(0.99) <= P99_SECONDS
-            and max(self.under_load.seconds[-1], self.announced.seconds[-1]) <= MOST_SECONDS
             and (self.calm is None or self.calm.quantile(0.99) < CALM_SECONDS)
         )
 

@@ -1,8 +1,7 @@
 """A short form of `make drill-neighbours`: one owner's hanging webhooks beside another's jobs.
 
-It asks for the whole promise while the webhooks hang, and that nothing is more than 10 s late in
-the first half minute after their deletion. That all is as before once what was announced of them is
-over, three minutes later, the command sees.
+Nothing may be more than 10 s late, neither while the webhooks hang nor in the first half minute
+after their deletion. The promised percentiles are the command's to hold: here other tests run.
 """
 
 from datetime import timedelta
@@ -22,4 +21,4 @@ ANNOUNCED = timedelta(seconds=30)
 def test_hanging_webhooks_of_one_owner_hold_up_no_other(deployment: Deployment) -> None:
     with person(deployment, "culprit") as culprit, person(deployment, "bystander") as bystander:
         found = drill(culprit, bystander, MEASURED, CULPRITS, ANNOUNCED)
-    assert found.holds, str(found)
+    assert found.held_up_nobody, str(found)
