@@ -17,28 +17,30 @@ import time_machine
 from moto import mock_aws
 
 from carillon.clock import ManualClock, SystemClock
+from carillon.domain.admission.state import Gate
+from carillon.domain.calendar import Calendar
 from carillon.domain.job import Lane
 from carillon.domain.message import Message, decode
+from carillon.domain.operation import Operation
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores
 from carillon.stores.memory import (
-    MemoryCalendarStore,
     MemoryEvents,
-    MemoryGateStore,
     MemoryJobStore,
-    MemoryOperationStore,
     MemoryQueue,
     MemoryRunStore,
+    MemoryVersionedRows,
     MemoryWheelStore,
 )
 from carillon.stores.ports import (
-    CalendarStore,
+    CALENDARS,
+    GATES,
+    OPERATIONS,
     EventSink,
-    GateStore,
     JobStore,
     LaneQueue,
-    OperationStore,
     RunStore,
+    VersionedRows,
     WheelStore,
 )
 from tests.tables import create_deployment
@@ -55,11 +57,11 @@ class Kit:
     """The ports of one implementation, and the consumer's side of its queue."""
 
     jobs: JobStore
-    calendars: CalendarStore
+    calendars: VersionedRows[Calendar]
     wheel: WheelStore
     runs: RunStore
-    gates: GateStore
-    operations: OperationStore
+    gates: VersionedRows[Gate]
+    operations: VersionedRows[Operation]
     queue: LaneQueue
     events: EventSink
     is_threaded: bool
@@ -103,11 +105,11 @@ def memory_kit() -> Kit:
 
     return Kit(
         jobs=MemoryJobStore(),
-        calendars=MemoryCalendarStore(),
+        calendars=MemoryVersionedRows(CALENDARS),
         wheel=MemoryWheelStore(page_size=7),
         runs=MemoryRunStore(),
-        gates=MemoryGateStore(),
-        operations=MemoryOperationStore(),
+        gates=MemoryVersionedRows(GATES),
+        operations=MemoryVersionedRows(OPERATIONS),
         queue=queue,
         events=MemoryEvents(),
         is_threaded=True,

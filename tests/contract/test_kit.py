@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from carillon.stores.memory import MemoryGateStore
+from carillon.stores.memory import MemoryVersionedRows
 from tests.contract.kit import Kit, memory_kit, named_kit
 
 
@@ -26,4 +26,4 @@ def test_a_kit_is_opened_by_the_name_of_its_function(function: object) -> None:
 
 def test_the_example_of_the_docs_is_the_code() -> None:
     text = (Path(__file__).parents[2] / "docs" / "stores.md").read_text()
-    assert inspect.getsource(MemoryGateStore) in text
+    assert inspect.getsource(MemoryVersionedRows) in text

@@ -44,6 +44,7 @@ from carillon.schedules import CalendarRule, DstRule, Fold, Gap, SlotKind, parse
 from carillon.schedules.placement.window import LONGEST_WINDOW_SECONDS
 from carillon.stores.dynamo import jobs, runs, side_rows, wheel
 from carillon.stores.dynamo.table import RawItem
+from carillon.stores.ports import CALENDARS, GATES, OPERATIONS, RowKind
 from tests.contract.samples import FILING_ID
 
 Members = dict[str, st.SearchStrategy[Any]]
@@ -292,23 +293,16 @@ CONTROL: Members = {
     "idle": st.booleans(),
 }
 
+
+def _side_row(kind: RowKind[Any], row: Any, stored: Callable[[RawItem], RawItem]) -> Any:
+    return side_rows.row_of(kind, stored(side_rows.item_of(kind, row)), kind.key_of(row))
+
+
 ROWS: list[tuple[type, Members, Callable[[Any, Callable[[RawItem], RawItem]], Any]]] = [
     (Job, JOB, lambda job, stored: jobs.job_of(stored(jobs.item_of(job)))),
-    (
-        Calendar,
-        CALENDAR,
-        lambda one, stored: side_rows.calendar_of(stored(side_rows.calendar_item(one))),
-    ),
-    (
-        Gate,
-        GATE,
-        lambda gate, stored: side_rows.gate_of(gate.name, stored(side_rows.gate_item(gate))),
-    ),
-    (
-        Operation,
-        OPERATION,
-        lambda one, stored: side_rows.operation_of(stored(side_rows.operation_item(one))),
-    ),
+    (Calendar, CALENDAR, lambda row, stored: _side_row(CALENDARS, row, stored)),
+    (Gate, GATE, lambda row, stored: _side_row(GATES, row, stored)),
+    (Operation, OPERATION, lambda row, stored: _side_row(OPERATIONS, row, stored)),
     (Run, RUN, lambda run, stored: runs.run_of(stored(runs.item_of(run)))),
     (
         Entry,

@@ -3,7 +3,8 @@
 A later version may have written them before a rollback, or tzdata may have dropped their zone.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from carillon.domain.wheel.entry import Slot
 from carillon.errors import UnreadableRowError
 from carillon.schedules import SlotKind
 from carillon.settings import Settings
+from carillon.stores.ports import CALENDARS, GATES, OPERATIONS
 from tests.contract.kit import Kit
 from tests.contract.samples import (
     a_calendar,
@@ -113,28 +115,33 @@ def test_a_job_that_cannot_be_read_raises_what_the_port_names(
 
 
 @pytest.mark.parametrize(
-    "spoilt",
+    ("port", "row", "member", "value"),
     [
-        {"weekdays": {"S": "7"}},
-        {"ranges": {"S": "20261332"}},
-        {"ranges": {"S": "20261224+x"}},
-        {"ranges": {"S": "20261224+99999999"}},
+        ("calendars", a_calendar, "weekdays", [7, "Monday"]),
+        ("calendars", a_calendar, "ranges", [["20261224", "soon"]]),
+        ("operations", an_operation, "kind", "audit"),
+        ("operations", an_operation, "state", "resting"),
+        ("operations", an_operation, "step", "first"),
+        ("gates", a_full_gate, "lines", ["soon"]),
+        ("gates", a_full_gate, None, "{"),
     ],
-    ids=["weekday", "date", "length", "length beyond the years there are"],
 )
-def test_a_calendar_that_cannot_be_read_raises_what_the_port_names(
-    aws_kit: Kit, spoilt: dict[str, dict[str, str]]
+def test_a_versioned_row_that_cannot_be_read_raises_what_the_port_names(
+    aws_kit: Kit, port: str, row: Callable[[str], Any], member: str | None, value: Any
 ) -> None:
-    calendar = a_calendar(aws_kit.new_owner())
-    assert aws_kit.calendars.put(calendar, None)
+    stored, rows = row(aws_kit.new_owner()), getattr(aws_kit, port)
+    kind: Any = {"calendars": CALENDARS, "gates": GATES, "operations": OPERATIONS}[port]
+    assert rows.put(stored, None)
     table = settings_of(aws_kit).jobs_table
-    (item,) = aws_kit.raw_items(table, owner=calendar.owner)
-    put_spoilt(table, item, spoilt)
-    with pytest.raises(UnreadableRowError, match="~calendar/holidays"):
-        aws_kit.calendars.get(calendar.owner, calendar.name)
-    page = aws_kit.calendars.list(calendar.owner, 10)
+    (item,) = aws_kit.raw_items(table, owner=stored.owner)
+    body = json.loads(item["body"]["S"])
+    spoilt = value if member is None else json.dumps({**body, member: value})
+    put_spoilt(table, item, {"body": {"S": spoilt}})
+    with pytest.raises(UnreadableRowError, match=f"~{kind.name}/"):
+        rows.get(stored.owner, kind.key_of(stored))
+    page = rows.list(stored.owner, 10)
     assert page.items == ()
-    assert list(page.unreadable) == [calendar.name]
+    assert list(page.unreadable) == [kind.key_of(stored)]
     with pytest.raises(UnreadableRowError):
         _ = page.whole
 
@@ -171,36 +178,6 @@ def test_a_run_that_has_ended_is_not_replaced_though_it_cannot_be_read(aws_kit: 
     (item,) = aws_kit.raw_items(table, job_key=f"{run.key.owner}#{run.key.job_id}")
     put_spoilt(table, item, {"n": {"S": "1"}})
     assert not aws_kit.runs.replace_unreadable(replace(run, status=RunStatus.DEAD))
-
-
-@pytest.mark.parametrize(
-    "spoilt",
-    [{"kind": {"S": "audit"}}, {"state": {"S": "resting"}}, {"step": {"S": "1"}}],
-    ids=["kind", "state", "text for a number"],
-)
-def test_an_operation_that_cannot_be_read_raises_what_the_port_names(
-    aws_kit: Kit, spoilt: dict[str, dict[str, str]]
-) -> None:
-    operation = an_operation(aws_kit.new_owner())
-    assert aws_kit.operations.put(operation, None)
-    table = settings_of(aws_kit).jobs_table
-    (item,) = aws_kit.raw_items(table, owner=operation.owner)
-    put_spoilt(table, item, spoilt)
-    with pytest.raises(UnreadableRowError, match="~operation/"):
-        aws_kit.operations.get(operation.owner, operation.operation_id)
-    page = aws_kit.operations.list(operation.owner, 10)
-    assert page.items == ()
-    assert list(page.unreadable) == [operation.operation_id]
-
-
-def test_a_gate_that_cannot_be_read_raises_what_the_port_names(aws_kit: Kit) -> None:
-    gate = a_full_gate(aws_kit.new_owner())
-    assert aws_kit.gates.put(gate, None)
-    table = settings_of(aws_kit).jobs_table
-    (item,) = aws_kit.raw_items(table, owner=gate.owner)
-    put_spoilt(table, item, {"lines": {"L": [{"S": "soon"}]}})
-    with pytest.raises(UnreadableRowError, match="~gate/job"):
-        aws_kit.gates.get(gate.owner, gate.name)
 
 
 def put_spoilt(

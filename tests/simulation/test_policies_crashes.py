@@ -146,7 +146,7 @@ def calls_without_a_fault() -> list[str]:
 
 def test_the_play_passes_every_gate() -> None:
     called = Counter(calls_without_a_fault())
-    assert called["MemoryGateStore.put"] >= 8
+    assert called["MemoryVersionedRows.put"] >= 8
     assert called["MemoryQueue.send"] >= 4
     assert called["CheckedRuns.finish"] >= 5
 

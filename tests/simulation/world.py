@@ -36,13 +36,12 @@ from carillon.schedules import (
 from carillon.services.indexer import Filer
 from carillon.stores.memory.messaging import MemoryEvents, MemoryQueue
 from carillon.stores.memory.rows import (
-    MemoryCalendarStore,
-    MemoryGateStore,
     MemoryJobStore,
-    MemoryOperationStore,
+    MemoryVersionedRows,
 )
 from carillon.stores.memory.runs import MemoryRunStore
 from carillon.stores.memory.wheel import MemoryWheelStore
+from carillon.stores.ports import CALENDARS, GATES, OPERATIONS
 from carillon.tick.counting import SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
@@ -84,11 +83,11 @@ class World:
         self.entropy = SeededEntropy(seed)
         self.segments = segments
         self.jobs = MemoryJobStore()
-        self.calendars = MemoryCalendarStore()
+        self.calendars = MemoryVersionedRows(CALENDARS)
         self.wheel = MemoryWheelStore(page_size=7)
         self.runs = CheckedRuns()
-        self.gates = MemoryGateStore()
-        self.operations = MemoryOperationStore()
+        self.gates = MemoryVersionedRows(GATES)
+        self.operations = MemoryVersionedRows(OPERATIONS)
         self.events = MemoryEvents()
         self.queue = MemoryQueue(self.clock, visibility_timeout_seconds=6 * FUNCTION_SECONDS)
         self.filer = Filer(self.jobs, self.wheel, self.queue, self.clock, self.calendars)

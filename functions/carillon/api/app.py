@@ -35,17 +35,18 @@ from carillon.api.schedules.upcoming import ForecastService, OccurrenceService
 from carillon.api.status import OverviewService, StatusRoutes
 from carillon.api.well_known import WellKnownRoutes
 from carillon.clock import Clock, Entropy
+from carillon.domain.calendar import Calendar
+from carillon.domain.operation import Operation
 from carillon.errors import CarillonError
 from carillon.services.indexer import Filer
 from carillon.services.redrive import Redriver
 from carillon.settings import Settings
 from carillon.stores.ports import (
-    CalendarStore,
     EventSink,
     JobStore,
     LaneQueue,
-    OperationStore,
     RunStore,
+    VersionedRows,
     WheelStore,
 )
 from carillon.telemetry import Telemetry
@@ -64,11 +65,11 @@ class Api:
         self,
         *,
         jobs: JobStore,
-        calendars: CalendarStore,
+        calendars: VersionedRows[Calendar],
         wheel: WheelStore,
         runs: RunStore,
         queue: LaneQueue,
-        operations: OperationStore,
+        operations: VersionedRows[Operation],
         events: EventSink,
         clock: Clock,
         entropy: Entropy,

@@ -15,12 +15,13 @@ from carillon.api.jobs.routes import JSON
 from carillon.api.jobs.service import JobService
 from carillon.api.schedules.outlook import CalendarReader, shown_state
 from carillon.clock import Clock
+from carillon.domain.calendar import Calendar
 from carillon.domain.job import JobState
 from carillon.domain.run import RunStatus
 from carillon.domain.wheel.entry import minute_end
 from carillon.errors import UnreadableRowError
 from carillon.settings import Settings
-from carillon.stores.ports import CalendarStore, RunStore, WheelStore
+from carillon.stores.ports import RunStore, VersionedRows, WheelStore
 from carillon.stores.segments import segments_in_use
 
 JOBS_LOOKED_INTO = 100
@@ -79,7 +80,7 @@ class OverviewService:
         jobs: JobService,
         runs: RunStore,
         wheel: WheelStore,
-        calendars: CalendarStore,
+        calendars: VersionedRows[Calendar],
         clock: Clock,
         settings: Settings,
     ) -> None:

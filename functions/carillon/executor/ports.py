@@ -5,19 +5,19 @@ from datetime import timedelta
 from typing import Protocol
 
 from carillon.clock import Clock, Entropy, ThreadTimers, Timers
-from carillon.domain.calendar import CalendarUse
+from carillon.domain.admission.state import Gate
+from carillon.domain.calendar import Calendar, CalendarUse
+from carillon.domain.operation import Operation
 from carillon.domain.targets import Target
 from carillon.executor.targets import Call, Outcome
 from carillon.schedules import ClosedDays
 from carillon.services.indexer import Filer
 from carillon.stores.ports import (
-    CalendarStore,
     EventSink,
-    GateStore,
     JobStore,
     LaneQueue,
-    OperationStore,
     RunStore,
+    VersionedRows,
     WheelStore,
 )
 
@@ -43,7 +43,7 @@ class ExecutorPorts:
     """
 
     jobs: JobStore
-    calendars: CalendarStore
+    calendars: VersionedRows[Calendar]
     wheel: WheelStore
     runs: RunStore
     queue: LaneQueue
@@ -53,8 +53,8 @@ class ExecutorPorts:
     entropy: Entropy
     run_lifetime: timedelta
     longest_timeout_seconds: int
-    gates: GateStore
-    operations: OperationStore
+    gates: VersionedRows[Gate]
+    operations: VersionedRows[Operation]
     events: EventSink
     owner_starts_per_minute: int = 0
     owner_concurrent_runs: int = 0

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from carillon.clock import Clock
+from carillon.domain.calendar import Calendar
 from carillon.services.indexer import Filer
-from carillon.stores.ports import CalendarStore, JobStore, WheelStore
+from carillon.stores.ports import JobStore, VersionedRows, WheelStore
 
 _T = TypeVar("_T")
 
@@ -33,7 +34,7 @@ class TickPorts:
     how many messages of backlogs one segment has start in a minute (None: any number)."""
 
     jobs: JobStore
-    calendars: CalendarStore
+    calendars: VersionedRows[Calendar]
     wheel: WheelStore
     filer: Filer
     clock: Clock

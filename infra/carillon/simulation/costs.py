@@ -14,6 +14,7 @@ storage of jobs, the event bus, and what targets cost.
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from carillon.domain.admission.state import Gate
@@ -47,6 +48,7 @@ from carillon.schedules.insight.cost import (
 )
 from carillon.stores.dynamo import jobs, runs, side_rows, wheel
 from carillon.stores.dynamo.attributes import item_size
+from carillon.stores.ports import CALENDARS, GATES, OPERATIONS
 
 _MEMORY_MB = DEFAULT.memory_mb
 _BATCH = 10
@@ -206,9 +208,9 @@ _ENCODERS: dict[type, Callable[[Any], Any]] = {
     Job: jobs.item_of,
     Run: runs.item_of,
     Entry: wheel.item_of,
-    Calendar: side_rows.calendar_item,
-    Gate: side_rows.gate_item,
-    Operation: side_rows.operation_item,
+    Calendar: partial(side_rows.item_of, CALENDARS),
+    Gate: partial(side_rows.item_of, GATES),
+    Operation: partial(side_rows.item_of, OPERATIONS),
     Control: wheel.control_item_of,
 }
 _LIKE: dict[type, Callable[[Any], tuple[Any, ...] | None]] = {

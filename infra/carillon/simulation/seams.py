@@ -13,14 +13,12 @@ from carillon.simulation.faults import Dice, Fault
 from carillon.simulation.loop import Loop, Process
 from carillon.stores.memory.messaging import MemoryEvents, MemoryQueue
 from carillon.stores.memory.rows import (
-    MemoryCalendarStore,
-    MemoryGateStore,
     MemoryJobStore,
-    MemoryOperationStore,
+    MemoryVersionedRows,
 )
 from carillon.stores.memory.runs import MemoryRunStore
 from carillon.stores.memory.wheel import MemoryWheelStore
-from carillon.stores.ports import Stores, check_delays
+from carillon.stores.ports import CALENDARS, GATES, OPERATIONS, Stores, check_delays
 
 _P = TypeVar("_P")
 
@@ -242,19 +240,19 @@ class SimulatedStores:
     def __init__(self, loop: Loop, lanes: MemoryQueue, page_size: int = 7) -> None:
         self._loop = loop
         self.jobs = MemoryJobStore()
-        self.calendars = MemoryCalendarStore()
+        self.calendars = MemoryVersionedRows(CALENDARS)
         self.wheel = MemoryWheelStore(page_size)
         self.runs = MemoryRunStore()
-        self.gates = MemoryGateStore()
-        self.operations = MemoryOperationStore()
+        self.gates = MemoryVersionedRows(GATES)
+        self.operations = MemoryVersionedRows(OPERATIONS)
         self.events = MemoryEvents()
         self.ports = Stores(
             jobs=self._port(self.jobs, MemoryJobStore(), "jobs"),
-            calendars=self._port(self.calendars, MemoryCalendarStore(), "calendars"),
+            calendars=self._port(self.calendars, MemoryVersionedRows(CALENDARS), "calendars"),
             wheel=self._port(self.wheel, MemoryWheelStore(page_size), "wheel"),
             runs=self._port(self.runs, MemoryRunStore(), "runs"),
-            gates=self._port(self.gates, MemoryGateStore(), "gates"),
-            operations=self._port(self.operations, MemoryOperationStore(), "operations"),
+            gates=self._port(self.gates, MemoryVersionedRows(GATES), "gates"),
+            operations=self._port(self.operations, MemoryVersionedRows(OPERATIONS), "operations"),
             queue=seam(SimulatedQueue(lanes, loop), "queue", loop),
             events=seam(self.events, "events", loop),
             skew_seconds=lambda: None,

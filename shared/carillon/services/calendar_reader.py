@@ -1,11 +1,11 @@
 """Calendars as one invocation of the tick sees them: each is read when it is first needed, by every
 segment that needs it right then."""
 
-from carillon.domain.calendar import CalendarUse, Resolved, resolve
+from carillon.domain.calendar import Calendar, CalendarUse, Resolved, resolve
 from carillon.domain.wheel.entry import Entry
 from carillon.errors import UnreadableRowError
 from carillon.schedules import ClosedDays, Schedule
-from carillon.stores.ports import CalendarStore
+from carillon.stores.ports import VersionedRows
 
 
 class CalendarReader:
@@ -14,7 +14,7 @@ class CalendarReader:
     Schedules under a calendar are kept, too, since they remember what they have worked out.
     """
 
-    def __init__(self, calendars: CalendarStore) -> None:
+    def __init__(self, calendars: VersionedRows[Calendar]) -> None:
         self._calendars = calendars
         self._closed: dict[tuple[str, str], ClosedDays | UnreadableRowError] = {}
         self._resolved: dict[tuple[str, CalendarUse, Schedule], Resolved] = {}

@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from carillon.clock import Clock
-from carillon.domain.calendar import resolve, rolls_back
+from carillon.domain.calendar import Calendar, resolve, rolls_back
 from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.wheel.entry import (
@@ -27,7 +27,7 @@ from carillon.domain.wheel.segment import Control, first_control
 from carillon.domain.wheel.stale import Ended, ended_entries, ended_entry, removable
 from carillon.errors import StoreUnavailableError
 from carillon.schedules import Recurrence, SlotKind
-from carillon.stores.ports import CalendarStore, JobStore, LaneQueue, WheelStore
+from carillon.stores.ports import JobStore, LaneQueue, VersionedRows, WheelStore
 
 UNCOMMITTED_DELAY_SECONDS = 5
 """Messages sent before the job row is committed stay hidden at least this long."""
@@ -43,7 +43,7 @@ class Filer:
         wheel: WheelStore,
         queue: LaneQueue,
         clock: Clock,
-        calendars: CalendarStore,
+        calendars: VersionedRows[Calendar],
         longest_delay_seconds: int = LONGEST_DELAY_SECONDS,
     ) -> None:
         """What is due later than `longest_delay_seconds` comes by the wheel, not by the queue."""

@@ -97,26 +97,63 @@ class JobStore(Protocol):
         ...
 
 
-class CalendarStore(Protocol):
-    """Calendars by (owner, name); no job, and not listed among jobs."""
+class VersionedRow(Protocol):
+    """A row of which every version has a revision of its own."""
 
-    def get(self, owner: str, name: str) -> Calendar | None:
-        """The row, strongly consistent.
+    @property
+    def owner(self) -> str: ...
 
-        Raises UnreadableRowError for a row that this version cannot read.
-        """
+    @property
+    def revision(self) -> int: ...
+
+
+Row = TypeVar("Row", bound=VersionedRow)
+
+
+@dataclass(frozen=True, slots=True)
+class RowKind(Generic[Row]):
+    """A kind of small rows that an owner has beside jobs; `key` names the member that tells the
+    owner's rows of this kind apart."""
+
+    name: str
+    type: type[Row]
+    key: str
+    newest_first: bool = False
+    """Lists begin with the greatest key."""
+    any_text: bool = False
+    """Keys hold text that users chose, of any length: such rows are not listed."""
+
+    def key_of(self, row: Row) -> str:
+        key: str = getattr(row, self.key)
+        return key
+
+
+CALENDARS = RowKind("calendar", Calendar, "name")
+GATES = RowKind("gate", Gate, "name", any_text=True)
+OPERATIONS = RowKind("operation", Operation, "operation_id", newest_first=True)
+
+
+class VersionedRows(Protocol[Row]):
+    """Rows of one RowKind by (owner, key); they are no jobs, and not listed among them.
+
+    Every method raises UnreadableRowError for a row that this version cannot read.
+    """
+
+    def get(self, owner: str, key: str) -> Row | None:
+        """The row, strongly consistent; one past its `expires_at` may still be answered."""
         ...
 
-    def put(self, calendar: Calendar, over_revision: int | None) -> bool:
+    def put(self, row: Row, over_revision: int | None) -> bool:
         """Put the row if the stored one has exactly `over_revision`; None: if there is none."""
         ...
 
-    def delete(self, owner: str, name: str, revision: int) -> bool:
+    def delete(self, owner: str, key: str, revision: int) -> bool:
         """Remove the row if it has exactly `revision`; True too when there is none (any more)."""
         ...
 
-    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Calendar]:
-        """The owner's calendars by name; may be eventually consistent. Pages as JobStore's."""
+    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Row]:
+        """The owner's rows in the kind's order; may be eventually consistent. Pages are as those
+        of JobStore."""
         ...
 
 
@@ -259,35 +296,6 @@ class RunStore(Protocol):
         ...
 
 
-class GateStore(Protocol):
-    """Gates by (owner, name)."""
-
-    def get(self, owner: str, name: str) -> Gate | None:
-        """The row, strongly consistent; rows past their `expires_at` may still be answered."""
-        ...
-
-    def put(self, gate: Gate, over_revision: int | None) -> bool:
-        """Put the row if the stored one has exactly `over_revision`; None: if there is none."""
-        ...
-
-
-class OperationStore(Protocol):
-    """Operations by (owner, operation id)."""
-
-    def get(self, owner: str, operation_id: str) -> Operation | None:
-        """The row, strongly consistent."""
-        ...
-
-    def put(self, operation: Operation, over_revision: int | None) -> bool:
-        """Put the row if the stored one has exactly `over_revision`; None: if there is none."""
-        ...
-
-    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Operation]:
-        """The owner's operations, newest first (ids order by time); may be eventually consistent.
-        Pages as JobStore's."""
-        ...
-
-
 class LaneQueue(Protocol):
     """One queue per lane; at least once, in no order."""
 
@@ -323,12 +331,12 @@ class Stores:
     """The ports of one deployment."""
 
     jobs: JobStore
-    calendars: CalendarStore
+    calendars: VersionedRows[Calendar]
     wheel: WheelStore
     runs: RunStore
     queue: LaneQueue
-    gates: GateStore
-    operations: OperationStore
+    gates: VersionedRows[Gate]
+    operations: VersionedRows[Operation]
     events: EventSink
     skew_seconds: Callable[[], float | None]
     """This machine's clock minus the database's, as last seen; None before the first answer."""

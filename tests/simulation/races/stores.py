@@ -12,14 +12,12 @@ from carillon.executor.targets import Call, Outcome
 from carillon.simulation.deployment import Deployment
 from carillon.stores.memory.messaging import MemoryEvents
 from carillon.stores.memory.rows import (
-    MemoryCalendarStore,
-    MemoryGateStore,
     MemoryJobStore,
-    MemoryOperationStore,
+    MemoryVersionedRows,
 )
 from carillon.stores.memory.runs import MemoryRunStore
 from carillon.stores.memory.wheel import MemoryWheelStore
-from carillon.stores.ports import check_delays
+from carillon.stores.ports import CALENDARS, GATES, OPERATIONS, check_delays
 
 PORTS = (
     *("jobs", "calendars", "wheel", "runs", "gates", "operations"),
@@ -127,11 +125,11 @@ def effect(
 
 _EMPTY: dict[str, Callable[[], Any]] = {
     "jobs": MemoryJobStore,
-    "calendars": MemoryCalendarStore,
+    "calendars": lambda: MemoryVersionedRows(CALENDARS),
     "wheel": lambda: MemoryWheelStore(page_size=7),
     "runs": MemoryRunStore,
-    "gates": MemoryGateStore,
-    "operations": MemoryOperationStore,
+    "gates": lambda: MemoryVersionedRows(GATES),
+    "operations": lambda: MemoryVersionedRows(OPERATIONS),
     "events": MemoryEvents,
 }
 

@@ -14,17 +14,19 @@ from aws_lambda_powertools.metrics import Metrics
 
 from carillon.api.app import Api
 from carillon.clock import ManualClock, SeededEntropy
+from carillon.domain.calendar import Calendar
 from carillon.domain.job import Lane
+from carillon.domain.operation import Operation
 from carillon.settings import Settings
 from carillon.stores.memory import (
-    MemoryCalendarStore,
     MemoryEvents,
     MemoryJobStore,
-    MemoryOperationStore,
     MemoryQueue,
     MemoryRunStore,
+    MemoryVersionedRows,
     MemoryWheelStore,
 )
+from carillon.stores.ports import CALENDARS, OPERATIONS
 from carillon.telemetry import Telemetry
 from tests.unit.api.gateway import STRANGER, Client
 
@@ -74,11 +76,11 @@ class World:
     """The parts of a deployment, for tests to look into."""
 
     jobs: MemoryJobStore
-    calendars: MemoryCalendarStore
+    calendars: MemoryVersionedRows[Calendar]
     wheel: MemoryWheelStore
     runs: MemoryRunStore
     queue: MemoryQueue
-    operations: MemoryOperationStore
+    operations: MemoryVersionedRows[Operation]
     events: MemoryEvents
     clock: ManualClock
     log: StringIO
@@ -111,11 +113,11 @@ def new_world(now: datetime = NOW) -> World:
     clock = ManualClock(now)
     return World(
         jobs=MemoryJobStore(),
-        calendars=MemoryCalendarStore(),
+        calendars=MemoryVersionedRows(CALENDARS),
         wheel=MemoryWheelStore(),
         runs=MemoryRunStore(),
         queue=MemoryQueue(clock),
-        operations=MemoryOperationStore(),
+        operations=MemoryVersionedRows(OPERATIONS),
         events=MemoryEvents(),
         clock=clock,
         log=StringIO(),

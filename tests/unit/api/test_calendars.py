@@ -10,7 +10,8 @@ from carillon.api.calendars.models import MOST_RANGES
 from carillon.api.calendars.service import PAGE_RANGES
 from carillon.domain.calendar import Calendar
 from carillon.schedules import CalendarRule
-from carillon.stores.memory import MemoryCalendarStore
+from carillon.stores.memory import MemoryVersionedRows
+from carillon.stores.ports import CALENDARS
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Client
 from tests.unit.api.test_jobs import row
@@ -112,7 +113,7 @@ def test_preconditions_of_a_creation(client: Client, headers: dict[str, str], st
     assert client.get("/calendars/holidays").status == (200 if status == 201 else 404)
 
 
-class Racing(MemoryCalendarStore):
+class Racing(MemoryVersionedRows[Calendar]):
     """Another request puts its own calendar just before each of the first `races` puts."""
 
     races = 1
@@ -132,7 +133,7 @@ class Racing(MemoryCalendarStore):
 def test_a_put_that_meets_others(
     world: World, races: int, headers: dict[str, str], status: int
 ) -> None:
-    world.calendars = Racing()
+    world.calendars = Racing(CALENDARS)
     world.calendars.races = races
 
     answer = Client(world.api()).put("/calendars/holidays", HOLIDAYS, **headers)

@@ -18,7 +18,7 @@ from carillon.api.jobs.service import ATTEMPTS, JobService
 from carillon.clock import Clock
 from carillon.domain.calendar import Calendar
 from carillon.errors import InvalidFieldError
-from carillon.stores.ports import CalendarStore, Page
+from carillon.stores.ports import Page, VersionedRows
 
 KIND = "calendar"
 
@@ -41,7 +41,7 @@ class CalendarService:
     apart. All raise StoreUnavailableError; they can be repeated then.
     """
 
-    def __init__(self, jobs: JobService, calendars: CalendarStore, clock: Clock) -> None:
+    def __init__(self, jobs: JobService, calendars: VersionedRows[Calendar], clock: Clock) -> None:
         self._jobs = jobs
         self._calendars = calendars
         self._clock = clock

@@ -22,9 +22,10 @@ from carillon.api.jobs.service import JobService
 from carillon.api.schedules.outlook import CalendarReader, outlook_of
 from carillon.api.schedules.preview import report_of
 from carillon.clock import Clock
+from carillon.domain.calendar import Calendar
 from carillon.domain.job import Job
 from carillon.errors import UnreadableRowError
-from carillon.stores.ports import CalendarStore
+from carillon.stores.ports import VersionedRows
 from carillon.telemetry import Action, Telemetry
 
 JSON = "application/json"
@@ -66,7 +67,7 @@ class JobRoutes:
         self,
         routes: Routes,
         service: JobService,
-        calendars: CalendarStore,
+        calendars: VersionedRows[Calendar],
         clock: Clock,
         telemetry: Telemetry,
         longest_timeout_seconds: int,

@@ -24,13 +24,14 @@ from carillon.api.jobs.drafts import (
 )
 from carillon.api.jobs.request_models import JobBody, JobPatch
 from carillon.clock import Clock, Entropy
+from carillon.domain.calendar import Calendar
 from carillon.domain.callbacks import job_event
 from carillon.domain.events import EventType
 from carillon.domain.job import Filing, Job, JobState, fires_differently, job_id_of, segment_of
 from carillon.errors import InvalidFieldError
 from carillon.services.indexer import Filer
 from carillon.settings import Settings
-from carillon.stores.ports import CalendarStore, EventSink, JobFilter, JobStore, Page
+from carillon.stores.ports import EventSink, JobFilter, JobStore, Page, VersionedRows
 from carillon.telemetry import Telemetry
 
 ATTEMPTS = 4
@@ -74,7 +75,7 @@ class JobService:
     def __init__(
         self,
         jobs: JobStore,
-        calendars: CalendarStore,
+        calendars: VersionedRows[Calendar],
         filer: Filer,
         events: EventSink,
         clock: Clock,

@@ -21,6 +21,7 @@ from carillon.api.operations.models import BackfillBody, DeadLetterBody
 from carillon.api.schedules.outlook import CalendarReader
 from carillon.api.schedules.request_models import whole_span
 from carillon.clock import Clock, Entropy, ceil_second
+from carillon.domain.calendar import Calendar
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus, Settled
 from carillon.errors import InvalidFieldError
@@ -28,7 +29,7 @@ from carillon.schedules import Delay
 from carillon.services.indexer import Filer
 from carillon.services.missed_search import Found, MissedSearch, last_pause_at
 from carillon.settings import Settings
-from carillon.stores.ports import CalendarStore, OperationStore, Page, RunStore
+from carillon.stores.ports import Page, RunStore, VersionedRows
 
 LONGEST_BACKFILL = timedelta(days=366)
 MOST_BACKFILLED = 50_000
@@ -61,9 +62,9 @@ class OperationService:
     def __init__(
         self,
         jobs: JobService,
-        calendars: CalendarStore,
+        calendars: VersionedRows[Calendar],
         runs: RunStore,
-        operations: OperationStore,
+        operations: VersionedRows[Operation],
         filer: Filer,
         clock: Clock,
         entropy: Entropy,
@@ -287,7 +288,7 @@ class MissedService:
     """Nothing here writes; raises MissingError, StoreUnavailableError as JobService."""
 
     def __init__(
-        self, jobs: JobService, calendars: CalendarStore, runs: RunStore, clock: Clock
+        self, jobs: JobService, calendars: VersionedRows[Calendar], runs: RunStore, clock: Clock
     ) -> None:
         self._jobs = jobs
         self._calendars = calendars

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from carillon.domain.calendar import CalendarUse, resolve
+from carillon.domain.calendar import Calendar, CalendarUse, resolve
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import Run
 from carillon.schedules import ClosedDays, Delay, OnOpenDays, Recurrence, Schedule
 from carillon.schedules.zones.offsets import load_zone
-from carillon.stores.ports import CalendarStore
+from carillon.stores.ports import VersionedRows
 
 FAR = datetime(9998, 12, 31, tzinfo=UTC)
 ENDLESS_FROM = datetime(2199, 1, 1, tzinfo=UTC)
@@ -24,7 +24,7 @@ class CalendarReader:
     Raises StoreUnavailableError.
     """
 
-    def __init__(self, calendars: CalendarStore, owner: str) -> None:
+    def __init__(self, calendars: VersionedRows[Calendar], owner: str) -> None:
         self._calendars = calendars
         self._owner = owner
         self._closed: dict[str, ClosedDays] = {}

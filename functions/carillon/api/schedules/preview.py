@@ -10,6 +10,7 @@ from carillon.api.jobs.request_models import PreviewBody
 from carillon.api.schedules.outlook import FAR, closed_note, moved_note
 from carillon.api.schedules.request_models import ScheduleFields
 from carillon.clock import Clock
+from carillon.domain.calendar import Calendar
 from carillon.errors import InvalidFieldError
 from carillon.schedules import (
     CalendarRule,
@@ -36,7 +37,7 @@ from carillon.schedules.insight.warnings import (
 )
 from carillon.schedules.placement.window import parse_window
 from carillon.schedules.zones.offsets import load_zone
-from carillon.stores.ports import CalendarStore
+from carillon.stores.ports import VersionedRows
 
 LAST_COUNTED = datetime(2199, 12, 31, 23, 59, 59, tzinfo=UTC)
 """Beyond the last year that EventBridge's cron knows, runs are not counted: there is no end."""
@@ -185,7 +186,7 @@ class Preview:
 class PreviewService:
     """Nothing here writes; raises StoreUnavailableError when a calendar cannot be read."""
 
-    def __init__(self, calendars: CalendarStore, clock: Clock) -> None:
+    def __init__(self, calendars: VersionedRows[Calendar], clock: Clock) -> None:
         self._calendars = calendars
         self._clock = clock
 

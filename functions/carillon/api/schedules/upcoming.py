@@ -12,12 +12,13 @@ from itertools import islice
 from carillon.api.jobs.service import JobService
 from carillon.api.schedules.outlook import FAR, CalendarReader, Occurrence, after_finish, coming
 from carillon.clock import Clock
+from carillon.domain.calendar import Calendar
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import Run, RunKind
 from carillon.errors import InvalidFieldError
 from carillon.schedules import Delay, Recurrence
 from carillon.schedules.insight.rates import most_fires_per_day
-from carillon.stores.ports import CalendarStore, RunStore
+from carillon.stores.ports import RunStore, VersionedRows
 
 DEFAULT_SPAN = timedelta(days=1)
 LONGEST_SPAN = timedelta(days=7)
@@ -79,7 +80,7 @@ class Group:
 class ForecastService:
     """Nothing here writes; raises StoreUnavailableError."""
 
-    def __init__(self, jobs: JobService, calendars: CalendarStore, clock: Clock) -> None:
+    def __init__(self, jobs: JobService, calendars: VersionedRows[Calendar], clock: Clock) -> None:
         self._jobs = jobs
         self._calendars = calendars
         self._clock = clock
@@ -246,7 +247,7 @@ class OccurrenceService:
     """Nothing here writes; raises MissingError, StoreUnavailableError as JobService."""
 
     def __init__(
-        self, jobs: JobService, calendars: CalendarStore, runs: RunStore, clock: Clock
+        self, jobs: JobService, calendars: VersionedRows[Calendar], runs: RunStore, clock: Clock
     ) -> None:
         self._jobs = jobs
         self._calendars = calendars

@@ -28,7 +28,7 @@ from carillon.domain.policies import Concurrency, Overlap, Rate
 from carillon.domain.run import Run, RunKey
 from carillon.errors import StoreUnavailableError
 from carillon.executor.ports import ExecutorPorts
-from carillon.stores.ports import GateStore
+from carillon.stores.ports import VersionedRows
 
 _ROUNDS = 12
 """How often others may change a gate under one run before that comes again later."""
@@ -39,7 +39,7 @@ Held = Skip | Wait | SendInstead
 
 
 def change_gate(
-    gates: GateStore, owner: str, name: str, change: Callable[[Gate], Gate | None]
+    gates: VersionedRows[Gate], owner: str, name: str, change: Callable[[Gate], Gate | None]
 ) -> bool:
     """Put what `change` makes of the gate as it is; nothing where that is None or the same.
 

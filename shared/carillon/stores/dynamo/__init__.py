@@ -21,14 +21,12 @@ from carillon.stores.dynamo.messaging import (
 from carillon.stores.dynamo.models import JobRow, RunRow, WheelRow
 from carillon.stores.dynamo.runs import DynamoRunStore
 from carillon.stores.dynamo.side_rows import (
-    DynamoCalendarStore,
-    DynamoGateStore,
-    DynamoOperationStore,
+    DynamoVersionedRows,
 )
 from carillon.stores.dynamo.table import Table
 from carillon.stores.dynamo.wheel import DynamoWheelStore
 from carillon.stores.memory import NoEvents
-from carillon.stores.ports import EventSink, Stores
+from carillon.stores.ports import CALENDARS, GATES, OPERATIONS, EventSink, Stores
 
 _HALF_A_SECOND = 0.5
 """The header has whole seconds: the middle of its second is the best guess (RFC 9110, 6.6.1)."""
@@ -80,12 +78,12 @@ def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None
     jobs = Table(connection, JobRow, settings.jobs_table)
     return Stores(
         jobs=DynamoJobStore(jobs),
-        calendars=DynamoCalendarStore(jobs),
+        calendars=DynamoVersionedRows(jobs, CALENDARS),
         wheel=DynamoWheelStore(Table(connection, WheelRow, settings.wheel_table), clock, entropy),
         runs=DynamoRunStore(Table(connection, RunRow, settings.runs_table)),
         queue=SqsLaneQueue(sqs, settings.lane_queues, clock, entropy),
-        gates=DynamoGateStore(jobs),
-        operations=DynamoOperationStore(jobs),
+        gates=DynamoVersionedRows(jobs, GATES),
+        operations=DynamoVersionedRows(jobs, OPERATIONS),
         events=_event_sink(settings, clock, entropy),
         skew_seconds=skew.seconds,
     )

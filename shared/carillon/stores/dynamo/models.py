@@ -18,7 +18,6 @@ from pynamodb.models import Model
 
 from carillon.stores.dynamo.attributes import (
     InstantAttribute,
-    InstantListAttribute,
     IntegerAttribute,
     TextListAttribute,
     TextMapAttribute,
@@ -129,95 +128,16 @@ class JobRow(Model):
     expires_at = TTLAttribute(null=True)
 
 
-class CalendarRow(Model):
-    """One calendar; in table jobs too, behind all jobs of its owner."""
+class SideRow(Model):
+    """A calendar, gate or operation; in table jobs too, behind all jobs of its owner."""
 
     owner = UnicodeAttribute(hash_key=True)
-    calendar_key = UnicodeAttribute(range_key=True, attr_name="job_id")
-    """`~calendar/{name}`: a job id has letters and digits only, all before the tilde."""
+    sort_key = UnicodeAttribute(range_key=True, attr_name="job_id")
+    """`~{kind}/{key}`: a job id has letters and digits only, all before the tilde."""
     revision = IntegerAttribute()
-    weekdays = UnicodeAttribute(null=True)
-    """Digits, 0 is Monday: `56`."""
-    ranges = UnicodeAttribute(null=True)
-    """`20261224+2 20270101`: first dates, each with the number of further days."""
-    description = UnicodeAttribute(null=True)
-    created_at = InstantAttribute()
-    updated_at = InstantAttribute()
-
-
-class HolderMap(Map):
-    claim_id = UnicodeAttribute(attr_name="c")
-    until = InstantAttribute(attr_name="u")
-
-
-class StartsMap(Map):
-    count = IntegerAttribute(attr_name="n")
-    until = InstantAttribute(attr_name="u")
-
-
-class TurnMap(Map):
-    run_id = UnicodeAttribute(attr_name="r")
-    due_at = InstantAttribute(attr_name="d")
-    until = InstantAttribute(attr_name="u")
-
-
-class LineMap(Map):
-    limit = IntegerAttribute(attr_name="n")
-    per_seconds = IntegerAttribute(attr_name="p")
-    line_id = UnicodeAttribute(attr_name="i")
-    last_at = InstantAttribute(attr_name="l")
-    starts = ListAttribute(of=StartsMap, attr_name="s")
-
-
-class GateRow(Model):
-    """One gate; in table jobs too, behind all jobs of its owner."""
-
-    owner = UnicodeAttribute(hash_key=True)
-    gate_key = UnicodeAttribute(range_key=True, attr_name="job_id")
-    """`~gate/{name}`; a name too long or too strange for a key is there by its digest."""
-    revision = IntegerAttribute()
-    active = UnicodeAttribute(null=True)
-    waiting = UnicodeAttribute(null=True)
-    waiting_filing = UnicodeAttribute(null=True)
-    started = UnicodeAttribute(null=True)
-    started_at = InstantAttribute(null=True)
-    failed = TextListAttribute(null=True)
-    failed_filing = UnicodeAttribute(null=True)
-    slow_at = InstantListAttribute(null=True)
-    holders = ListAttribute(of=HolderMap, null=True)
-    turns = ListAttribute(of=TurnMap, null=True)
-    lines = ListAttribute(of=LineMap, null=True)
-    expires_at = TTLAttribute()
-
-
-class OperationRow(Model):
-    """One operation; in table jobs too, behind all jobs of its owner."""
-
-    owner = UnicodeAttribute(hash_key=True)
-    operation_key = UnicodeAttribute(range_key=True, attr_name="job_id")
-    """`~operation/{operation id}`."""
-    kind = UnicodeAttribute()
-    created_at = InstantAttribute()
-    updated_at = InstantAttribute()
-    per_minute = IntegerAttribute()
-    of_job = UnicodeAttribute(null=True)
-    """Its `job_id`: that name is the sort key's."""
-    from_at = InstantAttribute(null=True)
-    until_at = InstantAttribute(null=True)
-    only_missed = BooleanAttribute(null=True)
-    """Present only when true."""
-    reason = UnicodeAttribute(null=True)
-    error = UnicodeAttribute(null=True)
-    state = UnicodeAttribute()
-    revision = IntegerAttribute()
-    step = IntegerAttribute()
-    cursor = UnicodeAttribute(null=True)
-    done = IntegerAttribute()
-    passed_over = IntegerAttribute()
-    note = UnicodeAttribute(null=True)
-    busy_until = InstantAttribute(null=True)
-    tries = IntegerAttribute(null=True)
-    expires_at = TTLAttribute()
+    body = UnicodeAttribute()
+    """The other members, as JSON."""
+    expires_at = TTLAttribute(null=True)
 
 
 class WheelRow(Model):

@@ -1,316 +1,109 @@
 """Calendars, gates and operations in DynamoDB, in the partitions of their owners' jobs."""
 
 import hashlib
-from datetime import date, timedelta
+import json
+from datetime import datetime
+from functools import cache
+from typing import Any, Generic
 
-from carillon.domain.admission.state import Gate, Holder, Line, Starts, Turn
-from carillon.domain.calendar import Calendar
-from carillon.domain.operation import Operation, OperationKind, OperationState
+from pydantic import TypeAdapter
+
 from carillon.errors import UnreadableRowError
 from carillon.stores.cursors import decode_cursor, encode_cursor, whole_seconds
-from carillon.stores.dynamo.models import (
-    CalendarRow,
-    GateRow,
-    HolderMap,
-    LineMap,
-    OperationRow,
-    StartsMap,
-    TurnMap,
-)
+from carillon.stores.dynamo.models import SideRow
 from carillon.stores.dynamo.table import RawItem, Table, readable
-from carillon.stores.ports import Page
+from carillon.stores.ports import Page, Row, RowKind
 
-_OPERATION = "~operation/"
-_OPERATIONS = (_OPERATION, "~operation0")
-"""From the prefix to the text that follows everything with the prefix."""
-
-
-class DynamoOperationStore:
-    """OperationStore on table jobs; rows leave by TTL."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-
-    def get(self, owner: str, operation_id: str) -> Operation | None:
-        item = self._table.get(owner, _operation_key(operation_id))
-        return None if item is None else operation_of(item)
-
-    def put(self, operation: Operation, over_revision: int | None) -> bool:
-        if over_revision is None:
-            return self._table.put(
-                operation_item(operation), OperationRow.operation_key.does_not_exist()
-            )
-        return self._table.put(operation_item(operation), OperationRow.revision == over_revision)
-
-    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Operation]:
-        scope = ("operations", owner)
-        before = None if cursor is None else _operation_key(decode_cursor(scope, cursor))
-        items, last = self._table.page(owner, before, limit, span=_OPERATIONS, backwards=True)
-        operations, unreadable = readable(items, operation_of, _operation_id)
-        next_cursor = None if last is None else encode_cursor(scope, last.removeprefix(_OPERATION))
-        return Page(operations, next_cursor, unreadable)
-
-
-def _operation_id(item: RawItem) -> str:
-    key: str = item["job_id"]["S"]
-    return key.removeprefix(_OPERATION)
-
-
-def operation_item(operation: Operation) -> RawItem:
-    """The item of an operation."""
-    return OperationRow(
-        owner=operation.owner,
-        operation_key=_operation_key(operation.operation_id),
-        kind=operation.kind.value,
-        created_at=operation.created_at,
-        updated_at=operation.updated_at,
-        per_minute=operation.per_minute,
-        of_job=operation.job_id or None,
-        from_at=operation.from_at,
-        until_at=operation.until_at,
-        only_missed=operation.only_missed or None,
-        reason=operation.reason or None,
-        error=operation.error or None,
-        state=operation.state.value,
-        revision=operation.revision,
-        step=operation.step,
-        cursor=operation.cursor or None,
-        done=operation.done,
-        passed_over=operation.passed_over,
-        note=operation.note or None,
-        busy_until=operation.busy_until,
-        tries=operation.tries or None,
-        expires_at=whole_seconds(operation.expires_at),
-    ).serialize()
-
-
-def operation_of(item: RawItem) -> Operation:
-    """The operation of an item that `item_of` made; raises UnreadableRowError for any other."""
-    try:
-        row = OperationRow.from_raw_data(item)
-        return Operation(
-            owner=row.owner,
-            operation_id=row.operation_key.removeprefix(_OPERATION),
-            kind=OperationKind(row.kind),
-            created_at=row.created_at,
-            updated_at=row.updated_at,
-            expires_at=row.expires_at,
-            per_minute=row.per_minute,
-            job_id=row.of_job or "",
-            from_at=row.from_at,
-            until_at=row.until_at,
-            only_missed=bool(row.only_missed),
-            reason=row.reason or "",
-            error=row.error or "",
-            state=OperationState(row.state),
-            revision=row.revision,
-            step=row.step,
-            cursor=row.cursor or "",
-            done=row.done,
-            passed_over=row.passed_over,
-            note=row.note or "",
-            busy_until=row.busy_until,
-            tries=row.tries or 0,
-        )
-    except Exception as error:
-        raise UnreadableRowError(f"operation {item.get('job_id')}: {error}") from error
-
-
-def _operation_key(operation_id: str) -> str:
-    return _OPERATION + operation_id
-
-
-_CALENDAR = "~calendar/"
-_CALENDARS = (_CALENDAR, "~calendar0")
-"""From the prefix to the text that follows everything with the prefix."""
-_WEEKDAYS = {str(number): number for number in range(7)}
-
-
-class DynamoCalendarStore:
-    """CalendarStore on table jobs."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-
-    def get(self, owner: str, name: str) -> Calendar | None:
-        item = self._table.get(owner, _calendar_key(name))
-        return None if item is None else calendar_of(item)
-
-    def put(self, calendar: Calendar, over_revision: int | None) -> bool:
-        if over_revision is None:
-            return self._table.put(
-                calendar_item(calendar), CalendarRow.calendar_key.does_not_exist()
-            )
-        return self._table.put(calendar_item(calendar), CalendarRow.revision == over_revision)
-
-    def delete(self, owner: str, name: str, revision: int) -> bool:
-        gone_or_seen = CalendarRow.calendar_key.does_not_exist() | (
-            CalendarRow.revision == revision
-        )
-        return self._table.delete(owner, _calendar_key(name), gone_or_seen)
-
-    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Calendar]:
-        scope = ("calendars", owner)
-        after = None if cursor is None else _calendar_key(decode_cursor(scope, cursor))
-        items, last = self._table.page(owner, after, limit, span=_CALENDARS)
-        calendars, unreadable = readable(items, calendar_of, _calendar_name)
-        next_cursor = None if last is None else encode_cursor(scope, last.removeprefix(_CALENDAR))
-        return Page(calendars, next_cursor, unreadable)
-
-
-def _calendar_name(item: RawItem) -> str:
-    key: str = item["job_id"]["S"]
-    return key.removeprefix(_CALENDAR)
-
-
-def calendar_item(calendar: Calendar) -> RawItem:
-    """The item of a calendar: its ranges in text, 9 to 13 bytes each."""
-    return CalendarRow(
-        owner=calendar.owner,
-        calendar_key=_calendar_key(calendar.name),
-        revision=calendar.revision,
-        weekdays="".join(str(weekday) for weekday in sorted(calendar.weekdays)) or None,
-        ranges=" ".join(_range_text(*ends) for ends in calendar.ranges) or None,
-        description=calendar.description or None,
-        created_at=calendar.created_at,
-        updated_at=calendar.updated_at,
-    ).serialize()
-
-
-def calendar_of(item: RawItem) -> Calendar:
-    """The calendar of an item that `item_of` made; raises UnreadableRowError for any other."""
-    try:
-        row = CalendarRow.from_raw_data(item)
-        return Calendar(
-            owner=row.owner,
-            name=row.calendar_key.removeprefix(_CALENDAR),
-            revision=row.revision,
-            weekdays=frozenset(_WEEKDAYS[digit] for digit in row.weekdays or ""),
-            ranges=tuple(_range_of(text) for text in (row.ranges or "").split()),
-            created_at=row.created_at,
-            updated_at=row.updated_at,
-            description=row.description or "",
-        )
-    except Exception as error:
-        raise UnreadableRowError(f"calendar {item.get('job_id')}: {error}") from error
-
-
-def _calendar_key(name: str) -> str:
-    return _CALENDAR + name
-
-
-def _range_text(first: date, last: date) -> str:
-    days = (last - first).days
-    text = first.isoformat().replace("-", "")
-    return f"{text}+{days}" if days else text
-
-
-def _range_of(text: str) -> tuple[date, date]:
-    first_text, _, days = text.partition("+")
-    first = date.fromisoformat(first_text)
-    return first, first + timedelta(days=int(days or "0"))
-
-
-_GATE = "~gate/"
 _DIGEST = "~"
-"""Begins the digest that stands in a key for a name."""
-_NAME_LIMIT_BYTES = 512
-"""Of a name that stands in a key as it is; a sort key may have 1,024 bytes."""
+"""Begins the digest that replaces a key."""
+_KEY_LIMIT_BYTES = 512
+"""Of a key that is stored as it is; a sort key may have 1,024 bytes."""
 
 
-class DynamoGateStore:
-    """GateStore on table jobs; rows leave by TTL."""
+class DynamoVersionedRows(Generic[Row]):
+    """VersionedRows on table jobs; rows that expire leave by TTL."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, kind: RowKind[Row]) -> None:
         self._table = table
+        self._kind = kind
 
-    def get(self, owner: str, name: str) -> Gate | None:
-        item = self._table.get(owner, gate_key(name))
-        return None if item is None else gate_of(name, item)
+    def get(self, owner: str, key: str) -> Row | None:
+        item = self._table.get(owner, sort_key(self._kind, key))
+        return None if item is None else row_of(self._kind, item, key)
 
-    def put(self, gate: Gate, over_revision: int | None) -> bool:
+    def put(self, row: Row, over_revision: int | None) -> bool:
+        item = item_of(self._kind, row)
         if over_revision is None:
-            return self._table.put(gate_item(gate), GateRow.gate_key.does_not_exist())
-        return self._table.put(gate_item(gate), GateRow.revision == over_revision)
+            return self._table.put(item, SideRow.sort_key.does_not_exist())
+        return self._table.put(item, SideRow.revision == over_revision)
+
+    def delete(self, owner: str, key: str, revision: int) -> bool:
+        gone_or_seen = SideRow.sort_key.does_not_exist() | (SideRow.revision == revision)
+        return self._table.delete(owner, sort_key(self._kind, key), gone_or_seen)
+
+    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Row]:
+        kind, scope = self._kind, (f"{self._kind.name}s", owner)
+        behind = None if cursor is None else _prefix(kind) + decode_cursor(scope, cursor)
+        # From the prefix to the text that follows everything with the prefix.
+        span = (_prefix(kind), f"~{kind.name}0")
+        items, last = self._table.page(owner, behind, limit, span=span, backwards=kind.newest_first)
+        rows, unreadable = readable(
+            items, lambda item: row_of(kind, item), lambda item: _key_of(kind, item)
+        )
+        if last is None:
+            return Page(rows, None, unreadable)
+        return Page(rows, encode_cursor(scope, last.removeprefix(_prefix(kind))), unreadable)
 
 
-def gate_key(name: str) -> str:
-    """The sort key of a gate: no two names have the same."""
-    data = name.encode("utf-8", "surrogatepass")
-    if len(data) <= _NAME_LIMIT_BYTES and not name.startswith(_DIGEST) and _is_storable(name):
-        return _GATE + name
-    return f"{_GATE}{_DIGEST}{hashlib.sha256(data).hexdigest()}"
+def sort_key(kind: RowKind[Row], key: str) -> str:
+    """The sort key of a row: no two keys have the same."""
+    data = key.encode("utf-8", "surrogatepass")
+    # A lone surrogate has no UTF-8.
+    is_text = key.encode("utf-8", "ignore").decode() == key
+    if kind.any_text and (len(data) > _KEY_LIMIT_BYTES or key.startswith(_DIGEST) or not is_text):
+        return f"{_prefix(kind)}{_DIGEST}{hashlib.sha256(data).hexdigest()}"
+    return _prefix(kind) + key
 
 
-def gate_item(gate: Gate) -> RawItem:
-    """The item of a gate."""
-    return GateRow(
-        owner=gate.owner,
-        gate_key=gate_key(gate.name),
-        revision=gate.revision,
-        active=gate.active or None,
-        waiting=gate.waiting or None,
-        waiting_filing=gate.waiting_filing or None,
-        started=gate.started or None,
-        started_at=gate.started_at,
-        failed=gate.failed or None,
-        failed_filing=gate.failed_filing or None,
-        slow_at=gate.slow_at or None,
-        holders=[_holder_map(holder) for holder in gate.holders] or None,
-        turns=[_turn_map(turn) for turn in gate.turns] or None,
-        lines=[_line_map(line) for line in gate.lines] or None,
-        expires_at=whole_seconds(gate.expires_at),
+def item_of(kind: RowKind[Row], row: Row) -> RawItem:
+    """The item of a row: members without a value of their own take no space."""
+    apart = {"owner", "revision", "expires_at", kind.key}
+    expires_at: datetime | None = getattr(row, "expires_at", None)
+    return SideRow(
+        owner=row.owner,
+        sort_key=sort_key(kind, kind.key_of(row)),
+        revision=row.revision,
+        body=_adapter(kind).dump_json(row, exclude_defaults=True, exclude=apart).decode(),
+        expires_at=None if expires_at is None else whole_seconds(expires_at),
     ).serialize()
 
 
-def gate_of(name: str, item: RawItem) -> Gate:
-    """The gate of an item that `item_of` made; raises UnreadableRowError for any other."""
+def row_of(kind: RowKind[Row], item: RawItem, key: str | None = None) -> Row:
+    """The row of an item that `item_of` made; raises UnreadableRowError for any other.
+
+    `key` is needed where the kind allows any text: the sort key may hold its digest.
+    """
     try:
-        row = GateRow.from_raw_data(item)
-        return Gate(
-            owner=row.owner,
-            name=name,
-            revision=row.revision,
-            expires_at=row.expires_at,
-            active=row.active or "",
-            waiting=row.waiting or "",
-            waiting_filing=row.waiting_filing or "",
-            started=row.started or "",
-            started_at=row.started_at,
-            failed=row.failed or (),
-            failed_filing=row.failed_filing or "",
-            slow_at=row.slow_at or (),
-            holders=tuple(Holder(h.claim_id, h.until) for h in row.holders or ()),
-            turns=tuple(Turn(t.run_id, t.due_at, t.until) for t in row.turns or ()),
-            lines=tuple(_line(line) for line in row.lines or ()),
-        )
+        stored = SideRow.from_raw_data(item)
+        members = {**json.loads(stored.body), "owner": stored.owner, "revision": stored.revision}
+        members[kind.key] = _key_of(kind, item) if key is None else key
+        if stored.expires_at is not None:
+            members["expires_at"] = stored.expires_at
+        row: Row = _adapter(kind).validate_python(members)
+        return row
     except Exception as error:
-        raise UnreadableRowError(f"gate {item.get('job_id')}: {error}") from error
+        raise UnreadableRowError(f"{kind.name} {item.get('job_id')}: {error}") from error
 
 
-def _holder_map(holder: Holder) -> HolderMap:
-    return HolderMap(claim_id=holder.claim_id, until=holder.until)
+@cache
+def _adapter(kind: RowKind[Any]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind.type)
 
 
-def _turn_map(turn: Turn) -> TurnMap:
-    return TurnMap(run_id=turn.run_id, due_at=turn.due_at, until=turn.until)
+def _prefix(kind: RowKind[Row]) -> str:
+    return f"~{kind.name}/"
 
 
-def _line_map(line: Line) -> LineMap:
-    return LineMap(
-        limit=line.limit,
-        per_seconds=line.per_seconds,
-        line_id=line.line_id,
-        last_at=line.last_at,
-        starts=[StartsMap(count=each.count, until=each.until) for each in line.starts],
-    )
-
-
-def _line(line: LineMap) -> Line:
-    starts = tuple(Starts(each.count, each.until) for each in line.starts)
-    return Line(line.limit, line.per_seconds, line.line_id, line.last_at, starts)
-
-
-def _is_storable(name: str) -> bool:
-    """Whether it is proper text: a lone surrogate has no UTF-8."""
-    return name.encode("utf-8", "ignore").decode() == name
+def _key_of(kind: RowKind[Row], item: RawItem) -> str:
+    key: str = item["job_id"]["S"]
+    return key.removeprefix(_prefix(kind))

@@ -7,17 +7,15 @@ from datetime import datetime
 from heapq import heappop, heappush
 from itertools import islice
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
-from carillon.domain.admission.state import Gate
-from carillon.domain.calendar import Calendar
 from carillon.domain.job import Job
-from carillon.domain.operation import Operation
 from carillon.errors import UnreadableRowError
 from carillon.stores.cursors import decode_cursor, encode_cursor, whole_seconds
-from carillon.stores.ports import JobFilter, Page
+from carillon.stores.ports import JobFilter, Page, Row, RowKind
 
 Key = TypeVar("Key")
+Stored = TypeVar("Stored")
 
 _FEW = 16
 """So many keys of rows that are gone are never worth a sweep."""
@@ -180,113 +178,50 @@ def _matches(job: Job, only: JobFilter) -> bool:
     return only.parent in ("", job.parent) and set(only.tags) <= set(job.tags)
 
 
-def _as_stored(job: Job) -> Job:
-    if job.expires_at is None:
-        return job
-    return replace(job, expires_at=whole_seconds(job.expires_at))
+def _as_stored(row: Stored) -> Stored:
+    expires_at = getattr(row, "expires_at", None)
+    if expires_at is None:
+        return row
+    stored: Stored = replace(cast(Any, row), expires_at=whole_seconds(expires_at))
+    return stored
 
 
-class MemoryCalendarStore:
-    """CalendarStore in memory."""
+class MemoryVersionedRows(Generic[Row]):
+    """VersionedRows in memory; nothing expires by itself."""
 
-    def __init__(self) -> None:
-        self._rows: dict[tuple[str, str], Calendar] = {}
+    def __init__(self, kind: RowKind[Row]) -> None:
+        self._kind = kind
+        self._rows: dict[tuple[str, str], Row] = {}
         self._lock = Lock()
 
-    def get(self, owner: str, name: str) -> Calendar | None:
+    def get(self, owner: str, key: str) -> Row | None:
         with self._lock:
-            return self._rows.get((owner, name))
+            return self._rows.get((owner, key))
 
-    def put(self, calendar: Calendar, over_revision: int | None) -> bool:
-        key = (calendar.owner, calendar.name)
+    def put(self, row: Row, over_revision: int | None) -> bool:
+        key, row = (row.owner, self._kind.key_of(row)), _as_stored(row)
         with self._lock:
             stored = self._rows.get(key)
             if (None if stored is None else stored.revision) == over_revision:
-                self._rows[key] = calendar
+                self._rows[key] = row
                 return True
-            return stored == calendar
+            return stored == row
 
-    def delete(self, owner: str, name: str, revision: int) -> bool:
+    def delete(self, owner: str, key: str, revision: int) -> bool:
         with self._lock:
-            stored = self._rows.get((owner, name))
+            stored = self._rows.get((owner, key))
             if stored is not None and stored.revision != revision:
                 return False
-            self._rows.pop((owner, name), None)
+            self._rows.pop((owner, key), None)
             return True
 
-    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Calendar]:
-        scope = ("calendars", owner)
-        after = "" if cursor is None else decode_cursor(scope, cursor)
+    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Row]:
+        scope, backwards = (f"{self._kind.name}s", owner), self._kind.newest_first
         with self._lock:
-            calendars = sorted(
-                (
-                    calendar
-                    for calendar in self._rows.values()
-                    if calendar.owner == owner and calendar.name > after
-                ),
-                key=lambda calendar: calendar.name,
-            )
-        page = tuple(calendars[:limit])
-        more = len(calendars) > limit
-        return Page(page, encode_cursor(scope, page[-1].name) if more else None)
-
-
-class MemoryGateStore:
-    """GateStore in memory; nothing expires by itself."""
-
-    def __init__(self) -> None:
-        self._rows: dict[tuple[str, str], Gate] = {}
-        self._lock = Lock()
-
-    def get(self, owner: str, name: str) -> Gate | None:
-        with self._lock:
-            return self._rows.get((owner, name))
-
-    def put(self, gate: Gate, over_revision: int | None) -> bool:
-        key = (gate.owner, gate.name)
-        row = replace(gate, expires_at=whole_seconds(gate.expires_at))
-        with self._lock:
-            stored = self._rows.get(key)
-            if (None if stored is None else stored.revision) == over_revision:
-                self._rows[key] = row
-                return True
-            return stored == row
-
-
-class MemoryOperationStore:
-    """OperationStore in memory; nothing expires by itself."""
-
-    def __init__(self) -> None:
-        self._rows: dict[tuple[str, str], Operation] = {}
-        self._lock = Lock()
-
-    def get(self, owner: str, operation_id: str) -> Operation | None:
-        with self._lock:
-            return self._rows.get((owner, operation_id))
-
-    def put(self, operation: Operation, over_revision: int | None) -> bool:
-        key = (operation.owner, operation.operation_id)
-        row = replace(operation, expires_at=whole_seconds(operation.expires_at))
-        with self._lock:
-            stored = self._rows.get(key)
-            if (None if stored is None else stored.revision) == over_revision:
-                self._rows[key] = row
-                return True
-            return stored == row
-
-    def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Operation]:
-        scope = ("operations", owner)
-        before = None if cursor is None else decode_cursor(scope, cursor)
-        with self._lock:
-            operations = sorted(
-                (
-                    row
-                    for row in self._rows.values()
-                    if row.owner == owner and (before is None or row.operation_id < before)
-                ),
-                key=lambda row: row.operation_id,
-                reverse=True,
-            )
-        page = tuple(operations[:limit])
-        more = len(operations) > limit
-        return Page(page, encode_cursor(scope, page[-1].operation_id) if more else None)
+            keys = sorted((key for of, key in self._rows if of == owner), reverse=backwards)
+            if cursor is not None:
+                behind = decode_cursor(scope, cursor)
+                keys = [key for key in keys if (key < behind if backwards else key > behind)]
+            rows = tuple(self._rows[owner, key] for key in keys[:limit])
+        more = len(keys) > limit
+        return Page(rows, encode_cursor(scope, keys[limit - 1]) if more else None)
