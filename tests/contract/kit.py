@@ -19,6 +19,7 @@ from moto import mock_aws
 from carillon.clock import ManualClock, SystemClock
 from carillon.domain.admission.state import Gate
 from carillon.domain.calendar import Calendar
+from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.job import Lane
 from carillon.domain.message import Message, decode
 from carillon.domain.operation import Operation
@@ -35,6 +36,7 @@ from carillon.stores.memory import (
 from carillon.stores.ports import (
     CALENDARS,
     GATES,
+    IDEMPOTENCY_RECORDS,
     OPERATIONS,
     EventSink,
     JobStore,
@@ -62,6 +64,7 @@ class Kit:
     runs: RunStore
     gates: VersionedRows[Gate]
     operations: VersionedRows[Operation]
+    idempotency_records: VersionedRows[IdempotencyRecord]
     queue: LaneQueue
     events: EventSink
     is_threaded: bool
@@ -110,6 +113,7 @@ def memory_kit() -> Kit:
         runs=MemoryRunStore(),
         gates=MemoryVersionedRows(GATES),
         operations=MemoryVersionedRows(OPERATIONS),
+        idempotency_records=MemoryVersionedRows(IDEMPOTENCY_RECORDS),
         queue=queue,
         events=MemoryEvents(),
         is_threaded=True,
@@ -166,6 +170,7 @@ def _aws_kit(is_threaded: bool, wait: Callable[[float], None], has_expiry: bool 
         runs=stores.runs,
         gates=stores.gates,
         operations=stores.operations,
+        idempotency_records=stores.idempotency_records,
         queue=stores.queue,
         events=_events_on_a_bus(settings),
         is_threaded=is_threaded,

@@ -44,7 +44,15 @@ def job_service(world: World) -> JobService:
 
 def run_service(world: World) -> RunService:
     jobs, settings = job_service(world), SETTINGS
-    return RunService(jobs, world.runs, world.queue, world.clock, world.entropy, settings)
+    return RunService(
+        jobs,
+        world.runs,
+        world.queue,
+        world.clock,
+        world.entropy,
+        settings,
+        world.idempotency_records,
+    )
 
 
 def dead_letter_service(world: World) -> DeadLetterService:

@@ -45,6 +45,7 @@ def stores_of(world: World, wheel: Any = None) -> Stores:
         queue=world.queue,
         gates=world.gates,
         operations=world.operations,
+        idempotency_records=world.idempotency_records,
         events=world.events,
         skew_seconds=lambda: None,
     )

@@ -41,7 +41,7 @@ from carillon.stores.memory.rows import (
 )
 from carillon.stores.memory.runs import MemoryRunStore
 from carillon.stores.memory.wheel import MemoryWheelStore
-from carillon.stores.ports import CALENDARS, GATES, OPERATIONS
+from carillon.stores.ports import CALENDARS, GATES, IDEMPOTENCY_RECORDS, OPERATIONS
 from carillon.tick.counting import SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
@@ -88,6 +88,7 @@ class World:
         self.runs = CheckedRuns()
         self.gates = MemoryVersionedRows(GATES)
         self.operations = MemoryVersionedRows(OPERATIONS)
+        self.idempotency_records = MemoryVersionedRows(IDEMPOTENCY_RECORDS)
         self.events = MemoryEvents()
         self.queue = MemoryQueue(self.clock, visibility_timeout_seconds=6 * FUNCTION_SECONDS)
         self.filer = Filer(self.jobs, self.wheel, self.queue, self.clock, self.calendars)

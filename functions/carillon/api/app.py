@@ -36,6 +36,7 @@ from carillon.api.status import OverviewService, StatusRoutes
 from carillon.api.well_known import WellKnownRoutes
 from carillon.clock import Clock, Entropy
 from carillon.domain.calendar import Calendar
+from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.operation import Operation
 from carillon.errors import CarillonError
 from carillon.services.indexer import Filer
@@ -70,6 +71,7 @@ class Api:
         runs: RunStore,
         queue: LaneQueue,
         operations: VersionedRows[Operation],
+        idempotency_records: VersionedRows[IdempotencyRecord],
         events: EventSink,
         clock: Clock,
         entropy: Entropy,
@@ -86,9 +88,20 @@ class Api:
         overview_service = OverviewService(service, runs, wheel, calendars, clock, settings)
         JobRoutes(routes, service, calendars, clock, telemetry, settings.longest_timeout_seconds)
         BulkRoutes(routes, BulkService(service, clock), telemetry)
-        RunRoutes(routes, RunService(service, runs, queue, clock, entropy, settings), telemetry)
+        run_service = RunService(
+            service, runs, queue, clock, entropy, settings, idempotency_records
+        )
+        RunRoutes(routes, run_service, telemetry)
         operation_service = OperationService(
-            service, calendars, runs, operations, filer, clock, entropy, settings
+            service,
+            calendars,
+            runs,
+            operations,
+            idempotency_records,
+            filer,
+            clock,
+            entropy,
+            settings,
         )
         OperationRoutes(routes, operation_service, telemetry)
         redriver = Redriver(runs, filer, clock, entropy, settings.run_lifetime)

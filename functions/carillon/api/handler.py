@@ -23,6 +23,7 @@ def create_api() -> Api:
         runs=stores.runs,
         queue=stores.queue,
         operations=stores.operations,
+        idempotency_records=stores.idempotency_records,
         events=stores.events,
         clock=clock,
         entropy=SystemEntropy(),

@@ -92,11 +92,10 @@ class Known:
 
     @cached_property
     def rows(self) -> Mapping[str, Sequence[Run]]:
-        """The rows at the end by job id; receipts and operations are no runs."""
+        """The rows at the end by job id."""
         rows: defaultdict[str, list[Run]] = defaultdict(list)
         for row in self.evidence.runs:
-            if row.key.kind is not RunKind.OPERATION and "~" not in row.key.job_id:
-                rows[row.key.job_id].append(row)
+            rows[row.key.job_id].append(row)
         return rows
 
     @cached_property
@@ -105,13 +104,12 @@ class Known:
 
     @cached_property
     def writes(self) -> Mapping[RunKey, Sequence[RunWrite]]:
-        """By key, in order; without receipts and operations."""
+        """By key, in order."""
         writes: defaultdict[RunKey, list[RunWrite]] = defaultdict(list)
         for write in self.evidence.writes:
             row = write.after or write.before
-            if row is None or row.key.kind is RunKind.OPERATION or "~" in row.key.job_id:
-                continue
-            writes[row.key].append(write)
+            if row is not None:
+                writes[row.key].append(write)
         return writes
 
     @cached_property

@@ -18,7 +18,14 @@ from carillon.stores.memory.rows import (
 )
 from carillon.stores.memory.runs import MemoryRunStore
 from carillon.stores.memory.wheel import MemoryWheelStore
-from carillon.stores.ports import CALENDARS, GATES, OPERATIONS, Stores, check_delays
+from carillon.stores.ports import (
+    CALENDARS,
+    GATES,
+    IDEMPOTENCY_RECORDS,
+    OPERATIONS,
+    Stores,
+    check_delays,
+)
 
 _P = TypeVar("_P")
 
@@ -245,6 +252,7 @@ class SimulatedStores:
         self.runs = MemoryRunStore()
         self.gates = MemoryVersionedRows(GATES)
         self.operations = MemoryVersionedRows(OPERATIONS)
+        self.idempotency_records = MemoryVersionedRows(IDEMPOTENCY_RECORDS)
         self.events = MemoryEvents()
         self.ports = Stores(
             jobs=self._port(self.jobs, MemoryJobStore(), "jobs"),
@@ -253,6 +261,11 @@ class SimulatedStores:
             runs=self._port(self.runs, MemoryRunStore(), "runs"),
             gates=self._port(self.gates, MemoryVersionedRows(GATES), "gates"),
             operations=self._port(self.operations, MemoryVersionedRows(OPERATIONS), "operations"),
+            idempotency_records=self._port(
+                self.idempotency_records,
+                MemoryVersionedRows(IDEMPOTENCY_RECORDS),
+                "idempotency_records",
+            ),
             queue=seam(SimulatedQueue(lanes, loop), "queue", loop),
             events=seam(self.events, "events", loop),
             skew_seconds=lambda: None,

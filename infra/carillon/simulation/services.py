@@ -47,10 +47,26 @@ class Api:
         redriver = Redriver(ports.runs, filer, clock, entropy, settings.run_lifetime)
         return cls(
             jobs,
-            RunService(jobs, ports.runs, ports.queue, clock, entropy, settings),
+            RunService(
+                jobs,
+                ports.runs,
+                ports.queue,
+                clock,
+                entropy,
+                settings,
+                ports.idempotency_records,
+            ),
             DeadLetterService(jobs, ports.runs, redriver, clock),
             OperationService(
-                jobs, ports.calendars, ports.runs, ports.operations, filer, clock, entropy, settings
+                jobs,
+                ports.calendars,
+                ports.runs,
+                ports.operations,
+                ports.idempotency_records,
+                filer,
+                clock,
+                entropy,
+                settings,
             ),
         )
 

@@ -21,8 +21,7 @@ class RunKind(StrEnum):
     WATCH = "watch"
     """Not a run: a row that says that no success was recorded in time after a fire time."""
     OPERATION = "operation"
-    """Not a run: a message that does the next step of an operation, and the receipt of the
-    idempotency key that ordered one."""
+    """Not a run: a message that does the next step of an operation."""
 
 
 class RunStatus(StrEnum):

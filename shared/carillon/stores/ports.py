@@ -17,6 +17,7 @@ from typing import Generic, Protocol, TypeVar
 from carillon.domain.admission.state import Gate
 from carillon.domain.calendar import Calendar
 from carillon.domain.events import Event
+from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.operation import Operation
@@ -130,6 +131,7 @@ class RowKind(Generic[Row]):
 
 CALENDARS = RowKind("calendar", Calendar, "name")
 GATES = RowKind("gate", Gate, "name", any_text=True)
+IDEMPOTENCY_RECORDS = RowKind("idempotency", IdempotencyRecord, "key")
 OPERATIONS = RowKind("operation", Operation, "operation_id", newest_first=True)
 
 
@@ -337,6 +339,7 @@ class Stores:
     queue: LaneQueue
     gates: VersionedRows[Gate]
     operations: VersionedRows[Operation]
+    idempotency_records: VersionedRows[IdempotencyRecord]
     events: EventSink
     skew_seconds: Callable[[], float | None]
     """This machine's clock minus the database's, as last seen; None before the first answer."""

@@ -17,7 +17,7 @@ from carillon.stores.memory.rows import (
 )
 from carillon.stores.memory.runs import MemoryRunStore
 from carillon.stores.memory.wheel import MemoryWheelStore
-from carillon.stores.ports import CALENDARS, GATES, OPERATIONS, check_delays
+from carillon.stores.ports import CALENDARS, GATES, IDEMPOTENCY_RECORDS, OPERATIONS, check_delays
 
 PORTS = (
     *("jobs", "calendars", "wheel", "runs", "gates", "operations"),
@@ -130,6 +130,7 @@ _EMPTY: dict[str, Callable[[], Any]] = {
     "runs": MemoryRunStore,
     "gates": lambda: MemoryVersionedRows(GATES),
     "operations": lambda: MemoryVersionedRows(OPERATIONS),
+    "idempotency_records": lambda: MemoryVersionedRows(IDEMPOTENCY_RECORDS),
     "events": MemoryEvents,
 }
 

@@ -15,6 +15,7 @@ from aws_lambda_powertools.metrics import Metrics
 from carillon.api.app import Api
 from carillon.clock import ManualClock, SeededEntropy
 from carillon.domain.calendar import Calendar
+from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.job import Lane
 from carillon.domain.operation import Operation
 from carillon.settings import Settings
@@ -26,7 +27,7 @@ from carillon.stores.memory import (
     MemoryVersionedRows,
     MemoryWheelStore,
 )
-from carillon.stores.ports import CALENDARS, OPERATIONS
+from carillon.stores.ports import CALENDARS, IDEMPOTENCY_RECORDS, OPERATIONS
 from carillon.telemetry import Telemetry
 from tests.unit.api.gateway import STRANGER, Client
 
@@ -81,6 +82,7 @@ class World:
     runs: MemoryRunStore
     queue: MemoryQueue
     operations: MemoryVersionedRows[Operation]
+    idempotency_records: MemoryVersionedRows[IdempotencyRecord]
     events: MemoryEvents
     clock: ManualClock
     log: StringIO
@@ -100,6 +102,7 @@ class World:
             "runs": self.runs,
             "queue": self.queue,
             "operations": self.operations,
+            "idempotency_records": self.idempotency_records,
             "events": self.events,
             "clock": self.clock,
             "entropy": SeededEntropy(1),
@@ -118,6 +121,7 @@ def new_world(now: datetime = NOW) -> World:
         runs=MemoryRunStore(),
         queue=MemoryQueue(clock),
         operations=MemoryVersionedRows(OPERATIONS),
+        idempotency_records=MemoryVersionedRows(IDEMPOTENCY_RECORDS),
         events=MemoryEvents(),
         clock=clock,
         log=StringIO(),

@@ -309,15 +309,3 @@ def test_no_path_leads_into_the_rows_of_another_owner(world: World) -> None:
     for job_id in (f"{OWNER}#{'0' * 26}", f"%23{'0' * 26}", f"{STRANGER}~requests"):
         assert crossing.get(f"/jobs/{job_id}/runs").status == 404
         assert crossing.post(f"/jobs/{job_id}/run").status == 404
-
-
-def test_receipts_of_keys_are_no_runs(client: Client, job: dict[str, Any]) -> None:
-    client.post(f"/jobs/{job['job_id']}/run", key="k")
-    shelf = f"{job['job_id']}~requests"
-
-    assert len(client.get(f"/jobs/{job['job_id']}/runs").json["items"]) == 1
-    assert client.get(f"/jobs/{shelf}/runs").status == 404
-    request_id = client.get(f"/jobs/{job['job_id']}/runs").json["items"][0]["run_id"].split("-")[1]
-    receipt_id = f"{shelf}.19700101T000000Z.manual-{request_id}"
-    assert client.get(f"/jobs/{shelf}/runs/{receipt_id}").status == 404
-    assert client.get(f"/jobs/{job['job_id']}/runs/{receipt_id}").status == 404

@@ -39,6 +39,7 @@ def stores_of(world: World) -> Stores:
         queue=world.queue,
         gates=world.gates,
         operations=world.operations,
+        idempotency_records=world.idempotency_records,
         events=NoEvents(),
         skew_seconds=lambda: None,
     )

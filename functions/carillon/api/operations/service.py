@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from carillon.api.http.idempotency import Receipt, Receipts, receipt_key
+from carillon.api.http.idempotency import first_record
 from carillon.api.http.problems import (
     ContendedError,
     KeyReusedError,
@@ -22,8 +22,9 @@ from carillon.api.schedules.outlook import CalendarReader
 from carillon.api.schedules.request_models import whole_span
 from carillon.clock import Clock, Entropy, ceil_second
 from carillon.domain.calendar import Calendar
+from carillon.domain.idempotency import IdempotencyRecord, record_key
 from carillon.domain.operation import Operation, OperationKind, OperationState
-from carillon.domain.run import Run, RunKey, RunKind, RunStatus, Settled
+from carillon.domain.run import Run, RunKind, RunStatus, Settled
 from carillon.errors import InvalidFieldError
 from carillon.schedules import Delay
 from carillon.services.indexer import Filer
@@ -65,6 +66,7 @@ class OperationService:
         calendars: VersionedRows[Calendar],
         runs: RunStore,
         operations: VersionedRows[Operation],
+        records: VersionedRows[IdempotencyRecord],
         filer: Filer,
         clock: Clock,
         entropy: Entropy,
@@ -73,7 +75,7 @@ class OperationService:
         self._jobs = jobs
         self._calendars = calendars
         self._runs = runs
-        self._receipts = Receipts(runs, settings.run_lifetime)
+        self._records = records
         self._operations = operations
         self._filer = filer
         self._clock = clock
@@ -223,10 +225,10 @@ class OperationService:
 
     def _begun_before(self, key: str, operation: Operation) -> Operation | None:
         """The operation of an earlier request, which may have died before its answer."""
-        receipt = self._receipts.get(_receipt_key(key, operation))
-        if receipt is None:
+        record = self._records.get(operation.owner, _record_key(key, operation))
+        if record is None:
             return None
-        begun = self._operations.get(operation.owner, _answer_for(operation, receipt))
+        begun = self._operations.get(operation.owner, _answer_for(operation, record))
         if begun is not None and begun.step == 1 and not begun.is_final:
             self._order(begun)
         return begun
@@ -234,11 +236,17 @@ class OperationService:
     def _named_under(self, key: str, operation: Operation) -> Operation:
         """The operation with the id that the first request under the key was given.
 
-        A receipt remembers it: an id made of the key would not order by time.
+        A record remembers it: an id made of the key would not order by time.
         """
-        own = Receipt(operation.operation_id, _fingerprint_of(operation))
-        receipt = self._receipts.first(_receipt_key(key, operation), own, operation.created_at)
-        return replace(operation, operation_id=_answer_for(operation, receipt))
+        own = IdempotencyRecord(
+            owner=operation.owner,
+            key=_record_key(key, operation),
+            answer=operation.operation_id,
+            expires_at=operation.expires_at,
+            fingerprint=_fingerprint_of(operation),
+        )
+        first = first_record(self._records, own)
+        return replace(operation, operation_id=_answer_for(operation, first))
 
     def _order(self, operation: Operation) -> None:
         due_at = ceil_second(self._clock.now()) + _FIRST_STEP_DELAY
@@ -250,19 +258,17 @@ def _is_outcome_of(operation: Operation, run: Run) -> bool:
     return is_its_own and run.settled is not Settled.REDRIVEN
 
 
-def _receipt_key(key: str, operation: Operation) -> RunKey:
-    """Where the receipt of requests under a key stands: a key is of one kind, and of one job."""
+def _record_key(key: str, operation: Operation) -> str:
+    """A key is of one kind of operation, and of one job."""
     of_job = operation.job_id if operation.kind is OperationKind.BACKFILL else ""
-    named = f"{operation.kind.value}\0{of_job}\0{key}"
-    digest = hashlib.sha256(named.encode()).hexdigest()[:26]
-    return receipt_key(operation.owner, "~operations", RunKind.OPERATION, digest)
+    return record_key(operation.kind.value, of_job, key)
 
 
-def _answer_for(operation: Operation, receipt: Receipt) -> str:
-    """The id in the receipt; raises KeyReusedError for a receipt of another request."""
-    if receipt.fingerprint != _fingerprint_of(operation):
-        raise KeyReusedError(receipt.answer, "operation")
-    return receipt.answer
+def _answer_for(operation: Operation, record: IdempotencyRecord) -> str:
+    """The id in the record; raises KeyReusedError for one of another request."""
+    if record.fingerprint != _fingerprint_of(operation):
+        raise KeyReusedError(record.answer, "operation")
+    return record.answer
 
 
 def _fingerprint_of(operation: Operation) -> str:

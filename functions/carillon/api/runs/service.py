@@ -4,17 +4,18 @@ import hashlib
 from dataclasses import replace
 from datetime import datetime
 
-from carillon.api.http.idempotency import Receipt, Receipts, receipt_key
+from carillon.api.http.idempotency import first_record
 from carillon.api.http.problems import ContendedError, MissingError, NotCancellableError
 from carillon.api.jobs.service import JobService, is_job_id
 from carillon.api.schedules.request_models import whole_span
 from carillon.clock import Clock, Entropy
 from carillon.domain.execution.next_run import message_of_cancelled
+from carillon.domain.idempotency import IdempotencyRecord, record_key
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.settings import Settings
-from carillon.stores.ports import LaneQueue, Page, RunStore
+from carillon.stores.ports import LaneQueue, Page, RunStore, VersionedRows
 
 CANCELLED_ON_REQUEST = "on request"
 """The reason of a run that somebody cancelled."""
@@ -37,6 +38,7 @@ class RunService:
         clock: Clock,
         entropy: Entropy,
         settings: Settings,
+        records: VersionedRows[IdempotencyRecord],
     ) -> None:
         self._jobs = jobs
         self._runs = runs
@@ -44,7 +46,7 @@ class RunService:
         self._clock = clock
         self._entropy = entropy
         self._settings = settings
-        self._receipts = Receipts(runs, settings.run_lifetime)
+        self._records = records
 
     def request(self, owner: str, job_id: str, key: str | None) -> Run:
         """A manual run: its message is sent, then its row put, unless an executor was quicker.
@@ -138,10 +140,13 @@ class RunService:
 
     def _first_key(self, run_key: RunKey, now: datetime) -> RunKey:
         """The run key that the first request of this id was given: it has another fire time."""
-        shelf = f"{run_key.job_id}~requests"
-        key = receipt_key(run_key.owner, shelf, RunKind.MANUAL, run_key.request_id)
-        receipt = self._receipts.first(key, Receipt(run_key.run_id), now)
-        return RunKey.from_run_id(run_key.owner, receipt.answer)
+        own = IdempotencyRecord(
+            owner=run_key.owner,
+            key=record_key("run", run_key.job_id, run_key.request_id),
+            answer=run_key.run_id,
+            expires_at=now + self._settings.run_lifetime,
+        )
+        return RunKey.from_run_id(run_key.owner, first_record(self._records, own).answer)
 
     def _recorded(self, job: Job, key: RunKey, now: datetime) -> Run:
         """The run's row, put now unless it stands already."""

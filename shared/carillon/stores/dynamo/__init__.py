@@ -26,7 +26,14 @@ from carillon.stores.dynamo.side_rows import (
 from carillon.stores.dynamo.table import Table
 from carillon.stores.dynamo.wheel import DynamoWheelStore
 from carillon.stores.memory import NoEvents
-from carillon.stores.ports import CALENDARS, GATES, OPERATIONS, EventSink, Stores
+from carillon.stores.ports import (
+    CALENDARS,
+    GATES,
+    IDEMPOTENCY_RECORDS,
+    OPERATIONS,
+    EventSink,
+    Stores,
+)
 
 _HALF_A_SECOND = 0.5
 """The header has whole seconds: the middle of its second is the best guess (RFC 9110, 6.6.1)."""
@@ -84,6 +91,7 @@ def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None
         queue=SqsLaneQueue(sqs, settings.lane_queues, clock, entropy),
         gates=DynamoVersionedRows(jobs, GATES),
         operations=DynamoVersionedRows(jobs, OPERATIONS),
+        idempotency_records=DynamoVersionedRows(jobs, IDEMPOTENCY_RECORDS),
         events=_event_sink(settings, clock, entropy),
         skew_seconds=skew.seconds,
     )
