@@ -123,7 +123,8 @@ def utc_text(instant: datetime) -> str:
 
 def ceil_second(instant: datetime) -> datetime:
     """The first whole second that is not before the instant."""
-    return datetime.fromtimestamp(math.ceil(instant.timestamp()), UTC)
+    whole = instant.replace(microsecond=0)
+    return (whole if whole == instant else whole + timedelta(seconds=1)).astimezone(UTC)
 
 
 def seconds_after(now: datetime, seconds: float) -> datetime:

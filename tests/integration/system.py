@@ -11,7 +11,7 @@ from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp
 from carillon.domain.targets import Target, TaskTarget
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.router import Executor
+from carillon.executor.router import Router
 from carillon.executor.targets import Call, Outcome, Success
 from carillon.schedules import parse_schedule
 from carillon.services.indexer import Filer
@@ -98,8 +98,8 @@ class System:
         dispatcher = Dispatcher(ports, lease_owner=owner, look_ahead_minutes=2)
         return dispatcher.tick(range(segments), (), now + timedelta(seconds=50))
 
-    def executor(self) -> Executor:
-        return Executor(
+    def executor(self) -> Router:
+        return Router(
             ExecutorPorts(
                 jobs=self.stores.jobs,
                 calendars=self.stores.calendars,

@@ -15,7 +15,6 @@ from carillon.domain.message import encode
 from carillon.domain.run import RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.executor.batch import Handled
-from carillon.executor.router import Reception
 from carillon.stores.dynamo import open_stores
 from tests.integration.system import System, Undelayed
 from tests.tables import create_deployment
@@ -57,7 +56,7 @@ def test_a_run_whose_executors_were_throttled_comes_back_and_succeeds(ministack:
     assert system.filer().file_job(job, None)
     message = message_of(job, NOON.replace(minute=1))
     clock.set(message.due_at)
-    reception = Reception(system.executor(), lambda message, error: None)
+    router = system.executor()
     sqs.purge_queue(QueueUrl=lane_url)
     sqs.send_message(QueueUrl=lane_url, MessageBody=encode(message))
 
@@ -67,13 +66,13 @@ def test_a_run_whose_executors_were_throttled_comes_back_and_succeeds(ministack:
     sqs.receive_message(QueueUrl=lane_url, WaitTimeSeconds=1)
     dead = received(sqs, dead_url)
     assert dead is not None
-    assert reception.dead(dead["Body"], system.ends_at()).handled is Handled.SENT_BACK
+    assert router.dead(dead["Body"], system.ends_at()).handled is Handled.SENT_BACK
     assert stores.runs.get(message.key) is None
 
     back = received(sqs, lane_url)
     assert back is not None
     assert '"returns":1' in back["Body"]
-    assert reception.lane(back["Body"], system.ends_at()).handled is Handled.RAN
+    assert router.lane(back["Body"], system.ends_at()).handled is Handled.RAN
     run = stores.runs.get(message.key)
     assert run is not None
     assert (run.status, run.attempt) == (RunStatus.SUCCEEDED, 1)

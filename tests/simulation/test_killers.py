@@ -43,8 +43,8 @@ class World:
         self._is_harmless = False
         monkeypatch.setattr(router, "decode", self._decode)
         if not kills_the_consumer:
-            dead = self.deployment.reception.dead
-            monkeypatch.setattr(self.deployment.reception, "dead", partial(self._safely, dead))
+            dead = self.deployment.router.dead
+            monkeypatch.setattr(self.deployment.router, "dead", partial(self._safely, dead))
 
     def _create(self, api: Api, name: str) -> Callable[[], object]:
         target = {"type": "task", "name": "echo"}

@@ -18,7 +18,7 @@ from carillon.domain.run import RunError, RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.errors import StoreUnavailableError
 from carillon.executor.batch import Handled, Report
-from carillon.executor.router import Executor
+from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.simulation.deployment import Deployment, Options
 from carillon.simulation.faults import Chaos, Dice, Faults
@@ -154,7 +154,7 @@ class OneRun:
         self.timers = ManualTimers()
         ports = self.world.executor_ports
         self.ports = replace(ports, timers=self.timers, owner_concurrent_runs=limit)
-        self.world.executor = Executor(self.ports)
+        self.world.executor = Router(self.ports)
         self.job = self.world.create("job", "* * * * *")
         self.used: Counter[str] = Counter()
         for name in ("get", "put"):

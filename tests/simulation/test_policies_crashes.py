@@ -14,7 +14,7 @@ from carillon.domain.job import Job
 from carillon.domain.policies import CatchUp, Concurrency, Overlap, Rate, RetryPolicy
 from carillon.domain.run import RunError, RunStatus
 from carillon.errors import HeldError, QueueUnavailableError, StoreUnavailableError
-from carillon.executor.router import Executor
+from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.services.indexer import Filer
 from tests.simulation.world import FUNCTION_SECONDS, OWNER, World
@@ -103,7 +103,7 @@ class Play:
         jobs, runs, gates = (fault.around(port) for port in (ports.jobs, ports.runs, ports.gates))
         wheel, queue = fault.around(ports.wheel), fault.around(ports.queue)
         filer = Filer(jobs, wheel, queue, world.clock, ports.calendars)
-        world.executor = Executor(
+        world.executor = Router(
             replace(ports, jobs=jobs, runs=runs, gates=gates, wheel=wheel, queue=queue, filer=filer)
         )
         world.execute = self.execute  # type: ignore[method-assign]
@@ -125,7 +125,7 @@ class Play:
             (one,) = received
             ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
             try:
-                world.reception.lane(one.body, ends_at)
+                world.executor.lane(one.body, ends_at)
             except (Killed, HeldError, QueueUnavailableError):
                 continue
             world.queue.delete(one.receipt)

@@ -9,7 +9,7 @@ import pytest
 from carillon.domain.job import Job
 from carillon.domain.policies import Concurrency, Overlap, Rate, RetryPolicy
 from carillon.domain.run import Run, RunError, RunStatus
-from carillon.executor.router import Executor
+from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.test_policies import Slow
 from tests.simulation.world import World
@@ -80,7 +80,7 @@ class TestRate:
 
     def test_the_owners_limit_counts_all_jobs_and_callbacks(self, world: World) -> None:
         ports = replace(world.executor_ports, owner_starts_per_minute=4)
-        world.executor = Executor(ports)
+        world.executor = Router(ports)
         jobs = one_shots(world, 3, rate=Rate(2, 60, "mail"))
         others = [world.create(f"other-{n}", AT) for n in range(3)]
         world.run_until(FIRST + 200 * SECOND)
@@ -91,7 +91,7 @@ class TestRate:
         assert starts(world, jobs)[2] >= 60, "the job's own limit counts too"
 
     def test_who_waits_for_the_jobs_own_takes_nothing_from_the_owners(self, world: World) -> None:
-        world.executor = Executor(replace(world.executor_ports, owner_starts_per_minute=10))
+        world.executor = Router(replace(world.executor_ports, owner_starts_per_minute=10))
         slow = world.create("slow", "at 2026-12-01T18:00:00Z", rate=Rate(1, 3600))
         live = world.create("live", "* * * * *")
         for _ in range(50):

@@ -137,7 +137,7 @@ def test_a_row_whose_answer_was_lost_is_told_of_though_nothing_is_amiss_any_more
     world.clock.set(FIRST + WITHIN)
     with monkeypatch.context() as patch:
         patch.setattr(world.runs, "claim", lose_the_answer)
-        world.reception.lane(received.body, ends_at)
+        world.executor.lane(received.body, ends_at)
     world.queue.delete(received.receipt)
     (missed,) = rows(world, job)
     (dead,) = (run for run in world.history(job) if run.key.kind is RunKind.SCHEDULED)

@@ -22,7 +22,7 @@ from carillon.domain.wheel.entry import minute_of
 from carillon.errors import HeldError
 from carillon.executor.batch import Report
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.router import Executor, Reception
+from carillon.executor.router import Router
 from carillon.executor.targets import Call, Outcome, Success
 from carillon.schedules import (
     DEFAULT_DST,
@@ -111,7 +111,7 @@ class World:
             operations=self.operations,
             events=self.events,
         )
-        self.executor = Executor(self.executor_ports)
+        self.executor = Router(self.executor_ports)
         self.tick_ports = TickPorts(
             jobs=self.jobs,
             calendars=self.calendars,
@@ -226,11 +226,6 @@ class World:
         )
         assert self.calendars.put(calendar, revision)
 
-    @property
-    def reception(self) -> Reception:
-        """How the executor, whichever it is by now, receives records."""
-        return Reception(self.executor, lambda message, error: None)
-
     def dispatcher(self) -> Dispatcher:
         owner = self.entropy.new_id(self.clock.now())
         return Dispatcher(self.tick_ports, lease_owner=owner, look_ahead_minutes=2)
@@ -245,7 +240,7 @@ class World:
         while received := self.queue.receive(self.clock.now(), 10):
             for one in received:
                 with suppress(HeldError):
-                    self.reports.append(self.reception.lane(one.body, ends_at))
+                    self.reports.append(self.executor.lane(one.body, ends_at))
                     self.queue.delete(one.receipt)
 
     def run_until(self, until: datetime, *, ticking: bool = True) -> None:

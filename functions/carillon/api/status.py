@@ -13,13 +13,14 @@ from carillon.api.http.requests import caller_of
 from carillon.api.http.routing import Routes
 from carillon.api.jobs.routes import JSON
 from carillon.api.jobs.service import JobService
-from carillon.api.schedules.outlook import CalendarReader, shown_state
+from carillon.api.schedules.outlook import shown_state
 from carillon.clock import Clock
 from carillon.domain.calendar import Calendar
 from carillon.domain.job import JobState
 from carillon.domain.run import RunStatus
 from carillon.domain.wheel.entry import minute_end
 from carillon.errors import UnreadableRowError
+from carillon.services.calendar_reader import CalendarReader
 from carillon.settings import Settings
 from carillon.stores.ports import RunStore, VersionedRows, WheelStore
 from carillon.stores.segments import segments_in_use
@@ -97,7 +98,7 @@ class OverviewService:
         first_ids: list[str] = []
         has_more = False
         unreadable_jobs = 0
-        calendars, now = CalendarReader(self._calendars, owner), self._clock.now()
+        calendars, now = CalendarReader(self._calendars), self._clock.now()
         for page in self._jobs.first_pages(owner):
             states.update(shown_state(job, calendars, now) for job in page.items)
             first_ids += [job.job_id for job in page.items[: JOBS_LOOKED_INTO - len(first_ids)]]

@@ -16,7 +16,7 @@ from carillon.domain.message import Message
 from carillon.errors import HeldError, MalformedMessageError, StoreUnavailableError
 from carillon.executor.batch import BatchRunner, Received, Report, tell
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.router import Executor, Reception
+from carillon.executor.router import Router
 from carillon.executor.runs.lifecycle_events import BufferedEvents
 from carillon.executor.targets import Targets
 from carillon.services.indexer import Filer
@@ -31,7 +31,13 @@ stores = open_stores(settings, clock)
 targets = Targets(settings, clock)
 batches = BatchRunner()
 events = BufferedEvents(stores.events)
-executor = Executor(
+
+
+def _on_store_failure(message: Message, error: StoreUnavailableError) -> None:
+    telemetry.failure(Action.MESSAGE_FAILED, error, run_id=message.key.run_id)
+
+
+router = Router(
     ExecutorPorts(
         jobs=stores.jobs,
         calendars=stores.calendars,
@@ -59,15 +65,9 @@ executor = Executor(
         owner_concurrent_runs=settings.owner_concurrent_runs,
         slow_after_seconds=settings.slow_after_seconds,
         slow_lane_share=settings.slow_lane_share,
-    )
+    ),
+    _on_store_failure,
 )
-
-
-def _on_store_failure(message: Message, error: StoreUnavailableError) -> None:
-    telemetry.failure(Action.MESSAGE_FAILED, error, run_id=message.key.run_id)
-
-
-reception = Reception(executor, _on_store_failure)
 
 
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     ends_at = _ends_at(context)
 
     def handle(record: Received, alone: bool) -> Report:
-        return reception.lane(record.body, ends_at, alone=alone)
+        return router.lane(record.body, ends_at, alone=alone)
 
     return _answer(event, handle)
 
@@ -85,7 +85,7 @@ def dead_letter_handler(event: dict[str, Any], context: LambdaContext) -> dict[s
     ends_at = _ends_at(context)
 
     def handle(record: Received, alone: bool) -> Report:
-        return reception.dead(record.body, ends_at)
+        return router.dead(record.body, ends_at)
 
     return _answer(event, handle)
 

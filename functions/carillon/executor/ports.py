@@ -6,11 +6,13 @@ from typing import Protocol
 
 from carillon.clock import Clock, Entropy, ThreadTimers, Timers
 from carillon.domain.admission.state import Gate
-from carillon.domain.calendar import Calendar, CalendarUse
+from carillon.domain.calendar import Calendar
+from carillon.domain.job import Job
+from carillon.domain.message import Message
 from carillon.domain.operation import Operation
 from carillon.domain.targets import Target
+from carillon.executor.runs.lifecycle_events import LifecycleEvents
 from carillon.executor.targets import Call, Outcome
-from carillon.schedules import ClosedDays
 from carillon.services.indexer import Filer
 from carillon.stores.ports import (
     EventSink,
@@ -63,13 +65,10 @@ class ExecutorPorts:
     slow_lane_share: int = 1
     timers: Timers = ThreadTimers()  # noqa: RUF009 - it has no state
 
-    def closed_days(self, owner: str, use: CalendarUse | None) -> ClosedDays | None:
-        """The days that are closed in a calendar now; none of them where it does not exist.
+    @property
+    def lifecycle(self) -> LifecycleEvents:
+        return LifecycleEvents(self.events)
 
-        None without a calendar. Raises StoreUnavailableError, also for a row that this version
-        cannot read: what depends on it waits.
-        """
-        if use is None:
-            return None
-        calendar = self.calendars.get(owner, use.name)
-        return ClosedDays() if calendar is None else calendar.closed
+    def job_of(self, message: Message) -> Job | None:
+        """The row of the message's job as it is now; raises StoreUnavailableError."""
+        return self.jobs.get(message.key.owner, message.key.job_id)

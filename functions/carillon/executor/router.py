@@ -14,24 +14,51 @@ from carillon.executor.runs.missed_check import Watch
 from carillon.executor.runs.protocol import RunProtocol
 from carillon.executor.runs.waiting import Waiting
 
+OnStoreFailure = Callable[[Message, StoreUnavailableError], None]
 
-class Executor:
-    """Handles one message at a time; several threads may share it.
 
-    Every method may raise StoreUnavailableError and QueueUnavailableError.
+class Router:
+    """Handles one record at a time; several threads may share it.
+
+    Returning acknowledges the record, raising leaves it to the queue. `on_store_failure` is called
+    with a message whose handling the store has failed, before it is deferred. Methods raise
+    HeldError, StoreUnavailableError and QueueUnavailableError.
     """
 
-    def __init__(self, ports: ExecutorPorts) -> None:
+    def __init__(
+        self, ports: ExecutorPorts, on_store_failure: OnStoreFailure = lambda message, error: None
+    ) -> None:
         self._runs = RunProtocol(ports)
         self._watch = Watch(ports)
         self._operations = OperationWorker(ports)
         self._waiting = Waiting(ports)
+        self._on_store_failure = on_store_failure
+
+    def lane(self, body: str, ends_at: datetime, *, alone: bool = True) -> Report:
+        """Handle a record of a lane; the process may be stopped at `ends_at`.
+
+        Raises MalformedMessageError for a body that nobody can read, and RunAloneError where it is
+        not `alone` and an executor died on what it orders.
+        """
+        message = decode(body)
+        try:
+            return self.handle(store_waits.handled(message), ends_at, alone=alone)
+        except StoreUnavailableError as error:
+            self._on_store_failure(message, error)
+            return self._waiting.wait(message, error)
+
+    def dead(self, body: str, ends_at: datetime) -> Report:
+        """Handle a record of a dead-letter queue: resolve or return it to its lane. What waits
+        for a row that cannot be read waits there, too. Raises MalformedMessageError."""
+        message = decode(body)
+        try:
+            return self.handle_dead(store_waits.handled(message), ends_at)
+        except UnreadableRowError as error:
+            self._on_store_failure(message, error)
+            return self._waiting.wait(message, error)
 
     def handle(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
-        """Handle a message of a lane; the process may be stopped at `ends_at`.
-
-        Raises RunAloneError where it is not `alone`, and an executor died on what it orders.
-        """
+        """Handle a message of a lane, without regard to waits for the store."""
         match message.key.kind:
             case RunKind.WATCH:
                 return self._watch.look(message)
@@ -41,8 +68,8 @@ class Executor:
                 return self._runs.handle(message, ends_at, alone=alone)
 
     def handle_dead(self, message: Message, ends_at: datetime) -> Report:
-        """Handle a message of a dead-letter queue: settled, or sent back to its lane. A look of the
-        watch, which calls nobody, is done here."""
+        """The same for a message of a dead-letter queue. A check for missed runs, which calls
+        nobody, is made here."""
         match message.key.kind:
             case RunKind.WATCH:
                 return self._watch.look(message)
@@ -50,46 +77,3 @@ class Executor:
                 return self._operations.step_dead(message)
             case _:
                 return self._runs.handle_dead(message, ends_at)
-
-    def wait_for_store(self, message: Message, error: StoreUnavailableError) -> Report:
-        """What to do with a message whose handling has ended in this error."""
-        return self._waiting.wait(message, error)
-
-
-class Reception:
-    """What a handler does with a record: returning acknowledges it, raising leaves it to the queue.
-
-    Several threads may share it. `on_store_failure` is told of a message whose handling the store
-    has failed, before it is sent on. Both methods raise MalformedMessageError for a body that
-    nobody can read, HeldError, StoreUnavailableError and QueueUnavailableError.
-    """
-
-    def __init__(
-        self,
-        executor: Executor,
-        on_store_failure: Callable[[Message, StoreUnavailableError], None],
-    ) -> None:
-        self._executor = executor
-        self._on_store_failure = on_store_failure
-
-    def lane(self, body: str, ends_at: datetime, *, alone: bool = True) -> Report:
-        """Handle a record of a lane; the process may be stopped at `ends_at`.
-
-        Raises RunAloneError where it is not `alone`, and an executor died on what it orders.
-        """
-        message = decode(body)
-        try:
-            return self._executor.handle(store_waits.handled(message), ends_at, alone=alone)
-        except StoreUnavailableError as error:
-            self._on_store_failure(message, error)
-            return self._executor.wait_for_store(message, error)
-
-    def dead(self, body: str, ends_at: datetime) -> Report:
-        """Handle a record of a dead-letter queue: settled, or sent back to its lane. What waits for
-        a row that cannot be read waits there, too."""
-        message = decode(body)
-        try:
-            return self._executor.handle_dead(store_waits.handled(message), ends_at)
-        except UnreadableRowError as error:
-            self._on_store_failure(message, error)
-            return self._executor.wait_for_store(message, error)

@@ -155,7 +155,7 @@ class Visit:
         self._control = shared_out(control, counts, until, clock.now(), share)
 
     def _late_of(self, entry: Entry, minute: int) -> list[Message]:
-        messages, _, _ = self._decide(entry, minute, self._calendars.resolved(entry))
+        messages, _, _ = self._decide(entry, minute, self._under_calendar(entry))
         return [message for message in messages if self._is_late(message)]
 
     def _is_late(self, message: Message) -> bool:
@@ -267,13 +267,18 @@ class Visit:
         if not rolls_back(entry.calendar) and not self._control.backlog:
             return None
         try:
-            return self._calendars.resolved(entry)
+            return self._under_calendar(entry)
         except Exception as error:
             is_row = isinstance(error, UnreadableRowError)
             if isinstance(error, StoreUnavailableError) and not is_row:
                 raise
             self._set_aside(entry, error)
             return None
+
+    def _under_calendar(self, entry: Entry) -> Resolved | None:
+        if entry.schedule is None or entry.calendar is None:
+            return None
+        return self._calendars.resolved(entry.owner, entry.schedule, entry.calendar)
 
     def _file_link(self, link: Entry) -> None:
         self._ports.filer.file_entry(link)

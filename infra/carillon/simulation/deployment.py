@@ -11,7 +11,7 @@ from carillon.domain.job import Lane
 from carillon.errors import CarillonError
 from carillon.executor.batch import BATCH_SIZE, Report, in_waves
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.router import Executor, Reception
+from carillon.executor.router import Router
 from carillon.services.indexer import Filer
 from carillon.settings import TASK_RESERVE_SECONDS
 from carillon.simulation.faults import Dice, Fault
@@ -93,7 +93,7 @@ class Deployment:
         )
         self.tick_ports = self._tick_ports()
         self.executor_ports = self._executor_ports(targets)
-        self.reception = Reception(Executor(self.executor_ports), lambda message, error: None)
+        self.router = Router(self.executor_ports)
 
     def _queues(self) -> tuple[MemoryQueue, MemoryQueue]:
         """The dead-letter queue, and the lanes in front of it."""
@@ -284,9 +284,9 @@ class Deployment:
 
     def _record(self, queue: MemoryQueue, one: Received, ends_at: datetime, alone: bool) -> None:
         if queue is self.lanes:
-            step = partial(self.reception.lane, one.body, ends_at, alone=alone)
+            step = partial(self.router.lane, one.body, ends_at, alone=alone)
         else:
-            step = partial(self.reception.dead, one.body, ends_at)
+            step = partial(self.router.dead, one.body, ends_at)
         task = self.loop.current
         name = "" if task is None else task.name
         if self.loop.interleaves:

@@ -1,17 +1,18 @@
-"""Calendars as one invocation of the tick sees them: each is read when it is first needed, by every
-segment that needs it right then."""
+"""Calendars as one invocation, message or request sees them: each is read once, if needed."""
 
 from carillon.domain.calendar import Calendar, CalendarUse, Resolved, resolve
-from carillon.domain.wheel.entry import Entry
+from carillon.domain.job import Job
 from carillon.errors import UnreadableRowError
-from carillon.schedules import ClosedDays, Schedule
+from carillon.schedules import ClosedDays, Recurrence, Schedule
 from carillon.stores.ports import VersionedRows
 
 
 class CalendarReader:
-    """Made for one invocation: the next one sees a changed calendar.
+    """Reads each calendar once; the next reader sees a changed one. For one thread, or for several
+    that may read one calendar twice.
 
-    Schedules under a calendar are kept, too, since they remember what they have worked out.
+    A calendar that does not exist closes no day. Raises StoreUnavailableError, and of these
+    UnreadableRowError for a row that this version cannot read.
     """
 
     def __init__(self, calendars: VersionedRows[Calendar]) -> None:
@@ -19,29 +20,31 @@ class CalendarReader:
         self._closed: dict[tuple[str, str], ClosedDays | UnreadableRowError] = {}
         self._resolved: dict[tuple[str, CalendarUse, Schedule], Resolved] = {}
 
-    def resolved(self, entry: Entry) -> Resolved | None:
-        """The entry's schedule under its calendar; None for one without.
-
-        A calendar that does not exist closes no day. Raises StoreUnavailableError, and of these
-        UnreadableRowError for a row that this version cannot read.
-        """
-        schedule, use = entry.schedule, entry.calendar
-        if schedule is None or use is None:
+    def closed_days(self, owner: str, use: CalendarUse | None) -> ClosedDays | None:
+        """The closed days of the owner's calendar; None without one."""
+        if use is None:
             return None
-        key = (entry.owner, use, schedule)
-        found = self._resolved.get(key)
-        if found is None:
-            found = resolve(schedule, use, self._closed_days(entry.owner, use.name))
-            self._resolved[key] = found
-        return found
-
-    def _closed_days(self, owner: str, name: str) -> ClosedDays:
-        closed = self._closed.get((owner, name))
+        closed = self._closed.get((owner, use.name))
         if closed is None:
-            closed = self._closed[owner, name] = self._read(owner, name)
+            closed = self._closed[owner, use.name] = self._read(owner, use.name)
         if isinstance(closed, UnreadableRowError):
             raise closed
         return closed
+
+    def resolved(self, owner: str, schedule: Schedule, use: CalendarUse | None) -> Resolved:
+        """The schedule under the owner's calendar."""
+        if use is None:
+            return resolve(schedule, None, None)
+        # Kept, since a schedule under a calendar remembers what it has worked out.
+        found = self._resolved.get((owner, use, schedule))
+        if found is None:
+            found = resolve(schedule, use, self.closed_days(owner, use))
+            self._resolved[owner, use, schedule] = found
+        return found
+
+    def opened(self, job: Job) -> Recurrence:
+        """The occurrences of a job that are to run."""
+        return self.resolved(job.owner, job.schedule, job.calendar).open
 
     def _read(self, owner: str, name: str) -> ClosedDays | UnreadableRowError:
         try:

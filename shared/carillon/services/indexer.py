@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from carillon.clock import Clock
-from carillon.domain.calendar import Calendar, resolve, rolls_back
+from carillon.domain.calendar import Calendar, rolls_back
 from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.wheel.entry import (
@@ -27,6 +27,7 @@ from carillon.domain.wheel.segment import Control, first_control
 from carillon.domain.wheel.stale import Ended, ended_entries, ended_entry, removable
 from carillon.errors import StoreUnavailableError
 from carillon.schedules import Recurrence, SlotKind
+from carillon.services.calendar_reader import CalendarReader
 from carillon.stores.ports import JobStore, LaneQueue, VersionedRows, WheelStore
 
 UNCOMMITTED_DELAY_SECONDS = 5
@@ -167,9 +168,7 @@ class Filer:
         """The occurrences of a job that are to be sent, under its calendar as it is now."""
         if job.calendar is None or not rolls_back(job.calendar):
             return job.schedule
-        calendar = self._calendars.get(job.owner, job.calendar.name)
-        closed = None if calendar is None else calendar.closed
-        return resolve(job.schedule, job.calendar, closed).sent
+        return CalendarReader(self._calendars).resolved(job.owner, job.schedule, job.calendar).sent
 
     def _send(
         self, messages: Sequence[Message], at_least: int = 0, until: datetime | None = None

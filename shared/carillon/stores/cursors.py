@@ -2,7 +2,6 @@
 
 import base64
 import json
-from datetime import datetime, timedelta
 
 from carillon.errors import InvalidFieldError
 
@@ -29,12 +28,3 @@ def decode_cursor(scope: tuple[str, ...], cursor: str) -> str:
     except (ValueError, TypeError, AttributeError, RecursionError):
         pass
     raise InvalidFieldError("cursor", "must be the next_cursor of the page before, unchanged")
-
-
-def whole_seconds(instant: datetime) -> datetime:
-    """The instant, rounded up to a whole second: the precision of `expires_at` in every store."""
-    return instant if instant.microsecond == 0 else _next_second(instant)
-
-
-def _next_second(instant: datetime) -> datetime:
-    return instant.replace(microsecond=0) + timedelta(seconds=1)

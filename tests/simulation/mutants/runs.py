@@ -193,7 +193,7 @@ RUNS = (
         "follow_up_not_repeated",
         ("I1",),
         "who meets a run that is retrying or final acknowledges only",
-        (Swap(FollowUp, "again", instead(lambda self, run, message, job=None: False)),),
+        (Swap(FollowUp, "again", instead(lambda self, run, context: False)),),
     ),
     Mutant(
         "overlap_lock_by_write",

@@ -154,7 +154,7 @@ def executor(name: str = "executor", beginning: str = "", *, freezes: bool = Tru
         if kept is None:
             return
         ends_at = world.now() + timedelta(seconds=FUNCTION_SECONDS)
-        world.deployment.reception.lane(kept.body, ends_at)
+        world.deployment.router.lane(kept.body, ends_at)
         if world.now() <= ends_at:
             world.lanes.delete(kept)
 

@@ -20,7 +20,7 @@ from carillon.stores.memory.wheel import MemoryWheelStore
 from carillon.stores.ports import CALENDARS, GATES, IDEMPOTENCY_RECORDS, OPERATIONS, check_delays
 
 PORTS = (
-    *("jobs", "calendars", "wheel", "runs", "gates", "operations"),
+    *("jobs", "calendars", "wheel", "runs", "gates", "operations", "idempotency_records"),
     *("events", "queue", "targets"),
 )
 FUNCTION_SECONDS = 20

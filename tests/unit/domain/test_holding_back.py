@@ -225,7 +225,7 @@ class TestMessagesThatWait:
         again = running.in_next_wait(wait, claimed).message
         assert (again.waits, again.attempt) == (4, 2)
 
-    def test_it_waits_in_whole_seconds_never_too_short(self) -> None:
+    def test_it_waits_in_ceil_second_never_too_short(self) -> None:
         at = NOON + timedelta(milliseconds=1)
         assert wait_until(message(), at, "r").message.starts_at == NOON + SECOND
 

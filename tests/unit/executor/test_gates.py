@@ -17,7 +17,7 @@ from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.errors import QueueUnavailableError, StoreUnavailableError
 from carillon.executor.batch import Handled
-from carillon.executor.router import Executor
+from carillon.executor.router import Router
 from carillon.executor.runs.admission import change_gate
 from carillon.executor.targets import Call, Outcome, Success
 from tests.simulation.mutants.kit import swapped
@@ -60,7 +60,7 @@ def due(world: World, job: Job, minutes: int = 1) -> Message:
 
 def handle(world: World, message: Message) -> Handled:
     ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
-    return world.reception.lane(encode(message), ends_at).handled
+    return world.executor.lane(encode(message), ends_at).handled
 
 
 def run_of(world: World, message: Message) -> Run:
@@ -152,7 +152,7 @@ class TestSlots:
 
     @pytest.fixture
     def job(self, world: World) -> Job:
-        world.executor = Executor(replace(world.executor_ports, owner_starts_per_minute=1))
+        world.executor = Router(replace(world.executor_ports, owner_starts_per_minute=1))
         return world.create("job", "* * * * *", rate=Rate(1, 100), concurrency=Concurrency("db", 1))
 
     def names(self, world: World) -> list[str]:

@@ -57,7 +57,7 @@ def execute_for(world: World, seconds: int) -> None:
     for _ in range(seconds):
         for received in world.queue.receive(world.clock.now(), 10):
             try:
-                world.reception.lane(received.body, ends_at(world))
+                world.executor.lane(received.body, ends_at(world))
             except HeldError:
                 continue
             world.queue.delete(received.receipt)

@@ -21,7 +21,7 @@ from carillon.errors import (
     StoreUnavailableError,
 )
 from carillon.executor.batch import Handled, Report
-from carillon.executor.router import Reception
+from carillon.executor.router import Router
 from carillon.executor.targets import Targets
 from carillon.tick.canary import CanaryKeeper
 from tests.simulation.world import FUNCTION_SECONDS, World
@@ -41,8 +41,8 @@ class Received:
         self.message = message_of(self.job, NOON + timedelta(minutes=1))
         self.world.clock.set(self.message.due_at)
         self.told: list[tuple[Message, StoreUnavailableError]] = []
-        self.reception = Reception(
-            self.world.executor, lambda message, error: self.told.append((message, error))
+        self.router = Router(
+            self.world.executor_ports, lambda message, error: self.told.append((message, error))
         )
 
     @property
@@ -54,10 +54,10 @@ class Received:
         return self.world.runs.get(self.message.key)
 
     def lane(self) -> Report:
-        return self.reception.lane(encode(self.message), self.ends_at)
+        return self.router.lane(encode(self.message), self.ends_at)
 
     def dead(self) -> Report:
-        return self.reception.dead(encode(self.message), self.ends_at)
+        return self.router.dead(encode(self.message), self.ends_at)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_a_record_stays_with_the_queue_when_not_even_the_queue_answers(
 @pytest.mark.parametrize("kind", ["lane", "dead"])
 def test_a_body_that_nobody_can_read_is_refused(received: Received, kind: str) -> None:
     with pytest.raises(MalformedMessageError):
-        getattr(received.reception, kind)('{"v":99,"runs":[]}', received.ends_at)
+        getattr(received.router, kind)('{"v":99,"runs":[]}', received.ends_at)
     assert received.told == []
 
 
@@ -198,7 +198,8 @@ class TestHandlers:
         monkeypatch.setattr(Targets, "prepare", lambda self, task_count: None)
         sys.modules.pop(HANDLER, None)
         module = importlib.import_module(HANDLER)
-        monkeypatch.setattr(module.reception, "_executor", received.world.executor)
+        router = Router(received.world.executor_ports, module._on_store_failure)
+        monkeypatch.setattr(module, "router", router)
         monkeypatch.setattr(module, "clock", received.world.clock)
         yield module
         sys.modules.pop(HANDLER, None)

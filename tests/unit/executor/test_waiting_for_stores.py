@@ -44,7 +44,7 @@ class Lane:
         now = self.world.clock.now()
         for one in self.world.queue.receive(now, 100):
             ends_at = now + timedelta(seconds=FUNCTION_SECONDS)
-            self.reports.append(self.world.reception.lane(one.body, ends_at))
+            self.reports.append(self.world.executor.lane(one.body, ends_at))
             self.world.queue.delete(one.receipt)
         return [kept.visible_at - now for kept in self.world.queue.kept()]
 
@@ -242,4 +242,4 @@ def test_every_body_that_cannot_be_decoded_is_malformed(
 
     lane = Lane()
     with pytest.raises(MalformedMessageError):
-        getattr(lane.world.reception, queue)(body(lane.message), NOON + timedelta(minutes=2))
+        getattr(lane.world.executor, queue)(body(lane.message), NOON + timedelta(minutes=2))

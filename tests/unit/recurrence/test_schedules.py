@@ -35,7 +35,7 @@ def _minute(instant: datetime) -> int:
 
 @exact
 @given(st.data(), schedules)
-def test_next_is_strictly_later_in_whole_seconds_of_utc(
+def test_next_is_strictly_later_in_ceil_second_of_utc(
     data: st.DataObject, schedule: Schedule
 ) -> None:
     after = data.draw(instants(schedule.timezone))

@@ -79,7 +79,7 @@ def test_one_visit_gives_each_message_its_place(world: World) -> None:
     }
 
 
-def test_places_are_whole_seconds_never_before_their_time(world: World) -> None:
+def test_places_are_ceil_second_never_before_their_time(world: World) -> None:
     world.tick_ports = replace(world.tick_ports, catch_up_share=7)
     world.clock.advance(0.4)
     world.tick()

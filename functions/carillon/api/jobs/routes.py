@@ -19,12 +19,13 @@ from carillon.api.jobs.policy_models import ParentQuery, TagQuery, filter_of
 from carillon.api.jobs.request_models import JobBody, JobPatch
 from carillon.api.jobs.response_models import JobForm, JobPage, JobReport
 from carillon.api.jobs.service import JobService
-from carillon.api.schedules.outlook import CalendarReader, outlook_of
+from carillon.api.schedules.outlook import outlook_of
 from carillon.api.schedules.preview import report_of
 from carillon.clock import Clock
 from carillon.domain.calendar import Calendar
 from carillon.domain.job import Job
 from carillon.errors import UnreadableRowError
+from carillon.services.calendar_reader import CalendarReader
 from carillon.stores.ports import VersionedRows
 from carillon.telemetry import Action, Telemetry
 
@@ -109,7 +110,7 @@ class JobRoutes:
         last one. Jobs that cannot be read stand in `unreadable`; they can be deleted."""
         owner = self._owner()
         page = self._service.list(owner, limit, cursor, filter_of(parent, tag))
-        calendars, now = CalendarReader(self._calendars, owner), self._clock.now()
+        calendars, now = CalendarReader(self._calendars), self._clock.now()
         outlooks = [outlook_of(job, calendars, now) for job in page.items]
         return Response(200, JSON, JobPage.of(page, outlooks, self._longest_seconds))
 
@@ -214,7 +215,7 @@ class JobRoutes:
         return caller_of(self._app.current_event.raw_event).owner
 
     def _answer(self, job: Job) -> Response[JobForm]:
-        calendars = CalendarReader(self._calendars, job.owner)
+        calendars = CalendarReader(self._calendars)
         outlook = outlook_of(job, calendars, self._clock.now())
         form = JobForm.of(job, outlook, self._longest_seconds)
         return Response(200, JSON, form, {"ETag": etag(job.revision)})
@@ -223,8 +224,8 @@ class JobRoutes:
         self, job: Job, status: int = 200, headers: dict[str, str] | None = None
     ) -> Response[JobReport]:
         now = self._clock.now()
-        calendars = CalendarReader(self._calendars, job.owner)
-        report = report_of(calendars.opened(job.schedule, job.calendar), now)
+        calendars = CalendarReader(self._calendars)
+        report = report_of(calendars.opened(job), now)
         outlook = outlook_of(job, calendars, now)
         form = JobReport.with_report(job, outlook, self._longest_seconds, report)
         return Response(status, JSON, form, {"ETag": etag(job.revision), **(headers or {})})

@@ -18,7 +18,6 @@ from carillon.api.http.problems import (
 )
 from carillon.api.jobs.service import JobService
 from carillon.api.operations.models import BackfillBody, DeadLetterBody
-from carillon.api.schedules.outlook import CalendarReader
 from carillon.api.schedules.request_models import whole_span
 from carillon.clock import Clock, Entropy, ceil_second
 from carillon.domain.calendar import Calendar
@@ -27,6 +26,7 @@ from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.run import Run, RunKind, RunStatus, Settled
 from carillon.errors import InvalidFieldError
 from carillon.schedules import Delay
+from carillon.services.calendar_reader import CalendarReader
 from carillon.services.indexer import Filer
 from carillon.services.missed_search import Found, MissedSearch, last_pause_at
 from carillon.settings import Settings
@@ -179,7 +179,7 @@ class OperationService:
             raise InvalidFieldError("to", "must not lie in the future: the schedule sees to that")
         if body.to - body.from_at > LONGEST_BACKFILL:
             raise InvalidFieldError("to", f"must lie within {LONGEST_BACKFILL.days} days of from")
-        opened = CalendarReader(self._calendars, owner).opened(job.schedule, job.calendar)
+        opened = CalendarReader(self._calendars).opened(job)
         after = ceil_second(body.from_at) - timedelta(seconds=1)
         found = islice(opened.between(after, body.to), MOST_BACKFILLED + 1)
         if sum(1 for _ in found) > MOST_BACKFILLED:
@@ -325,5 +325,5 @@ class MissedService:
             raise InvalidFieldError("from", f"must lie within {LONGEST_SPAN.days} days of to")
         if last < first:
             return Found((), first, is_complete=True)
-        opened = CalendarReader(self._calendars, owner).opened(job.schedule, job.calendar)
+        opened = CalendarReader(self._calendars).opened(job)
         return self._search.newest(job, opened, first, last, now, limit)

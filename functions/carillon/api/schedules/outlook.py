@@ -4,48 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from carillon.domain.calendar import Calendar, CalendarUse, resolve
+from carillon.clock import ceil_second
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import Run
-from carillon.schedules import ClosedDays, Delay, OnOpenDays, Recurrence, Schedule
+from carillon.schedules import Delay, OnOpenDays, Recurrence, Schedule
 from carillon.schedules.zones.offsets import load_zone
-from carillon.stores.ports import VersionedRows
+from carillon.services.calendar_reader import CalendarReader
 
 FAR = datetime(9998, 12, 31, tzinfo=UTC)
 ENDLESS_FROM = datetime(2199, 1, 1, tzinfo=UTC)
 """A schedule that goes on into the last year of EventBridge's cron has no last occurrence."""
-
-_SECOND = timedelta(seconds=1)
-
-
-class CalendarReader:
-    """One owner's calendars, each read once: made for one request.
-
-    Raises StoreUnavailableError.
-    """
-
-    def __init__(self, calendars: VersionedRows[Calendar], owner: str) -> None:
-        self._calendars = calendars
-        self._owner = owner
-        self._closed: dict[str, ClosedDays] = {}
-        self._opened: dict[tuple[Schedule, CalendarUse], Recurrence] = {}
-
-    def opened(self, schedule: Schedule, use: CalendarUse | None) -> Recurrence:
-        """The occurrences that are to run; a calendar that is not there closes no day."""
-        if use is None:
-            return schedule
-        # Kept, since a schedule under a calendar remembers what it has worked out.
-        found = self._opened.get((schedule, use))
-        if found is None:
-            found = resolve(schedule, use, self._closed_days(use.name)).open
-            self._opened[schedule, use] = found
-        return found
-
-    def _closed_days(self, name: str) -> ClosedDays:
-        if name not in self._closed:
-            calendar = self._calendars.get(self._owner, name)
-            self._closed[name] = ClosedDays() if calendar is None else calendar.closed
-        return self._closed[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +52,7 @@ def outlook_of(job: Job, calendars: CalendarReader, now: datetime) -> Outlook:
     state = shown_state(job, calendars, now)
     next_fire_at = None
     if not isinstance(job.schedule, Delay):
-        opened = calendars.opened(job.schedule, job.calendar)
+        opened = calendars.opened(job)
         next_fire_at = opened.next(nominal_start(job, now))
     if next_fire_at is None:
         return Outlook(state, None, None, last_fire_at)
@@ -98,7 +66,7 @@ def shown_state(job: Job, calendars: CalendarReader, now: datetime) -> JobState:
     # is moved may lie behind its end.
     if job.state is not JobState.ACTIVE or job.schedule.next(after) is not None:
         return job.state
-    is_left = calendars.opened(job.schedule, job.calendar).next(after) is not None
+    is_left = calendars.opened(job).next(after) is not None
     return job.state if is_left else JobState.COMPLETED
 
 
@@ -113,7 +81,7 @@ def coming(
     """The occurrences of an active job with effective times in (now, until], ascending."""
     if job.state is not JobState.ACTIVE or isinstance(job.schedule, Delay):
         return
-    opened = calendars.opened(job.schedule, job.calendar)
+    opened = calendars.opened(job)
     last = until - timedelta(seconds=job.spread_seconds)
     for fire_at in opened.between(nominal_start(job, now), last):
         name = "" if job.calendar is None else job.calendar.name
@@ -131,9 +99,8 @@ def after_finish(
         return None
     before = job.filing.from_at
     if newest is not None and newest.finished_at is not None:
-        ended_at = newest.finished_at
-        before = max(before, ended_at if not ended_at.microsecond else _next_second(ended_at))
-    opened = calendars.opened(job.schedule, job.calendar)
+        before = max(before, ceil_second(newest.finished_at))
+    opened = calendars.opened(job)
     fire_at = opened.next(before)
     if fire_at is None or Occurrence(fire_at, job).effective_at <= now:
         return None
@@ -169,7 +136,3 @@ def last_of(schedule: Schedule) -> datetime | None:
 
 def _called(calendar: str) -> str:
     return f"calendar {calendar}" if calendar else "the calendar"
-
-
-def _next_second(instant: datetime) -> datetime:
-    return instant.replace(microsecond=0) + _SECOND

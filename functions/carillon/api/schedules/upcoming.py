@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 from carillon.api.jobs.service import JobService
-from carillon.api.schedules.outlook import FAR, CalendarReader, Occurrence, after_finish, coming
+from carillon.api.schedules.outlook import FAR, Occurrence, after_finish, coming
 from carillon.clock import Clock
 from carillon.domain.calendar import Calendar
 from carillon.domain.job import Job, JobState
@@ -18,6 +18,7 @@ from carillon.domain.run import Run, RunKind
 from carillon.errors import InvalidFieldError
 from carillon.schedules import Delay, Recurrence
 from carillon.schedules.insight.rates import most_fires_per_day
+from carillon.services.calendar_reader import CalendarReader
 from carillon.stores.ports import RunStore, VersionedRows
 
 DEFAULT_SPAN = timedelta(days=1)
@@ -119,7 +120,7 @@ class ForecastService:
 
     def _groups(self, owner: str, first: int) -> tuple[dict[Group, list[str]], int, bool]:
         """The names of the jobs to count; the number of fixed delays; whether there are more."""
-        calendars = CalendarReader(self._calendars, owner)
+        calendars = CalendarReader(self._calendars)
         groups: defaultdict[Group, list[str]] = defaultdict(list)
         after_finish = 0
         has_more = False
@@ -130,7 +131,7 @@ class ForecastService:
                 if isinstance(job.schedule, Delay):
                     after_finish += 1
                 else:
-                    opened = calendars.opened(job.schedule, job.calendar)
+                    opened = calendars.opened(job)
                     groups[Group.of(job, opened, first)].append(job.name)
             has_more = page.next_cursor is not None
         return groups, after_finish, has_more
@@ -260,7 +261,7 @@ class OccurrenceService:
         Of a fixed delay there is at most one, counted from the end of its newest run.
         """
         job = self._jobs.get(owner, job_id)
-        calendars = CalendarReader(self._calendars, owner)
+        calendars = CalendarReader(self._calendars)
         now = self._clock.now()
         found: Iterator[Occurrence] = coming(job, calendars, now)
         if isinstance(job.schedule, Delay) and job.state is JobState.ACTIVE:
@@ -275,7 +276,7 @@ class OccurrenceService:
         """
         now = self._clock.now()
         last = FAR if until is None else until
-        calendars = CalendarReader(self._calendars, owner)
+        calendars = CalendarReader(self._calendars)
         nearest: list[Occurrence] = []
         has_more = False
         for page in self._jobs.first_pages(owner):

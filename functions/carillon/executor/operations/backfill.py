@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import islice
 
-from carillon.domain.calendar import resolve
 from carillon.domain.execution.missed import missed_among
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
 from carillon.domain.operation import Operation, OperationState, Progress
 from carillon.domain.run import RunKey, RunKind
 from carillon.executor.ports import ExecutorPorts
+from carillon.services.calendar_reader import CalendarReader
 from carillon.services.missed_search import CHUNK, MissedSearch
 
 SHORTEST_HOLD_SECONDS = 60
@@ -75,10 +75,8 @@ class Backfill:
         """The occurrences behind the operation's cursor."""
         assert operation.from_at is not None
         assert operation.until_at is not None
-        closed = self._p.closed_days(operation.owner, job.calendar)
         after = operation.reached_at or operation.from_at - _SECOND
-        opened = resolve(job.schedule, job.calendar, closed).open
-        return opened.between(after, operation.until_at)
+        return CalendarReader(self._p.calendars).opened(job).between(after, operation.until_at)
 
     def _wanted(self, operation: Operation, job: Job, chunk: list[datetime]) -> list[datetime]:
         if not operation.only_missed:

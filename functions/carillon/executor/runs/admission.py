@@ -28,6 +28,7 @@ from carillon.domain.policies import Concurrency, Overlap, Rate
 from carillon.domain.run import Run, RunKey
 from carillon.errors import StoreUnavailableError
 from carillon.executor.ports import ExecutorPorts
+from carillon.executor.runs.context import RunContext
 from carillon.stores.ports import VersionedRows
 
 _ROUNDS = 12
@@ -83,7 +84,7 @@ class Gates:
         per_minute = ports.owner_starts_per_minute
         self._owners_rate = Rate(per_minute, 60) if per_minute else None
 
-    def admit(self, claim: Claim, message: Message, job: Job) -> Go | Held:
+    def admit(self, claim: Claim, context: RunContext) -> Go | Held:
         """Whether a claimed run may start now; with Go it holds what it needs, see `leave`.
 
         In order: its grace, its lane and its owner's share of lane slow, its job's own gate, the
@@ -91,6 +92,7 @@ class Gates:
         a later one holds the run back, but for places in lane slow, places that would be kept for
         long, and slots of rates that grow old. Raises StoreUnavailableError.
         """
+        message, job = context.message, context.job
         late = misfire(job, claim.run, message, self._p.clock.now())
         if late is not None:
             return late

@@ -3,11 +3,11 @@
 from datetime import datetime
 from math import ceil
 
-from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.wheel.catch_up import passed_over_row, within_its_filing
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.runs.lifecycle_events import Happenings
+from carillon.executor.runs.context import RunContext
+from carillon.services.calendar_reader import CalendarReader
 
 
 class CatchingUp:
@@ -15,16 +15,14 @@ class CatchingUp:
 
     def __init__(self, ports: ExecutorPorts) -> None:
         self._p = ports
-        self._happenings = Happenings(ports.events)
 
     def within_its_filing(self, message: Message) -> tuple[Message, bool]:
         """The message, with what it stands for cut off at the end of its filing; True where others
         were sent in its place, of which that is the first."""
         if message.missed is None:
             return message, False
-        owner = message.key.owner
-        job = self._p.jobs.get(owner, message.key.job_id)
-        closed = self._p.closed_days(owner, message.missed.calendar)
+        job, calendars = self._p.job_of(message), CalendarReader(self._p.calendars)
+        closed = calendars.closed_days(message.key.owner, message.missed.calendar)
         instead = within_its_filing(job, message, closed)
         if instead[0].key == message.key:
             return instead[0], False
@@ -32,19 +30,20 @@ class CatchingUp:
         self._p.queue.send(instead, [each.delay_seconds(now) for each in instead])
         return instead[0], True
 
-    def record(self, message: Message, job: Job, now: datetime) -> None:
+    def record(self, context: RunContext, now: datetime) -> None:
         """Put the row of what the message stands for besides its own occurrence, and tell of it.
 
         A row that is there already is told of again: who put it may have died before it told.
         """
+        message = context.message
         if message.missed is None:
             return
-        closed = self._p.closed_days(message.key.owner, message.missed.calendar)
+        closed = context.calendars.closed_days(message.key.owner, message.missed.calendar)
         missed = passed_over_row(message, now, now + self._p.run_lifetime, closed)
         if missed is not None and not self._p.runs.claim(missed, None):
             missed = self._p.runs.get(missed.key)
         if missed is not None:
-            self._happenings.ended(missed, job)
+            self._p.lifecycle.ended(missed, context.job)
 
     def is_ordered(self, latest: Message, ends_at: datetime) -> bool:
         """Whether the run that stands for late ones has a row; else its message is sent, for when

@@ -11,7 +11,6 @@ from carillon.domain.run import DEAD_LETTER, Run, RunKey, RunKind, RunStatus
 from carillon.errors import StoreUnavailableError
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.admission import change_gate
-from carillon.executor.runs.lifecycle_events import Happenings
 
 _ROUNDS = 8
 """How often others may change the job's row under its pause before the message is repeated."""
@@ -26,7 +25,6 @@ class Failures:
 
     def __init__(self, ports: ExecutorPorts) -> None:
         self._p = ports
-        self._happenings = Happenings(ports.events)
 
     def count(self, run: Run, job: Job, *, repeated: bool) -> Job | None:
         """Count a failure, or forget those before a success; pause the job at its limit.
@@ -81,7 +79,7 @@ class Failures:
         """Tell of a job that is paused, if that was for this run."""
         limit = job.pause_after_failures
         if job.state is JobState.PAUSED and limit and job.note == limits.note_of(run, limit):
-            self._happenings.job_paused(job)
+            self._p.lifecycle.job_paused(job)
 
     def _after_success(self, run: Run, gate: Gate, repeated: bool) -> Gate:
         """The gate with the failures that still count; of a success that is met again, those after

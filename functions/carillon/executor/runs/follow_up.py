@@ -1,45 +1,102 @@
-"""Actions after an attempt: the retry, or events, callback and completion. Idempotent."""
+"""Actions after an attempt: the retry, or events, callback, next run and completion. Idempotent.
+
+A crash before they are done is repaired by the next reception, which repeats them.
+"""
+
+from dataclasses import replace
 
 from carillon.domain.admission.state import job_gate
 from carillon.domain.callbacks import callback_message, callback_target
 from carillon.domain.decisions import SendOn
-from carillon.domain.execution import next_run as following
-from carillon.domain.execution.next_run import turn_message
+from carillon.domain.execution import next_run
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
 from carillon.domain.policies import OnComplete, Overlap
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.errors import StoreUnavailableError
 from carillon.executor.ports import ExecutorPorts
+from carillon.executor.runs.context import RunContext
 from carillon.executor.runs.failures import Failures
-from carillon.executor.runs.lifecycle_events import Happenings
-from carillon.schedules import ClosedDays
+from carillon.services.calendar_reader import CalendarReader
+
+_ROUNDS = 4
+"""How often the job's row may change under its completion before the message is repeated."""
 
 
-class Consequences:
-    """Raises StoreUnavailableError, QueueUnavailableError: the message is to be repeated then."""
+class FollowUp:
+    """Raises StoreUnavailableError and QueueUnavailableError: the message is to be repeated then.
+
+    Its methods return True if they have put the job's tombstone.
+    """
 
     def __init__(self, ports: ExecutorPorts) -> None:
         self._p = ports
-        self._happenings = Happenings(ports.events)
         self._failures = Failures(ports)
 
-    def of(self, run: Run, message: Message, job: Job, *, repeated: bool) -> Job | None:
-        """See to all that a final run brings about; answers the job as it is then.
+    def after(self, run: Run, context: RunContext) -> bool:
+        """Report the end of an attempt; of a final run, see to all that follows from it."""
+        if run.is_final and context.message.after_finish:
+            # The sequence must not go on over a pause that came while the run was under way.
+            job = self._p.job_of(context.message)
+            if job is None:
+                return False
+            context = replace(context, job=job, calendars=CalendarReader(self._p.calendars))
+        return self._after(run, context, repeated=False)
 
-        `repeated`: the run had ended before.
+    def again(self, run: Run, context: RunContext) -> SendOn | bool:
+        """The same for a message that met a run which had ended before, or is to be tried again.
+
+        Whether that message is a duplicate, or its executor died before it sent the next one of a
+        fixed delay, only the next run can tell: until it must have begun the message waits. For a
+        run that was cancelled nobody else has sent the next.
         """
-        self._happenings.ended(run, job)
+        if not context.message.after_finish or not run.is_final:
+            return self._after(run, context, repeated=True)
+        job, following = self._consequences(run, context, repeated=True)
+        if following is None:
+            return self._complete(job, run, context)
+        read_at = next_run.look_again_at(following, self._p.clock.now())
+        if read_at is not None and run.status is not RunStatus.CANCELLED:
+            return SendOn(read_at, "the run has ended, and the next one has yet to begin")
+        begun = self._p.runs.get(following.key)
+        if begun is None or begun.filing_id != following.filing_id:
+            # A row of another generation was left by a change and does not continue this sequence.
+            self._p.filer.file_message(following)
+        return False
+
+    def _after(self, run: Run, context: RunContext, *, repeated: bool) -> bool:
+        if not run.is_final:
+            # An orphaned message of another generation knows nothing of its attempts.
+            if run.filing_id == context.message.filing_id:
+                self._p.lifecycle.ended(run, context.job)
+            return False
+        job, following = self._consequences(run, context, repeated=repeated)
+        if following is None:
+            return self._complete(job, run, context)
+        self._p.filer.file_message(following)
+        return False
+
+    def _consequences(
+        self, run: Run, context: RunContext, *, repeated: bool
+    ) -> tuple[Job | None, Message | None]:
+        """See to what a final run causes; the job as it is then, and the next occurrence of a fixed
+        delay, which is for the caller to send."""
+        job = context.job
+        self._p.lifecycle.ended(run, job)
         if callback_target(job, run) is not None:
-            self._p.filer.file_message(callback_message(run, message))
+            self._p.filer.file_message(callback_message(run, context.message))
         if not repeated or run.status is RunStatus.CANCELLED:
-            self._call_the_next(run, job)
-        return self._failures.count(run, job, repeated=repeated)
+            self._wake_queued_run(run, job)
+        current = self._failures.count(run, job, repeated=repeated)
+        if current is None or not context.message.after_finish:
+            return current, None
+        closed = context.calendars.closed_days(current.owner, current.calendar)
+        return current, next_run.next_after_finish(current, run, context.message, closed)
 
-    def _call_the_next(self, run: Run, job: Job) -> None:
-        """Wake the run that waits for the end of this one, so that it need not look itself.
+    def _wake_queued_run(self, run: Run, job: Job) -> None:
+        """Wake the run that waits for the end of this one, so that it need not check by itself.
 
-        Where the executor died before, it looks within half a minute all the same. So it does once
+        Where the executor died before, it checks within half a minute all the same. So it does once
         its job is deleted: it is only to be skipped.
         """
         if job.overlap is Overlap.ALLOW or job.state is JobState.DELETED:
@@ -53,140 +110,55 @@ class Consequences:
             return  # its own message knows more of it
         waiting = self._p.runs.get(RunKey.from_run_id(job.owner, gate.waiting))
         if waiting is not None and waiting.status is RunStatus.SCHEDULED:
-            self._p.filer.file_message(turn_message(waiting, job))
+            self._p.filer.file_message(next_run.turn_message(waiting, job))
 
-
-_ROUNDS = 4
-"""How often the job's row may change under its completion before the message is repeated."""
-
-
-class Completion:
-    """Raises StoreUnavailableError: then the message is to be repeated."""
-
-    def __init__(self, ports: ExecutorPorts) -> None:
-        self._p = ports
-        self._happenings = Happenings(ports.events)
-
-    def after(self, job: Job | None, run: Run, message: Message) -> bool:
-        """Complete the job if nothing follows the final run, and tell; True if its tombstone is
-        put by this call. One that is to be kept stays as it is.
+    def _complete(self, job: Job | None, run: Run, context: RunContext) -> bool:
+        """Complete the job if nothing follows the final run; one to be kept stays as it is.
 
         With `overlap: allow` the end of the last occurrence's run is that of the job: a run that
-        began before it may still be under way, as may one that somebody asked for. Else the job is
-        complete when no run is active or waits for its turn.
+        began before it may still be under way, as may a manual one. Otherwise the job is complete
+        when no run is active or queued.
         """
         for _ in range(_ROUNDS):
-            if job is not None and job.state is JobState.COMPLETED:
-                self._happenings.job_completed(job, job.updated_at)
+            if job is None:
                 return False
-            if job is None or not self._is_complete(job, run, message):
+            if job.state is JobState.COMPLETED:
+                self._p.lifecycle.job_completed(job, job.updated_at)
+                return False
+            if not self._is_complete(job, run, context):
                 return False
             if job.on_complete is OnComplete.KEEP:
-                self._happenings.job_completed(job, run.finished_at or run.updated_at)
+                self._p.lifecycle.job_completed(job, run.finished_at or run.updated_at)
                 return False
             now = self._p.clock.now()
-            until = following.completed_until(job, now, self._p.run_lifetime)
-            completed = job.completed(now, until)
+            completed = job.completed(now, next_run.completed_until(job, now, self._p.run_lifetime))
             if self._p.jobs.replace(completed, job.revision):
                 self._p.filer.remove_ended_entries(job, completed)
-                self._happenings.job_completed(completed, now)
+                self._p.lifecycle.job_completed(completed, now)
                 return True
             job = self._p.jobs.get(job.owner, job.job_id)
         raise StoreUnavailableError(f"the row of job {run.key.job_id} changed at every step")
 
-    def _is_complete(self, job: Job, run: Run, message: Message) -> bool:
-        if not following.may_complete(job, run):
+    def _is_complete(self, job: Job, run: Run, context: RunContext) -> bool:
+        if not next_run.may_complete(job, run):
             return False
-        closed = self._p.closed_days(job.owner, job.calendar)
-        if not following.is_over(job, run, message, closed, self._p.clock.now()):
+        closed = context.calendars.closed_days(job.owner, job.calendar)
+        now = self._p.clock.now()
+        if not next_run.is_over(job, run, context.message, closed, now):
             return False
-        return job.overlap is Overlap.ALLOW or not self._has_others(job, run, message, closed)
-
-    def _has_others(self, job: Job, run: Run, message: Message, closed: ClosedDays | None) -> bool:
-        """Whether another run is active or waits, or the last occurrence has yet to end.
-
-        Of two that end at once one sees the end of the other at least: a row is final before what
-        follows from it is done.
-        """
-        last = following.last_of(job, run, message, closed, self._p.clock.now())
-        if last is not None and last != run.key and not self._has_ended(last, absent=False):
+        if job.overlap is Overlap.ALLOW:
             return True
+        # Of two runs that end at once one sees the end of the other at least: a row is final before
+        # what follows from it is done.
+        last = next_run.last_of(job, run, context.message, closed, now)
+        if last is not None and last != run.key and not self._has_ended(last, absent=False):
+            return False
         gate = self._p.gates.get(job.owner, job_gate(job.job_id))
         named = () if gate is None else (gate.active, gate.waiting)
         keys = {RunKey.from_run_id(job.owner, run_id) for run_id in named if run_id}
-        return not all(self._has_ended(key, absent=True) for key in keys - {run.key})
+        return all(self._has_ended(key, absent=True) for key in keys - {run.key})
 
     def _has_ended(self, key: RunKey, *, absent: bool) -> bool:
-        """Whether the run has; `absent` is said of one that has no row."""
+        """Whether the run has; `absent` is the answer for one without a row."""
         row = self._p.runs.get(key)
         return absent if row is None else row.is_final
-
-
-class FollowUp:
-    """The step after a finish (DESIGN 4.3): a crash before it is repaired by the next reception."""
-
-    def __init__(self, ports: ExecutorPorts) -> None:
-        self._p = ports
-        self._consequences = Consequences(ports)
-        self._completion = Completion(ports)
-        self._happenings = Happenings(ports.events)
-
-    def after(self, run: Run, message: Message, job: Job) -> bool:
-        """Send the retry, or what follows from the end; True if the job was completed by it.
-
-        `job` is the row as it was read for the run. Raises StoreUnavailableError and
-        QueueUnavailableError: then the message is to be repeated.
-        """
-        if run.is_final and message.after_finish:
-            # A chain must not go on over a pause that came while the run was under way.
-            return self._after(run, message, self._job_of(message), repeated=False)
-        return self._after(run, message, job, repeated=False)
-
-    def again(self, run: Run, message: Message, job: Job | None = None) -> SendOn | bool:
-        """The same for a message that met a run which had ended before, or is to be tried again.
-
-        `job` is the row, where it is at hand. Whether that message is a duplicate, or its executor
-        died before it sent the next one of a fixed delay, only the next run can tell: until it must
-        have begun the message waits. For a run that was cancelled nobody else has sent the next.
-        """
-        job = job or self._job_of(message)
-        if not message.after_finish or not run.is_final:
-            return self._after(run, message, job, repeated=True)
-        following_message, job = self._next(job, run, message, repeated=True)
-        if following_message is None:
-            return self._completion.after(job, run, message)
-        look_at = following.look_again_at(following_message, self._p.clock.now())
-        if look_at is not None and run.status is not RunStatus.CANCELLED:
-            return SendOn(look_at, "the run has ended, and the next one has yet to begin")
-        begun = self._p.runs.get(following_message.key)
-        if begun is None or begun.filing_id != following_message.filing_id:
-            # One of another filing is noise of a change: it takes no part in this chain.
-            self._p.filer.file_message(following_message)
-        return False
-
-    def _after(self, run: Run, message: Message, job: Job | None, *, repeated: bool) -> bool:
-        if not run.is_final:
-            # Noise of another filing knows nothing of its attempts.
-            if job is not None and run.filing_id == message.filing_id:
-                self._happenings.ended(run, job)
-            return False
-        following_message, job = self._next(job, run, message, repeated=repeated)
-        if following_message is None:
-            return self._completion.after(job, run, message)
-        self._p.filer.file_message(following_message)
-        return False
-
-    def _next(
-        self, job: Job | None, run: Run, message: Message, *, repeated: bool
-    ) -> tuple[Message | None, Job | None]:
-        """The next occurrence of a fixed delay, if there is one, once all else that a final run
-        brings about is seen to; and the job as it is then."""
-        if job is not None:
-            job = self._consequences.of(run, message, job, repeated=repeated)
-        if job is None or not message.after_finish:
-            return None, job
-        closed = self._p.closed_days(job.owner, job.calendar)
-        return following.next_after_finish(job, run, message, closed), job
-
-    def _job_of(self, message: Message) -> Job | None:
-        return self._p.jobs.get(message.key.owner, message.key.job_id)

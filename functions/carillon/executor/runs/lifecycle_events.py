@@ -16,7 +16,7 @@ from carillon.domain.run import AttemptRecord, DeadReason, Run, RunStatus
 from carillon.stores.ports import EventSink
 
 
-class Happenings:
+class LifecycleEvents:
     """Tells those events of runs and jobs that each job has chosen. Raises nothing."""
 
     def __init__(self, events: EventSink) -> None:

@@ -9,8 +9,8 @@ from carillon.domain.message import Message
 from carillon.domain.run import Run
 from carillon.executor.batch import Handled, Report, send_on
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.runs.lifecycle_events import Happenings
 from carillon.schedules import ClosedDays
+from carillon.services.calendar_reader import CalendarReader
 
 _ROWS_LOOKED_AT = 100
 """Rows of an older filing that are looked through for the next of its occurrences; where there are
@@ -27,7 +27,6 @@ class Watch:
 
     def __init__(self, ports: ExecutorPorts) -> None:
         self._p = ports
-        self._happenings = Happenings(ports.events)
 
     def look(self, message: Message) -> Report:
         """Look at the occurrence when its time has come; put a row and tell if it is missed."""
@@ -37,7 +36,7 @@ class Watch:
         while early > timedelta():
             self._p.clock.sleep(early.total_seconds())
             early = message.starts_at - self._p.clock.now()
-        job = self._p.jobs.get(message.key.owner, message.key.job_id)
+        job = self._p.job_of(message)
         now = self._p.clock.now()
         report = self._look_at(job, message, now)
         self._p.filer.remove_stale_entry(job, message)
@@ -45,7 +44,7 @@ class Watch:
 
     def _look_at(self, job: Job | None, message: Message, now: datetime) -> Report:
         use = None if job is None else job.calendar
-        closed = self._p.closed_days(message.key.owner, use)
+        closed = CalendarReader(self._p.calendars).closed_days(message.key.owner, use)
         if job is None or not missed.is_expected(job, message, closed):
             return Report(Handled.LOOKED, message, reason="no success is expected")
         run = missed.last_run(message.key, self._p.runs.get)
@@ -59,11 +58,11 @@ class Watch:
             return self._without_complaint(job, message, now, "a later occurrence is looked at")
         row = missed.watch_row(job, message, note, now, now + self._p.run_lifetime)
         if self._p.runs.claim(row, None):
-            self._happenings.missed(row, job)
+            self._p.lifecycle.missed(row, job)
             return Report(Handled.RAN, message, row)
         stored = self._p.runs.get(message.key)
         if stored is not None:
-            self._happenings.missed(stored, job)
+            self._p.lifecycle.missed(stored, job)
         return Report(Handled.REPEATED, message, stored, "it was told before")
 
     def _is_another_looked_at(
@@ -93,7 +92,7 @@ class Watch:
         row = self._p.runs.get(message.key) if may_be_again else None
         if row is None:
             return Report(Handled.LOOKED, message, reason=reason)
-        self._happenings.missed(row, job)
+        self._p.lifecycle.missed(row, job)
         return Report(Handled.REPEATED, message, row, "it was missed")
 
     def _has_success(self, message: Message) -> bool:

@@ -36,11 +36,12 @@ from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.admission import Gates, Held
 from carillon.executor.runs.call import Order, order_of
 from carillon.executor.runs.catching_up import CatchingUp
+from carillon.executor.runs.context import RunContext
 from carillon.executor.runs.follow_up import FollowUp
-from carillon.executor.runs.lifecycle_events import Happenings
 from carillon.executor.runs.permits import Permits
 from carillon.executor.runs.slow_lane import SlowLane
 from carillon.executor.targets import Failure, Success
+from carillon.services.calendar_reader import CalendarReader
 
 _LEASE_MARGIN = timedelta(seconds=1)
 _FINISH_RESERVE = timedelta(seconds=1.5)
@@ -59,7 +60,6 @@ class RunProtocol:
         self._permits = Permits(ports)
         self._slow_lane = SlowLane(ports)
         self._catching_up = CatchingUp(ports)
-        self._happenings = Happenings(ports.events)
 
     def handle(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
         """Handle a message of a lane; the process may be stopped at `ends_at`.
@@ -117,8 +117,7 @@ class RunProtocol:
         return send_back(self._p, message)
 
     def _is_given_up(self, message: Message, claim: Claim) -> bool:
-        key = message.key
-        job = self._p.jobs.get(key.owner, key.job_id) if claim.is_takeover else None
+        job = self._p.job_of(message) if claim.is_takeover else None
         now, retention = self._p.clock.now(), self._p.queue_retention
         return returning.is_given_up(claim, message, job, now, retention)
 
@@ -145,13 +144,18 @@ class RunProtocol:
             case Leave(reason):
                 raise HeldError(f"{message.key.run_id}: {reason}")
             case Drop(reason):
-                if message.missed is not None:  # that nobody else knows of
-                    self._look_after(message)
+                if message.missed is not None:  # nobody else knows of that span
+                    self._load(message, None)
                 return Report(Handled.DROPPED, message, reason=reason)
             case Repeat(run):
-                # What follows is repeated by whoever meets the run: its writer may have died.
-                job = self._look_after(message)[0] if message.slot_key else None
-                completes = self._follow_up.again(run, message, job)
+                # What follows is repeated by any executor that finds the run: its writer may have
+                # died.
+                if message.slot_key:
+                    context = self._load(message, None)[0]
+                else:
+                    job = self._p.job_of(message)
+                    context = None if job is None else self._context(message, job, None)
+                completes = context is not None and self._follow_up.again(run, context)
                 if isinstance(completes, SendOn):
                     return self._send_on(message, completes.at, completes.reason)
                 reason = f"the run is {run.status.value}"
@@ -163,37 +167,36 @@ class RunProtocol:
         Without `ends_at` the target is not called any more: the run is given up.
         """
         try:
-            job, start = self._look_after(message)
+            context, start = self._load(message, ends_at)
         except StoreUnavailableError:
             # Or the run would wait for its lease to lapse, and that would count as an attempt.
             if not self._undo(message, claim, made_for_nothing=False):
                 return None
             raise
-        now = self._p.clock.now()
-        if job is None or isinstance(start, Drop | SendOn | SendInstead):
+        if context is None or isinstance(start, Drop | SendOn | SendInstead):
             return self._give_back(message, claim, start)
+        now, attempts = self._p.clock.now(), context.job.retry.max_attempts
         if isinstance(start, Skip):
-            skipped = running.skipped(claim.run, start.reason, now, start.note)
-            return self._finish(skipped, message, job)
+            return self._finish(running.skipped(claim.run, start.reason, now, start.note), context)
         if isinstance(start, StandAside):
             if claim.over is None and ends_at is not None:
-                return self._stand_aside(message, claim, job, start.latest, ends_at)
+                return self._stand_aside(context, claim, start.latest, ends_at)
             start = start.go
         if start.note is not None:
             claim = replace(claim, run=replace(claim.run, note=start.note))
-        if ends_at is None or claim.run.attempt > job.retry.max_attempts:
-            dead = running.undelivered(claim.run, claim.over, job.retry.max_attempts, now)
-            return self._finish(dead, message, job)
-        return self._start(message, claim, job, ends_at)
+        if ends_at is None or claim.run.attempt > attempts:
+            dead = running.undelivered(claim.run, claim.over, attempts, now)
+            return self._finish(dead, context)
+        return self._start(context, claim, ends_at)
 
     def _stand_aside(
-        self, message: Message, claim: Claim, job: Job, latest: Message, ends_at: datetime
+        self, context: RunContext, claim: Claim, latest: Message, ends_at: datetime
     ) -> Report | None:
         """Run the latest occurrence that is due in the place of the claimed one, which is late.
 
         It is sent and claimed before the other is skipped: whatever crashes, it runs.
         """
-        taken: object = None
+        message, taken = context.message, None
         try:
             if not self._catching_up.is_ordered(latest, ends_at):
                 taken = self._decide_claim(latest, ends_at, unseen=True)
@@ -206,30 +209,30 @@ class RunProtocol:
             return self._give_back(message, claim, taken)
         note = f"{latest.key.run_id} runs in its place"
         skipped = running.skipped(claim.run, SkipReason.CATCH_UP, self._p.clock.now(), note)
-        report = self._finish(skipped, message, job)
+        report = self._finish(skipped, context)
         if isinstance(taken, Claim) and is_mine:
             ran = self._go_on(latest, taken, ends_at)
             return report if report is None else replace(report, instead=ran)
         return report
 
-    def _start(self, message: Message, claim: Claim, job: Job, ends_at: datetime) -> Report | None:
+    def _start(self, context: RunContext, claim: Claim, ends_at: datetime) -> Report | None:
         """Pass the gates, and deliver the run; a run that is held back waits in its row.
 
         First a run that another filing's message has claimed is put under the job's own.
         """
-        own = starting.adopted(job, message)
+        own = starting.adopted(context.job, context.message)
         if own is not None:
-            message, claim = own, replace(claim, run=running.adopted(claim.run, own))
+            claim = replace(claim, run=running.adopted(claim.run, own))
             if not self._p.runs.finish(claim.run):
                 return None
-        run = claim.run
-        limit_seconds = job.time_limit_seconds(self._p.longest_timeout_seconds)
+        run, message = claim.run, own or context.message
+        context = replace(context, message=message, job=self._slow_lane.by_host(context.job))
+        limit_seconds = context.job.time_limit_seconds(self._p.longest_timeout_seconds)
         needed = timedelta(seconds=limit_seconds) + _FINISH_RESERVE
         if self._p.clock.now() + needed > ends_at:
             return self._give_back(message, claim, self._another_process())
-        job = self._slow_lane.by_host(job)
         try:
-            admitted = self._admit(claim, message, job)
+            admitted = self._admit(claim, context)
         except StoreUnavailableError:  # a gate's
             if not self._undo(message, claim, made_for_nothing=False):
                 return None
@@ -238,55 +241,57 @@ class RunProtocol:
             return self._give_back(message, claim, admitted)
         now = self._p.clock.now()
         if isinstance(admitted, Skip):
-            skipped = running.skipped(run, admitted.reason, now, admitted.note)
-            return self._finish(skipped, message, job)
+            return self._finish(running.skipped(run, admitted.reason, now, admitted.note), context)
         if isinstance(admitted, Wait):
             return self._wait(message, claim, admitted)
         if now + needed > ends_at:  # the gates were slow
-            self._gates.leave(run, job)
+            self._gates.leave(run, context.job)
             self._permits.leave(run, message)
             return self._give_back(message, claim, self._another_process())
         with self._permits.around_call(run, message):
-            ended = self._deliver(run, job, admitted, limit_seconds)
-        self._gates.leave(run, job)
-        report = self._finish(ended, message, job)
-        self._slow_lane.judge(ended, job)
+            ended = self._deliver(run, context.job, admitted, limit_seconds)
+        self._gates.leave(run, context.job)
+        report = self._finish(ended, context)
+        self._slow_lane.judge(ended, context.job)
         return report
 
-    def _admit(self, claim: Claim, message: Message, job: Job) -> Order | Held:
+    def _admit(self, claim: Claim, context: RunContext) -> Order | Held:
         """What the run is to call, once its owner's permits and every gate have let it pass."""
-        order = order_of(self._p, claim.run, job)
+        order = order_of(self._p, claim.run, context.job)
         if isinstance(order, Skip):
             return order
-        waits = self._permits.enter(claim, message)
+        waits = self._permits.enter(claim, context.message)
         if waits is not None:
             return waits
-        outcome = self._gates.admit(claim, message, job)
+        outcome = self._gates.admit(claim, context)
         if isinstance(outcome, Go):
             return order
-        self._permits.leave(claim.run, message)
+        self._permits.leave(claim.run, context.message)
         return outcome
 
-    def _look_after(self, message: Message) -> tuple[Job | None, Start]:
+    def _context(self, message: Message, job: Job, ends_at: datetime | None) -> RunContext:
+        return RunContext(message, job, CalendarReader(self._p.calendars), ends_at)
+
+    def _load(self, message: Message, ends_at: datetime | None) -> tuple[RunContext | None, Start]:
         """Read the job, then its calendar, and decide; record what a catch-up passed over, remove a
         stale entry.
 
-        Done for duplicates, too: another filing's message may have been quicker with the run.
+        Done for duplicates, too: a message of another generation may have been quicker.
         """
-        owner = message.key.owner
-        job = self._p.jobs.get(owner, message.key.job_id)
-        use = job.calendar if job is not None and starting.is_by_schedule(message) else None
-        closed = self._p.closed_days(owner, use)
+        job = self._p.job_of(message)
+        context = None if job is None else self._context(message, job, ends_at)
+        by_schedule = starting.is_by_schedule(message)
+        closed = context.closed_days if context is not None and by_schedule else None
         now = self._p.clock.now()
         start = starting.decide_start(job, message, now, closed)
-        if job is not None and isinstance(start, Go | StandAside | Skip | SendInstead):
-            self._catching_up.record(message, job, now)
+        if context is not None and isinstance(start, Go | StandAside | Skip | SendInstead):
+            self._catching_up.record(context, now)
         self._p.filer.remove_stale_entry(job, message)
-        return job, start
+        return context, start
 
     def _deliver(self, run: Run, job: Job, order: Order, limit_seconds: int) -> Run:
         run = running.begun(run, self._p.clock.now())
-        self._happenings.started(run, job, run.attempt_started_at or run.updated_at)
+        self._p.lifecycle.started(run, job, run.attempt_started_at or run.updated_at)
         outcome = self._p.targets.deliver(order.target, order.call(run, job, limit_seconds))
         now = self._p.clock.now()
         match outcome:
@@ -298,17 +303,18 @@ class RunProtocol:
                     run, job, error, timed_out, now, fraction, retry_after_seconds
                 )
 
-    def _finish(self, run: Run, message: Message, job: Job) -> Report | None:
+    def _finish(self, run: Run, context: RunContext) -> Report | None:
         """Record the end of the attempt, then see to what follows; None when it was refused.
 
         The next attempt's message is sent before: who meets the row need not wonder whether it was,
         and send another one.
         """
+        message = context.message
         if run.status is RunStatus.RETRYING:
             self._p.filer.file_message(running.retry_message(run, message))
         if not self._p.runs.finish(run):
             return None
-        completes = self._follow_up.after(run, message, job)
+        completes = self._follow_up.after(run, context)
         if run.status is RunStatus.SKIPPED:
             return Report(Handled.SKIPPED, message, run, run.reason or "", completes)
         return Report(Handled.RAN, message, run, completes=completes)

@@ -13,7 +13,6 @@ from carillon.domain.run import Run
 from carillon.errors import StoreUnavailableError
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.admission import change_gate
-from carillon.executor.runs.lifecycle_events import Happenings
 
 _LIMIT = 1_000
 """Hosts; the one that timed out longest ago goes first."""
@@ -56,7 +55,6 @@ class SlowLane:
 
     def __init__(self, ports: ExecutorPorts) -> None:
         self._p = ports
-        self._happenings = Happenings(ports.events)
         self._hosts = Hosts()
 
     def by_host(self, job: Job) -> Job:
@@ -112,8 +110,8 @@ class SlowLane:
             moved = replace(current, slow=slow)
             if self._p.jobs.replace(moved, current.revision):
                 if slow is None:
-                    self._happenings.job_recovered(moved, at)
+                    self._p.lifecycle.job_recovered(moved, at)
                 else:
-                    self._happenings.job_slowed(moved, slow)
+                    self._p.lifecycle.job_slowed(moved, slow)
                 return slow
         return None

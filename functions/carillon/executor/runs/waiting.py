@@ -14,7 +14,9 @@ from carillon.domain.run import RunKind
 from carillon.errors import StoreUnavailableError, UnreadableRowError, reason_of
 from carillon.executor.batch import Handled, Report
 from carillon.executor.ports import ExecutorPorts
+from carillon.executor.runs.context import RunContext
 from carillon.executor.runs.follow_up import FollowUp
+from carillon.services.calendar_reader import CalendarReader
 
 _LEASE = timedelta(minutes=1)
 
@@ -94,7 +96,8 @@ class Waiting:
         if not (self._p.runs.claim(claim.run, claim.over) and self._p.runs.finish(dead)):
             return None
         with suppress(UnreadableRowError):  # its job, in most cases: then nobody can be told
-            job = self._p.jobs.get(message.key.owner, message.key.job_id)
+            job = self._p.job_of(message)
             if job is not None:
-                self._follow_up.after(dead, message, job)
+                context = RunContext(message, job, CalendarReader(self._p.calendars), None)
+                self._follow_up.after(dead, context)
         return Report(Handled.RAN, message, dead)

@@ -30,10 +30,10 @@ def replay(
     What cannot be simulated as fast as that takes longer.
     """
     began, from_at = now(), rehearsal.now
-    whole_seconds = (rehearsal.plan.until_at - from_at).total_seconds()
+    ceil_second = (rehearsal.plan.until_at - from_at).total_seconds()
     while not rehearsal.is_over and go_on():
         sleep(_FRAME_SECONDS)
-        passed_seconds = min((now() - began) * speed, whole_seconds)
+        passed_seconds = min((now() - began) * speed, ceil_second)
         rehearsal.advance(from_at + timedelta(seconds=passed_seconds))
     if rehearsal.is_over and go_on():
         rehearsal.settle(go_on)

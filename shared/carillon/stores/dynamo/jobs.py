@@ -5,6 +5,7 @@ from typing import Any
 
 from pynamodb.expressions.condition import Condition
 
+from carillon.clock import ceil_second
 from carillon.domain.calendar import CalendarUse
 from carillon.domain.events import EventType
 from carillon.domain.job import Filing, Job, JobState, PreviousFiling, Slow, priority_of
@@ -21,7 +22,7 @@ from carillon.domain.policies import (
 from carillon.domain.targets import Target, target_adapter
 from carillon.errors import UnreadableRowError, reason_of
 from carillon.schedules import CalendarRule, DstRule, parse_schedule
-from carillon.stores.cursors import decode_cursor, encode_cursor, whole_seconds
+from carillon.stores.cursors import decode_cursor, encode_cursor
 from carillon.stores.dynamo.models import (
     CalendarUseMap,
     ConcurrencyMap,
@@ -218,7 +219,7 @@ def item_of(job: Job) -> RawItem:
         spread_seconds=job.spread_seconds or None,
         calendar=job.calendar and _calendar_use_map(job.calendar),
         paused_at=job.paused_at,
-        expires_at=job.expires_at and whole_seconds(job.expires_at),
+        expires_at=job.expires_at and ceil_second(job.expires_at),
         **attributes_of(job),
     ).serialize()
 

@@ -6,6 +6,7 @@ from operator import and_
 
 from pynamodb.expressions.condition import Condition
 
+from carillon.clock import ceil_second
 from carillon.domain.run import (
     FINAL,
     AttemptRecord,
@@ -19,7 +20,7 @@ from carillon.domain.run import (
 )
 from carillon.errors import UnreadableRowError
 from carillon.schedules.base import EPOCH
-from carillon.stores.cursors import decode_cursor, encode_cursor, whole_seconds
+from carillon.stores.cursors import decode_cursor, encode_cursor
 from carillon.stores.dynamo.models import AttemptMap, DeadLetterIndex, ErrorMap, RunRow
 from carillon.stores.dynamo.table import RawItem, Span, Table, readable, unchanged
 from carillon.stores.ports import DeadLetterFilter, Page
@@ -139,7 +140,7 @@ def item_of(run: Run) -> RawItem:
         other_filings=",".join(run.other_filings) or None,
         dead_owner=key.owner if dead else None,
         dead_key=_dead_key(key) if dead else None,
-        expires_at=whole_seconds(run.expires_at),
+        expires_at=ceil_second(run.expires_at),
     ).serialize()
 
 
@@ -216,7 +217,7 @@ def _span(from_at: datetime | None, until_at: datetime | None) -> Span | None:
     if until_at is not None and until_at < EPOCH:
         return _NOTHING
     newest = "!" if until_at is None else f"{_newest_first(until_at)}#"
-    oldest = "~" if from_at is None else f"{_newest_first(whole_seconds(max(from_at, EPOCH)))}$"
+    oldest = "~" if from_at is None else f"{_newest_first(ceil_second(max(from_at, EPOCH)))}$"
     return newest, oldest
 
 

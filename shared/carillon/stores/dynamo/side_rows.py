@@ -8,8 +8,9 @@ from typing import Any, Generic
 
 from pydantic import TypeAdapter
 
+from carillon.clock import ceil_second
 from carillon.errors import UnreadableRowError
-from carillon.stores.cursors import decode_cursor, encode_cursor, whole_seconds
+from carillon.stores.cursors import decode_cursor, encode_cursor
 from carillon.stores.dynamo.models import SideRow
 from carillon.stores.dynamo.table import RawItem, Table, readable
 from carillon.stores.ports import Page, Row, RowKind
@@ -74,7 +75,7 @@ def item_of(kind: RowKind[Row], row: Row) -> RawItem:
         sort_key=sort_key(kind, kind.key_of(row)),
         revision=row.revision,
         body=_adapter(kind).dump_json(row, exclude_defaults=True, exclude=apart).decode(),
-        expires_at=None if expires_at is None else whole_seconds(expires_at),
+        expires_at=None if expires_at is None else ceil_second(expires_at),
     ).serialize()
 
 

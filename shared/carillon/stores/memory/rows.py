@@ -9,9 +9,10 @@ from itertools import islice
 from threading import Lock
 from typing import Any, Generic, TypeVar, cast
 
+from carillon.clock import ceil_second
 from carillon.domain.job import Job
 from carillon.errors import UnreadableRowError
-from carillon.stores.cursors import decode_cursor, encode_cursor, whole_seconds
+from carillon.stores.cursors import decode_cursor, encode_cursor
 from carillon.stores.ports import JobFilter, Page, Row, RowKind
 
 Key = TypeVar("Key")
@@ -182,7 +183,7 @@ def _as_stored(row: Stored) -> Stored:
     expires_at = getattr(row, "expires_at", None)
     if expires_at is None:
         return row
-    stored: Stored = replace(cast(Any, row), expires_at=whole_seconds(expires_at))
+    stored: Stored = replace(cast(Any, row), expires_at=ceil_second(expires_at))
     return stored
 
 

@@ -7,9 +7,10 @@ from itertools import islice
 from threading import Lock
 from typing import TypeVar
 
+from carillon.clock import ceil_second
 from carillon.domain.run import Run, RunKey, RunStatus, cut
 from carillon.errors import UnreadableRowError
-from carillon.stores.cursors import decode_cursor, encode_cursor, whole_seconds
+from carillon.stores.cursors import decode_cursor, encode_cursor
 from carillon.stores.memory.rows import Expiry, KeyOrder
 from carillon.stores.ports import DeadLetterFilter, Page
 
@@ -183,7 +184,7 @@ def _order_in(
 
 def _as_stored(run: Run) -> Run:
     note = None if run.note is None else cut(run.note)
-    expires_at = whole_seconds(run.expires_at)
+    expires_at = ceil_second(run.expires_at)
     if (note, expires_at) == (run.note, run.expires_at):
         return run
     return replace(run, expires_at=expires_at, note=note)
