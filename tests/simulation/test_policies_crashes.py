@@ -165,7 +165,7 @@ def test_a_fault_at_any_call_loses_nothing_and_doubles_nothing(kind: str) -> Non
         assert outcomes <= allowed, where
         succeeded = {run.key.run_id for run in history if run.status is RunStatus.SUCCEEDED}
         assert set(play.successes) == succeeded, where
-        # A call whose end could not be recorded is made again: at least once, by DESIGN I2.
+        # A call whose end could not be recorded is made again: targets are called at least once.
         assert play.successes.total() <= len(succeeded) + 1, where
         assert play.most_active == 1, where
         assert play.world.queue.kept() == [], where

@@ -1,4 +1,7 @@
-"""The tick's protocol (DESIGN 4.1): announce, query, send, and only then move the watermark."""
+"""The tick's protocol (docs/architecture.md#the-ticks-protocol).
+
+Announce, query, send, and only then move the watermark.
+"""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

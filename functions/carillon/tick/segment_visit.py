@@ -286,7 +286,7 @@ class Visit:
     def _rehome(self, entry: Entry, minute: int, resolved: Resolved | None) -> None:
         """Bring a filing to the slots of its zone's new rules, and send what it missed there.
 
-        The entries are put before the horizon is read, as in every filing (DESIGN 4.2): either
+        The entries are put before the horizon is read, as whenever a job is indexed: either
         another tick's query sees them, or its announcement is seen here. The entry itself is put
         last: a tick that dies before leaves all of it to be done again.
         """

@@ -1,4 +1,4 @@
-"""What can be done with a message: decisions as values, each with its reason (DESIGN 4.3)."""
+"""What can be done with a message: decisions as values, each with its reason."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,9 +1,8 @@
-"""Filing: putting jobs and messages on the wheel so that nothing falls between filer and tick.
+"""The one way onto the wheel: no occurrence is lost between the indexer and the tick.
 
-Order replaces transactions (DESIGN 4.2). The entries are put first; then the segment's horizon is
-read, and what has already been announced is sent by the filer itself. Either the tick announced
-before that read, and the filer sends; or after, and the tick's query sees the entries. Both may
-happen: the claim of the run absorbs it.
+Order replaces transactions (docs/architecture.md#indexing-a-job): entries first, then the read of
+the horizon and the messages up to it, then the job row, which is the commit. Both the indexer and
+the tick may send an occurrence; the claim of its run absorbs the duplicate.
 """
 
 from collections.abc import Sequence

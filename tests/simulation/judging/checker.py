@@ -1,5 +1,5 @@
-"""Judges evidence by what DESIGN.md promises (I1 to I4 and what it says of pauses, skips, dead
-letters), without asking the code that made it: an oracle of its own.
+"""Judges evidence by the promises of docs/reliability.md, without asking the code that made it: an
+oracle of its own.
 
 What rows alone show is judged by the rules of `carillon admin audit`, which are here, too.
 """

@@ -51,7 +51,7 @@ def done_twice(known: Known) -> Iterator[Violation]:
 
     The second caller may call late if it was struck: stopped between its last look at the clock and
     its call for longer than its lease, it cannot know that others went on. Only the target can
-    tell, by the run id (DESIGN I2).
+    tell, by the run id (docs/reliability.md#not-promised).
     """
     for run_id, deliveries in known.deliveries.items():
         first_success: Delivery | None = None

@@ -31,8 +31,8 @@ _NEXT: dict[RunStatus | None, frozenset[RunStatus | None]] = {
     _R.DEAD: frozenset({_R.DEAD}),
     _R.TIMED_OUT: frozenset({_R.TIMED_OUT}),
 }
-"""DESIGN 4.4, with what it takes in the table: None is no row. A dead letter is written again when
-it is settled."""
+"""The states of docs/running.md, with what they take in the table: None is no row. A dead letter is
+written again when it is settled."""
 _BORN_SO = {RunStatus.SKIPPED: RunKind.MISSED, RunStatus.MISSED: RunKind.WATCH}
 """Rows of these kinds alone begin with these statuses. CANCELLED, too, begins a row: that of the
 redrive which a discard forbids."""

@@ -264,7 +264,7 @@ def test_a_takeover_waits_until_nothing_runs_beside_it(world: World, job: Job) -
 
 
 class TestDeadLetterQueue:
-    """What the consumer of a lane's dead-letter queue does (DESIGN 4.3)."""
+    """What the consumer of a lane's dead-letter queue does."""
 
     def sent_back(self, world: World, message: Message) -> Message:
         """What the consumer sends back in the place of the message; it calls nobody."""

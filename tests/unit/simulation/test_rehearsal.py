@@ -297,7 +297,7 @@ def test_a_fire_in_a_herd_costs_what_the_model_says() -> None:
     """Two writes, a read, and a tenth of what goes ten at a time."""
     simulate = {"job": {"copies": 500, "seconds": 0}}
 
-    # Half a minute after their creation: what is due within 5 s of it is sent twice (DESIGN 4.2).
+    # Half a minute after their creation: what is due within 5 s of it is sent twice.
     summary = rehearsed([job(schedule="every 1m offset 30s")], HOUR / 4, simulate=simulate)
 
     runs, count = summary["usage"]["runs"], summary["fires"]

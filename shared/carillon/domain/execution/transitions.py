@@ -1,4 +1,4 @@
-"""A run from its claim to its end: what its row becomes, as values (DESIGN 4.3)."""
+"""A run from its claim to its end, as values (docs/architecture.md#the-run-protocol)."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

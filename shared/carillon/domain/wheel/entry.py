@@ -15,8 +15,7 @@ from carillon.schedules.base import EPOCH, LAST_SECOND
 from carillon.schedules.placement.slots import is_zone_dependent, zone_digest
 
 TICK_OUTAGE_DAYS = 14
-"""Ticks may be down this long and lose nothing: dated entries live so long beyond their minute
-(DESIGN 4.5)."""
+"""Ticks may be down this long and lose nothing: dated entries live that long after their minute."""
 DATED_ENTRY_LIFETIME = timedelta(days=TICK_OUTAGE_DAYS)
 YOUNG_ENTRY = timedelta(hours=1)
 """An entry of an unknown filing this young may belong to a creator that has yet to commit."""

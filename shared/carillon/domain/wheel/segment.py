@@ -9,7 +9,7 @@ from carillon.domain.wheel.entry import DATED_ENTRY_LIFETIME, minute_of
 from carillon.domain.wheel.pace import Shares, bucket_of
 
 LEASE = timedelta(seconds=45)
-"""A tick that dies delays its segment by at most this (DESIGN 4.1)."""
+"""A tick that dies delays its segment by at most this."""
 RENEW_AFTER = LEASE / 3
 MOST_LOOK_AHEAD = timedelta(minutes=10)
 """No deployment announces minutes further ahead: the last second of them must lie well within SQS's

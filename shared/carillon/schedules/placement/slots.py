@@ -161,7 +161,7 @@ _SAMPLE_DAYS = tuple(date(2024, 1, 1) + timedelta(days=day) for day in range(146
 
 
 class SlotKind(StrEnum):
-    """The kinds of minute buckets; see DESIGN, 'Why a wheel'."""
+    """The kinds of minute buckets (docs/architecture.md#the-wheel)."""
 
     HOURLY = "hourly"
     DAILY = "daily"
