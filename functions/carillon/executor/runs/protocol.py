@@ -1,4 +1,5 @@
-"""The run protocol (DESIGN 4.3): claim, then read, deliver, fenced finish, follow-up.
+"""The run protocol: claim, read, deliver, fenced finish, follow-up
+(docs/architecture.md#the-run-protocol).
 
 Returning from `handle` acknowledges the message; raising leaves it to the queue. Nothing is ever
 put back by its visibility: what must wait goes on as a delayed copy, so that the queue counts as
