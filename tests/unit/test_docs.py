@@ -1,6 +1,9 @@
-"""What the documents point at is there: tests, make targets, files, each other."""
+"""References lead somewhere: from documents to tests, make targets, files and sections, and from
+code to documents."""
 
 import re
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,11 +34,46 @@ def test_files_that_are_named_exist(document: Path) -> None:
         assert (ROOT / path).is_file(), path
 
 
+@cache
+def sections_of(document: Path) -> frozenset[str]:
+    """The anchors of its headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.+)$", text, re.M)
+    return frozenset(re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in headings)
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_links_lead_somewhere(document: Path) -> None:
-    for link in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
-        if not link.startswith("http"):
-            assert (document.parent / link).exists(), link
+    for link in re.findall(r"\]\(([^)]+)\)", document.read_text()):
+        if link.startswith("http"):
+            continue
+        path, _, section = link.partition("#")
+        target = document.parent / path if path else document
+        assert target.exists(), link
+        assert not section or section in sections_of(target), link
+
+
+def sources() -> Iterator[Path]:
+    for folder in ("shared", "functions", "infra", "tests", "docs"):
+        for ending in ("py", "md"):
+            yield from (ROOT / folder).rglob(f"*.{ending}")
+    yield from (ROOT / name for name in ("README.md", "Makefile", "pyproject.toml"))
+
+
+def test_cited_documents_and_sections_exist() -> None:
+    """Code may cite a page of docs/, or a section of one, and no document of elsewhere."""
+    for source in sources():
+        text = source.read_text()
+        assert not re.search(r"\b[D]ESIGN\b", text), source
+        for path, section in re.findall(r"(?<![\w/])(docs/[\w-]+\.md)(?:#([\w-]+))?", text):
+            assert (ROOT / path).is_file(), f"{source}: {path}"
+            assert not section or section in sections_of(ROOT / path), f"{source}: {section}"
+
+
+def test_every_page_is_on_the_list_of_pages() -> None:
+    index = (ROOT / "README.md").read_text()
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        assert f"](docs/{page.name})" in index, page.name
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
