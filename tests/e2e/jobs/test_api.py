@@ -127,7 +127,7 @@ def test_the_command_line_does_the_same(alice: Person, deployment: Deployment) -
 
 
 def test_a_first_sign_in_with_a_temporary_password(deployment: Deployment, tmp_path: Path) -> None:
-    """As docs/deploy.md#the-first-time tells a new operator: add a user, sign in, create a job, see it run."""
+    """Add a user, sign in, create a job, see it run (docs/deploy.md#the-first-time)."""
     environment = {
         **aws_environment(deployment.endpoint_url, os.environ),
         "CARILLON_COGNITO_ENDPOINT": deployment.endpoint_url,
