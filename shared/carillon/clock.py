@@ -13,7 +13,7 @@ from ulid import ULID
 
 
 class Clock(Protocol):
-    """Where edges get time from; pure code takes `now` as a parameter."""
+    """A source of time, for edges; pure code takes `now` as a parameter."""
 
     def now(self) -> datetime:
         """The current instant, aware, in UTC."""
@@ -25,7 +25,7 @@ class Clock(Protocol):
 
 
 class Entropy(Protocol):
-    """Where edges get unique ids and chance from."""
+    """A source of unique ids and chance, for edges."""
 
     def new_id(self, now: datetime) -> str:
         """A unique id of 26 characters whose text order is the order of `now`, to 1 ms (ULID)."""
@@ -37,7 +37,7 @@ class Entropy(Protocol):
 
 
 class Timers(Protocol):
-    """Where edges get something done while they wait for something else."""
+    """A way to have something done while waiting for something else."""
 
     def after(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
         """Have `act` done `seconds` from now, beside the caller; it must not raise.
@@ -117,7 +117,7 @@ class SeededEntropy:
 
 
 def utc_text(instant: datetime) -> str:
-    """An aware instant as others are told it, to whole seconds: 2026-11-21T12:00:17Z."""
+    """An aware instant as others read it, to whole seconds: 2026-11-21T12:00:17Z."""
     return f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -128,13 +128,14 @@ def ceil_second(instant: datetime) -> datetime:
 
 
 def seconds_after(now: datetime, seconds: float) -> datetime:
-    """So many whole seconds after `now`, rounded up, to the millisecond: where nothing asks for a
-    certain second, a queue's delay ends just then."""
+    """A number of whole seconds after `now`, rounded up to the millisecond. For retries and waits
+    that need no certain second: a queue's delay then ends exactly there."""
     at = now + timedelta(seconds=math.ceil(seconds))
     return at.replace(microsecond=at.microsecond // 1000 * 1000)
 
 
 @lru_cache(maxsize=16_384)
 def id_created_at(identifier: str) -> datetime:
-    """When an id of `Entropy.new_id` was made, to 1 ms; raises ValueError for any other text."""
+    """The instant at which `Entropy.new_id` made an id, to 1 ms; raises ValueError for any other
+    text."""
     return ULID.from_str(identifier).datetime

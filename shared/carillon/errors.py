@@ -46,8 +46,8 @@ class MalformedMessageError(CarillonError):
 
 
 class HeldError(CarillonError):
-    """Another executor holds what a message asks for: the message stays with the queue, and comes
-    again when its visibility timeout is over."""
+    """Another executor holds what a message asks for. The message stays with the queue, which
+    delivers it again after its visibility timeout."""
 
 
 class StoreUnavailableError(CarillonError):
@@ -74,7 +74,7 @@ class QueueUnavailableError(CarillonError):
 
 
 def reason_of(error: Exception) -> str:
-    """What to tell of an error that stays with the item that caused it: its kind, its text."""
+    """The text to log for an error that stays with its item: kind and message."""
     try:
         return f"{type(error).__name__}: {error}"[:1000]
     except Exception:  # a text of its own that fails

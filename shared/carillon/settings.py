@@ -18,7 +18,7 @@ TASK_RESERVE_SECONDS = 5
 """Kept of the executor's timeout for claim, finish and follow-up; jobs may ask for the rest."""
 
 OPERATORS_GROUP = "operators"
-"""Whoever is in this group of the identity provider may see the whole deployment's status."""
+"""Members of this group of the identity provider may see the whole deployment's status."""
 
 TASK_ENVIRONMENT = (
     "AWS_DEFAULT_REGION",
@@ -122,7 +122,7 @@ class Settings:
 
     @property
     def run_lifetime(self) -> timedelta:
-        """How long a run row, or a tombstone, lives after its last write.
+        """The time that a run row, or a tombstone, lives after its last write.
 
         A duplicate of a message must never outlive the row that absorbs it. A tick that died after
         a send may have its minute sent again as long as ticks may be down, and a queue then holds
@@ -137,11 +137,11 @@ class Settings:
         return max(1, self.function_timeout_seconds - TASK_RESERVE_SECONDS)
 
     def allows_target(self, arn: str) -> bool:
-        """Whether jobs may call this AWS resource in this deployment."""
+        """True if jobs may call this AWS resource in this deployment."""
         return not self.is_own(arn) and any(_covers(each, arn) for each in self.target_arns)
 
     def is_own(self, arn: str) -> bool:
-        """Whether the resource is a deployment's own, of whichever stage: jobs never call those,
+        """True if the resource is a deployment's own, of whichever stage: jobs never call those,
         whatever is allowed.
 
         Who could send to its queues, or invoke its functions, could act as any owner. The names of
@@ -158,7 +158,7 @@ class Settings:
 
 
 def task_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What tasks see of the environment."""
+    """The environment variables that tasks see."""
     env = os.environ if environment is None else environment
     return {name: env[name] for name in TASK_ENVIRONMENT if name in env}
 
@@ -186,7 +186,7 @@ def _secrets_prefix(env: Mapping[str, str]) -> str:
 
 
 def _covers(pattern: str, arn: str) -> bool:
-    """Whether an ARN matches segment by segment, so that no wildcard reaches into the next.
+    """True if an ARN matches segment by segment, so that no wildcard reaches into the next.
 
     IAM lets one reach further; what IAM alone would allow is refused here.
     """

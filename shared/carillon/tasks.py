@@ -28,7 +28,7 @@ from carillon.errors import CarillonError
 
 EXPIRY_SHARE = 0.1
 EXPIRY_RESERVE_SECONDS = 1.0
-"""A task is told to end when this share of its limit is left, at most so many seconds."""
+"""A task is asked to end when this share of its limit is left, at most this many seconds."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 
@@ -87,7 +87,7 @@ class TaskLogger(LoggerAdapter[Logger]):
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """What a task may know about the attempt that it runs in.
+    """The facts that a task may use about its attempt.
 
     `run_id` is the same at every attempt of a run: the key to deduplicate by. `fire_at` is aware,
     in UTC; `effective_at` is when the run was to start: later than that in a window. `remaining()`
@@ -108,7 +108,7 @@ class TaskContext:
 
     @property
     def expired(self) -> bool:
-        """Whether it is time to end cleanly: the last tenth of the limit, at most its last second.
+        """True if it is time to end cleanly: the last tenth of the limit, at most its last second.
 
         Ask often; whatever goes on until `remaining()` is 0 is killed.
         """
@@ -157,7 +157,7 @@ class TaskRegistry:
 
 
 registered_tasks = TaskRegistry()
-"""What `@task` registers in."""
+"""The registry of `@task`."""
 
 
 @overload

@@ -58,9 +58,9 @@ class Action(StrEnum):
 
 
 class Metric(StrEnum):
-    """The names of the metrics, one dimension each: `service`. Each is a price by the month: there
-    are those that an alarm or the dashboard looks at (infra/), and whatever else is to be counted
-    stands in the log."""
+    """The names of the metrics, one dimension each: `service`. Each has a monthly price: only those
+    that an alarm or the dashboard uses are here (infra/); everything else to be counted is in the
+    log."""
 
     # tick
     OCCURRENCES_SENT = "OccurrencesSent"
@@ -83,7 +83,7 @@ SECONDS = frozenset({Metric.WATERMARK_LAG, Metric.CLOCK_SKEW, Metric.RUN_LAG, Me
 
 
 class Telemetry:
-    """What a function tells about itself; usable from several threads."""
+    """Logs and metrics of one function; usable from several threads."""
 
     def __init__(self, logger: Logger, metrics: Metrics) -> None:
         self.logger = logger
@@ -117,7 +117,7 @@ class Telemetry:
                 values[:] = [sum(values) + value]
 
     def events_lost(self, count: int) -> None:
-        """Tell how many lifecycle events their bus has not taken; nothing of none."""
+        """Log how many lifecycle events their bus has not taken; nothing if none."""
         if count:
             self.record(Action.EVENTS_LOST, logging.WARNING, count=count)
 
@@ -144,7 +144,7 @@ def _new_logger(service: str | None) -> Logger:
 
 
 def create_telemetry(service: str) -> Telemetry:
-    """The telemetry of a function; POWERTOOLS_SERVICE_NAME, where set, stands over `service`."""
+    """The telemetry of a function; POWERTOOLS_SERVICE_NAME overrides `service`."""
     logger = _new_logger(None)
     if logger.service == "service_undefined":
         logger = _new_logger(service)

@@ -1,4 +1,4 @@
-"""What every schedule is: a value that yields instants."""
+"""The interface of every schedule: a value that yields instants."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from carillon.errors import InvalidFieldError
 
 
 class Gap(StrEnum):
-    """What becomes of a wall time that the clocks skip."""
+    """The treatment of a local time that the clocks skip."""
 
     RUN_AFTER = "run_after"
     """It fires at the transition; several that are skipped together are one occurrence."""
@@ -122,7 +122,7 @@ class Recurrence(ABC):
             second = self._next_second(second)
 
     def has(self, second: int) -> bool:
-        """Whether an epoch second is an occurrence."""
+        """True if an epoch second is an occurrence."""
         return (
             self.first_second <= second <= self.last_second
             and self.second_after(second - 1) == second

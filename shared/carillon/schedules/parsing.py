@@ -23,12 +23,12 @@ MOST_MEMBERS = 20
 _EXCEPT = re.compile(r"(?<!\S)except(?!\S)", re.IGNORECASE)
 _ONE_SECOND = timedelta(seconds=1)
 _SEARCHED_AGAIN_FROM = tuple(datetime(year, 1, 1, tzinfo=UTC) for year in (2010, 2050, 2090))
-"""A search through what exceptions take out ends after 50 years. Where a part is limited to some
-years, what is left may lie beyond."""
+"""A search through removed occurrences ends after 50 years. If a part is limited to some years, the
+rest may lie beyond."""
 
 
 def is_combination(text: str) -> bool:
-    """Whether a text speaks of more than one schedule."""
+    """True if a text has more than one schedule."""
     return "|" in text or ("except" in text.lower() and _EXCEPT.search(text) is not None)
 
 
@@ -195,7 +195,7 @@ def _of_text(
     return schedule
 
 
-# What bounds leave of a schedule, and whether an instant exists, are the zone's to say.
+# Only the zone can decide what bounds leave of a schedule, and whether an instant exists.
 when_cleared(_of_text.cache_clear)
 
 

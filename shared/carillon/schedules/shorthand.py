@@ -34,7 +34,7 @@ _DAY_CODES = {
 _WEEK_PARTS = {"weekday": "1-5", "weekdays": "1-5", "weekend": "0,6", "weekends": "0,6"}
 _ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5}
 _SINGULAR = {"hour": "hourly", "day": "daily", "week": "weekly", "month": "monthly"}
-"""What `every … at` and `every … on` say as one word."""
+"""The adverb for `every … at` and `every … on`."""
 
 _TIME = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?", re.ASCII)
 _MINUTE = re.compile(r":(\d\d)(?::(\d\d))?", re.ASCII)
@@ -82,7 +82,7 @@ def cron_of_words(text: str) -> str | None:
 
 
 def rate_seconds(inside: str) -> int:
-    """The seconds of EventBridge's `rate(value unit)`, given what stands between the brackets.
+    """The seconds of EventBridge's `rate(value unit)`, given the text between the brackets.
 
     The source is the EventBridge user guide, "Rate expressions reference": a positive number, and
     a unit that is singular for 1 and plural for more. Raises InvalidFieldError on `schedule.rate`.
@@ -197,7 +197,7 @@ def _days_of_week(spelled: list[str], text: str) -> str:
 
 
 def _days_of_month(on: list[str], text: str) -> str:
-    """The last three fields of what stands after `monthly`: `on 15`, `on second tuesday`."""
+    """The last three fields of the text after `monthly`: `on 15`, `on second tuesday`."""
     if not on:
         return "1 * *"
     match on[1:] if on[0] == "on" else []:

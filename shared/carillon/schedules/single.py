@@ -29,7 +29,7 @@ _CRON_STARTS = frozenset("0123456789*")
 
 
 class Setting(NamedTuple):
-    """What stands beside a schedule in a request, in the order of every schedule's fields."""
+    """The members beside a schedule in a request, in the order of every schedule's fields."""
 
     timezone: str = "UTC"
     start_at: datetime | None = None

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class CalendarRule(StrEnum):
-    """What becomes of an occurrence whose local day is closed."""
+    """The treatment of an occurrence whose local day is closed."""
 
     SKIP = "skip"
     NEXT_BUSINESS_DAY = "next_business_day"
@@ -15,7 +15,7 @@ class CalendarRule(StrEnum):
 
 
 MOST_ROLLED_DAYS = 31
-"""An occurrence moves by at most so many days; where all of them are closed it is skipped."""
+"""An occurrence moves by at most this many days; if all of them are closed it is skipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ClosedDays:
 
     @property
     def is_always(self) -> bool:
-        """Whether no day is open."""
+        """True if no day is open."""
         return len(self.weekdays) == 7
 
     def __contains__(self, day: date) -> bool:

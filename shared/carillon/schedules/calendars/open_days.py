@@ -23,7 +23,8 @@ _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _LAST_WALL = LAST_SECOND + _DAY_SECONDS
 _REACH_SECONDS = (MOST_ROLLED_DAYS + 2) * _DAY_SECONDS
 _SEARCHED_DAYS = (40, 400, 50 * 366)
-"""How far is looked ahead, at first and then: what is found near makes the far search needless."""
+"""The reach of the first search ahead, and of the later ones: a near find makes a far search
+needless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class OnOpenDays(Recurrence):
 
     @property
     def rolls(self) -> bool:
-        """Whether occurrences are moved, not left out."""
+        """True if occurrences are moved, not left out."""
         return self.rule is not CalendarRule.SKIP
 
     @property
@@ -124,7 +125,7 @@ class OnOpenDays(Recurrence):
     def moved_from(self, fire_at: datetime) -> tuple[date, ...]:
         """The closed days from which occurrences were moved to this one, ascending.
 
-        None of a fixed delay's: where they came from, only the runs can tell.
+        None for a fixed delay: only its runs know where they came from.
         """
         second = seconds_down(fire_at)
         days = {source for _, source in self._landings(second, second + 1)}
@@ -167,7 +168,7 @@ class OnOpenDays(Recurrence):
         return None
 
     def _stays(self, second: int) -> bool:
-        """Whether an occurrence of the base is on an open day, and so remains where it is."""
+        """True if an occurrence of the base is on an open day, and so remains where it is."""
         span = zones.span_at(self.timezone, second)
         wall = second + span.offset
         skipped = second + span.before
@@ -255,7 +256,8 @@ class OnOpenDays(Recurrence):
                 return
 
     def _landings(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Where in [start, end) moved occurrences fire, each with the day it comes from."""
+        """The places in [start, end) where moved occurrences fire, each with the day it comes
+        from."""
         if not self.rolls:
             return
         for low, high in self._walls_reached(start, end):
@@ -337,7 +339,7 @@ def _days_between(low: int, high: int) -> Iterator[tuple[int, int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Merged(Recurrence):
-    """What either of two recurrences yields, each within its own bounds.
+    """The occurrences of either of two recurrences, each within its own bounds.
 
     Never stored: it has the text, zone and bounds of the second, the schedule that it is made of.
     """

@@ -110,7 +110,7 @@ class Days:
 
     @property
     def is_ever(self) -> bool:
-        """Whether there is such a day at all, past or to come."""
+        """True if there is such a day at all, past or to come."""
         if self._is_ever is None:
             self._is_ever = self.is_every_day or self._find_any()
         return self._is_ever

@@ -102,7 +102,7 @@ class Expression:
         return self.days.matches(day)
 
     def matches_minute(self, wall: int) -> bool:
-        """Whether the minute of a wall matches, whatever the seconds."""
+        """True if the minute of a wall matches, whatever the seconds."""
         day, second = divmod(wall, _DAY)
         hour = second // _HOUR
         return (
@@ -155,7 +155,7 @@ def canonical_text(text: str) -> str:
 
 
 def is_eventbridge(text: str) -> bool:
-    """Whether a text is in EventBridge's dialect, by how it begins."""
+    """True if a text is in EventBridge's dialect, by how it begins."""
     return text.lstrip()[: len(_PREFIX)].lower() == _PREFIX
 
 
@@ -226,7 +226,7 @@ def _unix(text: str) -> Expression:
         fields.unix_numbers(fields.MINUTE, minute),
         fields.unix_numbers(fields.HOUR, hour),
     )
-    # The second field has no say: a time of day is one with seconds too.
+    # The second field does not matter: a time of day is one with seconds too.
     is_time_of_day = minute[0] != "*" and hour[0] != "*"
     return Expression(text, times, days, is_time_of_day=is_time_of_day, is_eventbridge=False)
 

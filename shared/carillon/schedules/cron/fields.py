@@ -1,6 +1,6 @@
 """The fields of a cron expression: lists of terms, each a set of numbers or of days.
 
-What both dialects share, and the unix dialect: Debian's cron, as cronsim 2.8 reads it.
+The rules that both dialects share, and the unix dialect: Debian's cron, as cronsim 2.8 reads it.
 """
 
 import re
@@ -181,7 +181,7 @@ def unix_parse(field_: Field, text: str) -> object:
 def refusal_of(
     field_: Field, text: str, position: int, parse: Callable[[Field, str], object]
 ) -> str | None:
-    """What to say of the first term that is none, or of the whole field; None when all are fine.
+    """The error text about the first wrong term, or the whole field; None when all are fine.
 
     `position` is that of the field in the caller's text, from 1; `text` is as the caller wrote it.
     """

@@ -1,1 +1,1 @@
-"""What can be told of a schedule: in English, in numbers, in warnings."""
+"""Descriptions of a schedule: in English, in numbers, in warnings."""

@@ -1,4 +1,4 @@
-"""Changes of the clocks that the occurrences of a schedule meet, and what happens to them."""
+"""Clock changes that affect the occurrences of a schedule, and their effect."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _DAY_SECONDS = 86_400
 
 @dataclass(frozen=True, slots=True)
 class TouchedTransition:
-    """A change of the clocks that the schedule's occurrences meet.
+    """A change of the clocks that affects the schedule's occurrences.
 
     `kind` is "gap" or "fold"; the wall times (naive) from `local_from` up to (not including)
     `local_until` are skipped or shown twice; `count` of them are occurrences by their wall time
@@ -51,7 +51,7 @@ class Touch(NamedTuple):
 
 
 class _Fate(StrEnum):
-    """What happens to a wall time that is skipped or shown twice."""
+    """The effect on a wall time that is skipped or shown twice."""
 
     MOVED = "moved"
     SHIFTED = "shifted"
@@ -71,7 +71,7 @@ class _Change(NamedTuple):
 
 
 def touches_of(schedule: Recurrence, after: datetime, until: datetime) -> list[Touch]:
-    """The transitions in (after, until] that touch occurrences, ascending.
+    """The transitions in (after, until] that affect occurrences, ascending.
 
     One that means different things to different occurrences is there once for each. Under a
     calendar, what falls on a closed day meets no transition there, and what is moved meets those
@@ -108,12 +108,12 @@ class _Meeting:
         self._base = schedule.base if isinstance(schedule, OnOpenDays) else schedule
         is_combined = isinstance(self._base, Combined)
         self._combined_walls = nominal_walls(self._base) if is_combined else None
-        # What was asked, by minute and by wall.
+        # Answers so far, by minute and by wall.
         self._minutes: dict[int, tuple[int, ...]] = {}
         self._nominal: dict[int, bool] = {}
 
     def touches(self) -> list[Touch]:
-        """One for each fate that walls meet with."""
+        """One for each different effect on walls."""
         base = self._base
         groups: dict[_Fate, set[int]] = {}
         surprising: set[_Fate] = set()
@@ -122,7 +122,7 @@ class _Meeting:
                 (False, self._own_fates(member)),
                 (True, self._fates_of_moved(member)),
             ):
-                # Of each kind one more than are counted: that tells that there are more.
+                # One more of each kind than is counted, which shows that there are more.
                 for fate, wall in islice(fates, MOST_COUNTED + 1):
                     groups.setdefault(fate, set()).add(wall)
                     if not _is_expected(member, fate, is_moved):
@@ -136,14 +136,14 @@ class _Meeting:
         ]
 
     def _own_fates(self, member: Recurrence) -> Iterator[tuple[_Fate, int]]:
-        """What happens to the member's wall times, ascending, where there is something to tell."""
+        """The effect on the member's wall times, ascending, where there is any."""
         for wall in _walls(member, self._change):
             fate = self._skipped(member, wall) if self._change.is_gap else self._repeated(wall)
             if fate is not None:
                 yield fate, wall
 
     def _fates_of_moved(self, member: Recurrence) -> Iterator[tuple[_Fate, int]]:
-        """What happens to wall times that a calendar moves here from closed days."""
+        """The effect on wall times that a calendar moves here from closed days."""
         is_left_out = self._base.dst.gap is Gap.SKIP
         for wall in self._moved_walls(member):
             if not self._change.is_gap:
@@ -154,7 +154,7 @@ class _Meeting:
                 yield fate, wall
 
     def _repeated(self, wall: int) -> _Fate | None:
-        """None where bounds, exceptions or a closed day leave nothing to tell of."""
+        """None where bounds, exceptions or a closed day leave no effect."""
         _, before, after = self._change.transition
         runs_first, runs_second = self._fires(wall - before), self._fires(wall - after)
         if runs_first and runs_second:
@@ -164,7 +164,7 @@ class _Meeting:
         return _Fate.SECOND if runs_second else None
 
     def _skipped(self, member: Recurrence, wall: int) -> _Fate | None:
-        """None where bounds, exceptions or a closed day leave nothing to tell of."""
+        """None where bounds, exceptions or a closed day leave no effect."""
         second, base, opened = self._change.transition.second, self._base, self._opened
         is_closed = opened is not None and _date(wall) in opened.closed
         if is_closed and opened is not None and opened.rolls:
@@ -193,7 +193,7 @@ class _Meeting:
                 wall = walls.second_after(wall)
 
     def _is_nominal(self, wall: int) -> bool:
-        """Whether a member's wall is in the schedule's life, and no exception takes it out."""
+        """True if a member's wall is in the schedule's life, and no exception takes it out."""
         if wall not in self._nominal:
             base = self._base
             reached = zones.first_reached(base.timezone, wall)
@@ -240,7 +240,7 @@ def _shifts(opened: OnOpenDays, change: _Change) -> Iterator[tuple[int, int, int
 
 
 def _is_excepted(schedule: Recurrence, wall: int) -> bool:
-    """Whether a skipped wall would have been taken out anyway."""
+    """True if a skipped wall would have been taken out anyway."""
     if not isinstance(schedule, Combined):
         return False
     for exception in schedule.exceptions:
@@ -266,7 +266,7 @@ def _is_expected(member: Recurrence, fate: _Fate, is_moved: bool) -> bool:
 
 
 def _follows_clocks(cron: Cron) -> bool:
-    """Whether it fires hour by hour, so that an hour more or less is nothing to it."""
+    """True if it fires hour by hour, so that an hour more or less is nothing to it."""
     if len(cron.rule.hours) == 24:
         return True
     return not cron.rule.is_eventbridge and cron.expression.split()[-4].startswith("*")

@@ -1,4 +1,4 @@
-"""What a deployment costs: lines, prices, and a model of one fire and of an idle month.
+"""The cost of a deployment: lines, prices, and a model of one fire and of an idle month.
 
 The lines and their prices are the only ones there are: `make bench-cost` prices by them what it
 counts at the client, `carillon simulate` what it counts at the ports, `carillon preview` what the
@@ -23,8 +23,8 @@ MONTH_MINUTES = 30 * 24 * 60
 VCPU_MB = 1769
 """The memory with which a function has a whole processor (Lambda: memory and computing power)."""
 BARE_REQUEST_CPU_SECONDS = 0.00068
-"""What botocore takes to put a small item over plain HTTP on the machine of this model's figures
-(measured 2026-11-21): another machine's processor times are put in proportion to its own."""
+"""The processor time that botocore takes to put a small item over plain HTTP on the model's machine
+(measured 2026-11-21). Another machine's times are put in proportion to its own."""
 GRAVITON_SPEED = 0.5
 """A core of Lambda's over one of that machine: an assumption, on the safe side."""
 CALL_SECONDS = 0.005
@@ -54,7 +54,7 @@ class Line(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars for `per` of a line, and where AWS says so."""
+    """US dollars for `per` of a line, and the page of AWS that states it."""
 
     dollars: float
     per: float
@@ -89,7 +89,7 @@ table was written. Compare it before you rely on a cent."""
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How much of each line; what is not named is 0."""
+    """The amount of each line; a line that is not named is 0."""
 
     amounts: Mapping[Line, float]
 
@@ -144,13 +144,13 @@ def carried(requests: float) -> Usage:
 
 
 def worked(cpu_seconds: float, memory_mb: int) -> Usage:
-    """What so much processor time of the model's machine is billed as."""
+    """The billed GB-seconds of this much processor time on the model's machine."""
     billed_seconds = cpu_seconds / min(1.0, memory_mb / VCPU_MB) / GRAVITON_SPEED
     return Usage({Line.WORK: billed_seconds * memory_mb / 1024})
 
 
 def lasted(line: Line, seconds: float, memory_mb: int) -> Usage:
-    """What an invocation of so many seconds is billed as."""
+    """The billed GB-seconds of an invocation that lasts this long."""
     return Usage({line: seconds * memory_mb / 1024})
 
 
@@ -159,15 +159,15 @@ def logged(line_bytes: float, events: float) -> Usage:
 
 
 def kept(row_bytes: float, days: float, *, recovery: bool) -> Usage:
-    """A row that is stored for so many days."""
+    """A row that is stored for this many days."""
     gb_months = (row_bytes + ROW_OVERHEAD_BYTES) / GB * days / 30
     return Usage({Line.STORAGE: gb_months, Line.RECOVERY: gb_months if recovery else 0.0})
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What of a deployment its price depends on; the defaults are those of cdk.json, and a test
-    holds the numbers of things against the template."""
+    """The properties of a deployment that its price depends on. The defaults are those of cdk.json;
+    a test compares the numbers of resources with the template."""
 
     segments: int = 4
     memory_mb: int = 512
@@ -211,8 +211,8 @@ BATCH_WAIT_SECONDS = 0.03
 BATCH_LOG_BYTES = 430
 TICK_LOG_BYTES = 490
 LOG_EVENTS = 1
-"""What a batch waits for its second, and what invocations log: one line, with their metrics. All of
-these are measured by `make bench-cost`, which prints them (docs/cost.md)."""
+"""The time that a batch waits for its second, and the bytes that invocations log: one line, with
+their metrics. `make bench-cost` measures and prints all of these (docs/cost.md)."""
 
 
 def fires(count: float, batch: int = BATCH, deployment: Deployment = DEFAULT) -> Usage:
@@ -230,7 +230,7 @@ def fires(count: float, batch: int = BATCH, deployment: Deployment = DEFAULT) ->
 
 
 def received(runs: float, invocations: float, memory_mb: int) -> Usage:
-    """Invocations of executors as such: messages received and deleted, the work, what is told.
+    """Invocations of executors as such: messages received and deleted, work, and logs.
 
     While a thread waits for an answer the others work: the fuller a batch, the less is waited.
     """
@@ -256,7 +256,7 @@ def sends_worked(messages: float, memory_mb: int) -> Usage:
 
 
 def idle(minutes: float, deployment: Deployment = DEFAULT) -> Usage:
-    """Of minutes in which nothing is due: the ticks, and what stands."""
+    """Minutes in which nothing is due: the ticks, and the fixed costs."""
     d = deployment
     calls = IDLE_WRITES + IDLE_READS
     tick = Usage({Line.WRITES: d.segments * IDLE_WRITES, Line.READS: d.segments * IDLE_READS})
@@ -268,7 +268,7 @@ def idle(minutes: float, deployment: Deployment = DEFAULT) -> Usage:
 
 
 def standing(minutes: float, deployment: Deployment = DEFAULT) -> Usage:
-    """What is charged without any request of ours: polls of empty queues, and by the month."""
+    """Charges without any request of ours: polls of empty queues, and monthly prices."""
     d = deployment
     pollers = d.lanes * BUSY_POLLERS + d.dead_letter_queues * IDLE_POLLERS
     month = {
@@ -282,6 +282,6 @@ def standing(minutes: float, deployment: Deployment = DEFAULT) -> Usage:
 
 
 def dollars_of_fires(count: int) -> float:
-    """US dollars at most for so many fires that succeed at once, without the target's own: each in
-    a batch of its own, sent just before a whole second (docs/cost.md)."""
+    """US dollars at most for this many fires that succeed at once, without the target's own cost:
+    each in a batch of its own, sent just before a whole second (docs/cost.md)."""
     return fires(count, 1).dollars

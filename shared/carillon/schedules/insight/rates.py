@@ -1,4 +1,4 @@
-"""How often a schedule fires."""
+"""The number of fires of a schedule in a span."""
 
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
@@ -13,7 +13,7 @@ from carillon.schedules.zones import offsets as zones
 
 MONTH_DAYS = 30
 MOST_COUNTED = 10_000
-"""So many occurrences are counted one by one; more are estimated."""
+"""Up to this many occurrences are counted one by one; more are estimated."""
 
 _MONTH = timedelta(days=MONTH_DAYS)
 _DAY_SECONDS = 86_400
@@ -42,7 +42,7 @@ def fires_per_month(schedule: Recurrence, after: datetime) -> int:
     if isinstance(schedule, OnOpenDays) and isinstance(schedule.base, Delay):
         return _delays_on_open_days(schedule, schedule.base, after, until)
     sample = _sample(schedule, first, last)
-    # What the sample alone finds is there: where that is too much, counting would be in vain.
+    # Where the sample alone finds more than the limit, an exact count is not worth its time.
     if sum(sample) <= MOST_COUNTED:
         counted = sum(1 for _ in islice(schedule.between(after, until), MOST_COUNTED + 1))
         if counted <= MOST_COUNTED:
@@ -82,7 +82,7 @@ def _delays(schedule: Delay, after: datetime, last: int) -> int:
 def _delays_on_open_days(
     schedule: OnOpenDays, base: Delay, after: datetime, until: datetime
 ) -> int:
-    """Those on open days: the others are skipped, or wait for the next one."""
+    """The occurrences on open days: the others are skipped, or wait for the next one."""
     last = min(seconds_down(until), base.last_second)
     everywhere = _delays(base, after, last)
     zone = zones.load_zone(schedule.timezone)
@@ -112,6 +112,6 @@ def _days(timezone: str, first: int, last: int) -> Iterator[tuple[date, int]]:
 
 
 def _sample(schedule: Recurrence, first: int, last: int) -> list[int]:
-    """How many occurrences some of the whole minutes of (first, last] hold."""
+    """The number of occurrences in some of the whole minutes of (first, last]."""
     minutes = range(first // 60 + 1, last // 60)
     return [len(schedule.seconds_of_minute(minute)) for minute in minutes[::_SAMPLE_STEP_MINUTES]]

@@ -33,7 +33,7 @@ _FOLDS = {
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """Of one schedule, without zone: as a member, and as what is taken out of others."""
+    """The phrase of one schedule, without zone: for a member, or for what is excluded."""
 
     text: str
     as_exception: str

@@ -1,4 +1,5 @@
-"""What to know about a schedule before it is created: DST transitions that touch it, warnings."""
+"""Facts worth knowing before a schedule is created: DST transitions that affect it, and
+warnings."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,8 +26,8 @@ __all__ = [
 
 MANY_FIRES_A_DAY = 1_440
 REPORTED = timedelta(days=366)
-"""Within a year: so far ahead transitions are told, and an occurrence is not far away. A leap year
-has so many days, and what comes once a year is never farther."""
+"""Transitions are reported for a year ahead, counted as a leap year: what comes once a year is
+never farther away."""
 
 _YEAR_DAYS = 365
 _LEAP_CYCLE_YEARS = 4
@@ -63,7 +64,7 @@ class ScheduleWarning:
 def touched_transitions(
     schedule: Recurrence, after: datetime, until: datetime | None = None
 ) -> list[TouchedTransition]:
-    """The transitions in (after, until] that touch occurrences, ascending; until None: REPORTED.
+    """The transitions in (after, until] that affect occurrences, ascending; until None: REPORTED.
 
     One that means different things to different occurrences is listed once for each.
     """
@@ -78,7 +79,7 @@ def _touches(schedule: Recurrence, after: datetime, until: datetime | None = Non
 
 
 def warnings_of(schedule: Recurrence, after: datetime) -> list[ScheduleWarning]:
-    """What a user should know about a schedule that is to hold from `after` on."""
+    """Warnings about a schedule that is to hold from `after` on."""
     found = [
         *_far_away(schedule, after),
         *_clock_changes(schedule, after),
@@ -162,7 +163,7 @@ def _months_without(cron: Cron, today: date) -> Iterator[ScheduleWarning]:
     days = cron.rule.days
     if days.is_every_day or today.year > _LAST_YEAR:
         return
-    # This year comes last: the months named had better lie ahead.
+    # This year comes last: the months named should lie ahead.
     for year in (*range(today.year + 1, today.year + 1 + _LEAP_CYCLE_YEARS), today.year):
         empty = [month for month in sorted(days.months) if not _has_day(cron, year, month)]
         if not empty or len(empty) == len(days.months):
@@ -184,6 +185,6 @@ def _has_day(cron: Cron, year: int, month: int) -> bool:
 
 
 def _is_late(cron: Cron) -> bool:
-    """Whether it names the days that months may lack, and no others."""
+    """True if it names the days that months may lack, and no others."""
     month_days, week_days = restrictions_of(cron.rule.days)
     return week_days is None and month_days is not None and min(month_days.days, default=0) > 28

@@ -154,7 +154,7 @@ def _weekday_names(days: frozenset[int], plural: str = "") -> str:
 
 
 def _on_weekdays(field: WeekDays, in_months: str, of_months: str) -> str:
-    """What stands after "on" for a day-of-week field that restricts."""
+    """The text after "on" for a day-of-week field that restricts."""
     of_month = [f"the {name}" for name in _monthly_weekdays(field)]
     monthly = f"{listed(of_month)}{of_months}"
     if not field.days:
@@ -183,7 +183,7 @@ def _from_monday(days: Iterable[int]) -> list[int]:
 
 
 MOST_TIMES = 6
-"""So many times of day are listed one by one."""
+"""Up to this many times of day are listed one by one."""
 
 
 @dataclass(frozen=True, slots=True)

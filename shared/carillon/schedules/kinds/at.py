@@ -51,7 +51,7 @@ class At(Recurrence):
         keep = object.__setattr__
         keep(self, "first_second", first_second_of(self.start_at))
         keep(self, "last_second", last_second_of(self.end_at))
-        # What a naive moment's second is may change with the zone's rules: it is not kept here.
+        # The second of a naive moment may change with the zone's rules, so it is not kept here.
         keep(self, "_wall_or_second", seconds_down(moment if moment.tzinfo else _as_utc(moment)))
         self._refuse_never()
 
@@ -76,7 +76,7 @@ class At(Recurrence):
 
     @property
     def is_skipped(self) -> bool:
-        """Whether the zone's clocks never show the moment."""
+        """True if the zone's clocks never show the moment."""
         if self.moment.tzinfo is not None:
             return False
         second = zones.instant_of(self.timezone, self._wall_or_second)

@@ -43,7 +43,7 @@ class Cron(Recurrence):
     _minutes: dict[int, tuple[int, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Looked up once: hashing the expression again at each question would cost the most.
+        # Read once: hashing the expression again for each question would cost the most.
         keep = object.__setattr__
         keep(self, "rule", compile_expression(self.expression))
         keep(self, "first_second", first_second_of(self.start_at))
@@ -58,12 +58,12 @@ class Cron(Recurrence):
 
     @property
     def gap(self) -> Gap:
-        """What is done with skipped walls: the schedule's own rule, or its dialect's."""
+        """The rule for skipped walls: the schedule's own, or its dialect's."""
         return self.dst.gap or self.rule.default_dst[0]
 
     @property
     def fold(self) -> Fold:
-        """What is done with repeated walls: the schedule's own rule, or its dialect's."""
+        """The rule for repeated walls: the schedule's own, or its dialect's."""
         return self.dst.fold or self.rule.default_dst[1]
 
     @property
@@ -100,8 +100,8 @@ class Cron(Recurrence):
         return tuple(second for second in found if first <= second <= last)
 
     def covers_minute_of(self, second: int) -> bool:
-        """Whether the minute that the clocks show at an epoch second matches.
+        """True if the minute that the clocks show at an epoch second matches.
 
-        The field of seconds, the DST rule and the bounds have no say.
+        The field of seconds, the DST rule and the bounds do not matter.
         """
         return self.rule.matches_minute(second + zones.offset_at(self.timezone, second))

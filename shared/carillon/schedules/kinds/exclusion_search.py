@@ -1,4 +1,4 @@
-"""What exceptions leave of a union, looked for by whole days.
+"""A search, by whole days, for what exceptions leave of a union.
 
 A day is a number of 86,400 bits, one for each second that the clocks show: exceptions are taken
 out of it at once. Which days need not be looked at is known for whole months: there are but 28
@@ -114,7 +114,7 @@ class Leftover:
         return span
 
     def _plain(self, span: zones.Span) -> tuple[int, int]:
-        """The instants (from, until) between which no transition and no bound has a say."""
+        """The instants (from, until) within which neither a transition nor a bound matters."""
         low = span.start + abs(span.before - span.offset)
         high = span.end - abs(span.following - span.offset)
         return max(low, self._first + 1), min(high, self._last + 1)
@@ -132,7 +132,7 @@ class Leftover:
         return start, found, False
 
     def _left_of(self, day: int, offset: int) -> int:
-        """What is left of a plain day."""
+        """The remainder of a plain day."""
         kind = self._kind_of(day)
         start = day * _DAY - offset
         loose = (*self._members.loose, *self._exceptions.loose)
@@ -158,7 +158,7 @@ class Leftover:
         return found
 
     def _kind_of(self, day: int) -> int:
-        """Which of all days match this one, as a number with a bit for each of them."""
+        """The days that match this one, as a number with a bit for each of them."""
         shown = date.fromordinal(day + _EPOCH_ORDINAL)
         month = (shown.year, shown.month)
         if self._month != month:
@@ -168,7 +168,7 @@ class Leftover:
         return sum((days >> place & 1) << bit for bit, days in enumerate(self._in_month))
 
     def _of_kind(self, kind: int, offset: int) -> tuple[int, int]:
-        """What is left, and what is taken out, on plain days on which the same days match."""
+        """The remainder and the exclusions of plain days on which the same days match."""
         offset = self._shift(offset)
         known = self._days.get((kind, offset))
         if known is not None:
@@ -267,7 +267,7 @@ class _Side:
                 if found == _WHOLE_DAY:
                     return found
         for every in self.steady:
-            # Bounds have no say on plain days, which are all alike.
+            # Bounds do not matter on plain days, which are all alike.
             interval = every.interval_seconds
             start = 2 * _DAY - offset
             found |= Every(interval, every.base_second % interval).bits(start, start + _DAY)
@@ -320,7 +320,8 @@ def _bits_around(cron: Cron, start: int, end: int, span: zones.Span, is_taken_ou
 
 
 def _phase(every: Recurrence, start: int) -> int:
-    """When in a day that begins at an instant an interval first ends; -1 when bounds have a say."""
+    """The first time in a day beginning at an instant at which an interval ends; -1 when bounds
+    matter."""
     assert isinstance(every, Every)
     if start <= every.base_second or start + _DAY > every.last_second:
         return -1

@@ -98,7 +98,7 @@ class Every(Recurrence):
 
 @lru_cache(maxsize=256)
 def _comb(interval: int, length: int) -> int:
-    """Every so many bits one that is set, beginning with the lowest, in a number of some length."""
+    """A number of some length with every n-th bit set, beginning with the lowest."""
     found, reached = 1, interval
     while reached < length:
         found |= found << reached
@@ -138,15 +138,15 @@ class Delay(Recurrence):
         return max(second + self.delay_seconds, self.first_second)
 
     def second_before(self, second: int) -> int | None:
-        """None: which instants came before, only the runs tell."""
+        """None: only the runs know which instants came before."""
         return None
 
     def seconds_of_minute(self, minute: int) -> tuple[int, ...]:
-        """None: no minute can be said to hold an occurrence."""
+        """None: no minute can be known to hold an occurrence."""
         return ()
 
     def has(self, second: int) -> bool:
-        """False: no instant can be said to be an occurrence."""
+        """False: no instant can be known to be an occurrence."""
         return False
 
     def _next_second(self, second: int) -> int | None:

@@ -12,13 +12,13 @@ from carillon.schedules.kinds.interval import Every
 from carillon.schedules.zones import offsets as zones
 
 Simple = At | Every | Cron
-"""What can be combined."""
+"""The kinds of schedule that a union can hold."""
 
 LONGEST_SEARCH_SECONDS = 50 * 366 * 86_400
-"""A search ends when exceptions have taken out all there was for so long."""
+"""A search ends when exceptions have removed everything for this long."""
 
 _STEPS = 8
-"""So many instants that are taken out are passed one by one before whole days are looked at."""
+"""Up to this many removed instants are passed one by one; then whole days are searched."""
 
 _DAY_SECONDS = 86_400
 _NEVER = 1 << 62
@@ -120,7 +120,7 @@ class Combined(Recurrence):
         return [schedule.second for schedule in self.schedules if isinstance(schedule, At)]
 
     def _removes(self, second: int) -> bool:
-        """Whether an exception takes an instant out."""
+        """True if an exception takes an instant out."""
         for exception in self.exceptions:
             if (
                 isinstance(exception, Cron)
@@ -143,7 +143,7 @@ def _before(schedule: Simple, second: int) -> int:
     return -_NEVER if found is None else found
 
 
-# Days are kept with it: few, for what is being searched through now.
+# The days are kept with it: few, namely those being searched now.
 @lru_cache(maxsize=32)
 def _leftover_of(combined: Combined) -> Leftover:
     members = [

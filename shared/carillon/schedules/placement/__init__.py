@@ -1,1 +1,1 @@
-"""Where a schedule's occurrences are placed: wheel slots, jitter windows."""
+"""The placement of a schedule's occurrences: wheel slots, jitter windows."""

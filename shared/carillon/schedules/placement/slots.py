@@ -1,4 +1,4 @@
-"""The filing rule: under which slots of the wheel a schedule stands."""
+"""The slots of the wheel under which a schedule is indexed."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _EVERY_MINUTE = frozenset(range(_DAY))
 
 @dataclass(frozen=True, slots=True)
 class ZoneShape:
-    """What a zone's clocks do in the filed years, as far as filing depends on it.
+    """The changes of a zone's clocks in the indexed years, as far as slots depend on them.
 
     `offsets` are in seconds; `gaps` are (second of the UTC day, offset before, offset after), one
     of each kind.
@@ -134,7 +134,7 @@ def _minutes_of_seconds(
 
 
 def _moved_run_after(schedule: At | Every | Cron, rolls: bool) -> bool:
-    """Whether what a calendar moves into a gap fires at the transition."""
+    """True if what a calendar moves into a gap fires at the transition."""
     return rolls and schedule.dst.gap is not Gap.SKIP
 
 
@@ -170,7 +170,7 @@ class SlotKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Where a schedule is filed.
+    """The slots of a schedule.
 
     `numbers` are minutes of the UTC hour (hourly, 0-59) or of the UTC day (daily, 0-1439), at
     most 60; empty for dated, whose minute is that of the next occurrence.
@@ -206,7 +206,7 @@ def slots(schedule: Schedule, spread_seconds: int = 0, rolls: bool = False) -> S
 
 
 def is_zone_dependent(schedule: Schedule) -> bool:
-    """Whether other rules of its zone would move occurrences: wall times in a zone not UTC."""
+    """True if other rules of its zone would move occurrences: wall times in a zone not UTC."""
     match schedule:
         case Combined():
             return any(is_zone_dependent(member) for member in schedule.schedules)

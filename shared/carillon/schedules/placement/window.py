@@ -28,10 +28,11 @@ _FIRST_DAY = date(FILED_YEARS.start, 1, 1).toordinal() - _EPOCH_ORDINAL
 def shortest_gap_seconds(schedule: Recurrence) -> int | None:
     """The shortest time between two occurrences, DST included; None when there is but one.
 
-    Measured over 2024-2060, without the schedule's start and end. What exceptions and calendars
-    take out only makes gaps longer: they have no say, nor has where a calendar moves something.
-    Exact for a single schedule, and for a union of crons; a lower bound for one with intervals,
-    whose meeting with the other members may be decades away. For a fixed delay the delay.
+    Measured over 2024-2060, without the schedule's start and end. Exceptions and calendars only
+    make gaps longer, so they do not matter here, nor do the days to which a calendar moves
+    occurrences. Exact for a single schedule, and for a union of crons; a lower bound for one with
+    intervals, whose next coincidence with other members may be decades away. For a fixed delay the
+    delay.
     """
     match schedule:
         case At():
@@ -131,7 +132,7 @@ def _shortest_between(every: Every, seconds: Iterable[int]) -> int:
 
 
 def _gaps_beside(second: int, members: Iterable[Cron | Every]) -> Iterator[int]:
-    """How far the nearest other occurrences lie from one instant."""
+    """The distance from one instant to the nearest other occurrences."""
     for member in members:
         before, after = member.second_before(second), member.second_after(second)
         if before is not None:
@@ -258,7 +259,7 @@ _PERCENT = re.compile(r"(\d{1,4})\s*%", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How far occurrences may be spread: whole seconds, or a percentage of the interval.
+    """The range of jitter offsets: whole seconds, or a percentage of the interval.
 
     Raises InvalidFieldError on `window` outside of 1 s to 24 h, or 1 to 100 percent, and
     ValueError when it is not exactly one of the two.

@@ -27,7 +27,7 @@ class Instants:
         self.zone = zone
         self._runs_after = gap is Gap.RUN_AFTER
         self.fold = fold
-        # The few minutes asked for last: whoever shares the rule asks for the same ones.
+        # The last few minutes: all jobs that share the rule ask for the same ones.
         self.minutes: dict[int, tuple[int, ...]] = {}
         self.forget()
 
@@ -114,7 +114,7 @@ class Instants:
                 self._enter(span)
                 return max(match - span.offset, span.start)
             # Nothing lies between low and the match: go to the last span that cannot show it yet,
-            # unless the clocks are put back to where no search began.
+            # unless the clocks are put back before every search.
             if span.end + span.following < low:
                 second = span.end
             elif match is None:

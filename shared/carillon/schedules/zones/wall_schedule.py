@@ -39,7 +39,7 @@ def nominal_walls(schedule: Recurrence) -> Recurrence:
 
 @dataclass(frozen=True, slots=True)
 class ShownWalls(Recurrence):
-    """What the clocks show at the occurrences of `schedule`, as epoch seconds, each once."""
+    """The clock readings at the occurrences of `schedule`, as epoch seconds, each once."""
 
     schedule: Recurrence
     timezone: str = "UTC"
@@ -54,7 +54,8 @@ class ShownWalls(Recurrence):
     def second_after(self, second: int) -> int | None:
         zone, wall = self.schedule.timezone, second
         best = None
-        # No offset reaches a day. Whatever a fold shows again lies within a day of what it repeats.
+        # No offset reaches a day. A wall that a fold repeats lies within a day of its first
+        # showing.
         instant = wall - _DAY_SECONDS
         limit = None
         while limit is None or instant <= limit:
