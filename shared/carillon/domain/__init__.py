@@ -1,1 +1,1 @@
-"""What jobs, runs and segments are, and every decision about them: pure, no I/O, no clock."""
+"""Jobs, runs and segments, and every decision about them: pure, no I/O, no clock."""

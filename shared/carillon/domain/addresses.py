@@ -1,4 +1,4 @@
-"""Which addresses a webhook may reach. Pure."""
+"""The addresses that a webhook may reach. Pure."""
 
 import re
 import socket
@@ -81,7 +81,7 @@ def lies_in(address: Address, networks: Sequence[Network]) -> bool:
 
 
 def is_public(address: Address) -> bool:
-    """Whether it is a unicast address of the public internet.
+    """True if it is a unicast address of the public internet.
 
     Not so are private, shared, loopback, link-local (with the metadata services), unique local,
     multicast, reserved and documentation addresses, 6to4 and Teredo, nor IPv6 addresses that stand

@@ -12,7 +12,7 @@ from carillon.schedules.zones import offsets as zones
 
 @dataclass(frozen=True, slots=True)
 class CalendarUse:
-    """Which of its owner's calendars a job follows, and how."""
+    """A job's use of one of its owner's calendars: name and rule."""
 
     name: str
     rule: CalendarRule
@@ -45,7 +45,7 @@ _LONGEST_GAP = timedelta(hours=3)
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What a schedule comes to by one reading of its calendar.
+    """The effect of a calendar on a schedule, by one reading of it.
 
     `sent` are the occurrences that a tick sends. They hold all nominal ones: the executor, which
     reads the calendar last, records or moves on those of closed days, so that none is lost however
@@ -61,7 +61,8 @@ class Resolved:
     missed: Recurrence
 
     def landing(self, fire_at: datetime) -> datetime | None:
-        """When the occurrence that is nominally at `fire_at` runs; None if not at all.
+        """The instant at which the occurrence that is nominally at `fire_at` runs; None if not at
+        all.
 
         Several, of walls that the clocks skip at once, are one, and run where the last would.
         """
@@ -70,7 +71,7 @@ class Resolved:
             return fire_at
         if use.rule is CalendarRule.SKIP:
             return None
-        # What followed from a run that has ended has no earlier day left.
+        # The consequence of a run that has ended has no earlier day left.
         is_delay = isinstance(self.schedule, Delay)
         rule = CalendarRule.NEXT_BUSINESS_DAY if is_delay else use.rule
         alone = At(fire_at.astimezone(UTC), self.schedule.timezone, dst=self.schedule.dst)
@@ -80,7 +81,7 @@ class Resolved:
         return self._by_its_wall(fire_at, found)
 
     def runs_later(self, fire_at: datetime, last: datetime) -> bool:
-        """Whether another of the `missed` ones, after `fire_at` and up to `last`, runs by `last`.
+        """True if another of the `missed` ones, after `fire_at` and up to `last`, runs by `last`.
 
         `last` is the end of an outage, so that a run by then is late.
         """
@@ -94,7 +95,7 @@ class Resolved:
         return any(landing is not None and landing <= last for landing in landings)
 
     def is_moved_to(self, fire_at: datetime) -> bool:
-        """Whether an occurrence of a later day is moved to this instant."""
+        """True if an occurrence of a later day is moved to this instant."""
         return (
             rolls_back(self.use)
             and isinstance(self.open, OnOpenDays)
@@ -102,7 +103,8 @@ class Resolved:
         )
 
     def _by_its_wall(self, fire_at: datetime, near: datetime) -> datetime:
-        """Where an occurrence lands whose nominal wall time the clocks do not show at `fire_at`."""
+        """The landing place of an occurrence whose nominal wall time the clocks do not show at
+        `fire_at`."""
         assert isinstance(self.open, OnOpenDays)
         day = local_date(self.schedule, fire_at)
         around = self.open.between(near - _LONGEST_GAP, near + _LONGEST_GAP)
@@ -111,12 +113,12 @@ class Resolved:
 
 
 def rolls(use: CalendarUse | None) -> bool:
-    """Whether a calendar moves occurrences to other days."""
+    """True if a calendar moves occurrences to other days."""
     return use is not None and use.rule is not CalendarRule.SKIP
 
 
 def rolls_back(use: CalendarUse | None) -> bool:
-    """Whether a calendar moves occurrences to earlier days: these are sent besides the nominal
+    """True if a calendar moves occurrences to earlier days: these are sent besides the nominal
     ones, and so filed by time of day."""
     return use is not None and use.rule is CalendarRule.PREVIOUS_BUSINESS_DAY
 
@@ -133,7 +135,7 @@ def resolve(schedule: Schedule, use: CalendarUse | None, closed: ClosedDays | No
 
 
 def has(occurrences: Recurrence, instant: datetime) -> bool:
-    """Whether one of them is at exactly this instant, a whole second."""
+    """True if one of them is at exactly this instant, a whole second."""
     return occurrences.has(seconds_down(instant))
 
 

@@ -1,4 +1,4 @@
-"""What others are told of a run or a job: the data of events, and the calls back about an end."""
+"""Messages to others about a run or a job: the data of events, and callbacks about an end."""
 
 import json
 from dataclasses import replace
@@ -44,7 +44,7 @@ def run_data(run: Run, job: Job) -> dict[str, Any]:
 
 
 def lane_event(what: EventType, job: Job, at: datetime, reason: str = "") -> Event:
-    """What is told of a job that changes its lane at `at`, under the same revision."""
+    """The event data about a job that changes its lane at `at`, under the same revision."""
     event = job_event(what, job, at)
     moved = {"lane": job.lane.value, "priority": job.priority.value, "reason": reason or None}
     event_id = f"{job.job_id}/{at.isoformat()}/{what.value}"
@@ -52,7 +52,7 @@ def lane_event(what: EventType, job: Job, at: datetime, reason: str = "") -> Eve
 
 
 def job_event(what: EventType, job: Job, at: datetime) -> Event:
-    """What is told of a job, by its row as it was put, or has been changed since.
+    """The event data about a job, by its row as it was put, or has been changed since.
 
     The instant makes the id: whoever repeats it may find another revision. A job that is complete
     is so whether its row is kept, and as it was, or is a tombstone.
@@ -70,7 +70,7 @@ def job_event(what: EventType, job: Job, at: datetime) -> Event:
 
 
 def callback_target(job: Job, run: Run) -> Target | None:
-    """What is to be called about the end of `run`; None if nothing is: its job wants no such call,
+    """The call that the end of `run` demands. None if there is none: its job wants no such call,
     the run has not ended by success or failure, or is itself a callback."""
     if run.key.kind is RunKind.CALLBACK:
         return None
@@ -84,7 +84,7 @@ def callback_target(job: Job, run: Run) -> Target | None:
 
 
 def callback_payload(run: Run, job: Job) -> str:
-    """What a callback about `run` sends, as compact JSON."""
+    """The payload of a callback about `run`, as compact JSON."""
     return json.dumps(run_data(run, job), ensure_ascii=False, separators=(",", ":"))
 
 

@@ -20,7 +20,7 @@ CANARY_EXPECT_WITHIN = timedelta(minutes=2)
 
 
 def is_system(owner: str) -> bool:
-    """Whether an owner is the deployment itself."""
+    """True if an owner is the deployment itself."""
     return owner.startswith(SYSTEM_PREFIX)
 
 

@@ -1,4 +1,4 @@
-"""What can be done with a message: decisions as values, each with its reason."""
+"""Decisions about a message, as values with their reasons."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +16,7 @@ class SkipReason(StrEnum):
     CHANGED = "changed"
     """The schedule was changed between the occurrence's dispatch and its start."""
     CATCH_UP = "catch_up"
-    """An outage passed over it, and the job's catch-up policy does not run it."""
+    """An outage left it out, and the job's catch-up policy does not run it."""
     CALENDAR = "calendar"
     """Its day is closed in the job's calendar."""
     MISFIRE = "misfire"
@@ -29,14 +29,14 @@ class SkipReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Write `run` over `over` (None: there is no row), then go on under it."""
+    """Write `run` over `over` (None: there is no row), then proceed under it."""
 
     run: Run
     over: Run | None
 
     @property
     def is_takeover(self) -> bool:
-        """Whether an executor died on the attempt before."""
+        """True if an executor died on the attempt before."""
         return self.over is not None and self.over.status is RunStatus.RUNNING
 
 
@@ -50,7 +50,7 @@ class SendOn:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Leave the message with the queue: it comes again when its visibility timeout is over."""
+    """Leave the message with the queue, which delivers it again after its visibility timeout."""
 
     reason: str
 
@@ -86,8 +86,8 @@ class Go:
 
 @dataclass(frozen=True, slots=True)
 class StandAside:
-    """It is late, and the occurrence of `latest` is to run in its place; `go` is what is to be done
-    where an attempt of it has begun already."""
+    """It is late, and the occurrence of `latest` is to run in its place. `go` is the decision
+    instead if one of its attempts has begun already."""
 
     latest: Message
     go: Go
@@ -103,7 +103,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The claimed run goes back to its row, which says `reason`; `message` comes again at its
+    """The claimed run goes back to its row, with the `reason`; `message` is delivered again at its
     `wait_until`."""
 
     message: Message
@@ -111,4 +111,4 @@ class Wait:
 
 
 Start = Go | StandAside | Skip | SendOn | SendInstead | Drop
-"""What `decide_start` answers."""
+"""The results of `decide_start`."""

@@ -9,7 +9,7 @@ SOURCE = "carillon"
 
 
 class EventType(StrEnum):
-    """What happens that others may want to hear of; `run.*` and `job.*` are a job's choice."""
+    """The types of lifecycle events; a job chooses among `run.*` and `job.*`."""
 
     SCHEDULER_STARTED = "scheduler.started"
     """A tick sent something, after ticks that had found nothing due."""
@@ -19,7 +19,7 @@ class EventType(StrEnum):
     """An attempt begins."""
     RUN_SUCCEEDED = "run.succeeded"
     RUN_FAILED = "run.failed"
-    """An attempt failed; `run.retrying` or `run.dead` says what follows."""
+    """An attempt failed; `run.retrying` or `run.dead` follows."""
     RUN_RETRYING = "run.retrying"
     RUN_DEAD = "run.dead"
     """The run is a dead letter: dead, or timed out."""
@@ -35,12 +35,13 @@ class EventType(StrEnum):
 
 
 JOB_EVENTS = tuple(each for each in EventType if not each.value.startswith("scheduler."))
-"""What a job may choose."""
+"""The types that a job may choose."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event. `event_id` is a function of what happened: who gets it twice can tell.
+    """One event. `event_id` is a function of its cause, so that a second delivery can be
+    recognised.
 
     `subject` is a run id, a job id, or a worker of the scheduler; `data` is JSON.
     """

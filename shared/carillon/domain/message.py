@@ -213,8 +213,8 @@ def _checked(message: Message) -> Message:
 
 
 def came_back(body: str) -> bool:
-    """Whether a body has been in the dead-letter queue: told without reading it, which may be what
-    kills. No text of an owner can look so, since its quotes are escaped."""
+    """True if a body has been in the dead-letter queue. Decided without parsing it, which may be
+    what kills. No text of an owner can look like this, since its quotes are escaped."""
     return '"returns":' in body
 
 

@@ -1,4 +1,4 @@
-"""Operations: work on many runs that goes on in paced steps after its request was answered."""
+"""Operations: work on many runs, done in throttled steps after the request was answered."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ from carillon.domain.run import RunKey, RunKind
 STEP_SECONDS = 30
 """From the beginning of one step to that of the next, at least."""
 MOST_PER_MINUTE = 1_000
-"""The fastest pace: one step must be done in a fraction of its period, by one process."""
+"""The highest rate: one process must do one step in a fraction of its period."""
 
 
 class OperationKind(StrEnum):
@@ -80,11 +80,11 @@ class Operation:
 
     @property
     def step_size(self) -> int:
-        """How many its present step may do: any two steps in a row make `per_minute`."""
+        """The number of runs for its present step: any two steps in a row make `per_minute`."""
         return (self.per_minute + self.step % 2) * STEP_SECONDS // 60
 
     def due_at(self, place: int, begin: datetime) -> datetime:
-        """When the one at a place (from 0) of a step that begins at a whole second starts.
+        """The start of the n-th run (from 0) of a step that begins at a whole second.
 
         All steps of one size have the same places, so that no minute, wherever it begins, gets
         more than `per_minute`.
@@ -115,7 +115,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a step came to; `state` is that of the operation after it, and `pause_seconds` the time
+    """The result of a step; `state` is that of the operation after it, and `pause_seconds` the time
     until the next step begins."""
 
     cursor: str

@@ -15,11 +15,12 @@ class RunKind(StrEnum):
     BACKFILL = "backfill"
     """An occurrence run on request; `request_id` is the operation's id."""
     CALLBACK = "callback"
-    """A call of a job's `on_success` or `on_failure`; `request_id` names the run it tells of."""
+    """A call of a job's `on_success` or `on_failure`; `request_id` names the run that it
+    reports."""
     MISSED = "missed"
-    """Not a run: one skip row that covers the occurrences which a catch-up passed over."""
+    """Not a run: one skip row that covers the occurrences which a catch-up skipped."""
     WATCH = "watch"
-    """Not a run: a row that says that no success was recorded in time after a fire time."""
+    """Not a run: a row for a fire time after which no success was recorded in time."""
     OPERATION = "operation"
     """Not a run: a message that does the next step of an operation."""
 
@@ -34,7 +35,7 @@ class RunStatus(StrEnum):
     SKIPPED = "skipped"
     CANCELLED = "cancelled"
     MISSED = "missed"
-    """Of rows of the watch only."""
+    """For rows of the missed-run check only."""
 
 
 TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
@@ -65,9 +66,9 @@ docs/running.md draws it and a test compares the two; every simulation keeps to 
 FINAL = frozenset(status for status, following in TRANSITIONS.items() if not following)
 DEAD_LETTER = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
 FAIL_KIND = "fail"
-"""The kind of error of a task that raises Fail: for good, whatever the retry policy says."""
+"""The kind of error of a task that raises Fail: final, whatever the retry policy allows."""
 RETRY_KIND = "retry"
-"""The kind of error of a task that raises Retry: to be tried again, whatever the policy says."""
+"""The kind of error of a task that raises Retry: retried, whatever the policy allows."""
 
 
 class DeadReason(StrEnum):
@@ -86,7 +87,7 @@ class DeadReason(StrEnum):
 
 
 class Settled(StrEnum):
-    """How a dead letter left the list of dead letters before it expired."""
+    """The way in which a dead letter left the list before it expired."""
 
     REDRIVEN = "redriven"
     DISCARDED = "discarded"
@@ -94,7 +95,7 @@ class Settled(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunKey:
-    """What identifies a run: a function of the occurrence, so that duplicates meet.
+    """The identity of a run: a function of the occurrence, so that duplicates meet.
 
     `request_id` is empty for scheduled runs; `redrive` counts the times a dead letter was run
     again. `fire_at` is in whole seconds.
@@ -135,7 +136,7 @@ class RunKey:
 
     @property
     def called_back(self) -> "RunKey":
-        """Of a callback: the key of the run it tells of. Raises ValueError for any other."""
+        """The run that a callback reports. Raises ValueError for any other."""
         kind, redrive, request_id = self.request_id.split("-", 2)
         return RunKey(
             self.owner, self.job_id, RunKind(kind), self.fire_at, request_id, int(redrive)
@@ -152,8 +153,8 @@ class RunKey:
 
 @dataclass(frozen=True, slots=True)
 class RunError:
-    """Why an attempt failed: `kind` is a short name (an exception's class, `http_503`, `timeout`),
-    `message` one line, cut at RESULT_LIMIT_BYTES. `permanent`: no retry can help."""
+    """The reason why an attempt failed: `kind` is a short name (an exception's class, `http_503`,
+    `timeout`), `message` one line, cut at RESULT_LIMIT_BYTES. `permanent`: no retry can help."""
 
     kind: str
     message: str
@@ -224,7 +225,7 @@ class Run:
 
     @property
     def is_dead_letter(self) -> bool:
-        """Whether it stands on the list of dead letters."""
+        """True if it stands on the list of dead letters."""
         return self.status in DEAD_LETTER and self.settled is None
 
 

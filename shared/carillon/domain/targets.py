@@ -93,14 +93,14 @@ def check_header_name(name: str) -> None:
 
 
 def check_header_value(value: str) -> str:
-    """Visible ASCII, blanks within; what stands in a secret is judged when it is read."""
+    """Visible ASCII, with blanks inside; the content of a secret is checked when it is read."""
     if value and not _FIELD_VALUE.fullmatch(value):
         raise ValueError("must be printable ASCII, at most 1024 characters, without blanks around")
     return value
 
 
 def check_subject(subject: str) -> str:
-    """What SNS takes as the subject of a message."""
+    """The subject of a message, as SNS accepts it."""
     if not _SUBJECT.fullmatch(subject):
         raise ValueError("must be printable ASCII on one line, at most 100 characters")
     return subject
@@ -114,7 +114,7 @@ GroupId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[!-~]+$"
 
 
 def _with_required_type(schema: dict[str, Any]) -> None:
-    """Code may leave the type out, a document never: it is what targets are told apart by."""
+    """Code may leave the type out, a document never: the type distinguishes targets."""
     if "type" in schema["properties"]:
         schema["required"] = ["type", *schema.get("required", ())]
         del schema["properties"]["type"]["default"]
@@ -203,7 +203,7 @@ class WebhookTarget(_Spec):
 
     @property
     def is_bodiless(self) -> bool:
-        """Whether its method carries no payload."""
+        """True if its method carries no payload."""
         return self.method in ("GET", "DELETE")
 
     @field_validator("url")

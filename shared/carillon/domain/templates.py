@@ -22,9 +22,9 @@ from carillon.clock import utc_text
 MOST_PLACEHOLDERS = 100
 """In one payload; with the limits of tags this bounds what a payload can grow to."""
 MOST_PROBLEMS = 50
-"""Of a payload with more the first are told."""
+"""Of a payload with more problems only the first ones are reported."""
 DEEPEST = 100
-"""So many arrays and objects may lie in each other."""
+"""Arrays and objects may be nested this deep."""
 PATH_LIMIT_CHARACTERS = 200
 """Longer paths of problems are cut: a name may be as long as the payload."""
 
@@ -38,7 +38,7 @@ _KNOWN = ", ".join(f"{{{{{name}}}}}" for name in (*NAMES, "tags.KEY"))
 
 @dataclass(frozen=True, slots=True)
 class TemplateValues:
-    """What placeholders stand for; both instants are aware and in UTC."""
+    """The values of placeholders; both instants are aware and in UTC."""
 
     fire_at: datetime
     effective_at: datetime
@@ -73,7 +73,7 @@ def render_payload(payload: str, values: TemplateValues) -> str:
 
 
 def check_template(payload: Any) -> list[tuple[str, str]]:
-    """What is wrong with a payload (a JSON value) as a template: pairs of path and message.
+    """The problems of a payload (a JSON value) as a template: pairs of path and message.
 
     Paths are those of the API's problems, `payload.items[3].to`, cut at PATH_LIMIT_CHARACTERS; the
     first MOST_PROBLEMS are told.
@@ -98,7 +98,7 @@ def check_template(payload: Any) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a value stands: a member's name or an item's number, within another place.
+    """The path of a value: a member's name or an item's number, within another path.
 
     Its path is put together for a problem only: those of all values may take far more memory than
     the payload.
@@ -109,7 +109,7 @@ class _Place:
     depth: int = 0
 
     def inside(self, value: list[Any] | dict[str, Any]) -> "Iterator[tuple[_Place, Any]]":
-        """What an array or object in this place holds, in order."""
+        """The values of an array or object at this path, in order."""
         steps: Iterable[tuple[int | str, Any]]
         steps = enumerate(value) if isinstance(value, list) else value.items()
         return ((_Place(step, self, self.depth + 1), inner) for step, inner in steps)
@@ -173,7 +173,7 @@ def _text_of(part: re.Match[str], values: TemplateValues) -> str:
 
 
 def _problems_of(text: str) -> Iterator[str]:
-    """What is wrong with one string."""
+    """The problems of one string."""
     for part in _PART.finditer(text):
         name = _name(part)
         if name is not None and not _is_known(name):
@@ -183,7 +183,7 @@ def _problems_of(text: str) -> Iterator[str]:
 
 
 def _name(part: re.Match[str]) -> str | None:
-    """What a placeholder names; None for braces that stand for themselves."""
+    """The name in a placeholder; None for braces that are meant literally."""
     return None if part[1] is None else str(part[1]).strip()
 
 

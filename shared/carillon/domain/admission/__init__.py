@@ -1,1 +1,1 @@
-"""What admits a run: overlap, limits, and the rows that remember them."""
+"""The policies that admit a run: overlap, limits, and the rows that hold their state."""

@@ -21,7 +21,7 @@ from carillon.domain.policies import Concurrency, Rate
 from carillon.domain.run import Run, RunKind, RunStatus
 
 _KEPT = timedelta(seconds=10)
-"""How late a first slot may be used; the next ones twice as late each."""
+"""The lateness up to which a first slot may be used; each further one may be twice as late."""
 _KEPT_LONGEST = timedelta(hours=1)
 
 
@@ -56,7 +56,7 @@ def take_slot(gate: Gate, rate: Rate, held: RateSlot | None, claim_id: str, now:
 
 
 def is_in_time(message: Message, held: RateSlot, now: datetime) -> bool:
-    """Whether a slot has come and may be used: it stays granted, whatever the rate is by now.
+    """True if a slot has come and may be used: it stays granted, whatever the rate is by now.
 
     Of two, the earlier one has waited for the later.
     """
@@ -66,7 +66,7 @@ def is_in_time(message: Message, held: RateSlot, now: datetime) -> bool:
 
 
 def wait_for(message: Message, slot: RateSlot, at: datetime, now: datetime) -> Wait:
-    """Wait until `at` because of a slot that is yet to come, or until the next look."""
+    """Wait until `at` because of a slot that is yet to come, or until the next check."""
     rate = slot.rate
     reason = f"{rate.limit} starts in {rate.per_seconds} s are reached, it may start at"
     return wait_until(message, min(at, now + LOOK), f"{reason} {slot.at:%Y-%m-%dT%H:%M:%SZ}")
@@ -92,20 +92,20 @@ KEPT_FOR_A_SLOT = timedelta(seconds=90)
 """A run that has its place waits in it for a start that is granted within this."""
 _PATIENCE = timedelta(seconds=30)
 _MOST_TURNS = 3
-"""So many have a turn at once, and not more than the key has places: those that were due first of
-all that looked."""
+"""At most this many runs are queued for a key, and no more than the key has permits: of all runs
+that checked, those that were due first."""
 _NEXT_POLL_SECONDS = 2
-"""Between two looks of a run that has a turn: so long a place is kept for it in vain."""
+"""Between two checks of a queued run: at most this long a permit stays unused for its sake."""
 _TURN_KEPT = timedelta(seconds=60)
-"""After its last look; of those whose job was deleted, say, the turn ends so."""
+"""After its last check. A queued run whose job was deleted, for instance, loses its turn then."""
 _TURN_RENEWED = timedelta(seconds=30)
 _LONGEST_PAUSE = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """So many may hold them at once; `what` they are, in words. Of an owner's share those that wait
-    look again more rarely: whoever overloads it has many that look."""
+    """The number of permits, and `what` they are, in words. Runs that wait for an owner's share
+    check more rarely, since an owner above the share has many of them."""
 
     limit: int
     what: str
@@ -113,7 +113,7 @@ class Places:
 
 
 def needed_place(job: Job, run: Run) -> Concurrency | None:
-    """The key that the run must hold; a callback holds none, it tells of a past run."""
+    """The key whose permit the run must hold; a callback needs none, as it reports a past run."""
     return None if run.key.kind is RunKind.CALLBACK else job.concurrency
 
 
@@ -126,7 +126,7 @@ def enter(
     now: datetime,
     fraction: float,
 ) -> Passage:
-    """Take a place for the claimed run until `until` at most, or keep the one it has; else look
+    """Take a permit for the claimed run until `until` at most, or keep the one it has; else check
     again later, with the jitter `fraction`.
 
     A place is the run's until it leaves: an executor that dies frees it by that instant. What the
@@ -161,7 +161,7 @@ def enter(
 
 
 def places_taken(gate: Gate, now: datetime) -> int:
-    """How many places runs hold that neither left nor died."""
+    """The number of permits whose runs have neither left nor died."""
     return sum(now < holder.until for holder in gate.holders)
 
 
@@ -183,8 +183,8 @@ def _runs(count: int) -> str:
 
 
 def _long_pause(waited: timedelta, fraction: float) -> timedelta:
-    """Until the next look of a run that others are before: half of what it has waited at most,
-    so that looks become no more as more runs wait."""
+    """The time until the next check of a run that others precede: at most half of its wait so far,
+    so that checks do not increase with the number of waiting runs."""
     longest = min(max(waited / 2, timedelta(seconds=LONGEST_POLL_SECONDS)), _LONGEST_PAUSE)
     return longest * (1 + fraction) / 2
 
@@ -205,12 +205,13 @@ def with_failure(gate: Gate, run: Run, job: Job, limit: int) -> Gate:
 
 
 def is_past(run: Run, job: Job) -> bool:
-    """Whether the run ended before the job's filing began: a resume or a change starts afresh."""
+    """True if the run ended before the job's generation began: a resume or a change starts
+    afresh."""
     return (run.finished_at or run.updated_at) <= job.filing.from_at
 
 
 def note_of(run: Run, limit: int) -> str:
-    """What the row of a job says that the failure of `run` has paused."""
+    """The note in the row of a job that the failure of `run` has paused."""
     runs = "a run" if limit == 1 else f"{limit} runs in a row"
     return f"paused since {runs} failed, last {run.key.run_id}"
 
@@ -218,15 +219,15 @@ def note_of(run: Run, limit: int) -> str:
 SHORT_SECONDS = 2
 """A call that ends within this takes no permit."""
 KNOWN_FOR = timedelta(seconds=10)
-"""So long what was read of an owner's permits is good enough."""
+"""A read of an owner's permits is used for this long."""
 
 
 def are_used_up(gate: Gate | None, limit: int, now: datetime) -> bool:
-    """Whether the owner's runs hold `limit` permits; those whose lease has ended hold none."""
+    """True if the owner's runs hold `limit` permits; those whose lease has ended hold none."""
     return gate is not None and places_taken(gate, now) >= limit
 
 
 def wait_for_permit(message: Message, limit: int, now: datetime, fraction: float) -> Wait:
-    """Look again at a run of an owner whose permits are used up."""
+    """Check again later for a run whose owner's permits are used up."""
     reason = f"{limit} runs of its owner last longer than {SHORT_SECONDS} s"
     return wait_for_share(message, now, reason, fraction)

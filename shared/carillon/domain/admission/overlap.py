@@ -33,8 +33,8 @@ def misfire(job: Job, run: Run, message: Message, now: datetime) -> Skip | None:
 
 
 def is_first_of_occurrence(run: Run) -> bool:
-    """Whether a claimed run is an occurrence of the schedule at its first attempt: not a retry, a
-    takeover, a redrive, or a run that somebody asked for."""
+    """True if a claimed run is an occurrence of the schedule at its first attempt: not a retry, a
+    takeover, a redrive or a manual run."""
     return run.key.kind is RunKind.SCHEDULED and run.attempt == 1 and run.key.redrive == 0
 
 
@@ -47,7 +47,7 @@ class Others:
 
 
 def has_job_gate(job: Job, run: Run) -> bool:
-    """Whether runs of the job pass its gate; a callback never does, it tells of a past run."""
+    """True if runs of the job pass its gate; a callback never does, as it reports a past run."""
     if run.key.kind is RunKind.CALLBACK:
         return False
     return job.overlap is not Overlap.ALLOW or _spacing(job, run) is not None
@@ -62,7 +62,7 @@ def pass_job_gate(
     now: datetime,
     fraction: float,
 ) -> Passage:
-    """Whether a claimed run passes: first by the time since the last start, then by the overlap.
+    """The verdict on a claimed run: first by the time since the last start, then by the overlap.
 
     The run that passes is named as active, and as the one that started last: when it comes again,
     since another gate held it back, it passes, and counts from then on. Before its first attempt
@@ -79,7 +79,7 @@ def pass_job_gate(
         return held
     run_id, passed, until = run.key.run_id, gate, run.expires_at
     if job.overlap is not Overlap.ALLOW and gate.active != run_id:
-        # Whoever is named as waiting is this run, or waits no more.
+        # The run that is named as waiting is this one, or waits no more.
         passed = replace(passed, active=run_id, waiting="", waiting_filing="")
     elif job.overlap is not Overlap.ALLOW and run.attempt == 1:
         # Its row may have been withdrawn, and be there again: who has found none is about to take
@@ -125,7 +125,7 @@ def _held_by_overlap(
     now: datetime,
     fraction: float,
 ) -> Passage | None:
-    """What a run meets that is not alone; None if it may start.
+    """The verdict on a run that is not alone; None if it may start.
 
     There is no release: the rows of the runs that the gate names tell whether they are under way.
     Occurrences are skipped, but for the first under `queue_one`; what somebody asked for, or has
@@ -154,5 +154,5 @@ def _held_by_overlap(
 
 
 def _is_under_way(run: Run | None) -> bool:
-    """Whether it runs, or will: a run that waits for a retry is active, too."""
+    """True if it runs, or will: a run that waits for a retry is active, too."""
     return run is not None and not run.is_final

@@ -1,4 +1,4 @@
-"""What a rate's gate counts, limit by limit, and the slots that it grants.
+"""The starts that a rate's gate counts, limit by limit, and the slots that it grants.
 
 All starts of a key are counted under each limit that its jobs have: each limit is kept by itself,
 and who is the first to ask under a new one finds what was started under the others. Of larger
@@ -16,11 +16,12 @@ from carillon.domain.admission.state import Gate, Line, Starts
 from carillon.domain.policies import Rate
 
 LOOK = timedelta(hours=1)
-"""A run that waits for a slot looks again so often, whether its job has the same rate still."""
+"""A run that waits for a slot checks this often whether its job still has the same rate."""
 _SUMS = 20
 """Into how many parts a window is cut, where the limit is larger than that."""
 _MOST_LINES = 8
-"""So many limits a gate remembers; those who wait under another ask anew at their next look."""
+"""A gate remembers this many limits; runs that wait under another one ask anew at their next
+check."""
 
 
 def reserve(gate: Gate, rate: Rate, claim_id: str, now: datetime) -> Gate:
@@ -49,9 +50,9 @@ def line_of(gate: Gate, rate: Rate) -> Line | None:
 
 
 def forget(gate: Gate, line_id: str, claim_id: str, now: datetime) -> Gate:
-    """The gate without the slots that were reserved in a line for later than the next look.
+    """The gate without the slots that were reserved in a line for later than the next check.
 
-    Those who have one of them ask anew when they look; slots until then stay granted.
+    Runs that hold one of them ask anew at that check; slots until then stay granted.
     """
     until = now + LOOK
     lines = tuple(
@@ -137,7 +138,8 @@ def _summed(starts: Iterator[Starts] | list[Starts], limit: int) -> tuple[Starts
 
 
 def _counts_until(slot: datetime, rate: Rate) -> datetime:
-    """When a start at `slot` counts no more; of a large limit, with others of its part."""
+    """The instant from which a start at `slot` no longer counts; for a large limit, with others of
+    its part."""
     if rate.limit <= _SUMS:
         return slot + timedelta(seconds=rate.per_seconds)
     step = rate.per_seconds * 1000 // _SUMS

@@ -12,14 +12,14 @@ from carillon.domain.targets import WebhookTarget
 from carillon.schedules import Delay
 
 MANY = 3
-"""So many slow attempts make a slow job; one that timed out counts twice."""
+"""This many slow attempts make a slow job; one that timed out counts twice."""
 LATELY = timedelta(minutes=10)
 OCCURRENCES = 5
-"""Slow attempts count for ten minutes, or for so many occurrences where those take longer."""
+"""Slow attempts count for ten minutes, or for this many occurrences if those take longer."""
 BEHAVED = timedelta(hours=1)
-"""So old is the last slow attempt of a job when a quick one brings it back from lane slow."""
+"""A quick attempt brings a job back from lane slow if its last slow one is this old."""
 _OWNERS_PART = 4
-"""One owner holds at most one in so many places of lane slow."""
+"""One owner holds at most one of this many places of lane slow."""
 _NOTED = timedelta(minutes=1)
 """In lane slow the last slow attempt is noted no more often than that."""
 _REMEMBERED = timedelta(days=400)
@@ -28,12 +28,12 @@ _TIMEOUT = "timeout"
 
 
 def share_of_an_owner(places: int) -> int:
-    """How many of the places of lane slow one owner holds at most."""
+    """The number of places of lane slow that one owner may hold."""
     return max(1, places // _OWNERS_PART)
 
 
 def weight_of(run: Run, slow_after_seconds: int) -> int:
-    """How often the attempt counts that has just ended: 0 if it was quick."""
+    """The weight of the attempt that has just ended: 0 if it was quick."""
     began_at = run.attempt_started_at
     if began_at is None or run.updated_at - began_at <= timedelta(seconds=slow_after_seconds):
         return 0
@@ -69,12 +69,12 @@ def mark(gate: Gate, run: Run, slow_after_seconds: int) -> Slow | None:
 
 
 def may_have_behaved(run: Run, job: Job) -> bool:
-    """Whether a quick attempt of a job in lane slow may bring it back; its gate knows."""
+    """True if a quick attempt of a job in lane slow may bring it back; its gate knows."""
     return job.slow is not None and run.updated_at - job.slow.since >= BEHAVED
 
 
 def has_behaved(gate: Gate | None, run: Run) -> bool:
-    """Whether the last slow attempt is long ago when a quick one has ended."""
+    """True if the last slow attempt is long ago when a quick one has ended."""
     last = gate.slow_at[-1:] if gate is not None else ()
     return not last or run.updated_at - last[0] >= BEHAVED
 
@@ -100,9 +100,10 @@ def _counts_since(run: Run, job: Job) -> datetime:
 
 
 IN_A_ROW = 5
-"""So many attempts of one owner at a host timed out, and none ended in another way meanwhile."""
+"""This many attempts of one owner at a host have timed out, and none has ended otherwise
+meanwhile."""
 FRESH = timedelta(minutes=1)
-"""What is older says nothing of how the host is now."""
+"""Older attempts prove nothing about the host's present state."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a catch-up passes over: one row of the history for many occurrences."""
+"""Catch-up after an outage: one row of the history for many occurrences."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ COUNT_LIMIT = 10_000
 
 
 def skips_itself(message: Message) -> bool:
-    """Whether catch-up passes over the message's own occurrence too."""
+    """True if catch-up skips the message's own occurrence too."""
     missed = message.missed
     return missed is not None and missed.catch_up is CatchUp.SKIP and not message.in_time
 
@@ -25,7 +25,7 @@ def skips_itself(message: Message) -> bool:
 def within_its_filing(
     job: Job | None, message: Message, closed: ClosedDays | None = None
 ) -> list[Message]:
-    """What is to be handled in the place of a message whose filing ended before its occurrence.
+    """The messages to handle instead of one whose generation ended before its occurrence.
 
     The tick cannot know that: it sends one message for all that an outage passed over. Here it
     comes to be one for the last occurrence that was the filing's, and one for the closed days after
@@ -52,7 +52,7 @@ def within_its_filing(
 def passed_over_row(
     message: Message, now: datetime, expires_at: datetime, closed: ClosedDays | None = None
 ) -> Run | None:
-    """The row that covers what a catch-up passed over before the message's occurrence.
+    """The row that covers the occurrences which a catch-up skipped before the message's own.
 
     An occurrence in its span that has a row of its own counts by that row. Two filings may cover
     spans with the same end, so the filing is part of the key. Closed days are covered with the

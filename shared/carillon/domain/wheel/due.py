@@ -1,4 +1,5 @@
-"""What a tick sends for an entry: the occurrences of a minute, and catch-up after an outage.
+"""The messages that a tick sends for an entry: a minute's occurrences, and catch-up after an
+outage.
 
 Minutes, slots and backlogs count effective times; fire times, filings and what a catch-up covers
 are nominal.
@@ -27,7 +28,7 @@ def messages_of(
     resolved: Resolved | None = None,
     rules_since: datetime | None = None,
 ) -> Iterator[Message]:
-    """What is to be sent for an entry met in one of the slots of `minute`.
+    """The messages for an entry that was read in one of the slots of `minute`.
 
     A standing entry yields the minute's own occurrences; a dated link walks its chain up to the
     horizon; a dated message is sent as it stands. Catch-up decides about those occurrences that lie
@@ -61,7 +62,8 @@ def messages_of(
 def chain_goes_on(
     entry: Entry, job: Job | None, now: datetime, following: datetime | None = None
 ) -> bool:
-    """Whether an entry's filing counts, or may yet: its chain's next link is to be filed.
+    """True if an entry's generation counts, or may yet: the next entry of its sequence is to be
+    put.
 
     `following` is the occurrence of that link. A watch looks after those that its filing still had,
     whatever has become of it since, unless the job was deleted.
@@ -100,7 +102,7 @@ def _backlog_of(message: Message, backlogs: Sequence[Backlog]) -> Backlog | None
 
 @dataclass(frozen=True, slots=True)
 class _Outage:
-    """What an outage means to one entry; instants are nominal.
+    """The effect of an outage on one entry; instants are nominal.
 
     Occurrences after `since` and up to `last` were not sent in time. Those after `in_time` are
     within the job's grace all the same; `stand_in` is the first of these that runs. All of it is
@@ -119,7 +121,7 @@ class _Outage:
         cls, entry: Entry, schedule: Schedule, backlog: Backlog, resolved: Resolved | None
     ) -> "_Outage":
         resolved = resolved or resolve(schedule, None, None)
-        # Whether a look is needed is decided by the occurrence that it asks after.
+        # The occurrence that a check examines decides whether it is needed.
         spread = entry.spread - timedelta(seconds=entry.within_seconds)
         last = minute_end(backlog.until) - spread
         in_time = backlog.taken_up_at - timedelta(seconds=entry.grace_seconds) - spread

@@ -64,7 +64,7 @@ class Slot:
 
 
 EntryKey = tuple[Slot, str]
-"""Where an entry stands in its segment: its slot, and its key in there."""
+"""The address of an entry in its segment: its slot, and its key in that slot."""
 
 
 def slots_of_minute(minute: int) -> tuple[Slot, Slot, Slot]:
@@ -166,7 +166,8 @@ class Entry:
 
     @property
     def expires_at(self) -> datetime | None:
-        """When the store may drop it; None for standing entries of a schedule without an end."""
+        """The instant from which the store may drop it; None for standing entries of a schedule
+        without an end."""
         if self.slot.kind is SlotKind.DATED:
             return minute_start(self.slot.number) + DATED_ENTRY_LIFETIME
         last = None if self.schedule is None else _last_nominal(self.schedule)
@@ -232,7 +233,8 @@ def messages_until(job: Job, sent: Recurrence, until: datetime) -> list[Message]
 
 
 def watch_messages_until(job: Job, until: datetime) -> list[Message]:
-    """The messages of the watch for those occurrences of a filing that it looks at by `until`."""
+    """The messages of the missed-run check for the occurrences of a filing that it examines by
+    `until`."""
     if not _is_watched(job):
         return []
     watch = _watch_entry(job)
@@ -301,7 +303,7 @@ def _watch_entry(job: Job) -> Entry:
 
 
 def _last_nominal(schedule: Schedule) -> datetime | None:
-    """When a schedule's last occurrence may be, where that is told by its form."""
+    """The end of a schedule's life, where its form shows it."""
     if schedule.end_at is not None:
         return schedule.end_at
     return None if schedule.is_recurring else schedule.previous(_LAST_INSTANT)

@@ -1,5 +1,4 @@
-"""The pace of catching up: who starts when, where the late messages of a segment are of several
-owners."""
+"""Throttling of a catch-up: the order of starts among the owners of a segment's late messages."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -7,7 +6,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 BUCKETS = 32
-"""Owners are told apart by so many digests: the control item stays small whoever there is."""
+"""Owners are distinguished by this many digests, so that the control item stays small however many
+there are."""
 
 
 @lru_cache(maxsize=16_384)
@@ -31,7 +31,7 @@ class Shares:
     placed: tuple[int, ...]
 
     def has_turn(self, bucket: int) -> bool:
-        """Whether a message of the bucket was counted that has no place yet."""
+        """True if a message of the bucket was counted that has no place yet."""
         return self.placed[bucket] < self.counts[bucket]
 
     def taken(

@@ -34,7 +34,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How far the dispatch of one minute got: the last entry key handled in its slot."""
+    """The progress in dispatching one minute: the last entry key handled in its slot."""
 
     minute: int
     slot_key: str
@@ -74,7 +74,7 @@ class Control:
         return self.lease_until is not None and now < self.lease_until
 
     def has_live_work(self, now: datetime, look_ahead: int) -> bool:
-        """Whether a tick at `now` would find any live minute that is not dispatched."""
+        """True if a tick at `now` would find any live minute that is not dispatched."""
         return self.watermark < minute_of(now) + look_ahead
 
     def lag_minutes(self, now: datetime) -> int:
@@ -87,7 +87,7 @@ class Control:
         return min((backlog.done for backlog in self.backlog), default=self.watermark)
 
     def dispatched(self, instant: datetime) -> bool:
-        """Whether every minute up to the one of `instant` is completely dispatched.
+        """True if every minute up to the one of `instant` is completely dispatched.
 
         What an outage passed over is dispatched when its last minute is: an occurrence there may
         stand for those before.
@@ -98,7 +98,7 @@ class Control:
 
 
 def first_control(segment: int, now: datetime) -> Control:
-    """The control item that whoever meets a segment first creates."""
+    """The control item that the first use of a segment creates."""
     minute = minute_of(now) - 1
     return Control(segment, horizon=minute, watermark=minute)
 
@@ -139,8 +139,8 @@ def acquired(
 
 
 def _unannounced(seen: Control, look_ahead: int) -> int:
-    """What a tick would have announced in the minute in which a filer made the control item: no
-    outage can have begun before."""
+    """The minutes that a tick would have announced in the minute in which an indexer made the
+    control item: no outage can have begun before."""
     return seen.horizon + 1 + look_ahead
 
 
@@ -149,20 +149,20 @@ def renewed(held: Control, now: datetime) -> Control:
 
 
 def with_cursor(held: Control, cursor: Cursor | None) -> Control:
-    """How far the live minute has got."""
+    """Record the progress in the live minute."""
     return replace(held, cursor=cursor)
 
 
 def with_backlog_cursor(held: Control, cursor: Cursor | None) -> Control:
-    """How far the next minute of the first backlog has got."""
+    """Record the progress in the next minute of the first backlog."""
     return replace(held, backlog_cursor=cursor)
 
 
 def shared_out(
     held: Control, counts: tuple[int, ...], until: int, now: datetime, share: int
 ) -> Control:
-    """What is late up to the minute `until`, counted by bucket, gets places that its owners take in
-    turns, behind all that were given before."""
+    """Reserve starts for the late messages up to the minute `until`, counted by bucket: owners
+    alternate, behind all starts that were reserved before."""
     begins_at = now if held.paced_until is None else max(now, held.paced_until)
     shares = Shares(until, begins_at, counts, placed=(0,) * len(counts))
     return replace(held, shares=shares, paced_until=begins_at + sum(counts) * _spacing(share))
@@ -210,7 +210,7 @@ _RULES_BEFORE = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """What can be read of a stored control item.
+    """The readable part of a stored control item.
 
     `members` are those of Control that can be read, by name; `unreadable` has the others, each with
     what is wrong with it. `stored` is the item as its store keeps it: only the store looks into it.
@@ -267,4 +267,4 @@ def mended(remains: Remains, now: datetime) -> Control:
 
 
 _MAY_BE_FORGOTTEN = ("cursor", "backlog_cursor", "paced_until", "shares", "idle")
-"""Without them a minute is sent again, or a pace begins anew."""
+"""Without these members a minute is sent again, or the throttling begins anew."""

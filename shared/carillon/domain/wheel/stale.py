@@ -22,7 +22,7 @@ from carillon.domain.wheel.segment import MOST_LOOK_AHEAD, Control
 from carillon.schedules import SlotKind
 
 ANNOUNCED_FOR = MOST_LOOK_AHEAD + timedelta(minutes=1)
-"""What is due later than this after an instant was announced after it."""
+"""An occurrence due later than this after an instant was announced after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ def ended_entries(before: Job, after: Job, now: datetime) -> list[Ended]:
 
 
 def removable(ended: Iterable[Ended], control: Control | None) -> list[EntryKey]:
-    """Those that owe nothing any more, by the control item as it was read after the commit of what
-    has ended their filing."""
+    """The entries that nothing needs any more, by the control item as it was read after the commit
+    that ended their generation."""
     if control is None:
         return []
     return [entry.key for entry in ended if control.dispatched(entry.owes_until)]
@@ -93,8 +93,8 @@ def _ended_at(job: Job | None, filing_id: str, now: datetime) -> datetime | None
 def _owes_until(
     job: Job | None, ended_at: datetime, spread: timedelta, *, is_watch: bool
 ) -> datetime:
-    """The effective time of the last occurrence that counts; of a watch, the time of its look. But
-    a watch does not look after what a deleted job did."""
+    """The effective time of the last occurrence that counts; for a missed-run check, the time of
+    the check. But the runs of a deleted job are not checked."""
     is_deleted = job is not None and job.state is JobState.DELETED
     return ended_at if is_watch and is_deleted else ended_at + spread
 

@@ -18,7 +18,7 @@ _MINUTES_BETWEEN_VISITS = {SlotKind.HOURLY: 60, SlotKind.DAILY: 1440}
 
 
 def zone_has_changed(entry: Entry) -> bool:
-    """Whether a standing entry was filed by other rules of its zone than those of today."""
+    """True if a standing entry was put by other rules of its zone than today's."""
     return (
         entry.zone_digest != ""
         and entry.schedule is not None
@@ -45,7 +45,8 @@ def rehomed(entry: Entry) -> tuple[Entry, list[Entry]]:
 def owed_messages(
     entry: Entry, minute: int, control: Control, horizon: int, resolved: Resolved | None = None
 ) -> Iterator[Message]:
-    """What the filing of an old entry owes, up to `horizon`, at its visit in `minute`.
+    """The messages that the generation of an old entry owes, up to `horizon`, at its visit in
+    `minute`.
 
     It was last visited one round of its slot before. Occurrences since then, under the new rules,
     may have been passed by where the filing had no entry; those that the backlog still comes to
