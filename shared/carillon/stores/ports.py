@@ -55,7 +55,8 @@ class Page(Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs: those with this `parent` ("" for any) and all of these `tags`, (key, value)."""
+    """A choice of jobs: those with this `parent` ("" for any) and all of these `tags`, (key,
+    value)."""
 
     parent: str = ""
     tags: tuple[tuple[str, str], ...] = ()
@@ -186,7 +187,7 @@ class WheelStore(Protocol):
         ...
 
     def holds(self, segment: int, slot: Slot, entry_key: str) -> bool:
-        """Whether there is an entry with exactly this key, strongly consistent."""
+        """True if there is an entry with exactly this key, strongly consistent."""
         ...
 
     def remove_entries(self, segment: int, keys: Sequence[EntryKey]) -> None:
@@ -212,7 +213,7 @@ class WheelStore(Protocol):
         ...
 
     def examine_control(self, segment: int) -> Remains | None:
-        """What can be read of the segment's control item, strongly consistent."""
+        """The readable part of the segment's control item, strongly consistent."""
         ...
 
     def mend_control(self, control: Control, over: Remains) -> bool:
@@ -222,8 +223,9 @@ class WheelStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterFilter:
-    """Which dead letters; empty members leave none out. `reason` is a DeadReason's value, `error`
-    an error kind, `from_at` and `until_at` bound fire times, inclusive, in whole seconds."""
+    """A choice of dead letters; empty members leave none out. `reason` is a DeadReason's value,
+    `error` an error kind, `from_at` and `until_at` bound fire times, inclusive, in whole
+    seconds."""
 
     job_id: str = ""
     reason: str = ""
@@ -320,7 +322,7 @@ class LaneQueue(Protocol):
 
 
 class EventSink(Protocol):
-    """Where lifecycle events go; a deployment without a bus has one that drops them."""
+    """The destination of lifecycle events; a deployment without a bus has one that drops them."""
 
     def emit(self, events: Sequence[Event]) -> int:
         """Hand the events on; answers how many were not taken, beyond the implementation's own

@@ -1,4 +1,4 @@
-"""Which segments there are."""
+"""The segments that are in use."""
 
 from carillon.stores.ports import WheelStore
 

@@ -40,7 +40,8 @@ _HALF_A_SECOND = 0.5
 
 
 class SkewMeter:
-    """Keeps what the last answer told; exact to about half a second and the answer's way."""
+    """Keeps the skew that the last answer showed; exact to about half a second and the time of the
+    answer's way."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -43,7 +43,8 @@ class _Letter:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What one request left unsent: refused singly (worth repeating), or the request as a whole."""
+    """The messages that one request left unsent: refused singly (worth repeating), or the request
+    as a whole."""
 
     refused: Sequence[_Letter] = ()
     reason: str = ""
@@ -110,7 +111,7 @@ class SqsLaneQueue:
         ]
 
     def _send_batch(self, batch: Sequence[_Letter], began_at: datetime) -> _Outcome:
-        """One request for letters of one lane; what is not acknowledged by name is unsent.
+        """One request for letters of one lane; those that are not acknowledged by name are unsent.
 
         Their delays count from `began_at`, and are rounded now.
         """
@@ -166,13 +167,13 @@ EVENTS_LIMIT_BYTES = 256 * 1024
 EVENT_ATTEMPTS = 3
 """Times that an entry refused singly is put before it counts as not taken."""
 _TIME_BYTES = 14
-"""What EventBridge counts for an entry's time."""
+"""The bytes that EventBridge counts for an entry's time."""
 
 Entry = dict[str, Any]
 
 
 class EventsClient(Protocol):
-    """What is needed of boto3's client for EventBridge."""
+    """The part of boto3's EventBridge client that is needed here."""
 
     def put_events(self, *, Entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]: ...
 

@@ -1,4 +1,4 @@
-"""The calls that the stores make on a table, with lost conditions and failures told apart."""
+"""The calls that the stores make on a table; lost conditions and failures are distinguished."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,11 +37,13 @@ RawItem = dict[str, dict[str, Any]]
 
 _CONDITION_FAILED = "ConditionalCheckFailedException"
 _REFUSED = "ValidationException"
-"""Of a request that DynamoDB never takes, whoever repeats it: a key that is empty or too long."""
+"""DynamoDB never takes such a request, however often it is repeated: a key that is empty or too
+long."""
 _BATCH_SIZE = 25
 
 MOST_REQUESTS = 10
-"""Of one page: where a filter leaves hardly any, it ends after so many, each of up to 1 MB."""
+"""Requests for one page: where a filter leaves hardly any items, the page ends after this many,
+each of up to 1 MB."""
 
 Keys = tuple[str, str]
 """Partition and sort key of an item."""
@@ -130,7 +132,7 @@ class Partitions:
         for _ in range(MOST_REQUESTS - 1):
             if after is None or len(found) > limit:
                 break
-            # What the filter took away is made up by whole megabytes: few requests.
+            # Items that the filter removed are made up for by whole megabytes: few requests.
             items, after = self.query(hash_key, after, None, only, consistent, span, backwards)
             found += items
         if len(found) > limit:
@@ -187,10 +189,10 @@ class Table(Partitions):
         return answer["Items"], (last[self._hash_name]["S"], last[self._range_name]["S"])
 
     def put(self, item: RawItem, condition: Condition | None = None) -> bool:
-        """Put the item if the condition holds; whether the item stands now.
+        """Put the item if the condition holds; True if the item is stored now.
 
-        A put whose answer was lost is repeated by botocore and then fails on its own effect:
-        what a failed condition means is told by reading back.
+        botocore repeats a put whose answer was lost, and the repetition fails on its own effect: so
+        a failed condition is interpreted by reading back.
         """
         hash_key, range_key = item[self._hash_name]["S"], item[self._range_name]["S"]
         with _failures_mapped():
@@ -217,7 +219,7 @@ class Table(Partitions):
         return True
 
     def put_all(self, items: Sequence[RawItem], clock: Clock, entropy: Entropy) -> None:
-        """Put items of different keys, 25 a request; what is left unprocessed is repeated."""
+        """Put items of different keys, 25 a request; unprocessed ones are repeated."""
         _in_batches(self._put_batch, items, clock, entropy)
 
     def delete_all(self, keys: Sequence[tuple[str, str]], clock: Clock, entropy: Entropy) -> None:
@@ -275,7 +277,7 @@ def readable(
 
 
 def _words_of(error: PynamoDBException) -> str:
-    """What DynamoDB says, without the names of tables that are no owner's business."""
+    """DynamoDB's message, without the names of tables, which are no owner's business."""
     cause = error.cause
     return str(cause.response["Error"].get("Message")) if isinstance(cause, ClientError) else ""
 
@@ -312,7 +314,7 @@ def _failures_mapped() -> Iterator[None]:
 
 
 def _meta_table(name: str, model: type[Model]) -> MetaTable:
-    """What PynamoDB must know of a table and its indexes to build requests."""
+    """The facts about a table and its indexes that PynamoDB needs to build requests."""
     schema = model._get_schema()
     indexes = [
         {"IndexName": index["index_name"], "KeySchema": index["key_schema"]}

@@ -73,7 +73,7 @@ def control_of(segment: int, item: RawItem) -> Control:
 
 
 def remains_of(segment: int, item: RawItem) -> Remains:
-    """What can be read of a control item. What other versions keep beside it is not looked at."""
+    """The readable part of a control item. Members of other versions are ignored."""
     members: dict[str, Any] = {}
     unreadable: dict[str, str] = {}
     for name, read in _MEMBERS.items():

@@ -78,7 +78,7 @@ class MemoryQueue:
         return self.put_body(message.lane, encode(message), visible_at)
 
     def put_body(self, lane: Lane, body: str, visible_at: datetime) -> int:
-        """Keep a body as it stands, whether it can be read or not; answers its receipt."""
+        """Keep a body as it is, readable or not; answers its receipt."""
         receipt = self._keep(lane, body, visible_at)
         self._tell([(lane, visible_at)])
         return receipt
@@ -115,7 +115,7 @@ class MemoryQueue:
             self._kept.pop(receipt, None)
 
     def __len__(self) -> int:
-        """How many messages are not yet deleted."""
+        """The number of messages that are not yet deleted."""
         return len(self._kept)
 
     def kept(self) -> list[Received]:

@@ -60,7 +60,7 @@ class MemoryRunStore:
             return self._put(run, stored, allowed=True)
 
     def spoil(self, key: RunKey) -> None:
-        """What a bug, a later version or a hand does: the row cannot be read any more."""
+        """Make the row unreadable, as a bug, a later version or a manual edit could."""
         with self._lock:
             self._spoilt.add(key)
 
@@ -134,7 +134,7 @@ class MemoryRunStore:
             if stored is None:
                 job = (row.key.owner, row.key.job_id)
                 _order_in(self._of_jobs, job, self._rows, _sort_key).add(row.key)
-            # A row that only lives longer than noted is met again when its former time has come.
+            # A row that only lives longer than noted is found again when its former time has come.
             if stored is None or row.expires_at < stored.expires_at:
                 self._expiry.note(row.key, row.expires_at)
             if row.is_dead_letter or (stored is not None and stored.is_dead_letter):
@@ -161,7 +161,7 @@ class MemoryRunStore:
 
 
 def _is_held(stored: Run | None, run: Run) -> bool:
-    """Whether the row is RUNNING under the claim that `run` was made from."""
+    """True if the row is RUNNING under the claim that `run` was made from."""
     return (
         stored is not None
         and stored.status is RunStatus.RUNNING
@@ -193,7 +193,7 @@ def _as_stored(run: Run) -> Run:
 def _page(
     found: tuple[Run, ...], limit: int, scope: tuple[str, ...], text_of: Callable[[RunKey], str]
 ) -> Page[Run]:
-    """The page of the first `limit`; one more was looked for."""
+    """The page of the first `limit`; one more was read."""
     if len(found) <= limit:
         return Page(found)
     return Page(found[:limit], encode_cursor(scope, text_of(found[limit - 1].key)))

@@ -110,7 +110,7 @@ class MemoryWheelStore:
             return not self._spoilt.get(segment) and self._controls.get(segment) == control
 
     def spoil_control(self, segment: int, members: Collection[str]) -> None:
-        """What a bug, a later version or a hand does: these members cannot be read any more."""
+        """Make these members unreadable, as a bug, a later version or a manual edit could."""
         with self._lock:
             self._spoilt[segment] = frozenset(members)
 
@@ -143,7 +143,7 @@ class MemoryWheelStore:
 
 
 def _lease(control: Control | None) -> tuple[object, ...] | None:
-    """What the condition of a write compares."""
+    """The members that the condition of a write compares."""
     if control is None:
         return None
     return (control.token, control.lease_owner, control.lease_until)
