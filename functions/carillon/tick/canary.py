@@ -7,7 +7,8 @@ from carillon.stores.ports import JobStore
 
 
 class CanaryKeeper:
-    """Looks once in the life of a process, which is a few hours at most, whether it is filed."""
+    """Checks once in the life of a process, which is a few hours at most, that the canary is on the
+    wheel."""
 
     def __init__(
         self, jobs: JobStore, filer: Filer, clock: Clock, entropy: Entropy, segments: int
@@ -20,8 +21,8 @@ class CanaryKeeper:
         self._is_kept = False
 
     def keep(self) -> bool:
-        """Whether it had to be filed; raises StoreUnavailableError or QueueUnavailableError, and
-        looks again at the next call then."""
+        """True if it had to be put there; raises StoreUnavailableError or QueueUnavailableError,
+        and checks again at the next call then."""
         if self._is_kept:
             return False
         now = self._clock.now()

@@ -14,14 +14,14 @@ from carillon.domain.wheel.segment import Control
 from carillon.stores.ports import WheelStore
 
 LateOf = Callable[[Entry, int], list[Message]]
-"""The late messages of an entry that is met in an epoch minute; may raise anything."""
+"""Counts the late messages of an entry that is read in an epoch minute; may raise anything."""
 
 
 def count_late(
     wheel: WheelStore, control: Control, late_of: LateOf, clock: Clock, deadline: datetime
 ) -> tuple[tuple[int, ...], int]:
-    """How many late messages the backlog of a segment has, by the bucket of their owner, and the
-    last minute that was counted: where it is long, at `deadline` it is what there was time for.
+    """The number of late messages in the backlog of a segment, by the bucket of their owner, and
+    the last minute that was counted: of a long backlog, whatever was counted by the `deadline`.
 
     An entry that cannot be counted counts for nothing: whoever dispatches it tells of it. Raises
     StoreUnavailableError.
@@ -31,7 +31,7 @@ def count_late(
         for entry in _entries(wheel, control.segment, minute):
             try:
                 late = late_of(entry, minute)
-            except Exception:  # it is set aside when it is met
+            except Exception:  # it is set aside when it is dispatched
                 continue
             if late:
                 counts[bucket_of(entry.owner)] += len(late)
@@ -65,17 +65,17 @@ class SegmentOutcome(StrEnum):
     LOST = "lost"
     """Another tick took the segment over while this one worked on it."""
     OUT_OF_TIME = "out_of_time"
-    """The progress is recorded; the next tick goes on from there."""
+    """The progress is recorded; the next tick continues from there."""
     FAILED = "failed"
-    """The store or the queue failed, or its control item cannot be read, or something that nobody
-    thought of; the next tick goes on behind what was sent. Other segments go on."""
+    """The store or the queue failed, or its control item cannot be read, or an unforeseen error;
+    the next tick continues behind the messages that were sent. Other segments are not affected."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentReport:
-    """What became of one segment in one tick. `lag_minutes` is how far dispatch lags behind,
-    `rehomed` the number of filings that new rules of a time zone have brought to other slots.
-    `idle` says whether nothing is left that was due, `was_idle` the same of the visit before."""
+    """The result of one tick for one segment. `lag_minutes` is the lag of its dispatch, `rehomed`
+    the number of filings that new rules of a time zone have brought to other slots. `idle` is True
+    if nothing is left that was due, `was_idle` the same for the visit before."""
 
     segment: int
     outcome: SegmentOutcome
@@ -92,7 +92,7 @@ class SegmentReport:
 def change_of(
     reports: Sequence[SegmentReport], own: Sequence[int], worker: int, now: datetime
 ) -> Event | None:
-    """The event that tells that a worker, with its `own` segments, is idle or is so no longer.
+    """The event that a worker, with its `own` segments, is idle or is so no longer.
 
     None when nothing has changed. The control items remember how it was; a doubled tick finds the
     change made. A tick that fails may leave a change untold.

@@ -22,7 +22,8 @@ from carillon.tick.segment_visit import Visit
 _T = TypeVar("_T")
 
 BACKLOG_SPAN = timedelta(seconds=45)
-"""How long one visit works on a backlog: less than the look-ahead, so that no live minute waits."""
+"""The time that one visit works on a backlog: less than the look-ahead, so that no live minute
+waits."""
 
 
 class Dispatcher:
@@ -62,7 +63,7 @@ class Dispatcher:
         try:
             return self._ports.filer.control(segment).lag_minutes(self._ports.clock.now()) > 0
         except Exception:
-            return True  # its dispatch will tell what is wrong with it
+            return True  # its dispatch will report the error
 
     def _dispatch_backlog(self, segment: int, deadline: datetime) -> SegmentReport:
         """Work on a backlog, but give the lease back in time for the next live minutes."""
@@ -100,7 +101,7 @@ class Dispatcher:
                 self._look_ahead,
                 ports.tzdata,
             )
-        except Exception as error:  # of this segment: the others must go on
+        except Exception as error:  # only this segment fails: the others continue
             return SegmentReport(segment, SegmentOutcome.FAILED, reason=reason_of(error))
         if lease is None:
             return _untouched(seen, SegmentOutcome.HELD, ports.clock.now())

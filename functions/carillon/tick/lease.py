@@ -1,4 +1,4 @@
-"""A tick's lease on one segment: every write it makes of the control item stands here."""
+"""A tick's lease on one segment: the only place that writes the control item."""
 
 from carillon.clock import Clock
 from carillon.domain.wheel.segment import LEASE, RENEW_AFTER, Control, acquired, freed, renewed
@@ -10,8 +10,8 @@ class LeaseLostError(Exception):
 
 
 class Lease:
-    """The control item under this tick's token, from acquisition to freeing; `stored` is what
-    stands there."""
+    """The control item under this tick's token, from acquisition to freeing; `stored` is its stored
+    form."""
 
     def __init__(self, wheel: WheelStore, clock: Clock, control: Control) -> None:
         self._wheel = wheel
@@ -43,7 +43,7 @@ class Lease:
         self._put(renewed(progress, self._clock.now()))
 
     def free(self, progress: Control, *, idle: bool) -> None:
-        """Record the progress and let go; raises LeaseLostError."""
+        """Record the progress and free the lease; raises LeaseLostError."""
         self._put(freed(progress, idle))
 
     def _put(self, control: Control) -> None:

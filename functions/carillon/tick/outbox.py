@@ -12,7 +12,8 @@ from carillon.services.indexer import Filer
 FULL = 2_000
 """Messages held at most: a few MB, and a few seconds of sending."""
 PART = 200
-"""Messages sent together: whoever runs out of time, or of his lease, notices it between two."""
+"""Messages sent together: a visit that runs out of time, or of its lease, notices it between two
+parts."""
 
 Progress = tuple[Control, Cursor | None]
 """A segment as it is decided so far, and how far the minute has got that was begun."""
@@ -31,7 +32,7 @@ class Outbox:
         self.reached = begin
         self.sent = 0
         self.is_busy = False
-        """Whether any owner's message has come; the deployment's own job is no work."""
+        """True if any owner's message has come; the deployment's own job is no work."""
 
     @property
     def held(self) -> Sequence[Message]:
@@ -46,7 +47,7 @@ class Outbox:
         self.is_busy = self.is_busy or not is_system(message.key.owner)
 
     def mark(self, progress: Progress) -> None:
-        """Whatever `progress` stands for has been added."""
+        """Note that everything up to `progress` has been added."""
         if not self._held:
             self.reached = progress
             return

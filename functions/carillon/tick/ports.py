@@ -1,4 +1,4 @@
-"""What a tick works on."""
+"""The ports that a tick works on."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from carillon.stores.ports import JobStore, VersionedRows, WheelStore
 _T = TypeVar("_T")
 
 OnBadEntry = Callable[[int, str, str, str], None]
-"""Told (segment, slot key, entry key, reason) of an entry that the tick goes on without."""
+"""Called with (segment, slot key, entry key, reason) for an entry that the tick leaves out."""
 
 
 class SideBySide(Protocol):
@@ -24,14 +24,15 @@ class SideBySide(Protocol):
 
 
 def one_by_one(calls: Sequence[Callable[[], _T]]) -> list[_T]:
-    """SideBySide for whoever has but one thread."""
+    """SideBySide with one thread only."""
     return [call() for call in calls]
 
 
 @dataclass(frozen=True, slots=True)
 class TickPorts:
-    """What a tick works on. `tzdata` is the version of its time zone database, `catch_up_share`
-    how many messages of backlogs one segment has start in a minute (None: any number)."""
+    """The ports that a tick works on. `tzdata` is the version of its time zone database,
+    `catch_up_share` the number of backlog messages that may start in one segment in a minute (None:
+    any number)."""
 
     jobs: JobStore
     calendars: VersionedRows[Calendar]

@@ -49,8 +49,8 @@ _Link = tuple[datetime, Entry]
 _COUNTING = timedelta(seconds=10)
 """Of a visit to a backlog, at most: less than the time after which a lease is renewed."""
 _SENDING = timedelta(seconds=3)
-"""Beyond a visit's deadline what it holds may be sent so long: a slow queue is not waited for
-until the process is ended."""
+"""A visit may still send this long beyond its deadline: it does not wait for a slow queue until the
+process is ended."""
 
 
 class _OutOfTimeError(Exception):
@@ -75,7 +75,8 @@ class Visit:
         *,
         backlog: bool,
     ) -> None:
-        """With an `alignment` what is all that there is to send goes just before a whole second."""
+        """With an `alignment`, all messages of an ordinary minute are sent just before a whole
+        second."""
         control = lease.stored
         self._ports = ports
         self._calendars = calendars
@@ -112,7 +113,7 @@ class Visit:
             self._lease.free(progress, idle=self._is_idle(outcome, progress))
         except LeaseLostError:
             return self._report(SegmentOutcome.LOST)
-        except Exception as error:  # the lease lapses; the next tick goes on
+        except Exception as error:  # the lease lapses; the next tick continues
             return self._report(SegmentOutcome.FAILED, reason_of(error))
         return self._report(outcome, reason)
 
@@ -145,8 +146,8 @@ class Visit:
             clock.sleep(self._alignment.wait_seconds(self._outbox.held, clock.now()))
 
     def _share_out(self, minute: int) -> None:
-        """Count what is late from a minute on, by owner, unless that is done: no place of one is
-        given before it is known who else wants places."""
+        """Count what is late from a minute on, by owner, unless that is done: starts are reserved
+        only once it is known which owners need them."""
         share, control, clock = self._ports.catch_up_share, self._control, self._ports.clock
         if share is None or (control.shares is not None and minute <= control.shares.until):
             return
@@ -162,7 +163,8 @@ class Visit:
         return minute_of(message.starts_at) <= self._late_until
 
     def _gather(self, minute: int) -> None:
-        """Decide everything that is due in one minute; what is not sent yet is in the outbox."""
+        """Decide everything that is due in one minute; messages that are not sent yet are in the
+        outbox."""
         cursor = next((each for each in self._resume_at if each.minute == minute), None)
         self._keep_lease(cursor)
         slots, after_key = list(slots_of_minute(minute)), None
@@ -209,7 +211,8 @@ class Visit:
     def _decide(
         self, entry: Entry, minute: int, resolved: Resolved | None
     ) -> tuple[list[Message], _Link | None, bool]:
-        """What is to be sent, the link to be filed, and whether the filing's zone has changed."""
+        """The messages to send, the next entry to put, and whether the filing's zone has
+        changed."""
         control = self._control
         rules_since = minute_start(control.tzdata_from) if control.tzdata_from else None
         messages = list(
@@ -220,8 +223,8 @@ class Visit:
         return messages, None, zone_has_changed(entry)
 
     def _decided(self, entry: Entry, decide: Callable[[], _T]) -> _T | None:
-        """What `decide` answers; None, and the entry is set aside, if it raises. It must not act:
-        a failure of a store or the queue would be swallowed, and the watermark go over it."""
+        """The result of `decide`; None, and the entry is set aside, if it raises. It must not act:
+        a failure of a store or the queue would be swallowed, and the watermark move over it."""
         try:
             return decide()
         except Exception as error:
@@ -229,7 +232,8 @@ class Visit:
             return None
 
     def _send(self, message: Message) -> None:
-        """Hand a message on; one of a backlog waits for its place, so that it keeps its pace.
+        """Send a message; one of a backlog first waits for its reserved start, so that the catch-up
+        stays throttled.
 
         What hangs on a link met there, but is due in a live minute, is not held back.
         """
@@ -318,7 +322,7 @@ class Visit:
         self._rehomed += 1
 
     def _goes_on(self, entry: Entry, following: datetime | None = None) -> bool | None:
-        """Whether the entry's filing counts, for the occurrence `following`, by a strong read of
+        """True if the entry's filing counts, for the occurrence `following`, by a strong read of
         the job; None if that cannot be decided: the entry is set aside."""
         try:
             job = self._ports.jobs.get(entry.owner, entry.job_id)
@@ -344,12 +348,12 @@ class Visit:
             self._lease.checkpoint(self._progress())
 
     def _progress(self) -> Control:
-        """What may be recorded: the segment up to what has been sent."""
+        """The progress that may be recorded: the segment up to the last message sent."""
         control, cursor = self._outbox.reached
         return (with_backlog_cursor if self._backlog else with_cursor)(control, cursor)
 
     def _is_idle(self, outcome: SegmentOutcome, progress: Control) -> bool:
-        """Whether nothing is due; as before when the visit did not come to its end."""
+        """True if nothing is due; as before when the visit did not come to its end."""
         if self._outbox.is_busy or progress.backlog:
             return False
         return self._was_idle or outcome is SegmentOutcome.DISPATCHED
