@@ -1,1 +1,1 @@
-"""The executor: runs what is due, records how it went, and decides what follows."""
+"""The executor: runs what is due, records the outcome, and decides what follows."""

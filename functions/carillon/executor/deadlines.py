@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 
 
 def call_within(deadline: Deadline, function: Callable[[], _T]) -> _T:
-    """What `function` answers or raises; TimeoutError when it takes too long.
+    """The result of `function`, or its exception; TimeoutError when it takes too long.
 
     It runs in a thread of its own, which goes on to its end in that case.
     """

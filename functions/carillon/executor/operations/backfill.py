@@ -15,7 +15,7 @@ from carillon.services.missed_search import CHUNK, MissedSearch
 
 SHORTEST_HOLD_SECONDS = 60
 LONGEST_HOLD_SECONDS = 600
-"""Between two looks at a job that is paused."""
+"""Between two checks of a job that is paused."""
 _SECOND = timedelta(seconds=1)
 
 
@@ -51,8 +51,8 @@ class Backfill:
     def _chosen(
         self, operation: Operation, job: Job, work_until: datetime
     ) -> tuple[list[datetime], int, str, bool]:
-        """The next fire times to run, how many others were passed over, the cursor behind them
-        all, and whether that is the end."""
+        """The next fire times to run, the number of others that need no run, the cursor behind them
+        all, and True at the end."""
         chosen: list[datetime] = []
         passed_over = 0
         cursor = operation.cursor
@@ -82,14 +82,15 @@ class Backfill:
         if not operation.only_missed:
             return chunk
         rows = self._search.rows(job, chunk)
-        # What this operation has sent is under way, or was: a step that is done again sends it.
+        # Runs that this operation has sent are under way, or were: a step that is repeated sends
+        # them again.
         others = [row for row in rows if row.key.request_id != operation.operation_id]
         found = missed_among(job, chunk, others, self._p.clock.now())
         return [missed.fire_at for missed in found]
 
 
 def _hold(operation: Operation, job: Job, begin: datetime) -> Progress:
-    """Wait for a paused job: the longer it is paused, the longer until the next look at it."""
+    """Wait for a paused job: the longer it is paused, the longer until the next check."""
     paused_seconds = int((begin - (job.paused_at or begin)).total_seconds())
     return Progress(
         operation.cursor,

@@ -10,7 +10,7 @@ from carillon.services.redrive import Redriver, Refusal
 from carillon.stores.ports import DeadLetterFilter
 
 _PAGE = 25
-"""Dead letters between two looks at the clock."""
+"""Dead letters between two reads of the clock."""
 
 
 class DeadLetters:
@@ -23,10 +23,10 @@ class DeadLetters:
         )
 
     def step(self, operation: Operation, begin: datetime, work_until: datetime) -> Progress:
-        """Settle what is due in a step that begins at `begin`, as long as time is left.
+        """Resolve what is due in a step that begins at `begin`, as long as time is left.
 
-        Only those that were dead when the operation was asked for: a redriven run that dies again
-        is not redriven by it for ever.
+        Only runs that were dead when the operation was requested: it does not redrive a redriven
+        run that dies again, for ever.
         """
         jobs: dict[str, Job | None] = {}
         cursor, done, passed_over = operation.cursor, 0, 0
@@ -50,7 +50,7 @@ class DeadLetters:
     def _settled(
         self, operation: Operation, listed: Run, jobs: dict[str, Job | None], due_at: datetime
     ) -> bool | None:
-        """Whether the dead letter is settled now; None when it is none of the operation's."""
+        """True if the dead letter is resolved now; None when it is none of the operation's."""
         # The list may be a little behind.
         run = self._p.runs.get(listed.key)
         if run is None or not run.is_dead_letter or run.updated_at >= operation.created_at:

@@ -1,4 +1,4 @@
-"""The steps of operations: each does what is due in its period, records it, orders the next."""
+"""The steps of operations: each does what is due in its period, records it, sends the next."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -106,7 +106,7 @@ class OperationWorker:
         return send_back(self._p, message)
 
     def _given_up(self, operation: Operation, message: Message, now: datetime) -> str | None:
-        """Why the step is not tried again; None where it is."""
+        """The reason why the step is not tried again; None if it is."""
         if operation.busy_until is None:
             is_too_old = returning.is_too_old(message, now, self._p.queue_retention)
             return _NEVER_BEGUN.format(step=operation.step) if is_too_old else None
@@ -114,7 +114,7 @@ class OperationWorker:
         return _DIED.format(step=operation.step) if is_used_up else None
 
     def _without_step(self, message: Message, operation: Operation | None, now: datetime) -> Report:
-        """What to do with a message that orders no step that is to be done."""
+        """The decision about a message that orders no step that is to be done."""
         if operation is None:
             age = now - message.key.fire_at
             if age < YOUNG_OPERATION:
@@ -126,7 +126,8 @@ class OperationWorker:
             return Report(Handled.REPEATED, message, reason=reason)
         if message.attempt != operation.step - 1 or operation.busy_until is not None:
             return Report(Handled.REPEATED, message, reason="later steps have begun")
-        # A duplicate, or its executor died before it ordered the next step: time will tell.
+        # A duplicate, or its executor died before it sent the next step: the next check will show
+        # which.
         pause_seconds = LONGEST_HOLD_SECONDS if operation.note else STEP_SECONDS
         look_at = operation.updated_at + timedelta(seconds=pause_seconds) + LOOK_AGAIN
         if now < look_at:

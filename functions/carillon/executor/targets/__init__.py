@@ -49,7 +49,7 @@ class Targets:
             return Failure(RunError(type(error).__name__, exception_line(error)))
 
     def prepare(self, task_count: int) -> None:
-        """Start processes for so many tasks at once, without waiting for them."""
+        """Start processes for this many tasks at once, without waiting for them."""
         self._caller("task").prepare(task_count)
 
     def close(self) -> None:

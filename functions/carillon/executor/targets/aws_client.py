@@ -1,4 +1,4 @@
-"""What the targets in AWS share: clients, limits, and what AWS's refusals mean.
+"""Shared by the targets in AWS: clients, limits, and the meaning of AWS's refusals.
 
 An attempt calls once: the SDK repeats nothing, since a call without an answer may have had its
 effect. Repeating is the retry policy's matter.
@@ -147,7 +147,7 @@ class AwsCaller:
 
 
 def refusal(response: Any) -> Failure:
-    """What an error answer of AWS means; `response` is that of botocore's ClientError."""
+    """The meaning of an error answer of AWS; `response` is that of botocore's ClientError."""
     told = response.get("Error", {})
     metadata = response.get("ResponseMetadata", {})
     wanted = str(metadata.get("HTTPHeaders", {}).get("retry-after", ""))
@@ -163,7 +163,7 @@ def refusal(response: Any) -> Failure:
 def coded(
     code: str, message: str, status: int | None = None, retry_after_seconds: float | None = None
 ) -> Failure:
-    """The failure that AWS's code stands for."""
+    """The failure for AWS's error code."""
     kind = "access_denied" if _DENIAL in code else PERMANENT_KINDS.get(code)
     if kind == "access_denied":
         message = "this deployment is not allowed to call it"  # AWS's words name its roles
@@ -176,7 +176,7 @@ def coded(
 
 
 def no_answer(error: Exception) -> Failure:
-    """What it means that AWS was not reached, or did not answer."""
+    """The failure when AWS was not reached, or did not answer."""
     from botocore import exceptions
 
     match error:

@@ -55,7 +55,7 @@ def invoke(client: Any, target: LambdaTarget, call: Call) -> Outcome:
 
 
 def _raised(text: str) -> str:
-    """What the function raised, from the JSON that Lambda tells of it."""
+    """The exception of the function, from the JSON in which Lambda reports it."""
     try:
         told = json.loads(text)
         return f"{told['errorType']}: {told['errorMessage']}"
@@ -72,7 +72,7 @@ def create_sqs(settings: Settings, clock: Clock) -> AwsCaller:
 
 
 class QueueSender:
-    """Sends to queues by their ARNs; each one's URL is asked for once in a while."""
+    """Sends to queues by their ARNs; each one's URL is read once and kept for a while."""
 
     def __init__(self) -> None:
         self._urls: Recent[str, str] = Recent(MOST_URLS)

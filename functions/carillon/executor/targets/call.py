@@ -66,7 +66,7 @@ class Caller(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back what is held."""
+        """Release what is held."""
         ...
 
 

@@ -68,7 +68,7 @@ def connect(address: Address, port: int, limit_seconds: float) -> socket.socket:
 
 
 class GuardedBackend(httpcore.NetworkBackend):
-    """The network for one request. `plain` says that it goes without TLS."""
+    """The network for one request. `plain`: without TLS."""
 
     def __init__(
         self,

@@ -41,11 +41,11 @@ _PREFIX = "whsec_"
 
 
 class SigningKeyError(Exception):
-    """The deployment's key cannot be had now; the message says why."""
+    """The deployment's key is not available now; the message has the reason."""
 
 
 def signing_key(secret_text: str) -> str:
-    """The Standard Webhooks key that the secret's text stands for; raises ValueError.
+    """The Standard Webhooks key for the secret's text; raises ValueError.
 
     A text with the prefix `whsec_` is a key already; of any other, as AWS generates them, the
     bytes count.
@@ -55,7 +55,7 @@ def signing_key(secret_text: str) -> str:
     try:
         key = base64.b64decode(secret_text.removeprefix(_PREFIX), validate=True)
     except binascii.Error:
-        # Without the cause: it may quote what is secret.
+        # Without the cause: it may quote the secret.
         raise ValueError(f"is no signing key: after {_PREFIX} must follow base64") from None
     if not key:
         raise ValueError("is no signing key: it is empty")
@@ -86,7 +86,8 @@ def deployment_secret(secrets: AwsSecrets, secret_arn: str) -> str:
 BODY_LIMIT_BYTES = 64 * 1024
 """An answer is read up to here; the history keeps only its beginning."""
 LONG_PART = 8
-"""A part of a secret with so many characters (the token of `Bearer …`) is not told either."""
+"""A part of a secret with at least this many characters (the token of `Bearer …`) is hidden,
+too."""
 _URL_CHARACTERS = "".join(chr(code) for code in range(0x21, 0x7F))
 
 KIND_OF_ERROR: dict[type[Exception], str] = {
@@ -109,7 +110,7 @@ def create_caller(settings: Settings, clock: Clock) -> "WebhookCaller":
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request with its secrets filled in; `hidden` are the texts that must not be told."""
+    """A request with its secrets filled in; `hidden` are the texts that must not be shown."""
 
     address: httpcore.URL
     headers: list[tuple[str, str]] = field(repr=False)

@@ -1,4 +1,4 @@
-"""What an endpoint's answer means for the run. Pure."""
+"""The meaning of an endpoint's answer for the run. Pure."""
 
 import json
 import re
@@ -16,9 +16,9 @@ RETRIED_CLIENT_ERRORS = frozenset({408, 425, 429})
 _LONGEST_SECONDS = 10**9
 _HIDDEN = "[hidden]"
 _SHORTEST_HIDDEN = 4
-"""What is shorter is no secret, and may stand in any text by chance."""
+"""A shorter text is no secret, and may be in any text by chance."""
 _KEPT_BY_SCRIPTS = "!'()*"
-"""What JavaScript's encodeURIComponent leaves as it is, besides what Python does."""
+"""The characters that JavaScript's encodeURIComponent leaves as they are, besides Python's."""
 _HEXADECIMAL = re.compile("%[0-9A-F]{2}")
 
 
@@ -37,10 +37,10 @@ class Answer:
 
 
 def judge(answer: Answer, now: datetime, hidden: Sequence[str] = ()) -> Outcome:
-    """2xx is success. For good are redirects, and 4xx but for those that ask to come again.
+    """2xx is success. Redirects are final, and so are 4xx but for those that ask for a repetition.
 
-    Of those, and of 5xx, a Retry-After counts. `hidden` are secrets that were sent: an endpoint
-    may repeat what it got, and they must not be told.
+    For the others, and 5xx, a Retry-After counts. `hidden` are secrets that were sent: an endpoint
+    may repeat them, and they must not be shown.
     """
     status = answer.status
     text = without(hidden, answer.body.decode("utf-8", "replace"))

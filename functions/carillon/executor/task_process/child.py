@@ -86,7 +86,7 @@ def task_logger(name: str, ids: Mapping[str, object]) -> TaskLogger:
 
 
 OVERDUE_SECONDS = 1.0
-"""So long after its limit a call that nobody stopped ends the process by itself."""
+"""A call that nobody stopped ends the process by itself this long after its limit."""
 
 
 def main(descriptor: int, log_level: str, task_modules: str, mark: str) -> None:
@@ -94,7 +94,7 @@ def main(descriptor: int, log_level: str, task_modules: str, mark: str) -> None:
     what all bear that this process starts."""
     os.set_inheritable(descriptor, False)
     adopt_orphans()
-    # What tasks print is to appear at once: the process may be killed at any time.
+    # Output of tasks is to appear at once: the process may be killed at any time.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     lines: SimpleQueue[bytes] = SimpleQueue()
@@ -165,7 +165,7 @@ class TaskServer:
         )
         try:
             result = result_text(function(json.loads(request.payload), context))
-        except BaseException as error:  # sys.exit and KeyboardInterrupt too: the child goes on
+        except BaseException as error:  # sys.exit and KeyboardInterrupt too: the child continues
             return _failed(request.number, error, context)
         return Report(request.number, result=result)
 

@@ -20,7 +20,8 @@ MARK = "CARILLON_TASK_PROCESS"
 _PROC = Path("/proc")
 _PR_SET_CHILD_SUBREAPER = 36
 _ROUNDS = 50
-"""What is being killed may fork until it is dead: it is looked for again, so often at most."""
+"""Processes that are being killed may fork until they are dead: the search is repeated this often
+at most."""
 _ROUND_SECONDS = 0.01
 
 _Processes = Mapping[int, tuple[int, str]]
@@ -28,14 +29,14 @@ _Processes = Mapping[int, tuple[int, str]]
 
 
 def adopt_orphans() -> None:
-    """Have what is orphaned below this process become its child, if the system can do that."""
+    """Make orphans below this process its children, if the system can do that."""
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def count_children(pid: int) -> int:
-    """The children of a process that it has not waited for, adopted ones too; 0 where that cannot
-    be told."""
+    """The children of a process that it has not waited for, adopted ones too; 0 where that is
+    unknown."""
     try:
         return len((_PROC / f"{pid}/task/{pid}/children").read_text().split())
     except OSError:

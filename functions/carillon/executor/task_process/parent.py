@@ -22,16 +22,16 @@ _START = (
 )
 _numbers = itertools.count(1)
 _LOOK_SECONDS = 0.2
-"""How often a silent child is looked at: a fork of it may hold the socket open after its death."""
+"""Between two checks of a silent child: a fork of it may hold the socket open after its death."""
 _DYING_SECONDS = 1.0
 _LINE_LIMIT_BYTES = 1024 * 1024
 _MOST_CHILDREN = 20
-"""A child that has not waited for more than so many of its own, or adopted so many, is not used
-again: what gathers below it would be without end."""
+"""A child that has left this many of its own unreaped, or adopted this many, is not used again:
+they would gather below it without end."""
 
 
 class ChildLostError(Exception):
-    """The child died, or is of no more use; the message says how."""
+    """The child died, or is of no more use; the message has the reason."""
 
 
 class ChildNotReadyError(Exception):
@@ -73,13 +73,13 @@ class ChildProcess:
 
     @property
     def reusable(self) -> bool:
-        """Whether it may serve more calls: not if a module could not be imported, nor if too much
+        """True if it may serve more calls: not if a module could not be imported, nor if too much
         of what tasks have started is below it."""
         has_failures = self._hello is not None and bool(self._hello.import_failures)
         return not has_failures and count_children(self.pid) <= _MOST_CHILDREN
 
     def is_ready(self) -> bool:
-        """Whether it waits for a call, asked without waiting; raises ChildLostError."""
+        """True if it waits for a call, asked without waiting; raises ChildLostError."""
         try:
             self._wait_ready(Deadline.after(0))
         except ChildNotReadyError:
@@ -114,7 +114,7 @@ class ChildProcess:
         self._channel.close()
 
     def _signal_group(self, number: int) -> None:
-        # The latter is what macOS says of a group that is only a zombie.
+        # macOS reports the latter for a group that is only a zombie.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
@@ -272,7 +272,7 @@ class ChildPool:
 
     def _replace(self) -> None:
         """Start one child in advance if none is left for the next call."""
-        with contextlib.suppress(OSError):  # the next call will tell
+        with contextlib.suppress(OSError):  # the next call will notice
             self.prepare(1)
 
     def _start(self) -> ChildProcess:

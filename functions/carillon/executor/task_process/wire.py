@@ -1,4 +1,4 @@
-"""What the executor and its children say to each other: JSON, one line each.
+"""Messages between the executor and its children: JSON, one line each.
 
 A child says Hello once, when its task modules are imported; then each Request is answered by the
 Report of the same number.
@@ -55,7 +55,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How the request of this number went: a result text (or none), or an error.
+    """The result of the request of this number: a text (or none), or an error.
 
     `retry_after_seconds`: when the task wants its next attempt.
     """

@@ -1,4 +1,4 @@
-"""What the canary runs: that it comes this far is all that counts."""
+"""The canary's task: its mere completion is what counts."""
 
 from typing import Any
 

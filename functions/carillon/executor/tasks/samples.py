@@ -25,7 +25,7 @@ def fail(payload: Any, context: TaskContext) -> NoReturn:
 
 @task
 def sleep(payload: Any, context: TaskContext) -> dict[str, Any]:
-    """Sleep for `seconds`, or as long as the limit allows; `complete` tells which."""
+    """Sleep for `seconds`, or as long as the limit allows; `complete` shows which."""
     wanted = float(payload["seconds"] if isinstance(payload, dict) else payload)
     began = context.remaining()
     slept = 0.0
@@ -45,13 +45,13 @@ def fail_once(payload: Any, context: TaskContext) -> Any:
 
 @task
 def overrun(payload: Any, context: TaskContext) -> NoReturn:
-    """Sleep for `seconds` without a look at the limit: it is there to be killed at it."""
+    """Sleep for `seconds` whatever the limit: it is there to be killed at it."""
     time.sleep(float(payload["seconds"]))
     raise RuntimeError("nobody stopped this task at its limit")
 
 
 @task
 def die(payload: Any, context: TaskContext) -> NoReturn:
-    """End the process it runs in, at once, with the payload's `code`: what a crash looks like."""
+    """End the process it runs in, at once, with the payload's `code`, as a crash would."""
     context.logger.warning("this process ends")
     os._exit(int(payload.get("code", 1)) if isinstance(payload, dict) else 1)
