@@ -26,7 +26,7 @@ from carillon.stores.ports import RunStore, VersionedRows, WheelStore
 from carillon.stores.segments import segments_in_use
 
 JOBS_LOOKED_INTO = 100
-"""Of so many jobs, by job id, the newest runs are read: one query each."""
+"""The newest runs are read of this many jobs, by job id: one query each."""
 
 RUNS_LOOKED_AT = 20
 """Newest runs of each of those jobs."""
@@ -37,7 +37,7 @@ UNFINISHED = (RunStatus.SCHEDULED, RunStatus.RUNNING, RunStatus.RETRYING)
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Counts over the jobs looked at; `is_complete` is False when the owner has more.
+    """Counts over the jobs that were read; `is_complete` is False when the owner has more.
 
     Jobs are counted by the state that they show: COMPLETED, not ACTIVE, with no occurrence left.
     Runs are counted by status among the newest RUNS_LOOKED_AT of the first JOBS_LOOKED_INTO jobs.
@@ -56,7 +56,7 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class SegmentView:
-    """How far a segment is dispatched; None for both instants before its first use.
+    """The progress of a segment's dispatch; None for both instants before its first use.
 
     Every minute up to `watermark_at` is dispatched or in the backlog; every one up to `horizon_at`
     is announced. `unreadable` says why nothing of it is known, and how that is mended.
@@ -140,7 +140,7 @@ class OverviewService:
 
 
 class SegmentForm(BaseModel):
-    """How far a segment is dispatched, in whole minutes; instants are those minutes' ends."""
+    """The progress of a segment's dispatch, in whole minutes; instants are those minutes' ends."""
 
     segment: int
     watermark_at: UtcTime | None

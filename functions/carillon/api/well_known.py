@@ -29,7 +29,7 @@ class SignInForm(BaseModel):
 
 
 class WellKnownRoutes:
-    """The one route that tells of the deployment itself."""
+    """The one route about the deployment itself."""
 
     def __init__(self, routes: Routes, settings: Settings, version: str) -> None:
         is_cognito = bool(_COGNITO.fullmatch(urlsplit(settings.issuer).hostname or ""))

@@ -60,7 +60,7 @@ def closed_ranges(text: str, now: datetime) -> Ranges:
     except InvalidFieldError:
         raise
     except Exception as error:
-        # The libraries raise what they meet, such as KeyError or OverflowError.
+        # The libraries raise whatever they run into, such as KeyError or OverflowError.
         raise _refusal(f"cannot be read: {_shown(error)}") from error
     return list(ClosedDays.of(frozenset(), spans).ranges)
 
@@ -92,7 +92,7 @@ def _parsed(text: str) -> Any:
 
 
 def _series_of(calendar: Any, text: str) -> list[dict[int, Any]]:
-    """The events of each UID, by their places among all events; refuses what is unfit."""
+    """The events of each UID, by their positions among all events; refuses unfit ones."""
     series: dict[str, dict[int, Any]] = {}
     known: set[tuple[str, str, str]] = set()
     for number, event in enumerate(calendar.walk("VEVENT")):
@@ -115,8 +115,8 @@ def _series_of(calendar: Any, text: str) -> list[dict[int, Any]]:
 def _occurrences(
     calendar: Any, events: dict[int, Any], text: str, within: tuple[date, date]
 ) -> Iterator[Any]:
-    """Those of the events of one UID that begin before an end and do not end before a begin."""
-    # One at a time: the libraries do not say which event it was that they cannot take.
+    """The events of one UID that begin before an end and do not end before a begin."""
+    # One at a time: the libraries do not name the event that they cannot take.
     calendar.subcomponents = list(events.values())
     try:
         for series in recurring_ical_events.of(calendar, components=["VEVENT"]).series:
@@ -127,7 +127,7 @@ def _occurrences(
 
 
 def _unfit(event: Any) -> str:
-    """What is wrong with an event; "" when nothing is."""
+    """The fault of an event; "" when there is none."""
     if event.errors:
         name, message = event.errors[0]
         return f"has a bad {name}: {_shown(message)}" if name else f"is broken: {_shown(message)}"
@@ -161,7 +161,7 @@ def _ends_early(event: Any) -> bool:
 
 
 def _days_of(start: date, end: date) -> tuple[date, date]:
-    """The first and the last day that an event touches; `start` and `end` may be times, too."""
+    """The first and the last day that an event covers; `start` and `end` may be times, too."""
     first = start.date() if isinstance(start, datetime) else start
     last = end.date() if isinstance(end, datetime) else end
     ends_at_midnight = not isinstance(end, datetime) or end.time() == time()
@@ -171,7 +171,7 @@ def _days_of(start: date, end: date) -> tuple[date, date]:
 
 
 def _at_event(text: str, number: int, reason: str) -> str:
-    """What is wrong with the n-th event, from 0, and on which line it begins."""
+    """The fault of the n-th event, from 0, and the line on which it begins."""
     lines = (
         place
         for place, line in enumerate(text.splitlines(), start=1)

@@ -1,4 +1,4 @@
-"""What requests carry about calendars: pydantic models; unknown fields are refused."""
+"""Bodies of requests about calendars: pydantic models; unknown fields are refused."""
 
 import re
 from datetime import date

@@ -1,4 +1,4 @@
-"""What can be done with calendars, apart from HTTP: put, read, list, delete."""
+"""Operations on calendars, apart from HTTP: put, read, list, delete."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -47,7 +47,7 @@ class CalendarService:
         self._clock = clock
 
     def put(self, owner: str, name: str, body: CalendarBody, condition: Precondition) -> Put:
-        """The calendar as `body` says, whatever it was before; one that says the same stays.
+        """The calendar as `body` has it, whatever it was before; an equal one stays as it is.
 
         Raises RevisionMismatchError, AlreadyThereError, InvalidFieldError, or ContendedError.
         """
@@ -120,7 +120,7 @@ class CalendarService:
 
 
 def _ranges_of(body: CalendarBody, now: datetime) -> tuple[tuple[date, date], ...]:
-    """What the body gives, and what its iCalendar text becomes, each once, ascending."""
+    """The days of the body, and of its iCalendar text, each once, ascending."""
     imported: Ranges = []
     if body.icalendar is not None:
         # It takes a third of a second to load: only who needs it pays for that.

@@ -1,1 +1,1 @@
-"""What every route has in common: requests, problems, routing."""
+"""Shared by all routes: requests, problems, routing."""

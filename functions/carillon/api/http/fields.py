@@ -10,7 +10,7 @@ from carillon.schedules.zones.offsets import load_zone
 from carillon.stores.ports import Page
 
 MOST_ERRORS = 50
-"""A request with more is told of the first ones."""
+"""The answer names this many wrong fields at most, the first ones."""
 
 LONGEST_PATH_CHARACTERS = 200
 
@@ -18,7 +18,7 @@ _WHOLE = frozenset({"schedule", "except", "payload"})
 """Fields whose inner structure is not pydantic's matter: what it appends is its own wording."""
 
 _TAGGED = frozenset({"target", "on_success", "on_failure"})
-"""Fields told apart by a member `type`: pydantic inserts its value into the path."""
+"""Fields distinguished by a member `type`: pydantic inserts its value into the path."""
 
 
 def field_errors(

@@ -26,7 +26,7 @@ from carillon.telemetry import Action, Telemetry
 
 
 class InvalidFieldsError(CarillonError):
-    """`errors` are pairs of a field's path in the request and what is wrong with it."""
+    """`errors` are pairs: a field's path in the request, and its fault."""
 
     def __init__(self, errors: Sequence[tuple[str, str]]) -> None:
         super().__init__("; ".join(f"{field}: {message}" for field, message in errors))
@@ -56,8 +56,8 @@ class PayloadTooLargeError(CarillonError):
 
 
 class MissingError(CarillonError):
-    """The owner has no `kind` (job, run, calendar) of that id; others may, and must not be told
-    of."""
+    """The owner has no `kind` (job, run, calendar) of that id; others may, which must not be
+    disclosed."""
 
     def __init__(self, kind: str, identifier: str) -> None:
         super().__init__(f"you have no {kind} {identifier[:200]!r}")
@@ -117,7 +117,7 @@ class NotCancellableError(CarillonError):
 
 
 class NotADeadLetterError(CarillonError):
-    """`why` says what the run is instead."""
+    """`why` is the state of the run instead."""
 
     def __init__(self, run_id: str, why: str) -> None:
         super().__init__(f"run {run_id} cannot be settled: {why}")
@@ -181,7 +181,7 @@ class FieldProblem(BaseModel):
 
 
 class Problem(BaseModel):
-    """Why a request was refused (RFC 9457)."""
+    """The reason why a request was refused (RFC 9457)."""
 
     type: str
     title: str
@@ -192,7 +192,7 @@ class Problem(BaseModel):
 
 
 class GatewayMessage(BaseModel):
-    """What the gateway itself answers, of requests that it does not pass on."""
+    """The gateway's own answer to requests that it does not pass on."""
 
     message: str
 
@@ -219,7 +219,7 @@ class ProblemError(Exception):
 
 
 def problem_of(error: Exception) -> ProblemError:
-    """What HTTP says for an error; one that nobody foresaw is told without its words."""
+    """The HTTP form of an error; an unforeseen one is answered without its text."""
     match error:
         case ProblemError():
             return error
@@ -304,7 +304,8 @@ def answer_errors(
     telemetry: Telemetry,
     not_found: Callable[[], ProblemError],
 ) -> None:
-    """Have every error of a route answered by a problem; `not_found` says why no route fits."""
+    """Have every error of a route answered by a problem; `not_found` is the reason why no route
+    fits."""
 
     def answer(error: Exception) -> Response[str]:
         problem = problem_of(error)

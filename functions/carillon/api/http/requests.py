@@ -1,4 +1,4 @@
-"""What a request says besides its fields: whose it is, its body's form, its preconditions."""
+"""The parts of a request besides its fields: its owner, its body's form, its preconditions."""
 
 import base64
 import binascii
@@ -20,11 +20,11 @@ from carillon.domain.canary import SYSTEM_PREFIX, is_system
 
 BODY_LIMIT_BYTES = 1024 * 1024
 MOST_LEVELS = 64
-"""Nesting of a body; what is stored must be read again, on any stack."""
+"""The nesting of a body; stored values must be readable again, on any stack."""
 
 MOST_KEY_CHARACTERS = 255
 MOST_SUBJECT_CHARACTERS = 255
-"""What OpenID Connect allows a subject; it becomes part of keys of the store."""
+"""The characters that OpenID Connect allows in a subject; it becomes part of keys of the store."""
 
 ETAG_PATTERN = '^(?:[*]|"[0-9]{1,18}"|[0-9]{1,18})$'
 KEY_PATTERN = '^(?:"[!-~](?:[ -~]{0,253}[!-~])?"|[!#-~](?:[ -~]{0,253}[!-~])?)$'
@@ -44,21 +44,21 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Precondition:
-    """What must hold of what is stored: `revision` None is any."""
+    """A condition on the stored row: `revision` None is any."""
 
     revision: int | None = None
     must_exist: bool = False
     must_be_absent: bool = False
 
     def holds(self, stored: int | None) -> bool:
-        """Whether it does, of a stored revision; None when there is nothing."""
+        """True if it holds for a stored revision; None when there is no row."""
         if stored is None:
             return not self.must_exist
         return not self.must_be_absent and self.revision in (None, stored)
 
 
 def caller_of(event: Event) -> Caller:
-    """Who sent the request, by the claims that the gateway's authorizer has verified."""
+    """The sender of the request, by the claims that the gateway's authorizer has verified."""
     subject = subject_of(event)
     if subject is None:
         raise ProblemError(Kind.UNAUTHENTICATED, "the token names no subject")
@@ -129,7 +129,7 @@ def expected_revision(app: APIGatewayHttpResolver) -> int | None:
 
 
 def precondition(app: APIGatewayHttpResolver) -> Precondition:
-    """What `If-Match` and `If-None-Match`, which only takes `*`, demand."""
+    """The condition in `If-Match` and `If-None-Match`, which only takes `*`."""
     unless = _header(app, "if-none-match")
     if unless not in (None, "*"):
         message = "must be *"
@@ -225,7 +225,7 @@ def _finite(digits: str) -> float:
 
 
 def _levels(value: Any) -> int:
-    """How deep objects and lists are nested; stops one level behind the limit."""
+    """The depth to which objects and lists are nested; stops one level behind the limit."""
     level, containers = 0, [value]
     while containers and level <= MOST_LEVELS:
         level += 1

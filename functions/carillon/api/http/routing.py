@@ -76,7 +76,7 @@ class Routes:
         )(call)
 
     def no_route(self) -> ProblemError:
-        """Why no route fits the request: its path is unknown, or only its method is."""
+        """The reason why no route fits the request: its path is unknown, or only its method is."""
         event = self.app.current_event
         methods = self._methods_of(event.path)
         if methods and event.http_method not in methods:
@@ -84,7 +84,7 @@ class Routes:
         return ProblemError(Kind.NOT_FOUND, "there is no such resource")
 
     def is_ambiguous(self, template: str) -> bool:
-        """Whether a path of its own could be taken for an item of this one, by a method that it
+        """True if a path of its own could be taken for an item of this one, by a method that it
         does not have: the answer is 405 then."""
         return "{" in template and any(
             "{" not in path and _fits(template, path) for path in self._methods

@@ -1,4 +1,4 @@
-"""How many requests of one owner are served: a bucket of tokens each, in this process.
+"""A limit on the requests of one owner: a bucket of tokens each, in this process.
 
 One owner's flood is refused before any store is asked. Each process of the function counts by
 itself: who is served by several at a time may get as many times the rate.
@@ -10,7 +10,7 @@ from datetime import datetime
 from threading import Lock
 
 MOST_BUCKETS = 10_000
-"""Above it the full ones are dropped: a full bucket says what none says."""
+"""Above this many buckets the full ones are dropped: a full bucket equals none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What requests and answers about operations carry: pydantic models."""
+"""Bodies of requests and answers about operations: pydantic models."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
@@ -55,7 +55,7 @@ class DeadLetterBody(Document):
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Without the nulls, which stand for what is left out."""
+        """The body without the nulls, which mean an absent member."""
         schema = handler(core_schema)
         for member in handler.resolve_ref_schema(schema)["properties"].values():
             if "anyOf" in member:
@@ -155,8 +155,8 @@ class OperationForm(BaseModel):
 
 
 class OutcomesForm(BaseModel):
-    """How many runs of a backfill are in which state, among those of this page; a state without
-    any is left out. Runs that were sent and have no row yet wait in their queue."""
+    """The number of runs of a backfill in each state, among those of this page; a state without any
+    is left out. Runs that were sent and have no row yet wait in their queue."""
 
     counts: dict[RunStatus, int]
     next_cursor: str | None

@@ -23,8 +23,8 @@ MissedLimit = Annotated[int, Query(ge=1, le=1000, description="Most occurrences 
 
 
 class MissedForm(BaseModel):
-    """An occurrence without a success. `status`, `reason` and `run_id` are of the row that stands
-    for it in the history, null when there is none: it was never sent."""
+    """An occurrence without a success. `status`, `reason` and `run_id` are those of its row in the
+    history, null when there is none: it was never sent."""
 
     fire_at: UtcTime
     status: RunStatus | None
@@ -42,8 +42,8 @@ class MissedForm(BaseModel):
 
 
 class MissedList(BaseModel):
-    """Newest first. Everything since `from` was looked at, which is later than asked for when
-    `complete` is false: go on with a `to` a second before it."""
+    """Newest first. Everything since `from` was searched, which is later than requested when
+    `complete` is false: continue with a `to` a second before it."""
 
     items: list[MissedForm]
     complete: bool
@@ -92,8 +92,8 @@ class BackfillRoutes:
     def backfill_job(
         self, job_id: JobId, body: Annotated[BackfillBody, Body()], key: IdempotencyKey = None
     ) -> Response[OperationForm]:
-        """Runs the job's occurrences of a span of the past, ascending and at a pace, as an
-        operation to follow and to cancel.
+        """Runs the job's occurrences of a past span, ascending and throttled, as an operation to
+        follow and to cancel.
 
         They go by schedule and calendar as these are when their turn comes, and are runs of kind
         `backfill` beside those that there are already. While the job is paused it waits.
@@ -156,14 +156,15 @@ class OperationRoutes:
     def count_outcomes(
         self, operation_id: OperationId, cursor: Cursor = None
     ) -> Response[OutcomesForm]:
-        """What became of the runs of a backfill, a thousand rows of the job's history at a time:
+        """The outcomes of the runs of a backfill, a thousand rows of the job's history at a time:
         add up the pages until `next_cursor` is null. Other operations have none."""
         found = self._service.outcomes(self._owner(), operation_id, cursor)
         form = OutcomesForm(counts=dict(found.counts), next_cursor=found.next_cursor)
         return Response(200, JSON, form)
 
     def cancel_operation(self, operation_id: OperationId) -> Response[OperationForm]:
-        """No further step of it is done; what it has sent, at most half a minute's, goes on."""
+        """Does no further step of it; the runs that it has sent, at most half a minute's, still
+        start."""
         operation = self._service.cancel(self._owner(), operation_id)
         self._telemetry.record(
             Action.OPERATION_CANCELLED, operation_id=operation_id, owner=operation.owner

@@ -47,7 +47,7 @@ _OPERATION_ID = re.compile(r"[0-9a-z]{26}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """How many runs are in which state; `next_cursor` continues behind those counted."""
+    """The number of runs in each state; `next_cursor` continues behind those counted."""
 
     counts: Mapping[RunStatus, int]
     next_cursor: str | None
@@ -126,7 +126,7 @@ class OperationService:
         return found
 
     def outcomes(self, owner: str, operation_id: str, cursor: str | None) -> Outcomes:
-        """What became of a backfill's runs, those of the first rows behind the cursor.
+        """The outcomes of a backfill's runs, those of the first rows behind the cursor.
 
         A dead letter that was redriven is counted as what its redrive is. Raises MissingError, for
         the other kinds of operations, too, and InvalidFieldError for the cursor.
@@ -151,7 +151,8 @@ class OperationService:
         return Outcomes(counts, cursor)
 
     def cancel(self, owner: str, operation_id: str) -> Operation:
-        """The cancelled operation, whose next step is not done; what is sent already goes on.
+        """The cancelled operation, whose next step is not done; runs that are sent already still
+        start.
 
         A cancelled one stays as it is. Raises OperationEndedError for one that has ended.
         """
@@ -272,7 +273,7 @@ def _answer_for(operation: Operation, record: IdempotencyRecord) -> str:
 
 
 def _fingerprint_of(operation: Operation) -> str:
-    """A digest of what was asked for."""
+    """A digest of the request."""
     asked = (
         operation.kind.value,
         operation.per_minute,

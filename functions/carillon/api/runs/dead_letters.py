@@ -149,8 +149,8 @@ class DeadLetterRoutes:
     def redrive_dead_letters(
         self, body: Annotated[DeadLetterBody, Body()], key: IdempotencyKey = None
     ) -> Response[OperationForm]:
-        """Runs again all dead letters that there are now and that the body leaves, at a pace, as an
-        operation to follow and to cancel. Those of deleted jobs are passed over."""
+        """Runs again all present dead letters that the body leaves, throttled, as an operation to
+        follow and to cancel. Those of deleted jobs are left out."""
         return self._settle(OperationKind.REDRIVE, body)
 
     def discard_dead_letters(

@@ -19,7 +19,7 @@ from carillon.telemetry import Action, Telemetry
 
 
 class ErrorForm(BaseModel):
-    """Why an attempt failed; `permanent`: no retry can help."""
+    """The reason why an attempt failed; `permanent`: no retry can help."""
 
     kind: str
     message: str
@@ -158,7 +158,7 @@ class RunRoutes:
         self._add(routes)
 
     def run_job(self, job_id: JobId, key: IdempotencyKey = None) -> Response[RunDetail]:
-        """Runs it now, whatever its schedule says, and even while it is paused.
+        """Runs it now, whatever its schedule is, and even while it is paused.
 
         With an Idempotency-Key a repetition answers the same run; after a 503 it sends it again.
         """

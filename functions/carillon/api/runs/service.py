@@ -116,8 +116,9 @@ class RunService:
         raise ContendedError(run_id, "run")
 
     def _order_what_follows(self, cancelled: Run) -> None:
-        """Let an executor meet the run: the next of a fixed delay, or a run that waits for the end
-        of this one, must not wait for its own message, which may come days later."""
+        """Let an executor receive a message for the run: the next of a fixed delay, or a run
+        that waits for the end of this one, must not wait for its own message, which may come
+        days later."""
         job = self._jobs.find(cancelled.key.owner, cancelled.key.job_id)
         now = self._clock.now()
         message = None if job is None else message_of_cancelled(job, cancelled, now)
@@ -149,7 +150,7 @@ class RunService:
         return RunKey.from_run_id(run_key.owner, first_record(self._records, own).answer)
 
     def _recorded(self, job: Job, key: RunKey, now: datetime) -> Run:
-        """The run's row, put now unless it stands already."""
+        """The run's row, put now if it is absent."""
         run = Run(
             key=key,
             status=RunStatus.SCHEDULED,
@@ -180,7 +181,7 @@ class RunService:
 
 
 def run_key_of(owner: str, run_id: str) -> RunKey | None:
-    """The key that a public id stands for; None for text that is no run's id."""
+    """The key of a public id; None for text that is no run's id."""
     if len(run_id) > _LONGEST_RUN_ID:
         return None
     try:

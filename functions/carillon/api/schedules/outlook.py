@@ -1,4 +1,4 @@
-"""What lies ahead of a job, under its calendar and its window."""
+"""The future of a job, under its calendar and its window."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from carillon.services.calendar_reader import CalendarReader
 
 FAR = datetime(9998, 12, 31, tzinfo=UTC)
 ENDLESS_FROM = datetime(2199, 1, 1, tzinfo=UTC)
-"""A schedule that goes on into the last year of EventBridge's cron has no last occurrence."""
+"""A schedule that continues into the last year of EventBridge's cron has no last occurrence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A coming occurrence of a job; `note` tells where a calendar moved it from, or that the day
-    is closed: a fixed delay comes by there, skipped."""
+    """A coming occurrence of a job; `note` names the day from which a calendar moved it, or the
+    closed day on which a fixed delay is skipped."""
 
     fire_at: datetime
     job: Job
@@ -41,7 +41,7 @@ class Outlook:
 
 
 def outlook_of(job: Job, calendars: CalendarReader, now: datetime) -> Outlook:
-    """What lies ahead of a job at `now`.
+    """The future of a job at `now`.
 
     The next one is that with the first effective time after `now`: its nominal time may be past.
     It is None for a fixed delay, where only the runs can tell it.
@@ -62,8 +62,8 @@ def outlook_of(job: Job, calendars: CalendarReader, now: datetime) -> Outlook:
 def shown_state(job: Job, calendars: CalendarReader, now: datetime) -> JobState:
     """COMPLETED for an active job that has no occurrence left, else the job's own state."""
     after = nominal_start(job, now)
-    # What a calendar closes today it may open tomorrow: only the schedule itself ends. But what
-    # is moved may lie behind its end.
+    # A calendar may open tomorrow what it closes today: only the schedule itself ends. But a moved
+    # occurrence may lie behind its end.
     if job.state is not JobState.ACTIVE or job.schedule.next(after) is not None:
         return job.state
     is_left = calendars.opened(job).next(after) is not None
@@ -125,7 +125,7 @@ def closed_note(opened: Recurrence, fire_at: datetime, calendar: str) -> str | N
 
 
 def last_of(schedule: Schedule) -> datetime | None:
-    """The last nominal occurrence; None when there is no last one, or it cannot be told."""
+    """The last nominal occurrence; None when there is no last one, or it is unknown."""
     if isinstance(schedule, Delay):
         return None
     ends = schedule.end_at is not None or not schedule.is_recurring

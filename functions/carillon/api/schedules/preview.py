@@ -45,8 +45,8 @@ LAST_COUNTED = datetime(2199, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Scheduling:
-    """`schedule` ends at the earlier of `end_at`, which the request said, and the last run that
-    its `max_runs` allows."""
+    """`schedule` ends at the earlier of `end_at`, from the request, and the last run that its
+    `max_runs` allows."""
 
     schedule: Schedule
     end_at: datetime | None
@@ -73,7 +73,7 @@ def scheduling_of(form: ScheduleFields, counted_from: datetime) -> Scheduling:
 
 
 def is_same(form: ScheduleFields, other: ScheduleFields) -> bool:
-    """Whether two requests say the same, however they spell it."""
+    """True if two requests mean the same, however they spell it."""
     return form.max_runs == other.max_runs and _parsed(form, form.end_at) == _parsed(
         other, other.end_at
     )
@@ -127,13 +127,13 @@ def _parsed(form: ScheduleFields, end_at: datetime | None) -> Schedule:
 
 
 def _occurrence_number(number: int, schedule: Schedule, after: datetime) -> datetime | None:
-    """The n-th occurrence after an instant; None when there are not so many."""
+    """The n-th occurrence after an instant; None when there are fewer."""
     return next(islice(schedule.between(after, LAST_COUNTED), number - 1, None), None)
 
 
 MOST_SKIPPED = 10
 _MOST_LOOKED_AT = 1_000
-"""Occurrences among which skipped ones are looked for."""
+"""The number of occurrences that are searched for skipped ones."""
 
 _EARLIEST = "at the earliest: it counts from the end of the run before"
 
@@ -143,7 +143,7 @@ _LARGEST_FRACTION = 1 - 2**-48
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What to know about a schedule within the year to come."""
+    """Facts worth knowing about a schedule within the year to come."""
 
     warnings: tuple[ScheduleWarning, ...]
     transitions: tuple[TouchedTransition, ...]
@@ -173,7 +173,7 @@ class Preview:
 
     @property
     def entry_count(self) -> int:
-        """How many entries a job with this schedule takes on the wheel at a time."""
+        """The number of entries that a job with this schedule takes on the wheel at a time."""
         if self.slots.kind is SlotKind.DATED:
             return 1
         return len(self.slots.numbers)
@@ -191,7 +191,7 @@ class PreviewService:
         self._clock = clock
 
     def preview(self, owner: str, body: PreviewBody) -> Preview:
-        """What the body says, under a calendar of the owner's; raises InvalidFieldError."""
+        """The schedule of the body, under a calendar of the owner's; raises InvalidFieldError."""
         after = body.after or self._clock.now()
         scheduling = scheduling_of(body, after)
         schedule = scheduling.schedule
@@ -233,7 +233,7 @@ class PreviewService:
 
 
 def report_of(schedule: Recurrence, after: datetime) -> Report:
-    """The warnings and touched transitions of the year after an instant."""
+    """The warnings, and the transitions of the year after an instant that affect the schedule."""
     transitions = touched_transitions(schedule, after)
     return Report(tuple(warnings_of(schedule, after)), tuple(transitions))
 

@@ -1,4 +1,4 @@
-"""What answers about schedules carry: pydantic models, and how each is made."""
+"""Bodies of answers about schedules: pydantic models, and the way each is made."""
 
 from pydantic import BaseModel, Field
 
@@ -23,7 +23,7 @@ class WarningForm(BaseModel):
 
 
 class TransitionForm(BaseModel):
-    """A change of the clocks that touches occurrences, and what happens to them.
+    """A change of the clocks that affects occurrences, and its effect on them.
 
     `kind` is gap (the local times from `local_from` up to `local_until` do not exist) or fold
     (they come twice). `count` of them are occurrences, null for more than 1,000; `first_local` is
@@ -52,9 +52,9 @@ class TransitionForm(BaseModel):
 
 
 class OccurrenceForm(BaseModel):
-    """`fire_at` is the nominal time, `effective_at` when the run starts; both as clocks in the
-    schedule's time zone show them, too. `note` tells from which closed day it was moved, or, of a
-    fixed delay, that the day is closed: it is skipped."""
+    """`fire_at` is the nominal time, `effective_at` the start of the run; both also as clocks in
+    the schedule's time zone show them. `note` names the closed day from which it was moved, or, for
+    a fixed delay, the closed day on which it is skipped."""
 
     fire_at: UtcTime
     local: str
@@ -80,7 +80,7 @@ class OccurrenceForm(BaseModel):
 
 
 class UpcomingForm(BaseModel):
-    """`complete` is false when the owner has more jobs than the 1,000 looked at."""
+    """`complete` is false when the owner has more jobs than the 1,000 that were read."""
 
     items: list[OccurrenceForm]
     complete: bool
@@ -113,14 +113,14 @@ class PreviewedForm(BaseModel):
 
 
 class SlotsForm(BaseModel):
-    """Where a job with the schedule stands on the wheel, and how many entries it takes there."""
+    """The entries that a job with the schedule takes on the wheel, and their kind of slot."""
 
     kind: SlotKind
     count: int
 
 
 class PreviewForm(BaseModel):
-    """What a schedule would do as a job.
+    """The behaviour of a schedule as a job.
 
     `occurrences` run; `skipped` are the first few on closed days up to the last of these, under
     the rule skip. Of a fixed delay, all but the first are the earliest possible, and those that

@@ -43,14 +43,14 @@ class ScheduleRoutes:
         self._add(routes)
 
     def preview_schedule(self, body: Annotated[PreviewBody, Body()]) -> Response[PreviewForm]:
-        """What a schedule that need not belong to any job does: its next occurrences, in words,
-        what clock changes do to it within a year, what it takes and what it costs."""
+        """Describes a schedule that need not belong to any job: its next occurrences, in words, the
+        effect of clock changes within a year, what it takes and what it costs."""
         preview = self._previews.preview(self._owner(), body)
         return Response(200, JSON, PreviewForm.of(preview))
 
     def list_upcoming_of_job(self, job_id: JobId, count: Count = 10) -> Response[UpcomingForm]:
         """A paused job has none. A fixed delay has at most one: counted from the end of its newest
-        run, so none while that goes on."""
+        run, so none during a run."""
         upcoming = self._occurrences.of_job(self._owner(), job_id, count)
         return Response(200, JSON, UpcomingForm.of(upcoming))
 
@@ -61,8 +61,8 @@ class ScheduleRoutes:
         return Response(200, JSON, UpcomingForm.of(upcoming))
 
     def get_forecast(self, from_at: From = None, to: To = None) -> Response[ForecastForm]:
-        """How many runs are expected to start in each minute, over your first 1,000 jobs, under
-        their calendars and windows as they are now. Paused jobs do not count."""
+        """The number of runs that are expected to start in each minute, over your first 1,000 jobs,
+        under their calendars and windows as they are now. Paused jobs do not count."""
         forecast = self._forecasts.of_owner(self._owner(), from_at, to)
         return Response(200, JSON, ForecastForm.of(forecast))
 

@@ -26,14 +26,14 @@ LONGEST_SPAN = timedelta(days=7)
 
 MOST_STEPS = 3_000_000
 LONGEST_SECONDS = 10
-"""What counting may take, in occurrences and in time; jobs beyond it are left out. The function
+"""The bounds of counting, in occurrences and in time; jobs beyond them are left out. The function
 has 29 s, and 8 bytes for an occurrence."""
 
 MOST_PEAKS = 5
 MOST_NAMES = 5
 
 _DENSE_FIRES_PER_DAY = 300
-"""From about so many on, to ask every minute is quicker than to ask for each next occurrence."""
+"""From about this many on, asking every minute is quicker than asking for each next occurrence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What jobs have in common that start at the same instants: the occurrences of a schedule from
-    a nominal epoch second on, each an offset later."""
+    """The common part of jobs that start at the same instants: the occurrences of a schedule from a
+    nominal epoch second on, each an offset later."""
 
     schedule: Recurrence
     first: int
@@ -161,7 +161,7 @@ class Tally:
 
     @property
     def is_full(self) -> bool:
-        """Whether counting more would take too long."""
+        """True if counting more would take too long."""
         return self._steps >= MOST_STEPS
 
     def add(self, group: Group, names: Sequence[str]) -> None:
@@ -233,12 +233,12 @@ def _minute_start(minute: int) -> datetime:
 
 
 _RUNS_LOOKED_AT = 100
-"""Newest runs among which the last scheduled one is looked for: manual ones lie between."""
+"""The newest runs among which the last scheduled one is searched: manual ones lie between."""
 
 
 @dataclass(frozen=True, slots=True)
 class Upcoming:
-    """`is_complete` is False when the owner has more jobs than were looked at."""
+    """`is_complete` is False when the owner has more jobs than were read."""
 
     occurrences: tuple[Occurrence, ...]
     is_complete: bool

@@ -39,7 +39,7 @@ class Answer:
 def judge(answer: Answer, now: datetime, hidden: Sequence[str] = ()) -> Outcome:
     """2xx is success. Redirects are final, and so are 4xx but for those that ask for a repetition.
 
-    For the others, and 5xx, a Retry-After counts. `hidden` are secrets that were sent: an endpoint
+    For those and for 5xx a Retry-After counts. `hidden` are secrets that were sent: an endpoint
     may repeat them, and they must not be shown.
     """
     status = answer.status
