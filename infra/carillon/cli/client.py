@@ -24,7 +24,7 @@ Query = Mapping[str, str | int]
 
 
 def is_loopback(url: str) -> bool:
-    """Whether the URL's host is this machine."""
+    """True if the URL's host is this machine."""
     return urlsplit(url).hostname in _LOOPBACK
 
 
@@ -52,7 +52,7 @@ def checked_token(text: str) -> str:
 
 
 def new_http_client(url: str) -> "httpx.Client":
-    """A client for one API; a proxy of the environment is not asked for this machine's own."""
+    """A client for one API; requests to this machine bypass the environment's proxy."""
     import httpx
 
     return httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=not is_loopback(url))
@@ -150,7 +150,8 @@ class ApiClient:
     def change_all(
         self, method: str, path: str, query: Query, show: Callable[[int], None] = lambda count: None
     ) -> int:
-        """How many were changed by a request that goes on under the cursor that it answers.
+        """The number of jobs that a request has changed; it is repeated under the cursor that it
+        answers.
 
         `show` gets the count after each answer. The problem of one that fails in between tells how
         many were changed before.
@@ -238,7 +239,7 @@ class ApiClient:
 
 
 def asked_wait_seconds(response: "httpx.Response") -> int:
-    """How long to wait before a request that came too soon (429) is sent again."""
+    """The wait before a request that came too soon (429) is sent again."""
     text = response.headers.get("Retry-After", "")
     return min(int(text), LONGEST_WAIT_SECONDS) if text.isdecimal() else 1
 

@@ -1,4 +1,4 @@
-"""What the command ends with: exit codes that a script can use, and the errors that carry them."""
+"""The end of a command: exit codes for scripts, and the errors that carry them."""
 
 import json
 from collections.abc import Iterable
@@ -89,16 +89,16 @@ class CliError(Exception):
 
     @property
     def is_outcome_unknown(self) -> bool:
-        """Whether what was asked for may have been done all the same."""
+        """True if the request may have been carried out all the same."""
         return self.exit_code in (ExitCode.UNREACHABLE, ExitCode.UNEXPECTED)
 
     def add(self, hint: str) -> None:
-        """Say one more thing in the detail."""
+        """Add a sentence to the detail."""
         detail = self.problem.get("detail")
         self.problem["detail"] = f"{detail}; {hint}" if detail else hint
 
     def text(self, as_json: bool) -> str:
-        """What stderr gets: one JSON document, or a headline and a line per field."""
+        """The text for stderr: one JSON document, or a headline and a line per field."""
         if as_json:
             return json.dumps(self.problem)
         return "\n".join(self._lines())
@@ -110,7 +110,7 @@ class CliError(Exception):
         headline = f"{title} ({status})" if status else title
         errors = self.problem.get("errors")
         entries = errors if isinstance(errors, list) else []
-        # Where fields are named, the detail says the same again.
+        # Where fields are named, the detail repeats them.
         yield f"Error: {headline}{f': {detail}' if detail and not entries else ''}"
         for entry in entries:
             if isinstance(entry, dict):

@@ -31,7 +31,7 @@ def read_text(source: str, field: str) -> str:
 
 
 def schedule_form(text: str, field: str = "schedule") -> Any:
-    """The value of a SCHEDULE argument: JSON when it looks like it, else the text itself.
+    """The value of a SCHEDULE argument: JSON if it begins like JSON, else the text itself.
 
     Raises InvalidFieldError naming `field`.
     """

@@ -33,7 +33,7 @@ _TAG_RULE = "keys have letters, digits, _, . and -, values no commas or control 
 
 @dataclass(frozen=True, slots=True)
 class FilterOptions:
-    """Which jobs; with none of the two, nothing is chosen."""
+    """A choice of jobs; with neither of the two, nothing is chosen."""
 
     parent: ParentFilter = None
     tag: TagFilter = None
@@ -139,7 +139,7 @@ UntilOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class LengthOptions:
-    """How many items of a list; `most` is None for all of them."""
+    """The number of items of a list; `most` is None for all of them."""
 
     limit: LimitOption = 100
     every: AllOption = False

@@ -21,7 +21,7 @@ def printable(value: Any) -> str:
 
 
 def effective_at(item: Mapping[str, Any]) -> Any:
-    """When a run or an occurrence starts; None where that is its fire time."""
+    """The start of a run or an occurrence; None where that is its fire time."""
     found = item.get("effective_at")
     return None if found == item.get("fire_at") else found
 
@@ -79,7 +79,7 @@ def write_items(
 
 
 def write_done(what: str, told: Mapping[str, Any], as_json: bool) -> None:
-    """What was done: a line for people, `told` as JSON."""
+    """A report of what was done: a line for people, `told` as JSON."""
     if as_json:
         write_json(told)
     else:
@@ -88,7 +88,7 @@ def write_done(what: str, told: Mapping[str, Any], as_json: bool) -> None:
 
 @contextmanager
 def progress_line() -> Iterator[Callable[[str], None]]:
-    """What replaces one line on stderr, for people who wait; nothing off a terminal."""
+    """A writer that replaces one line on stderr, for people who wait; nothing off a terminal."""
     if not sys.stderr.isatty():
         yield lambda text: None
         return
@@ -131,7 +131,7 @@ ASCII = " #"
 
 
 def columns_of(values: Sequence[int], width: int) -> tuple[int, list[int]]:
-    """How many values one column stands for, and the largest of each column's values.
+    """The number of values in each column of a chart, and the largest value of each.
 
     At most `width` columns; the last one may stand for fewer values.
     """
@@ -157,10 +157,10 @@ def bars(columns: Sequence[int], height: int, glyphs: str) -> list[str]:
 
 
 NOTED = ("transitions", "warnings")
-"""The members that `notes_of` tells."""
+"""The members that `notes_of` shows."""
 
 _OF_THE_CLOCKS = "dst"
-"""The code of a warning that sums the transitions up: where they are listed it says no more."""
+"""The code of a warning that sums the transitions up: where they are listed it adds nothing."""
 
 
 def notes_of(told: Mapping[str, Any]) -> Iterator[str]:
@@ -174,7 +174,7 @@ def notes_of(told: Mapping[str, Any]) -> Iterator[str]:
 
 
 def write_notes(answer: Mapping[str, Any]) -> None:
-    """What an answer of the API says of its schedule, on stderr."""
+    """Write to stderr what an answer of the API has about its schedule."""
     for note in notes_of(answer):
         write_error(note)
 
@@ -188,7 +188,7 @@ _ATTEMPT_COLUMNS = ("attempt", "started_at", "finished_at", "error")
 
 
 def run_cell(run: Json, column: str) -> Any:
-    """What stands in a column of a list of runs."""
+    """The columns of a list of runs."""
     if column == "effective_at":
         return effective_at(run)
     return _outcome(run) if column == "outcome" else run.get(column)
@@ -218,7 +218,7 @@ def _attempt_row(attempt: Json) -> list[Any]:
 
 
 def _outcome(run: Json) -> Any:
-    """Why, and with what: the error, the result or the reason, and the note on it."""
+    """The reason and the details: the error, the result or the reason, and the note on it."""
     outcome = _error(run.get("error")) or run.get("result") or run.get("reason")
     settled, note = run.get("settled"), run.get("note")
     more = ", ".join(printable(each) for each in (settled, note) if each)

@@ -28,10 +28,10 @@ def looks(
     as_json: bool,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Seen]:
-    """What `look` sees, for ever, with a pause after each look.
+    """The results of `look`, for ever, with a pause after each.
 
-    An API that is away for a moment does not end it: that is told on stderr. Raises what `look`
-    raises the tenth time in a row, and every CliError of another kind.
+    An API that is away for a moment does not end it: stderr shows that. Raises what `look` raises
+    the tenth time in a row, and every CliError of another kind.
     """
     failures = 0
     while True:
@@ -74,7 +74,7 @@ def finish(
 
 
 def fraction_of(operation: Json) -> float | None:
-    """How far in its span it has come, in [0, 1]; None where that cannot be told."""
+    """Its progress in its span, in [0, 1]; None where that is unknown."""
     try:
         first, last, reached = (
             datetime.fromisoformat(str(operation[name])) for name in ("from", "to", "reached")
@@ -131,7 +131,7 @@ def _goes_on(operation: Json) -> bool:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Json], None]]:
-    """What shows an operation's progress: a bar on a terminal, nothing elsewhere."""
+    """A display of an operation's progress: a bar on a terminal, nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda operation: None
         return
@@ -161,14 +161,14 @@ def _told(operation: Json) -> str:
 
 
 class Interrupts:
-    """While it is entered the first SIGINT is only noted; the next one interrupts as ever."""
+    """While it is entered the first SIGINT is only noted; the next one interrupts as usual."""
 
     def __init__(self) -> None:
         self.is_interrupted = False
         self._before: Any = None
 
     def go_on(self) -> bool:
-        """Whether nobody has asked for the end."""
+        """True until somebody interrupts."""
         return not self.is_interrupted
 
     def __enter__(self) -> "Interrupts":

@@ -29,7 +29,7 @@ def credentials_path() -> Path:
 
 
 def load_credentials() -> Credentials | None:
-    """What `save_credentials` stored; raises CliError when the file is damaged."""
+    """The credentials that `save_credentials` stored; raises CliError when the file is damaged."""
     path = credentials_path()
     try:
         stored = json.loads(path.read_bytes())
@@ -61,7 +61,7 @@ def save_credentials(credentials: Credentials) -> Path:
 
 @dataclass(slots=True)
 class Invocation:
-    """The global options of this call; `as_json` also where `--json` stands after the command."""
+    """The global options of this call; `as_json` also if `--json` comes after the command."""
 
     api_url: str | None = None
     token: str | None = None
@@ -74,7 +74,7 @@ def invocation_of(ctx: typer.Context) -> Invocation:
 
 
 def _note_json(ctx: typer.Context, value: bool) -> bool:
-    """Noted as it is read, so that whatever goes wrong after that is told in JSON."""
+    """Noted as it is read, so that any later error is written as JSON."""
     invocation = invocation_of(ctx)
     invocation.as_json = invocation.as_json or value
     return value
@@ -101,7 +101,7 @@ IdempotencyKeyOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """What every command takes that calls the API."""
+    """The options of every command that calls the API."""
 
     api_url: ApiUrlOption = None
     token: TokenOption = None

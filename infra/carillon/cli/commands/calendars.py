@@ -120,7 +120,7 @@ def _body(
     ranges: list[str] | None,
     description: str | None,
 ) -> dict[str, Any]:
-    """The body of PUT; what is not allowed in it is the API's to say. Raises InvalidFieldError."""
+    """The body of PUT; the API judges what is not allowed in it. Raises InvalidFieldError."""
     body = {} if file is None else read_json(file, "file")
     if not isinstance(body, dict):
         raise InvalidFieldError("file", "must hold one JSON object, the body of PUT")
@@ -145,6 +145,6 @@ def _range(text: str, number: int) -> dict[str, str]:
 def _cell(calendar: dict[str, Any], column: str) -> Any:
     value = calendar.get(column)
     if column in ("dates", "ranges"):
-        # How many: a list of all of them would not fit.
+        # Their number: a list of all of them would not fit.
         return len(value or ())
     return " ".join(map(str, value)) if isinstance(value, list) else value

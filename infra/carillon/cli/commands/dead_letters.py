@@ -22,7 +22,7 @@ RunIdArgument = Annotated[str | None, typer.Argument(metavar="RUN_ID", show_defa
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterFilter(SpanOptions):
-    """Which dead letters."""
+    """The options that choose dead letters."""
 
     job: Annotated[
         str | None, typer.Option(metavar="JOB_ID", help="Of this job.", show_default=False)
@@ -46,7 +46,7 @@ class DeadLetterFilter(SpanOptions):
 
 @dataclass(frozen=True, slots=True)
 class ManyOptions(DeadLetterFilter):
-    """Which dead letters instead of one, and how an operation on them goes."""
+    """The options that choose several dead letters, and of the operation on them."""
 
     every: Annotated[bool, typer.Option("--all", help="All dead letters.")] = False
     per_minute: Annotated[
@@ -58,7 +58,7 @@ class ManyOptions(DeadLetterFilter):
     idempotency_key: IdempotencyKeyOption = None
 
     def body(self, run_id: str | None) -> dict[str, Any]:
-        """What chooses many, nothing where one is named.
+        """The filter for several dead letters, empty where one is named.
 
         Raises typer.BadParameter unless it is clear which are meant, and for what has no say.
         """
@@ -98,7 +98,7 @@ def redrive(
     many: ManyOptions,
     session: SessionOptions,
 ) -> None:
-    """Run a dead letter again, or all that the options choose, paced.
+    """Run a dead letter again, or all that the options choose, throttled.
 
     Shows the new run, or the operation.
     """

@@ -93,7 +93,7 @@ def create_all(
     sleep: Callable[[float], None] = time.sleep,
     show: Callable[[str], None] = lambda text: None,
 ) -> list[Item]:
-    """The items with their answers, in order; `show` is told how far it is.
+    """The items with their answers, in order; `show` gets the progress.
 
     Those that the API did not reach are sent again, until five times in a row it reaches none.
     Raises CliError for a request that fails, unless it is busy in the midst of the work, or refused
@@ -152,7 +152,8 @@ def _told_apart(
 
 
 def _chunks(items: Sequence[tuple[int, Item]]) -> Iterator[list[tuple[int, Item]]]:
-    """In order, each within the limits of one request; an item beyond them stands alone."""
+    """The items in order, in groups within the limits of one request; an item beyond them is
+    alone."""
     chunk: list[tuple[int, Item]] = []
     size = 0
     for numbered in items:

@@ -1,4 +1,4 @@
-"""`carillon jobs ...`: create, change, list, show, run, and what is done to one job or to many."""
+"""`carillon jobs ...`: create, change, list, show, run; and changes of one job or of many."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -35,7 +35,7 @@ from carillon.cli.session import (
 )
 from carillon.errors import InvalidFieldError
 
-jobs = typer.Typer(help="Create, look at and change jobs.", no_args_is_help=True)
+jobs = typer.Typer(help="Create, show and change jobs.", no_args_is_help=True)
 
 _COLUMNS = ("job_id", "name", "state", "schedule", "timezone", "target", "next_fire_at")
 
@@ -62,7 +62,7 @@ def create(
     idempotency_key: IdempotencyKeyOption = None,
     session: SessionOptions,
 ) -> None:
-    """Create a job and show it; what to know of its schedule goes to stderr."""
+    """Create a job and show it; warnings about its schedule go to stderr."""
     as_json = invocation_of(ctx).as_json
     if is_empty(options):
         raise typer.BadParameter(
@@ -83,7 +83,7 @@ def change(
     revision: RevisionOption = None,
     session: SessionOptions,
 ) -> None:
-    """Change what is given of a job; the rest stays as it is.
+    """Change the given settings of a job; the rest stays as it is.
 
     A change of when it fires counts from now on.
     """
@@ -151,7 +151,7 @@ def run(
     idempotency_key: IdempotencyKeyOption = None,
     session: SessionOptions,
 ) -> None:
-    """Run a job now, whatever its schedule says; shows the run."""
+    """Run a job now, whatever its schedule; shows the run."""
     api = connect(ctx, session)
     answer = api.post_once(job_path(job_id, "/run"), None, idempotency_key)
     write_run(answer, invocation_of(ctx).as_json)
@@ -279,7 +279,7 @@ def _cell(job: dict[str, Any], column: str) -> Any:
 
 
 def _called(target: dict[str, Any]) -> Any:
-    """What identifies a target: its name, URL or ARN."""
+    """The text that identifies a target: its name, URL or ARN."""
     named = (target.get("name"), target.get("url"))
     arns = (value for member, value in target.items() if member.endswith("_arn"))
     return next((value for value in (*named, *arns) if value), target)

@@ -1,4 +1,4 @@
-"""A rehearsal at a pace that people can watch, or as fast as it goes."""
+"""Playing a simulation, at a speed that people can watch, or as fast as possible."""
 
 import time
 from collections.abc import Callable

@@ -44,7 +44,7 @@ _BUSY = frozenset({"TooManyRequestsException", "LimitExceededException"})
 
 
 def pool_of(api_url: str) -> tuple[str, str]:
-    """Cognito's address and the client that users of a deployment sign in to, as its API tells.
+    """Cognito's address and the client that users of a deployment sign in to, from its API.
 
     Raises CliError where it cannot be reached, or has an issuer of another kind: a password is
     sent to Cognito only.
@@ -244,7 +244,8 @@ def whoami(ctx: typer.Context, *, session: SessionOptions) -> None:
 
 
 def _claims(token: str) -> dict[str, Any]:
-    """What a token says, whose signature the API checks; raises CliError for one that says none."""
+    """The claims of a token, whose signature the API checks; raises CliError for one without
+    any."""
     try:
         part = token.split(".")[1]
         claims: dict[str, Any] = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))

@@ -16,7 +16,7 @@ from carillon.cli.session import (
     invocation_of,
 )
 
-operations = typer.Typer(help="Work that goes on: backfills, redrives.", no_args_is_help=True)
+operations = typer.Typer(help="Backfills, bulk redrives: list, show, cancel.", no_args_is_help=True)
 
 _OPERATION_COLUMNS = (
     "operation_id", "kind", "state", "job_id", "done", "passed_over", "reached", "created_at",
@@ -54,7 +54,7 @@ def show(
 def cancel(
     ctx: typer.Context, operation_id: OperationIdArgument, *, session: SessionOptions
 ) -> None:
-    """Let an operation do no further step; what it did stays done."""
+    """Stop an operation before its next step; finished steps stay done."""
     answer = connect(ctx, session).post(operation_path(operation_id, "/cancel"))
     write_answer(answer, invocation_of(ctx).as_json)
 
@@ -83,7 +83,7 @@ def backfill(
     idempotency_key: IdempotencyKeyOption = None,
     session: SessionOptions,
 ) -> None:
-    """Run a job's occurrences of a span of time, paced; shows the operation."""
+    """Run a job's occurrences of a span of time, throttled; shows the operation."""
     if span.from_at is None or span.until_at is None:
         raise typer.BadParameter("give --from and --to")
     body: dict[str, Any] = {**span.span, "only": only}

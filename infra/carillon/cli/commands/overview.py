@@ -130,7 +130,7 @@ def _glyphs() -> str:
 
 
 def _minute(text: str) -> datetime:
-    """The minute that an instant of the API lies in."""
+    """The minute of an instant of the API."""
     return datetime.fromisoformat(text).astimezone(UTC).replace(second=0, microsecond=0)
 
 

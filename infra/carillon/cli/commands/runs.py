@@ -59,9 +59,9 @@ def runs(
 
 
 class Follower:
-    """Looks at a history again and again, and tells what is new in it.
+    """Reads a history again and again, and yields what is new in it.
 
-    The first look gives the newest `limit` runs; nothing older than those is ever told.
+    The first read yields the newest `limit` runs; older ones are never shown.
     """
 
     def __init__(self, api: ApiClient, path: str, limit: int) -> None:
@@ -75,7 +75,7 @@ class Follower:
     def changes(self) -> list[Json]:
         """Runs that are new, or whose status or attempt is another one, oldest first."""
         newest = list(self._newest())
-        # A run can still change when newer ones have pushed it off the pages looked at.
+        # A run can still change when newer ones have pushed it off the pages that are read.
         pushed_off = self._open - {str(run.get("run_id")) for run in newest}
         for run_id in pushed_off:
             newest += self._lookup(run_id)
@@ -144,7 +144,7 @@ def _fire_text(run: Json) -> str:
     return str(run.get("fire_at"))
 
 
-run = typer.Typer(help="Look at one run, or cancel it.", no_args_is_help=True)
+run = typer.Typer(help="Show one run, or cancel it.", no_args_is_help=True)
 
 RunIdArgument = Annotated[str, typer.Argument(metavar="RUN_ID", show_default=False)]
 

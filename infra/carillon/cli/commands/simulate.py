@@ -80,7 +80,7 @@ def simulate(
     runs: RunsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a fleet of jobs through the real scheduler in virtual time, and sum up what it did.
+    """Run a file of jobs through the real scheduler in virtual time, and sum up the results.
 
     Nothing is deployed or called: targets are simulated. Ctrl-C ends with the summary so far.
     """
@@ -113,7 +113,7 @@ def simulate(
 
 
 class _Progress:
-    """Tells on a terminal how far a long simulation is; called in the course of it."""
+    """Shows on a terminal how far a long simulation is; called in the course of it."""
 
     def __init__(
         self, begin: datetime, until: datetime, go_on: Callable[[], bool], *, is_shown: bool
@@ -125,7 +125,7 @@ class _Progress:
         self._next = time.monotonic() + _PROGRESS_SECONDS
 
     def go_on(self, now: datetime) -> bool:
-        """Whether to go on, at this virtual time."""
+        """True if the simulation is to continue, at this virtual time."""
         if self._is_shown and time.monotonic() >= self._next:
             share = (now - self._begin) / (self._until - self._begin)
             sys.stderr.write(f"\r{utc_text(now.replace(microsecond=0))} {share:4.0%} ")
@@ -156,7 +156,7 @@ def _rehearsal(
     out_of_service: Sequence[str],
     first: int,
 ) -> "Rehearsal":
-    """Raises InvalidFieldError, and CliError for what is wrong with the fleet."""
+    """Raises InvalidFieldError, and CliError for faults of the fleet."""
     # Imported here: no other command needs the scheduler's own code.
     from carillon.simulation.faults import Faults
     from carillon.simulation.run import Plan, Rehearsal
@@ -195,7 +195,7 @@ def _span(from_at: str | None, span: str) -> tuple[datetime, datetime]:
 def _outage(
     text: str, from_at: datetime, until_at: datetime
 ) -> tuple[str, tuple[datetime, datetime]]:
-    """What is out of service, and from when until when; raises InvalidFieldError."""
+    """The part that is out of service, and its span; raises InvalidFieldError."""
     what, _, span = text.strip().partition(" ")
     begin, slash, end = span.strip().partition("/")
     if what not in ("ticks", "executors") or not slash:
@@ -247,7 +247,7 @@ class _ToldRuns:
             rehearsal.tally.on_ended = self._ended
 
     def tell(self) -> bool:
-        """Tell of those that have ended since the last time; always true."""
+        """Show those that have ended since the last time; always true."""
         records, self._records = self._records, []
         for record in records:
             if self._lines is not None:

@@ -1,4 +1,4 @@
-"""How a simulation looks: each run on a line as it ends, and the summary."""
+"""The report of a simulation: each run on a line as it ends, and the summary."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -78,7 +78,7 @@ def _write_jobs(jobs: Sequence[Figures]) -> None:
 
 
 def _figures(summary: Figures) -> Iterator[tuple[str, str]]:
-    """What a line each is about, and what it says."""
+    """The subject and the text of each line."""
     lag, usage = summary["lag_seconds"], summary["usage"]
     yield "fires", f"{summary['fires']:,} ({summary['target_calls']:,} calls of targets)"
     yield "outcomes", _counts(summary["outcomes"])
@@ -121,7 +121,7 @@ def _usage(usage: Figures) -> str:
 
 
 def _standing(usage: Figures) -> str:
-    """What there is however little happens: polls of empty queues, charges by the month."""
+    """The costs that arise however little happens: polls of empty queues, monthly charges."""
     parts = (f"{line} {_dollars(dollars)}" for line, dollars in usage["dollars"].items())
     return f"{_dollars(usage['dollars_total'])}: {', '.join(parts)}"
 

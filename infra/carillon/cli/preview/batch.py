@@ -71,7 +71,7 @@ def plain_batch(arguments: Sequence[str]) -> PreviewRequest | None:
 
 def run_batch(defaults: PreviewRequest) -> int:
     """Answer stdin on stdout; the exit code, as typer's for an interrupt and for a closed pipe."""
-    # Compiled schedules stay until the end: seldom look at them again and again.
+    # Compiled schedules stay until the end: rarely search them again and again.
     gc.set_threshold(200_000)
     try:
         answer_lines(defaults)
@@ -79,7 +79,7 @@ def run_batch(defaults: PreviewRequest) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # What is still buffered has nowhere to go: without this, its flush at exit would complain.
+        # Buffered output has nowhere to go: without this, its flush at exit would fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return 0

@@ -106,7 +106,7 @@ def preview(
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """How to look at a schedule; no part of it."""
+    """The options of the display; no part of the schedule."""
 
     window: str | None
     calendar_file: str | None

@@ -62,7 +62,7 @@ class Coming:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What `carillon preview` shows.
+    """The output of `carillon preview`.
 
     `warnings` and `transitions` are in the API's JSON forms. `window_seconds` is the largest
     offset that a job's own place in the window can give it; None without a window.
@@ -184,14 +184,15 @@ def _write_occurrences(occurrences: list[Coming]) -> None:
 
 
 def _fired(schedule: Recurrence, calendar: LocalCalendar | None) -> Recurrence:
-    """What of the schedule fires under the calendar."""
+    """The occurrences that fire under the calendar."""
     return schedule if calendar is None else OnOpenDays(schedule, calendar.closed, calendar.rule)
 
 
 def _coming(
     request: PreviewRequest, schedule: Recurrence, calendar: LocalCalendar | None
 ) -> Iterator[Coming]:
-    """What comes, found as it is asked for; of a fixed delay also what is to be skipped."""
+    """The coming occurrences, computed as they are asked for; for a fixed delay also those to be
+    skipped."""
     zone = load_zone(request.timezone)
     fired = _fired(schedule, calendar)
     skips = _skips_as_it_runs(schedule, calendar)
@@ -207,7 +208,7 @@ def _coming(
 
 
 def _skips_as_it_runs(schedule: Recurrence, calendar: LocalCalendar | None) -> bool:
-    """Whether occurrences on closed days come too: the next counts from a skipped one."""
+    """True if occurrences on closed days come too: the next counts from a skipped one."""
     rule = None if calendar is None else calendar.rule
     return isinstance(schedule, Delay) and rule is CalendarRule.SKIP
 

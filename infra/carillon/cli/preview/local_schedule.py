@@ -32,7 +32,7 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
 class PreviewRequest(NamedTuple):
-    """What to preview; `schedule` and `exceptions` are texts, or JSON forms.
+    """A request for a preview; `schedule` and `exceptions` are texts, or JSON forms.
 
     `after`, `start_at` and `end_at` are ISO 8601 texts, local time of `timezone` without an offset.
     `gap` and `fold` are the DST rule's texts. `max_runs` counts from `after` on. A tuple, since a

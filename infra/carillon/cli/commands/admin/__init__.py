@@ -59,7 +59,7 @@ admin.command(name="smoke")(smoke)
 
 
 def mend(wheel: "WheelStore", segment: int, now: "Callable[[], datetime]") -> dict[str, Any]:
-    """Mend the control item; answers what was wrong, member by member, and what stands now.
+    """Mend the control item; answers the faults, member by member, and the item as it is now.
 
     One read and one write, conditional on what was read: cut off anywhere it can be begun anew.
     Raises CliError when there is nothing to mend, or the item changed meanwhile.

@@ -1,4 +1,4 @@
-"""`carillon admin audit`: whether the tables say what was promised."""
+"""`carillon admin audit`: a comparison of the tables with what was promised."""
 
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _DEFAULT_SPAN = timedelta(days=1)
 _UNDER_WAY = timedelta(minutes=30)
-"""What is as young as this may yet come: longer than the longest delay of a message, and than what
-follows from one crash."""
+"""A run as young as this may yet come: longer than the longest delay of a message, and than the
+consequences of one crash."""
 
 FromOption = Annotated[
     str | None,
@@ -44,7 +44,7 @@ def audit(
     until: UntilOption = None,
     options: AdminOptions,
 ) -> None:
-    """Compare the occurrences of all jobs with their runs, and look whether all is filed.
+    """Compare all jobs' occurrences with their runs, and check that the next ones are indexed.
 
     Reads the tables page by page, and changes nothing. Exit code 1 where something does not hold.
     What stands in a queue has no row yet: audit when the lanes are empty, or up to an instant

@@ -1,4 +1,4 @@
-"""`carillon doctor`: what is wrong with a deployment, and what to do; for operators."""
+"""`carillon doctor`: the faults of a deployment, and their remedies; for operators."""
 
 from dataclasses import asdict
 
@@ -13,7 +13,7 @@ from carillon.cli.session import invocation_of
 
 @with_option_groups
 def doctor(ctx: typer.Context, *, options: AdminOptions) -> None:
-    """Look at a deployment for what would hurt it: a line for each check, with what to do.
+    """Check a deployment for faults: a line for each check, with the remedy.
 
     Only reads, with AWS credentials. Exit code 1 where something is wrong.
     """

@@ -37,8 +37,8 @@ def reindex(
     since: SinceOption = None,
     options: AdminOptions,
 ) -> None:
-    """Put every active job, and what runs wait for, on the wheel anew: after its table was lost or
-    restored.
+    """Put every active job, and messages of waiting runs, on the wheel anew: after its table was
+    lost or restored.
 
     The rows of jobs stay as they are. Ticks then catch up, by each job's policy, on what was due
     meanwhile; what has run is not run again. It may be interrupted and repeated, and does no harm

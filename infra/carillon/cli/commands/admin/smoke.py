@@ -1,4 +1,4 @@
-"""`carillon admin smoke`: drives a deployed stack and says what held."""
+"""`carillon admin smoke`: drives a deployed stack and reports the results."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -52,7 +52,7 @@ def smoke(
     most_lag: MostLagOption = P99_SECONDS,
     options: AdminOptions,
 ) -> None:
-    """Make jobs of every kind on a deployment, look what becomes of them, and remove them.
+    """Create jobs of every kind on a deployment, check their runs, and remove them.
 
     As the signed-in user (CARILLON_API_URL and CARILLON_TOKEN, or `carillon login`), with AWS
     credentials to read the stack. A line for each check with its figure; exit code 1 where one
@@ -95,7 +95,8 @@ def _probes(
     quick: bool,
     most_lag: float,
 ) -> "Iterator[Probe]":
-    """Those of this drive; says what it leaves out. Raises CliError for an ARN that is none."""
+    """The targets of this drive; reports those that it leaves out. Raises CliError for an ARN that
+    is none."""
     from carillon.smoke.probes import (
         long_probes,
         quick_probes,
@@ -124,8 +125,8 @@ def _probes(
 def _receiver(
     settings: "Settings", api_url: str, port: int, public_url: str
 ) -> "Iterator[Receiver | None]":
-    """Who takes webhooks and checks their signatures: on loopback where the deployment is on this
-    machine, behind `public_url` elsewhere; None without one."""
+    """The receiver of webhooks, which checks their signatures: on loopback where the deployment is
+    on this machine, behind `public_url` elsewhere; None without one."""
     if not public_url and not is_loopback(api_url):
         yield None
         return

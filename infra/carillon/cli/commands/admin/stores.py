@@ -19,7 +19,7 @@ _TABLES = ("JOBS_TABLE", "WHEEL_TABLE", "RUNS_TABLE")
 
 @dataclass(frozen=True, slots=True)
 class AdminOptions:
-    """What every command takes that works on the tables themselves."""
+    """The options of every command that works on the tables themselves."""
 
     stack: Annotated[
         str,

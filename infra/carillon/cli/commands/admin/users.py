@@ -50,7 +50,7 @@ def add_user(
 def _added(
     outputs: Mapping[str, str], name: str, email: str | None, operator: bool
 ) -> dict[str, str]:
-    """What the user is to be told. Nothing is sent by e-mail."""
+    """The message for the user. Nothing is sent by e-mail."""
     import boto3
     from botocore.exceptions import ClientError
 
@@ -81,7 +81,7 @@ def _added(
             cognito.admin_add_user_to_group(
                 UserPoolId=pool_id, Username=name, GroupName=OPERATORS_GROUP
             )
-        except ClientError as error:  # the password is told once: now
+        except ClientError as error:  # the password is shown once: now
             known = told.get("temporary_password", "the one that was told before")
             detail = f"temporary password: {known}; repeat the command to make an operator: {error}"
             title = f"{name} is there, and no operator"
