@@ -1,4 +1,4 @@
-"""Reads the tables of a deployment, page by page, and judges what they say of a span."""
+"""Reads the tables of a deployment, page by page, and judges the runs of a span."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -24,15 +24,15 @@ from carillon.stores.segments import segments_in_use
 
 _PAGE = 500
 _MOST_TOLD, _MOST_FOUND = 10, 1_000
-"""So many findings of one page of a job's runs are told, and looked for, at most."""
+"""Of one page of a job's runs this many findings are reported, and searched for, at most."""
 _LONGEST_CATCH_UP = timedelta(days=15)
-"""A row of a catch-up stands at most so long after the first occurrence that it covers."""
+"""A catch-up's row is at most this long after the first occurrence that it covers."""
 _SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What does not hold: of a job, or of a segment where `owner` and `job_id` are empty."""
+    """A broken promise: of a job, or of a segment where `owner` and `job_id` are empty."""
 
     promise: str
     owner: str
@@ -42,7 +42,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Seen:
-    """What an audit has read so far."""
+    """The counts of what an audit has read so far."""
 
     jobs: int = 0
     runs: int = 0
@@ -50,8 +50,8 @@ class Seen:
 
 
 class Audit:
-    """Judges the occurrences of all jobs after `since` and up to `until`, and whether what is due
-    next is filed.
+    """Judges the occurrences of all jobs after `since` and up to `until`, and checks that the next
+    ones are indexed.
 
     `segments`: the option; what is in use beyond it is judged, too.
     `rest_at`: what was written after it is under way. It holds one page of one job's runs at a
@@ -93,7 +93,7 @@ class Audit:
                 return
 
     def _segment(self, segment: int) -> Iterator[Finding]:
-        """How far a segment is; what it has not dispatched yet is late, and not lost."""
+        """Judge the progress of a segment; what it has not dispatched yet is late, and not lost."""
         try:
             control = self._read_control(segment)
         except UnreadableRowError as error:
@@ -111,8 +111,8 @@ class Audit:
             yield Finding("I3", "", "", f"segment {segment} {text}")
 
     def _settled(self, job: Job) -> Iterator[Finding]:
-        """What is wrong about a job, unless its row was another one by the time that it was read:
-        then what is wrong by that."""
+        """The faults of a job, unless its row has changed since it was read: then the faults by the
+        new row."""
         found = list(self._of_job(job))
         try:
             now = self._stores.jobs.get(job.owner, job.job_id) if found else job
@@ -175,7 +175,7 @@ class Audit:
                 held = held[len(whole) :]
 
     def _catch_ups_after(self, job: Job, last: datetime) -> list[Run]:
-        """Rows of catch-ups that stand later, and cover occurrences up to `last`."""
+        """Rows of later catch-ups that cover occurrences up to `last`."""
         found: list[Run] = []
         cursor: str | None = None
         from_at, until_at = last + _SECOND, last + _LONGEST_CATCH_UP
@@ -210,7 +210,7 @@ class Audit:
         return list(islice(own_page, _MOST_FOUND))
 
     def _unfiled(self, job: Job) -> str | None:
-        """Whether the wheel does not hold what the job is to run next: then it would never come."""
+        """True if the wheel does not hold the job's next occurrence: then it would never come."""
         (filed,) = filings_of([JobVersion(job.updated_at, job)])
         is_filed = job.state is JobState.ACTIVE and filed.is_computable
         known = self._announced.get(job.segment)
@@ -260,7 +260,7 @@ def _told(found: list[Violation]) -> Iterator[Violation]:
 
 
 def _reaching_back(rows: Iterable[Run], until: datetime) -> list[Run]:
-    """Rows of catch-ups that stand later than `until`, and cover what is not."""
+    """Rows of catch-ups that are later than `until`, and cover what is not."""
     return [
         row
         for row in rows

@@ -1,4 +1,5 @@
-"""What is known of one run of the system, simulated or real: what the checker judges by."""
+"""The evidence about one run of the system, simulated or real: the basis of the checker's
+judgement."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -94,9 +95,9 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What a segment had in its backlog: effective times in [from_at, until_at) that no tick had
-    announced in time. It was taken up at `taken_up_at` (None: nobody knows), and worked off at
-    `cleared_at`; None where it never was."""
+    """The backlog of a segment: effective times in [from_at, until_at) that no tick had announced
+    in time. It was taken up at `taken_up_at` (None: unknown), and worked off at `cleared_at`; None
+    where it never was."""
 
     segment: int
     from_at: datetime
@@ -107,8 +108,8 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What was in the lanes at an instant: so many messages, about so many different runs, of which
-    each counts under each filing that has a message about it."""
+    """The content of the lanes at an instant: the number of messages, and of the different runs
+    that they are about. A run counts once under each filing that has a message about it."""
 
     at: datetime
     messages: int
@@ -117,8 +118,8 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What the bounds of lags follow from: options of the deployment, and the longest time that one
-    half of a call takes. The defaults are those of a deployment in which no call takes time."""
+    """The bounds of lags: options of the deployment, and the longest time that one half of a call
+    takes. The defaults are those of a deployment in which no call takes time."""
 
     latency_seconds: float = 0.0
     function_timeout_seconds: int = 60
@@ -177,7 +178,8 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """`invariant` is I1 .. I4 or the name of another promise; `text` says what was expected."""
+    """`invariant` is I1 .. I4 or the name of another promise; `text` is the expectation that
+    failed."""
 
     invariant: str
     job_id: str

@@ -1,4 +1,4 @@
-"""Evidence in order: by job, by run, by revision; and the filings that a job's rows tell of."""
+"""Evidence in order: by job, by run, by revision; and the filings that a job's rows show."""
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
@@ -39,7 +39,7 @@ class Filed:
 
     @property
     def is_computable(self) -> bool:
-        """Whether its fire times follow from its schedule alone: not those of a fixed delay, nor
+        """True if its fire times follow from its schedule alone: not those of a fixed delay, nor
         those that a calendar moves to other days."""
         return not isinstance(self.job.schedule, Delay) and not moves(self.job)
 
@@ -47,7 +47,7 @@ class Filed:
         return fire_at > self.from_at and self.job.schedule.has(seconds_down(fire_at))
 
     def covers(self, fire_at: datetime) -> bool:
-        """Whether an instant that it yields is one of its occurrences."""
+        """True if an instant that it yields is one of its occurrences."""
         is_within = self.until_at is None or fire_at <= self.until_at
         return is_within and self.yields(fire_at)
 
@@ -128,7 +128,7 @@ class Known:
 
     @cached_property
     def unfinished(self) -> Mapping[str, Sequence[Span]]:
-        """When the runs of a job, callbacks apart, were not final, by job id."""
+        """The spans in which the runs of a job, callbacks apart, were not final, by job id."""
         spans: defaultdict[str, list[Span]] = defaultdict(list)
         for key, writes in self.writes.items():
             if key.kind in NO_RUNS or key.kind is RunKind.CALLBACK:
@@ -159,7 +159,7 @@ class Known:
         return self._faults_of[owner]
 
     def is_calm(self, begin: datetime, end: datetime) -> bool:
-        """Whether nothing struck and no outage was between these instants."""
+        """True if nothing struck and no outage was between these instants."""
         evidence = self.evidence
         number = bisect_right(evidence.faults, end)
         is_struck = number > 0 and evidence.faults[number - 1] >= begin
@@ -227,5 +227,5 @@ def _filed(versions: Sequence[JobVersion], following: JobVersion | None) -> File
 
 
 def moves(job: Job) -> bool:
-    """Whether the job's calendar moves occurrences to other days."""
+    """True if the job's calendar moves occurrences to other days."""
     return job.calendar is not None and job.calendar.rule is not CalendarRule.SKIP

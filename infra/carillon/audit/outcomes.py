@@ -51,7 +51,7 @@ def lost(known: Known) -> Iterator[Violation]:
 
 
 def _waits_for_ticks(known: Known, filed: Filed, fire_at: datetime) -> bool:
-    """Whether a deployment that goes on has it in a backlog."""
+    """True if a deployment that goes on has it in a backlog."""
     if known.evidence.rest_at is None:
         return False
     own = (gap for gap in known.evidence.gaps if gap.segment == filed.job.segment)
@@ -103,9 +103,9 @@ def _unexpected(known: Known, row: Run, filings: Sequence[Filed]) -> Iterator[Vi
 
 
 def _is_forsaken(known: Known, row: Run) -> bool:
-    """Whether it stands for nothing, and for nobody: what a process claimed that had stood still
-    past its lease, for a filing that never was committed, or after another had given the run back,
-    as one whose day was moved. Nobody was called."""
+    """True if a row has no purpose: a process claimed it that had been stopped past its lease, for
+    a filing that never was committed, or after another process had released the run, such as one
+    whose day was moved. Nobody was called."""
     if row.status is not RunStatus.RUNNING or not known.evidence.is_complete:
         return False
     filings = {filed.filing_id for filed in known.filings.get(row.key.job_id, ())}
@@ -117,8 +117,8 @@ def _is_forsaken(known: Known, row: Run) -> bool:
 
 
 def passed_over(known: Known) -> Iterator[Violation]:
-    """Rows of catch-ups: what they cover are occurrences that an outage passed over, all of those
-    in their span, counted right; their job does not run all; and the one that follows ran.
+    """Rows of catch-ups: they cover occurrences that an outage left out, all of those in their
+    span, counted right; their job does not run all; and the one that follows ran.
 
     Lenient where a calendar has a say: closed days are covered, too, and occurrences move.
     """
@@ -166,7 +166,7 @@ def _wrong_about(known: Known, row: Run, own: set[datetime]) -> Iterator[str]:
 
 
 def _is_beyond(known: Known, fire_at: datetime | None) -> bool:
-    """Whether a deployment that goes on tells nothing of it yet."""
+    """True if a deployment that goes on tells nothing of it yet."""
     evidence = known.evidence
     return fire_at is not None and evidence.rest_at is not None and fire_at > evidence.until
 
@@ -176,7 +176,7 @@ def in_gap(gaps: Sequence[Gap], effective_at: datetime) -> bool:
 
 
 def unfinished(known: Known) -> Iterator[Violation]:
-    """Runs that were due and have not ended: of every kind, whoever asked for them.
+    """Runs that were due and have not ended: of every kind, whatever requested them.
 
     A run that waits until later than `until`, or whose attempt began later, is under way. Lenient:
     the new run of a redrive that died half-way, since its dead letter is still on the list; and

@@ -1,4 +1,4 @@
-"""What rows say by themselves: nobody need know who wrote them, nor what was called."""
+"""Rules about rows by themselves, whoever wrote them, and whatever was called."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def impossible(known: Known) -> Iterator[Violation]:
 
 
 def _contradiction(row: Run) -> str | None:
-    """What a row says that cannot be; None where nothing is amiss."""
+    """The contradiction in a row; None where it has none."""
     status, numbers = row.status, [record.attempt for record in row.attempts]
     if row.key.kind in NO_RUNS:
         return f"its attempt is {row.attempt}" if row.attempt else None
@@ -57,7 +57,7 @@ def _contradiction(row: Run) -> str | None:
 
 
 def dead_without_reason(known: Known) -> Iterator[Violation]:
-    """Dead letters say why."""
+    """Dead letters have a reason."""
     reasons = {reason.value for reason in DeadReason}
     for rows in known.rows.values():
         for row in rows:
@@ -76,7 +76,7 @@ def unreasoned(known: Known) -> Iterator[Violation]:
 
 
 def settled_otherwise(known: Known) -> Iterator[Violation]:
-    """Dead letters settled otherwise than the runs that were made of them tell: one that was
+    """Dead letters settled otherwise than the runs that were made of them show: one that was
     redriven has its new run; one that was discarded has none, or a cancelled one.
 
     A write may change how it is settled: of two who are at it at once the new run's row decides.

@@ -1,1 +1,1 @@
-"""Looks at a deployment for what would hurt it, and says what to do: reads only."""
+"""Searches a deployment for faults, with a remedy for each: reads only."""

@@ -1,4 +1,4 @@
-"""What is asked of a deployment: pure functions of a snapshot, each with its advice."""
+"""The checks of a deployment: pure functions of a snapshot, each with its advice."""
 
 from collections.abc import Iterator, Sequence, Set
 
@@ -129,7 +129,7 @@ def mappings(seen: Snapshot) -> Iterator[Verdict]:
 
 
 def _drift_of(found: Sequence[MappingFacts], is_lane: bool) -> tuple[str, str]:
-    """What is wrong about the mappings of a queue, and what to do; "" twice for nothing."""
+    """The fault of a queue's mappings, and its remedy; "" twice for none."""
     update = "aws lambda update-event-source-mapping --uuid"
     off = [each for each in found if each.state != "Enabled"]
     if off or not found:

@@ -37,7 +37,7 @@ _AGE_SPAN = timedelta(minutes=15)
 
 
 def known(ask: Callable[[], _T]) -> _T | Unknown:
-    """What `ask` answers; why there is no answer, where the service refuses it."""
+    """The answer of `ask`, or the reason why the service refuses one."""
     try:
         return ask()
     except ClientError as error:
@@ -117,7 +117,7 @@ class Collector:
             found = known(partial(client.get_event_source_mapping, UUID=uuid))
             if not isinstance(found, Unknown):
                 yield _mapping(uuid, found)
-            elif not found.is_absent:  # where it is, its queue has none
+            elif not found.is_absent:  # where it is missing, its queue has none
                 yield found
 
     def _queue(self, url: str) -> QueueFacts:
@@ -196,7 +196,8 @@ class Collector:
         return str(answer.get("SecretString", ""))
 
     def _set_aside(self, log_groups: list[str]) -> Iterator[SetAside]:
-        """Those that ticks have told of since dated entries of that age expire, and that stand."""
+        """Entries that ticks have reported since dated entries of that age expire, and that are
+        still there."""
         client = self._client("logs")
         since = int((self._now - DATED_ENTRY_LIFETIME).timestamp() * 1000)
         seen: set[tuple[int, str, str]] = set()
@@ -217,7 +218,7 @@ class Collector:
                     yield replace(found, is_readable=self._is_readable(found, slot))
 
     def _is_readable(self, entry: SetAside, slot: Slot) -> bool:
-        """Whether it can be read by now: a reindex writes under the same key."""
+        """True if it can be read by now: a reindex writes under the same key."""
         page = self._stores.wheel.query(entry.segment, slot, entry.key[:-1])
         return any(each.key == entry.key for each in page.entries)
 

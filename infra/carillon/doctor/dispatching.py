@@ -1,4 +1,4 @@
-"""How far dispatch is, by the control items; and what ticks go on without."""
+"""The progress of dispatch, by the control items; and the entries that ticks leave out."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,7 @@ from carillon.domain.wheel.segment import Control
 
 _LATE_MINUTES = 2
 _TICK_MINUTES = 3
-"""The rule comes within its minute, and look-ahead makes up for one that is late."""
+"""The rule comes within its minute, and the look-ahead makes up for a late one."""
 _ENTRIES_A_MINUTE = 40_000
 """Of one worker with 512 MB: measured at 0.24 ms of a processor for each, of which it has 0.29; it
 has most of a lease's 45 s."""
@@ -39,7 +39,7 @@ def _controls(seen: Snapshot) -> dict[int, Control]:
 
 
 def ticks(seen: Snapshot) -> Iterator[Verdict]:
-    """By the horizon, which each tick moves to its minute and the look-ahead."""
+    """Judged by the horizon, which each tick moves to its minute and the look-ahead."""
     ticked = [each.horizon for each in _controls(seen).values() if each.token]
     if not ticked:
         text = "no tick has met any segment"
@@ -75,7 +75,7 @@ def segments(seen: Snapshot) -> Iterator[Verdict]:
 
 
 def growth(seen: Snapshot) -> Iterator[Verdict]:
-    """Of an hour's entries each minute meets a sixtieth, where all jobs fire every hour."""
+    """Each minute reads a sixtieth of an hour's entries, if all jobs fire every hour."""
     wheel, workers = seen.tables.get("wheel"), seen.settings.tick_workers
     met = 0 if wheel is None else wheel.items // 60
     text = f"about {met:,} entries a minute at most, for {workers} workers"
@@ -99,8 +99,9 @@ def unreadable(seen: Snapshot) -> Iterator[Verdict]:
             advice = "it can be read by now, so leave it; if ticks go on telling of it, audit"
             yield Verdict("entries set aside", Level.ADVICE, text, advice)
             continue
-        # A reindex writes over what is still a job's: deleted before it, nothing would tell of the
-        # entry until then; deleted behind it unseen, a mended one would go.
+        # A reindex overwrites entries that are still a job's: if they were deleted before it,
+        # nothing would report the entry until then; if they were deleted unseen after it, so would
+        # be a mended one.
         advice = (
             f"carillon admin reindex --segment {each.segment}, while the lanes are empty; what"
             " cannot be read after that is no job's: delete that item of the wheel's table"

@@ -1,4 +1,4 @@
-"""What is known of a deployment at one instant: plain values, collected before any is judged."""
+"""The facts about a deployment at one instant: plain values, collected before any is judged."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class Unknown:
 
     @property
     def is_absent(self) -> bool:
-        """Whether what was asked for is not there; else nothing is known of it."""
+        """True if the requested fact is not there; else nothing is known of it."""
         return self.code == "ResourceNotFoundException"
 
 
@@ -103,10 +103,9 @@ class SetAside:
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """A deployment at `at`. `unreserved` is the account's concurrency that no function keeps for
-    itself. `controls` are the control items of all segments in use, None for one that no tick has
-    met, or why it cannot be read. `secret` is the text of the signing secret. `skew_seconds` is
-    this machine's clock minus the database's.
-    """
+    itself. `controls` are the control items of all segments in use: None for one that no tick has
+    used, or the reason why it cannot be read. `secret` is the text of the signing secret.
+    `skew_seconds` is this machine's clock minus the database's."""
 
     stack: str
     at: datetime

@@ -1,4 +1,4 @@
-"""What a check comes to."""
+"""The verdicts of checks."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one check comes to; `advice` says what to do, "" where nothing is."""
+    """The verdict of one check; `advice` is its remedy, "" where it needs none."""
 
     check: str
     level: Level

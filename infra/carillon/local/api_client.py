@@ -72,7 +72,7 @@ class Api:
         self.base_url = base_url
         self._sign_in = sign_in
         self._tokens: Tokens | None = None
-        # Not through a proxy, whatever the environment says.
+        # Not through a proxy, whatever the environment has.
         inner = transport or httpx.HTTPTransport(trust_env=False)
         self._http = httpx.Client(timeout=30.0, trust_env=False, transport=Patient(inner))
 
@@ -143,7 +143,7 @@ class Api:
 
 
 class WarmingFailed(Exception):
-    """A function did not answer; the message holds what it said."""
+    """A function did not answer; the message has its text."""
 
 
 def warm(deployment: Deployment, api: Api, lanes: Mapping[str, Mapping[str, int]] = LANES) -> None:

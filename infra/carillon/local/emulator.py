@@ -25,7 +25,7 @@ MARK = "CARILLON_EMULATOR"
 
 @dataclass(frozen=True)
 class Family:
-    """What a MiniStack starts: its process group, and whatever inherits its mark.
+    """The processes of a MiniStack: its process group, and all that inherit its mark.
 
     The executors give each task a process group of its own, so the group alone would miss them.
     """
@@ -116,7 +116,7 @@ def free_port() -> int:
 
 
 def port_is_free(port: int) -> bool:
-    """Whether a server could listen on this port of loopback now."""
+    """True if a server could listen on this port of loopback now."""
     with socket.socket() as probe:
         # Like the server itself: connections that linger after a stop do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -293,7 +293,7 @@ class Emulator:
             ],
             cwd=self._temporary_directory,
             env=environment | {MARK: self._mark},
-            stdin=subprocess.PIPE,  # its end tells the launcher that we are gone
+            stdin=subprocess.PIPE,  # its end shows the launcher that we are gone
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -313,7 +313,7 @@ class Emulator:
         )
 
     def _answers(self) -> bool:
-        # Not through a proxy, whatever the environment says.
+        # Not through a proxy, whatever the environment has.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(f"{self.endpoint_url}/_ministack/ready", timeout=2) as answer:
@@ -362,7 +362,7 @@ class Emulator:
             raise EmulatorFailed("MiniStack could not save its state:\n" + "\n".join(unsaved))
 
     def _unsaved(self) -> list[str]:
-        """Lines of the log that tell of state that was not saved; MiniStack stops all the same."""
+        """Lines of the log about state that was not saved; MiniStack stops all the same."""
         lines = self.log_path.read_text(errors="replace").splitlines()
         return [line for line in lines if "Persistence: failed" in line or "error getting" in line]
 

@@ -1,4 +1,4 @@
-"""Runs as they happen: what is new in a job's history, a line for each, and their lag."""
+"""A view of runs as they happen: a line for each change in a job's history, and the lags."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OF_EARLIER_TIMES = frozenset({"backfill", "callback", "watch"})
 
 @dataclass(frozen=True)
 class SeenRun:
-    """A run as the API tells it, at one look."""
+    """A run as the API shows it, at one poll."""
 
     run_id: str
     job_name: str
@@ -69,7 +69,7 @@ def _afterwards(item: dict[str, Any]) -> str:
 
 
 class Watch:
-    """Remembers what it was shown, and tells what changed.
+    """Remembers what it was shown, and yields the changes.
 
     Runs last written before `since` are history. Those that fired after `warm_at` count for lag.
     """
@@ -95,7 +95,7 @@ class Watch:
         return sorted(fresh, key=lambda run: (run.fire_at, run.job_name))
 
     def is_on_time(self, run: SeenRun) -> bool:
-        """Whether the run fired while everything was up and warm: no catch-up, no cold start."""
+        """True if the run fired while everything was up and warm: no catch-up, no cold start."""
         return run.fire_at >= self._warm_at and not run.afterwards
 
     def _standing(self, run: SeenRun) -> str:
@@ -106,7 +106,7 @@ class Watch:
         return "  catch-up" if run.fire_at < self._since else "  not warm yet"
 
     def line(self, run: SeenRun, now: datetime) -> str:
-        """What is printed of a run."""
+        """The printed line of a run."""
         lag = "" if run.lag_seconds is None else f"lag {run.lag_seconds:6.3f} s"
         remark = f"  {run.remark}" if run.remark else ""
         return (
@@ -138,7 +138,7 @@ class LagSummary:
 
     @property
     def kept(self) -> bool:
-        """Whether no run was early, nor later than the local stack promises."""
+        """True if no run was early, nor later than the local stack promises."""
         return self.least >= 0 and self.most <= LAG_LIMIT_SECONDS
 
     def __str__(self) -> str:

@@ -49,7 +49,7 @@ def read_signing_key(deployment: Deployment) -> str:
 
 
 def verifies(key: str, body: bytes, headers: Mapping[str, str]) -> bool:
-    """Whether the signature is ours, covers this id, time and body, and is fresh."""
+    """True if the signature is ours, covers this id, time and body, and is fresh."""
     try:
         Webhook(key).verify(body, dict(headers), json_parse=False)
     except (WebhookVerificationError, ValueError):  # a ValueError: malformed headers or text
@@ -81,7 +81,7 @@ class Receiver:
 
     @property
     def url(self) -> str:
-        """Where to send webhooks."""
+        """The address for webhooks."""
         return f"http://{HOST}:{self._server.server_port}/hook"
 
     @property
@@ -146,4 +146,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Nothing: whoever owns the receiver prints."""
+        """Nothing: the owner of the receiver prints."""

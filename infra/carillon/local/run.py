@@ -42,7 +42,7 @@ class AlreadyRunning(Exception):
 
 @dataclass(frozen=True)
 class Stack:
-    """What is up once everything is."""
+    """The parts of a running local stack."""
 
     state_directory: Path
     receiver: Receiver
@@ -50,7 +50,7 @@ class Stack:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run until interrupted, or for as long as `--for` says; the exit code."""
+    """Run until interrupted, or for the time of `--for`; the exit code."""
     options = _parse(arguments)
     state_directory: Path = options.state_directory.resolve()
     # A shell starts what it puts into the background with SIGINT ignored, and Python leaves it so.
@@ -120,7 +120,7 @@ def _run(state_directory: Path, for_seconds: float | None) -> None:
         port=port_of_state(state_directory, "receiver-port", RECEIVER_PORTS),
         on_delivery=_print_delivery,
     )
-    # The receiver first: what is overdue since the last stop is delivered without delay.
+    # The receiver first: webhooks that are overdue since the last stop are delivered without delay.
     with receiver:
         say("Starting MiniStack …")
         with emulator:
@@ -154,7 +154,7 @@ def _serve(
 
 
 def _register(stack: Stack) -> None:
-    """Tell which jobs are there from earlier, and register the sample jobs."""
+    """Show the jobs that are there from earlier, and register the sample jobs."""
     found = stack.api.list_all("/jobs")
     if found:
         say("Found from last time: " + ", ".join(sorted(str(job["name"]) for job in found)))

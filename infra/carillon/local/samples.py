@@ -27,7 +27,7 @@ class Sample:
 
     @property
     def idempotency_key(self) -> str:
-        """Made of the body, so that what is the same at every start is registered once for ever."""
+        """A digest of the body, so that an unchanged sample is registered only once."""
         canonical = json.dumps(self.body, sort_keys=True).encode()
         return f"local-{self.name}-{hashlib.sha256(canonical).hexdigest()[:16]}"
 

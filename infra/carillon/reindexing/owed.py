@@ -1,4 +1,4 @@
-"""What is owed to a job whose entries may be gone, by its row and its history: as values."""
+"""The entries and messages owed to a job whose entries may be gone, by its row and its history."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ _LONGEST_PAUSE_SECONDS = 600
 
 @dataclass(slots=True)
 class History:
-    """What the rows of a job tell, read page by page in any order.
+    """The facts in the rows of a job, read page by page in any order.
 
     `last_at` is the newest fire time that a scheduled run has, or that the row of a catch-up
     covers; `newest` the run of the newest one under the job's own filing. `waiting` have yet to
@@ -49,8 +49,8 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """What is to be put and sent for a job. `first` is the first epoch minute in which a tick is to
-    meet one of the entries; None where nothing is to come."""
+    """The entries and messages to put and send for a job. `first` is the first epoch minute in
+    which a tick is to read one of the entries; None where nothing is to come."""
 
     entries: tuple[Entry, ...] = ()
     messages: tuple[Message, ...] = ()
@@ -90,8 +90,8 @@ def since_when(
 
 
 def waiting_message(run: Run, job: Job) -> Message:
-    """The message that goes on with a run that waits in its row: as current as the one that may be
-    lost, so that the two absorb each other."""
+    """The message of a run that waits in its row: as current as the one that may be lost, so that
+    the claim absorbs one of the two."""
     message = replace(turn_message(run, job), attempt=run.attempt + 1)
     if run.status is RunStatus.RETRYING:
         return replace(message, due_at=run.next_attempt_at or run.updated_at)
@@ -145,8 +145,8 @@ def _beginning(job: Job, since: datetime) -> Job:
 
 
 def _looks(job: Job, since: datetime) -> list[Entry]:
-    """The entries of the job's watch, for the looks that are due after `since`. They come later
-    than the occurrences that they ask after, and a pause ends none that came before it."""
+    """The entries of the job's missed-run check, for the checks that are due after `since`. They
+    come later than their occurrences, and a pause ends none that came before it."""
     later = timedelta(seconds=job.spread_seconds + (job.expect_within_seconds or 0))
     if job.paused_at is not None and job.paused_at + later <= since:
         return []
@@ -154,7 +154,7 @@ def _looks(job: Job, since: datetime) -> list[Entry]:
 
 
 def _minutes(entries: Iterable[Entry], sent: Recurrence) -> Iterable[int]:
-    """The first minute in which each entry is to be met."""
+    """The first minute in which each entry is to be read."""
     for entry in entries:
         following = sent.next(entry.from_at)
         if entry.slot.kind is SlotKind.DATED:
@@ -166,8 +166,8 @@ def _minutes(entries: Iterable[Entry], sent: Recurrence) -> Iterable[int]:
 def _chain(
     job: Job, newest: Run | None, sent: Recurrence, closed: ClosedDays | None
 ) -> list[Message]:
-    """The occurrence of a fixed delay that is to come next: it follows from the end of its newest
-    run. While that goes on nothing is owed: its own message comes again."""
+    """The next occurrence of a fixed delay: it follows from the end of its newest run. While that
+    is under way nothing is owed: its own message comes again."""
     if newest is None:
         first = sent.next(job.filing.from_at) or job.schedule.next(job.filing.from_at)
         return [] if first is None else [message_of(job, first)]

@@ -18,7 +18,7 @@ _PAGE = 500
 BATCH = 100
 """Jobs whose entries are put under one lease: some 12,000 at most, which take seconds."""
 _ROUNDS = 8
-"""How often a tick may take a segment over before it is given up."""
+"""The number of times that a tick may take a segment over before it is given up."""
 _JobKey = tuple[str, str]
 
 
@@ -28,7 +28,7 @@ class LeaseLostError(Exception):
 
 @dataclass(slots=True)
 class Done:
-    """What was done so far. `since` is the end of the earliest minute, by segment, from which on
+    """The progress so far. `since` is the end of the earliest minute, by segment, from which on
     something is owed; `unreadable` are the reasons why a job or run was left as it is."""
 
     jobs: int = 0
@@ -117,8 +117,8 @@ class Reindex:
         self.done.runs += len(messages)
 
     def _owed(self, key: _JobKey, complete_until: datetime) -> Owed | None:
-        """What is owed to a job, by strong reads of its rows; None where there is no such job, or
-        a row of it that nobody can read."""
+        """The entries and messages owed to a job, by strong reads of its rows; None where there is
+        no such job, or one of its rows cannot be read."""
         try:
             job = self._stores.jobs.get(*key)
             if job is None:

@@ -1,4 +1,4 @@
-"""What a deployment would be billed for what happens in a simulation.
+"""The bill of a deployment for the events of a simulation.
 
 Calls are counted at the ports, sized by the real encoders, and priced by
 `carillon.schedules.insight.cost`.
@@ -59,7 +59,7 @@ Rows = Callable[[tuple[Any, ...], Any], Iterable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What was used in a span: by ticks, by runs, or by what stands."""
+    """The resources used in a span: by ticks, by runs, or by the deployment as such."""
 
     usage: Usage
     events: int
@@ -83,7 +83,7 @@ class Bill:
 
 
 class Meter:
-    """Counts the calls of processes, told by the loop, and invocations, told by the deployment."""
+    """Counts the calls of processes, from the loop, and invocations, from the deployment."""
 
     def __init__(self, segments: int) -> None:
         """`segments` are those that are simulated."""
@@ -138,7 +138,7 @@ class Meter:
         self._batches += 1
 
     def lasted(self, busy_us: int) -> None:
-        """An invocation has ended after so many microseconds."""
+        """Count an invocation that has lasted this many microseconds."""
         self._busy_us += busy_us
 
     def bill(self) -> Bill:
@@ -168,7 +168,7 @@ class _Sizes:
             return 0
         kind = type(row)
         if kind not in _ENCODERS:
-            return 1  # what is removed, or known by its key only: small, whatever it is
+            return 1  # rows that are removed, or known by their key only: small, whatever they hold
         like = _LIKE[kind](row) if kind in _LIKE else None
         if like is None:
             return item_size(_ENCODERS[kind](row))

@@ -33,7 +33,8 @@ Span = tuple[datetime, datetime]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a deployment can be given; the names are those of the settings and the CDK context."""
+    """The options of a simulated deployment; the names are those of the settings and the CDK
+    context."""
 
     segments: int = 2
     look_ahead_minutes: int = 2
@@ -185,7 +186,7 @@ class Deployment:
             raise
 
     def are_ticks_down(self) -> bool:
-        """Whether nothing invokes ticks now."""
+        """True if nothing invokes ticks now."""
         now = self.loop.instant()
         return any(start <= now < end for start, end in self.ticks_down)
 
@@ -193,7 +194,7 @@ class Deployment:
         self.dispatch(self.options.look_ahead_minutes)
 
     def dispatch(self, look_ahead_minutes: int) -> None:
-        """What a tick with this look-ahead does, to be run by a process (`invoke`)."""
+        """The body of a tick with this look-ahead, to be run by a process (`invoke`)."""
         now = self.clock.now()
         seconds = self.options.function_timeout_seconds - _TICK_RESERVE_SECONDS
         dispatcher = Dispatcher(
@@ -230,7 +231,7 @@ class Deployment:
         self.tick(name, at=self.loop.instant(at_us), skew_us=skew_us)
 
     def _poll_at(self, lane: Lane | None, at: datetime) -> None:
-        """Look at a lane (None: the dead-letter queue) when a message there becomes visible."""
+        """Check a lane (None: the dead-letter queue) when a message there becomes visible."""
         at_us = self.loop.us_of(at)
         if (lane, at_us) not in self._polls:
             self._polls.add((lane, at_us))
@@ -252,8 +253,8 @@ class Deployment:
             self.invoke(f"batch {name}", run, freezes=True)
 
     def _is_throttled(self, name: str) -> bool:
-        """Whether no executor is left for a batch: its messages stay hidden until their visibility
-        lapses, and nobody has read them."""
+        """True if no executor is left for a batch: its messages stay hidden, unread, until their
+        visibility lapses."""
         loop, where = self.loop, f"invocation {name}"
         dice = Dice(loop.chaos.seed, where)
         if not loop.chaos.strikes(Fault.THROTTLED_INVOCATION, where, loop.us, dice):

@@ -78,7 +78,7 @@ class Fault(StrEnum):
     SLOW = "slow"
     """A call takes seconds."""
     PAUSED = "paused"
-    """A process stops for minutes, past its lease, and goes on."""
+    """A process stops for minutes, past its lease, and continues."""
     STALE = "stale"
     """A read that need not be consistent answers what was so a while ago."""
     DUPLICATED = "duplicated"
@@ -86,8 +86,8 @@ class Fault(StrEnum):
     LATE = "late"
     """A message comes much later than it was to."""
     THROTTLED_INVOCATION = "throttled_invocation"
-    """Messages are received, and nobody is invoked: they come again once their visibility lapses,
-    received once more."""
+    """Messages are received, and nobody is invoked: they are redelivered when their visibility
+    lapses, received once more."""
     TARGET_FAILS = "target_fails"
     TARGET_REFUSES = "target_refuses"
     """A failure that no retry can help."""
@@ -173,7 +173,7 @@ class Chaos:
         self._only = only
 
     def strikes(self, fault: Fault, where: str, at_us: int, dice: Dice) -> bool:
-        """Whether the fault happens here and now; then it is recorded."""
+        """True if the fault happens here and now; then it is recorded."""
         probability: float = getattr(self.faults, fault.value)
         if probability <= 0.0 or dice.fraction() >= probability:
             return False
@@ -186,8 +186,8 @@ class Chaos:
         return True
 
     def latency_us(self, at_us: int, dice: Dice) -> int:
-        """How long one half of a call takes: often nothing at all, rarely near the most. Where
-        faults are over no call takes seconds."""
+        """The time that one half of a call takes: often none, rarely near the most. Where faults
+        are over no call takes seconds."""
         most_us = self.most_latency_us
         if most_us == 0:
             return 0

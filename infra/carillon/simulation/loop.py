@@ -15,13 +15,13 @@ from carillon.simulation.faults import Chaos, Dice, Fault, Faults
 _T = TypeVar("_T")
 
 Observer = Callable[["Task | None", str, str, tuple[Any, ...], object], None]
-"""Told of each call that had its effect: task, port, method, positional arguments, answer."""
+"""Called for each call that had its effect: task, port, method, positional arguments, answer."""
 
 _MICROSECOND = timedelta(microseconds=1)
 _SLOW_US = 8_000_000
 _PAUSED_US = (20_000_000, 200_000_000)
 _WIRE = frozenset({"queue", "targets", "events"})
-"""Ports that are no stores: what is throttled or lost there has faults of its own."""
+"""Ports that are no stores: their throttling and losses are faults of their own."""
 
 
 class RunawayError(RuntimeError):
@@ -58,7 +58,7 @@ class Process:
 
 
 def _nothing() -> None:
-    """What a task that has ended has still to do."""
+    """The work left to a task that has ended."""
 
 
 def _without_frames(error: CarillonError) -> CarillonError:
@@ -89,7 +89,7 @@ class Task(greenlet):
             self.value = self._run()
         except GreenletExit:
             self.died = True
-        except CarillonError as error:  # it is the business of whoever waits for it
+        except CarillonError as error:  # the task that waits for it sees to this
             self.failure = _without_frames(error)
         except Exception as error:
             self.failure = error
@@ -156,7 +156,7 @@ class Loop:
         return task
 
     def kill(self, process: Process) -> None:
-        """Every task of the process ends where it stands."""
+        """End every task of the process where it is."""
         process.is_alive = False
 
     def end_at(self, process: Process, at_us: int) -> None:

@@ -35,12 +35,12 @@ NO_FAULTS = Faults()
 _SEGMENTS = 2
 _PAGE_SIZE = 1000
 _WARM_UP = timedelta(minutes=2)
-"""Ticks run so long before the fleet comes: it meets a deployment at work."""
+"""Ticks run this long before the fleet comes: it finds a deployment at work."""
 _LATENCY_US = 50_000
 _UPKEEP = timedelta(minutes=10)
 _SLICE = timedelta(minutes=1)
 _SETTLING = timedelta(minutes=15)
-"""How long is waited, at most, for what is still under way at the end."""
+"""The longest wait, at the end, for what is still under way."""
 _ROW_LIFETIME = timedelta(hours=1)
 _MOVED_ROW_LIFETIME = timedelta(days=MOST_ROLLED_DAYS + 2)
 _MOST_ERRORS = 50
@@ -54,7 +54,7 @@ _BY_CALL = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is simulated: [from_at, until_at), whole seconds, by one seed.
+    """A plan: [from_at, until_at), whole seconds, by one seed.
 
     `ticks_down` and `executors_down`: spans in which nothing invokes them. `most_first` fire times
     of each definition are listed.
@@ -97,10 +97,10 @@ class Rehearsal:
             executors_down=plan.executors_down,
         )
         self.deployment.start()
-        # A second before, so that what is due at the very begin is part of it.
+        # A second before, so that jobs due at the very begin are part of it.
         self.loop.run(self.loop.us_of(plan.from_at - timedelta(seconds=1)))
         self._create(fleet)
-        self._meters.update(_meters())  # what was before the span does not count
+        self._meters.update(_meters())  # nothing before the span counts
         self.loop.observers.append(self._observe)
         self.loop.later(self.loop.us, self._keep_up)
 
@@ -119,13 +119,13 @@ class Rehearsal:
 
     def settle(self, go_on: Callable[[], bool]) -> None:
         """After the end: wait for runs under way, for a quarter of an hour at most."""
-        self._bills()  # what comes now is beyond the span
+        self._bills()  # everything from now on is beyond the span
         until = self.plan.until_at + _SETTLING
         while self._open_count() and self.now < until and go_on():
             self.loop.run(self.loop.us_of(self.now + _SLICE))
 
     def summary(self) -> dict[str, Any]:
-        """What has happened until now, as JSON's types."""
+        """The result until now, as JSON's types."""
         self._take_faults()
         tallied = self.tally.as_json()
         lines = tallied.pop("jobs")
@@ -157,7 +157,8 @@ class Rehearsal:
         return bills
 
     def _usage(self, fires: int) -> dict[str, Any]:
-        """By the ticks, which come whatever fires, by the runs, and by what stands anyhow."""
+        """The costs of the ticks, which come whatever fires, of the runs, and of the deployment as
+        such."""
         bills = self._bills()
         return {
             **{name: bill.as_json() for name, bill in bills.items()},
@@ -169,7 +170,8 @@ class Rehearsal:
 
     @cached_property
     def _due(self) -> dict[str, int]:
-        """By job id, the occurrences of the plan's span, of the jobs whose can be told ahead."""
+        """The occurrences of the plan's span by job id, for jobs whose occurrences can be
+        foreseen."""
         due: dict[str, int] = {}
         counted: dict[tuple[Recurrence, timedelta], int] = {}
         for job_id, place in self.tally.places.items():
@@ -251,7 +253,7 @@ class Rehearsal:
             self.tally.written(args[0])
 
     def _keep_up(self) -> None:
-        """Let nothing pile up: what DynamoDB's TTL removes, and what nobody will look at."""
+        """Forget rows that DynamoDB's TTL would remove, and rows that nobody will read."""
         stores = self.deployment.stores
         self.tally.forget(stores.runs.expire(self.now))
         stores.wheel.expire(self.now)
@@ -322,8 +324,9 @@ def _loop(plan: Plan) -> Loop:
 
 
 def _row_lifetime(fleet: Fleet, plan: Plan) -> timedelta:
-    """As short as nothing can miss a row that is gone: neither a retry, nor what an outage delays,
-    nor a look after a success, nor the day from which a calendar has moved a run back."""
+    """The shortest time after which nothing can need a row: neither a retry, nor an occurrence
+    delayed by an outage, nor a check after a success, nor the day from which a calendar has moved a
+    run back."""
     lifetime, seconds = _ROW_LIFETIME, 0.0
     for definition in fleet.definitions:
         body = definition.body

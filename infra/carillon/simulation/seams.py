@@ -1,4 +1,4 @@
-"""What stands between the code and its ports in a simulation: every call passes the loop."""
+"""The seams between the code and its ports in a simulation: every call passes the loop."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -134,7 +134,7 @@ class LoopClock:
 
 
 class LoopTimers:
-    """What is to be done meanwhile is a task of the caller's process, and dies with that."""
+    """Work to be done meanwhile is a task of the caller's process, and dies with that."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop

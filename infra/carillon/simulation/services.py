@@ -1,4 +1,4 @@
-"""What the API can do, without HTTP: the services of carillon.api over a simulated deployment."""
+"""The API without HTTP: the services of carillon.api over a simulated deployment."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What a simulated fleet did, summed up as it happens: no run is kept."""
+"""The results of a simulated fleet, summed up as they come: no run is kept."""
 
 from bisect import insort
 from collections import Counter
@@ -62,7 +62,7 @@ _COARSE_MS = 10_000
 
 @dataclass(slots=True)
 class Line:
-    """What became of the occurrences of one definition.
+    """The outcomes of the occurrences of one definition.
 
     `fires` were started at least once. `first` are the first fire times of these.
     """
@@ -87,8 +87,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a job's figures go, and what it yields. `spread_seconds`: from its fire times to its
-    effective ones."""
+    """The line to which a job's figures belong, and its occurrences. `spread_seconds`: from its
+    fire times to its effective ones."""
 
     line: Line
     job_name: str
@@ -188,7 +188,8 @@ class Tally:
         return self._from_at <= effective_at < self._until_at
 
     def _covered(self, run: Run, place: Place) -> int:
-        """How many occurrences of the span a skip row covers, which may reach beyond its end."""
+        """The number of occurrences of the span that a skip row covers; the row may reach beyond
+        its end."""
         if run.covers_from is None or self._is_in_span(place, run.key.fire_at):
             return run.covers_count or 1
         second = timedelta(seconds=1)
@@ -223,7 +224,7 @@ class Tally:
         }
 
     def _lag_at(self, rank: int) -> int:
-        """The lag that so many runs do not exceed, in milliseconds."""
+        """The lag, in milliseconds, that this many runs do not exceed."""
         passed = 0
         for lag_ms in sorted(self._lags):
             passed += self._lags[lag_ms]

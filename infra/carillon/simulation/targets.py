@@ -1,4 +1,4 @@
-"""Targets that stand for whatever a job calls: they take their time, and some fail."""
+"""Simulated targets in place of real ones: they take their time, and some fail."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from carillon.simulation.loop import Loop
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """What a target does with one call: it takes `seconds`, then answers `outcome`.
+    """The behaviour of a target for one call: it takes `seconds`, then answers `outcome`.
 
     `is_done`: it has had its effect, whatever it answers.
     """
@@ -37,7 +37,7 @@ class TargetCall:
 
 
 Behave = Callable[[Target, Call, Dice], Behaviour]
-"""What a target does where no fault strikes."""
+"""The behaviour of a target where no fault strikes."""
 
 
 def prompt(target: Target, call: Call, dice: Dice) -> Behaviour:
@@ -46,7 +46,7 @@ def prompt(target: Target, call: Call, dice: Dice) -> Behaviour:
 
 
 class SimulatedTargets:
-    """What the executor calls; `on_call` is told of each call when it begins and when it ends."""
+    """The targets that the executor calls; `on_call` hears of each call when it begins and ends."""
 
     def __init__(
         self, loop: Loop, behave: Behave = prompt, on_call: Callable[[TargetCall], object] = repr
@@ -60,7 +60,7 @@ class SimulatedTargets:
         process = "" if task is None else task.name
         begun = TargetCall(call, process, loop.instant())
         self._on_call(begun)
-        # By what is called, not by who calls: so a duplicate meets the same target.
+        # By the callee, not by the caller: so a duplicate finds the same target.
         where = f"target {call.run_id}/{call.attempt}"
         behaviour = self._behaviour(target, call, where)
         seconds = min(behaviour.seconds, call.timeout_seconds)

@@ -26,7 +26,7 @@ Errors = list[tuple[str, str]]
 
 
 class FleetRefusedError(CarillonError):
-    """`errors` are pairs of a path in the document and what is wrong there: `jobs[3].schedule`."""
+    """`errors` are pairs: a path in the document (`jobs[3].schedule`), and its fault."""
 
     def __init__(self, errors: Sequence[tuple[str, str]]) -> None:
         super().__init__("; ".join(f"{path}: {message}" for path, message in errors))
@@ -34,9 +34,9 @@ class FleetRefusedError(CarillonError):
 
 
 class Conduct(Document):
-    """How the target of a job behaves: it takes `seconds` (null: up to 50 ms, by the seed), and
-    fails at `failure_rate`. `copies`: so many jobs have the definition, with numbered names.
-    `owner` is whose they are."""
+    """The behaviour of a job's target: it takes `seconds` (null: up to 50 ms, by the seed), and
+    fails at `failure_rate`. `copies` jobs have the definition, with numbered names. `owner` owns
+    them."""
 
     seconds: Annotated[float, Field(ge=0, le=86_400)] | None = None
     failure_rate: Annotated[float, Field(ge=0, le=1)] = 0.0
@@ -185,7 +185,7 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers = {}  # noqa: RUF012 - declared so by its base
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        """Keys are text, and stand once: the last of two would win in silence."""
+        """Keys are text, and unique: otherwise the last of two would win in silence."""
         node: yaml.MappingNode = super().compose_mapping_node(anchor)
         seen: set[str] = set()
         for key, _ in node.value:

@@ -1,1 +1,1 @@
-"""Drives a deployed stack through its API, and says what became of it: deploys nothing."""
+"""Drives a deployed stack through its API, and reports the results: deploys nothing."""

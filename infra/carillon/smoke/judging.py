@@ -1,4 +1,4 @@
-"""What is expected of a probe's runs: pure functions of its history."""
+"""The expectations of a probe's runs: pure functions of its history."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ from typing import Any
 Json = Mapping[str, Any]
 
 P50_SECONDS, P99_SECONDS = 1.0, 3.0
-"""What lags may be: a start is promised within about a second while executors are warm. The second
-is the default of `--most-lag`: a cold start on a busy machine takes what it takes."""
+"""The limits of lags: a start is promised within about a second while executors are warm. The
+second is the default of `--most-lag`: a cold start on a busy machine has no bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether a probe holds, and the figure that shows it."""
+    """The result of a probe, and the figure that shows it."""
 
     holds: bool
     text: str
 
 
 Judge = Callable[[Sequence[Json]], Judgement | None]
-"""Of a probe's runs, oldest first; None while it cannot be told yet."""
+"""Judges a probe's runs, oldest first; None while it is too early."""
 
 
 def of_kind(runs: Sequence[Json], kind: str) -> list[Json]:
@@ -75,7 +75,7 @@ def one_run(status: str, reason: str = "", error: str = "", attempts: int = 1) -
 
 
 def steady(seconds: int, count: int, p99_seconds: float) -> Judge:
-    """So many occurrences in a row, none left out, that start on time."""
+    """This many occurrences in a row, none left out, that start on time."""
 
     def judge(runs: Sequence[Json]) -> Judgement | None:
         own = [run for run in of_kind(runs, "scheduled") if run["status"] == "succeeded"]
@@ -93,7 +93,7 @@ def steady(seconds: int, count: int, p99_seconds: float) -> Judge:
 
 
 def chain(hops: int) -> Judge:
-    """A fixed delay that goes on: each run follows the end of the one before."""
+    """A fixed delay that continues: each run follows the end of the one before."""
 
     def judge(runs: Sequence[Json]) -> Judgement | None:
         own = of_kind(runs, "scheduled")
@@ -132,7 +132,7 @@ def retried_late(runs: Sequence[Json]) -> Judgement | None:
 
 
 def called_back(runs: Sequence[Json]) -> Judgement | None:
-    """A run that died, and the callback that told of it."""
+    """A run that died, and the callback that reports it."""
     ended, told = one_run("dead", "exhausted", attempts=3)(runs), of_kind(runs, "callback")
     if ended is None or not told or told[0]["status"] in ("scheduled", "running"):
         return None

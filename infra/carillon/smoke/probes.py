@@ -1,4 +1,4 @@
-"""The probes: a job each, and what is to become of it."""
+"""The probes: a job each, and its expected outcome."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ def task(name: str) -> dict[str, str]:
 
 
 def quick_probes(p99_seconds: float = P99_SECONDS) -> Iterator[Probe]:
-    """What takes little more than a minute."""
+    """Probes that take little more than a minute."""
     once = {"target": task("echo")}
     late = timedelta(seconds=85)
     yield Probe("one-shot", {**once, "payload": {"a": 1}}, one_run("succeeded"))
@@ -73,7 +73,7 @@ def quick_probes(p99_seconds: float = P99_SECONDS) -> Iterator[Probe]:
 def long_probes(
     now: datetime, settings: Settings, p99_seconds: float = P99_SECONDS
 ) -> Iterator[Probe]:
-    """What takes minutes: what the wheel keeps, and lags over five of them."""
+    """Probes that take minutes: entries that wait on the wheel, and lags over five minutes."""
     steps = {"schedule": "every 1s", "target": task("echo")}
     yield Probe("every 1s, 5 min", steps, steady(1, 300, p99_seconds), timedelta(minutes=7))
     far = f"at {now + timedelta(minutes=6):%Y-%m-%dT%H:%M:%S}"
@@ -89,7 +89,7 @@ def long_probes(
 
 
 def webhook_probe(url: str, method: str) -> Probe:
-    """A call of `url`; whether its signature held, the receiver tells."""
+    """A call of `url`; the receiver knows if its signature was valid."""
     target = {"type": "webhook", "url": url, "method": method}
     payload = {"payload": {"smoke": True}} if method == "POST" else {}
     body = {"target": target, "retry": {"max_attempts": 3}, **payload}

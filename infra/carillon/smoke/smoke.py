@@ -1,4 +1,4 @@
-"""Creates the probes' jobs side by side, looks until each is judged, and removes them."""
+"""Creates the probes' jobs side by side, polls until each is judged, and removes them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _MOST_RUNS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one probe."""
+    """The result of one probe."""
 
     check: str
     holds: bool
@@ -74,7 +74,7 @@ class Smoke:
         return Result(probe.name, judgement.holds, judgement.text)
 
     def _by_hand(self) -> Iterator[Result]:
-        """A run that is asked for, and read back by its id."""
+        """A manual run, read back by its id."""
         body = {"schedule": "0 0 1 1 *", "target": {"type": "task", "name": "echo"}}
         job_id = self._create(Probe("by hand", body, lambda runs: None))
         run_id = str(self._api.post_once(job_path(job_id, "/run"), None, None)["run_id"])
