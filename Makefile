@@ -7,10 +7,6 @@ STAMPS := .venv/.stamps
 REQUIREMENTS := infra/requirements
 FUNCTIONS := infra/carillon/cdk/requirements/functions.txt
 TEMPLATE := cdk.out/Carillon.template.json
-# One stage after the other; the parts of a stage, joined by +, run side by side. Most of them wait for
-# something, or use one processor only; the drills measure what load does, and so have the machine to themselves.
-TEST_STAGES := tests/unit+tests/simulation tests/contract+tests/integration+tests/infra+tests/packaged \
-  tests/e2e/jobs+tests/e2e/runs tests/e2e/chaos+tests/e2e/operators tests/e2e/drills
 INSTALL = $(PY) -m uv pip install --quiet --require-hashes
 LOCK = $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
@@ -66,22 +62,8 @@ $(STAMPS)/layer: $(STAMPS)/development $(FUNCTIONS) infra/carillon/cdk/packages.
 run: setup ## Start the local stack: emulator, deployment, sample jobs (Ctrl-C stops it)
 	@$(PY) -m carillon.local run
 
-test: setup check lint-template ## Everything that CI runs
-	@logs=$$(mktemp -d); children=""; failed=""; \
-	trap 'kill $$children 2>/dev/null; rm -rf "$$logs"' EXIT; trap 'exit 130' INT TERM; \
-	for stage in $(TEST_STAGES); do \
-	  parts=$$(echo $$stage | tr + ' '); \
-	  for part in $$parts; do \
-	    $(PY) -m pytest $$part >"$$logs/$$(basename $$part)" 2>&1 & children="$$children $$!"; \
-	  done; \
-	  for part in $$parts; do \
-	    set -- $$children; children="$${children# $$1}"; \
-	    wait $$1 || failed="$$failed $$part"; \
-	    echo "== $$part"; cat "$$logs/$$(basename $$part)"; \
-	  done; \
-	done; \
-	if [ -n "$$failed" ]; then echo "red:$$failed"; exit 1; fi; \
-	echo "green: check lint-template $(TEST_STAGES)"
+test: setup ## Everything that CI runs; PARTS="tests/unit check" for some of it (tests/lanes.py)
+	@$(PY) -m tests.lanes $(PARTS)
 
 check: setup ## Lint, formatting, import layers, types
 	@$(PY) -m ruff check .
