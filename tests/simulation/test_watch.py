@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from carillon.domain.events import EventType
+from carillon.domain.execution import missed as checks
 from carillon.domain.job import Job, JobState, Lane
 from carillon.domain.policies import CatchUp, OnComplete, RetryPolicy
 from carillon.domain.run import Run, RunError, RunKey, RunKind, RunStatus, Settled
@@ -146,7 +147,7 @@ def test_a_row_whose_answer_was_lost_is_told_of_though_nothing_is_amiss_any_more
         assert world.runs.claim(late, None)
         assert world.runs.claim(replace(dead, settled=Settled.REDRIVEN, token=9), dead)
     else:
-        monkeypatch.setattr(missed, "another_is_looked_at", lambda *arguments: True)
+        monkeypatch.setattr(checks, "another_is_looked_at", lambda *arguments: True)
     world.run_until(FIRST + WITHIN + timedelta(seconds=30))
     (event,) = (each for each in world.events.emitted if each.type is EventType.RUN_MISSED)
     assert event.subject == missed.key.run_id
