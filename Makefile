@@ -7,7 +7,7 @@ STAMPS := .venv/.stamps
 REQUIREMENTS := infra/requirements
 FUNCTIONS := infra/carillon/cdk/requirements/functions.txt
 TEMPLATE := cdk.out/Carillon.template.json
-INSTALL = $(PY) -m uv pip install --quiet --require-hashes
+INSTALL = $(PY) -m uv pip install --quiet --require-hashes --compile-bytecode
 LOCK = $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 # The CDK library starts `node` from PATH: the virtual environment's comes first.
