@@ -7,7 +7,6 @@ from tests.simulation.mutants.kit import Mutant, Swap, swapped
 
 QUICK = {
     "watermark_before_sends": 10,
-    "late_retry_not_checked": 10,
     "drift": 10,
     "claim_unconditional": 20,
     "acknowledged_first": 10,

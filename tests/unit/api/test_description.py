@@ -96,7 +96,7 @@ def _check(case: "schemathesis.Case[Any]") -> None:
 
 
 bounded = settings(
-    max_examples=40,
+    max_examples=20,
     deadline=None,
     derandomize=True,
     database=None,

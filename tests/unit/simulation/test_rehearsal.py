@@ -49,7 +49,7 @@ def rehearsed(
         ("30 2 * * *", "Europe/Berlin"),
         ("*/15 1-3 * * *", "Europe/Berlin"),
         ("every 25m offset 2m", "UTC"),
-        ("every 7s", "UTC"),
+        ("every 37s", "UTC"),
         ("at 2026-10-25T05:00:00", "America/New_York"),
         (["0 * * * *", "every 90m"], "UTC"),
     ],
