@@ -28,7 +28,6 @@ CODE = (
     "domain",
     "errors",
     "executor",
-    "messages",
     "schedules",
     "services",
     "settings",
