@@ -64,7 +64,7 @@ STACKS = [
 ]
 REST = [
     *_rest("tests/simulation", "mutants", "races", "worlds"),
-    *_rest("tests/unit", "recurrence", "api", "executor"),
+    *_rest("tests/unit", "schedules", "api", "executor"),
     Part("tests/contract", ("tests/contract",)),
     Part("tests/integration", ("tests/integration",)),
     Part("tests/packaged", ("tests/packaged",)),

@@ -14,7 +14,7 @@ from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.schedules import CalendarRule, parse_schedule
 from tests.simulation.test_catch_up import recorded
 from tests.simulation.world import World
-from tests.unit.recurrence.strategies import exact_and_slow
+from tests.unit.schedules.strategies import exact_and_slow
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 STOP = MIDNIGHT + timedelta(minutes=10)

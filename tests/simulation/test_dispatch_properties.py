@@ -13,7 +13,7 @@ from carillon.domain.run import RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of, minute_end
 from carillon.schedules import ClosedDays, Schedule, parse_schedule
 from tests.simulation.world import OWNER, World
-from tests.unit.recurrence.strategies import (
+from tests.unit.schedules.strategies import (
     any_simple,
     calendar_rules,
     closed_days,

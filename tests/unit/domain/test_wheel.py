@@ -27,7 +27,7 @@ from carillon.domain.wheel.entry import (
 )
 from carillon.schedules import CalendarRule, Schedule, SlotKind, parse_schedule
 from tests.unit.domain.samples import CURRENT, NOON, job, message
-from tests.unit.recurrence.strategies import exact, schedules
+from tests.unit.schedules.strategies import exact, schedules
 
 HOUR = timedelta(hours=1)
 

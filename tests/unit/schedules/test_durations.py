@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from carillon.errors import InvalidFieldError
 from carillon.schedules import format_duration, parse_duration
-from tests.unit.recurrence.strategies import exact
+from tests.unit.schedules.strategies import exact
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from carillon.errors import InvalidFieldError
 from carillon.schedules import parse_schedule
-from tests.unit.recurrence.dst_oracle import assert_fires, fires, utc
+from tests.unit.schedules.dst_oracle import assert_fires, fires, utc
 
 Example = tuple[str, str, list[str]]
 """Expression, after, and the occurrences that follow; in UTC, as AWS evaluates them."""

@@ -25,7 +25,7 @@ from carillon.schedules import (
     Recurrence,
     parse_schedule,
 )
-from tests.unit.recurrence.strategies import (
+from tests.unit.schedules.strategies import (
     any_expressions,
     calendar_rules,
     closed_days,

@@ -6,7 +6,7 @@ too; `test_differential` compares it with the engine in many more zones. `at`: `
 import pytest
 
 from carillon.schedules import parse_schedule
-from tests.unit.recurrence.dst_oracle import RULES, Case, Table, assert_fires, utc
+from tests.unit.schedules.dst_oracle import RULES, Case, Table, assert_fires, utc
 
 # Europe/Riga 2027-03-28: clocks go from 03:00 EET to 04:00 EEST at 01:00Z.
 RIGA_SPRING = Table(

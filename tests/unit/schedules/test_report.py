@@ -26,7 +26,7 @@ from carillon.schedules.insight.warnings import (
     warnings_of,
 )
 from carillon.schedules.zones import offsets as zones
-from tests.unit.recurrence.strategies import (
+from tests.unit.schedules.strategies import (
     ZONES,
     calendar_rules,
     closed_days,

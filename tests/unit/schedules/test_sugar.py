@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from carillon.errors import InvalidFieldError
 from carillon.schedules import parse_schedule
-from tests.unit.recurrence.strategies import exact
+from tests.unit.schedules.strategies import exact
 
 
 @pytest.mark.parametrize(

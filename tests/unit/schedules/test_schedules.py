@@ -22,7 +22,7 @@ from carillon.schedules import (
     Schedule,
     parse_schedule,
 )
-from tests.unit.recurrence.strategies import exact, instants, schedules
+from tests.unit.schedules.strategies import exact, instants, schedules
 
 SECOND = timedelta(seconds=1)
 MICROSECOND = timedelta(microseconds=1)

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from carillon.errors import InvalidFieldError
 from carillon.schedules import At, Cron, Delay, DstRule, Every, Fold, Gap, Schedule, parse_schedule
-from tests.unit.recurrence.strategies import exact, schedules
+from tests.unit.schedules.strategies import exact, schedules
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 Form = str | Mapping[str, object] | Sequence[object]

@@ -21,7 +21,7 @@ from carillon.schedules import (
 )
 from carillon.schedules.placement.slots import digest_of_zone, is_zone_dependent, zone_digest
 from carillon.schedules.zones import offsets as zones
-from tests.unit.recurrence.strategies import (
+from tests.unit.schedules.strategies import (
     closed_days,
     exact,
     exact_and_slow,

@@ -6,8 +6,8 @@ import pytest
 
 from carillon.errors import InvalidFieldError
 from carillon.schedules import parse_schedule
-from tests.unit.recurrence.dst_oracle import RULES, Table, assert_fires, utc
-from tests.unit.recurrence.test_dst_tables import TABLES
+from tests.unit.schedules.dst_oracle import RULES, Table, assert_fires, utc
+from tests.unit.schedules.test_dst_tables import TABLES
 
 SKIPPED_ATS = [
     # Europe/Riga 2027-03-28: clocks go from 03:00 EET to 04:00 EEST at 01:00Z.

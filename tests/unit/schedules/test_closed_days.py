@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carillon.schedules import CalendarRule, ClosedDays
-from tests.unit.recurrence.strategies import exact
+from tests.unit.schedules.strategies import exact
 
 SKIP, NEXT, PREVIOUS = CalendarRule
 FIRST = date(2026, 1, 1)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carillon.schedules import At, Combined, Cron, DstRule, Every, Fold, Gap, parse_schedule
-from tests.unit.recurrence.strategies import combinations, exact, instants
+from tests.unit.schedules.strategies import combinations, exact, instants
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)

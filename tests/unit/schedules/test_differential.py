@@ -26,7 +26,7 @@ from cronsim import CronSim, CronSimError
 
 from carillon.errors import InvalidFieldError
 from carillon.schedules import DEFAULT_DST, DstRule, Fold, Gap, Recurrence, parse_schedule
-from tests.unit.recurrence.dst_oracle import assert_fires, fires, utc
+from tests.unit.schedules.dst_oracle import assert_fires, fires, utc
 
 CHANGES = [
     ("Europe/Riga", "2027-03-28T01:00"),

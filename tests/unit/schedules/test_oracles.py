@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carillon.schedules import Cron, DstRule, Fold, Gap
-from tests.unit.recurrence.strategies import (
+from tests.unit.schedules.strategies import (
     ZONES,
     exact,
     exact_and_slow,

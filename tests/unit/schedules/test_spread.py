@@ -26,7 +26,7 @@ from carillon.schedules import (
 )
 from carillon.schedules.placement.window import shortest_gap_seconds, shortest_rolling_gap
 from carillon.schedules.zones import offsets as zones
-from tests.unit.recurrence.strategies import (
+from tests.unit.schedules.strategies import (
     any_expressions,
     calendar_rules,
     closed_days,

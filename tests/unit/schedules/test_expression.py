@@ -16,7 +16,7 @@ from carillon.schedules.cron.expression import (
     refuse_bad_terms,
 )
 from carillon.schedules.zones.offsets import WALL_EPOCH
-from tests.unit.recurrence.strategies import exact, expressions
+from tests.unit.schedules.strategies import exact, expressions
 
 SECOND = timedelta(seconds=1)
 NEW_YEAR = datetime(2024, 1, 1)
