@@ -96,7 +96,7 @@ class Bench:
         batches = []
         for worker, fraction in enumerate(fractions):
             _sleep_until(begin + timedelta(seconds=_TICK_SECOND + _APART * worker + fraction))
-            self._drain()  # what else the ticks have found due, such as the minute of the filing
+            self._drain()  # what else the ticks have found due
             self.tick.handler({"worker": worker}, Context())
             batches.append(self._batch())
         return batches

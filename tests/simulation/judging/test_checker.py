@@ -117,8 +117,8 @@ def test_a_run_may_start_after_a_change_only_by_a_row_that_was_read_before() -> 
         book = Book()
         book.ran_at(10)
         changed = replace(book.job, schedule=parse_schedule("every 1h"))
-        book.becomes(15, changed.refiled(replace(book.job.filing, filing_id="2", from_at=after(15)),
-                                         after(15)))  # fmt: skip
+        filing = replace(book.job.filing, filing_id="2", from_at=after(15))
+        book.becomes(15, changed.refiled(filing, after(15)))
         row = book.claimed(key_of(20), after(20))
         book.called(row, after(20.1), job_revision=revision)
         book.finished(row, after(20.3))
