@@ -8,7 +8,7 @@ from typing import Any
 
 from carillon.clock import id_created_at
 from carillon.domain.calendar import CalendarUse
-from carillon.domain.job import Lane
+from carillon.domain.job import Job, Lane
 from carillon.domain.policies import CatchUp, Rate
 from carillon.domain.run import RunKey, RunKind
 from carillon.errors import MalformedMessageError, reason_of
@@ -87,6 +87,11 @@ class Message:
     returns: int = 0
     store_waits: int = 0
     unreadable_since: datetime | None = None
+
+    @classmethod
+    def of(cls, job: Job, key: RunKey, due_at: datetime, **members: Any) -> "Message":
+        """The message for a run of a job as it is now."""
+        return cls(key, job.filing.filing_id, job.segment, job.lane, due_at, **members)
 
     @property
     def starts_at(self) -> datetime:

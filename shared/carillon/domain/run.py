@@ -212,6 +212,27 @@ class Run:
     attempts: tuple[AttemptRecord, ...] = field(default=())
     other_filings: tuple[str, ...] = ()
 
+    @classmethod
+    def scheduled(
+        cls, key: RunKey, filing_id: str, claim_id: str, now: datetime, expires_at: datetime
+    ) -> "Run":
+        """The row of a run that has yet to begin."""
+        return cls(key, RunStatus.SCHEDULED, 0, 0, claim_id, filing_id, now, expires_at)
+
+    def cancelled(self, reason: str, claim_id: str, now: datetime, expires_at: datetime) -> "Run":
+        """The row of a run that is not to begin, or begin again."""
+        return replace(
+            self,
+            status=RunStatus.CANCELLED,
+            reason=reason,
+            token=self.token + 1,
+            claim_id=claim_id,
+            updated_at=now,
+            finished_at=now,
+            next_attempt_at=None,
+            expires_at=max(self.expires_at, expires_at),
+        )
+
     @property
     def lag_seconds(self) -> float | None:
         """Start of the run minus its effective time; None while it has not started."""

@@ -93,22 +93,18 @@ class Redriver:
             made = self._runs.get(dead.key.redriven)
             if made is not None and not _has_yet_to_begin(made):
                 return
-            if self._runs.claim(self._cancelled(made or self._new_run(dead)), made):
+            now = self._clock.now()
+            claim_id, expires_at = self._entropy.new_id(now), now + self._run_lifetime
+            run = made or self._new_run(dead)
+            cancelled = run.cancelled(_CANCELLED_BY_DISCARD, claim_id, now, expires_at)
+            if self._runs.claim(cancelled, made):
                 return
 
     def _new_run(self, dead: Run) -> Run:
         """The run of the dead letter's redrive, in its row for the first time."""
         now = self._clock.now()
-        return Run(
-            key=dead.key.redriven,
-            status=RunStatus.SCHEDULED,
-            attempt=0,
-            token=0,
-            claim_id=self._entropy.new_id(now),
-            filing_id=dead.filing_id,
-            updated_at=now,
-            expires_at=now + self._run_lifetime,
-        )
+        claim_id, expires_at = self._entropy.new_id(now), now + self._run_lifetime
+        return Run.scheduled(dead.key.redriven, dead.filing_id, claim_id, now, expires_at)
 
     def _recorded(self, dead: Run, job: Job, due_at: datetime) -> Run:
         """The new run's row, put now unless it stands already."""
@@ -124,19 +120,8 @@ class Redriver:
     def _send(self, run: Run, job: Job, due_at: datetime) -> None:
         """Send the new run, if it has yet to begin."""
         if _has_yet_to_begin(run):
-            self._filer.file_message(_message(run, job, run.effective_at or due_at))
-
-    def _cancelled(self, made: Run) -> Run:
-        now = self._clock.now()
-        return replace(
-            made,
-            status=RunStatus.CANCELLED,
-            reason=_CANCELLED_BY_DISCARD,
-            token=made.token + 1,
-            claim_id=self._entropy.new_id(now),
-            updated_at=now,
-            finished_at=now,
-        )
+            due_at = run.effective_at or due_at
+            self._filer.file_message(Message.of(job, run.key, due_at))
 
     def _settle(self, dead: Run) -> Run:
         """The dead letter's row, settled as that of the new run says: redriven, or discarded where
@@ -178,13 +163,3 @@ def _refusal(dead: Run, job: Job | None) -> Refusal | None:
     if job is None or job.state is JobState.DELETED:
         return Refusal.JOB_GONE
     return None
-
-
-def _message(run: Run, job: Job, due_at: datetime) -> Message:
-    return Message(
-        key=run.key,
-        filing_id=job.filing.filing_id,
-        segment=job.segment,
-        lane=job.lane,
-        due_at=due_at,
-    )

@@ -1,7 +1,6 @@
 """Manual runs, the history of runs, and cancelling one, apart from HTTP."""
 
 import hashlib
-from dataclasses import replace
 from datetime import datetime
 
 from carillon.api.http.idempotency import first_record
@@ -109,7 +108,9 @@ class RunService:
                 return run
             if run.status not in _CANCELLABLE:
                 raise NotCancellableError(run_id, run.status.value)
-            cancelled = self._cancelled(run)
+            now = self._clock.now()
+            claim_id, expires_at = self._entropy.new_id(now), now + self._settings.run_lifetime
+            cancelled = run.cancelled(CANCELLED_ON_REQUEST, claim_id, now, expires_at)
             if self._runs.claim(cancelled, run):
                 self._order_what_follows(cancelled)
                 return cancelled
@@ -125,20 +126,6 @@ class RunService:
         if message is not None:
             self._queue.send([message], [0])
 
-    def _cancelled(self, run: Run) -> Run:
-        now = self._clock.now()
-        return replace(
-            run,
-            status=RunStatus.CANCELLED,
-            reason=CANCELLED_ON_REQUEST,
-            token=run.token + 1,
-            claim_id=self._entropy.new_id(now),
-            updated_at=now,
-            finished_at=now,
-            next_attempt_at=None,
-            expires_at=max(run.expires_at, now + self._settings.run_lifetime),
-        )
-
     def _first_key(self, run_key: RunKey, now: datetime) -> RunKey:
         """The run key that the first request of this id was given: it has another fire time."""
         own = IdempotencyRecord(
@@ -151,16 +138,8 @@ class RunService:
 
     def _recorded(self, job: Job, key: RunKey, now: datetime) -> Run:
         """The run's row, put now if it is absent."""
-        run = Run(
-            key=key,
-            status=RunStatus.SCHEDULED,
-            attempt=0,
-            token=0,
-            claim_id=self._entropy.new_id(now),
-            filing_id=job.filing.filing_id,
-            updated_at=now,
-            expires_at=now + self._settings.run_lifetime,
-        )
+        claim_id, expires_at = self._entropy.new_id(now), now + self._settings.run_lifetime
+        run = Run.scheduled(key, job.filing.filing_id, claim_id, now, expires_at)
         for _ in range(_ROUNDS):
             if self._runs.claim(run, None):
                 return run
@@ -170,14 +149,7 @@ class RunService:
         raise ContendedError(key.run_id, "run")
 
     def _send(self, job: Job, key: RunKey) -> None:
-        message = Message(
-            key=key,
-            filing_id=job.filing.filing_id,
-            segment=job.segment,
-            lane=job.lane,
-            due_at=key.fire_at,
-        )
-        self._queue.send([message], [0])
+        self._queue.send([Message.of(job, key, key.fire_at)], [0])
 
 
 def run_key_of(owner: str, run_id: str) -> RunKey | None:

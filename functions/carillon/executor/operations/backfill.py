@@ -100,10 +100,5 @@ def _hold(operation: Operation, job: Job, begin: datetime) -> Progress:
 
 
 def _message(operation: Operation, job: Job, fire_at: datetime, due_at: datetime) -> Message:
-    return Message(
-        key=RunKey(job.owner, job.job_id, RunKind.BACKFILL, fire_at, operation.operation_id),
-        filing_id=job.filing.filing_id,
-        segment=job.segment,
-        lane=job.lane,
-        due_at=due_at,
-    )
+    key = RunKey(job.owner, job.job_id, RunKind.BACKFILL, fire_at, operation.operation_id)
+    return Message.of(job, key, due_at)

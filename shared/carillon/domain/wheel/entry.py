@@ -209,14 +209,9 @@ def watch_entries_of(job: Job) -> list[Entry]:
 
 def message_of(job: Job, fire_at: datetime) -> Message:
     """The message for a job's scheduled occurrence with the nominal time `fire_at`: attempt 1."""
-    return Message(
-        key=RunKey(job.owner, job.job_id, RunKind.SCHEDULED, fire_at),
-        filing_id=job.filing.filing_id,
-        segment=job.segment,
-        lane=job.lane,
-        due_at=fire_at + timedelta(seconds=job.spread_seconds),
-        after_finish=isinstance(job.schedule, Delay),
-    )
+    key = RunKey(job.owner, job.job_id, RunKind.SCHEDULED, fire_at)
+    due_at = fire_at + timedelta(seconds=job.spread_seconds)
+    return Message.of(job, key, due_at, after_finish=isinstance(job.schedule, Delay))
 
 
 def messages_until(job: Job, sent: Recurrence, until: datetime) -> list[Message]:
