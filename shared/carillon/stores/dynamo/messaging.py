@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -25,6 +25,8 @@ from carillon.stores.ports import check_delays
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
+
+_T = TypeVar("_T")
 
 BATCH_SIZE = 10
 BATCH_LIMIT_BYTES = 1024 * 1024
@@ -79,7 +81,7 @@ class SqsLaneQueue:
         failed: list[_Letter] = []
         reason, error = "", None
         for attempt in range(1, ATTEMPTS + 1):
-            outcomes = self._send_batches(list(_batches(pending)), began_at, until)
+            outcomes = self._send_batches(list(_by_lane(pending)), began_at, until)
             pending = [letter for outcome in outcomes for letter in outcome.refused]
             for outcome in outcomes:
                 # botocore has repeated the request already: only the rest of the round goes on.
@@ -144,22 +146,28 @@ def tenant_of(owner: str) -> str:
     return hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _batches(letters: Sequence[_Letter]) -> Iterator[list[_Letter]]:
-    """Requests of one lane each, within SQS's limits of number and size."""
+def _by_lane(letters: Sequence[_Letter]) -> Iterator[list[_Letter]]:
+    """Requests of one lane each."""
     for lane in Lane:
-        batch: list[_Letter] = []
-        size = 0
-        for letter in letters:
-            if letter.lane is not lane:
-                continue
-            length = len(letter.body.encode())
-            if batch and (len(batch) == BATCH_SIZE or size + length > BATCH_LIMIT_BYTES):
-                yield batch
-                batch, size = [], 0
-            batch.append(letter)
-            size += length
-        if batch:
+        of_lane = [letter for letter in letters if letter.lane is lane]
+        yield from in_requests(of_lane, lambda each: len(each.body.encode()), BATCH_LIMIT_BYTES)
+
+
+def in_requests(
+    items: Iterable[_T], size_of: Callable[[_T], int], limit_bytes: int
+) -> Iterator[list[_T]]:
+    """The items in requests of BATCH_SIZE items and `limit_bytes` at most."""
+    batch: list[_T] = []
+    size = 0
+    for item in items:
+        length = size_of(item)
+        if batch and (len(batch) == BATCH_SIZE or size + length > limit_bytes):
             yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += length
+    if batch:
+        yield batch
 
 
 EVENTS_LIMIT_BYTES = 256 * 1024
@@ -196,7 +204,9 @@ class EventBridgeEvents:
 
     def emit(self, events: Sequence[Event]) -> int:
         entries = [entry for event in events if (entry := self._entry(event)) is not None]
-        refused = sum(self._put(batch) for batch in _event_batches(entries))
+        refused = sum(
+            self._put(batch) for batch in in_requests(entries, _event_size, EVENTS_LIMIT_BYTES)
+        )
         return len(events) - len(entries) + refused
 
     def _entry(self, event: Event) -> Entry | None:
@@ -236,21 +246,6 @@ class EventBridgeEvents:
             if self._client is None:
                 self._client = self._make_client()
             return self._client
-
-
-def _event_batches(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
-    """Requests within EventBridge's limits of number and size."""
-    batch: list[Entry] = []
-    size = 0
-    for entry in entries:
-        length = _event_size(entry)
-        if batch and (len(batch) == BATCH_SIZE or size + length > EVENTS_LIMIT_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(entry)
-        size += length
-    if batch:
-        yield batch
 
 
 def _event_size(entry: Entry) -> int:
