@@ -25,14 +25,13 @@ import boto3
 
 from carillon.clock import ManualClock
 from carillon.domain.job import Filing, Job, Lane, job_id_of
-from carillon.domain.targets import TaskTarget
 from carillon.domain.wheel import delaying
 from carillon.local.emulator import Emulator
-from carillon.schedules import parse_schedule
 from carillon.services.indexer import Filer
 from carillon.settings import Settings
 from carillon.tick.dispatcher import Dispatcher, SideBySideThreads
 from carillon.tick.ports import SideBySide, one_by_one
+from tests.jobs import make_job
 from tests.tables import create_deployment
 
 WORKERS = 5
@@ -257,13 +256,11 @@ def _job(worker: int, number: int, now: datetime) -> Job:
     name = f"{worker}-{number}"
     second = _DUE_SECOND + _APART * worker
     filing_id = f"01KAN0000000000000000{worker:02}{number:03}"
-    return Job(
+    return make_job(
+        f"{second} * * * * *",
         owner=OWNER,
         job_id=job_id_of(OWNER, name),
         name=name,
-        schedule=parse_schedule(f"{second} * * * * *"),
-        target=TaskTarget(name="echo"),
-        payload="null",
         segment=worker,
         filing=Filing(filing_id, now.replace(microsecond=0)),
         created_at=now,

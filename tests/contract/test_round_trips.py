@@ -13,18 +13,10 @@ from hypothesis import strategies as st
 
 from carillon.domain.admission.state import Gate, Holder, Line, Starts, Turn
 from carillon.domain.calendar import Calendar, CalendarUse
-from carillon.domain.events import EventType
 from carillon.domain.job import Filing, Job, JobState, Lane, PreviousFiling, Slow, job_id_of
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import (
-    Backoff,
-    BackoffType,
     CatchUp,
-    Concurrency,
-    OnComplete,
-    Overlap,
-    Rate,
-    RetryPolicy,
 )
 from carillon.domain.run import (
     RESULT_LIMIT_BYTES,
@@ -36,16 +28,19 @@ from carillon.domain.run import (
     RunStatus,
     Settled,
 )
-from carillon.domain.targets import LambdaTarget, TaskTarget, WebhookTarget
+from carillon.domain.spec.job_spec import JobSpec
+from carillon.domain.spec.schedule_spec import STORED
 from carillon.domain.wheel.entry import LAST_MINUTE, Entry, Slot, slots_of_minute
 from carillon.domain.wheel.pace import BUCKETS, Shares
 from carillon.domain.wheel.segment import Backlog, Control, Cursor
-from carillon.schedules import CalendarRule, DstRule, Fold, Gap, SlotKind, parse_schedule
+from carillon.schedules import CalendarRule, DstRule, Fold, Gap, Schedule, SlotKind, parse_schedule
 from carillon.schedules.placement.window import LONGEST_WINDOW_SECONDS
 from carillon.stores.dynamo import jobs, runs, side_rows, wheel
 from carillon.stores.dynamo.table import RawItem
 from carillon.stores.ports import CALENDARS, GATES, OPERATIONS, RowKind
 from tests.contract.samples import FILING_ID
+from tests.jobs import job_with
+from tests.settings import BODY, SETTINGS
 
 Members = dict[str, st.SearchStrategy[Any]]
 
@@ -84,21 +79,6 @@ schedules = st.builds(
 )
 calendar_uses = st.none() | st.builds(CalendarUse, names, st.sampled_from(CalendarRule))
 days = st.dates(date(1970, 1, 1), date(9998, 12, 31))
-targets = st.sampled_from(
-    [
-        TaskTarget(name="samples.hello"),
-        WebhookTarget(url="https://example.com/ü?a=b", method="GET", headers={"X-A": "b"}),
-        LambdaTarget(function_arn="arn:aws:lambda:us-east-1:123456789012:function:f"),
-    ]
-)
-retries = st.builds(
-    RetryPolicy,
-    counts,
-    st.builds(
-        Backoff, counts, st.floats(1, 1e9, allow_nan=False), counts, st.sampled_from(BackoffType)
-    ),
-    st.lists(st.text(), max_size=3).map(tuple),
-)
 replaced = st.builds(PreviousFiling, names, instants, instants)
 errors = st.builds(RunError, st.text(), st.text(), st.booleans())
 keys = st.builds(
@@ -126,13 +106,18 @@ def _each(counts: list[int]) -> st.SearchStrategy[Shares]:
 
 shares = st.lists(counts, min_size=BUCKETS, max_size=BUCKETS).flatmap(_each)
 
+specs = st.fixed_dictionaries(
+    {},
+    optional={
+        name: st.sampled_from([given for given, _ in setting.good])
+        for name, setting in SETTINGS.items()
+    },
+).map(lambda given: JobSpec.model_validate(BODY | given, context=STORED))
 JOB: Members = {
     "owner": names,
     "job_id": job_ids,
-    "name": st.text(),
+    "spec": specs,
     "schedule": schedules,
-    "target": targets,
-    "payload": st.text(),
     "segment": counts,
     "filing": st.builds(Filing, names, instants),
     "created_at": instants,
@@ -141,35 +126,20 @@ JOB: Members = {
     "revision": counts,
     "previous": st.none() | replaced,
     "earlier": st.lists(replaced, max_size=3).map(tuple),
-    "priority": st.sampled_from(sorted(set(Lane) - {Lane.SLOW})),
     "slow": st.none() | st.builds(Slow, instants, st.text()),
-    "catch_up": st.sampled_from(CatchUp),
-    "retry": retries,
-    "timeout_seconds": maybe_counts,
-    "overlap": st.sampled_from(Overlap),
-    "tolerance_seconds": maybe_counts,
-    "grace_seconds": maybe_counts,
-    "concurrency": st.none() | st.builds(Concurrency, st.text(), counts),
-    "rate": st.none() | st.builds(Rate, counts, counts, st.text()),
-    "pause_after_failures": maybe_counts,
-    "expect_within_seconds": maybe_counts,
-    "on_success": st.none() | targets,
-    "on_failure": st.none() | targets,
-    "events": st.lists(st.sampled_from(EventType), max_size=3).map(tuple),
-    "template": st.booleans(),
-    "parent": st.text(),
-    "tags": st.dictionaries(names, st.text(), max_size=3).map(lambda d: tuple(sorted(d.items()))),
     "note": st.text(),
     "fingerprint": st.text(),
-    "end_at": maybe_instants,
-    "max_runs": maybe_counts,
-    "on_complete": st.sampled_from(OnComplete),
-    "window": st.sampled_from(["", "15m", "50%"]),
     "spread_seconds": counts,
-    "calendar": calendar_uses,
     "paused_at": maybe_instants,
     "expires_at": st.none() | seconds,
 }
+
+
+def _a_job(schedule: Schedule, **members: Any) -> Job:
+    """Its spec says its schedule."""
+    return job_with(Job(schedule=schedule, **members), schedule=schedule)
+
+
 CALENDAR: Members = {
     "owner": names,
     "name": names,
@@ -341,7 +311,7 @@ def test_no_member_is_forgotten_here(row: Any, members: Members, restored: Any) 
 def test_a_row_survives_its_item(
     row: Any, members: Members, restored: Any, data: st.DataObject
 ) -> None:
-    value = data.draw(st.builds(row, **members))
+    value = data.draw(st.builds(_a_job if row is Job else row, **members))
     assert restored(value, _through_dynamodb) == value
 
 

@@ -9,11 +9,10 @@ from carillon.clock import Clock, SystemEntropy
 from carillon.domain.job import Filing, Job, job_id_of, segment_of
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp
-from carillon.domain.targets import Target, TaskTarget
+from carillon.domain.targets import Target
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Outcome, Success
-from carillon.schedules import parse_schedule
 from carillon.services.indexer import Filer
 from carillon.stores.dynamo import Stores
 from carillon.stores.memory import NoEvents
@@ -21,6 +20,7 @@ from carillon.stores.ports import LaneQueue, WheelStore
 from carillon.tick.counting import SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
+from tests.jobs import make_job
 
 OWNER = "9f4c1c1e-6d3a-4b52-8f5e-0a2b7c9d1e3f"
 
@@ -62,12 +62,11 @@ class System:
         """A job as the api would make it now; not filed."""
         now = self.clock.now()
         job_id = job_id_of(OWNER, name)
-        return Job(
+        return make_job(
+            schedule,
             owner=OWNER,
             job_id=job_id,
             name=name,
-            schedule=parse_schedule(schedule),
-            target=TaskTarget(name="echo"),
             payload='{"to":"someone@example.com"}',
             segment=segment_of(job_id, 2) if segment is None else segment,
             filing=Filing(self.entropy.new_id(now), now.replace(microsecond=0)),

@@ -158,7 +158,7 @@ def test_no_window_has_more_starts_than_the_rate(load: Load) -> None:
     load.send([occurrences(job, 1)[0] for job in jobs])
     load.work_off(load.is_done)
     starts = sorted(load.targets.starts)
-    window = timedelta(seconds=rate.per_seconds)
+    window = timedelta(seconds=rate.per)
     within = [bisect_left(starts, at + window) - n for n, at in enumerate(starts)]
     assert max(within) == rate.limit
     assert len(starts) == RUNS

@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from statistics import mean
 
@@ -27,6 +26,7 @@ from carillon.schedules.insight.cost import (
 from carillon.stores.dynamo import open_stores
 from tests.counting import ClientMeter
 from tests.integration.system import OWNER, System, Undelayed
+from tests.jobs import job_with
 from tests.tables import create_deployment
 
 pytestmark = pytest.mark.ministack
@@ -52,9 +52,9 @@ def plain(job: Job) -> Job:
 
 def spread_under_a_calendar(job: Job) -> Job:
     """A third each skips, moves on and moves back; all at a place of their own in the minute."""
-    number = int(job.name.rpartition("-")[2])
+    number = int(job.spec.name.rpartition("-")[2])
     use = CalendarUse("holidays", list(CalendarRule)[number % 3])
-    return replace(job, window="59s", spread_seconds=number % 59, calendar=use)
+    return job_with(job, window="59s", spread_seconds=number % 59, calendar=use)
 
 
 def no_holidays(now: datetime) -> Calendar:

@@ -361,7 +361,7 @@ def test_a_missed_row_waits_for_a_calendar_that_cannot_be_read(
     world.close("holidays", "2026-12-23")
     job = world.create("job", "0 9 * * *", calendar=("holidays", SKIP))
     changed = world.refile(job, calendar=None)
-    missed = Missed(day(20, 12), CatchUp.LATEST, job.schedule, job.calendar)
+    missed = Missed(day(20, 12), CatchUp.LATEST, job.schedule, job.spec.calendar)
     message = replace(message_of(changed, day(24)), missed=missed)
     world.clock.set(day(24))
     ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)

@@ -67,7 +67,7 @@ def stored(world: World, job: Job) -> Job:
 
 class TestCallbacks:
     def test_a_success_and_a_failure_call_their_own_target_with_the_run(self, world: World) -> None:
-        job = world.create("job", "* * * * *", tags=(("env", "prod"),), **CALLBACKS)
+        job = world.create("job", "* * * * *", tags={"env": "prod"}, **CALLBACKS)
         world.targets.behave = failing_at(2)
         world.run_until(minute(2) + timedelta(seconds=5))
         told = [json.loads(call.payload) for call in world.targets.calls if calls_back(call)]

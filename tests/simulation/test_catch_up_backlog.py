@@ -113,7 +113,7 @@ def test_three_hours_of_backlog_drain_while_live_runs_keep_their_time() -> None:
     assert max(lags) <= LAG_BOUND_SECONDS
     for number, job in enumerate(jobs):
         missed = [run for run in world.history(job) if ANNOUNCED < run.key.fire_at <= MISSED_UNTIL]
-        expect_policy(job.catch_up, missed, due[number])
+        expect_policy(job.spec.catch_up, missed, due[number])
     assert world.bad_entries == []
 
 

@@ -12,6 +12,7 @@ from carillon.domain.policies import CatchUp
 from carillon.domain.run import RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of, minute_end
 from carillon.schedules import ClosedDays, Schedule, parse_schedule
+from tests.jobs import job_with
 from tests.simulation.world import OWNER, World
 from tests.unit.schedules.strategies import (
     any_simple,
@@ -59,7 +60,7 @@ def test_any_ticks_dispatch_exactly_the_occurrences_of_the_span(
     world.tick_ports = replace(world.tick_ports, catch_up_share=share)
     row = Calendar(OWNER, "days", 1, closed.weekdays, closed.ranges, start, start)
     assert world.calendars.put(row, None)
-    job = replace(
+    job = job_with(
         world.new_job("job", "* * * * *", catch_up=CatchUp.ALL),
         schedule=schedule,
         spread_seconds=spread_seconds,
@@ -112,7 +113,7 @@ def test_a_watch_looks_at_each_occurrence_once_its_time_has_passed(
     later = timedelta(seconds=spread_seconds + within_seconds)
     world = World(start - later, segments=1)
     job = replace(
-        world.new_job("job", "* * * * *", expect_within_seconds=within_seconds),
+        world.new_job("job", "* * * * *", expect_within=within_seconds),
         schedule=schedule,
         spread_seconds=spread_seconds,
     )

@@ -15,6 +15,7 @@ from carillon.domain.run import RunError, RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of, message_of
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.schedules import CalendarRule
+from tests.jobs import job_with
 from tests.simulation.world import OWNER, World, times
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
@@ -333,7 +334,7 @@ class TestNoRunIsActiveOrWaits:
 
     def test_a_run_by_hand_before_the_end_completes_nothing(self, world: World) -> None:
         job = world.create("job", "every 5m after finish", end_at=MIDNIGHT + timedelta(minutes=7))
-        job = replace(job, overlap=Overlap.SKIP, on_complete=DELETE, revision=2)
+        job = job_with(job, overlap=Overlap.SKIP, on_complete=DELETE, revision=2)
         assert world.jobs.replace(job, 1)
         world.clock.set(MIDNIGHT + timedelta(minutes=4))
         message = message_of(job, MIDNIGHT + timedelta(minutes=4))

@@ -39,7 +39,7 @@ def heard(world: World) -> list[tuple[str, int | None]]:
 
 
 def test_a_success_is_told_from_its_start_to_the_end_of_its_job(world: World) -> None:
-    job = listened(world, tags=(("env", "prod"),), parent="tree")
+    job = listened(world, tags={"env": "prod"}, parent="tree")
     world.run_until(minute(2))
     assert heard(world) == [("run.started", 1), ("run.succeeded", 1), ("job.completed", None)]
     started, succeeded, completed = world.events.emitted

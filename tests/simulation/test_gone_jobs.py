@@ -119,7 +119,7 @@ def test_what_waits_for_its_place_in_the_window_is_not_lost(world: World, end: E
 
 def test_the_watch_looks_after_what_came_before_a_pause(world: World) -> None:
     world.targets.behave = lambda call: Failure(RunError("http_400", "no", permanent=True))
-    job = world.create("job", "*/10 * * * *", expect_within_seconds=1200)
+    job = world.create("job", "*/10 * * * *", expect_within=1200)
     world.run_until(NOON + 11 * MINUTE)
     job_service(world).pause(OWNER, job.job_id)
     assert {entry.is_watch for entry in entries_of(world, job)} == {True}
@@ -130,7 +130,7 @@ def test_the_watch_looks_after_what_came_before_a_pause(world: World) -> None:
 
 
 def test_the_watch_of_a_deleted_job_goes_at_once(world: World) -> None:
-    job = world.create("job", "*/10 * * * *", expect_within_seconds=1200)
+    job = world.create("job", "*/10 * * * *", expect_within=1200)
     world.run_until(NOON + 11 * MINUTE)
     job_service(world).delete(OWNER, job.job_id)
     assert entries_of(world, job) == []

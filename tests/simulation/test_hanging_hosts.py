@@ -3,7 +3,6 @@
 The world has one executor: what it has met in one attempt it knows in the next.
 """
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,6 +13,7 @@ from carillon.domain.run import RunError
 from carillon.domain.targets import WebhookTarget
 from carillon.domain.wheel.entry import message_of
 from carillon.executor.targets import Failure
+from tests.jobs import job_with
 from tests.simulation.test_slow_lane import due, empty, handle, hangs, lasts
 from tests.simulation.world import OWNER, World
 
@@ -34,7 +34,7 @@ def handled(
     for number in names:
         target = WebhookTarget(url=f"https://{host}/{number}")
         job = world.new_job(f"{host} {number}", "every 10m", timeout_seconds=5)
-        job = replace(job, owner=owner, target=target)
+        job = job_with(job, owner=owner, target=target)
         assert world.filer.file_job(job, None)
         jobs.append(job)
     empty(world)

@@ -42,7 +42,7 @@ def own_rows(world: World, job: Job) -> list[Run]:
 
 
 def after_an_hour(world: World, schedule: str, policy: CatchUp, grace: int | None) -> Job:
-    job = world.create("job", schedule, catch_up=policy, grace_seconds=grace)
+    job = world.create("job", schedule, catch_up=policy, grace=grace)
     without_executors(world, BACK)
     world.run_until(BACK + 3 * MINUTE)
     return job
@@ -190,7 +190,7 @@ def test_the_watch_rings_once_where_it_comes_before_the_runs(world: World) -> No
 
 def test_the_watch_rings_for_what_came_late_and_was_only_kept_waiting(world: World) -> None:
     """Found by seed 412001262: the look came first, and took the occurrence for one passed over."""
-    job = world.create("job", "every 1m", expect_within_seconds=60, rate=Rate(1, 600))
+    job = world.create("job", "every 1m", expect_within=60, rate=Rate(1, 600))
     world.run_until(NOON + timedelta(seconds=30))
     for kept in world.queue.kept():
         if kept.message.key.fire_at == NOON + MINUTE and kept.message.key.kind is RunKind.WATCH:
@@ -218,9 +218,7 @@ def own_key(message: Message) -> RunKey:
 def watched(world: World, policy: CatchUp, within: int) -> Job:
     """A job that was watched while the executors were out."""
     told = (EventType.RUN_MISSED,)
-    job = world.create(
-        "job", "every 1m", catch_up=policy, expect_within_seconds=within, events=told
-    )
+    job = world.create("job", "every 1m", catch_up=policy, expect_within=within, events=told)
     without_executors(world, BACK)
     return job
 

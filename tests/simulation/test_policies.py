@@ -140,7 +140,7 @@ class TestQueueOne:
 
 class TestSpacing:
     def test_a_start_too_soon_after_a_late_one_is_dropped(self, world: World) -> None:
-        job = world.create("job", "every 1m", tolerance_seconds=10)
+        job = world.create("job", "every 1m", tolerance=10)
         world.tick()
         world.clock.set(NOON + 100 * SECOND)  # no executor had time for the run of 12:01
         world.run_until(NOON + 4 * MINUTE)
@@ -157,7 +157,7 @@ class TestSpacing:
             if call.attempt == 1
             else Success(None)
         )
-        job = world.create("job", "every 1m", tolerance_seconds=10, retry=policy)
+        job = world.create("job", "every 1m", tolerance=10, retry=policy)
         world.run_until(NOON + 5 * MINUTE)
         assert skipped(world, job, SkipReason.SPACING) == []
         assert [run.attempt for run in world.history(job)] == [2, 2, 2, 2, 1]
@@ -165,7 +165,7 @@ class TestSpacing:
 
 class TestMisfire:
     def test_what_comes_later_than_its_grace_is_skipped(self, world: World) -> None:
-        job = world.create("job", "* * * * *", grace_seconds=90, catch_up=CatchUp.SKIP)
+        job = world.create("job", "* * * * *", grace=90, catch_up=CatchUp.SKIP)
         other = world.create("other", "* * * * *", catch_up=CatchUp.SKIP)
         for minute in range(4):
             world.clock.set(NOON + minute * MINUTE)

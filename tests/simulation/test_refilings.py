@@ -14,6 +14,7 @@ from carillon.domain.wheel.entry import Slot, minute_of
 from carillon.schedules import CalendarRule, SlotKind, parse_schedule
 from carillon.stores.ports import EntryPage
 from carillon.tick.counting import SegmentOutcome
+from tests.jobs import job_with
 from tests.simulation.world import FUNCTION_SECONDS, World, times
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
@@ -218,7 +219,7 @@ class TestWhoseCatchUpCounts:
         world.run_until(*minutes(1))
         now = world.clock.now()
         filing = Filing(world.entropy.new_id(now), now)
-        noise = replace(job.refiled(filing, now), catch_up=CatchUp.SKIP)
+        noise = job_with(job.refiled(filing, now), catch_up=CatchUp.SKIP)
         assert not world.filer.file_job(noise, revision=99)
         world.run_until(TICKS_STOP)
         world.run_until(TICKS_RETURN - timedelta(seconds=1), ticking=False)

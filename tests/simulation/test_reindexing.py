@@ -278,7 +278,7 @@ def test_one_that_waits_for_another_to_end_is_no_second_run(world: World) -> Non
 
 
 def test_missed_run_checks_ring_for_what_was_due_before_and_after(world: World) -> None:
-    options = {"expect_within_seconds": 900, "events": (EventType.RUN_MISSED,)}
+    options = {"expect_within": 900, "events": (EventType.RUN_MISSED,)}
     world.targets.behave = lambda call: Failure(RunError("http_400", "no", permanent=True))
     job = world.create("watched", "*/10 * * * *", **options)
     lose_and_mend(world)
@@ -289,7 +289,7 @@ def test_missed_run_checks_ring_for_what_was_due_before_and_after(world: World) 
 
 
 def test_what_a_paused_job_was_to_be_looked_at_for_is(world: World) -> None:
-    options = {"expect_within_seconds": 2400, "events": (EventType.RUN_MISSED,)}
+    options = {"expect_within": 2400, "events": (EventType.RUN_MISSED,)}
     world.targets.behave = lambda call: Failure(RunError("http_400", "no", permanent=True))
     job = world.create("watched", "*/10 * * * *", **options)
     world.run_until(NOON + timedelta(minutes=15))

@@ -34,7 +34,7 @@ def test_a_row_of_the_table(policy: str, grace: str, runs: str, others: str) -> 
         "job",
         "every 10m",
         catch_up=CatchUp(policy.split("`")[1]),
-        grace_seconds=None if grace == "none" else parse_duration(grace),
+        grace=None if grace == "none" else parse_duration(grace),
     )
     world.run_until(NOON - timedelta(minutes=3))
     world.run_until(BACK - timedelta(seconds=1), ticking=False)

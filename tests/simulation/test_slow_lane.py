@@ -20,6 +20,7 @@ from carillon.domain.wheel.entry import message_of
 from carillon.errors import StoreUnavailableError
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, Failure, Outcome, Success
+from tests.jobs import job_with
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -92,7 +93,7 @@ class TestMark:
         stored = row(world, job)
         assert stored.slow is not None
         assert replace(stored, slow=None) == job
-        assert (stored.lane, stored.priority, stored.revision) == (Lane.SLOW, Lane.NORMAL, 1)
+        assert (stored.lane, stored.spec.priority, stored.revision) == (Lane.SLOW, Lane.NORMAL, 1)
         told = [each for each in world.events.emitted if each.type is EventType.JOB_SLOWED]
         assert [each.data["reason"] for each in told] == [stored.slow.reason]
         assert [(each.data["lane"], each.data["priority"]) for each in told] == [("slow", "normal")]
@@ -147,7 +148,7 @@ class TestMark:
             if wanted.slow is not None and not changes:
                 changes = 1
                 current = row(world, job)
-                mine = replace(current, payload='"new"', revision=current.revision + 1)
+                mine = job_with(current, payload='"new"', revision=current.revision + 1)
                 assert replace_job(mine, current.revision)
             return replace_job(wanted, revision)
 
@@ -155,7 +156,7 @@ class TestMark:
         world.run_until(NOON + 40 * SECOND)
         stored = row(world, job)
         assert changes
-        assert (stored.payload, stored.revision) == ('"new"', 2)
+        assert (stored.spec.payload, stored.revision) == ('"new"', 2)
         assert stored.slow is not None
 
     def test_a_store_that_fails_costs_a_count_and_no_run(

@@ -29,7 +29,7 @@ def world() -> World:
 
 
 def watched(world: World, schedule: str = "30 * * * *", **options: object) -> Job:
-    options = {"expect_within_seconds": 600, "events": (EventType.RUN_MISSED,), **options}
+    options = {"expect_within": 600, "events": (EventType.RUN_MISSED,), **options}
     return world.create("watched", schedule, **options)
 
 
@@ -187,13 +187,13 @@ def test_what_is_paused_or_closed_or_not_watched_any_more_is_not_missed(world: W
     world.close("closed", "2026-12-01")
     job = watched(world)
     closed = world.create(
-        "closed", "30 * * * *", expect_within_seconds=600, calendar=("closed", CalendarRule.SKIP)
+        "closed", "30 * * * *", expect_within=600, calendar=("closed", CalendarRule.SKIP)
     )
-    unwatched = world.create("unwatched", "30 * * * *", expect_within_seconds=600)
+    unwatched = world.create("unwatched", "30 * * * *", expect_within=600)
     world.targets.behave = fails
     world.run_until(FIRST - timedelta(minutes=1))
     world.pause(job)
-    world.refile(unwatched, expect_within_seconds=None)
+    world.refile(unwatched, expect_within=None)
     world.run_until(FIRST + WITHIN + timedelta(seconds=1))
     assert rows(world, job) == rows(world, closed) == rows(world, unwatched) == []
 
@@ -208,7 +208,7 @@ def test_a_pause_after_its_fire_time_leaves_the_alarm(world: World) -> None:
 
 
 def test_an_occurrence_of_a_pause_is_not_missed_when_it_is_over(world: World) -> None:
-    job = watched(world, expect_within_seconds=3000)
+    job = watched(world, expect_within=3000)
     world.run_until(FIRST - timedelta(minutes=5))
     paused = world.pause(job)
     world.run_until(FIRST + timedelta(minutes=5))
@@ -245,7 +245,7 @@ def test_a_dated_chain_looks_after_what_its_filing_had_when_it_ends(world: World
         world,
         "every 61m",
         start_at=NOON - timedelta(minutes=60),
-        expect_within_seconds=4 * 3600,
+        expect_within=4 * 3600,
         **complete,
     )
     world.targets.behave = fails
@@ -289,7 +289,7 @@ def test_what_came_late_is_left_to_the_next_of_its_filing_though_that_is_replace
 ) -> None:
     """Twenty came while executors were away. Under `latest` the last of them ran, under `skip` it
     is the one that is told of."""
-    job = watched(world, "* * * * *", expect_within_seconds=7200, catch_up=policy)
+    job = watched(world, "* * * * *", expect_within=7200, catch_up=policy)
     back = world.clock.now() + timedelta(minutes=20)
     while world.clock.now() < back:
         if world.clock.now().second == 0:
@@ -317,7 +317,7 @@ def test_its_standing_entries_go_when_the_filing_is_replaced(world: World) -> No
 
 @pytest.mark.parametrize("schedule", ["at 2026-12-01T12:30:00Z", "0 30 12 1 12 *"])
 def test_a_dated_chain_is_watched_by_one_of_its_own(world: World, schedule: str) -> None:
-    job = watched(world, schedule, expect_within_seconds=3600)
+    job = watched(world, schedule, expect_within=3600)
     world.targets.behave = fails
     world.run_until(FIRST + timedelta(minutes=60))
     assert [row.key.fire_at for row in rows(world, job)] == [FIRST]
@@ -353,8 +353,8 @@ def test_after_an_outage_the_last_occurrence_is_looked_at(world: World, policy: 
     ("options", "first_hour"),
     [
         ({"catch_up": CatchUp.ALL}, 12),
-        ({"catch_up": CatchUp.SKIP, "grace_seconds": 9001}, 14),
-        ({"catch_up": CatchUp.LATEST, "grace_seconds": 9001}, 14),
+        ({"catch_up": CatchUp.SKIP, "grace": 9001}, 14),
+        ({"catch_up": CatchUp.LATEST, "grace": 9001}, 14),
     ],
 )
 def test_each_run_that_died_after_an_outage_is_missed(
@@ -378,7 +378,7 @@ def test_what_was_dispatched_before_an_outage_is_looked_at_after_it(
 ) -> None:
     """Only the looks fall into the outage, at 14:00 and 15:00; the runs of 12:30 and 13:30 died in
     time."""
-    job = watched(world, catch_up=policy, expect_within_seconds=5400)
+    job = watched(world, catch_up=policy, expect_within=5400)
     world.targets.behave = fails
     world.run_until(NOON + timedelta(minutes=105))
     dead = [run.key.fire_at for run in world.history(job) if run.status is RunStatus.DEAD]

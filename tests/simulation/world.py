@@ -17,7 +17,7 @@ from carillon.domain.job import Filing, Job, Lane, Priority, fraction_of, job_id
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp, OnComplete, RetryPolicy
 from carillon.domain.run import TRANSITIONS, Run, RunKey, RunKind, RunStatus
-from carillon.domain.targets import Target, TaskTarget
+from carillon.domain.targets import Target
 from carillon.domain.wheel.entry import minute_of
 from carillon.errors import HeldError
 from carillon.executor.batch import Report
@@ -45,6 +45,7 @@ from carillon.stores.ports import CALENDARS, GATES, IDEMPOTENCY_RECORDS, OPERATI
 from carillon.tick.counting import SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
+from tests.jobs import job_with, make_job
 
 OWNER = "owner-1"
 FUNCTION_SECONDS = 60
@@ -153,13 +154,11 @@ class World:
         filing = Filing(self.entropy.new_id(now), now.replace(microsecond=0))
         parsed = parse_schedule(schedule, timezone, start_at, end_at, dst, except_)
         place = fraction_of(job_id) if fraction is None else fraction
-        return Job(
+        return make_job(
+            ended(parsed, max_runs, filing.from_at),
             owner=OWNER,
             job_id=job_id,
             name=name,
-            schedule=ended(parsed, max_runs, filing.from_at),
-            target=TaskTarget(name="echo"),
-            payload="null",
             segment=segment_of(job_id, self.segments),
             filing=filing,
             created_at=now,
@@ -195,7 +194,7 @@ class World:
         changed = job.refiled(Filing(filing_id, now.replace(microsecond=0)), now)
         if schedule is not None:
             changes["schedule"] = parse_schedule(schedule, job.schedule.timezone)
-        changed = replace(changed, **changes)  # type: ignore[arg-type]
+        changed = job_with(changed, **changes)
         assert self.filer.file_job(changed, job.revision)
         return changed
 

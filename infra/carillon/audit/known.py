@@ -228,4 +228,4 @@ def _filed(versions: Sequence[JobVersion], following: JobVersion | None) -> File
 
 def moves(job: Job) -> bool:
     """True if the job's calendar moves occurrences to other days."""
-    return job.calendar is not None and job.calendar.rule is not CalendarRule.SKIP
+    return job.spec.calendar is not None and job.spec.calendar.rule is not CalendarRule.SKIP

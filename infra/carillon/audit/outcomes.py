@@ -152,8 +152,8 @@ def _wrong_about(known: Known, row: Run, own: set[datetime]) -> Iterator[str]:
         yield f"it counts {row.covers_count}, and there are {count} from {first} on"
     elif first <= filed.from_at:
         yield f"it covers {first}, which is not after its filing began at {filed.from_at}"
-    if job.catch_up is CatchUp.ALL or not schedule.is_recurring:
-        yield f"its job runs what was missed ({job.catch_up.value})"
+    if job.spec.catch_up is CatchUp.ALL or not schedule.is_recurring:
+        yield f"its job runs what was missed ({job.spec.catch_up.value})"
     if known.evidence.is_complete:
         gaps = [gap for gap in known.evidence.gaps if gap.segment == job.segment]
         for fire_at in schedule.between(first - _SECOND, key.fire_at):
@@ -217,7 +217,7 @@ def broken_chains(known: Known) -> Iterator[Violation]:
     for job_id, filings in known.filings.items():
         last_job = known.evidence.versions[job_id][-1].job
         schedule = last_job.schedule
-        if not isinstance(schedule, Delay) or last_job.calendar is not None:
+        if not isinstance(schedule, Delay) or last_job.spec.calendar is not None:
             continue
         own = [
             row

@@ -70,7 +70,7 @@ def owed_to(job: Job, history: History, since: datetime, closed: ClosedDays | No
     messages = [waiting_message(run, job) for run in history.waiting]
     if job.state is JobState.DELETED:
         return Owed(messages=tuple(messages))
-    sent = resolve(job.schedule, job.calendar, closed).sent
+    sent = resolve(job.schedule, job.spec.calendar, closed).sent
     if isinstance(job.schedule, Delay):
         return Owed(messages=(*messages, *_chain(job, history.newest, sent, closed)))
     is_active = job.state is JobState.ACTIVE
@@ -147,7 +147,7 @@ def _beginning(job: Job, since: datetime) -> Job:
 def _looks(job: Job, since: datetime) -> list[Entry]:
     """The entries of the job's missed-run check, for the checks that are due after `since`. They
     come later than their occurrences, and a pause ends none that came before it."""
-    later = timedelta(seconds=job.spread_seconds + (job.expect_within_seconds or 0))
+    later = timedelta(seconds=job.spread_seconds + (job.spec.expect_within or 0))
     if job.paused_at is not None and job.paused_at + later <= since:
         return []
     return watch_entries_of(_beginning(job, since - later))

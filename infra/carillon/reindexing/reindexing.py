@@ -124,7 +124,7 @@ class Reindex:
             if job is None:
                 return None
             history = self._history(job)
-            use = job.calendar
+            use = job.spec.calendar
             calendar = None if use is None else self._stores.calendars.get(job.owner, use.name)
         except UnreadableRowError as error:
             self.done.unreadable.append(str(error))

@@ -19,7 +19,7 @@ from carillon.domain.run import RunError, RunKind
 from carillon.domain.targets import Target
 from carillon.errors import InvalidFieldError, QueueUnavailableError, StoreUnavailableError
 from carillon.executor.targets import Call, Failure, Success
-from carillon.schedules import CalendarRule, Delay, Recurrence, parse_duration
+from carillon.schedules import CalendarRule, Delay, Recurrence
 from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS
 from carillon.schedules.insight.cost import standing
 from carillon.simulation.costs import Bill, Meter
@@ -178,7 +178,7 @@ class Rehearsal:
             job = self._job(job_id)
             if job.state is JobState.PAUSED or isinstance(job.schedule, Delay):
                 continue
-            if rolls(job.calendar):
+            if rolls(job.spec.calendar):
                 continue
             spread = timedelta(seconds=place.spread_seconds)
             if (job.schedule, spread) not in counted:
@@ -223,7 +223,7 @@ class Rehearsal:
                     break
                 job = created.job
                 self.tally.places[job.job_id] = Place(
-                    line, job.name, job.spread_seconds, job.schedule
+                    line, job.spec.name, job.spread_seconds, job.schedule
                 )
                 self._definitions[job.job_id] = definition
             if len(errors) >= _MOST_ERRORS:
@@ -330,9 +330,9 @@ def _row_lifetime(fleet: Fleet, plan: Plan) -> timedelta:
     lifetime, seconds = _ROW_LIFETIME, 0.0
     for definition in fleet.definitions:
         body = definition.body
-        retry = body.retry.policy
+        retry = body.retry
         waits = (retry.backoff.delay_seconds(n, 0.0) for n in range(1, retry.max_attempts))
-        expected = 0 if body.expect_within is None else parse_duration(body.expect_within)
+        expected = body.expect_within or 0
         seconds = max(seconds, max(waits, default=0) + expected)
         if body.calendar is not None and body.calendar.rule is CalendarRule.PREVIOUS_BUSINESS_DAY:
             lifetime = _MOVED_ROW_LIFETIME

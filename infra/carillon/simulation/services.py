@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from carillon.api.jobs.request_models import JobBody, JobPatch
+from carillon.api.jobs.request_models import JobPatch
 from carillon.api.jobs.service import JobService
 from carillon.api.operations.service import OperationService
 from carillon.api.runs.dead_letters import DeadLetterService
 from carillon.api.runs.service import RunService
 from carillon.domain.job import Lane
+from carillon.domain.spec.job_spec import JobSpec
 from carillon.services.redrive import Redriver
 from carillon.settings import Settings
 from carillon.simulation.deployment import Deployment, Options
@@ -71,9 +72,9 @@ class Api:
         )
 
 
-def job_body(document: Mapping[str, Any]) -> JobBody:
+def job_body(document: Mapping[str, Any]) -> JobSpec:
     """A body of POST /jobs; raises pydantic.ValidationError."""
-    return JobBody.model_validate_json(json.dumps(document))
+    return JobSpec.model_validate_json(json.dumps(document))
 
 
 def job_patch(document: Mapping[str, Any]) -> JobPatch:

@@ -11,8 +11,9 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from carillon.api.calendars.models import CalendarBody
 from carillon.api.http.fields import field_errors
-from carillon.api.jobs.request_models import JobBody
-from carillon.api.schedules.request_models import CalendarName, Document
+from carillon.domain.calendar import CalendarName
+from carillon.domain.spec.fields import Document
+from carillon.domain.spec.job_spec import JobSpec
 from carillon.errors import CarillonError, InvalidFieldError
 
 MOST_JOBS = 200_000
@@ -49,14 +50,14 @@ class Definition:
     """One definition of a job; `number` is its place in the document, from 0."""
 
     number: int
-    body: JobBody
+    body: JobSpec
     conduct: Conduct
 
     @property
     def path(self) -> str:
         return f"jobs[{self.number}]"
 
-    def bodies(self) -> Iterator[JobBody]:
+    def bodies(self) -> Iterator[JobSpec]:
         """One for each copy."""
         if self.conduct.copies == 1:
             yield self.body
@@ -94,7 +95,7 @@ class Fleet:
         if not isinstance(bodies, list) or not bodies:
             errors.append(("jobs", "must be a list of at least one job, as the body of POST /jobs"))
             bodies = []
-        jobs = [_checked(JobBody, body, f"jobs[{at}]", errors) for at, body in enumerate(bodies)]
+        jobs = [_checked(JobSpec, body, f"jobs[{at}]", errors) for at, body in enumerate(bodies)]
         calendars = list(_calendars(_mapping(parts, "calendars", errors), errors))
         conducts = _conducts(_mapping(parts, "simulate", errors), bodies, errors)
         if errors:

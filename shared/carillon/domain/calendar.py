@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import Annotated
+
+from pydantic import Field
 
 from carillon.schedules import At, Delay, OnOpenDays, Recurrence, Schedule
 from carillon.schedules.base import seconds_down
@@ -9,13 +12,16 @@ from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS, CalendarR
 from carillon.schedules.calendars.open_days import Merged
 from carillon.schedules.zones import offsets as zones
 
+CalendarName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$", examples=["holidays"])]
+
 
 @dataclass(frozen=True, slots=True)
 class CalendarUse:
-    """A job's use of one of its owner's calendars: name and rule."""
+    """Which of its owner's calendars is followed, and what becomes of occurrences on closed
+    days."""
 
-    name: str
-    rule: CalendarRule
+    name: CalendarName
+    rule: CalendarRule = CalendarRule.SKIP
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ def run_data(run: Run, job: Job) -> dict[str, Any]:
     data: dict[str, Any] = {
         "run_id": key.run_id,
         "job_id": key.job_id,
-        "job_name": job.name,
+        "job_name": job.spec.name,
         "kind": key.kind.value,
         "fire_at": utc_text(key.fire_at),
         "effective_at": utc_text(run.effective_at or key.fire_at),
@@ -35,8 +35,8 @@ def run_data(run: Run, job: Job) -> dict[str, Any]:
         "note": run.note,
         "error": None if error is None else {"kind": error.kind, "message": error.message},
         "result": run.result,
-        "tags": dict(job.tags),
-        "parent": job.parent or None,
+        "tags": job.spec.tags,
+        "parent": job.spec.parent,
     }
     if run.covers_from is not None:
         data |= {"covers_from": utc_text(run.covers_from), "covers_count": run.covers_count}
@@ -46,7 +46,7 @@ def run_data(run: Run, job: Job) -> dict[str, Any]:
 def lane_event(what: EventType, job: Job, at: datetime, reason: str = "") -> Event:
     """The event data about a job that changes its lane at `at`, under the same revision."""
     event = job_event(what, job, at)
-    moved = {"lane": job.lane.value, "priority": job.priority.value, "reason": reason or None}
+    moved = {"lane": job.lane.value, "priority": job.spec.priority.value, "reason": reason or None}
     event_id = f"{job.job_id}/{at.isoformat()}/{what.value}"
     return replace(event, event_id=event_id, data={**event.data, **moved})
 
@@ -60,11 +60,11 @@ def job_event(what: EventType, job: Job, at: datetime) -> Event:
     state = JobState.COMPLETED if what is EventType.JOB_COMPLETED else job.state
     data = {
         "job_id": job.job_id,
-        "job_name": job.name,
+        "job_name": job.spec.name,
         "state": state.value,
         "note": job.note or None,
-        "tags": dict(job.tags),
-        "parent": job.parent or None,
+        "tags": job.spec.tags,
+        "parent": job.spec.parent,
     }
     return Event(f"{job.job_id}/{at.isoformat()}/{what.value}", what, job.job_id, at, data)
 
@@ -76,9 +76,9 @@ def callback_target(job: Job, run: Run) -> Target | None:
         return None
     match run.status:
         case RunStatus.SUCCEEDED:
-            return job.on_success
+            return job.spec.on_success
         case RunStatus.DEAD | RunStatus.TIMED_OUT:
-            return job.on_failure
+            return job.spec.on_failure
         case _:
             return None
 

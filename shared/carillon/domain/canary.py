@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from carillon.domain.job import Filing, Job, JobState, fires_differently, job_id_of, segment_of
 from carillon.domain.policies import CatchUp
+from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.targets import TaskTarget
 from carillon.schedules import parse_schedule
 
@@ -35,7 +36,11 @@ def canary_to_file(stored: Job | None, segments: int, filing_id: str, now: datet
     if stored is None:
         return wanted
     active = stored.state is JobState.ACTIVE
-    if active and stored.target == wanted.target and not fires_differently(stored, wanted):
+    if (
+        active
+        and stored.spec.target == wanted.spec.target
+        and not fires_differently(stored, wanted)
+    ):
         return None
     again = stored.refiled(wanted.filing, now)
     return replace(
@@ -49,19 +54,22 @@ def canary_to_file(stored: Job | None, segments: int, filing_id: str, now: datet
 
 
 def _canary(segments: int, filing_id: str, now: datetime) -> Job:
+    schedule = parse_schedule(f"every {int(CANARY_INTERVAL.total_seconds())}s")
+    within_seconds = int(CANARY_EXPECT_WITHIN.total_seconds())
+    spec = JobSpec(
+        name="canary",
+        schedule=schedule.text,
+        target=TaskTarget(name=CANARY_TASK),
+        # Under `latest` one that comes late would give way to the next, which is in time.
+        catch_up=CatchUp.SKIP,
+    ).model_copy(update={"grace": within_seconds, "expect_within": within_seconds})
     return Job(
         owner=CANARY_OWNER,
         job_id=CANARY_JOB_ID,
-        name="canary",
-        schedule=parse_schedule(f"every {int(CANARY_INTERVAL.total_seconds())}s"),
-        target=TaskTarget(name=CANARY_TASK),
-        payload="null",
+        spec=spec,
+        schedule=schedule,
         segment=segment_of(CANARY_JOB_ID, segments),
         filing=Filing(filing_id, now.replace(microsecond=0)),
         created_at=now,
         updated_at=now,
-        # Under `latest` one that comes late would give way to the next, which is in time.
-        catch_up=CatchUp.SKIP,
-        grace_seconds=int(CANARY_EXPECT_WITHIN.total_seconds()),
-        expect_within_seconds=int(CANARY_EXPECT_WITHIN.total_seconds()),
     )

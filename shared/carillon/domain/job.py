@@ -2,16 +2,14 @@
 
 import base64
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Literal
 
 from carillon.clock import id_created_at
-from carillon.domain.calendar import CalendarUse
-from carillon.domain.events import EventType
-from carillon.domain.policies import CatchUp, Concurrency, OnComplete, Overlap, Rate, RetryPolicy
-from carillon.domain.targets import Target
+from carillon.domain.policies import Lane as Lane
+from carillon.domain.policies import Priority as Priority
+from carillon.domain.spec.job_spec import REINDEX, JobSpec, members_marked
 from carillon.schedules import Every, Schedule
 
 PAYLOAD_LIMIT_BYTES = 64 * 1024
@@ -33,34 +31,6 @@ class JobState(StrEnum):
     COMPLETED = "completed"
     """A tombstone too: its last occurrence is over and it was to be deleted then. It keeps its
     payload, since runs of it may still be retried. (A completed job that is kept stays ACTIVE.)"""
-
-
-class Lane(StrEnum):
-    """A queue with executors of its own: one for each priority, and one for slow jobs."""
-
-    HIGH = "high"
-    NORMAL = "normal"
-    LOW = "low"
-    SLOW = "slow"
-    """Where jobs are served apart whose attempts keep lasting long (admission/slowness.py)."""
-
-    @property
-    def batch_size(self) -> int:
-        """How many messages an executor takes at a time. A slow one goes alone: an invocation lasts
-        as long as the slowest of its messages, and the others would wait for it."""
-        return 1 if self is Lane.SLOW else 10
-
-
-Priority = Literal[Lane.HIGH, Lane.NORMAL, Lane.LOW]
-"""The lanes that an owner may choose."""
-
-
-def priority_of(name: str) -> Priority:
-    """The priority of this name; raises ValueError for any other, and for lane slow's."""
-    lane = Lane(name)
-    if lane is Lane.SLOW:
-        raise ValueError("nobody may choose lane slow")
-    return lane
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,32 +72,25 @@ class PreviousFiling:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job row, whole. A change is a new value with the next revision.
+    """A job row, whole: its ids, its state, and its settings. A change is a new value with the next
+    revision.
 
-    `payload` is any JSON value as compact text. `fingerprint` is a digest of the creating
-    request: a repetition under the same idempotency key must carry the same one.
-    `paused_at` is set while the state is PAUSED; `expires_at` only on tombstones. `earlier` are the
-    filings before `previous`, newest first.
+    `schedule` is what the settings say, up to the earlier of their `end_at` and the `max_runs`-th
+    occurrence: `schedule.end_at` is that instant. `spread_seconds` is the job's own offset in its
+    window: an occurrence with the nominal time `fire_at` starts at `fire_at + spread_seconds`.
 
-    `schedule` ends at the earlier of `end_at` and the `max_runs`-th occurrence: `schedule.end_at`
-    is that instant, `end_at` what the owner said. `window` is the owner's text ("15m", "50%"), ""
-    for none; `spread_seconds` is the job's own offset in it: an occurrence with the nominal time
-    `fire_at` starts at `fire_at + spread_seconds`.
-
-    `timeout_seconds` is None for the default (`time_limit_seconds`). `tolerance_seconds`,
-    `grace_seconds`, `pause_after_failures` and `expect_within_seconds` are None where the owner
-    wants none of it. `template`: the payload has placeholders (carillon.domain.templates).
-    `tags` are pairs of key and value, in order of the keys. `note` says why it is paused, where it
-    was not its owner who did it. `priority` is what the owner said, `lane` where it is served;
-    `slow` is no change of the owner's, so it comes and goes under the same revision.
+    `fingerprint` is a digest of the creating request: a repetition under the same idempotency key
+    must carry the same one. `paused_at` is set while the state is PAUSED; `expires_at` only on
+    tombstones. `earlier` are the filings before `previous`, newest first. `note` says why it is
+    paused, where it was not its owner who did it. `spec.priority` is what the owner said, `lane`
+    where it is served; `slow` is no change of the owner's, so it comes and goes under the same
+    revision.
     """
 
     owner: str
     job_id: str
-    name: str
+    spec: JobSpec
     schedule: Schedule
-    target: Target
-    payload: str
     segment: int
     filing: Filing
     created_at: datetime
@@ -136,39 +99,17 @@ class Job:
     revision: int = 1
     previous: PreviousFiling | None = None
     earlier: tuple[PreviousFiling, ...] = ()
-    priority: Priority = Lane.NORMAL
     slow: Slow | None = None
-    catch_up: CatchUp = CatchUp.LATEST
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
-    timeout_seconds: int | None = None
-    overlap: Overlap = Overlap.ALLOW
-    tolerance_seconds: int | None = None
-    grace_seconds: int | None = None
-    concurrency: Concurrency | None = None
-    rate: Rate | None = None
-    pause_after_failures: int | None = None
-    expect_within_seconds: int | None = None
-    on_success: Target | None = None
-    on_failure: Target | None = None
-    events: tuple[EventType, ...] = ()
-    template: bool = False
-    parent: str = ""
-    tags: tuple[tuple[str, str], ...] = ()
     note: str = ""
     fingerprint: str = ""
-    end_at: datetime | None = None
-    max_runs: int | None = None
-    on_complete: OnComplete = OnComplete.KEEP
-    window: str = ""
     spread_seconds: int = 0
-    calendar: CalendarUse | None = None
     paused_at: datetime | None = None
     expires_at: datetime | None = None
 
     @property
     def lane(self) -> Lane:
         """The lane that its runs are served in."""
-        return self.priority if self.slow is None else Lane.SLOW
+        return self.spec.priority if self.slow is None else Lane.SLOW
 
     @property
     def is_tombstone(self) -> bool:
@@ -181,7 +122,7 @@ class Job:
         A job with an interval and no limit of its own has half the interval, so that it ends before
         the next run of it begins (the seed 004_0db9a28ac7739f5f).
         """
-        wanted = self.timeout_seconds
+        wanted = self.spec.timeout_seconds
         if wanted is None:
             every = self.interval_seconds
             wanted = DEFAULT_TIMEOUT_SECONDS if every is None else max(1, every // 2)
@@ -251,7 +192,7 @@ class Job:
             self,
             state=JobState.DELETED,
             revision=self.revision + 1,
-            payload="null",
+            spec=self.spec.model_copy(update={"payload": "null"}),
             updated_at=now,
             expires_at=expires_at,
         )
@@ -276,8 +217,8 @@ def job_id_of(owner: str, idempotency_key: str) -> str:
 def fires_differently(before: Job, after: Job) -> bool:
     """Whether the entries of `before` are not those of `after`: a change needs a new filing.
 
-    They carry the schedule with its bounds and DST rule, priority, catch-up with its grace, offset,
-    calendar and the watch.
+    They carry the schedule with its bounds and DST rule, the offset, and each setting that is
+    marked REINDEX.
     """
     return _filed(before) != _filed(after)
 
@@ -297,10 +238,9 @@ def segment_of(job_id: str, segments: int) -> int:
 def _filed(job: Job) -> tuple[object, ...]:
     return (
         job.schedule,
-        job.priority,
-        job.catch_up,
-        job.grace_seconds,
         job.spread_seconds,
-        job.calendar,
-        job.expect_within_seconds,
+        *(getattr(job.spec, member) for member in _REINDEXING),
     )
+
+
+_REINDEXING = members_marked(REINDEX)

@@ -226,7 +226,7 @@ def came_back(body: str) -> bool:
 def _slot_form(slot: RateSlot) -> list[Any]:
     rate = slot.rate
     at = int(slot.at.timestamp())
-    return [at, rate.limit, rate.per_seconds, rate.key, slot.line_id, slot.asked]
+    return [at, rate.limit, rate.per, rate.key, slot.line_id, slot.asked]
 
 
 def _slot(form: list[Any] | None) -> RateSlot | None:

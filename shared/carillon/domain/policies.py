@@ -1,12 +1,55 @@
-"""A job's policies: what is done about failures, lateness, overlap and load."""
+"""A job's policies: what is done about failures, lateness, overlap and load, and in which lane."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
 
 from carillon.domain.run import FAIL_KIND, RETRY_KIND, RunError
+from carillon.domain.spec.fields import (
+    DAY_SECONDS,
+    PLAIN,
+    NullsAreDefaults,
+    Seconds,
+    UniqueValues,
+)
 
-LONGEST_RETRY_DELAY_SECONDS = 7 * 86_400
+LONGEST_RETRY_DELAY_SECONDS = 7 * DAY_SECONDS
 """A target that asks for a later retry (Retry-After, `Retry(after=...)`) gets this one."""
+
+
+def _retried(kind: str) -> str:
+    if kind == FAIL_KIND:
+        raise ValueError(f'must not be "{FAIL_KIND}": a task that raises Fail has failed for good')
+    return kind
+
+
+ErrorKind = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]{0,127}$", examples=["timeout", "http_5xx"]),
+    AfterValidator(_retried),
+]
+
+
+class Lane(StrEnum):
+    """A queue with executors of its own: one for each priority, and one for slow jobs."""
+
+    HIGH = "high"
+    NORMAL = "normal"
+    LOW = "low"
+    SLOW = "slow"
+    """Where jobs are served apart whose attempts keep lasting long (admission/slowness.py)."""
+
+    @property
+    def batch_size(self) -> int:
+        """How many messages an executor takes at a time. A slow one goes alone: an invocation lasts
+        as long as the slowest of its messages, and the others would wait for it."""
+        return 1 if self is Lane.SLOW else 10
+
+
+Priority = Literal[Lane.HIGH, Lane.NORMAL, Lane.LOW]
+"""The lanes that an owner may choose."""
 
 
 class CatchUp(StrEnum):
@@ -50,9 +93,9 @@ class Backoff:
     Fixed: `base_seconds` exactly; factor and cap do not count.
     """
 
-    base_seconds: int = 2
-    factor: float = 2.0
-    cap_seconds: int = 3600
+    base_seconds: Annotated[int, Field(ge=1, le=DAY_SECONDS, strict=True)] = 2
+    factor: Annotated[float, Field(ge=1, le=100, strict=True)] = 2.0
+    cap_seconds: Annotated[int, Field(ge=1, le=7 * DAY_SECONDS, strict=True)] = 3600
     type: BackoffType = BackoffType.EXPONENTIAL
 
     def delay_seconds(self, failed_attempt: int, fraction: float) -> int:
@@ -71,9 +114,17 @@ class RetryPolicy:
     with any, these are retried and no others; without, all but those that no retry can help. What a
     task itself says, by raising Retry or Fail, stands above both."""
 
-    max_attempts: int = 3
-    backoff: Backoff = field(default_factory=Backoff)
-    retry_on: tuple[str, ...] = ()
+    max_attempts: Annotated[int, Field(ge=1, le=100, strict=True)] = 3
+    backoff: Annotated[Backoff, NullsAreDefaults()] = Backoff()
+    retry_on: Annotated[
+        tuple[ErrorKind, ...],
+        Field(
+            max_length=20,
+            description="Error kinds: with any, these are retried and no others; without, all but "
+            "those that no retry can help.",
+        ),
+        UniqueValues,
+    ] = ()
 
     def retries(self, error: RunError) -> bool:
         """Whether a further attempt may follow this error, as far as its kind goes."""
@@ -91,14 +142,21 @@ class RetryPolicy:
 class Concurrency:
     """At most `limit` runs at once of all the owner's jobs that name this `key`."""
 
-    key: str
-    limit: int
+    key: Annotated[str, Field(min_length=1, max_length=128, pattern=PLAIN)]
+    limit: Annotated[int, Field(ge=1, le=100, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """At most `limit` starts in `per_seconds` of all the owner's jobs that name this `key`."""
+    """At most `limit` starts within `per` seconds; those above wait."""
 
-    limit: int
-    per_seconds: int
-    key: str = ""
+    limit: Annotated[int, Field(ge=1, le=10_000, strict=True)]
+    per: Annotated[int, Seconds(1, DAY_SECONDS, "The time that `limit` starts count for.")]
+    key: Annotated[
+        str,
+        Field(
+            max_length=128,
+            pattern=r"^[^\x00-\x1f\x7f]*$",
+            description="All the owner's jobs that name it share the rate; empty: this job alone.",
+        ),
+    ] = ""

@@ -44,7 +44,7 @@ class CalendarReader:
 
     def opened(self, job: Job) -> Recurrence:
         """The occurrences of a job that are to run."""
-        return self.resolved(job.owner, job.schedule, job.calendar).open
+        return self.resolved(job.owner, job.schedule, job.spec.calendar).open
 
     def _read(self, owner: str, name: str) -> ClosedDays | UnreadableRowError:
         try:

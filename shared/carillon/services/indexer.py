@@ -165,9 +165,13 @@ class Filer:
 
     def _sent(self, job: Job) -> Recurrence:
         """The occurrences of a job that are to be sent, under its calendar as it is now."""
-        if job.calendar is None or not rolls_back(job.calendar):
+        if job.spec.calendar is None or not rolls_back(job.spec.calendar):
             return job.schedule
-        return CalendarReader(self._calendars).resolved(job.owner, job.schedule, job.calendar).sent
+        return (
+            CalendarReader(self._calendars)
+            .resolved(job.owner, job.schedule, job.spec.calendar)
+            .sent
+        )
 
     def _send(
         self, messages: Sequence[Message], at_least: int = 0, until: datetime | None = None

@@ -77,7 +77,7 @@ def _calls_witness(story: Story, run: Run) -> bool:
     job = story.found.jobs.get(run.key.job_id)
     if job is None:
         return False
-    target = job.on_failure if run.key.kind is RunKind.CALLBACK else job.target
+    target = job.spec.on_failure if run.key.kind is RunKind.CALLBACK else job.spec.target
     return isinstance(target, WebhookTarget)
 
 

@@ -19,8 +19,7 @@ from carillon.audit.evidence import (
 from carillon.domain.job import Filing, Job, job_id_of
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
-from carillon.domain.targets import TaskTarget
-from carillon.schedules import parse_schedule
+from tests.jobs import make_job
 from tests.simulation.judging.checker import violations
 
 OWNER = "owner-1"
@@ -54,13 +53,10 @@ class Book:
     """One job, made at noon. Methods add what happened; all `seconds` count from noon."""
 
     def __init__(self, schedule: str = "every 10s", **members: Any) -> None:
-        job = Job(
+        job = make_job(
+            schedule,
             owner=OWNER,
             job_id=JOB_ID,
-            name="book",
-            schedule=parse_schedule(schedule),
-            target=TaskTarget(name="echo"),
-            payload="null",
             segment=0,
             filing=Filing(FILING, NOON),
             created_at=NOON,

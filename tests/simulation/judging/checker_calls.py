@@ -238,7 +238,7 @@ def overlapping(known: Known) -> Iterator[Violation]:
     were struck, since others may have gone on while they stood.
     """
     for job_id, versions in known.evidence.versions.items():
-        if any(version.job.overlap is Overlap.ALLOW for version in versions):
+        if any(version.job.spec.overlap is Overlap.ALLOW for version in versions):
             continue
         spans = known.unfinished.get(job_id, ())
         started = {span.key: known.deliveries.get(span.key.run_id, ()) for span in spans}
@@ -257,7 +257,7 @@ def overlapping(known: Known) -> Iterator[Violation]:
                         text = (
                             f"{key.run_id} began at {each.begun_at}: {span.key.run_id}, which had"
                             f" begun at {others[0].begun_at}, had not ended"
-                            f" ({versions[-1].job.overlap.value})"
+                            f" ({versions[-1].job.spec.overlap.value})"
                         )
                         yield Violation("overlap", job_id, text, key.fire_at)
 
@@ -267,8 +267,9 @@ def too_many_attempts(known: Known) -> Iterator[Violation]:
     for run_id, deliveries in known.deliveries.items():
         for each in deliveries:
             job = known.job_at(each.job_id, each.job_revision)
-            if job is not None and each.attempt > job.retry.max_attempts:
-                text = f"attempt {each.attempt} of {run_id} was made; {job.retry.max_attempts} may"
+            if job is not None and each.attempt > job.spec.retry.max_attempts:
+                most = job.spec.retry.max_attempts
+                text = f"attempt {each.attempt} of {run_id} was made; {most} may"
                 yield _of_run(known, "attempts", run_id, text)
 
 
@@ -316,7 +317,9 @@ def may_wait(known: Known, job_id: str) -> bool:
     """Whether any policy or calendar of the job, at any time, may put off the start of a run."""
 
     def waits(job: Job) -> bool:
-        is_held = job.overlap is not Overlap.ALLOW or bool(job.concurrency or job.rate)
+        is_held = job.spec.overlap is not Overlap.ALLOW or bool(
+            job.spec.concurrency or job.spec.rate
+        )
         return is_held or moves(job)
 
     return any(waits(version.job) for version in known.evidence.versions.get(job_id, ()))

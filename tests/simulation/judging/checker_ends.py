@@ -26,16 +26,18 @@ def uncompleted(known: Known) -> Iterator[Violation]:
     for job_id, versions in known.evidence.versions.items():
         job, filed = versions[-1].job, known.filings[job_id][-1]
         left = None
-        if filed.is_computable and job.calendar is None:
+        if filed.is_computable and job.spec.calendar is None:
             left = job.schedule.next(max(known.evidence.until, filed.from_at))
             due = next(iter(filed.occurrences(known.evidence.until)), None)
-            is_to_go = all(version.job.on_complete is OnComplete.DELETE for version in versions)
+            is_to_go = all(
+                version.job.spec.on_complete is OnComplete.DELETE for version in versions
+            )
             if job.state is JobState.ACTIVE and is_to_go and left is None and due is not None:
                 text = f"{job.schedule.text!r} has no occurrence left, and the job is still there"
                 yield Violation("complete", job_id, text)
         if job.state is JobState.COMPLETED:
             following = job.schedule.next(job.updated_at - timedelta(seconds=job.spread_seconds))
-            is_certain = not isinstance(job.schedule, Delay) and job.calendar is None
+            is_certain = not isinstance(job.schedule, Delay) and job.spec.calendar is None
             if is_certain and following is not None:
                 text = f"it was completed at {job.updated_at}, before its occurrence {following}"
                 yield Violation("complete", job_id, text, following)
@@ -44,7 +46,7 @@ def uncompleted(known: Known) -> Iterator[Violation]:
 def too_many_runs(known: Known) -> Iterator[Violation]:
     """No filing has more than `max_runs` occurrences: with a row, or else covered by one."""
     for job_id, filings in known.filings.items():
-        most = {filed.job.max_runs for filed in filings}
+        most = {filed.job.spec.max_runs for filed in filings}
         if len(most) != 1 or len({filed.job.schedule.text for filed in filings}) != 1:
             continue
         wanted = most.pop()
@@ -77,7 +79,7 @@ def failing_on(known: Known) -> Iterator[Violation]:
     its filing, and not by fewer. Lenient: those that ended near a success, which may be counted in
     another order."""
     for job_id, versions in known.evidence.versions.items():
-        limits = {version.job.pause_after_failures for version in versions}
+        limits = {version.job.spec.pause_after_failures for version in versions}
         if len(limits) != 1 or not known.evidence.is_complete:
             continue
         limit = limits.pop()
@@ -200,7 +202,7 @@ def _unfilled(known: Known, operation: Operation) -> Iterator[str]:
     assert operation.from_at is not None
     assert operation.until_at is not None
     job = filings[0].job
-    if job.calendar is not None or not filings[0].is_computable:
+    if job.spec.calendar is not None or not filings[0].is_computable:
         return
     if any(filed.job.schedule != job.schedule for filed in filings):
         return

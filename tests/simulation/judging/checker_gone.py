@@ -84,6 +84,6 @@ def _ended_at(known: Known, filed: Filed) -> datetime | None:
 def _stands(filed: Filed) -> bool:
     """Whether ticks come to each of its entries once in an hour."""
     job = filed.job
-    if job.spread_seconds or job.calendar is not None or not filed.is_computable:
+    if job.spread_seconds or job.spec.calendar is not None or not filed.is_computable:
         return False
     return all(entry.slot.kind is not SlotKind.DATED for entry in entries_of(job))

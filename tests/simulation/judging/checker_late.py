@@ -45,7 +45,7 @@ def ran_late(known: Known) -> Iterator[Violation]:
             continue
         if bisect_left(evidence.faults, due_at) != bisect_right(evidence.faults, first.begun_at):
             continue
-        grace = timedelta(seconds=60 if job.grace_seconds is None else job.grace_seconds)
+        grace = timedelta(seconds=60 if job.spec.grace is None else job.spec.grace)
         following = job.schedule.next(key.fire_at)
         next_at = None if following is None else following + (due_at - key.fire_at)
         is_late = claim.at - due_at > grace + _SLACK
@@ -58,7 +58,7 @@ def ran_late(known: Known) -> Iterator[Violation]:
 
 def _is_asked_of(key: RunKey, job: Job) -> bool:
     """Whether the policy has a say in this run."""
-    if key.kind is not RunKind.SCHEDULED or key.redrive or job.calendar is not None:
+    if key.kind is not RunKind.SCHEDULED or key.redrive or job.spec.calendar is not None:
         return False
     is_recurring = job.schedule.is_recurring and not isinstance(job.schedule, Delay)
-    return job.catch_up is CatchUp.LATEST and is_recurring
+    return job.spec.catch_up is CatchUp.LATEST and is_recurring

@@ -37,9 +37,9 @@ def crowded(known: Known) -> Iterator[Violation]:
     of_keys: defaultdict[Gate, list[Delivery]] = defaultdict(list)
     for each in known.evidence.deliveries:
         place = _job_of(known, each)
-        if place is None or place.concurrency is None or not each.is_untouched:
+        if place is None or place.spec.concurrency is None or not each.is_untouched:
             continue
-        wanted = place.concurrency
+        wanted = place.spec.concurrency
         key = (place.owner, wanted.key)
         limits[key] = max(limits.get(key, 0), wanted.limit)
         of_keys[key].append(each)
@@ -93,7 +93,7 @@ def started_too_often(known: Known) -> Iterator[Violation]:
         owner = known.evidence.versions[each.job_id][-1].job.owner
         starts[owner, _OWNER].append(each.begun_at)
         job = _job_of(known, each)
-        if job is not None and job.rate is not None:
+        if job is not None and job.spec.rate is not None:
             starts[_gate_of(job)].append(each.begun_at)
     for gate, times in starts.items():
         if gate not in limits:
@@ -121,16 +121,16 @@ def _limits(known: Known) -> Mapping[Gate, set[Limit]]:
     found: defaultdict[Gate, set[Limit]] = defaultdict(set)
     for versions in known.evidence.versions.values():
         for version in versions:
-            rate = version.job.rate
+            rate = version.job.spec.rate
             if rate is not None:
-                found[_gate_of(version.job)].add((rate.limit, rate.per_seconds))
+                found[_gate_of(version.job)].add((rate.limit, rate.per))
             if per_minute:
                 found[version.job.owner, _OWNER].add((per_minute, 60))
     return found
 
 
 def _gate_of(job: Job) -> Gate:
-    key = "" if job.rate is None else job.rate.key
+    key = "" if job.spec.rate is None else job.spec.rate.key
     return job.owner, f"rate/{key}" if key else f"rate-of-job/{job.job_id}"
 
 
@@ -161,8 +161,8 @@ def out_of_turn(known: Known) -> Iterator[Violation]:
 
 
 def _only_queues(job: Job) -> bool:
-    is_free = job.concurrency is None and job.rate is None and job.tolerance_seconds is None
-    return job.overlap is Overlap.QUEUE_ONE and is_free
+    is_free = job.spec.concurrency is None and job.spec.rate is None and job.spec.tolerance is None
+    return job.spec.overlap is Overlap.QUEUE_ONE and is_free
 
 
 def _waits_for_a_share(row: Run) -> bool:

@@ -159,7 +159,7 @@ def miscounted(known: Known) -> Iterator[Violation]:
             job = known.job_at(key.job_id, write.job_revision)
             if after is None or job is None or _of(write.before) is not RunStatus.RUNNING:
                 continue
-            most = job.retry.max_attempts
+            most = job.spec.retry.max_attempts
             fault = _wrong_count(after, most) or _given_up_early(known, after, write)
             if fault:
                 text = f"{key.run_id}: {fault}, of {most}, by {write.process} at {write.at}"
@@ -191,7 +191,7 @@ def _given_up_early(known: Known, row: Run, write: RunWrite) -> str | None:
         return None if late > _NEVER_STARTED else f"given up as never started, {late} late"
     if row.reason == DeadReason.EXECUTOR_DIED.value and known.evidence.is_complete:
         versions = known.evidence.versions.get(row.key.job_id, ())
-        fewest = min(version.job.retry.max_attempts for version in versions)
+        fewest = min(version.job.spec.retry.max_attempts for version in versions)
         if len(row.attempts) < fewest:
             return f"dead after {len(row.attempts)} attempts"
     return None

@@ -56,7 +56,7 @@ def _wrong(known: Known, row: Run, write: RunWrite, job: Job, claimed_at: dateti
         case "catch_up":
             return _not_passed_over(known, row, job, write)
         case "calendar":
-            return None if job.calendar is not None else "the job follows no calendar"
+            return None if job.spec.calendar is not None else "the job follows no calendar"
         case "misfire":
             return _not_late(row, write, job)
         case "overlap":
@@ -99,7 +99,7 @@ def _not_passed_over(known: Known, row: Run, job: Job, write: RunWrite) -> str |
     """An outage passed over it, under a policy that runs none of those; or it came late, and a
     later one that was due had been claimed by then."""
     key = row.key
-    if job.catch_up is CatchUp.LATEST and row.note is not None:
+    if job.spec.catch_up is CatchUp.LATEST and row.note is not None:
         return _not_superseded(known, row, job, write)
     covering = [f for f in _filings_by(known, job) if not f.is_computable or f.yields(key.fire_at)]
     if not any(_skips(filed.job) for filed in covering):
@@ -123,7 +123,7 @@ def _not_superseded(known: Known, row: Run, job: Job, write: RunWrite) -> str | 
     if any(run.status is not RunStatus.RUNNING or run.attempt > 1 for run in held):
         return "it had begun, or a policy had held it back"
     due_at = row.effective_at or key.fire_at
-    grace = timedelta(seconds=60 if job.grace_seconds is None else job.grace_seconds)
+    grace = timedelta(seconds=60 if job.spec.grace is None else job.spec.grace)
     if write.at - due_at <= grace:
         return f"it was {write.at - due_at} late, with {grace} of grace"
     latest = known.run_ids.get((row.note or "").split(" ")[0])
@@ -136,18 +136,18 @@ def _not_superseded(known: Known, row: Run, job: Job, write: RunWrite) -> str | 
 
 def _skips(job: Job) -> bool:
     """Under a calendar, closed days stand for themselves whatever the policy."""
-    return job.catch_up is CatchUp.SKIP or job.calendar is not None
+    return job.spec.catch_up is CatchUp.SKIP or job.spec.calendar is not None
 
 
 def _not_late(row: Run, write: RunWrite, job: Job) -> str | None:
-    if job.catch_up is not CatchUp.SKIP:
-        return f"the job has catch-up {job.catch_up.value}"
+    if job.spec.catch_up is not CatchUp.SKIP:
+        return f"the job has catch-up {job.spec.catch_up.value}"
     late = write.at - (row.effective_at or row.key.fire_at)
-    seconds = 60 if job.grace_seconds is None else job.grace_seconds
+    seconds = 60 if job.spec.grace is None else job.spec.grace
     if late <= timedelta(seconds=seconds):
         return f"it was {late} late, with {seconds} s of grace"
     follows = job.schedule.is_recurring and not isinstance(job.schedule, Delay)
-    return None if follows or job.grace_seconds is not None else "no other follows it"
+    return None if follows or job.spec.grace is not None else "no other follows it"
 
 
 def _was_alone(
@@ -155,7 +155,7 @@ def _was_alone(
 ) -> str | None:
     """Another run of the job had not ended at some time between claim and skip. What somebody asked
     for waits instead."""
-    if job.overlap is Overlap.ALLOW:
+    if job.spec.overlap is Overlap.ALLOW:
         return "the job allows overlaps"
     if key.kind is not RunKind.SCHEDULED or key.redrive:
         return "somebody had asked for it"
@@ -168,9 +168,9 @@ def _was_alone(
 def _was_spaced(known: Known, row: Run, job: Job, skipped_at: datetime) -> str | None:
     """Another occurrence had begun less than interval - tolerance before. Lenient by the time that
     a process may stand still between its look at the gate and its write."""
-    if job.tolerance_seconds is None or job.interval_seconds is None:
+    if job.spec.tolerance is None or job.interval_seconds is None:
         return "the job has no tolerance, or no interval"
-    spacing = timedelta(seconds=job.interval_seconds - job.tolerance_seconds)
+    spacing = timedelta(seconds=job.interval_seconds - job.spec.tolerance)
     since = skipped_at - spacing - timedelta(seconds=_LONGEST_STOP_SECONDS)
     for span in known.unfinished.get(row.key.job_id, ()):
         if span.key != row.key and span.touches(since, skipped_at):

@@ -51,8 +51,8 @@ def called_back(known: Known) -> Iterator[Violation]:
 
 def _wants(job: Job, run: Run) -> bool:
     if run.status is RunStatus.SUCCEEDED:
-        return job.on_success is not None
-    return run.status in _DEAD and job.on_failure is not None
+        return job.spec.on_success is not None
+    return run.status in _DEAD and job.spec.on_failure is not None
 
 
 def _must_be_told(known: Known, jobs: list[Job], row: Run) -> bool:
@@ -71,7 +71,7 @@ def told_of(known: Known) -> Iterator[Violation]:
         told[each.what, each.subject].append(each.at)
     for job_id, rows in known.rows.items():
         jobs = [version.job for version in known.evidence.versions.get(job_id, ())]
-        if not jobs or not all(job.events for job in jobs):
+        if not jobs or not all(job.spec.events for job in jobs):
             continue
         for row in rows:
             what = _EVENTS.get(row.status)
@@ -83,7 +83,7 @@ def told_of(known: Known) -> Iterator[Violation]:
     yield from _untrue(known, told)
     for ack in known.evidence.acks:
         jobs = [version.job for version in known.evidence.versions.get(ack.job_id, ())]
-        is_awaited = ack.what == "pause" and jobs and all(job.events for job in jobs)
+        is_awaited = ack.what == "pause" and jobs and all(job.spec.events for job in jobs)
         if is_awaited and ("job.paused", ack.job_id) not in told:
             text = f"its pause was answered at {ack.answered_at}, and no event tells of it"
             yield Violation("event", ack.job_id, text)
@@ -99,7 +99,11 @@ def _untrue(known: Known, told: dict[tuple[str, str], list[datetime]]) -> Iterat
     for run_id, deliveries in known.deliveries.items():
         job = known.job_at(deliveries[0].job_id, deliveries[0].job_revision)
         times = told.get(("run.started", run_id), [])
-        if job is not None and job.events and not any(at <= deliveries[0].begun_at for at in times):
+        if (
+            job is not None
+            and job.spec.events
+            and not any(at <= deliveries[0].begun_at for at in times)
+        ):
             text = f"{run_id} was called at {deliveries[0].begun_at}, before any event run.started"
             yield Violation("event", job.job_id, text)
 
@@ -112,7 +116,7 @@ def watched(known: Known) -> Iterator[Violation]:
     """
     for job_id, rows in known.rows.items():
         versions = known.evidence.versions.get(job_id, ())
-        expected = {version.job.expect_within_seconds for version in versions}
+        expected = {version.job.spec.expect_within for version in versions}
         alarms = {row.key.fire_at: row for row in rows if row.key.kind is RunKind.WATCH}
         if len(expected) != 1:
             continue
@@ -184,7 +188,7 @@ def _unwatched(
     alarms: set[datetime],
 ) -> Iterator[Violation]:
     evidence, job = known.evidence, filed.job
-    if not filed.is_computable or job.calendar is not None:
+    if not filed.is_computable or job.spec.calendar is not None:
         return
     gaps = [gap for gap in evidence.gaps if gap.segment == job.segment]
     own = {row.key.fire_at: row for row in rows if row.key.kind is RunKind.SCHEDULED}

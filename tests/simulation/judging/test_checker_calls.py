@@ -12,6 +12,7 @@ from carillon.domain.execution.transitions import EXECUTOR_DIED
 from carillon.domain.policies import CatchUp, Overlap, RetryPolicy
 from carillon.domain.run import AttemptRecord, RunKind, RunStatus, Settled
 from carillon.schedules import parse_schedule
+from tests.jobs import job_with
 from tests.simulation.judging.checker_book import JOB_ID, Book, after, found, key_of, only, plain
 
 SKIPPED, RETRYING, DEAD = RunStatus.SKIPPED, RunStatus.RETRYING, RunStatus.DEAD
@@ -206,7 +207,7 @@ def test_nobody_dies_of_nothing() -> None:
 
 def test_no_more_attempts_are_made_than_the_job_allows() -> None:
     book = retried(13)
-    book.versions = [replace(v, job=replace(v.job, retry=RetryPolicy(max_attempts=1)))
+    book.versions = [replace(v, job=job_with(v.job, retry=RetryPolicy(max_attempts=1)))
                      for v in book.versions]  # fmt: skip
     only(book.evidence(15), "attempts", "attempt 2 of")
 
@@ -303,9 +304,9 @@ def test_a_skip_for_a_change_needs_one_that_left_the_occurrence_out() -> None:
     ("reason", "members", "words"),
     [
         ("misfire", {}, "the job has catch-up latest"),
-        ("misfire", {"grace_seconds": 5, "catch_up": CatchUp.SKIP}, "with 5 s of grace"),
+        ("misfire", {"grace": 5, "catch_up": CatchUp.SKIP}, "with 5 s of grace"),
         ("spacing", {}, "the job has no tolerance"),
-        ("spacing", {"tolerance_seconds": 2}, "no other run had begun"),
+        ("spacing", {"tolerance": 2}, "no other run had begun"),
         ("calendar", {}, "the job follows no calendar"),
         ("catch_up", {}, "no filing of it skips"),
         ("catch_up", {"catch_up": CatchUp.SKIP}, "it lay in no outage"),
@@ -319,7 +320,7 @@ def test_a_skip_says_what_was_so(reason: str, members: dict[str, Any], words: st
 
 
 def test_skips_that_are_true() -> None:
-    book = Book(grace_seconds=5, catch_up=CatchUp.SKIP, tolerance_seconds=2)
+    book = Book(grace=5, catch_up=CatchUp.SKIP, tolerance=2)
     book.skipped(key_of(10), after(16), "misfire")
     book.gap(15, 25)
     book.skipped(key_of(20), after(26), "catch_up")

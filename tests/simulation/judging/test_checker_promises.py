@@ -13,6 +13,7 @@ from carillon.domain.policies import Concurrency, OnComplete, Overlap, Rate
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus, Settled
 from carillon.domain.targets import TaskTarget
 from carillon.schedules import parse_schedule
+from tests.jobs import job_with
 from tests.simulation.judging.checker_book import (
     JOB_ID,
     NOON,
@@ -82,7 +83,7 @@ def test_of_several_limits_of_a_key_no_more_begin_than_all_allow_together(
     last: int, is_broken: bool
 ) -> None:
     book = Book("every 1s", rate=Rate(1, 20, "r"), overlap=Overlap.ALLOW)
-    book.becomes(-60, replace(book.job, rate=Rate(2, 40, "r")))
+    book.becomes(-60, job_with(book.job, rate=Rate(2, 40, "r")))
     book.ran_at(10, 11, 12, last)
     told = [text for rule, text in found(book.evidence(40)) if rule == "rate"]
     assert [text.partition(", and")[0] for text in told] == ["rate/r allows (3, 20)"] * is_broken
@@ -226,12 +227,12 @@ def rings(book: Book, second: int, at: float) -> None:
 
 
 def test_the_watch_rings_where_no_success_came_in_time() -> None:
-    book = Book("at 2026-12-01T12:01:00Z", expect_within_seconds=60)
+    book = Book("at 2026-12-01T12:01:00Z", expect_within=60)
     book.died(key_of(60))
     only(book.evidence(125), "watch", "and the watch has told nobody")
     rings(book, 60, 120)
     assert found(book.evidence(125)) == []
-    book = Book("at 2026-12-01T12:01:00Z", expect_within_seconds=60)
+    book = Book("at 2026-12-01T12:01:00Z", expect_within=60)
     book.ran(key_of(60))
     assert found(book.evidence(125)) == []
     rings(book, 60, 120)
@@ -239,7 +240,7 @@ def test_the_watch_rings_where_no_success_came_in_time() -> None:
 
 
 def test_the_watch_rings_for_a_success_that_came_late_where_nothing_struck() -> None:
-    book = Book("at 2026-12-01T12:01:00Z", expect_within_seconds=60, overlap=Overlap.QUEUE_ONE)
+    book = Book("at 2026-12-01T12:01:00Z", expect_within=60, overlap=Overlap.QUEUE_ONE)
     book.ran(key_of(60), 130)
     only(book.evidence(125), "watch", "and the watch has told nobody")
     book.faults.append(after(100))

@@ -113,7 +113,7 @@ def _releases(original: Code) -> Code:
 
     def finish(self: RunProtocol, run: Run, message: Message, job: Job) -> Report | None:
         report: Report | None = original(self, run, message, job)
-        if report is not None and run.is_final and job.overlap is not Overlap.ALLOW:
+        if report is not None and run.is_final and job.spec.overlap is not Overlap.ALLOW:
 
             def released(gate: Gate) -> Gate | None:
                 return replace(gate, active="") if gate.active == run.key.run_id else None

@@ -51,7 +51,7 @@ def test_max_runs_becomes_an_end(client: Client, world: World) -> None:
     assert [at[11:16] for at in upcoming(client, job)] == ["12:10", "12:20", "12:30"]
     stored = row(world, job["job_id"])
     assert stored.schedule.end_at == datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
-    assert (stored.end_at, stored.max_runs) == (None, 3)
+    assert (stored.spec.end_at, stored.spec.max_runs) == (None, 3)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_tombstones_of_completed_jobs_are_not_found_and_hold_their_keys(
     job = client.post("/jobs", body, key="k").json
     assert job["on_complete"] == "delete"
     stored = row(world, job["job_id"])
-    assert stored.on_complete is OnComplete.DELETE
+    assert stored.spec.on_complete is OnComplete.DELETE
     assert world.jobs.replace(stored.completed(NOW, NOW + timedelta(days=30)), 1)
     put(world, make_run(job["job_id"], SECOND))
     path = f"/jobs/{job['job_id']}"

@@ -41,7 +41,7 @@ def test_a_thousand_jobs_are_created_in_one_call(client: Client, world: World) -
         assert item["job_id"] == job_id_of(OWNER, f"all/{index}")
         job = world.jobs.get(OWNER, item["job_id"])
         assert job is not None
-        assert job.name == f"job {index}"
+        assert job.spec.name == f"job {index}"
 
 
 def test_a_repetition_under_keys_creates_nothing(client: Client) -> None:
@@ -150,7 +150,7 @@ class Slow(MemoryJobStore):
     def create(self, job: Job) -> bool:
         with self._guard:
             self._world.clock.advance(1)
-            if job.name == "torn" and job.job_id not in self._torn:
+            if job.spec.name == "torn" and job.job_id not in self._torn:
                 self._torn.add(job.job_id)
                 raise StoreUnavailableError("no answer")
         return super().create(job)

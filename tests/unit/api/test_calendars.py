@@ -389,7 +389,7 @@ def test_a_calendar_that_went_closes_no_day_and_does_not_hinder_other_changes(
 def test_the_stored_use_is_the_domain_s(client: Client, world: World) -> None:
     put(client, **HOLIDAYS)
     rule = {"name": "holidays", "rule": "previous_business_day"}
-    use = row(world, following(client, calendar=rule)["job_id"]).calendar
+    use = row(world, following(client, calendar=rule)["job_id"]).spec.calendar
 
     assert use is not None
     assert (use.name, use.rule) == ("holidays", CalendarRule.PREVIOUS_BUSINESS_DAY)

@@ -132,8 +132,10 @@ def test_every_field_is_stored_and_answered(client: Client, world: World) -> Non
     }
     assert said == expected
     assert answer.json["next_fire_at"] == "2026-03-02T06:00:00Z"
-    assert stored(world, answer).priority is Lane.HIGH
-    assert stored(world, answer).payload == ('{"deep":[1,2.5,null,"ž"],"big":12345678901234567890}')
+    assert stored(world, answer).spec.priority is Lane.HIGH
+    assert stored(world, answer).spec.payload == (
+        '{"deep":[1,2.5,null,"ž"],"big":12345678901234567890}'
+    )
 
 
 def test_the_job_is_put_on_the_wheel(client: Client, world: World) -> None:

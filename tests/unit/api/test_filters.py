@@ -1,6 +1,5 @@
 """Jobs by parent and tags: listed, paused, resumed and deleted."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from carillon.domain.events import Event, EventType
 from carillon.domain.job import Job, JobState
 from carillon.errors import StoreUnavailableError
 from carillon.stores.memory import MemoryJobStore
+from tests.jobs import job_with
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Answer, Client
 
@@ -262,4 +262,4 @@ def test_a_pause_is_an_event_where_the_job_wants_it(world: World, client: Client
 
 def with_events(job: Job) -> Job:
     """The job as if it had been made while the deployment had a bus."""
-    return replace(job, events=(EventType.JOB_PAUSED,), revision=job.revision + 1)
+    return job_with(job, events=(EventType.JOB_PAUSED,), revision=job.revision + 1)

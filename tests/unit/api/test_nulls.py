@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from carillon.api.jobs.request_models import JobBody
+from carillon.domain.spec.job_spec import JobSpec
 from tests.unit.api.conftest import BODY
 from tests.unit.api.gateway import Client
 
 REQUIRED = {"name", "schedule", "target"}
-OPTIONAL = sorted({field.alias or name for name, field in JobBody.model_fields.items()} - REQUIRED)
+OPTIONAL = sorted({field.alias or name for name, field in JobSpec.model_fields.items()} - REQUIRED)
 
 
 def shown(answered: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pytest
 from carillon.domain.events import Event
 from carillon.domain.job import Job, JobState
 from carillon.stores.memory import MemoryEvents, MemoryJobStore
+from tests.jobs import job_with
 from tests.unit.api.conftest import BODY, NOW, World
 from tests.unit.api.gateway import Client
 from tests.unit.api.test_jobs import row
@@ -70,7 +71,7 @@ def test_a_deleted_job_leaves_a_tombstone_and_is_not_found(
     assert (answer.status, answer.text) == (204, "")
     assert "content-type" not in answer.headers
     tombstone = row(world, job["job_id"])
-    assert (tombstone.state, tombstone.payload) == (JobState.DELETED, "null")
+    assert (tombstone.state, tombstone.spec.payload) == (JobState.DELETED, "null")
     assert tombstone.expires_at is not None
     assert tombstone.expires_at - NOW >= timedelta(days=30)
     assert client.get("/jobs").json["items"] == []
@@ -116,7 +117,7 @@ def test_an_action_that_loses_a_race_is_repeated(world: World, action: str, stat
                 stored = self.get(job.owner, job.job_id)
                 assert stored is not None
 
-                super().replace(replace(stored, name="raced", revision=revision + 1), revision)
+                super().replace(job_with(stored, name="raced", revision=revision + 1), revision)
             return super().replace(job, revision)
 
     jobs = RacingOnce()

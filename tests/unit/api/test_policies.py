@@ -53,16 +53,16 @@ def test_every_policy_is_stored_and_answered(client: Client, world: World) -> No
     assert {name: answer.json[name] for name in POLICIES} == POLICIES
     assert client.get(f"/jobs/{answer.json['job_id']}").json == without_report(answer.json)
     job = stored(world, answer.json["job_id"])
-    assert (job.grace_seconds, job.tolerance_seconds, job.expect_within_seconds) == (600, 30, 120)
-    assert job.overlap is Overlap.QUEUE_ONE
-    assert job.concurrency == Concurrency("printer / 3", 2)
-    assert job.rate == Rate(5, 60, "mail")
-    assert job.pause_after_failures == 3
-    assert job.on_success == TaskTarget(name="thank")
-    assert job.on_failure == LambdaTarget(function_arn=FUNCTION, invocation="event")
-    assert job.events == (EventType.RUN_DEAD, EventType.JOB_PAUSED)
-    assert (job.template, job.parent) == (True, "channel 7")
-    assert job.tags == (("a.b-c_D", ""), ("team", "billing"))
+    assert (job.spec.grace, job.spec.tolerance, job.spec.expect_within) == (600, 30, 120)
+    assert job.spec.overlap is Overlap.QUEUE_ONE
+    assert job.spec.concurrency == Concurrency("printer / 3", 2)
+    assert job.spec.rate == Rate(5, 60, "mail")
+    assert job.spec.pause_after_failures == 3
+    assert job.spec.on_success == TaskTarget(name="thank")
+    assert job.spec.on_failure == LambdaTarget(function_arn=FUNCTION, invocation="event")
+    assert job.spec.events == (EventType.RUN_DEAD, EventType.JOB_PAUSED)
+    assert (job.spec.template, job.spec.parent) == (True, "channel 7")
+    assert job.spec.tags == {"a.b-c_D": "", "team": "billing"}
 
 
 def test_a_fixed_backoff_and_kinds_to_retry(client: Client, world: World) -> None:
@@ -73,7 +73,7 @@ def test_a_fixed_backoff_and_kinds_to_retry(client: Client, world: World) -> Non
     answer = client.post("/jobs", BODY | {"retry": retry})
 
     assert answer.json["retry"]["retry_on"] == ["timeout", "http_5xx", "my.Error"]
-    assert stored(world, answer.json["job_id"]).retry == RetryPolicy(
+    assert stored(world, answer.json["job_id"]).spec.retry == RetryPolicy(
         3, Backoff(7, type=BackoffType.FIXED), ("timeout", "http_5xx", "my.Error")
     )
 

@@ -1,11 +1,11 @@
 """Targets in requests: changes member by member, and hosts that can be."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from carillon.domain.targets import WebhookTarget
+from tests.jobs import job_with
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Client
 
@@ -140,7 +140,7 @@ def test_an_older_target_does_not_hinder_another_change(client: Client, world: W
     path = made(client)
     job = world.jobs.get(OWNER, path.rpartition("/")[2])
     assert job is not None
-    older = replace(job, target=WebhookTarget(url="https://a..b/"), revision=2)
+    older = job_with(job, target=WebhookTarget(url="https://a..b/"), revision=2)
     assert world.jobs.replace(older, 1)
 
     assert client.patch(path, {"name": "renamed"}, "*").status == 200

@@ -36,7 +36,7 @@ def an_hour() -> World:
 
 def job(world: World, name: str) -> Job:
     """The row of the job with this name, as it stands."""
-    return next(each for each in world.jobs.list(OWNER, 100).items if each.name == name)
+    return next(each for each in world.jobs.list(OWNER, 100).items if each.spec.name == name)
 
 
 def put(world: World, row: Run) -> None:

@@ -7,8 +7,7 @@ from carillon.clock import SeededEntropy
 from carillon.domain.job import Filing, Job, Lane
 from carillon.domain.message import Message
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
-from carillon.domain.targets import TaskTarget
-from carillon.schedules import parse_schedule
+from tests.jobs import job_with, make_job
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 ENTROPY = SeededEntropy(1)
@@ -31,16 +30,13 @@ def run(status: RunStatus, attempt: int = 1, **changes: object) -> Run:
 
 
 def job(**changes: object) -> Job:
-    base = Job(
+    base = make_job(
+        "*/10 * * * *",
         owner="owner",
         job_id="job",
-        name="name",
-        schedule=parse_schedule("*/10 * * * *"),
-        target=TaskTarget(name="echo"),
-        payload="null",
         segment=0,
         filing=Filing(CURRENT, NOON - timedelta(hours=2)),
         created_at=NOON,
         updated_at=NOON,
     )
-    return replace(base, **changes)  # type: ignore[arg-type]
+    return job_with(base, **changes)

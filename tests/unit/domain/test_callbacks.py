@@ -69,7 +69,7 @@ def test_its_message_is_a_function_of_the_row_and_due_at_once() -> None:
 
 def test_its_payload_is_the_run_as_compact_json() -> None:
     row = run(RunStatus.DEAD, error=RunError("E", "größer"), reason="exhausted")
-    text = callback_payload(row, job(spread_seconds=60, tags=(("a", "b"),)))
+    text = callback_payload(row, job(spread_seconds=60, tags={"a": "b"}))
     assert ", " not in text
     form = json.loads(text)
     assert (form["status"], form["reason"]) == ("dead", "exhausted")

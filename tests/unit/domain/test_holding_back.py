@@ -157,7 +157,7 @@ class TestTurns:
 
 class TestMisfire:
     def late(self, seconds: int, claimed: Run = CLAIMED, **changes: object) -> Skip | None:
-        skips = {"grace_seconds": 60, "catch_up": CatchUp.SKIP, **changes}
+        skips = {"grace": 60, "catch_up": CatchUp.SKIP, **changes}
         return misfire(job(**skips), claimed, message(), NOON + seconds * SECOND)
 
     def test_beyond_the_grace_it_is_skipped_and_the_note_says_how_late(self) -> None:
@@ -176,8 +176,8 @@ class TestMisfire:
         assert self.late(10_000, **changes) is None  # type: ignore[arg-type]
 
     def test_without_a_grace_a_minute_is_late(self) -> None:
-        assert self.late(60, grace_seconds=None) is None
-        assert self.late(61, grace_seconds=None) == self.late(61)
+        assert self.late(60, grace=None) is None
+        assert self.late(61, grace=None) == self.late(61)
 
     @pytest.mark.parametrize(
         ("schedule", "held"),
@@ -192,7 +192,7 @@ class TestMisfire:
     def test_without_a_grace_nothing_is_late_that_waited_or_that_no_other_follows(
         self, schedule: str, held: dict[str, object]
     ) -> None:
-        skips = {"grace_seconds": None, "catch_up": CatchUp.SKIP}
+        skips = {"grace": None, "catch_up": CatchUp.SKIP}
         late = job(schedule=parse_schedule(schedule), **skips)
         given = message(**held)  # type: ignore[arg-type]
         assert misfire(late, CLAIMED, given, NOON + 10_000 * SECOND) is None

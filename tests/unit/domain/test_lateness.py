@@ -14,6 +14,7 @@ from carillon.domain.message import Message, Missed
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import RunKind
 from carillon.schedules import CalendarRule, ClosedDays, parse_schedule
+from tests.jobs import job_with
 from tests.unit.domain.samples import KEY, NOON, OLD, job, message
 
 MINUTE = timedelta(minutes=1)
@@ -36,8 +37,8 @@ def test_what_is_more_than_a_minute_late_leaves_its_place_to_the_latest_that_is_
 
 
 def test_a_grace_says_what_is_late() -> None:
-    assert latest(MINUTE, replace(EVERY_MINUTE, grace_seconds=30)) == NOON + MINUTE
-    graceful = replace(EVERY_MINUTE, grace_seconds=1500)
+    assert latest(MINUTE, job_with(EVERY_MINUTE, grace=30)) == NOON + MINUTE
+    graceful = job_with(EVERY_MINUTE, grace=1500)
     assert latest(25 * MINUTE, graceful) is None
     assert latest(26 * MINUTE, graceful) == NOON + 26 * MINUTE
 
@@ -93,7 +94,7 @@ def test_not_what_was_kept_waiting_nor_what_another_filing_is_of(
     ],
 )
 def test_not_where_no_other_can_stand_for_it_or_each_is_to_run(changes: dict[str, object]) -> None:
-    assert latest(30 * MINUTE, replace(EVERY_MINUTE, **changes)) is None  # type: ignore[arg-type]
+    assert latest(30 * MINUTE, job_with(EVERY_MINUTE, **changes)) is None
 
 
 @pytest.mark.parametrize(
@@ -109,5 +110,5 @@ def test_not_where_no_other_can_stand_for_it_or_each_is_to_run(changes: dict[str
 def test_only_first_attempts_of_occurrences_stand_aside(of: Message, stands_aside: bool) -> None:
     start = decide_start(EVERY_MINUTE, of, NOON + 30 * MINUTE)
     assert isinstance(start, StandAside if stands_aside else Go)
-    skipping = replace(EVERY_MINUTE, catch_up=CatchUp.SKIP)
+    skipping = job_with(EVERY_MINUTE, catch_up=CatchUp.SKIP)
     assert decide_start(skipping, of, NOON + 30 * MINUTE) == Go()

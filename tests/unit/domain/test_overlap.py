@@ -175,7 +175,7 @@ class TestSpacing:
 
     def spaced(self, **changes: object) -> Job:
         every = parse_schedule("every 10m")
-        return job(**{"schedule": every, "tolerance_seconds": 60, **changes})
+        return job(**{"schedule": every, "tolerance": 60, **changes})
 
     def at(self, seconds: int, claimed: Run = CLAIMED, **changes: object) -> Passage:
         now = NOON + timedelta(seconds=seconds)
@@ -219,7 +219,7 @@ class TestSpacing:
 
 def test_only_jobs_with_such_policies_have_a_gate() -> None:
     assert not has_job_gate(job(), CLAIMED)
-    assert not has_job_gate(job(tolerance_seconds=5), CLAIMED), "a cron schedule has no interval"
+    assert not has_job_gate(job(tolerance=5), CLAIMED), "a cron schedule has no interval"
     assert has_job_gate(job(overlap=Overlap.SKIP), CLAIMED)
     callback = run(RunStatus.RUNNING, key=KEY.callback)
     assert not has_job_gate(job(overlap=Overlap.SKIP), callback)

@@ -15,7 +15,7 @@ from carillon.domain.admission.slowness import (
     with_slow_attempt,
 )
 from carillon.domain.admission.state import Gate, first_gate, wait_for_share
-from carillon.domain.job import Job, Lane, Slow, priority_of
+from carillon.domain.job import Job, Lane, Slow
 from carillon.domain.run import Run, RunError, RunStatus
 from carillon.schedules import parse_schedule
 from tests.unit.domain.samples import KEY, NOON, job, message, run
@@ -126,10 +126,8 @@ def test_a_message_goes_to_the_lane_of_its_job_as_it_is() -> None:
 
 def test_the_mark_says_the_lane_and_leaves_the_priority() -> None:
     marked = job(priority=Lane.HIGH, slow=SLOW)
-    assert (marked.lane, marked.priority) == (Lane.SLOW, Lane.HIGH)
+    assert (marked.lane, marked.spec.priority) == (Lane.SLOW, Lane.HIGH)
     assert job(priority=Lane.HIGH).lane is Lane.HIGH
-    with pytest.raises(ValueError, match="nobody may choose"):
-        priority_of("slow")
 
 
 def test_the_mark_outlives_what_an_owner_changes() -> None:

@@ -79,7 +79,7 @@ class TestOfAMessage:
 
 class TestOfAChange:
     def test_all_sixty_and_those_of_the_watch(self) -> None:
-        before = job(schedule=parse_schedule("every 1s"), expect_within_seconds=600)
+        before = job(schedule=parse_schedule("every 1s"), expect_within=600)
         ended = ended_entries(before, before.paused(NOON), NOON)
         assert len({entry.key for entry in ended}) == 120
         assert {entry.owes_until for entry in ended} == {NOON, NOON + 10 * MINUTE}

@@ -13,7 +13,7 @@ from carillon.domain.run import Run, RunError, RunKey, RunKind, RunStatus, Settl
 from carillon.schedules import ClosedDays
 from tests.unit.domain.samples import CURRENT, KEY, NEWER_STALE, NOON, OLD, OLDER, job, message, run
 
-WATCHED = job(expect_within_seconds=60)
+WATCHED = job(expect_within=60)
 LOOK = message(key=replace(KEY, kind=RunKind.WATCH))
 NOTHING_AMISS = [
     run(RunStatus.SUCCEEDED),

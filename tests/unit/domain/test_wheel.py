@@ -26,6 +26,7 @@ from carillon.domain.wheel.entry import (
     watch_messages_until,
 )
 from carillon.schedules import CalendarRule, Schedule, SlotKind, parse_schedule
+from tests.jobs import job_with
 from tests.unit.domain.samples import CURRENT, NOON, job, message
 from tests.unit.schedules.strategies import exact, schedules
 
@@ -167,7 +168,7 @@ class TestWatchEntries:
     def test_they_stand_as_much_later_as_a_success_is_expected(
         self, changes: dict[str, object], number: int
     ) -> None:
-        watched = replace(filed("17 * * * *", expect_within_seconds=600), **changes)  # type: ignore[arg-type]
+        watched = job_with(filed("17 * * * *", expect_within=600), **changes)
         (entry,) = watch_entries_of(watched)
         assert entry.slot == Slot(SlotKind.HOURLY, number)
         assert entry.key == f"{watched.job_id}#{watched.filing.filing_id}#watch"
@@ -177,9 +178,7 @@ class TestWatchEntries:
         assert message.lane is watched.lane
 
     def test_they_know_what_decides_whether_an_occurrence_is_passed_over(self) -> None:
-        watched = filed(
-            "17 * * * *", expect_within_seconds=600, catch_up=CatchUp.ALL, grace_seconds=60
-        )
+        watched = filed("17 * * * *", expect_within=600, catch_up=CatchUp.ALL, grace=60)
         (entry,) = watch_entries_of(watched)
         assert (entry.catch_up, entry.grace_seconds) == (CatchUp.ALL, 60)
         assert (entry.spread_seconds, entry.within_seconds, entry.is_watch) == (600, 600, True)
@@ -189,15 +188,13 @@ class TestWatchEntries:
     def test_what_has_no_instants_of_its_own_is_not_watched(self) -> None:
         rolling = CalendarUse("c", CalendarRule.NEXT_BUSINESS_DAY)
         assert watch_entries_of(filed("17 * * * *")) == []
-        assert watch_entries_of(filed("every 10m after finish", expect_within_seconds=60)) == []
-        assert (
-            watch_entries_of(filed("17 * * * *", expect_within_seconds=60, calendar=rolling)) == []
-        )
-        past = filed("at 2026-12-01T09:00:00", expect_within_seconds=60)
+        assert watch_entries_of(filed("every 10m after finish", expect_within=60)) == []
+        assert watch_entries_of(filed("17 * * * *", expect_within=60, calendar=rolling)) == []
+        past = filed("at 2026-12-01T09:00:00", expect_within=60)
         assert watch_entries_of(past) == []
 
     def test_a_filer_sends_what_is_announced(self) -> None:
-        watched = filed("*/10 * * * *", expect_within_seconds=600)
+        watched = filed("*/10 * * * *", expect_within=600)
         from_at = watched.filing.from_at
         found = watch_messages_until(watched, from_at + timedelta(minutes=30))
         assert [m.key.fire_at - from_at for m in found] == [
@@ -220,7 +217,7 @@ class TestWatchEntries:
         watched = job(
             schedule=schedule,
             filing=Filing(CURRENT, since),
-            expect_within_seconds=within_seconds,
+            expect_within=within_seconds,
             spread_seconds=spread_seconds,
         )
         entries = watch_entries_of(watched)

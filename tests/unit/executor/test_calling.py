@@ -15,6 +15,7 @@ from carillon.domain.targets import Target, TaskTarget
 from carillon.domain.wheel.entry import message_of
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, Failure, Outcome, Success
+from tests.jobs import job_with
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -66,9 +67,9 @@ def test_a_template_is_filled_in_for_each_attempt(world: World, targets: NotingT
         "job",
         "* * * * *",
         template=True,
-        tags=(("team", 'a "b"'),),
+        tags={"team": 'a "b"'},
     )
-    stored = replace(job, payload=json.dumps(template), revision=job.revision + 1)
+    stored = job_with(job, payload=json.dumps(template), revision=job.revision + 1)
     assert world.jobs.replace(stored, job.revision)
     targets.outcome = Failure(RunError("busy", "later"))
     message = due(world, job)
@@ -85,7 +86,7 @@ def test_a_template_is_filled_in_for_each_attempt(world: World, targets: NotingT
 
 def test_a_payload_that_is_no_template_goes_as_it_is(world: World, targets: NotingTargets) -> None:
     job = world.create("job", "* * * * *")
-    stored = replace(job, payload='"{{fire_at}}"', revision=2)
+    stored = job_with(job, payload='"{{fire_at}}"', revision=2)
     assert world.jobs.replace(stored, 1)
     handle(world, due(world, job))
     ((_, call),) = targets.called
@@ -149,7 +150,7 @@ class TestCallbacks:
         self, world: World, targets: NotingTargets
     ) -> None:
         job, callback = self.ended(world, RunStatus.DEAD)
-        assert world.jobs.replace(replace(job, on_failure=None, revision=2), 1)
+        assert world.jobs.replace(job_with(job, on_failure=None, revision=2), 1)
         assert handle(world, callback) is Handled.SKIPPED
         run = world.runs.get(callback.key)
         assert run is not None

@@ -20,6 +20,7 @@ from carillon.executor.batch import Handled
 from carillon.executor.router import Router
 from carillon.executor.runs.admission import change_gate
 from carillon.executor.targets import Call, Outcome, Success
+from tests.jobs import job_with
 from tests.simulation.mutants.kit import swapped
 from tests.simulation.mutants.rates import RESERVATION_OUTLIVES
 from tests.simulation.world import FUNCTION_SECONDS, OWNER, World
@@ -84,7 +85,7 @@ class TestCosts:
         ("policy", "reads", "writes"),
         [
             ({}, 0, 0),
-            ({"grace_seconds": 5, "pause_after_failures": None}, 0, 0),
+            ({"grace": 5, "pause_after_failures": None}, 0, 0),
             ({"overlap": Overlap.SKIP}, 2, 1),  # one read to see who waits for its end
             ({"rate": Rate(5, 60)}, 1, 1),
             ({"concurrency": Concurrency("db", 3)}, 2, 2),
@@ -99,7 +100,7 @@ class TestCosts:
         assert (calls["get"], calls["put"]) == (reads, writes)
 
     def test_spacing_and_overlap_share_one_write(self, world: World, calls: Counter[str]) -> None:
-        job = world.create("job", "every 1m", overlap=Overlap.SKIP, tolerance_seconds=5)
+        job = world.create("job", "every 1m", overlap=Overlap.SKIP, tolerance=5)
         handle(world, due(world, job))
         assert (calls["get"], calls["put"]) == (2, 1)
 
@@ -268,7 +269,7 @@ class TestLooks:
     ) -> None:
         job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 86_400))
         self.waiting(world, job, 50)
-        raised = replace(job, rate=Rate(100, 60), revision=job.revision + 1)
+        raised = job_with(job, rate=Rate(100, 60), revision=job.revision + 1)
         assert world.jobs.replace(raised, job.revision)
         world.ask(raised)
         world.run_until(NOON + 2 * MINUTE)
@@ -281,7 +282,7 @@ class TestLooks:
     ) -> None:
         job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 86_400))
         self.waiting(world, job, 50)
-        raised = replace(job, rate=Rate(100, 60), revision=job.revision + 1)
+        raised = job_with(job, rate=Rate(100, 60), revision=job.revision + 1)
         assert world.jobs.replace(raised, job.revision)
         with swapped((RESERVATION_OUTLIVES,)):
             world.run_until(NOON + 62 * MINUTE)
@@ -290,7 +291,7 @@ class TestLooks:
     def test_a_rate_raised_and_lowered_again_leaves_no_debt(self, world: World) -> None:
         job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 86_400))
         self.waiting(world, job, 50)
-        raised = replace(job, rate=Rate(100, 60), revision=job.revision + 1)
+        raised = job_with(job, rate=Rate(100, 60), revision=job.revision + 1)
         assert world.jobs.replace(raised, job.revision)
         world.run_until(NOON + 62 * MINUTE)
         assert len(world.targets.calls) == 51
@@ -306,7 +307,7 @@ class TestLooks:
     def test_a_lowered_rate_has_those_who_wait_ask_anew(self, world: World) -> None:
         job = world.create("quick", "0 0 1 1 *", rate=Rate(1, 3600))
         self.waiting(world, job, 5)
-        lowered = replace(job, rate=Rate(1, 7200), revision=job.revision + 1)
+        lowered = job_with(job, rate=Rate(1, 7200), revision=job.revision + 1)
         assert world.jobs.replace(lowered, job.revision)
         world.run_until(NOON + timedelta(hours=12))
         starts = sorted(run.started_at for run in world.history(job) if run.started_at)
@@ -321,7 +322,7 @@ class TestLooks:
         job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 86_400, "mail"))
         self.waiting(world, job, 20)
         other = world.create("other", "0 0 1 1 *", rate=Rate(1, 86_400, "mail"))
-        free = replace(job, rate=None, revision=job.revision + 1)
+        free = job_with(job, rate=None, revision=job.revision + 1)
         assert world.jobs.replace(free, job.revision)
         world.run_until(NOON + 62 * MINUTE)
         assert len(world.targets.calls) == 21

@@ -15,6 +15,7 @@ from carillon.errors import HeldError, StoreUnavailableError
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Failure
 from carillon.schedules import CalendarRule, SlotKind
+from tests.jobs import job_with
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -126,7 +127,7 @@ class TestAttempts:
         world.targets.behave = lambda call: Failure(RunError("busy", "later"))
         message = due(world, job)
         world.executor.handle(message, ends_at(world))
-        changed = replace(job, retry=RetryPolicy(max_attempts=1), revision=job.revision + 1)
+        changed = job_with(job, retry=RetryPolicy(max_attempts=1), revision=job.revision + 1)
         assert world.jobs.replace(changed, job.revision)
         execute_for(world, 300)
         run = run_of(world, message)

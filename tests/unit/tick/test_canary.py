@@ -1,6 +1,5 @@
 """The canary: filed by ticks, once, anew where it differs; and no work of an owner's."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,6 +13,7 @@ from carillon.executor.targets import Failure
 from carillon.schedules import parse_schedule
 from carillon.tick.canary import CanaryKeeper
 from carillon.tick.counting import change_of
+from tests.jobs import job_with
 from tests.simulation.world import World
 
 NOON = datetime(2026, 12, 1, 12, 1, tzinfo=UTC)
@@ -41,7 +41,7 @@ def test_it_is_filed_by_the_first_tick_and_by_no_other(world: World) -> None:
     assert not one.keep()
     assert not other.keep()
     job = canary(world)
-    assert (job.revision, job.target) == (1, TaskTarget(name=CANARY_TASK))
+    assert (job.revision, job.spec.target) == (1, TaskTarget(name=CANARY_TASK))
 
 
 def test_it_runs_every_five_minutes_and_its_watch_finds_nothing_amiss(world: World) -> None:
@@ -66,7 +66,7 @@ def test_one_that_fails_is_missed_two_minutes_later(world: World) -> None:
     [
         {"schedule": parse_schedule("every 1h")},
         {"target": TaskTarget(name="echo")},
-        {"expect_within_seconds": 60},
+        {"expect_within": 60},
         {"state": JobState.PAUSED, "paused_at": NOON},
         {"state": JobState.DELETED, "expires_at": NOON + timedelta(days=40)},
     ],
@@ -75,10 +75,10 @@ def test_one_that_fails_is_missed_two_minutes_later(world: World) -> None:
 def test_another_release_s_is_filed_anew(world: World, changes: dict[str, object]) -> None:
     keeper(world).keep()
     first = canary(world)
-    assert world.jobs.replace(replace(first, **changes, revision=2), 1)  # type: ignore[arg-type]
+    assert world.jobs.replace(job_with(first, **changes, revision=2), 1)
     assert keeper(world).keep()
     job = canary(world)
-    assert (job.schedule, job.target) == (first.schedule, first.target)
+    assert (job.schedule, job.spec.target) == (first.schedule, first.spec.target)
     assert (job.state, job.revision, job.expires_at) == (JobState.ACTIVE, 3, None)
     assert job.filing.filing_id > first.filing.filing_id
     assert not keeper(world).keep()

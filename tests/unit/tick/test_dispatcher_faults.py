@@ -1,7 +1,6 @@
 """Faults that must stay where they are: one segment's, one row's, one outage's, one filing's."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,6 +15,7 @@ from carillon.domain.wheel.segment import Control
 from carillon.errors import StoreUnavailableError, UnreadableRowError
 from carillon.schedules import CalendarRule, SlotKind, slots
 from carillon.tick.counting import SegmentOutcome
+from tests.jobs import job_with
 from tests.simulation.world import FUNCTION_SECONDS, World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -141,7 +141,7 @@ def test_entries_of_a_replaced_filing_leave_the_wheel_when_its_lane_is_the_slowe
     world = World(START, segments=1)
     job = world.create("job", "*/10 * * * *")
     world.run_until(START + timedelta(minutes=1))
-    changed = refiled(world, replace(job, priority=Lane.HIGH))
+    changed = refiled(world, job_with(job, priority=Lane.HIGH))
     assert world.filer.file_job(changed, job.revision)
 
     def execute_high_lane_first() -> None:

@@ -13,7 +13,8 @@ from pydantic import (
     model_validator,
 )
 
-from carillon.api.schedules.request_models import OUT_OF_RANGE, CalendarName, Document, is_in_range
+from carillon.domain.calendar import CalendarName
+from carillon.domain.spec.fields import OUT_OF_RANGE, Document, is_in_range
 from carillon.schedules import CalendarRule, ClosedDays
 
 MOST_RANGES = 2_000

@@ -115,7 +115,7 @@ class CalendarService:
             job.job_id
             for page in self._jobs.first_pages(owner)
             for job in page.items
-            if job.calendar is not None and job.calendar.name == name
+            if job.spec.calendar is not None and job.spec.calendar.name == name
         ]
 
 

@@ -18,10 +18,10 @@ from carillon.api.jobs.bulk_service import (
     Item,
     Tell,
 )
-from carillon.api.jobs.policy_models import ParentQuery, TagQuery, required_filter
+from carillon.api.jobs.request_models import ParentQuery, TagQuery, required_filter
 from carillon.api.jobs.routes import JSON, Cursor, IdempotencyKey
-from carillon.api.schedules.request_models import Document
 from carillon.domain.job import Job
+from carillon.domain.spec.fields import Document
 from carillon.telemetry import Action, Telemetry
 
 MOST_ITEMS = 1_000
@@ -35,7 +35,7 @@ class BulkBody(Document):
         Field(
             min_length=1,
             max_length=MOST_ITEMS,
-            description="Each a body of `POST /jobs` (JobBody), and beside its members "
+            description="Each a body of `POST /jobs` (JobSpec), and beside its members "
             f"`{KEY_FIELD}`: text or null, 1 to 255 printable ASCII characters. An item that "
             "cannot be used is told so in its place in the answer.",
         ),

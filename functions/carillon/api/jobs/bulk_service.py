@@ -21,10 +21,10 @@ from carillon.api.http.problems import (
     problem_of,
 )
 from carillon.api.http.requests import key_of
-from carillon.api.jobs.request_models import JobBody
 from carillon.api.jobs.service import Changed, Created, JobService
 from carillon.clock import Clock
 from carillon.domain.job import Job
+from carillon.domain.spec.job_spec import JobSpec
 from carillon.errors import CarillonError, InvalidFieldError
 from carillon.stores.ports import JobFilter
 
@@ -147,7 +147,7 @@ class BulkService:
         return ChangedPage(count, cursor)
 
 
-def _body_and_key(item: Any) -> tuple[JobBody, str | None]:
+def _body_and_key(item: Any) -> tuple[JobSpec, str | None]:
     """The job of an item, and the item's own key; raises InvalidFieldError, InvalidFieldsError."""
     if not isinstance(item, dict):
         raise InvalidFieldError("body", "must be an object")
@@ -159,6 +159,6 @@ def _body_and_key(item: Any) -> tuple[JobBody, str | None]:
         if key is None:
             raise InvalidFieldError(KEY_FIELD, "must be 1 to 255 printable ASCII characters")
     try:
-        return JobBody.model_validate(members), key
+        return JobSpec.model_validate(members), key
     except ValidationError as error:
         raise InvalidFieldsError(field_errors(error.errors())) from error

@@ -1,150 +1,73 @@
-"""What requests carry about jobs: pydantic models; unknown fields are refused."""
+"""What requests carry about jobs, besides the settings: changes of these, and filters."""
 
-from typing import Annotated, Any
+import re
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field
+from aws_lambda_powertools.event_handler.openapi.params import Query
 
-from carillon.api.calendars.models import CalendarChoice
-from carillon.api.jobs.policy_models import (
-    MOST_TAGS,
-    ConcurrencyForm,
-    ConcurrencyPatch,
-    ExpectWithin,
-    FailuresToPause,
-    Flag,
-    Grace,
-    JobEvents,
-    Parent,
-    RateForm,
-    RatePatch,
-    RetryForm,
-    RetryPatch,
-    TagKey,
-    Tags,
-    TagValue,
-    TimeoutSeconds,
-    Tolerance,
-)
-from carillon.api.schedules.request_models import (
-    CalendarName,
-    CalendarUseForm,
-    Document,
-    EndAt,
-    Exceptions,
-    Instant,
-    MaxRuns,
-    ScheduleChange,
-    ScheduleFields,
-    StartAt,
-    WindowText,
-    ZoneName,
-)
-from carillon.domain.job import Lane, Priority
-from carillon.domain.policies import CatchUp, OnComplete, Overlap
-from carillon.domain.targets import Target
-from carillon.schedules import CalendarRule, Fold, Gap
+from carillon.domain.spec.fields import Document
+from carillon.domain.spec.job_spec import MOST_TAGS, JobSpec
+from carillon.domain.spec.merge_patch import partial
+from carillon.errors import InvalidFieldError
+from carillon.stores.ports import JobFilter
 
-LARGEST_COUNT = 100
-"""Occurrences that one answer lists."""
+if TYPE_CHECKING:
+    JobPatch = Document
+else:
+    JobPatch = partial(
+        "JobPatch",
+        JobSpec,
+        """What is to change: absent fields stay, null sets a field to its default.
 
-Name = Annotated[str, Field(min_length=1, max_length=128, pattern=r"\S")]
+        The members of objects are merged one by one: of a target while its type stays, and its
+        headers, too. All others are replaced whole: the value of a header, a secret, a schedule,
+        the payload.
+        """,
+    )
+
+ParentQuery = Annotated[
+    str | None,
+    Query(min_length=1, max_length=128, description="Only jobs with this `parent`."),
+]
+TagQuery = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=8192,
+        description="Only jobs with these tags, as `key:value`; several are joined by commas, and "
+        "a job must have all of them.",
+    ),
+]
+
+_TAG = re.compile(r"([A-Za-z0-9_.-]{1,64}):([^\x00-\x1f\x7f,]{0,256})", re.ASCII)
 
 
-TARGETS = ("target", "on_success", "on_failure")
-"""A change merges these member by member while they keep their type, and their headers one by one;
-what a member or a header holds is replaced whole."""
+def filter_of(parent: str | None, tag: str | None) -> JobFilter | None:
+    """The filter, None where neither is given; raises InvalidFieldError on `tag`."""
+    if parent is None and tag is None:
+        return None
+    return JobFilter(parent or "", _tags(tag) if tag else ())
 
 
-class JobBody(ScheduleFields):
-    """A job to be created, or as it is to be after a change.
-
-    `on_complete` says what becomes of it when its last run has ended and no occurrence is left:
-    it is kept and shows as completed, or goes. `timeout_seconds` null is the default: half the
-    interval of an `every` schedule, else 10 s. `template`: strings of the payload may have
-    placeholders such as `{{fire_at}}`. `on_success` and `on_failure` are called about each run that
-    succeeded, or became a dead letter. Null is the default of whatever need not be said.
-    """
-
-    name: Name
-    target: Target
-    payload: Any = None
-    template: Flag = False
-    priority: Priority = Lane.NORMAL
-    catch_up: CatchUp = CatchUp.LATEST
-    grace: Grace | None = None
-    overlap: Overlap = Overlap.ALLOW
-    tolerance: Tolerance | None = None
-    concurrency: ConcurrencyForm | None = None
-    rate: RateForm | None = None
-    retry: RetryForm = RetryForm()
-    timeout_seconds: TimeoutSeconds | None = None
-    pause_after_failures: FailuresToPause | None = None
-    expect_within: ExpectWithin | None = None
-    on_success: Target | None = None
-    on_failure: Target | None = None
-    events: JobEvents = ()
-    on_complete: OnComplete = OnComplete.KEEP
-    window: WindowText | None = None
-    calendar: CalendarUseForm | None = None
-    parent: Parent | None = None
-    tags: Tags = Field(default_factory=dict)
+def required_filter(parent: str | None, tag: str | None) -> JobFilter:
+    """The filter; raises InvalidFieldError where nothing is asked for: that would be all jobs."""
+    only = filter_of(parent, tag)
+    if only is None:
+        raise InvalidFieldError("parent", "is required, or tag: say which jobs")
+    return only
 
 
-class DstPatch(Document):
-    gap: Gap | None = None
-    fold: Fold | None = None
-
-
-class CalendarUsePatch(Document):
-    name: CalendarName | None = None
-    rule: CalendarRule | None = None
-
-
-class JobPatch(Document):
-    """What is to change: absent fields stay, null sets a field to its default.
-
-    The members of `retry`, `dst`, `calendar`, `concurrency`, `rate`, `tags`, and of a target while
-    its type stays, are merged one by one, and a target's headers, too; all others are replaced
-    whole: the value of a header, a secret.
-    """
-
-    name: Name | None = None
-    schedule: ScheduleChange = None
-    except_: Exceptions = Field(default=None, alias="except")
-    timezone: ZoneName | None = None
-    start_at: StartAt = None
-    end_at: EndAt = None
-    max_runs: MaxRuns | None = None
-    dst: DstPatch | None = None
-    target: dict[str, Any] | None = None
-    payload: Any = None
-    template: Flag | None = None
-    priority: Priority | None = None
-    catch_up: CatchUp | None = None
-    grace: Grace | None = None
-    overlap: Overlap | None = None
-    tolerance: Tolerance | None = None
-    concurrency: ConcurrencyPatch | None = None
-    rate: RatePatch | None = None
-    retry: RetryPatch | None = None
-    timeout_seconds: TimeoutSeconds | None = None
-    pause_after_failures: FailuresToPause | None = None
-    expect_within: ExpectWithin | None = None
-    on_success: dict[str, Any] | None = None
-    on_failure: dict[str, Any] | None = None
-    events: JobEvents | None = None
-    on_complete: OnComplete | None = None
-    window: WindowText | None = None
-    calendar: CalendarUsePatch | None = None
-    parent: Parent | None = None
-    tags: Annotated[dict[TagKey, TagValue | None], Field(max_length=2 * MOST_TAGS)] | None = None
-
-
-class PreviewBody(ScheduleFields):
-    """A schedule to look at; nothing is stored. `after` is now unless given; `max_runs` counts
-    from it. `calendar` is one of yours, or its closed days said here."""
-
-    window: WindowText | None = None
-    calendar: CalendarChoice | None = None
-    after: Instant | None = None
-    count: Annotated[int, Field(ge=1, le=LARGEST_COUNT, strict=True)] = 5
+def _tags(text: str) -> tuple[tuple[str, str], ...]:
+    tags: dict[str, str] = {}
+    for word in text.split(","):
+        match = _TAG.fullmatch(word)
+        if match is None:
+            raise InvalidFieldError(
+                "tag", f"must be key:value, several joined by commas, not {word[:100]!r}"
+            )
+        key, value = match.groups()
+        if tags.setdefault(key, value) != value:
+            raise InvalidFieldError("tag", f"names {key} with two values: no job has both")
+    if len(tags) > MOST_TAGS:
+        raise InvalidFieldError("tag", f"must name at most {MOST_TAGS} tags")
+    return tuple(sorted(tags.items()))

@@ -1,26 +1,19 @@
 """What answers carry of jobs: pydantic models, and how each is made of the domain's values."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict
 
 from carillon.api.http.fields import ListForm, UtcTime, rest_of
-from carillon.api.jobs.drafts import document_of
-from carillon.api.jobs.policy_models import BackoffForm, ConcurrencyForm, RateForm, RetryForm
 from carillon.api.schedules.outlook import Outlook
 from carillon.api.schedules.preview import Report
-from carillon.api.schedules.request_models import CalendarUseForm, DstForm
 from carillon.api.schedules.response_models import TransitionForm, WarningForm
-from carillon.domain.events import EventType
-from carillon.domain.job import Job, JobState, Lane, Priority
-from carillon.domain.policies import CatchUp, OnComplete, Overlap
-from carillon.domain.targets import Target
+from carillon.domain.job import Job, JobState, Lane
+from carillon.domain.spec.job_spec import JobSpec
 from carillon.schedules.insight.sentence import sentence
 from carillon.schedules.placement.window import parse_window
 from carillon.stores.ports import Page
-
-Form = TypeVar("Form", bound=BaseModel)
 
 
 class SlowForm(BaseModel):
@@ -30,8 +23,10 @@ class SlowForm(BaseModel):
     reason: str
 
 
-class JobForm(BaseModel):
-    """A job. `schedule` is a list of texts when it is a union of several.
+class JobForm(JobSpec):
+    """A job: its settings, and what becomes of it.
+
+    `schedule` is a list of texts when it is a union of several.
 
     `state` is completed for an active job with no occurrence left. `next_fire_at` is the nominal
     time of the next occurrence that its calendar leaves, `next_effective_at` when it starts:
@@ -44,45 +39,17 @@ class JobForm(BaseModel):
     attempts keep lasting long, and `slow` says since when and why.
     """
 
+    model_config = ConfigDict(extra="ignore")
+
     job_id: str
-    name: str
     state: JobState
     note: str | None
     revision: int
     description: str
-    schedule: str | list[str]
-    except_: list[str] = Field(alias="except")
-    timezone: str
-    start_at: UtcTime | None
-    end_at: UtcTime | None
-    max_runs: int | None
-    on_complete: OnComplete
-    dst: DstForm
-    window: str | None
     spread_seconds: int
-    calendar: CalendarUseForm | None
-    target: Target
-    payload: Any
-    template: bool
-    priority: Priority
     lane: Lane
     slow: SlowForm | None
-    catch_up: CatchUp
-    grace: str | None
-    overlap: Overlap
-    tolerance: str | None
-    concurrency: ConcurrencyForm | None
-    rate: RateForm | None
-    retry: RetryForm
-    timeout_seconds: int | None
     time_limit_seconds: int
-    pause_after_failures: int | None
-    expect_within: str | None
-    on_success: Target | None
-    on_failure: Target | None
-    events: tuple[EventType, ...]
-    parent: str | None
-    tags: dict[str, str]
     next_fire_at: UtcTime | None
     next_effective_at: UtcTime | None
     last_fire_at: UtcTime | None
@@ -92,7 +59,7 @@ class JobForm(BaseModel):
     @classmethod
     def of(cls, job: Job, outlook: Outlook, longest_seconds: int) -> "JobForm":
         """`longest_seconds`: the time limit of the deployment."""
-        return cls(**_members(job, outlook, longest_seconds))
+        return cls.model_construct(**_members(job, outlook, longest_seconds))
 
 
 class JobReport(JobForm):
@@ -108,7 +75,7 @@ class JobReport(JobForm):
     def with_report(
         cls, job: Job, outlook: Outlook, longest_seconds: int, report: Report
     ) -> "JobReport":
-        return cls(
+        return cls.model_construct(
             **_members(job, outlook, longest_seconds),
             warnings=[WarningForm.of(warning) for warning in report.warnings],
             transitions=[TransitionForm.of(touched) for touched in report.transitions],
@@ -127,10 +94,9 @@ class JobPage(ListForm):
 
 
 def _members(job: Job, outlook: Outlook, longest_seconds: int) -> dict[str, Any]:
-    """The members of a job's form, by their names in JSON."""
-    document = document_of(job)
+    """The members of a job's form; the settings were checked when they were said."""
     return {
-        **document,
+        **dict(job.spec),
         "job_id": job.job_id,
         "state": outlook.state,
         "revision": job.revision,
@@ -138,13 +104,6 @@ def _members(job: Job, outlook: Outlook, longest_seconds: int) -> dict[str, Any]
         "lane": job.lane,
         "slow": job.slow and SlowForm(since=job.slow.since, reason=job.slow.reason),
         "description": _description(job),
-        "target": job.target,
-        "on_success": job.on_success,
-        "on_failure": job.on_failure,
-        # Values of a stored job need not be within the limits for new ones.
-        "retry": _retry_form(document["retry"]),
-        "concurrency": _unchecked(ConcurrencyForm, document["concurrency"]),
-        "rate": _unchecked(RateForm, document["rate"]),
         "time_limit_seconds": job.time_limit_seconds(longest_seconds),
         "spread_seconds": job.spread_seconds,
         "next_fire_at": outlook.next_fire_at,
@@ -155,19 +114,10 @@ def _members(job: Job, outlook: Outlook, longest_seconds: int) -> dict[str, Any]
     }
 
 
-def _retry_form(members: Mapping[str, Any]) -> RetryForm:
-    backoff = BackoffForm.model_construct(**members["backoff"])
-    return RetryForm.model_construct(**{**members, "backoff": backoff})
-
-
-def _unchecked(form: type[Form], members: Mapping[str, Any] | None) -> Form | None:
-    return None if members is None else form.model_construct(**members)
-
-
 def _description(job: Job) -> str:
-    use = job.calendar
+    use = job.spec.calendar
     return sentence(
         job.schedule,
         calendar=None if use is None else (use.name, use.rule),
-        window=parse_window(job.window) if job.window else None,
+        window=parse_window(job.spec.window) if job.spec.window else None,
     )

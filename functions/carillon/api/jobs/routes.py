@@ -15,8 +15,7 @@ from carillon.api.http.requests import (
     idempotency_key,
 )
 from carillon.api.http.routing import Routes
-from carillon.api.jobs.policy_models import ParentQuery, TagQuery, filter_of
-from carillon.api.jobs.request_models import JobBody, JobPatch
+from carillon.api.jobs.request_models import JobPatch, ParentQuery, TagQuery, filter_of
 from carillon.api.jobs.response_models import JobForm, JobPage, JobReport
 from carillon.api.jobs.service import JobService
 from carillon.api.schedules.outlook import outlook_of
@@ -24,6 +23,7 @@ from carillon.api.schedules.preview import report_of
 from carillon.clock import Clock
 from carillon.domain.calendar import Calendar
 from carillon.domain.job import Job
+from carillon.domain.spec.job_spec import JobSpec
 from carillon.errors import UnreadableRowError
 from carillon.services.calendar_reader import CalendarReader
 from carillon.stores.ports import VersionedRows
@@ -83,7 +83,7 @@ class JobRoutes:
         self._add_item(routes)
 
     def create_job(
-        self, body: Annotated[JobBody, Body()], key: IdempotencyKey = None
+        self, body: Annotated[JobSpec, Body()], key: IdempotencyKey = None
     ) -> Response[JobReport]:
         """With an Idempotency-Key a repetition answers 200 with the job, whatever it is by now.
 

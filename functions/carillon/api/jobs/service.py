@@ -1,6 +1,5 @@
 """What can be done with jobs, apart from HTTP: create, read, change, pause, resume, delete."""
 
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -19,15 +18,15 @@ from carillon.api.jobs.drafts import (
     Draft,
     changed_draft,
     created_draft,
-    document_of,
     fingerprint_of,
 )
-from carillon.api.jobs.request_models import JobBody, JobPatch
+from carillon.api.jobs.request_models import JobPatch
 from carillon.clock import Clock, Entropy
 from carillon.domain.calendar import Calendar
 from carillon.domain.callbacks import job_event
 from carillon.domain.events import EventType
 from carillon.domain.job import Filing, Job, JobState, fires_differently, job_id_of, segment_of
+from carillon.domain.spec.job_spec import JobSpec
 from carillon.errors import InvalidFieldError
 from carillon.services.indexer import Filer
 from carillon.settings import Settings
@@ -92,18 +91,18 @@ class JobService:
         self._settings = settings
         self._telemetry = telemetry
 
-    def create(self, owner: str, body: JobBody, key: str | None) -> Created:
+    def create(self, owner: str, spec: JobSpec, key: str | None) -> Created:
         """Put a job on the wheel; under a `key` it happens once, however often it is asked for.
 
         Raises what `created_draft` raises, KeyReusedError or KeyGoneError.
         """
         now = self._clock.now()
-        fingerprint = fingerprint_of(body)
+        fingerprint = fingerprint_of(spec)
         job_id = self._new_job_id(owner, key, now)
         # Before any check that time can turn: a one-shot that has fired is repeated all the same.
         existing = None if key is None else self._jobs.get(owner, job_id)
         if existing is None:
-            draft = created_draft(job_id, body, self._settings, now)
+            draft = created_draft(job_id, spec, self._settings, now)
             job = self._new_job(owner, job_id, draft, fingerprint, now)
             self._refuse_missing_calendar(job)
             if self._filer.file_job(job, None):
@@ -169,7 +168,7 @@ class JobService:
         changed = replace(job, **_values(draft))
         if changed == job:
             return job
-        if changed.calendar != job.calendar:
+        if changed.spec.calendar != job.spec.calendar:
             self._refuse_missing_calendar(changed)
         if job.state is JobState.ACTIVE and fires_differently(job, changed):
             changed = changed.refiled(self._new_filing(now, job.filing), now)
@@ -241,7 +240,7 @@ class JobService:
 
     def _tell_paused(self, job: Job) -> None:
         """Put the event on the bus, at least once, and under one id."""
-        if EventType.JOB_PAUSED in job.events and job.paused_at is not None:
+        if EventType.JOB_PAUSED in job.spec.events and job.paused_at is not None:
             event = job_event(EventType.JOB_PAUSED, job, job.paused_at)
             self._telemetry.events_lost(self._events.emit([event]))
 
@@ -276,7 +275,7 @@ class JobService:
 
     def _refuse_missing_calendar(self, job: Job) -> None:
         """A job could follow one that is not there, as if every day were open: never by a slip."""
-        use = job.calendar
+        use = job.spec.calendar
         if use is not None and self._calendars.get(job.owner, use.name) is None:
             raise InvalidFieldError(
                 "calendar.name", f"you have no calendar {use.name!r}: PUT /calendars/{use.name}"
@@ -290,7 +289,7 @@ def is_job_id(text: str) -> bool:
 
 def _fitting(jobs: Sequence[Job]) -> int:
     """How many of the first jobs fit into one answer; at least one."""
-    sizes = accumulate(len(json.dumps(document_of(job), default=str)) for job in jobs)
+    sizes = accumulate(len(job.spec.text) for job in jobs)
     fitting = sum(1 for size_bytes in sizes if size_bytes <= PAGE_BYTES)
     return max(fitting, min(1, len(jobs)))
 

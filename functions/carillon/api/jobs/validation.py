@@ -3,16 +3,17 @@
 Every `refuse_` function raises InvalidFieldsError with all that is wrong.
 """
 
+import json
 import re
 from collections.abc import Collection
 from functools import partial
 from urllib.parse import urlsplit
 
 from carillon.api.http.problems import InvalidFieldsError, refuse_all
-from carillon.api.jobs.policy_models import seconds_of
-from carillon.api.jobs.request_models import TARGETS, JobBody
 from carillon.domain.addresses import is_public, lies_in, literal_address
 from carillon.domain.policies import CatchUp
+from carillon.domain.spec.job_spec import JobSpec
+from carillon.domain.spec.merge_patch import TARGETS
 from carillon.domain.targets import Target, WebhookTarget
 from carillon.domain.templates import check_template
 from carillon.errors import InvalidFieldError
@@ -27,64 +28,64 @@ _LONGEST_HOST = 254
 """Characters, counting the dot behind each label."""
 
 
-def refuse_contradictions(body: JobBody, schedule: Schedule) -> None:
+def refuse_contradictions(spec: JobSpec, schedule: Schedule) -> None:
     """Members that make no sense together."""
     refuse_all(
-        lambda: _refuse_tolerance(body, schedule),
-        lambda: _refuse_watch(body, schedule),
-        lambda: _refuse_grace(body),
-        lambda: _refuse_bodiless_payload(body),
-        lambda: _refuse_template(body),
+        lambda: _refuse_tolerance(spec, schedule),
+        lambda: _refuse_watch(spec, schedule),
+        lambda: _refuse_grace(spec),
+        lambda: _refuse_bodiless_payload(spec),
+        lambda: _refuse_template(spec),
     )
 
 
-def refuse_beyond_deployment(body: JobBody, changed: Collection[str], settings: Settings) -> None:
+def refuse_beyond_deployment(spec: JobSpec, changed: Collection[str], settings: Settings) -> None:
     """Limits of the deployment hold for what is `changed`: an older value may be beyond them."""
     checks = [
         partial(check, field, target, settings)
         for field in TARGETS
-        if (target := getattr(body, field)) is not None and field in changed
+        if (target := getattr(spec, field)) is not None and field in changed
         for check in (_refuse_host, _refuse_foreign)
     ]
     if "timeout_seconds" in changed:
-        checks.append(partial(_refuse_timeout, body, settings))
+        checks.append(partial(_refuse_timeout, spec, settings))
     if "events" in changed:
-        checks.append(partial(_refuse_events, body, settings))
+        checks.append(partial(_refuse_events, spec, settings))
     refuse_all(*checks)
 
 
-def _refuse_timeout(body: JobBody, settings: Settings) -> None:
+def _refuse_timeout(spec: JobSpec, settings: Settings) -> None:
     longest = settings.longest_timeout_seconds
-    if (body.timeout_seconds or 0) > longest:
+    if (spec.timeout_seconds or 0) > longest:
         raise InvalidFieldError(
             "timeout_seconds", f"must be at most {longest}, the limit of this deployment"
         )
 
 
-def _refuse_events(body: JobBody, settings: Settings) -> None:
-    if body.events and not settings.event_bus:
+def _refuse_events(spec: JobSpec, settings: Settings) -> None:
+    if spec.events and not settings.event_bus:
         raise InvalidFieldError(
             "events", "this deployment has no event bus: set `event_bus` in the CDK context"
         )
 
 
-def _refuse_grace(body: JobBody) -> None:
-    if body.grace is not None and body.catch_up is CatchUp.ALL:
+def _refuse_grace(spec: JobSpec) -> None:
+    if spec.grace is not None and spec.catch_up is CatchUp.ALL:
         raise InvalidFieldError(
             "grace", 'has no say under catch_up "all", where each one runs however late: omit it'
         )
 
 
-def _refuse_template(body: JobBody) -> None:
-    problems = check_template(body.payload) if body.template else []
+def _refuse_template(spec: JobSpec) -> None:
+    problems = check_template(json.loads(spec.payload)) if spec.template else []
     if problems:
         raise InvalidFieldsError(problems)
 
 
-def _refuse_bodiless_payload(body: JobBody) -> None:
+def _refuse_bodiless_payload(spec: JobSpec) -> None:
     """It would be dropped. A callback's is Carillon's own, so that a GET may well do as a ping."""
-    target = body.target
-    if isinstance(target, WebhookTarget) and target.is_bodiless and body.payload is not None:
+    target = spec.target
+    if isinstance(target, WebhookTarget) and target.is_bodiless and spec.payload != "null":
         raise InvalidFieldError(
             "payload",
             f"cannot go with {target.method}, which has no body: omit it, or use POST, PUT or "
@@ -92,30 +93,29 @@ def _refuse_bodiless_payload(body: JobBody) -> None:
         )
 
 
-def _refuse_tolerance(body: JobBody, schedule: Schedule) -> None:
-    tolerance_seconds = seconds_of(body.tolerance)
-    if tolerance_seconds is None:
+def _refuse_tolerance(spec: JobSpec, schedule: Schedule) -> None:
+    if spec.tolerance is None:
         return
     if not isinstance(schedule, Every):
         raise InvalidFieldError(
             "tolerance", "needs an interval to count from: a single `every` schedule, or omit it"
         )
-    if tolerance_seconds >= schedule.interval_seconds:
+    if spec.tolerance >= schedule.interval_seconds:
         interval = format_duration(schedule.interval_seconds)
         raise InvalidFieldError("tolerance", f"must be less than the interval, {interval}")
 
 
-def _refuse_watch(body: JobBody, schedule: Schedule) -> None:
-    if body.expect_within is None:
+def _refuse_watch(spec: JobSpec, schedule: Schedule) -> None:
+    if spec.expect_within is None:
         return
     if isinstance(schedule, Delay):
         raise InvalidFieldError(
             "expect_within", "cannot be told for a fixed delay, which has no fire times ahead"
         )
-    if body.calendar is not None and body.calendar.rule is not CalendarRule.SKIP:
+    if spec.calendar is not None and spec.calendar.rule is not CalendarRule.SKIP:
         raise InvalidFieldError(
             "expect_within",
-            f"cannot be told under a calendar's rule {body.calendar.rule}, which moves fire times: "
+            f"cannot be told under a calendar's rule {spec.calendar.rule}, which moves fire times: "
             f"use {CalendarRule.SKIP}",
         )
 

@@ -7,9 +7,9 @@ from pydantic import BaseModel, Field, GetJsonSchemaHandler, field_validator, mo
 from pydantic_core import CoreSchema
 
 from carillon.api.http.fields import ListForm, UtcTime, rest_of
-from carillon.api.schedules.request_models import Document, Instant
 from carillon.domain.operation import MOST_PER_MINUTE, Operation, OperationKind, OperationState
 from carillon.domain.run import DeadReason, RunStatus
+from carillon.domain.spec.fields import Document, Instant
 from carillon.stores.ports import Page
 
 PerMinute = Annotated[

@@ -84,7 +84,7 @@ def coming(
     opened = calendars.opened(job)
     last = until - timedelta(seconds=job.spread_seconds)
     for fire_at in opened.between(nominal_start(job, now), last):
-        name = "" if job.calendar is None else job.calendar.name
+        name = "" if job.spec.calendar is None else job.spec.calendar.name
         yield Occurrence(fire_at, job, moved_note(opened, fire_at, name))
 
 
@@ -104,7 +104,7 @@ def after_finish(
     fire_at = opened.next(before)
     if fire_at is None or Occurrence(fire_at, job).effective_at <= now:
         return None
-    name = "" if job.calendar is None else job.calendar.name
+    name = "" if job.spec.calendar is None else job.spec.calendar.name
     return Occurrence(fire_at, job, closed_note(opened, fire_at, name))
 
 

@@ -6,23 +6,21 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 from carillon.api.calendars.models import CalendarChoice
-from carillon.api.jobs.request_models import PreviewBody
 from carillon.api.schedules.outlook import FAR, closed_note, moved_note
-from carillon.api.schedules.request_models import ScheduleFields
+from carillon.api.schedules.request_models import PreviewBody
 from carillon.clock import Clock
 from carillon.domain.calendar import Calendar
+from carillon.domain.spec.schedule_spec import ScheduleSpec
 from carillon.errors import InvalidFieldError
 from carillon.schedules import (
     CalendarRule,
     ClosedDays,
-    Combined,
     Delay,
     OnOpenDays,
     Recurrence,
     Schedule,
     SlotKind,
     Slots,
-    parse_schedule,
     slots,
     spread_seconds,
 )
@@ -53,12 +51,12 @@ class Scheduling:
     max_runs: int | None
 
 
-def scheduling_of(form: ScheduleFields, counted_from: datetime) -> Scheduling:
+def scheduling_of(form: ScheduleSpec, counted_from: datetime) -> Scheduling:
     """The schedule of a request; runs are counted from the occurrence after `counted_from`.
 
     Raises InvalidFieldError, as `parse_schedule` does.
     """
-    schedule = _parsed(form, form.end_at)
+    schedule = form.parsed(form.end_at)
     end_at = schedule.end_at
     if form.max_runs is None:
         return Scheduling(schedule, end_at, None)
@@ -68,14 +66,14 @@ def scheduling_of(form: ScheduleFields, counted_from: datetime) -> Scheduling:
         )
     last_at = _occurrence_number(form.max_runs, schedule, counted_from)
     if last_at is not None and last_at != end_at:
-        schedule = _parsed(form, last_at)
+        schedule = form.parsed(last_at)
     return Scheduling(schedule, end_at, form.max_runs)
 
 
-def is_same(form: ScheduleFields, other: ScheduleFields) -> bool:
+def is_same(form: ScheduleSpec, other: ScheduleSpec) -> bool:
     """True if two requests mean the same, however they spell it."""
-    return form.max_runs == other.max_runs and _parsed(form, form.end_at) == _parsed(
-        other, other.end_at
+    return form.max_runs == other.max_runs and form.parsed(form.end_at) == other.parsed(
+        other.end_at
     )
 
 
@@ -93,37 +91,16 @@ def refuse_finished(schedule: Schedule, end_at: datetime | None, now: datetime) 
 
 def offset_seconds(
     window: str | None, schedule: Schedule, fraction: float, rolls: bool
-) -> tuple[str, int]:
-    """The canonical text of a window, "" for none, and the offset at a place in [0, 1) of it.
+) -> tuple[str | None, int]:
+    """The canonical text of a window, and the offset at a place in [0, 1) of it.
 
     `rolls`: a calendar moves occurrences to other days, nearer to others. Raises
     InvalidFieldError on `window`.
     """
     if not window:
-        return "", 0
+        return None, 0
     parsed = parse_window(window)
     return parsed.text, spread_seconds(parsed, schedule, fraction, rolls=rolls)
-
-
-def spoken(schedule: Schedule) -> tuple[str | list[str], list[str]]:
-    """The `schedule` and the `except` of a request that would give this one."""
-    if not isinstance(schedule, Combined):
-        return schedule.text, []
-    members = [member.text for member in schedule.schedules]
-    exceptions = [exception.text for exception in schedule.exceptions]
-    return (members[0] if len(members) == 1 else members), exceptions
-
-
-def _parsed(form: ScheduleFields, end_at: datetime | None) -> Schedule:
-    said = form.schedule_values
-    return parse_schedule(
-        said["schedule"],
-        said["timezone"],
-        said["start_at"],
-        end_at,
-        said["dst"],
-        tuple(said["except"]),
-    )
 
 
 def _occurrence_number(number: int, schedule: Schedule, after: datetime) -> datetime | None:
@@ -168,7 +145,7 @@ class Preview:
     report: Report
     slots: Slots
     fires_per_month: int
-    window: str
+    window: str | None
     window_seconds: int
 
     @property

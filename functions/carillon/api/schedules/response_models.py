@@ -1,13 +1,13 @@
 """Bodies of answers about schedules: pydantic models, and the way each is made."""
 
-from pydantic import BaseModel, Field
+from pydantic import AliasChoices, BaseModel, Field
 
 from carillon.api.http.fields import UtcTime, local_text
 from carillon.api.schedules.outlook import Occurrence, last_of
-from carillon.api.schedules.preview import Listed, Preview, spoken
-from carillon.api.schedules.request_models import DstForm
+from carillon.api.schedules.preview import Listed, Preview
 from carillon.api.schedules.upcoming import Forecast, Peak, Upcoming
-from carillon.schedules import SlotKind
+from carillon.domain.spec.schedule_spec import canonical_members
+from carillon.schedules import DstRule, SlotKind
 from carillon.schedules.insight.warnings import ScheduleWarning, TouchedTransition, WarningCode
 
 
@@ -75,7 +75,7 @@ class OccurrenceForm(BaseModel):
             effective_local=local_text(occurrence.effective_at, timezone),
             note=occurrence.note,
             job_id=job.job_id,
-            name=job.name,
+            name=job.spec.name,
         )
 
 
@@ -133,12 +133,12 @@ class PreviewForm(BaseModel):
     """
 
     schedule: str | list[str]
-    except_: list[str] = Field(alias="except")
+    except_: list[str] = Field(validation_alias=AliasChoices("except", "except_"), alias="except")
     timezone: str
     start_at: UtcTime | None
     end_at: UtcTime | None
     max_runs: int | None
-    dst: DstForm
+    dst: DstRule
     window: str | None
     window_seconds: int
     description: str
@@ -154,16 +154,11 @@ class PreviewForm(BaseModel):
     @classmethod
     def of(cls, preview: Preview) -> "PreviewForm":
         schedule = preview.scheduling.schedule
-        said, exceptions = spoken(schedule)
         members = {
-            "schedule": said,
-            "except": exceptions,
-            "timezone": schedule.timezone,
-            "start_at": schedule.start_at,
+            **canonical_members(schedule),
             "end_at": preview.scheduling.end_at,
             "max_runs": preview.scheduling.max_runs,
-            "dst": DstForm(gap=schedule.dst.gap, fold=schedule.dst.fold),
-            "window": preview.window or None,
+            "window": preview.window,
             "window_seconds": preview.window_seconds,
             "description": preview.description,
             "occurrences": [PreviewedForm.of(found, preview) for found in preview.occurrences],

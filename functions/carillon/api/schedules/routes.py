@@ -8,12 +8,12 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 from carillon.api.http.problems import Kind
 from carillon.api.http.requests import caller_of
 from carillon.api.http.routing import Routes
-from carillon.api.jobs.request_models import LARGEST_COUNT, PreviewBody
 from carillon.api.jobs.routes import JSON, JobId
 from carillon.api.schedules.preview import PreviewService
-from carillon.api.schedules.request_models import Instant
+from carillon.api.schedules.request_models import LARGEST_COUNT, PreviewBody
 from carillon.api.schedules.response_models import ForecastForm, PreviewForm, UpcomingForm
 from carillon.api.schedules.upcoming import ForecastService, OccurrenceService
+from carillon.domain.spec.fields import Instant
 
 Count = Annotated[int, Query(ge=1, le=LARGEST_COUNT, description="Most occurrences to list.")]
 Until = Annotated[Instant | None, Query(description="The last instant of interest.")]

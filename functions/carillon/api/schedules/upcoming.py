@@ -132,7 +132,7 @@ class ForecastService:
                     after_finish += 1
                 else:
                     opened = calendars.opened(job)
-                    groups[Group.of(job, opened, first)].append(job.name)
+                    groups[Group.of(job, opened, first)].append(job.spec.name)
             has_more = page.next_cursor is not None
         return groups, after_finish, has_more
 

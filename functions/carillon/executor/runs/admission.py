@@ -154,7 +154,7 @@ class Gates:
 
     def _others(self, gate: Gate, job: Job, run: Run) -> Others:
         """The rows of the other runs that the gate names, as far as the overlap asks for them."""
-        if job.overlap is Overlap.ALLOW or gate.active == run.key.run_id:
+        if job.spec.overlap is Overlap.ALLOW or gate.active == run.key.run_id:
             return Others()
 
         def row(run_id: str) -> Run | None:

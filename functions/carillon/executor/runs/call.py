@@ -24,14 +24,14 @@ class Order:
         return Call(
             run_id=run.key.run_id,
             job_id=job.job_id,
-            job_name=job.name,
+            job_name=job.spec.name,
             owner=job.owner,
             attempt=run.attempt,
             fire_at=run.key.fire_at,
             payload=self.payload,
             timeout_seconds=limit_seconds,
             effective_at=run.effective_at,
-            tags=job.tags,
+            tags=tuple(job.spec.tags.items()),
         )
 
 
@@ -47,15 +47,15 @@ def order_of(ports: ExecutorPorts, run: Run, job: Job) -> Order | Skip:
             lost = "the run it tells of is gone" if told is None else "its target was taken away"
             return Skip(SkipReason.CHANGED, lost)
         return Order(target, callback_payload(told, job))
-    if not job.template:
-        return Order(job.target, job.payload)
+    if not job.spec.template:
+        return Order(job.spec.target, job.spec.payload)
     values = TemplateValues(
         fire_at=run.key.fire_at,
         effective_at=run.effective_at or run.key.fire_at,
         run_id=run.key.run_id,
         attempt=run.attempt,
         job_id=job.job_id,
-        job_name=job.name,
-        tags=dict(job.tags),
+        job_name=job.spec.name,
+        tags=job.spec.tags,
     )
-    return Order(job.target, render_payload(job.payload, values))
+    return Order(job.spec.target, render_payload(job.spec.payload, values))

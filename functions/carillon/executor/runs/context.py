@@ -24,4 +24,4 @@ class RunContext:
     @property
     def closed_days(self) -> ClosedDays | None:
         """Those of the job's calendar; None without one. Raises StoreUnavailableError."""
-        return self.calendars.closed_days(self.job.owner, self.job.calendar)
+        return self.calendars.closed_days(self.job.owner, self.job.spec.calendar)

@@ -31,7 +31,7 @@ class Failures:
 
         Answers the job as it is then. `repeated`: the run had ended before.
         """
-        limit = job.pause_after_failures
+        limit = job.spec.pause_after_failures
         if limit is None or run.key.kind is not RunKind.SCHEDULED:
             return job
         if run.status is RunStatus.SUCCEEDED:
@@ -60,7 +60,7 @@ class Failures:
         for _ in range(_ROUNDS):
             if current is None or limits.is_past(run, current):
                 return current
-            limit = current.pause_after_failures
+            limit = current.spec.pause_after_failures
             if current.state is not JobState.ACTIVE or limit is None:
                 self._tell(run, current)
                 return current
@@ -77,7 +77,7 @@ class Failures:
 
     def _tell(self, run: Run, job: Job) -> None:
         """Tell of a job that is paused, if that was for this run."""
-        limit = job.pause_after_failures
+        limit = job.spec.pause_after_failures
         if job.state is JobState.PAUSED and limit and job.note == limits.note_of(run, limit):
             self._p.lifecycle.job_paused(job)
 

@@ -90,7 +90,7 @@ class FollowUp:
         current = self._failures.count(run, job, repeated=repeated)
         if current is None or not context.message.after_finish:
             return current, None
-        closed = context.calendars.closed_days(current.owner, current.calendar)
+        closed = context.calendars.closed_days(current.owner, current.spec.calendar)
         return current, next_run.next_after_finish(current, run, context.message, closed)
 
     def _wake_queued_run(self, run: Run, job: Job) -> None:
@@ -99,7 +99,7 @@ class FollowUp:
         Where the executor died before, it checks within half a minute all the same. So it does once
         its job is deleted: it is only to be skipped.
         """
-        if job.overlap is Overlap.ALLOW or job.state is JobState.DELETED:
+        if job.spec.overlap is Overlap.ALLOW or job.state is JobState.DELETED:
             return
         if run.key.kind is RunKind.CALLBACK:
             return
@@ -127,7 +127,7 @@ class FollowUp:
                 return False
             if not self._is_complete(job, run, context):
                 return False
-            if job.on_complete is OnComplete.KEEP:
+            if job.spec.on_complete is OnComplete.KEEP:
                 self._p.lifecycle.job_completed(job, run.finished_at or run.updated_at)
                 return False
             now = self._p.clock.now()
@@ -142,11 +142,11 @@ class FollowUp:
     def _is_complete(self, job: Job, run: Run, context: RunContext) -> bool:
         if not next_run.may_complete(job, run):
             return False
-        closed = context.calendars.closed_days(job.owner, job.calendar)
+        closed = context.calendars.closed_days(job.owner, job.spec.calendar)
         now = self._p.clock.now()
         if not next_run.is_over(job, run, context.message, closed, now):
             return False
-        if job.overlap is Overlap.ALLOW:
+        if job.spec.overlap is Overlap.ALLOW:
             return True
         # Of two runs that end at once one sees the end of the other at least: a row is final before
         # what follows from it is done.

@@ -52,9 +52,9 @@ class LifecycleEvents:
         self._tell(job, [lane_event(EventType.JOB_RECOVERED, job, at)])
 
     def _tell(self, job: Job, events: Iterable[Event]) -> None:
-        if not job.events:
+        if not job.spec.events:
             return
-        chosen = [event for event in events if event.type in job.events]
+        chosen = [event for event in events if event.type in job.spec.events]
         if chosen:
             self._events.emit(chosen)
 
@@ -103,7 +103,7 @@ def ended(run: Run, job: Job) -> Iterator[Event]:
         case RunStatus.DEAD | RunStatus.TIMED_OUT:
             if run.reason == DeadReason.EXECUTOR_DIED:
                 yield from _died_before(run, job)
-            elif run.attempt_started_at is not None and run.attempt <= job.retry.max_attempts:
+            elif run.attempt_started_at is not None and run.attempt <= job.spec.retry.max_attempts:
                 yield _of_run(EventType.RUN_FAILED, run, job, at)
             yield _of_run(EventType.RUN_DEAD, run, job, at)
         case _:

@@ -43,7 +43,7 @@ class Watch:
         return report
 
     def _look_at(self, job: Job | None, message: Message, now: datetime) -> Report:
-        use = None if job is None else job.calendar
+        use = None if job is None else job.spec.calendar
         closed = CalendarReader(self._p.calendars).closed_days(message.key.owner, use)
         if job is None or not missed.is_expected(job, message, closed):
             return Report(Handled.LOOKED, message, reason="no success is expected")

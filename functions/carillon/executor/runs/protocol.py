@@ -176,7 +176,7 @@ class RunProtocol:
             raise
         if context is None or isinstance(start, Drop | SendOn | SendInstead):
             return self._give_back(message, claim, start)
-        now, attempts = self._p.clock.now(), context.job.retry.max_attempts
+        now, attempts = self._p.clock.now(), context.job.spec.retry.max_attempts
         if isinstance(start, Skip):
             return self._finish(running.skipped(claim.run, start.reason, now, start.note), context)
         if isinstance(start, StandAside):

@@ -35,7 +35,7 @@ class Taken:
 
 def needed_slot(job: Job, run: Run) -> Rate | None:
     """The rate of the job that the run's start counts in; a callback has its owner's only."""
-    return None if run.key.kind is RunKind.CALLBACK else job.rate
+    return None if run.key.kind is RunKind.CALLBACK else job.spec.rate
 
 
 def take_slot(gate: Gate, rate: Rate, held: RateSlot | None, claim_id: str, now: datetime) -> Taken:
@@ -68,7 +68,7 @@ def is_in_time(message: Message, held: RateSlot, now: datetime) -> bool:
 def wait_for(message: Message, slot: RateSlot, at: datetime, now: datetime) -> Wait:
     """Wait until `at` because of a slot that is yet to come, or until the next check."""
     rate = slot.rate
-    reason = f"{rate.limit} starts in {rate.per_seconds} s are reached, it may start at"
+    reason = f"{rate.limit} starts in {rate.per} s are reached, it may start at"
     return wait_until(message, min(at, now + LOOK), f"{reason} {slot.at:%Y-%m-%dT%H:%M:%SZ}")
 
 
@@ -114,7 +114,7 @@ class Places:
 
 def needed_place(job: Job, run: Run) -> Concurrency | None:
     """The key whose permit the run must hold; a callback needs none, as it reports a past run."""
-    return None if run.key.kind is RunKind.CALLBACK else job.concurrency
+    return None if run.key.kind is RunKind.CALLBACK else job.spec.concurrency
 
 
 def enter(

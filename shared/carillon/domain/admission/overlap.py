@@ -19,9 +19,9 @@ def misfire(job: Job, run: Run, message: Message, now: datetime) -> Skip | None:
     since: a queue, an outage of the executors, another policy. But not the pace of catching up:
     what was in time by then stays so. Without one, what a policy holds back is not late.
     """
-    if job.catch_up is not CatchUp.SKIP or message.in_time or not is_first_of_occurrence(run):
+    if job.spec.catch_up is not CatchUp.SKIP or message.in_time or not is_first_of_occurrence(run):
         return None
-    if job.grace_seconds is None and (is_kept_waiting(message) or not follows_its_schedule(job)):
+    if job.spec.grace is None and (is_kept_waiting(message) or not follows_its_schedule(job)):
         return None
     if message.in_time is not None and message.filing_id != job.filing.filing_id:
         return None  # a tick has caught up on it by the policy of its own, replaced filing
@@ -50,7 +50,7 @@ def has_job_gate(job: Job, run: Run) -> bool:
     """True if runs of the job pass its gate; a callback never does, as it reports a past run."""
     if run.key.kind is RunKind.CALLBACK:
         return False
-    return job.overlap is not Overlap.ALLOW or _spacing(job, run) is not None
+    return job.spec.overlap is not Overlap.ALLOW or _spacing(job, run) is not None
 
 
 def pass_job_gate(
@@ -78,10 +78,10 @@ def pass_job_gate(
     if held is not None:
         return held
     run_id, passed, until = run.key.run_id, gate, run.expires_at
-    if job.overlap is not Overlap.ALLOW and gate.active != run_id:
+    if job.spec.overlap is not Overlap.ALLOW and gate.active != run_id:
         # The run that is named as waiting is this one, or waits no more.
         passed = replace(passed, active=run_id, waiting="", waiting_filing="")
-    elif job.overlap is not Overlap.ALLOW and run.attempt == 1:
+    elif job.spec.overlap is not Overlap.ALLOW and run.attempt == 1:
         # Its row may have been withdrawn, and be there again: who has found none is about to take
         # its place.
         passed = passed.next_revision()
@@ -96,11 +96,11 @@ def _spacing(job: Job, run: Run) -> timedelta | None:
 
     The next attempts of a run are neither measured nor measured against.
     """
-    if job.tolerance_seconds is None or job.interval_seconds is None:
+    if job.spec.tolerance is None or job.interval_seconds is None:
         return None
     if not is_first_of_occurrence(run):
         return None
-    return timedelta(seconds=job.interval_seconds - job.tolerance_seconds)
+    return timedelta(seconds=job.interval_seconds - job.spec.tolerance)
 
 
 def _too_soon(run: Run, gate: Gate, spacing: timedelta, now: datetime) -> Skip | None:
@@ -133,14 +133,14 @@ def _held_by_overlap(
     active run; the others look again until the place is free.
     """
     run_id = run.key.run_id
-    if job.overlap is Overlap.ALLOW or gate.active == run_id:
+    if job.spec.overlap is Overlap.ALLOW or gate.active == run_id:
         return None
     active = _is_under_way(others.active)
     taken = gate.waiting != run_id and _is_under_way(others.waiting)
     if not active and not taken:
         return None
-    if is_first_of_occurrence(run) and (taken or job.overlap is Overlap.SKIP):
-        is_skipping = active and job.overlap is Overlap.SKIP
+    if is_first_of_occurrence(run) and (taken or job.spec.overlap is Overlap.SKIP):
+        is_skipping = active and job.spec.overlap is Overlap.SKIP
         was = f"{gate.active} was active"
         note = was if is_skipping else f"{gate.waiting} was waiting for its turn"
         return Passage(Skip(SkipReason.OVERLAP, note))

@@ -71,12 +71,12 @@ def forget(gate: Gate, line_id: str, claim_id: str, now: datetime) -> Gate:
 
 def _new_line(gate: Gate, rate: Rate, claim_id: str, now: datetime) -> Line:
     """A line that counts what another has counted: of those that look back as far the finest."""
-    made = Line(rate.limit, rate.per_seconds, claim_id, now, ())
+    made = Line(rate.limit, rate.per, claim_id, now, ())
     if not gate.lines:
         return made
 
     def distance(line: Line) -> tuple[bool, int]:
-        further = line.per_seconds - rate.per_seconds
+        further = line.per_seconds - rate.per
         return further < 0, abs(further)
 
     known = min(gate.lines, key=distance)
@@ -141,9 +141,9 @@ def _counts_until(slot: datetime, rate: Rate) -> datetime:
     """The instant from which a start at `slot` no longer counts; for a large limit, with others of
     its part."""
     if rate.limit <= _SUMS:
-        return slot + timedelta(seconds=rate.per_seconds)
-    step = rate.per_seconds * 1000 // _SUMS
-    end = math.ceil(slot.timestamp() * 1000) + rate.per_seconds * 1000
+        return slot + timedelta(seconds=rate.per)
+    step = rate.per * 1000 // _SUMS
+    end = math.ceil(slot.timestamp() * 1000) + rate.per * 1000
     return datetime.fromtimestamp(math.ceil(end / step) * step / 1000, UTC)
 
 

@@ -117,7 +117,7 @@ class TimeOuts:
 def host_of(job: Job) -> tuple[str, str] | None:
     """The job's owner and the host and port that it calls; None where it calls no webhook. How long
     a task lasts is its payload's matter."""
-    target = job.target
+    target = job.spec.target
     return (job.owner, target.address) if isinstance(target, WebhookTarget) else None
 
 

@@ -20,7 +20,7 @@ _SECOND = timedelta(seconds=1)
 
 def grace_of(job: Job) -> timedelta:
     """How late an occurrence of the job may come and still be in time."""
-    return LATE if job.grace_seconds is None else timedelta(seconds=job.grace_seconds)
+    return LATE if job.spec.grace is None else timedelta(seconds=job.spec.grace)
 
 
 def is_kept_waiting(message: Message) -> bool:
@@ -44,14 +44,18 @@ def latest_due(
     None where that is in time, where it is the latest itself, or where each is to run. Occurrences
     are those of the message's filing, as long as that is the job's own: it alone is known whole.
     """
-    if job.catch_up is CatchUp.ALL or not follows_its_schedule(job) or is_kept_waiting(message):
+    if (
+        job.spec.catch_up is CatchUp.ALL
+        or not follows_its_schedule(job)
+        or is_kept_waiting(message)
+    ):
         return None
     if job.state is not JobState.ACTIVE or message.filing_id != job.filing.filing_id:
         return None
     if now - message.starts_at <= grace_of(job):
         return None
     offset = message.due_at - message.key.fire_at
-    opened = resolve(job.schedule, job.calendar, closed).open
+    opened = resolve(job.schedule, job.spec.calendar, closed).open
     latest = opened.previous((now - offset).replace(microsecond=0) + _SECOND)
     if latest is None or latest <= message.key.fire_at:
         return None

@@ -121,7 +121,7 @@ def is_expected(job: Job | None, message: Message, closed: ClosedDays | None) ->
     not cover, such as those of a pause, or on a day that is `closed` in the job's calendar. What
     came before a pause, or before the job was completed, is looked after.
     """
-    if job is None or job.state is JobState.DELETED or job.expect_within_seconds is None:
+    if job is None or job.state is JobState.DELETED or job.spec.expect_within is None:
         return False
     fire_at, filing_id = message.key.fire_at, message.filing_id
     if filing_id == job.filing.filing_id:
@@ -166,11 +166,13 @@ def another_is_looked_at(
         return False
     if not follows_its_schedule(job) or run.finished_at is None or not _came_late(run):
         return False
-    following = resolve(job.schedule, job.calendar, closed).open.next(run.key.fire_at)
+    following = resolve(job.schedule, job.spec.calendar, closed).open.next(run.key.fire_at)
     spread = timedelta(seconds=job.spread_seconds)
     if following is None or following + spread > run.finished_at:
         return False
-    return job.catch_up is CatchUp.LATEST or _came_late(get(replace(run.key, fire_at=following)))
+    return job.spec.catch_up is CatchUp.LATEST or _came_late(
+        get(replace(run.key, fire_at=following))
+    )
 
 
 def is_followed(job: Job, run: Run | None, later: Iterable[Run]) -> bool:
@@ -186,7 +188,7 @@ def is_followed(job: Job, run: Run | None, later: Iterable[Run]) -> bool:
     following = min(own, key=lambda row: row.key.fire_at, default=None)
     if following is None or (following.effective_at or following.key.fire_at) > run.finished_at:
         return False
-    return job.catch_up is CatchUp.LATEST or _came_late(following)
+    return job.spec.catch_up is CatchUp.LATEST or _came_late(following)
 
 
 def look_again(

@@ -55,7 +55,9 @@ def next_after_finish(
         return None
     end = _end_of(run)
     # A calendar without any open day does not end the chain: it may be opened again.
-    following = resolve(job.schedule, job.calendar, closed).sent.next(end) or job.schedule.next(end)
+    following = resolve(job.schedule, job.spec.calendar, closed).sent.next(
+        end
+    ) or job.schedule.next(end)
     return None if following is None else message_of(job, following)
 
 
@@ -76,7 +78,7 @@ def message_of_cancelled(job: Job, run: Run, now: datetime) -> Message | None:
     if run.key.kind is RunKind.CALLBACK:
         return None
     message = turn_message(run, job)
-    if message.after_finish or job.overlap is not Overlap.ALLOW or may_complete(job, run):
+    if message.after_finish or job.spec.overlap is not Overlap.ALLOW or may_complete(job, run):
         return replace(message, due_at=now.replace(microsecond=0))
     return None
 
@@ -84,10 +86,12 @@ def message_of_cancelled(job: Job, run: Run, now: datetime) -> Message | None:
 def may_complete(job: Job, run: Run) -> bool:
     """Whether the end of the run could be the end of its job, apart from the schedule, and somebody
     wants to know. A job that is kept may be run by hand long after its end."""
-    kept = job.on_complete is OnComplete.KEEP
-    if job.state is not JobState.ACTIVE or (kept and EventType.JOB_COMPLETED not in job.events):
+    kept = job.spec.on_complete is OnComplete.KEEP
+    if job.state is not JobState.ACTIVE or (
+        kept and EventType.JOB_COMPLETED not in job.spec.events
+    ):
         return False
-    if kept or job.overlap is Overlap.ALLOW:
+    if kept or job.spec.overlap is Overlap.ALLOW:
         return run.key.kind is RunKind.SCHEDULED
     return run.key.kind is not RunKind.CALLBACK
 
@@ -103,7 +107,7 @@ def is_over(job: Job, run: Run, message: Message, closed: ClosedDays | None, now
     if isinstance(job.schedule, Delay) and not message.after_finish:
         # The chain knows when its next one comes: for others it must be past the end of all.
         return job.schedule.end_at is not None and job.schedule.end_at < after
-    opened = resolve(job.schedule, job.calendar, closed).open
+    opened = resolve(job.schedule, job.spec.calendar, closed).open
     if opened.next(after) is not None or _is_owed(job, opened, now):
         return False
     return job.schedule.next(after) is None
@@ -126,7 +130,7 @@ def last_of(
     job: Job, run: Run, message: Message, closed: ClosedDays | None, now: datetime
 ) -> RunKey | None:
     """The run of the last occurrence of a job that `is_over`; None where no row tells of it."""
-    opened = resolve(job.schedule, job.calendar, closed).open
+    opened = resolve(job.schedule, job.spec.calendar, closed).open
     last = opened.previous(_passed(job, run, message, now) + timedelta.resolution)
     if last is None or last <= job.filing.from_at:
         return None
@@ -136,12 +140,12 @@ def last_of(
 def completed_until(job: Job, now: datetime, lifetime: timedelta) -> datetime:
     """How long the row of a completed job is kept: retries of its runs may wait long, and so may
     an occurrence whose day was opened again after it was moved on."""
-    backoff = job.retry.backoff
+    backoff = job.spec.retry.backoff
     longest_seconds = max(
         backoff.base_seconds, backoff.cap_seconds, policies.LONGEST_RETRY_DELAY_SECONDS
     )
-    waits_seconds = (job.retry.max_attempts - 1) * longest_seconds
-    moved = timedelta(days=MOST_ROLLED_DAYS if rolls(job.calendar) else 0)
+    waits_seconds = (job.spec.retry.max_attempts - 1) * longest_seconds
+    moved = timedelta(days=MOST_ROLLED_DAYS if rolls(job.spec.calendar) else 0)
     return now + lifetime + moved + timedelta(seconds=waits_seconds)
 
 
@@ -154,7 +158,7 @@ def _passed(job: Job, run: Run, message: Message, now: datetime) -> datetime:
     passed = max(run.key.fire_at, message.nominal_at, job.filing.from_at)
     if isinstance(job.schedule, Delay):
         passed = max(passed, _end_of(run))
-    if job.overlap is not Overlap.ALLOW:
+    if job.spec.overlap is not Overlap.ALLOW:
         passed = max(passed, now - timedelta(seconds=job.spread_seconds))
     return passed
 

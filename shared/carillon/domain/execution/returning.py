@@ -38,5 +38,5 @@ def is_given_up(
     as long as the job, read for a takeover only, has any left.
     """
     if claim.is_takeover:
-        return job is not None and claim.run.attempt > job.retry.max_attempts
+        return job is not None and claim.run.attempt > job.spec.retry.max_attempts
     return is_too_old(message, now, retention)

@@ -67,7 +67,7 @@ def decide_start(
     start = _by_filing(job, message, now, closed)
     if isinstance(start, Go):
         start = _by_calendar(job, message, closed)
-    if isinstance(start, Go) and job.catch_up is CatchUp.LATEST:
+    if isinstance(start, Go) and job.spec.catch_up is CatchUp.LATEST:
         latest = latest_due(job, message, closed, now)
         return start if latest is None else StandAside(latest, start)
     return start
@@ -160,7 +160,7 @@ def _by_replaced(
 
 def _by_calendar(job: Job, message: Message, closed: ClosedDays | None) -> Start:
     """An occurrence that is to run unless its day is closed, or a catch-up passes over it."""
-    use, fire_at = job.calendar, message.key.fire_at
+    use, fire_at = job.spec.calendar, message.key.fire_at
     passed_over = Skip(SkipReason.CATCH_UP)
     if use is None or closed is None:
         return passed_over if skips_itself(message) else Go()
@@ -186,19 +186,19 @@ def _moved_back(job: Job, message: Message, closed: ClosedDays | None) -> SendIn
 
     Its run was to be there: if there is one it has been absorbed, whatever the job has become.
     """
-    if closed is None or not rolls_back(job.calendar) or skips_itself(message):
+    if closed is None or not rolls_back(job.spec.calendar) or skips_itself(message):
         return None
     day = local_date(job.schedule, message.key.fire_at)
     if isinstance(job.schedule, Delay) or day not in closed:
         return None
-    moved_to = resolve(job.schedule, job.calendar, closed).landing(message.nominal_at)
+    moved_to = resolve(job.schedule, job.spec.calendar, closed).landing(message.nominal_at)
     return None if moved_to is None else _moved(job, message, moved_to)
 
 
 def _is_opened_again(job: Job, message: Message, closed: ClosedDays) -> bool:
     """Whether a tick sent it for a later, closed day, which will have its own message."""
     return (
-        rolls_back(job.calendar)
+        rolls_back(job.spec.calendar)
         and not isinstance(job.schedule, Delay)
         and message.moved_from is None
         and message.missed is None
@@ -210,8 +210,8 @@ def _is_opened_again(job: Job, message: Message, closed: ClosedDays) -> bool:
 def yields(job: Job, fire_at: datetime, closed: ClosedDays | None = None) -> bool:
     """Whether the job's schedule has an occurrence at exactly this instant: a nominal one, or one
     that its calendar moves there."""
-    resolved = resolve(job.schedule, job.calendar, closed)
-    return has(resolved.sent, fire_at) or (rolls(job.calendar) and has(resolved.open, fire_at))
+    resolved = resolve(job.schedule, job.spec.calendar, closed)
+    return has(resolved.sent, fire_at) or (rolls(job.spec.calendar) and has(resolved.open, fire_at))
 
 
 def _moved(job: Job, message: Message, moved_to: datetime) -> SendInstead:
@@ -248,7 +248,7 @@ def _note_of_skip(day: date, use: CalendarUse, closed: ClosedDays) -> str:
 
 
 def _note_of_move(job: Job, message: Message, closed: ClosedDays) -> str | None:
-    use = job.calendar
+    use = job.spec.calendar
     if use is None or not rolls(use) or isinstance(job.schedule, Delay):
         return None
     days = {*OnOpenDays(job.schedule, closed, use.rule).moved_from(message.key.fire_at)}

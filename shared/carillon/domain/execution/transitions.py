@@ -136,12 +136,12 @@ def failed(
     `retry_after_seconds` is what the target asked for: it takes the place of the backoff.
     """
     ended = _ended(run, RunStatus.TIMED_OUT if timed_out else RunStatus.DEAD, now, error=error)
-    if not job.retry.retries(error):
+    if not job.spec.retry.retries(error):
         return replace(ended, reason=DeadReason.REFUSED)
-    if run.attempt >= job.retry.max_attempts:
+    if run.attempt >= job.spec.retry.max_attempts:
         return replace(ended, reason=DeadReason.EXHAUSTED)
     if retry_after_seconds is None:
-        delay_seconds: float = job.retry.backoff.delay_seconds(run.attempt, fraction)
+        delay_seconds: float = job.spec.retry.backoff.delay_seconds(run.attempt, fraction)
     else:
         delay_seconds = min(max(retry_after_seconds, 1), LONGEST_RETRY_DELAY_SECONDS)
     next_attempt_at = seconds_after(now, delay_seconds)

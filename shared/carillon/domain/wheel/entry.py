@@ -276,23 +276,23 @@ def _entry(job: Job) -> Entry:
         job_id=job.job_id,
         filing_id=job.filing.filing_id,
         from_at=job.filing.from_at,
-        lane=job.priority,
-        catch_up=job.catch_up,
+        lane=job.spec.priority,
+        catch_up=job.spec.catch_up,
         schedule=job.schedule,
         spread_seconds=job.spread_seconds,
-        calendar=job.calendar,
-        grace_seconds=job.grace_seconds or 0,
+        calendar=job.spec.calendar,
+        grace_seconds=job.spec.grace or 0,
     )
 
 
 def _is_watched(job: Job) -> bool:
-    has_instants = not isinstance(job.schedule, Delay) and not rolls(job.calendar)
-    return bool(job.expect_within_seconds) and has_instants
+    has_instants = not isinstance(job.schedule, Delay) and not rolls(job.spec.calendar)
+    return bool(job.spec.expect_within) and has_instants
 
 
 def _watch_entry(job: Job) -> Entry:
     """An entry of the job's watch, before it has its slots."""
-    entry, within_seconds = _entry(job), job.expect_within_seconds or 0
+    entry, within_seconds = _entry(job), job.spec.expect_within or 0
     spread_seconds = entry.spread_seconds + within_seconds
     return replace(entry, spread_seconds=spread_seconds, within_seconds=within_seconds)
 

@@ -1,135 +1,17 @@
 """Jobs in DynamoDB."""
 
 import json
-from typing import Any
 
 from pynamodb.expressions.condition import Condition
 
 from carillon.clock import ceil_second
-from carillon.domain.calendar import CalendarUse
-from carillon.domain.events import EventType
-from carillon.domain.job import Filing, Job, JobState, PreviousFiling, Slow, priority_of
-from carillon.domain.policies import (
-    Backoff,
-    BackoffType,
-    CatchUp,
-    Concurrency,
-    OnComplete,
-    Overlap,
-    Rate,
-    RetryPolicy,
-)
-from carillon.domain.targets import Target, target_adapter
+from carillon.domain.job import Filing, Job, JobState, PreviousFiling, Slow
+from carillon.domain.spec.job_spec import JobSpec
 from carillon.errors import UnreadableRowError, reason_of
-from carillon.schedules import CalendarRule, DstRule, parse_schedule
 from carillon.stores.cursors import decode_cursor, encode_cursor
-from carillon.stores.dynamo.models import (
-    CalendarUseMap,
-    ConcurrencyMap,
-    FilingMap,
-    JobRow,
-    RateMap,
-    RetryMap,
-    SlowMap,
-)
+from carillon.stores.dynamo.models import FilingMap, JobRow, SlowMap
 from carillon.stores.dynamo.table import RawItem, Table, readable, unchanged
 from carillon.stores.ports import JobFilter, Page
-
-
-def attributes_of(job: Job) -> dict[str, Any]:
-    """The attributes, by their names in JobRow; None for what is left to its default."""
-    return {
-        "catch_up": job.catch_up.value,
-        "retry": _retry_map(job.retry),
-        "timeout_seconds": job.timeout_seconds,
-        "overlap": None if job.overlap is Overlap.ALLOW else job.overlap.value,
-        "tolerance_seconds": job.tolerance_seconds,
-        "grace_seconds": job.grace_seconds,
-        "concurrency": job.concurrency and _concurrency_map(job.concurrency),
-        "rate": job.rate and _rate_map(job.rate),
-        "pause_after_failures": job.pause_after_failures,
-        "expect_within_seconds": job.expect_within_seconds,
-        "on_success": job.on_success and target_text(job.on_success),
-        "on_failure": job.on_failure and target_text(job.on_failure),
-        "events": tuple(event.value for event in job.events) or None,
-        "template": job.template or None,
-        "parent": job.parent or None,
-        "tags": dict(job.tags) or None,
-        "note": job.note or None,
-    }
-
-
-def fields_of(row: JobRow) -> dict[str, Any]:
-    """The fields of a job that `attributes_of` wrote; raises ValueError for unknown values."""
-    return {
-        "catch_up": CatchUp(row.catch_up),
-        "retry": _retry_policy(row.retry),
-        "timeout_seconds": row.timeout_seconds,
-        "overlap": Overlap(row.overlap or Overlap.ALLOW),
-        "tolerance_seconds": row.tolerance_seconds,
-        "grace_seconds": row.grace_seconds,
-        "concurrency": _concurrency(row.concurrency) if row.concurrency else None,
-        "rate": _rate(row.rate) if row.rate else None,
-        "pause_after_failures": row.pause_after_failures,
-        "expect_within_seconds": row.expect_within_seconds,
-        "on_success": target_of(row.on_success) if row.on_success else None,
-        "on_failure": target_of(row.on_failure) if row.on_failure else None,
-        "events": tuple(EventType(event) for event in row.events or ()),
-        "template": bool(row.template),
-        "parent": row.parent or "",
-        "tags": tuple(sorted((row.tags or {}).items())),
-        "note": row.note or "",
-    }
-
-
-def target_text(target: Target) -> str:
-    """A target as JSON, without what it leaves to its default."""
-    form = {"type": target.type, **target.model_dump(mode="json", exclude_defaults=True)}
-    return json.dumps(form, ensure_ascii=False, separators=(",", ":"))
-
-
-def target_of(text: str) -> Target:
-    """The target that `target_text` wrote; raises pydantic.ValidationError, a ValueError."""
-    return target_adapter.validate_json(text)
-
-
-def _retry_map(retry: RetryPolicy) -> RetryMap:
-    backoff = retry.backoff
-    return RetryMap(
-        max_attempts=retry.max_attempts,
-        base_seconds=backoff.base_seconds,
-        factor=repr(float(backoff.factor)),
-        cap_seconds=backoff.cap_seconds,
-        type=None if backoff.type is BackoffType.EXPONENTIAL else backoff.type.value,
-        retry_on=retry.retry_on or None,
-    )
-
-
-def _retry_policy(stored: RetryMap) -> RetryPolicy:
-    backoff = Backoff(
-        stored.base_seconds,
-        float(stored.factor),
-        stored.cap_seconds,
-        BackoffType(stored.type or BackoffType.EXPONENTIAL),
-    )
-    return RetryPolicy(stored.max_attempts, backoff, stored.retry_on or ())
-
-
-def _concurrency_map(concurrency: Concurrency) -> ConcurrencyMap:
-    return ConcurrencyMap(key=concurrency.key, limit=concurrency.limit)
-
-
-def _concurrency(stored: ConcurrencyMap) -> Concurrency:
-    return Concurrency(stored.key, stored.limit)
-
-
-def _rate_map(rate: Rate) -> RateMap:
-    return RateMap(limit=rate.limit, per_seconds=rate.per_seconds, key=rate.key or None)
-
-
-def _rate(stored: RateMap) -> Rate:
-    return Rate(stored.limit, stored.per_seconds, stored.key or "")
-
 
 _ALIVE: Condition = (JobRow.state != JobState.DELETED.value) & (
     JobRow.state != JobState.COMPLETED.value
@@ -189,18 +71,14 @@ class DynamoJobStore:
 
 def item_of(job: Job) -> RawItem:
     """The item of a job."""
-    schedule = job.schedule
+    spec = job.spec
     return JobRow(
         owner=job.owner,
         job_id=job.job_id,
-        name=job.name,
-        schedule=schedule.text,
-        timezone=schedule.timezone,
-        start_at=schedule.start_at,
-        ends_at=schedule.end_at,
-        dst=schedule.dst.text or None,
-        target=target_text(job.target),
-        payload=job.payload,
+        spec=spec.text,
+        parent=spec.parent,
+        tags=spec.tags or None,
+        ends_at=job.schedule.end_at,
         segment=job.segment,
         filing=FilingMap(filing_id=job.filing.filing_id, from_at=job.filing.from_at),
         previous=_previous_map(job.previous) if job.previous else None,
@@ -209,18 +87,12 @@ def item_of(job: Job) -> RawItem:
         updated_at=job.updated_at,
         state=job.state.value,
         revision=job.revision,
-        priority=job.priority.value,
         slow=job.slow and SlowMap(since=job.slow.since, reason=job.slow.reason),
+        note=job.note or None,
         fingerprint=job.fingerprint,
-        end_at=job.end_at,
-        max_runs=job.max_runs,
-        on_complete=job.on_complete.value if job.on_complete is not OnComplete.KEEP else None,
-        window=job.window or None,
         spread_seconds=job.spread_seconds or None,
-        calendar=job.calendar and _calendar_use_map(job.calendar),
         paused_at=job.paused_at,
         expires_at=job.expires_at and ceil_second(job.expires_at),
-        **attributes_of(job),
     ).serialize()
 
 
@@ -234,19 +106,12 @@ def job_of(item: RawItem) -> Job:
 
 
 def _job_of(row: JobRow) -> Job:
+    spec = JobSpec.of_text(row.spec)
     return Job(
         owner=row.owner,
         job_id=row.job_id,
-        name=row.name,
-        schedule=parse_schedule(
-            row.schedule,
-            row.timezone,
-            row.start_at,
-            row.ends_at,
-            DstRule.from_text(row.dst or ""),
-        ),
-        target=target_of(row.target),
-        payload=row.payload,
+        spec=spec,
+        schedule=spec.parsed(row.ends_at),
         segment=row.segment,
         filing=Filing(row.filing.filing_id, row.filing.from_at),
         previous=_previous_of(row.previous) if row.previous else None,
@@ -255,18 +120,12 @@ def _job_of(row: JobRow) -> Job:
         updated_at=row.updated_at,
         state=JobState(row.state),
         revision=row.revision,
-        priority=priority_of(row.priority),
         slow=Slow(row.slow.since, row.slow.reason) if row.slow else None,
+        note=row.note or "",
         fingerprint=row.fingerprint,
-        end_at=row.end_at,
-        max_runs=row.max_runs,
-        on_complete=OnComplete(row.on_complete or OnComplete.KEEP),
-        window=row.window or "",
         spread_seconds=row.spread_seconds or 0,
-        calendar=_calendar_use(row.calendar) if row.calendar else None,
         paused_at=row.paused_at,
         expires_at=row.expires_at,
-        **fields_of(row),
     )
 
 
@@ -288,11 +147,3 @@ def _previous_map(previous: PreviousFiling) -> FilingMap:
 
 def _previous_of(stored: FilingMap) -> PreviousFiling:
     return PreviousFiling(stored.filing_id, stored.from_at, stored.until_at)
-
-
-def _calendar_use_map(use: CalendarUse) -> CalendarUseMap:
-    return CalendarUseMap(name=use.name, rule=use.rule.value)
-
-
-def _calendar_use(stored: CalendarUseMap) -> CalendarUse:
-    return CalendarUse(stored.name, CalendarRule(stored.rule))

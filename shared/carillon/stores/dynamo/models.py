@@ -19,7 +19,6 @@ from pynamodb.models import Model
 from carillon.stores.dynamo.attributes import (
     InstantAttribute,
     IntegerAttribute,
-    TextListAttribute,
     TextMapAttribute,
 )
 
@@ -29,28 +28,6 @@ class Map(MapAttribute[str, Any]):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)  # type: ignore[no-untyped-call]
-
-
-class RetryMap(Map):
-    max_attempts = IntegerAttribute()
-    base_seconds = IntegerAttribute()
-    factor = UnicodeAttribute()
-    """As text: a float's own spelling comes back exactly."""
-    cap_seconds = IntegerAttribute()
-    type = UnicodeAttribute(null=True)
-    """Of the backoff; absent when exponential."""
-    retry_on = TextListAttribute(null=True)
-
-
-class ConcurrencyMap(Map):
-    key = UnicodeAttribute()
-    limit = IntegerAttribute()
-
-
-class RateMap(Map):
-    limit = IntegerAttribute()
-    per_seconds = IntegerAttribute()
-    key = UnicodeAttribute(null=True)
 
 
 class FilingMap(Map):
@@ -71,23 +48,17 @@ class SlowMap(Map):
 
 
 class JobRow(Model):
-    """One job; table jobs.
-
-    Absent: what a job leaves to the default, and so all that jobs did not have in earlier versions.
-    """
+    """One job; table jobs. Absent: what is left to the default."""
 
     owner = UnicodeAttribute(hash_key=True)
     job_id = UnicodeAttribute(range_key=True)
-    name = UnicodeAttribute()
-    schedule = UnicodeAttribute()
-    timezone = UnicodeAttribute()
-    start_at = InstantAttribute(null=True)
+    spec = UnicodeAttribute()
+    """All settings as JSON, defaults too: a new default changes no stored job."""
+    parent = UnicodeAttribute(null=True)
+    """A setting beside the others, as are `tags`: lists filter by them."""
+    tags = TextMapAttribute(null=True)
     ends_at = InstantAttribute(null=True)
     """The schedule's own end: the earlier of `end_at` and the last of `max_runs` occurrences."""
-    dst = UnicodeAttribute(null=True)
-    target = UnicodeAttribute()
-    """JSON, as is `payload`."""
-    payload = UnicodeAttribute()
     segment = IntegerAttribute()
     filing = FilingMap()
     previous = FilingMap(null=True)
@@ -96,34 +67,10 @@ class JobRow(Model):
     updated_at = InstantAttribute()
     state = UnicodeAttribute()
     revision = IntegerAttribute()
-    priority = UnicodeAttribute()
     slow = SlowMap(null=True)
-    catch_up = UnicodeAttribute()
-    retry = RetryMap()
-    timeout_seconds = IntegerAttribute(null=True)
-    overlap = UnicodeAttribute(null=True)
-    tolerance_seconds = IntegerAttribute(null=True)
-    grace_seconds = IntegerAttribute(null=True)
-    concurrency = ConcurrencyMap(null=True)
-    rate = RateMap(null=True)
-    pause_after_failures = IntegerAttribute(null=True)
-    expect_within_seconds = IntegerAttribute(null=True)
-    on_success = UnicodeAttribute(null=True)
-    """JSON, as is `target`; so is `on_failure`."""
-    on_failure = UnicodeAttribute(null=True)
-    events = TextListAttribute(null=True)
-    template = BooleanAttribute(null=True)
-    """Present only when true."""
-    parent = UnicodeAttribute(null=True)
-    tags = TextMapAttribute(null=True)
     note = UnicodeAttribute(null=True)
     fingerprint = UnicodeAttribute()
-    end_at = InstantAttribute(null=True)
-    max_runs = IntegerAttribute(null=True)
-    on_complete = UnicodeAttribute(null=True)
-    window = UnicodeAttribute(null=True)
     spread_seconds = IntegerAttribute(null=True)
-    calendar = CalendarUseMap(null=True)
     paused_at = InstantAttribute(null=True)
     expires_at = TTLAttribute(null=True)
 

@@ -176,7 +176,7 @@ class MemoryJobStore:
 
 
 def _matches(job: Job, only: JobFilter) -> bool:
-    return only.parent in ("", job.parent) and set(only.tags) <= set(job.tags)
+    return only.parent in ("", job.spec.parent) and set(only.tags) <= job.spec.tags.items()
 
 
 def _as_stored(row: Stored) -> Stored:
