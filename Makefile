@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check baseline smoke simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-cold bench-recurrence bench-batch bench-simulate bench-wait bench-cost fmt synth lint-template deploy lock clean
+.PHONY: help setup run test check baseline smoke simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-cold bench-recurrence bench-batch bench-simulate bench-wait bench-cost fmt options synth lint-template deploy lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -137,6 +137,9 @@ for (const one of Object.values(lock.packages)) delete one.funding;
 fs.writeFileSync(name, JSON.stringify(lock, null, 2) + '\n');
 endef
 export WITHOUT_FUNDING
+
+options: ## Write the table of the CLI's options anew from the marks of settings
+	$(PY) -m tests.options_table
 
 lock: $(STAMPS)/uv ## Resolve the requirements anew from pyproject.toml (UPGRADE=--upgrade for newer ones)
 	@$(LOCK) $(UPGRADE) pyproject.toml --output-file $(FUNCTIONS)

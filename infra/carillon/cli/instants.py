@@ -3,9 +3,8 @@
 from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
+from carillon.domain.spec.options import DATES_HELP as DATES_HELP
 from carillon.errors import InvalidFieldError
-
-DATES_HELP = "ISO 8601; without an offset it is local time of the time zone given."
 
 _FIRST_YEAR, _LAST_YEAR = 1971, 9997
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from carillon.domain.spec.options import Cli
 from carillon.schedules import At, Delay, OnOpenDays, Recurrence, Schedule
 from carillon.schedules.base import seconds_down
 from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS, CalendarRule, ClosedDays
@@ -20,8 +21,13 @@ class CalendarUse:
     """Which of its owner's calendars is followed, and what becomes of occurrences on closed
     days."""
 
-    name: CalendarName
-    rule: CalendarRule = CalendarRule.SKIP
+    name: Annotated[
+        CalendarName, Cli("--calendar", "The name of the calendar whose days are closed.")
+    ]
+    rule: Annotated[
+        CalendarRule,
+        Cli("--calendar-rule", "On closed days: skip, next_business_day or previous_business_day."),
+    ] = CalendarRule.SKIP
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from carillon.domain.spec.fields import (
     Seconds,
     UniqueValues,
 )
+from carillon.domain.spec.options import Cli
 
 LONGEST_RETRY_DELAY_SECONDS = 7 * DAY_SECONDS
 """A target that asks for a later retry (Retry-After, `Retry(after=...)`) gets this one."""
@@ -93,10 +94,25 @@ class Backoff:
     Fixed: `base_seconds` exactly; factor and cap do not count.
     """
 
-    base_seconds: Annotated[int, Field(ge=1, le=DAY_SECONDS, strict=True)] = 2
-    factor: Annotated[float, Field(ge=1, le=100, strict=True)] = 2.0
-    cap_seconds: Annotated[int, Field(ge=1, le=7 * DAY_SECONDS, strict=True)] = 3600
-    type: BackoffType = BackoffType.EXPONENTIAL
+    base_seconds: Annotated[
+        int,
+        Field(ge=1, le=DAY_SECONDS, strict=True),
+        Cli("--backoff-base", "The first delay, in seconds.", "Attempts"),
+    ] = 2
+    factor: Annotated[
+        float,
+        Field(ge=1, le=100, strict=True),
+        Cli("--backoff-factor", "How much longer each next one is.", "Attempts"),
+    ] = 2.0
+    cap_seconds: Annotated[
+        int,
+        Field(ge=1, le=7 * DAY_SECONDS, strict=True),
+        Cli("--backoff-cap", "The longest delay, in seconds.", "Attempts"),
+    ] = 3600
+    type: Annotated[
+        BackoffType,
+        Cli("--backoff", "Between attempts: exponential (with jitter) or fixed.", "Attempts"),
+    ] = BackoffType.EXPONENTIAL
 
     def delay_seconds(self, failed_attempt: int, fraction: float) -> int:
         """Whole seconds to wait after attempt `failed_attempt` (from 1); fraction in [0, 1)."""
@@ -114,7 +130,11 @@ class RetryPolicy:
     with any, these are retried and no others; without, all but those that no retry can help. What a
     task itself says, by raising Retry or Fail, stands above both."""
 
-    max_attempts: Annotated[int, Field(ge=1, le=100, strict=True)] = 3
+    max_attempts: Annotated[
+        int,
+        Field(ge=1, le=100, strict=True),
+        Cli("--max-attempts", "Attempts before a dead letter.", "Attempts"),
+    ] = 3
     backoff: Annotated[Backoff, NullsAreDefaults()] = Backoff()
     retry_on: Annotated[
         tuple[ErrorKind, ...],
@@ -124,6 +144,11 @@ class RetryPolicy:
             "those that no retry can help.",
         ),
         UniqueValues,
+        Cli(
+            "--retry-on",
+            "Retry this kind of error only, as timeout or http_5xx; repeatable.",
+            "Attempts",
+        ),
     ] = ()
 
     def retries(self, error: RunError) -> bool:

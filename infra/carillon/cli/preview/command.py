@@ -6,14 +6,7 @@ from typing import Annotated
 
 import typer
 
-from carillon.cli.commands.job_options import (
-    DstFoldOption,
-    DstGapOption,
-    EndAtOption,
-    ExceptOption,
-    StartAtOption,
-    WindowOption,
-)
+from carillon.cli.commands.job_options import typer_option
 from carillon.cli.exits import CliError
 from carillon.cli.inputs import exception_forms, read_json, schedule_form
 from carillon.cli.instants import DATES_HELP
@@ -23,6 +16,12 @@ from carillon.cli.preview.local_schedule import LARGEST_COUNT, PreviewRequest
 from carillon.cli.session import JsonOption, invocation_of
 from carillon.errors import InvalidFieldError
 
+DstFoldOption = Annotated[str | None, typer_option("dst.fold")]
+DstGapOption = Annotated[str | None, typer_option("dst.gap")]
+EndAtOption = Annotated[str | None, typer_option("end_at")]
+ExceptOption = Annotated[list[str] | None, typer_option("except")]
+StartAtOption = Annotated[str | None, typer_option("start_at")]
+WindowOption = Annotated[str | None, typer_option("window")]
 ScheduleArgument = Annotated[
     str | None,
     typer.Argument(

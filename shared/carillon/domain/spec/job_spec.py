@@ -32,6 +32,7 @@ from carillon.domain.spec.fields import (
     compact_json,
 )
 from carillon.domain.spec.merge_patch import PatchedAs
+from carillon.domain.spec.options import Cli
 from carillon.domain.spec.schedule_spec import STORED, ScheduleSpec, WindowText
 from carillon.domain.targets import Target
 
@@ -73,20 +74,45 @@ class JobSpec(ScheduleSpec):
     succeeded, or became a dead letter. Null is the default of whatever need not be said.
     """
 
-    name: Name
-    target: Annotated[Target, PatchedAs(TargetPatch)]
-    payload: JsonText = "null"
-    template: Flag = False
-    priority: Annotated[Priority, REINDEX] = Lane.NORMAL
-    catch_up: Annotated[CatchUp, REINDEX] = CatchUp.LATEST
+    name: Annotated[Name, Cli("--name", "What you call the job.")]
+    target: Annotated[
+        Target,
+        PatchedAs(TargetPatch),
+        Cli(
+            "--target",
+            "... or this: the ARN of a function, queue, topic or state machine; or JSON.",
+            "What is called",
+        ),
+    ]
+    payload: Annotated[
+        JsonText, Cli("--payload", "JSON, @FILE, or @- for stdin.", "What is called")
+    ] = "null"
+    template: Annotated[
+        Flag, Cli("--template", "Whether the payload has {{placeholders}}.", "What is called")
+    ] = False
+    priority: Annotated[
+        Priority, REINDEX, Cli("--priority", "high, normal or low.", panel="Policies")
+    ] = Lane.NORMAL
+    catch_up: Annotated[
+        CatchUp,
+        REINDEX,
+        Cli(
+            "--catch-up",
+            "What an outage of ticks or executors missed: skip, latest or all.",
+            "Policies",
+        ),
+    ] = CatchUp.LATEST
     grace: Annotated[
         int | None,
         Seconds(
             1, 14 * DAY_SECONDS, "How late an occurrence may start; `catch_up` decides about later."
         ),
         REINDEX,
+        Cli("--grace", 'How late is not missed yet, as "5m"; 1 minute without.', "Policies"),
     ] = None
-    overlap: Overlap = Overlap.ALLOW
+    overlap: Annotated[
+        Overlap, Cli("--overlap", "While a run is active: allow, skip or queue_one.", "Policies")
+    ] = Overlap.ALLOW
     tolerance: Annotated[
         int | None,
         Seconds(
@@ -95,12 +121,37 @@ class JobSpec(ScheduleSpec):
             "Least spacing, of an `every` schedule: what would start before the last start + "
             "interval - tolerance is skipped. Less than the interval.",
         ),
+        Cli(
+            "--tolerance",
+            "Drop a run that starts sooner after the last one than the interval less this.",
+            "Policies",
+        ),
     ] = None
-    concurrency: Concurrency | None = None
-    rate: Annotated[Rate, NullsAreDefaults()] | None = None
+    concurrency: Annotated[
+        Concurrency | None,
+        Cli(
+            "--concurrency",
+            "At most LIMIT runs at once of all jobs with the KEY.",
+            "Policies",
+            metavar="KEY=LIMIT",
+        ),
+    ] = None
+    rate: Annotated[
+        Annotated[Rate, NullsAreDefaults()] | None,
+        Cli(
+            "--rate",
+            "At most LIMIT starts per duration, as 60/1m; of all jobs with the KEY, if any.",
+            "Policies",
+            metavar="LIMIT/PER[@KEY]",
+        ),
+    ] = None
     retry: Annotated[RetryPolicy, NullsAreDefaults()] = RetryPolicy()
     # The deployment's own limit is lower still: the executor's timeout less 5 s.
-    timeout_seconds: Annotated[int | None, Field(ge=1, le=895, strict=True)] = None
+    timeout_seconds: Annotated[
+        int | None,
+        Field(ge=1, le=895, strict=True),
+        Cli("--timeout", "Time limit of one attempt, in seconds.", "Attempts"),
+    ] = None
     pause_after_failures: Annotated[
         int | None,
         Field(
@@ -109,6 +160,9 @@ class JobSpec(ScheduleSpec):
             strict=True,
             description="So many scheduled runs that end as dead letters, without a success "
             "between, pause the job.",
+        ),
+        Cli(
+            "--pause-after-failures", "Pause the job after so many dead runs in a row.", "Policies"
         ),
     ] = None
     expect_within: Annotated[
@@ -120,16 +174,43 @@ class JobSpec(ScheduleSpec):
             "time.",
         ),
         REINDEX,
+        Cli(
+            "--expect-within",
+            'Say when no success is recorded so long after a fire time, as "10m".',
+            "Policies",
+        ),
     ] = None
-    on_success: Annotated[Target | None, PatchedAs(TargetPatch)] = None
-    on_failure: Annotated[Target | None, PatchedAs(TargetPatch)] = None
+    on_success: Annotated[
+        Target | None,
+        PatchedAs(TargetPatch),
+        Cli(
+            "--on-success",
+            "Call this when a run succeeds: a task, URL, ARN, or JSON.",
+            "What is called",
+        ),
+    ] = None
+    on_failure: Annotated[
+        Target | None,
+        PatchedAs(TargetPatch),
+        Cli(
+            "--on-failure",
+            "Call this when a run is dead: a task, URL, ARN, or JSON.",
+            "What is called",
+        ),
+    ] = None
     events: Annotated[
         tuple[JobEvent, ...],
         Field(max_length=len(_EVENTS), description="The events that are put on the event bus."),
         UniqueValues,
+        Cli("--event", "Publish this event, as run.dead; repeatable.", "Labels and events"),
     ] = ()
-    on_complete: OnComplete = OnComplete.KEEP
-    window: WindowText | None = None
+    on_complete: Annotated[
+        OnComplete, Cli("--on-complete", "When no occurrence is left: keep (the job) or delete.")
+    ] = OnComplete.KEEP
+    window: Annotated[
+        WindowText | None,
+        Cli("--window", 'Spread: start up to "15m" later, or "50%" of the interval.'),
+    ] = None
     calendar: Annotated[Annotated[CalendarUse, NullsAreDefaults()] | None, REINDEX] = None
     parent: Annotated[
         str | None,
@@ -138,6 +219,11 @@ class JobSpec(ScheduleSpec):
             max_length=128,
             pattern=PLAIN,
             description="What the job belongs to: jobs are listed, paused and deleted by it.",
+        ),
+        Cli(
+            "--parent",
+            "What the job belongs to; jobs can be chosen by it.",
+            "Labels and events",
         ),
     ] = None
     tags: Annotated[
@@ -150,6 +236,7 @@ class JobSpec(ScheduleSpec):
         ),
         AfterValidator(_sorted),
         PatchedAs(TagsPatch),
+        Cli("--tag", "KEY=VALUE; repeatable.", "Labels and events"),
     ] = Field(default_factory=dict)
 
     @property

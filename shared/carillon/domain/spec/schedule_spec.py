@@ -16,6 +16,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from carillon.domain.spec.fields import DefaultedDocument, Moment
+from carillon.domain.spec.options import DATES_HELP, Cli
 from carillon.errors import InvalidFieldError
 from carillon.schedules import (
     DEFAULT_DST,
@@ -127,17 +128,6 @@ def _window(text: str) -> str:
 ScheduleValue = Annotated[Any, AfterValidator(_schedule), WithJsonSchema(_SCHEDULE_SCHEMA)]
 Exceptions = Annotated[Any, AfterValidator(_schedules), WithJsonSchema(_EXCEPT_SCHEMA)]
 ZoneName = Annotated[str, Field(min_length=1, max_length=64, examples=["Europe/Riga"])]
-MaxRuns = Annotated[
-    int,
-    Field(
-        ge=1,
-        le=MOST_RUNS,
-        strict=True,
-        description="The schedule ends with its n-th occurrence, skipped ones included, counted "
-        "from the creation or from the last change of schedule, `except`, `timezone`, `start_at`, "
-        "`end_at`, `max_runs` or `dst`. Not for a fixed delay.",
-    ),
-]
 WindowText = Annotated[
     str,
     Field(
@@ -150,34 +140,57 @@ WindowText = Annotated[
     ),
     AfterValidator(_window),
 ]
-StartAt = Annotated[
-    Moment | None,
-    Field(description="No occurrence before it; intervals count from it. Local without an offset."),
-]
-EndAt = Annotated[
-    Moment | None,
-    Field(description="No occurrence after it; it may be one itself. Local without an offset."),
-]
-Dst = Annotated[
-    DstRule,
-    Field(
-        description="What is done with local times that clocks skip (`gap`) or show twice "
-        "(`fold`). Null leaves that half to the default: of cron with a time of day, run_after and "
-        "first; of cron with wildcards, skip and both; of `cron(…)`, skip and first."
-    ),
-]
 
 
 class ScheduleSpec(DefaultedDocument):
     """When something fires, its window and calendar apart."""
 
-    schedule: ScheduleValue
-    except_: Exceptions | None = Field(default=None, alias="except")
-    timezone: ZoneName = "UTC"
-    start_at: StartAt = None
-    end_at: EndAt = None
-    max_runs: MaxRuns | None = None
-    dst: Dst | None = None
+    schedule: Annotated[
+        ScheduleValue,
+        Cli(
+            "--schedule",
+            '"17 * * * *", "every 25m", "at ...", or a JSON form; several are united.',
+        ),
+    ]
+    except_: Annotated[
+        Exceptions | None,
+        Cli("--except", "Without the occurrences of this schedule; repeatable."),
+    ] = Field(default=None, alias="except")
+    timezone: Annotated[ZoneName, Cli("--timezone", "IANA time zone of the schedule.")] = "UTC"
+    start_at: Annotated[
+        Moment | None,
+        Field(
+            description="No occurrence before it; intervals count from it. Local without an offset."
+        ),
+        Cli("--start-at", f"The schedule's start and anchor. {DATES_HELP}"),
+    ] = None
+    end_at: Annotated[
+        Moment | None,
+        Field(description="No occurrence after it; it may be one itself. Local without an offset."),
+        Cli("--end-at", f"The last instant that may fire. {DATES_HELP}"),
+    ] = None
+    max_runs: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=MOST_RUNS,
+            strict=True,
+            description="The schedule ends with its n-th occurrence, skipped ones included, "
+            "counted from the creation or from the last change of schedule, `except`, `timezone`, "
+            "`start_at`, `end_at`, `max_runs` or `dst`. Not for a fixed delay.",
+        ),
+        Cli("--max-runs", "End after so many occurrences."),
+    ] = None
+    dst: Annotated[
+        DstRule | None,
+        Field(
+            description="What is done with local times that clocks skip (`gap`) or show twice "
+            "(`fold`). Null leaves that half to the default: of cron with a time of day, run_after "
+            "and first; of cron with wildcards, skip and both; of `cron(…)`, skip and first."
+        ),
+        Cli("--dst-gap", "Local times that the clocks skip: run_after or skip.", member="gap"),
+        Cli("--dst-fold", "Local times shown twice: first, second or both.", member="fold"),
+    ] = None
 
     @model_validator(mode="wrap")
     @classmethod

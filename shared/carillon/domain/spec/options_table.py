@@ -1,0 +1,45 @@
+"""The options of `jobs create` and `jobs change`. `make options` writes this file."""
+
+from carillon.domain.spec.options import JobOption
+
+# ruff: noqa: E501
+# fmt: off
+OPTIONS = (
+    JobOption('schedule', '--schedule', 'list', '"17 * * * *", "every 25m", "at ...", or a JSON form; several are united.'),
+    JobOption('except', '--except', 'list', 'Without the occurrences of this schedule; repeatable.'),
+    JobOption('timezone', '--timezone', 'text', 'IANA time zone of the schedule.'),
+    JobOption('start_at', '--start-at', 'text', "The schedule's start and anchor. ISO 8601; without an offset it is local time of the time zone given."),
+    JobOption('end_at', '--end-at', 'text', 'The last instant that may fire. ISO 8601; without an offset it is local time of the time zone given.'),
+    JobOption('max_runs', '--max-runs', 'int', 'End after so many occurrences.'),
+    JobOption('dst.gap', '--dst-gap', 'text', 'Local times that the clocks skip: run_after or skip.'),
+    JobOption('dst.fold', '--dst-fold', 'text', 'Local times shown twice: first, second or both.'),
+    JobOption('name', '--name', 'text', 'What you call the job.'),
+    JobOption('target', '--target', 'text', '... or this: the ARN of a function, queue, topic or state machine; or JSON.', 'What is called'),
+    JobOption('payload', '--payload', 'text', 'JSON, @FILE, or @- for stdin.', 'What is called'),
+    JobOption('template', '--template', 'bool', 'Whether the payload has {{placeholders}}.', 'What is called'),
+    JobOption('priority', '--priority', 'text', 'high, normal or low.', 'Policies'),
+    JobOption('catch_up', '--catch-up', 'text', 'What an outage of ticks or executors missed: skip, latest or all.', 'Policies'),
+    JobOption('grace', '--grace', 'text', 'How late is not missed yet, as "5m"; 1 minute without.', 'Policies'),
+    JobOption('overlap', '--overlap', 'text', 'While a run is active: allow, skip or queue_one.', 'Policies'),
+    JobOption('tolerance', '--tolerance', 'text', 'Drop a run that starts sooner after the last one than the interval less this.', 'Policies'),
+    JobOption('concurrency', '--concurrency', 'text', 'At most LIMIT runs at once of all jobs with the KEY.', 'Policies', 'KEY=LIMIT'),
+    JobOption('rate', '--rate', 'text', 'At most LIMIT starts per duration, as 60/1m; of all jobs with the KEY, if any.', 'Policies', 'LIMIT/PER[@KEY]'),
+    JobOption('retry.max_attempts', '--max-attempts', 'int', 'Attempts before a dead letter.', 'Attempts'),
+    JobOption('retry.backoff.base_seconds', '--backoff-base', 'int', 'The first delay, in seconds.', 'Attempts'),
+    JobOption('retry.backoff.factor', '--backoff-factor', 'float', 'How much longer each next one is.', 'Attempts'),
+    JobOption('retry.backoff.cap_seconds', '--backoff-cap', 'int', 'The longest delay, in seconds.', 'Attempts'),
+    JobOption('retry.backoff.type', '--backoff', 'text', 'Between attempts: exponential (with jitter) or fixed.', 'Attempts'),
+    JobOption('retry.retry_on', '--retry-on', 'list', 'Retry this kind of error only, as timeout or http_5xx; repeatable.', 'Attempts'),
+    JobOption('timeout_seconds', '--timeout', 'int', 'Time limit of one attempt, in seconds.', 'Attempts'),
+    JobOption('pause_after_failures', '--pause-after-failures', 'int', 'Pause the job after so many dead runs in a row.', 'Policies'),
+    JobOption('expect_within', '--expect-within', 'text', 'Say when no success is recorded so long after a fire time, as "10m".', 'Policies'),
+    JobOption('on_success', '--on-success', 'text', 'Call this when a run succeeds: a task, URL, ARN, or JSON.', 'What is called'),
+    JobOption('on_failure', '--on-failure', 'text', 'Call this when a run is dead: a task, URL, ARN, or JSON.', 'What is called'),
+    JobOption('events', '--event', 'list', 'Publish this event, as run.dead; repeatable.', 'Labels and events'),
+    JobOption('on_complete', '--on-complete', 'text', 'When no occurrence is left: keep (the job) or delete.'),
+    JobOption('window', '--window', 'text', 'Spread: start up to "15m" later, or "50%" of the interval.'),
+    JobOption('calendar.name', '--calendar', 'text', 'The name of the calendar whose days are closed.'),
+    JobOption('calendar.rule', '--calendar-rule', 'text', 'On closed days: skip, next_business_day or previous_business_day.'),
+    JobOption('parent', '--parent', 'text', 'What the job belongs to; jobs can be chosen by it.', 'Labels and events'),
+    JobOption('tags', '--tag', 'list', 'KEY=VALUE; repeatable.', 'Labels and events'),
+)
