@@ -140,10 +140,17 @@ export WITHOUT_FUNDING
 
 options: ## Write the table of the CLI's options anew from the marks of settings
 	$(PY) -m tests.options_table
+# uv knows no extra without the project's own requirements; the layer has no use for those of a command line.
+define REQUIREMENTS_OF_THE_LAYER
+import tomllib
+with open("pyproject.toml", "rb") as file:
+    print(*tomllib.load(file)["project"]["optional-dependencies"]["aws"], sep="\n")
+endef
+export REQUIREMENTS_OF_THE_LAYER
 
 lock: $(STAMPS)/uv ## Resolve the requirements anew from pyproject.toml (UPGRADE=--upgrade for newer ones)
-	@$(LOCK) $(UPGRADE) pyproject.toml --output-file $(FUNCTIONS)
-	@$(LOCK) $(UPGRADE) pyproject.toml --all-extras --output-file $(REQUIREMENTS)/development.txt
+	@$(PY) -c "$$REQUIREMENTS_OF_THE_LAYER" | $(LOCK) $(UPGRADE) - --output-file $(FUNCTIONS)
+	@$(LOCK) $(UPGRADE) pyproject.toml --all-extras --group dev --output-file $(REQUIREMENTS)/development.txt
 	@$(LOCK) $(UPGRADE) --group pyproject.toml:ministack --output-file $(REQUIREMENTS)/ministack.txt
 	@npm install --package-lock-only --loglevel=error
 	@node -e "$$WITHOUT_FUNDING"

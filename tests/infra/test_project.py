@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests.infra.stacks import REPOSITORY
 from tests.lanes import EVERYTHING
@@ -30,22 +31,44 @@ def pins(name: str) -> dict[str, str]:
     return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", text, re.MULTILINE))
 
 
-def declared(requirements: list[str]) -> dict[str, str]:
-    found = [re.fullmatch(r"([A-Za-z0-9._-]+)(?:\[.*\])?==(\S+)", one) for one in requirements]
-    assert all(found), requirements  # every direct requirement is pinned exactly
-    return {match[1]: match[2] for match in found if match}
+def declared(name: str) -> list[Requirement]:
+    """What a lock file is resolved from."""
+    content = project()
+    base, extras = content["project"]["dependencies"], content["project"]["optional-dependencies"]
+    groups = content["dependency-groups"]
+    texts = {
+        "functions": extras["aws"],
+        "development": [*base, *chain.from_iterable(extras.values()), *groups["dev"]],
+        "ministack": groups["ministack"],
+    }[name]
+    return [each for each in map(Requirement, texts) if each.name != "carillon"]
 
 
 @pytest.mark.parametrize("name", REQUIREMENTS)
 def test_requirements_are_locked_as_declared(name: str) -> None:
-    content = project()
-    extras = content["project"]["optional-dependencies"].values()
-    wanted = {
-        "functions": content["project"]["dependencies"],
-        "development": [*content["project"]["dependencies"], *chain.from_iterable(extras)],
-        "ministack": content["dependency-groups"]["ministack"],
-    }[name]
-    assert declared(wanted).items() <= pins(name).items()
+    locked = pins(name)
+    for each in declared(name):
+        assert each.specifier.contains(locked[each.name]), each
+
+
+def test_the_layer_has_the_versions_that_tests_run_with() -> None:
+    assert pins("functions").items() <= pins("development").items()
+
+
+def test_metadata_give_ranges_that_begin_with_what_was_tested() -> None:
+    content = project()["project"]
+    public = chain(content["dependencies"], *content["optional-dependencies"].values())
+    for each in map(Requirement, public):
+        bounds = {one.operator: one.version for one in each.specifier}
+        assert each.name == "carillon" or ">=" in bounds, each
+        # tzdata counts in years: there is no major version to stop at.
+        assert each.name in {"carillon", "tzdata"} or "<" in bounds, each
+
+
+def test_the_base_install_knows_no_aws() -> None:
+    extras = project()["project"]["optional-dependencies"]
+    ours = {Requirement(one).name for one in project()["project"]["dependencies"]}
+    assert ours & {Requirement(one).name for one in extras["aws"]} == {"tzdata"}
 
 
 @pytest.mark.parametrize("name", REQUIREMENTS)
@@ -57,8 +80,8 @@ def test_every_requirement_has_hashes(name: str) -> None:
 
 
 def test_the_build_system_is_locked_too() -> None:
-    (build,) = project()["build-system"]["requires"]
-    assert declared([build]).items() <= pins("development").items()
+    (build,) = map(Requirement, project()["build-system"]["requires"])
+    assert build.specifier.contains(pins("development")[build.name])
 
 
 @pytest.mark.parametrize("name", ["package-lock.json", ".npmrc", *REQUIREMENTS.values()])

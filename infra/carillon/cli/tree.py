@@ -16,21 +16,34 @@ from carillon.cli.commands.operations import backfill, missed, operations
 from carillon.cli.commands.overview import forecast, status, upcoming
 from carillon.cli.commands.runs import run, runs
 from carillon.cli.commands.simulate import simulate
-from carillon.cli.exits import EXIT_CODES_HELP, CliError
+from carillon.cli.exits import EXIT_CODES_HELP, CliError, ExitCode
 from carillon.cli.output import write_error, write_line
 from carillon.cli.preview.command import preview
 from carillon.cli.session import Invocation, JsonOption, invocation_of
 
 
 class CarillonGroup(TyperGroup):
-    """Turns a CliError into its text on stderr and its exit code, wherever it was raised."""
+    """Turns a CliError into its text on stderr and its exit code, wherever it was raised; so too
+    the import of a library that only an extra brings."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            return self._invoke(ctx)
         except CliError as error:
             write_error(error.text(invocation_of(ctx).as_json))
             raise typer.Exit(error.exit_code) from error
+
+    def _invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            library, command = str(error.name).partition(".")[0], ctx.invoked_subcommand
+            if library == "carillon":
+                raise
+            extra = "simulate" if command == "simulate" else "aws"
+            detail = f"{library} is missing: pip install 'carillon[{extra}]'"
+            title = f"{command} needs more than is installed"
+            raise CliError.local(ExitCode.USAGE, title, detail) from error
 
 
 app = typer.Typer(

@@ -43,6 +43,28 @@ def test_a_batch_imports_no_typer_either() -> None:
     assert json.loads(done.stderr) == []
 
 
+@pytest.mark.parametrize(
+    ("arguments", "missing", "extra"),
+    [
+        (["admin", "release"], "botocore", "aws"),
+        (["doctor"], "botocore", "aws"),
+        (["simulate", "fleet.yaml", "--for", "1d"], "greenlet", "simulate"),
+    ],
+)
+def test_a_command_names_the_extra_that_it_needs(
+    arguments: list[str], missing: str, extra: str
+) -> None:
+    without = f"import sys; sys.modules[{missing!r}] = None\n{PROBE}"
+
+    done = subprocess.run(
+        [sys.executable, "-c", without, *arguments], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 2, done.stderr
+    assert f"{arguments[0]} needs more than is installed" in done.stderr
+    assert f"{missing} is missing: pip install 'carillon[{extra}]'" in done.stderr
+
+
 def test_a_reader_that_goes_away_ends_a_batch_quietly() -> None:
     line = b'{"schedule": "every 7s", "after": "2026-01-01T00:00:00Z", "count": 1000}\n'
     batch = subprocess.Popen(
