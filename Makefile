@@ -140,6 +140,7 @@ export WITHOUT_FUNDING
 
 options: ## Write the table of the CLI's options anew from the marks of settings
 	$(PY) -m tests.options_table
+
 # uv knows no extra without the project's own requirements; the layer has no use for those of a command line.
 define REQUIREMENTS_OF_THE_LAYER
 import tomllib

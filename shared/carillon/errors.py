@@ -39,6 +39,7 @@ class ConfigurationError(CarillonError):
     def __init__(self, name: str, message: str) -> None:
         super().__init__(f"{name}: {message}")
         self.name = name
+        self.message = message
 
 
 class MalformedMessageError(CarillonError):

@@ -1,17 +1,20 @@
-"""The deployment's settings: the environment, parsed once into a frozen value."""
+"""What a deployment chooses, each choice declared once, and the settings of its functions: the
+environment, parsed once into a frozen value."""
 
 import json
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from ipaddress import ip_network
+from typing import Any
 
 from carillon.domain.addresses import Network
 from carillon.domain.job import Lane
 from carillon.domain.wheel.entry import TICK_OUTAGE_DAYS
+from carillon.domain.wheel.segment import MOST_LOOK_AHEAD
 from carillon.errors import ConfigurationError
 
 TASK_RESERVE_SECONDS = 5
@@ -37,88 +40,221 @@ TASK_ENVIRONMENT = (
 )
 """The executor's variables that tasks see; docs/running.md lists them."""
 
+Read = Callable[[Any], Any]
+"""Makes a member's value of a value or of a text for it; ValueError says what is wrong."""
+
+
+def option(default: Any, read: Read, words: str = "") -> Any:
+    """A member with a default, in a class whose `__post_init__` calls `read_members`; `words` say
+    when something else is chosen."""
+    return field(default_factory=lambda: default, metadata={"read": read, "words": words})
+
+
+def read_members(parsed: Any) -> None:
+    """Put what each member's `read` makes of its value in the value's place.
+
+    Raises ConfigurationError naming the member.
+    """
+    for each in fields(parsed):
+        value = read_at(each.name, each.metadata["read"], getattr(parsed, each.name))
+        object.__setattr__(parsed, each.name, value)
+
+
+def read_at(name: str, read: Read, value: object) -> Any:
+    """What `read` makes of the value; raises ConfigurationError with the path from `name` on."""
+    try:
+        return read(value)
+    except ValueError as error:
+        raise ConfigurationError(name, str(error)) from error
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{name}.{error.name}", error.message) from error
+
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class WholeNumber:
+    """Reads a whole number within bounds: as such, or as a text."""
+
+    least: int
+    most: int
+
+    def __call__(self, value: object) -> int:
+        if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value.strip()):
+            value = int(value)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        # A boolean is an int, but no number.
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        if not is_number or not self.least <= value <= self.most:  # type: ignore[operator]
+            message = f"expected a whole number from {self.least} to {self.most}, got {value!r}"
+            raise ValueError(message)
+        return value  # type: ignore[return-value]
+
+
+def text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"expected text, got {value!r}")
+    return value.strip()
+
+
+def required(value: object) -> str:
+    if not text(value):
+        raise ValueError("must be set")
+    return text(value)
+
+
+def listed(check: Read = text, *, least: int = 0) -> Read:
+    """Reads a list, as such or as a text with commas; each part is passed through `check`."""
+
+    def read(value: object) -> tuple[Any, ...]:
+        given = value if isinstance(value, tuple) else text(value).split(",")
+        parts = [part.strip() if isinstance(part, str) else part for part in given]
+        found = tuple(check(part) for part in parts if part)
+        if len(found) < least:
+            raise ValueError(f"expected at least {least}")
+        return found
+
+    return read
+
+
+def _network(value: object) -> Network:
+    return ip_network(str(value))
+
+
+def _module(value: object) -> str:
+    name = text(value)
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise ValueError(f"{name!r} is not the name of a Python module")
+    return name
+
+
+def secrets_prefix(value: object) -> str:
+    """At most five levels: Parameter Store knows 15, of which owner and name take two."""
+    prefix, level = text(value), r"[A-Za-z0-9_.-]{1,60}"
+    if not re.fullmatch(rf"{level}(/{level}){{0,4}}", prefix):
+        raise ValueError(f"expected a path such as teams/carillon, got {prefix!r}")
+    if prefix.lower().startswith(("aws", "ssm")):
+        raise ValueError(f"{prefix!r}: Parameter Store keeps aws… and ssm… to itself")
+    return prefix
+
+
+def _lane_queues(value: object) -> dict[Lane, str]:
+    try:
+        found = value if isinstance(value, dict) else json.loads(required(value))
+        urls = {Lane(lane): str(url) for lane, url in found.items()}
+    except AttributeError as error:
+        raise ValueError(f"expected a JSON object of lane to URL: {error}") from error
+    if set(urls) != set(Lane):
+        raise ValueError(f"expected each of {', '.join(Lane)}")
+    return urls
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """What is chosen at deployment and obeyed by the functions: each is an option of the stack,
+    and in capitals a variable of its functions."""
+
+    segments: int = option(
+        4,
+        WholeNumber(1, 4096),
+        "a segment's minute no longer fits into a tick; it only grows, and jobs stay where they "
+        "were created",
+    )
+    tick_workers: int = option(
+        1, WholeNumber(1, 5), "one tick does not get through its segments within a minute"
+    )
+    look_ahead_minutes: int = option(
+        2,
+        WholeNumber(1, MOST_LOOK_AHEAD // timedelta(minutes=1)),
+        "ticks come late for longer than that",
+    )
+    run_retention_days: int = option(
+        30, WholeNumber(1, 3650), "history is to be kept longer, or less long"
+    )
+    executor_timeout_seconds: int = option(
+        60, WholeNumber(3, 900), "runs take longer; short ones recover quicker"
+    )
+    task_modules: tuple[str, ...] = option(
+        ("carillon.executor.tasks.samples",),
+        listed(_module, least=1),
+        "you have tasks of your own",
+    )
+    webhook_allowed_networks: tuple[Network, ...] = option(
+        (), listed(_network), "webhooks must reach private networks"
+    )
+    target_arns: tuple[str, ...] = option(
+        (),
+        listed(),
+        "jobs call AWS resources: ARNs with `*`; the executors' role gets exactly these",
+    )
+    secrets_prefix: str = option("carillon", secrets_prefix)
+    owner_starts_per_minute: int = option(
+        0, WholeNumber(0, 10_000_000), "no owner may take more than a share (0: no limit)"
+    )
+    # All permits of an owner stand in one row.
+    owner_concurrent_runs: int = option(
+        0,
+        WholeNumber(0, 1000),
+        "an owner's runs that last longer than 2 s are to leave room for others (0: no limit)",
+    )
+    owner_requests_per_second: int = option(
+        20,
+        WholeNumber(0, 1000),
+        "an owner sends more requests to the API (0: no limit); the stage lets ten times as many "
+        "through, for all",
+    )
+    owner_requests_burst: int = option(40, WholeNumber(1, 500), "the same, at once after a pause")
+    catch_up_per_minute: int = option(
+        3000,
+        WholeNumber(1, 10_000_000),
+        "a backlog is to be worked off faster or slower, over all segments",
+    )
+    # What is longer than any attempt would find none.
+    slow_after_seconds: int = option(
+        2,
+        WholeNumber(1, 900),
+        "attempts of that length are still to be served among the quick ones",
+    )
+
+    def __post_init__(self) -> None:
+        read_members(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Choices):
     """Every setting has the name of its environment variable, in lower case.
 
-    `event_bus` is the name or ARN of an EventBridge bus, "" for none. `target_arns` are the AWS
-    resources that jobs may call, as IAM patterns (`*` any text, `?` one character).
-    `secrets_prefix` begins the names of owners' secrets and parameters. `owner_starts_per_minute`
-    limits the starts of each owner's runs (0: not), `owner_concurrent_runs` how many of them last
-    at once (0: not), `owner_requests_per_second` the requests that
-    one process of the api serves each owner (0: not; up to `owner_requests_burst` at once),
-    `catch_up_per_minute` the messages of a backlog, over all segments. What is due later than
-    `longest_delay_seconds` waits on the wheel instead of in its queue. Attempts longer than
-    `slow_after_seconds` make a slow job; of the places of lane slow each owner holds
-    `slow_lane_share` at most. The names of the deployment's own resources begin with `stack_name`
-    and a dash ("" where there is no stack). Tokens name `issuer` and `audience`; the gateway checks
-    them, only the api tells of them.
+    `event_bus` is the name or ARN of an EventBridge bus, "" for none. What is due later than
+    `longest_delay_seconds` waits on the wheel instead of in its queue. Of the places of lane slow
+    each owner holds `slow_lane_share` at most. The names of the deployment's own resources begin
+    with `stack_name` and a dash ("" where there is no stack). Tokens name `issuer` and `audience`;
+    the gateway checks them, only the api tells of them.
     """
 
-    jobs_table: str
-    wheel_table: str
-    runs_table: str
-    lane_queues: dict[Lane, str]
-    segments: int
-    look_ahead_minutes: int
-    tick_workers: int
-    run_retention_days: int
-    queue_retention_days: int
-    function_timeout_seconds: int
-    task_modules: tuple[str, ...]
-    webhook_secret_arn: str
-    webhook_allowed_networks: tuple[Network, ...]
-    operators_group: str
-    event_bus: str
-    target_arns: tuple[str, ...]
-    secrets_prefix: str
-    owner_starts_per_minute: int
-    owner_concurrent_runs: int
-    catch_up_per_minute: int
-    longest_delay_seconds: int
-    slow_after_seconds: int
-    slow_lane_share: int
-    stack_name: str = ""
-    owner_requests_per_second: int = 0
-    owner_requests_burst: int = 0
-    issuer: str = ""
-    audience: str = ""
+    jobs_table: str = field(metadata={"read": required})
+    wheel_table: str = field(metadata={"read": required})
+    runs_table: str = field(metadata={"read": required})
+    lane_queues: dict[Lane, str] = field(metadata={"read": _lane_queues})
+    queue_retention_days: int = option(10, WholeNumber(1, 14))
+    webhook_secret_arn: str = option("", text)
+    operators_group: str = option(OPERATORS_GROUP, text)
+    event_bus: str = option("", text)
+    longest_delay_seconds: int = option(900, WholeNumber(1, 900))
+    slow_lane_share: int = option(1, WholeNumber(1, 1000))
+    stack_name: str = option("", text)
+    issuer: str = option("", text)
+    audience: str = option("", text)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":
         """Parse the environment; raises ConfigurationError naming the variable."""
         env = os.environ if environment is None else environment
-        return cls(
-            jobs_table=_text(env, "JOBS_TABLE"),
-            wheel_table=_text(env, "WHEEL_TABLE"),
-            runs_table=_text(env, "RUNS_TABLE"),
-            lane_queues=_lane_queues(env),
-            segments=_number(env, "SEGMENTS", None, 1, 4096),
-            look_ahead_minutes=_number(env, "LOOK_AHEAD_MINUTES", 2, 1, 10),
-            tick_workers=_number(env, "TICK_WORKERS", 1, 1, 5),
-            run_retention_days=_number(env, "RUN_RETENTION_DAYS", 30, 1, 3650),
-            queue_retention_days=_number(env, "QUEUE_RETENTION_DAYS", 10, 1, 14),
-            function_timeout_seconds=_number(env, "FUNCTION_TIMEOUT_SECONDS", 60, 3, 900),
-            task_modules=_words(env, "TASK_MODULES", "carillon.executor.tasks.samples"),
-            webhook_secret_arn=env.get("WEBHOOK_SECRET_ARN", ""),
-            webhook_allowed_networks=_networks(env, "WEBHOOK_ALLOWED_NETWORKS"),
-            operators_group=env.get("OPERATORS_GROUP", OPERATORS_GROUP),
-            event_bus=env.get("EVENT_BUS", ""),
-            target_arns=_words(env, "TARGET_ARNS", ""),
-            secrets_prefix=_secrets_prefix(env),
-            owner_starts_per_minute=_number(env, "OWNER_STARTS_PER_MINUTE", 0, 0, 10_000_000),
-            owner_concurrent_runs=_number(env, "OWNER_CONCURRENT_RUNS", 0, 0, 1000),
-            catch_up_per_minute=_number(env, "CATCH_UP_PER_MINUTE", 3000, 1, 10_000_000),
-            longest_delay_seconds=_number(env, "LONGEST_DELAY_SECONDS", 900, 1, 900),
-            slow_after_seconds=_number(env, "SLOW_AFTER_SECONDS", 2, 1, 900),
-            slow_lane_share=_number(env, "SLOW_LANE_SHARE", 1, 1, 1000),
-            stack_name=env.get("STACK_NAME", ""),
-            owner_requests_per_second=_number(env, "OWNER_REQUESTS_PER_SECOND", 20, 0, 10_000),
-            owner_requests_burst=_number(env, "OWNER_REQUESTS_BURST", 40, 0, 10_000),
-            issuer=env.get("ISSUER", ""),
-            audience=env.get("AUDIENCE", ""),
-        )
+        needed = {each.name: "" for each in fields(cls) if each.default_factory is MISSING}
+        given = {name.lower(): env[name] for name in cls.variable_names() & env.keys()}
+        values: Any = needed | given
+        try:
+            return cls(**values)
+        except ConfigurationError as error:
+            raise ConfigurationError(error.name.upper(), error.message) from error
 
     @property
     def run_lifetime(self) -> timedelta:
@@ -134,7 +270,7 @@ class Settings:
     @property
     def longest_timeout_seconds(self) -> int:
         """The longest time limit that a job may have in this deployment."""
-        return max(1, self.function_timeout_seconds - TASK_RESERVE_SECONDS)
+        return max(1, self.executor_timeout_seconds - TASK_RESERVE_SECONDS)
 
     def allows_target(self, arn: str) -> bool:
         """True if jobs may call this AWS resource in this deployment."""
@@ -154,35 +290,13 @@ class Settings:
     @classmethod
     def variable_names(cls) -> frozenset[str]:
         """The environment variables that a deployment may set."""
-        return frozenset(name.upper() for name in cls.__slots__)
+        return frozenset(each.name.upper() for each in fields(cls))
 
 
 def task_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment variables that tasks see."""
     env = os.environ if environment is None else environment
     return {name: env[name] for name in TASK_ENVIRONMENT if name in env}
-
-
-def _text(env: Mapping[str, str], name: str) -> str:
-    value = env.get(name, "")
-    if not value:
-        raise ConfigurationError(name, "must be set")
-    return value
-
-
-def _number(env: Mapping[str, str], name: str, default: int | None, low: int, high: int) -> int:
-    text = env.get(name, "" if default is None else str(default))
-    if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
-        raise ConfigurationError(name, f"must be a whole number from {low} to {high}, not {text!r}")
-    return int(text)
-
-
-def _secrets_prefix(env: Mapping[str, str]) -> str:
-    name = "SECRETS_PREFIX"
-    prefix = env.get(name, "carillon")
-    if not re.fullmatch(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*", prefix):
-        raise ConfigurationError(name, f"must be a path such as teams/carillon, not {prefix!r}")
-    return prefix
 
 
 def _covers(pattern: str, arn: str) -> bool:
@@ -200,27 +314,3 @@ def _covers(pattern: str, arn: str) -> bool:
 def _segments(arn: str) -> list[str]:
     """arn, partition, service, region, account and resource, the last with all its colons."""
     return arn.split(":", 5)
-
-
-def _words(env: Mapping[str, str], name: str, default: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in env.get(name, default).split(",") if word.strip())
-
-
-def _networks(env: Mapping[str, str], name: str) -> tuple[Network, ...]:
-    try:
-        return tuple(ip_network(word) for word in _words(env, name, ""))
-    except ValueError as error:
-        raise ConfigurationError(
-            name, f"must be CIDR blocks separated by commas: {error}"
-        ) from error
-
-
-def _lane_queues(env: Mapping[str, str]) -> dict[Lane, str]:
-    name = "LANE_QUEUES"
-    try:
-        urls = {Lane(lane): str(url) for lane, url in json.loads(_text(env, name)).items()}
-    except (ValueError, AttributeError) as error:
-        raise ConfigurationError(name, f"must be a JSON object of lane to URL: {error}") from error
-    if set(urls) != set(Lane):
-        raise ConfigurationError(name, f"must name each of {', '.join(Lane)}")
-    return urls

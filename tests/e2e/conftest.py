@@ -83,12 +83,16 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         directory = tmp_path_factory.mktemp("deployment")
         context = {
             "task_modules": ",".join(TASK_MODULES),
-            "longest_delay_seconds": LONGEST_DELAY_SECONDS,
             "segments": SEGMENTS,
             "alarm_email": "on-call@example.com",
             "alarm_lost_runs": 1,
         }
-        deployment = deploy(emulator.endpoint_url, directory, context=context)
+        deployment = deploy(
+            emulator.endpoint_url,
+            directory,
+            context=context,
+            longest_delay_seconds=LONGEST_DELAY_SECONDS,
+        )
         user = create_user(deployment, "warmer", operator=True)
         with Api(deployment.api_url, lambda: sign_in(deployment, user)) as api:
             warm(deployment, api)

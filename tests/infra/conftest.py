@@ -44,7 +44,6 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
         owner_requests_per_second="5",
         owner_requests_burst="7",
         catch_up_per_minute="1200",
-        longest_delay_seconds="60",
         slow_after_seconds="5",
         memory_mb='{"tick": 1769, "executor": 1024, "api": 256}',
         tick_reserved_concurrency="false",

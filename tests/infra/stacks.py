@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from carillon.cdk.app import build
+from carillon.cdk.options import ON_AWS, Emulation
 from carillon.cdk.releases import LIVE
 
 REPOSITORY = Path(__file__).parents[2]
@@ -94,14 +95,19 @@ class SynthesizedStack:
         return self.function_name(self.aliased(referred(value)))
 
 
-def synthesize(directory: Path, **options: object) -> SynthesizedStack:
+def synthesize(
+    directory: Path, emulation: Emulation = ON_AWS, **options: object
+) -> SynthesizedStack:
     """Synthesize with cdk.json's context changed by `options`; no asset is built."""
-    return synthesize_whole(directory, **options, **{"aws:cdk:bundling-stacks": []})
+    return synthesize_whole(directory, emulation, **options, **{"aws:cdk:bundling-stacks": []})
 
 
-def synthesize_whole(directory: Path, **options: object) -> SynthesizedStack:
+def synthesize_whole(
+    directory: Path, emulation: Emulation = ON_AWS, **options: object
+) -> SynthesizedStack:
     """The same with the assets, which takes half a minute."""
-    (stack,) = build({**default_context(), **options}, str(directory)).synth().stacks
+    app = build({**default_context(), **options}, str(directory), emulation)
+    (stack,) = app.synth().stacks
     return SynthesizedStack(stack.stack_name, stack.template, directory)
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from carillon.cdk.options import Emulation
 from carillon.schedules.insight.cost import DEFAULT
 from carillon.telemetry import Metric
 from tests.infra.stacks import REGION, REPOSITORY, SynthesizedStack, deployed, referred, synthesize
@@ -194,7 +195,7 @@ def test_lost_runs_have_the_limit_that_was_chosen(unusual: SynthesizedStack) -> 
 def test_an_emulator_has_no_sums_and_without_a_limit_no_lost_run_is_an_alarm(
     tmp_path: Path,
 ) -> None:
-    local = synthesize(tmp_path, stage="local", layer_directory="/somewhere", alarm_lost_runs=0)
+    local = synthesize(tmp_path, Emulation(layer_directory="/somewhere"), alarm_lost_runs=0)
     assert set(alarms(local)) == set(ALARMS) - LOST_RUNS
 
 

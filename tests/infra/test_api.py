@@ -2,7 +2,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from carillon.cdk.constructs.api import throttle
 from carillon.cdk.constructs.storage import SECRET_LENGTH
+from carillon.cdk.options import Options
 from tests.infra.stacks import REGION, SynthesizedStack, deployed, referred
 
 
@@ -135,3 +137,7 @@ def test_the_api_function_knows_what_it_tells_of_signing_in(
         variables = stack.functions()["api"]["Environment"]["Variables"]
         told = (deployed(variables["ISSUER"]), [deployed(variables["AUDIENCE"])])
         assert told == jwt(stack)
+
+
+def test_where_no_owner_has_a_limit_the_stage_has_none() -> None:
+    assert throttle(Options(owner_requests_per_second=0)) is None

@@ -1,15 +1,16 @@
-"""The model of the bill knows the deployment that cdk.json describes."""
+"""The model of the bill knows a deployment with the default options."""
 
+from carillon.cdk.options import Options
 from carillon.schedules.insight.cost import BUSY_POLLERS, DEFAULT, IDLE_POLLERS
-from tests.infra.stacks import SynthesizedStack, default_context
+from tests.infra.stacks import SynthesizedStack
 
 
 def test_the_model_has_the_defaults_of_the_options() -> None:
-    context = default_context()
-    assert context["segments"] == DEFAULT.segments
-    assert context["memory_mb"] == dict.fromkeys(("tick", "executor", "api"), DEFAULT.memory_mb)
-    assert context["run_retention_days"] == DEFAULT.run_retention_days
-    assert context["recover_runs"] == DEFAULT.recover_runs
+    options = Options()
+    assert options.segments == DEFAULT.segments
+    assert {*options.memory_mb.values()} == {DEFAULT.memory_mb}
+    assert options.run_retention_days == DEFAULT.run_retention_days
+    assert options.recover_runs == DEFAULT.recover_runs
 
 
 def test_the_model_counts_what_is_charged_by_the_month(production: SynthesizedStack) -> None:

@@ -1,5 +1,6 @@
 import ast
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,11 @@ from carillon.cdk.options import Options
 from carillon.cdk.releases import release_of
 from carillon.domain.job import Lane
 from carillon.errors import ConfigurationError
-from carillon.settings import Settings
+from carillon.settings import Choices, Settings
 from tests.infra.stacks import (
     REPOSITORY,
     TARGETS,
     SynthesizedStack,
-    default_context,
     deployed,
     referred,
 )
@@ -124,7 +124,7 @@ def test_the_settings_hold_the_executors_own_timeout(
 ) -> None:
     for stack, seconds in ((production, 60), (unusual, 10)):
         variables = stack.functions()[name]["Environment"]["Variables"]
-        assert variables["FUNCTION_TIMEOUT_SECONDS"] == str(seconds)
+        assert variables["EXECUTOR_TIMEOUT_SECONDS"] == str(seconds)
         assert [stack.functions()[executor]["Timeout"] for executor in EXECUTORS] == [
             seconds
         ] * len(EXECUTORS)
@@ -139,12 +139,13 @@ def test_the_settings_hold_the_executors_own_timeout(
         {"run_retention_days": 3650, "executor_timeout_seconds": 900},
         {"owner_starts_per_minute": 0, "catch_up_per_minute": 1, "secrets_prefix": "a.b/c_d/e-f"},
         {"owner_starts_per_minute": 10_000_000, "catch_up_per_minute": 10_000_000},
+        {"owner_requests_per_second": 0, "owner_requests_burst": 1},
         {"owner_requests_per_second": 1_000, "owner_requests_burst": 500},
         {"owner_concurrent_runs": 1000},
     ],
 )
 def test_the_settings_accept_whatever_the_options_accept(extremes: dict[str, object]) -> None:
-    options = Options.from_context({**default_context(), **extremes})
+    options = Options.from_context(extremes)
     settings = Settings.from_environment(
         {
             **chosen_settings(options),
@@ -154,22 +155,15 @@ def test_the_settings_accept_whatever_the_options_accept(extremes: dict[str, obj
             "LANE_QUEUES": '{"high": "h", "normal": "n", "low": "l", "slow": "s"}',
         }
     )
-    assert settings.segments == options.segments
-    assert settings.function_timeout_seconds == options.executor_timeout_seconds
-    assert settings.secrets_prefix == options.secrets_prefix
-    assert settings.owner_starts_per_minute == options.owner_starts_per_minute
-    assert settings.owner_concurrent_runs == options.owner_concurrent_runs
-    assert settings.catch_up_per_minute == options.catch_up_per_minute
-    assert settings.owner_requests_per_second == options.owner_requests_per_second
-    assert settings.owner_requests_burst == options.owner_requests_burst
-    assert settings.longest_delay_seconds == options.longest_delay_seconds
+    for each in fields(Choices):
+        assert getattr(settings, each.name) == getattr(options, each.name)
 
 
 def listing(bytes_long: int) -> Options:
     """Options with so long a list of targets."""
     begin = "arn:aws:sqs:eu-west-1:123456789012:"
     pattern = begin + (bytes_long - len(begin)) * "q"
-    return Options.from_context({**default_context(), "target_arns": pattern})
+    return Options(target_arns=(pattern,))
 
 
 def test_options_too_long_for_the_environment_are_refused_by_name() -> None:

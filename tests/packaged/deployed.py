@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from carillon.cdk import packages
+from carillon.cdk.options import Emulation
 from carillon.settings import Settings
 from tests.infra.stacks import SynthesizedStack, deployed, synthesize_whole
 from tests.packaged.function import Assets
@@ -53,4 +54,4 @@ def configured(stack: SynthesizedStack, name: str, endpoint_url: str, settings: 
 
 def synthesized(directory: Path, interpreter: str) -> SynthesizedStack:
     """The stack with its assets built: the code as on AWS, the layer for this machine."""
-    return synthesize_whole(directory, local_layer_python=interpreter)
+    return synthesize_whole(directory, Emulation(layer_python=interpreter))

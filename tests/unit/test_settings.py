@@ -8,7 +8,6 @@ REQUIRED = {
     "WHEEL_TABLE": "wheel",
     "RUNS_TABLE": "runs",
     "LANE_QUEUES": '{"high": "https://q/h", "normal": "https://q/n", "low": "https://q/l", "slow": "https://q/s"}',
-    "SEGMENTS": "16",
 }
 FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:"
 
@@ -23,6 +22,7 @@ def test_what_need_not_be_set() -> None:
     assert (plain.owner_starts_per_minute, plain.catch_up_per_minute) == (0, 3000)
     assert plain.longest_delay_seconds == 900
     assert plain.owner_concurrent_runs == 0
+    assert plain.segments == 4
     assert (plain.owner_requests_per_second, plain.owner_requests_burst) == (20, 40)
 
 
@@ -37,6 +37,7 @@ def test_what_must_be_set_is_named(name: str) -> None:
     ("name", "text"),
     [
         ("SEGMENTS", "0"),
+        ("SEGMENTS", ""),
         ("SEGMENTS", "²"),
         ("LANE_QUEUES", "[]"),
         ("LANE_QUEUES", '{"high": "h"}'),
@@ -51,6 +52,8 @@ def test_what_must_be_set_is_named(name: str) -> None:
         ("SECRETS_PREFIX", "/carillon"),
         ("SECRETS_PREFIX", "a//b"),
         ("SECRETS_PREFIX", "carillon*"),
+        ("TASK_MODULES", ""),
+        ("TASK_MODULES", "tasks.py/own"),
     ],
 )
 def test_a_wrong_value_is_named(name: str, text: str) -> None:

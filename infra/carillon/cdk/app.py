@@ -5,11 +5,15 @@ from collections.abc import Mapping
 import aws_cdk as cdk
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
-from carillon.cdk.options import Options
+from carillon.cdk.options import ON_AWS, Emulation, Options
 from carillon.cdk.stack import CarillonStack
 
 
-def build(context: Mapping[str, object] | None = None, outdir: str | None = None) -> cdk.App:
+def build(
+    context: Mapping[str, object] | None = None,
+    outdir: str | None = None,
+    emulation: Emulation = ON_AWS,
+) -> cdk.App:
     """The app with its one stack; `context` adds to what the CDK command gives.
 
     `outdir` is where synthesis writes, if not where the CDK command says.
@@ -19,7 +23,7 @@ def build(context: Mapping[str, object] | None = None, outdir: str | None = None
     """
     app = cdk.App(context=context, outdir=outdir)
     options = Options.from_context(app.node.get_all_context())
-    CarillonStack(app, options.stack_name, options)
+    CarillonStack(app, options.stack_name, options, emulation)
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
     return app
 

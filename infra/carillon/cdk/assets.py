@@ -12,7 +12,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from carillon.cdk import packages
-from carillon.cdk.options import Options
+from carillon.cdk.options import Emulation, Options
 from carillon.cdk.runtime import runtime_of
 
 SEARCH_PATH_FILE = "carillon_dependencies.pth"
@@ -24,36 +24,41 @@ class Assets(Construct):
     """Code, layer and runtime, and `release`: a digest that changes with any of them or with the
     options, that is with every deployment that changes what functions do."""
 
-    def __init__(self, scope: Construct, construct_id: str, options: Options) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, options: Options, emulation: Emulation
+    ) -> None:
         super().__init__(scope, construct_id)
         self.runtime = runtime_of(options.python)
-        hash_of_layer = layer_hash(options)
+        hash_of_layer = layer_hash(options, emulation)
         self.code = _built(packages.code_digest(), packages.build_code, self.runtime)
         self.layer = lambda_.LayerVersion(
             self,
             "Dependencies",
-            code=_built(hash_of_layer, lambda output: _fill_layer(output, options), self.runtime),
+            code=_built(
+                hash_of_layer,
+                lambda output: _fill_layer(output, options, emulation),
+                self.runtime,
+            ),
             compatible_architectures=[lambda_.Architecture.ARM_64],
             compatible_runtimes=[self.runtime],
             description="Dependencies of the functions of Carillon",
         )
-        parts = f"{packages.code_digest()} {hash_of_layer} {options}"
+        parts = f"{packages.code_digest()} {hash_of_layer} {options} {emulation}"
         self.release = hashlib.sha256(parts.encode()).hexdigest()[:8]
 
 
-def layer_hash(options: Options) -> str:
+def layer_hash(options: Options, emulation: Emulation) -> str:
     """What changes with the layer."""
-    if options.layer_directory:
-        return hashlib.sha256(options.layer_directory.encode()).hexdigest()
-    return packages.layer_digest(options.local_layer_python, options.task_services)
+    if emulation.layer_directory:
+        return hashlib.sha256(emulation.layer_directory.encode()).hexdigest()
+    return packages.layer_digest(emulation.layer_python, options.task_services)
 
 
-def _fill_layer(output: Path, options: Options) -> None:
-    if options.layer_directory:
-        write_search_path(output, options.layer_directory)
+def _fill_layer(output: Path, options: Options, emulation: Emulation) -> None:
+    if emulation.layer_directory:
+        write_search_path(output, emulation.layer_directory)
     else:
-        interpreter = options.local_layer_python
-        packages.build_layer(output / "python", interpreter, options.task_services)
+        packages.build_layer(output / "python", emulation.layer_python, options.task_services)
 
 
 def write_search_path(layer: Path, directory: str) -> None:

@@ -3,17 +3,6 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from ipaddress import ip_network
-
-
-def network(text: str) -> str:
-    return str(ip_network(text))
-
-
-def module(text: str) -> str:
-    if not all(name.isidentifier() for name in text.split(".")):
-        raise ValueError(f"{text!r} is not the name of a Python module")
-    return text
 
 
 def origin(text: str) -> str:

@@ -11,13 +11,19 @@ from carillon.cdk.constructs.notifications import STACK_TAG, Notifications
 from carillon.cdk.constructs.observability import Observability
 from carillon.cdk.constructs.storage import Events, Tables, Webhooks
 from carillon.cdk.constructs.ticker import Clock
-from carillon.cdk.options import Options
+from carillon.cdk.options import ON_AWS, Emulation, Options
 
 
 class CarillonStack(Stack):
     """Everything of one deployment, in any account and region."""
 
-    def __init__(self, scope: Construct, construct_id: str, options: Options) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        options: Options,
+        emulation: Emulation = ON_AWS,
+    ) -> None:
         super().__init__(
             scope,
             construct_id,
@@ -31,6 +37,7 @@ class CarillonStack(Stack):
             self,
             "Functions",
             options,
+            emulation,
             self.tables,
             self.lanes,
             self.webhooks.secret,
@@ -40,15 +47,22 @@ class CarillonStack(Stack):
         self.api = Api(self, "Api", options, self.functions.live(self.functions.api))
         self.functions.api.add_environment("ISSUER", self.api.issuer)
         self.functions.api.add_environment("AUDIENCE", self.api.audience)
-        self._watch(options)
+        self._watch(options, emulation)
         Tags.of(self).add(STACK_TAG, options.stack_name)
         for output, value in self._addresses().items():
             CfnOutput(self, output, value=value)
 
-    def _watch(self, options: Options) -> None:
+    def _watch(self, options: Options, emulation: Emulation) -> None:
         watched = Watched(self.functions, self.tables, self.lanes, self.api.http_api)
         notifications = Notifications(self, "Notifications", options)
-        observability = Observability(self, "Observability", options, watched, notifications)
+        observability = Observability(
+            self,
+            "Observability",
+            options,
+            watched,
+            notifications,
+            has_sums=not emulation.is_on,
+        )
         if options.dashboard:
             Dashboard(self, "Dashboard", options.stack_name, watched, observability.alarms)
 

@@ -6,9 +6,11 @@ import contextlib
 import json
 import os
 import secrets
+import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,9 +22,10 @@ from typing import TYPE_CHECKING, Any
 import boto3
 
 from carillon.cdk.packages import build_layer, layer_digest
+from carillon.domain.message import LONGEST_DELAY_SECONDS
 from carillon.local.emulator import ACCOUNT_ID, INTERPRETER, REGION, REPOSITORY
 from carillon.resources import resources_of
-from carillon.settings import OPERATORS_GROUP
+from carillon.settings import OPERATORS_GROUP, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,8 +152,15 @@ def aws_environment(endpoint_url: str, inherited: Mapping[str, str]) -> dict[str
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
-def context_arguments(layer_directory: Path, overrides: Mapping[str, object]) -> list[str]:
-    """The `-c key=value` arguments of a local deployment; `overrides` wins over its defaults."""
+def synthesis_arguments(
+    layer_directory: Path,
+    overrides: Mapping[str, object],
+    longest_delay_seconds: int = LONGEST_DELAY_SECONDS,
+) -> list[str]:
+    """The arguments of `cdk synth` for a local deployment; `overrides` wins over its options."""
+    app = [sys.executable, "-m", "carillon.local.synthesis"]
+    app += ["--layer-directory", str(layer_directory)]
+    app += ["--longest-delay-seconds", str(longest_delay_seconds)]
     context: dict[str, object] = {
         "stage": "local",
         "lanes": LANES,
@@ -160,10 +170,9 @@ def context_arguments(layer_directory: Path, overrides: Mapping[str, object]) ->
         "event_bus": True,
         # There is no account whose other functions could take all of its concurrency.
         "tick_reserved_concurrency": False,
-        "layer_directory": str(layer_directory),
         **overrides,
     }
-    arguments: list[str] = []
+    arguments = ["--app", shlex.join(app)]
     for key, value in context.items():
         text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
         arguments += ["-c", f"{key}={text}"]
@@ -192,24 +201,19 @@ def install_dependencies(services: Collection[str], parent: Path = LOCAL_DIRECTO
     return target
 
 
-def _task_services(context: Mapping[str, object]) -> list[str]:
-    """As the app reads the option: from this context, or else from cdk.json."""
-    defaults = json.loads((REPOSITORY / "cdk.json").read_text())["context"]
-    services = str(context.get("task_services", defaults["task_services"]))
-    return [service.strip() for service in services.split(",") if service.strip()]
-
-
 def deploy(
     endpoint_url: str,
     work_directory: Path,
     *,
     context: Mapping[str, object] | None = None,
+    longest_delay_seconds: int = LONGEST_DELAY_SECONDS,
     stack_name: str = STACK_NAME,
 ) -> Deployment:
     """Bootstrap (once) and deploy the app to the emulator at `endpoint_url`.
 
     `work_directory` receives cdk.out and deploy.log. `context` changes or adds to the local
-    options, by the keys of cdk.json; `stack_name` is that of its stage.
+    options; `stack_name` is that of its stage. Retries later than `longest_delay_seconds` come by
+    the wheel.
 
     Raises:
         DeploymentFailed: with the end of the failed command's output.
@@ -219,16 +223,12 @@ def deploy(
     log_path.write_bytes(b"")
     if not CDK.exists():
         raise DeploymentFailed(f"the CDK command is not installed at {CDK}: make setup")
-    layer_directory = install_dependencies(_task_services(context or {}))
+    layer_directory = install_dependencies(listed()((context or {}).get("task_services", "")))
     environment = aws_environment(endpoint_url, os.environ)
     # Synthesized once; bootstrapping and deploying then read the assembly.
     assembly = str(work_directory / "cdk.out")
-    context_options = context_arguments(layer_directory, context or {})
-    run(
-        [str(CDK), "synth", "--quiet", "--output", assembly, *context_options],
-        environment,
-        log_path,
-    )
+    chosen = synthesis_arguments(layer_directory, context or {}, longest_delay_seconds)
+    run([str(CDK), "synth", "--quiet", "--output", assembly, *chosen], environment, log_path)
     cloudformation: CloudFormationClient = client("cloudformation", endpoint_url)
     if not _stack_exists(cloudformation, BOOTSTRAP_STACK_NAME):
         bootstrap = [str(CDK), "bootstrap", f"aws://{ACCOUNT_ID}/{REGION}", "--app", assembly]

@@ -269,8 +269,7 @@ def _deployed() -> dict[str, str]:
         "WEBHOOK_SECRET_ARN": secret["ARN"],
         "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
         "TASK_MODULES": "carillon.executor.tasks.samples,tests.bench.cost.tasks",
-        "OWNER_REQUESTS_PER_SECOND": "10000",
-        "OWNER_REQUESTS_BURST": "10000",
+        "OWNER_REQUESTS_PER_SECOND": "0",
     }
 
 

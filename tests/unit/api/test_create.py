@@ -273,7 +273,7 @@ def test_a_key_that_cannot_be_one_is_refused(client: Client, key: str) -> None:
 
 
 def test_the_default_time_limit_is_within_a_short_function_s(world: World) -> None:
-    world.settings = replace(world.settings, function_timeout_seconds=10)
+    world.settings = replace(world.settings, executor_timeout_seconds=10)
     client = Client(world.api())
 
     answered = client.post("/jobs", BODY).json

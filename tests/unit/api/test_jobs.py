@@ -257,7 +257,7 @@ def test_a_value_beyond_a_lowered_limit_does_not_block_other_changes(
 ) -> None:
     path = f"/jobs/{client.post('/jobs', BODY | {'timeout_seconds': 55}).json['job_id']}"
 
-    world.settings = replace(world.settings, function_timeout_seconds=30)
+    world.settings = replace(world.settings, executor_timeout_seconds=30)
     later = Client(world.api())
 
     assert later.patch(path, {"name": "renamed"}, 1).status == 200

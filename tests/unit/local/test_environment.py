@@ -1,4 +1,3 @@
-import json
 import socket
 from pathlib import Path
 
@@ -10,10 +9,9 @@ from carillon.local.deployment import (
     EXECUTOR_TIMEOUT_SECONDS,
     STACK_NAME,
     aws_environment,
-    context_arguments,
+    synthesis_arguments,
 )
 from carillon.local.emulator import (
-    REPOSITORY,
     EmulatorFailed,
     emulator_environment,
     free_port,
@@ -76,11 +74,13 @@ def test_deploying_commands_cannot_reach_an_account() -> None:
 
 
 def test_options_become_context_arguments_and_can_be_overridden() -> None:
-    arguments = context_arguments(Path("/layer"), {"segments": 4, "executor_timeout_seconds": 3})
-    pairs = dict(argument.split("=", 1) for argument in arguments[1::2])
-    assert set(arguments[0::2]) == {"-c"}
+    overrides = {"segments": 4, "executor_timeout_seconds": 3}
+    arguments = synthesis_arguments(Path("/the layer"), overrides, longest_delay_seconds=60)
+    assert arguments[0] == "--app"
+    assert arguments[1].endswith(" --layer-directory '/the layer' --longest-delay-seconds 60")
+    pairs = dict(argument.split("=", 1) for argument in arguments[3::2])
+    assert set(arguments[2::2]) == {"-c"}
     assert pairs["stage"] == "local"
-    assert pairs["layer_directory"] == "/layer"
     assert pairs["segments"] == "4"
     assert pairs["executor_timeout_seconds"] == "3"
     assert '"normal":{"max_concurrency":4}' in pairs["lanes"]
@@ -88,10 +88,8 @@ def test_options_become_context_arguments_and_can_be_overridden() -> None:
 
 def test_local_options_are_options() -> None:
     """Jobs may call every target of the emulator's account, and there is a bus for events."""
-    arguments = context_arguments(Path("/layer"), {})
-    chosen = dict(argument.split("=", 1) for argument in arguments[1::2])
-    defaults = json.loads((REPOSITORY / "cdk.json").read_text())["context"]
-    options = Options.from_context({**defaults, **chosen})
+    arguments = synthesis_arguments(Path("/layer"), {})
+    options = Options.from_context(dict(argument.split("=", 1) for argument in arguments[3::2]))
     services = {pattern.split(":")[2] for pattern in options.target_arns}
     assert services == {"lambda", "sqs", "sns", "events", "states"}
     assert {pattern.split(":")[4] for pattern in options.target_arns} == {"000000000000"}

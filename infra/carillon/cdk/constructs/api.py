@@ -13,7 +13,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from carillon.cdk.constructs.helpers import acknowledge, log_retention
+from carillon.cdk.constructs.helpers import acknowledge
 from carillon.cdk.options import Options
 from carillon.settings import OPERATORS_GROUP
 
@@ -136,6 +136,16 @@ def _cors(options: Options) -> gateway.CorsPreflightOptions | None:
     )
 
 
+def throttle(options: Options) -> gateway.ThrottleSettings | None:
+    """What the stage lets through, for all owners."""
+    if not options.owner_requests_per_second:
+        return None
+    return gateway.ThrottleSettings(
+        rate_limit=STAGE_SHARES * options.owner_requests_per_second,
+        burst_limit=STAGE_SHARES * options.owner_requests_burst,
+    )
+
+
 class Api(Construct):
     """Every route needs a token but the API's own description."""
 
@@ -186,7 +196,7 @@ class Api(Construct):
             # AWS lets the service write to groups with this prefix without a line for each in the
             # account's resource policy for logs, whose length is limited.
             log_group_name=f"/aws/vendedlogs/{options.stack_name}/access",
-            retention=log_retention(options.log_retention_days),
+            retention=options.log_retention,
             removal_policy=RemovalPolicy.DESTROY,
         )
         return gateway.HttpStage(
@@ -195,9 +205,6 @@ class Api(Construct):
             http_api=self.http_api,
             stage_name="$default",
             auto_deploy=True,
-            throttle=gateway.ThrottleSettings(
-                rate_limit=STAGE_SHARES * options.owner_requests_per_second,
-                burst_limit=STAGE_SHARES * options.owner_requests_burst,
-            ),
+            throttle=throttle(options),
             access_log_settings=_AccessLog(log_group),
         )

@@ -1,6 +1,7 @@
 """The functions' environment: what carillon.settings reads, the same for every function."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 
 from aws_cdk import Stack
 from aws_cdk import aws_events as events
@@ -8,11 +9,11 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 
 from carillon.cdk.constructs.lanes import QUEUE_RETENTION_DAYS, Lanes
 from carillon.cdk.constructs.storage import Tables
-from carillon.cdk.options import Options
+from carillon.cdk.options import Emulation, Options
 from carillon.domain.admission.slowness import share_of_an_owner
 from carillon.domain.job import Lane
 from carillon.errors import ConfigurationError
-from carillon.settings import OPERATORS_GROUP
+from carillon.settings import OPERATORS_GROUP, Choices
 
 ROOM_BYTES = 2560
 """What the options may take of Lambda's 4 KB for all variables; the rest is for the names of
@@ -21,6 +22,7 @@ tables, queues and secret, which are known at deployment only."""
 
 def environment(
     options: Options,
+    emulation: Emulation,
     tables: Tables,
     lanes: Lanes,
     webhook_secret: secretsmanager.ISecret,
@@ -38,6 +40,7 @@ def environment(
         "WEBHOOK_SECRET_ARN": webhook_secret.secret_arn,
         **({} if event_bus is None else {"EVENT_BUS": event_bus.event_bus_name}),
         **chosen_settings(options),
+        "LONGEST_DELAY_SECONDS": str(emulation.longest_delay_seconds),
         "POWERTOOLS_METRICS_NAMESPACE": stack.stack_name,
         "POWERTOOLS_LOG_LEVEL": "INFO",
         # Zones come from the pinned tzdata package, never from the runtime's own files: all
@@ -53,29 +56,18 @@ def chosen_settings(options: Options) -> Mapping[str, str]:
     Raises ConfigurationError, naming the longest, when they take more than their room.
     """
     chosen = {
-        "SEGMENTS": str(options.segments),
-        "LOOK_AHEAD_MINUTES": str(options.look_ahead_minutes),
-        "TICK_WORKERS": str(options.tick_workers),
-        "RUN_RETENTION_DAYS": str(options.run_retention_days),
+        **{each.name.upper(): _text(getattr(options, each.name)) for each in fields(Choices)},
         "QUEUE_RETENTION_DAYS": str(QUEUE_RETENTION_DAYS),
-        "FUNCTION_TIMEOUT_SECONDS": str(options.executor_timeout_seconds),
-        "TASK_MODULES": ",".join(options.task_modules),
-        "WEBHOOK_ALLOWED_NETWORKS": ",".join(options.webhook_allowed_networks),
         "OPERATORS_GROUP": OPERATORS_GROUP,
-        "TARGET_ARNS": ",".join(options.target_arns),
-        "SECRETS_PREFIX": options.secrets_prefix,
-        "OWNER_STARTS_PER_MINUTE": str(options.owner_starts_per_minute),
-        "OWNER_CONCURRENT_RUNS": str(options.owner_concurrent_runs),
-        "OWNER_REQUESTS_PER_SECOND": str(options.owner_requests_per_second),
-        "OWNER_REQUESTS_BURST": str(options.owner_requests_burst),
-        "CATCH_UP_PER_MINUTE": str(options.catch_up_per_minute),
-        "LONGEST_DELAY_SECONDS": str(options.longest_delay_seconds),
-        "SLOW_AFTER_SECONDS": str(options.slow_after_seconds),
         "SLOW_LANE_SHARE": str(share_of_an_owner(options.places(Lane.SLOW))),
     }
     _check_room(chosen)
     # An empty list says what an absent variable says.
     return {name: value for name, value in chosen.items() if value}
+
+
+def _text(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _check_room(chosen: Mapping[str, str]) -> None:

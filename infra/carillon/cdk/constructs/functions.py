@@ -15,11 +15,11 @@ from constructs import Construct
 
 from carillon.cdk.assets import Assets
 from carillon.cdk.constructs.environment import environment
-from carillon.cdk.constructs.helpers import acknowledge, log_retention
+from carillon.cdk.constructs.helpers import acknowledge
 from carillon.cdk.constructs.lanes import Lane, Lanes
 from carillon.cdk.constructs.storage import Tables
 from carillon.cdk.constructs.target_permissions import allow_secrets, allow_targets
-from carillon.cdk.options import LANES, Options
+from carillon.cdk.options import LANES, Emulation, Options
 from carillon.cdk.releases import CALLERS, LIVE, described
 from carillon.domain.job import Lane as JobLane
 
@@ -73,6 +73,7 @@ class Functions(Construct):
         scope: Construct,
         construct_id: str,
         options: Options,
+        emulation: Emulation,
         tables: Tables,
         lanes: Lanes,
         webhook_secret: secretsmanager.ISecret,
@@ -85,8 +86,10 @@ class Functions(Construct):
         self._dead_letter_queue = lanes.dead_letter_queue
         self._secret = webhook_secret
         self._event_bus = event_bus
-        self._environment = environment(options, tables, lanes, webhook_secret, event_bus)
-        self._assets = Assets(self, "Assets", options)
+        self._environment = environment(
+            options, emulation, tables, lanes, webhook_secret, event_bus
+        )
+        self._assets = Assets(self, "Assets", options, emulation)
         self._live: dict[str, lambda_.Alias] = {}
         self.tick = self._create_tick()
         self.executors = {name: self._create_executor(lanes.by_name[name]) for name in LANES}
@@ -144,7 +147,7 @@ class Functions(Construct):
         _allow(executor, QUERY, [self._tables.dead_letter_index_arn])
         allow_secrets(executor, self._secret.secret_arn, self._options.secrets_prefix)
         allow_targets(executor, self._options.target_arns, [self._dead_letter_queue.queue_arn])
-        limit = self._options.lanes[lane.name].max_concurrency
+        limit = self._options.lanes[lane.name]["max_concurrency"]
         size = JobLane(lane.name).batch_size
         self.live(executor).add_event_source(_batches(lane.queue, limit, size))
         return executor
@@ -198,7 +201,7 @@ class Functions(Construct):
         log_group = logs.LogGroup(
             self,
             f"{name}Logs",
-            retention=log_retention(self._options.log_retention_days),
+            retention=self._options.log_retention,
             removal_policy=RemovalPolicy.DESTROY,
         )
         # A role of our own: CDK's would carry a managed policy for every log group there is.

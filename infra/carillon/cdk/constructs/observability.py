@@ -62,9 +62,12 @@ class Observability(Construct):
         options: Options,
         watched: Watched,
         notifications: Notifications,
+        *,
+        has_sums: bool,
     ) -> None:
         super().__init__(scope, construct_id)
         self._options = options
+        self._has_sums = has_sums
         self._watched = watched
         self._notifications = notifications
         self.alarms: list[cloudwatch.Alarm] = []
@@ -188,8 +191,9 @@ class Observability(Construct):
     def _total_alarm(
         self, name: str, metrics: Sequence[cloudwatch.IMetric], description: str
     ) -> None:
-        """At the sum of metrics of five minutes, three times. Emulators know no expressions."""
-        if not self._options.on_emulator:
+        """At the sum of metrics of five minutes, three times; not on emulators, which know no
+        sums."""
+        if self._has_sums:
             self._alarm(name, total(metrics, FIVE_MINUTES), Rule(1, times=3), description)
 
     def _alarm(
