@@ -10,8 +10,8 @@ TEMPLATE := cdk.out/Carillon.template.json
 INSTALL = $(PY) -m uv pip install --quiet --require-hashes --compile-bytecode
 LOCK = $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-# The CDK library starts `node` from PATH: the virtual environment's comes first.
-export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# The CDK library starts `node` from PATH: the virtual environment's comes first. `cdk` is npm's.
+export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/node_modules/.bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -1,5 +1,6 @@
 """What a removal has left, as the events of the deleted stack tell it."""
 
+import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -175,6 +176,7 @@ def cdk(monkeypatch: pytest.MonkeyPatch) -> Cdk:
             called.append(list(command[1:]))
             return subprocess.CompletedProcess(command, int(command[1] == failing))
 
+        monkeypatch.setattr(shutil, "which", "/bin/".__add__)
         monkeypatch.setattr(subprocess, "run", call)
         return called
 

@@ -15,7 +15,8 @@ from carillon.cdk.options import ON_AWS, Emulation, Options
 
 
 class CarillonStack(Stack):
-    """Everything of one deployment, in any account and region."""
+    """Everything of one deployment, in any account and region; `emulation` is for the local
+    stack alone."""
 
     def __init__(
         self,
@@ -27,6 +28,8 @@ class CarillonStack(Stack):
         super().__init__(
             scope,
             construct_id,
+            # Permissions and what jobs may not call go by this name, in whichever app.
+            stack_name=options.stack_name,
             description="Carillon: a serverless job scheduler",
         )
         self.tables = Tables(self, "Tables", options)

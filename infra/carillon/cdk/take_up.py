@@ -9,6 +9,7 @@ a new one, with the value of the old one.
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,6 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-_CDK = Path(__file__).resolve().parents[3] / "node_modules" / ".bin" / "cdk"
 _IDENTIFIERS = {
     "AWS::Cognito::UserPool": "UserPoolId",
     "AWS::DynamoDB::Table": "TableName",
@@ -94,6 +94,8 @@ def _left_by(cloudformation: Any, stack_id: str) -> Left:
 
 def take_up(stack_name: str, options: Sequence[str]) -> None:
     """Import, deploy, keep the secret's value. Raises CannotTakeUpError."""
+    if shutil.which("cdk") is None:
+        raise CannotTakeUpError("there is no command cdk on the path: npm install aws-cdk")
     cloudformation, secrets = boto3.client("cloudformation"), boto3.client("secretsmanager")
     left = find_left(cloudformation, stack_name)
     secret = left.secret_id and _value(secrets, left.secret_id)
@@ -150,7 +152,7 @@ def _approval(options: Sequence[str]) -> list[str]:
 
 
 def _cdk(by_hand: str | None, *arguments: str) -> None:
-    code = subprocess.run([str(_CDK), *arguments], check=False).returncode
+    code = subprocess.run(["cdk", *arguments], check=False).returncode
     if code != 0:
         advice = f"; {by_hand}" if by_hand else ""
         raise CannotTakeUpError(f"cdk {arguments[0]} ended with code {code}{advice}")

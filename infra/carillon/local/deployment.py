@@ -133,7 +133,8 @@ def aws_environment(endpoint_url: str, inherited: Mapping[str, str]) -> dict[str
         if not name.startswith(("AWS_", "CDK_")) and name.lower() not in _PROXIES
     }
     # First on the path, or jsii meets another Node.
-    path = os.pathsep.join([str(REPOSITORY / ".venv" / "bin"), inherited.get("PATH", os.defpath)])
+    own = [str(REPOSITORY / ".venv" / "bin"), str(CDK.parent)]
+    path = os.pathsep.join([*own, inherited.get("PATH", os.defpath)])
     return environment | {
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_CONFIG_FILE": os.devnull,

@@ -68,7 +68,7 @@ def test_deploying_commands_cannot_reach_an_account() -> None:
     assert environment["AWS_ENDPOINT_URL"] == "http://127.0.0.1:1"
     assert environment["AWS_ACCESS_KEY_ID"] == "test"
     assert environment["HOME"] == "/somewhere"
-    assert environment["PATH"].endswith("/.venv/bin:/bin")
+    assert environment["PATH"].endswith("/node_modules/.bin:/bin")
     dropped = {"AWS_PROFILE", "AWS_SESSION_TOKEN", "CDK_DEFAULT_ACCOUNT", "HTTPS_PROXY"}
     assert not dropped & environment.keys()
 
