@@ -37,11 +37,11 @@ class Project:
     folder: Path
 
     def run(self, *command: str) -> "subprocess.CompletedProcess[str]":
-        """Run a command of the environment, of which alone it knows."""
+        """Run a command of the environment, which is active and knows of no other."""
         return subprocess.run(
             [str(self.folder / "venv" / "bin" / command[0]), *command[1:]],
             cwd=self.folder,
-            env={"PATH": "/usr/bin:/bin", "HOME": str(Path.home())},
+            env={"PATH": f"{self.folder}/venv/bin:/usr/bin:/bin", "HOME": str(Path.home())},
             capture_output=True,
             text=True,
             check=False,
