@@ -93,9 +93,9 @@ class CarillonStack(Stack):
         if self.events is not None:
             addresses["EventBusName"] = self.events.bus.event_bus_name
             addresses["EventBusArn"] = self.events.bus.event_bus_arn
-        for name, lane in self.lanes.by_name.items():
-            title = name.capitalize()
-            addresses[f"QueueUrl{title}"] = lane.queue.queue_url
-            executor = self.functions.executors[name]
+        for lane, queue in self.lanes.queues.items():
+            title = lane.capitalize()
+            addresses[f"QueueUrl{title}"] = queue.queue_url
+            executor = self.functions.executors[lane]
             addresses[f"ExecutorFunction{title}"] = live(executor).function_arn
         return addresses

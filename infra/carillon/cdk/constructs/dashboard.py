@@ -131,13 +131,13 @@ class Dashboard(Construct):
 
     def _queues(self) -> list[cloudwatch.IWidget]:
         lanes = self._watched.lanes
-        queues = [(each.name, each.queue) for each in lanes.by_name.values()]
         depths = [
-            queue.metric_approximate_number_of_messages_visible(label=name)
-            for name, queue in [*queues, ("dead letters", lanes.dead_letter_queue)]
+            queue.metric_approximate_number_of_messages_visible(label=str(name))
+            for name, queue in [*lanes.queues.items(), ("dead letters", lanes.dead_letter_queue)]
         ]
         ages = [
-            queue.metric_approximate_age_of_oldest_message(label=name) for name, queue in queues
+            queue.metric_approximate_age_of_oldest_message(label=str(name))
+            for name, queue in lanes.queues.items()
         ]
         tables = self._watched.tables
         named = {"jobs": tables.jobs, "wheel": tables.wheel, "runs": tables.runs}

@@ -30,7 +30,7 @@ def environment(
 ) -> Mapping[str, str]:
     """All variables; raises ConfigurationError when the options' are longer than the room."""
     stack = Stack.of(tables)
-    urls = {lane.name: lane.queue.queue_url for lane in lanes.by_name.values()}
+    urls = {lane.value: queue.queue_url for lane, queue in lanes.queues.items()}
     return {
         "STACK_NAME": stack.stack_name,
         "JOBS_TABLE": tables.jobs.table_name,

@@ -16,12 +16,12 @@ from constructs import Construct
 from carillon.cdk.assets import Assets
 from carillon.cdk.constructs.environment import environment
 from carillon.cdk.constructs.helpers import acknowledge
-from carillon.cdk.constructs.lanes import Lane, Lanes
+from carillon.cdk.constructs.lanes import Lanes
 from carillon.cdk.constructs.storage import Tables
 from carillon.cdk.constructs.target_permissions import allow_secrets, allow_targets
-from carillon.cdk.options import LANES, Emulation, Options
+from carillon.cdk.options import Emulation, Options
 from carillon.cdk.releases import CALLERS, LIVE, described
-from carillon.domain.job import Lane as JobLane
+from carillon.domain.job import Lane
 
 BATCH_SIZE = 10
 API_TIMEOUT_SECONDS = 29
@@ -82,7 +82,7 @@ class Functions(Construct):
         super().__init__(scope, construct_id)
         self._options = options
         self._tables = tables
-        self._lane_arns = [lane.queue.queue_arn for lane in lanes.by_name.values()]
+        self._lane_arns = [queue.queue_arn for queue in lanes.queues.values()]
         self._dead_letter_queue = lanes.dead_letter_queue
         self._secret = webhook_secret
         self._event_bus = event_bus
@@ -92,7 +92,7 @@ class Functions(Construct):
         self._assets = Assets(self, "Assets", options, emulation)
         self._live: dict[str, lambda_.Alias] = {}
         self.tick = self._create_tick()
-        self.executors = {name: self._create_executor(lanes.by_name[name]) for name in LANES}
+        self.executors = {lane: self._create_executor(lane, lanes.queues[lane]) for lane in Lane}
         self.dead_letter_consumer = self._create_dead_letter_consumer()
         self.api = self._create_api()
         self._order_switches()
@@ -132,24 +132,23 @@ class Functions(Construct):
             return None
         return self._options.tick_workers + 2
 
-    def _create_executor(self, lane: Lane) -> lambda_.Function:
+    def _create_executor(self, lane: Lane, queue: sqs.Queue) -> lambda_.Function:
         shape = _Shape(
             handler="carillon.executor.handler.handler",
             service="executor",
             timeout_seconds=self._options.executor_timeout_seconds,
-            description=f"Runs the {lane.name} lane",
+            description=f"Runs the {lane} lane",
             memory_mb=self._options.memory_mb["executor"],
             sends_to_itself=True,
         )
-        executor = self._function(f"Executor{lane.name.capitalize()}", shape)
+        executor = self._function(f"Executor{lane.capitalize()}", shape)
         self._allow_running(executor)
         # Operations look for dead letters.
         _allow(executor, QUERY, [self._tables.dead_letter_index_arn])
         allow_secrets(executor, self._secret.secret_arn, self._options.secrets_prefix)
         allow_targets(executor, self._options.target_arns, [self._dead_letter_queue.queue_arn])
-        limit = self._options.lanes[lane.name]["max_concurrency"]
-        size = JobLane(lane.name).batch_size
-        self.live(executor).add_event_source(_batches(lane.queue, limit, size))
+        limit = self._options.lanes[lane]["max_concurrency"]
+        self.live(executor).add_event_source(_batches(queue, limit, lane.batch_size))
         return executor
 
     def _create_dead_letter_consumer(self) -> lambda_.Function:

@@ -1,14 +1,14 @@
 """The lanes: a queue for each, and one dead-letter queue behind all of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from aws_cdk import Duration
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from carillon.cdk.constructs.helpers import acknowledge
-from carillon.cdk.options import LANES, Options
+from carillon.cdk.options import Options
+from carillon.domain.job import Lane
 
 QUEUE_RETENTION_DAYS = 10
 DEAD_LETTER_RETENTION_DAYS = 14
@@ -21,16 +21,8 @@ VISIBILITY_FACTOR = 6
 """Visibility timeout over the function's timeout, as Lambda asks of an event source."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """One lane; `name` as in LANES."""
-
-    name: str
-    queue: sqs.Queue
-
-
 class Lanes(Construct):
-    """All lanes, by name. A message names its lane, so one dead-letter queue serves them all: each
+    """All lanes' queues. A message names its lane, so one dead-letter queue serves them all: each
     queue more would be polled all month (docs/cost.md). Those of production outlive the stack, with
     the messages in them."""
 
@@ -46,9 +38,8 @@ class Lanes(Construct):
         redrive = sqs.DeadLetterQueue(
             queue=self.dead_letter_queue, max_receive_count=MAX_RECEIVE_COUNT
         )
-        self.by_name: Mapping[str, Lane] = {
-            name: Lane(name, self._queue(name.capitalize(), QUEUE_RETENTION_DAYS, redrive))
-            for name in LANES
+        self.queues: Mapping[Lane, sqs.Queue] = {
+            lane: self._queue(lane.capitalize(), QUEUE_RETENTION_DAYS, redrive) for lane in Lane
         }
 
     def _queue(

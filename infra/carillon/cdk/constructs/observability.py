@@ -6,13 +6,14 @@ from datetime import timedelta
 from enum import StrEnum
 
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from carillon.cdk.constructs.dashboard import FIVE_MINUTES, HOUR, MINUTE, Watched, total
-from carillon.cdk.constructs.lanes import Lane
 from carillon.cdk.constructs.notifications import Notifications
 from carillon.cdk.options import Options
 from carillon.domain.canary import CANARY_EXPECT_WITHIN, CANARY_INTERVAL
+from carillon.domain.job import Lane
 from carillon.telemetry import Metric
 
 OLDEST_MESSAGE_SECONDS = 1200
@@ -118,8 +119,8 @@ class Observability(Construct):
         )
 
     def _watch_lanes(self) -> None:
-        for lane in self._watched.lanes.by_name.values():
-            self._watch_lane(lane)
+        for lane, queue in self._watched.lanes.queues.items():
+            self._watch_lane(lane, queue)
         self._alarm(
             "DeadLetters",
             self._watched.lanes.dead_letter_queue.metric_approximate_number_of_messages_visible(
@@ -129,14 +130,14 @@ class Observability(Construct):
             f"{Severity.TICKET}: nobody takes what lies in the dead-letter queue",
         )
 
-    def _watch_lane(self, lane: Lane) -> None:
+    def _watch_lane(self, lane: Lane, queue: sqs.Queue) -> None:
         # Backfills fill the one, targets that hang the other: nobody was promised a time there.
-        severity = Severity.TICKET if lane.name in ("low", "slow") else Severity.PAGE
+        severity = Severity.TICKET if lane in (Lane.LOW, Lane.SLOW) else Severity.PAGE
         self._alarm(
-            f"OldestMessage{lane.name.capitalize()}",
-            lane.queue.metric_approximate_age_of_oldest_message(period=MINUTE, statistic="Maximum"),
+            f"OldestMessage{lane.capitalize()}",
+            queue.metric_approximate_age_of_oldest_message(period=MINUTE, statistic="Maximum"),
             Rule(OLDEST_MESSAGE_SECONDS, times=5),
-            f"{severity}: lane {lane.name} is minutes behind",
+            f"{severity}: lane {lane} is minutes behind",
             heading="OldestMessage",
         )
 
