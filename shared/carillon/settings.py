@@ -78,16 +78,20 @@ class WholeNumber:
     most: int
 
     def __call__(self, value: object) -> int:
-        if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value.strip()):
-            value = int(value)
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        # A boolean is an int, but no number.
-        is_number = isinstance(value, int) and not isinstance(value, bool)
-        if not is_number or not self.least <= value <= self.most:  # type: ignore[operator]
-            message = f"expected a whole number from {self.least} to {self.most}, got {value!r}"
-            raise ValueError(message)
-        return value  # type: ignore[return-value]
+        number = _number(value)
+        if number is None or not self.least <= number <= self.most:
+            bounds = f"from {self.least} to {self.most}"
+            raise ValueError(f"expected a whole number {bounds}, got {value!r}")
+        return number
+
+
+def _number(value: object) -> int | None:
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value.strip()):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    # A boolean is an int, but no number.
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def text(value: object) -> str:
