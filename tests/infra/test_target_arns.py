@@ -1,6 +1,6 @@
 import pytest
 
-from carillon.cdk.option_texts import Grant, grants, target_pattern
+from carillon.cdk.target_arns import Grant, grants, target_pattern
 from tests.infra.stacks import TARGETS
 
 

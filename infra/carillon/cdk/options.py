@@ -10,9 +10,9 @@ from typing import Any
 from aws_cdk import RemovalPolicy
 from aws_cdk import aws_logs as logs
 
-from carillon.cdk.option_texts import email_address, origin, target_pattern, topic
 from carillon.cdk.packages import PYTHON_VERSION, service_name
 from carillon.cdk.runtime import chosen_python
+from carillon.cdk.target_arns import target_pattern
 from carillon.domain.job import Lane
 from carillon.domain.message import LONGEST_DELAY_SECONDS
 from carillon.errors import ConfigurationError
@@ -74,6 +74,25 @@ def _matching(pattern: str) -> Read:
 def _optional(check: Callable[[str], str]) -> Read:
     """Reads a text that `check` accepts, or none."""
     return lambda value: text(value) and check(text(value))
+
+
+def _origin(text: str) -> str:
+    if not re.fullmatch(r"https?://[a-z0-9.-]+(:\d{1,5})?", text):
+        raise ValueError(f"{text!r} is no origin, such as https://console.example.com")
+    return text
+
+
+def _topic(text: str) -> str:
+    """Alarms publish to standard topics only."""
+    if not re.fullmatch(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}", text):
+        raise ValueError(f"{text!r} is no standard topic: expected arn:aws:sns:REGION:ACCOUNT:NAME")
+    return text
+
+
+def _email_address(text: str) -> str:
+    if not re.fullmatch(r"[^@\s,]+@[^@\s,]+\.[^@\s,.]+", text):
+        raise ValueError(f"{text!r} is no e-mail address, such as on-call@example.com")
+    return text
 
 
 def _switch(value: object) -> bool:
@@ -195,11 +214,11 @@ class Options(Choices):
         "a lost history of runs is to be restored, not begun anew: about $0.07 more a million "
         "fires",
     )
-    cors_origins: tuple[str, ...] = option((), listed(origin), "pages of other sites call the API")
+    cors_origins: tuple[str, ...] = option((), listed(_origin), "pages of other sites call the API")
     alarm_email: str = option(
-        "", _optional(email_address), "somebody is to hear of alarms (docs/operate.md)"
+        "", _optional(_email_address), "somebody is to hear of alarms (docs/operate.md)"
     )
-    alarm_topic: str = option("", _optional(topic), "the same, by an SNS topic: its ARN")
+    alarm_topic: str = option("", _optional(_topic), "the same, by an SNS topic: its ARN")
     alarm_lost_runs: int = option(
         10,
         WholeNumber(0, 1_000_000),

@@ -7,8 +7,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 
 from carillon.cdk.constructs.helpers import acknowledge
-from carillon.cdk.option_texts import grants
 from carillon.cdk.options import ALL_STAGES
+from carillon.cdk.target_arns import grants
 
 _ALLOW, _DENY = iam.Effect.ALLOW, iam.Effect.DENY
 

@@ -1,28 +1,8 @@
-"""Options that are texts of a known form, and the allow-list of resources that jobs may call."""
+"""The allow-list of resources that jobs may call: IAM patterns, and what they grant."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-
-def origin(text: str) -> str:
-    if not re.fullmatch(r"https?://[a-z0-9.-]+(:\d{1,5})?", text):
-        raise ValueError(f"{text!r} is no origin, such as https://console.example.com")
-    return text
-
-
-def topic(text: str) -> str:
-    """Alarms publish to standard topics only."""
-    if not re.fullmatch(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}", text):
-        raise ValueError(f"{text!r} is no standard topic: expected arn:aws:sns:REGION:ACCOUNT:NAME")
-    return text
-
-
-def email_address(text: str) -> str:
-    if not re.fullmatch(r"[^@\s,]+@[^@\s,]+\.[^@\s,.]+", text):
-        raise ValueError(f"{text!r} is no e-mail address, such as on-call@example.com")
-    return text
-
 
 ARN = re.compile(
     r"arn:(?P<partition>aws(-[a-z]+)*):(?P<service>[^:]*):(?P<region>[^:]*):(?P<account>[^:]*)"
