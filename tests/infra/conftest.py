@@ -9,6 +9,7 @@ import pytest
 # The CDK library starts `node` from PATH when it is imported: that of this environment.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
+from carillon.cdk.options import Emulation
 from tests.infra.stacks import TARGETS, SynthesizedStack, synthesize
 
 
@@ -57,3 +58,11 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
         cors_origins="https://console.example.com, http://localhost:8080",
         log_retention_days="7",
     )
+
+
+@pytest.fixture(scope="session")
+def emulated(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
+    """A stack for an emulator, without alarms of lost runs."""
+    emulation = Emulation(layer_directory="/somewhere", longest_delay_seconds=60)
+    directory = tmp_path_factory.mktemp("emulated")
+    return synthesize(directory, emulation, stage="local", alarm_lost_runs=0)

@@ -3,15 +3,13 @@
 import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from carillon.cdk.options import Emulation
 from carillon.schedules.insight.cost import DEFAULT
 from carillon.telemetry import Metric
-from tests.infra.stacks import REGION, REPOSITORY, SynthesizedStack, deployed, referred, synthesize
+from tests.infra.stacks import REGION, REPOSITORY, SynthesizedStack, deployed, referred
 
 RUNBOOK = (REPOSITORY / "docs" / "operate.md").read_text()
 LANES = {"High": "PAGE", "Normal": "PAGE", "Low": "TICKET", "Slow": "TICKET"}
@@ -193,10 +191,9 @@ def test_lost_runs_have_the_limit_that_was_chosen(unusual: SynthesizedStack) -> 
 
 
 def test_an_emulator_has_no_sums_and_without_a_limit_no_lost_run_is_an_alarm(
-    tmp_path: Path,
+    emulated: SynthesizedStack,
 ) -> None:
-    local = synthesize(tmp_path, Emulation(layer_directory="/somewhere"), alarm_lost_runs=0)
-    assert set(alarms(local)) == set(ALARMS) - LOST_RUNS
+    assert set(alarms(emulated)) == set(ALARMS) - LOST_RUNS
 
 
 def test_every_alarm_tells_all_topics_when_it_is_raised_and_when_it_is_over(

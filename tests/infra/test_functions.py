@@ -159,6 +159,14 @@ def test_the_settings_accept_whatever_the_options_accept(extremes: dict[str, obj
         assert getattr(settings, each.name) == getattr(options, each.name)
 
 
+def test_only_an_emulator_has_a_longest_delay_of_its_own(
+    production: SynthesizedStack, emulated: SynthesizedStack
+) -> None:
+    for stack, seconds in ((production, "900"), (emulated, "60")):
+        for function in stack.functions().values():
+            assert function["Environment"]["Variables"]["LONGEST_DELAY_SECONDS"] == seconds
+
+
 def listing(bytes_long: int) -> Options:
     """Options with so long a list of targets."""
     begin = "arn:aws:sqs:eu-west-1:123456789012:"
