@@ -23,8 +23,8 @@ class CarillonError(Exception):
 class InvalidFieldError(CarillonError):
     """A value of a request cannot be used.
 
-    `field` is the path in the request's JSON (`schedule.every`), `message` says what is wrong
-    and what would be right.
+    `field` is the path in the request's JSON (`schedule.every`), `message` has the fault and the
+    remedy.
     """
 
     def __init__(self, field: str, message: str) -> None:

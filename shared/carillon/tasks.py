@@ -9,8 +9,8 @@
                 return {"stopped_at": item}
             ...
 
-A task that raises fails: it is tried again as its job's retry policy says. It may raise
-`Retry(after=...)` to say when, and `Fail(reason)` to say that no retry can help.
+A task that raises fails: it is tried again by its job's retry policy. It may raise
+`Retry(after=...)` to set the time, and `Fail(reason)` if no retry can help.
 
 The executor runs them in child processes, which import the deployment's task modules once and
 serve run after run; so a module's state lives from run to run, until a run is stopped or dies.
@@ -46,7 +46,7 @@ class UnknownTaskError(CarillonError):
 
 
 class Retry(Exception):
-    """Raised by a task: this attempt failed, and the next is wanted `after` so many seconds.
+    """Raised by a task: this attempt failed, and the next is wanted `after` this many seconds.
 
     It counts as an attempt: with none left the run is a dead letter. Without `after` the job's
     backoff decides. The history keeps `reason` (cut at 512 bytes) under the kind `retry`.
@@ -110,7 +110,7 @@ class TaskContext:
     def expired(self) -> bool:
         """True if it is time to end cleanly: the last tenth of the limit, at most its last second.
 
-        Ask often; whatever goes on until `remaining()` is 0 is killed.
+        Check often: a task that is still running when `remaining()` is 0 is killed.
         """
         reserve = min(EXPIRY_RESERVE_SECONDS, self.timeout_seconds * EXPIRY_SHARE)
         return self.remaining() <= reserve

@@ -1,6 +1,6 @@
 """Logs and metrics: closed lists of names, which operators may build on.
 
-The function's environment says the rest: POWERTOOLS_METRICS_NAMESPACE (the stack's name, or
+The function's environment has the rest: POWERTOOLS_METRICS_NAMESPACE (the stack's name, or
 Carillon), POWERTOOLS_SERVICE_NAME and POWERTOOLS_LOG_LEVEL. There is no tracer: Powertools' one
 needs the X-Ray SDK, which is not among the dependencies.
 """
@@ -139,7 +139,7 @@ class Telemetry:
 
 def _new_logger(service: str | None) -> Logger:
     # Lambda finds a line's level only beside such a timestamp (Advanced Logging Controls). The
-    # location is left out of lines that are paid by their bytes: an action is told in one place.
+    # location is left out of lines that are paid by their bytes: an action is logged in one place.
     return Logger(service=service, use_rfc3339=True, location=None)
 
 

@@ -62,7 +62,7 @@ class Resolved:
     `sent` are the occurrences that a tick sends. They hold all nominal ones: the executor, which
     reads the calendar last, records or moves on those of closed days, so that none is lost however
     the calendar changes. Where they move to earlier days, the moved ones are sent too. `open` are
-    the occurrences as they are to run. `missed` are those that an outage can pass over.
+    the occurrences as they are to run. `missed` are those that an outage can leave out.
     """
 
     schedule: Schedule

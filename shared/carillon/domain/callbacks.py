@@ -54,8 +54,8 @@ def lane_event(what: EventType, job: Job, at: datetime, reason: str = "") -> Eve
 def job_event(what: EventType, job: Job, at: datetime) -> Event:
     """The event data about a job, by its row as it was put, or has been changed since.
 
-    The instant makes the id: whoever repeats it may find another revision. A job that is complete
-    is so whether its row is kept, and as it was, or is a tombstone.
+    The instant makes the id: a repetition may find another revision. A job that is complete is so
+    whether its row is kept, and as it was, or is a tombstone.
     """
     state = JobState.COMPLETED if what is EventType.JOB_COMPLETED else job.state
     data = {
@@ -91,7 +91,7 @@ def callback_payload(run: Run, job: Job) -> str:
 def callback_message(run: Run, message: Message) -> Message:
     """The order to call back about `run`, which `message` has ended: due at once.
 
-    A function of the run's row, so that whoever repeats it sends the same.
+    A function of the run's row, so that a repetition sends the same.
     """
     return Message(
         key=run.key.callback,

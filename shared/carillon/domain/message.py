@@ -23,12 +23,12 @@ LONGEST_DELAY_SECONDS = 900
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """What an outage passed over: the occurrences of `schedule` after `since`, up to a message's
-    own, which stands for them by the policy `catch_up`. One that stands for nothing but itself is
-    passed over, too: SKIP, whatever its job's policy.
+    """The occurrences that an outage left out: those of `schedule` after `since`, up to a message's
+    own, which represents them by the policy `catch_up`. A message that represents only itself is
+    left out, too: SKIP, whatever its job's policy.
 
-    Schedule and calendar go along, since the job may have others by the time it is looked at. The
-    schedule is the nominal one, without the calendar's say.
+    Schedule and calendar are copied, since the job may have others by the time it is read. The
+    schedule is the nominal one, without the calendar.
     """
 
     since: datetime
@@ -54,16 +54,16 @@ class RateSlot:
 class Message:
     """The order to handle one occurrence (or manual run), under one filing, as one attempt.
 
-    `due_at` is when this attempt may start: the fire time and the job's offset in its window, or
-    a retry's own instant. `after_finish`: the end of this run makes the job's next occurrence.
+    `due_at` is when this attempt may start: the fire time and the job's offset in its window, or a
+    retry's own instant. `after_finish`: the end of this run makes the job's next occurrence.
     `moved_from` is the nominal time of an occurrence that the executor sent on to the key's, since
     its day is closed. `wait_until`: a policy holds it back until then, in the `waits`-th wait of
     its attempt; `rate_slot`, `owner_slot`: the start that its job's rate, or the limit of its
-    owner, has granted. `in_time`: None but for what a tick catches up on; there
-    whether it was within its job's grace when the tick that had been away came back, however long
-    the pace of catching up holds it back since. `returns` counts how often its lane's dead-letter
-    queue has sent it back. `slot_key` names the wheel slot it was met in ("" when no tick
-    sent it), so that a stale entry can be removed by its exact key.
+    owner, has granted. `in_time`: None but for what a tick catches up on; there whether it was
+    within its job's grace when the tick that had been away came back, however long the pace of
+    catching up holds it back since. `returns` counts how often its lane's dead-letter queue has
+    sent it back. `slot_key` names the wheel slot it was read in ("" when no tick sent it), so that
+    a stale entry can be removed by its exact key.
 
     Two kinds are no runs. WATCH: see whether the occurrence at `key.fire_at` has succeeded.
     OPERATION: do step `attempt` of the operation that `key.job_id` names.

@@ -36,11 +36,11 @@ class Operation:
 
     Each step does what is due in STEP_SECONDS at `per_minute` and records how far it came, under
     the revision that it saw: a step that is done twice is recorded once. `step` is the next one to
-    do; whoever begins it holds it until `busy_until`, so that no two do it side by side, at twice
-    the pace. `job_id` is the job of a backfill, or a filter ("" for none), as are `reason` and
-    `error`; `from_at` and `until_at` bound fire times, inclusive. `cursor` continues behind what is
-    done (of a backfill: the last fire time, in epoch seconds). `done` counts what was sent (or
-    discarded), `passed_over` what needed nothing; a step that died half-way may have done more.
+    do; the process that begins it holds it until `busy_until`, so that no two do it side by side,
+    at twice the pace. `job_id` is the job of a backfill, or a filter ("" for none), as are `reason`
+    and `error`; `from_at` and `until_at` bound fire times, inclusive. `cursor` continues behind
+    what is done (of a backfill: the last fire time, in epoch seconds). `done` counts what was sent
+    (or discarded), `passed_over` what needed nothing; a step that died half-way may have done more.
     `tries` counts how often the present step was begun.
     """
 

@@ -177,14 +177,13 @@ class Run:
 
     `token` grows at each claim and `claim_id` is unique to one: together they fence the final
     write. `lease_until` counts only while RUNNING. `started_at` is the first attempt's start.
-    `effective_at` is when it was to start where that is not its fire time (a window); `note` says
-    in words what its status and reason do not. `waits` is the ordinal of the wait that it is in, or
+    `effective_at` is when it was to start where that is not its fire time (a window); `note` has,
+    in words, what its status and reason lack. `waits` is the ordinal of the wait that it is in, or
     was in last, before the attempt that is under way or to come: only the message that carries it
-    is current. `settled`: of a dead letter that is none any more.
-    `other_filings`: whose messages claimed it, too, and have yet to come again; of a run that has
-    ended there are none.
-    For a skip that covers a range, `covers_from` ..
-    key.fire_at are its first and last occurrence and `covers_count` their number.
+    is current. `settled`: of a dead letter that is none any more. `other_filings`: whose messages
+    claimed it, too, and have yet to come again; of a run that has ended there are none. For a skip
+    that covers a range, `covers_from` .. key.fire_at are its first and last occurrence and
+    `covers_count` their number.
     """
 
     key: RunKey

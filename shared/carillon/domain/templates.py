@@ -6,7 +6,7 @@ A string that is one placeholder and nothing else becomes the value with its typ
 number, the tags an object. In other text the value is put as text, the tags as compact JSON. A tag
 that the job has not is null, or no text at all. `{{{{` stands for two braces as they are.
 
-Names of members are no templates. What a value holds is never looked at again.
+Names of members are no templates. The content of a value is not expanded again.
 """
 
 import json
@@ -76,7 +76,7 @@ def check_template(payload: Any) -> list[tuple[str, str]]:
     """The problems of a payload (a JSON value) as a template: pairs of path and message.
 
     Paths are those of the API's problems, `payload.items[3].to`, cut at PATH_LIMIT_CHARACTERS; the
-    first MOST_PROBLEMS are told.
+    first MOST_PROBLEMS are reported.
     """
     problems: list[tuple[str, str]] = []
     placeholders = 0

@@ -5,7 +5,7 @@ service throttled or failed beyond the implementation's own retries with backoff
 known about a write's effect. A conditional write answers True when the row now is what the caller
 wanted, and False when another got there first. A write that was applied but whose answer was lost
 is recognised as the caller's own when it is repeated, so that it answers True too. Reads are
-strongly consistent unless said otherwise. Implementations hold no state of a caller's and can be
+strongly consistent unless stated otherwise. Implementations hold no state of a caller's and can be
 used from several threads.
 """
 
@@ -33,7 +33,7 @@ Item = TypeVar("Item")
 class Page(Generic[Item]):
     """Items in order; `next_cursor` is text that continues behind them, None at the end, and at the
     end only: where a filter leaves few, or items are large, a page may be short, even empty, with
-    more to come. Whoever wants all goes on until there is no cursor.
+    more to come. A caller that wants all continues until there is no cursor.
 
     A cursor is meaningful only for the same method and the same owner and job; anything else
     raises InvalidFieldError("cursor", …). Rows that cannot be read are left out; `unreadable` has
@@ -46,8 +46,8 @@ class Page(Generic[Item]):
 
     @property
     def whole(self) -> tuple[Item, ...]:
-        """The items, for whoever needs all there are; raises UnreadableRowError if some are left
-        out."""
+        """The items, for a caller that needs all there are; raises UnreadableRowError if some are
+        left out."""
         for reason in self.unreadable.values():
             raise UnreadableRowError(reason)
         return self.items
@@ -89,7 +89,7 @@ class JobStore(Protocol):
     ) -> Page[Job]:
         """The owner's jobs by job id, without tombstones; may be eventually consistent.
 
-        A page has at most `limit` items. `only` leaves out all others; a cursor goes on under the
+        A page has at most `limit` items. `only` leaves out all others; a cursor continues under the
         filter that it came from.
         """
         ...
@@ -178,7 +178,7 @@ class WheelStore(Protocol):
     def put_entries(self, entries: Sequence[Entry]) -> None:
         """Put all; those that the store leaves unprocessed are repeated until none is left.
 
-        An entry put twice is the same entry. Not atomic: some may stand when it raises.
+        An entry put twice is the same entry. Not atomic: some may be put when it raises.
         """
         ...
 
@@ -201,7 +201,7 @@ class WheelStore(Protocol):
     def get_control(self, segment: int) -> Control | None:
         """The segment's control item, strongly consistent.
 
-        Raises UnreadableRowError, which says how it is mended, for one that cannot be read.
+        Raises UnreadableRowError, which has the mend, for one that cannot be read.
         """
         ...
 
@@ -258,7 +258,7 @@ class RunStore(Protocol):
         ...
 
     def replace_unreadable(self, run: Run) -> bool:
-        """Put `run` over a row that cannot be read, unless that row says that it has ended."""
+        """Put `run` over a row that cannot be read, unless that row has ended."""
         ...
 
     def withdraw(self, run: Run) -> bool:

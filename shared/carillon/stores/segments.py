@@ -7,7 +7,7 @@ def segments_in_use(wheel: WheelStore, configured: int) -> int:
     """The number of segments to serve: never fewer than have ever been used.
 
     Jobs keep the segment they were created in, so a lowered setting must not be followed: the
-    control items of the segments beyond it tell, also those that cannot be read.
+    control items of the segments beyond it count, also those that cannot be read.
     """
     count = configured
     while wheel.examine_control(count) is not None:

@@ -64,9 +64,9 @@ def pass_job_gate(
 ) -> Passage:
     """The verdict on a claimed run: first by the time since the last start, then by the overlap.
 
-    The run that passes is named as active, and as the one that started last: when it comes again,
-    since another gate held it back, it passes, and counts from then on. Before its first attempt
-    the gate is put, though it says the same: who has looked for its row, and found none, loses.
+    The run that passes is named as active, and as the one that started last: when it is
+    redelivered, since another gate kept it waiting, it passes, and counts from then on. Before its
+    first attempt the gate is put, though unchanged: a run that has read no row for it loses.
     `fraction` in [0, 1) is the jitter of those that wait.
     """
     spacing = _spacing(job, run)
@@ -127,10 +127,10 @@ def _held_by_overlap(
 ) -> Passage | None:
     """The verdict on a run that is not alone; None if it may start.
 
-    There is no release: the rows of the runs that the gate names tell whether they are under way.
-    Occurrences are skipped, but for the first under `queue_one`; what somebody asked for, or has
-    begun, waits. One of those that wait has the place of the next, and is woken by the end of the
-    active run; the others look again until the place is free.
+    There is no release: the rows of the runs that the gate names show whether they are under way.
+    Occurrences are skipped, but for the first under `queue_one`; what was requested, or has begun,
+    waits. One of those that wait has the place of the next, and is woken by the end of the active
+    run; the others check again until its place is free.
     """
     run_id = run.key.run_id
     if job.spec.overlap is Overlap.ALLOW or gate.active == run_id:

@@ -27,10 +27,10 @@ def within_its_filing(
 ) -> list[Message]:
     """The messages to handle instead of one whose generation ended before its occurrence.
 
-    The tick cannot know that: it sends one message for all that an outage passed over. Here it
-    comes to be one for the last occurrence that was the filing's, and one for the closed days after
-    that, which stands for itself. As it is when its filing goes on, or is unknown; and if nothing
-    is left, for its own occurrence only. `closed` are the days of the calendar that it names.
+    The tick cannot know that: it sends one message for all that an outage left out. Here it comes
+    to be one for the last occurrence that was the filing's, and one for the closed days after that,
+    which stands for itself. As it is when its filing goes on, or is unknown; and if nothing is
+    left, for its own occurrence only. `closed` are the days of the calendar that it names.
     """
     missed = message.missed
     ended_at = None if job is None else job.ended_at(message.filing_id)
@@ -56,7 +56,7 @@ def passed_over_row(
 
     An occurrence in its span that has a row of its own counts by that row. Two filings may cover
     spans with the same end, so the filing is part of the key. Closed days are covered with the
-    others, and the note tells how many: nobody else records them. `closed` are those of the
+    others, and the note has their number: nobody else records them. `closed` are those of the
     calendar that the message names.
     """
     if message.missed is None:

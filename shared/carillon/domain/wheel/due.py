@@ -31,8 +31,8 @@ def messages_of(
     """The messages for an entry that was read in one of the slots of `minute`.
 
     A standing entry yields the minute's own occurrences; a dated link walks its chain up to the
-    horizon; a dated message is sent as it stands. Catch-up decides about those occurrences that lie
-    in one of the `backlogs` and were never announced. `resolved` is the entry's schedule under its
+    horizon; a dated message is sent as it is. Catch-up decides about those occurrences that lie in
+    one of the `backlogs` and were never announced. `resolved` is the entry's schedule under its
     calendar; without it, as if every day were open. `rules_since`: see `Entry.chain`.
     """
     if entry.message is not None:
@@ -139,9 +139,9 @@ class _Outage:
         )
 
     def message(self, message: Message) -> Message | None:
-        """The message for one of its occurrences; None when a later one stands for it.
+        """The message for one of its occurrences; None when a later one represents it.
 
-        Of a watch, the look at an occurrence: none at one that a later one stands for.
+        For a missed-run check, the check of an occurrence: none if a later one represents it.
         """
         fire_at, policy = message.key.fire_at, self.entry.catch_up
         late = replace(message, in_time=fire_at > self.in_time)
@@ -152,11 +152,11 @@ class _Outage:
     def _by_policy(self, message: Message) -> Message | None:
         """The message for an occurrence that was missed.
 
-        The first one within the grace runs, as all that follow, and stands for those before. If
-        there is none within it, the last one stands for the others, by the policy. An occurrence
-        that the calendar leaves out stands for nothing but itself; so does one that a later day is
-        moved to, which is to find a row there. One that is itself moved out of the outage, to a
-        later day or an earlier one, or into the grace, has missed nothing.
+        The first one within the grace runs, as all that follow, and represents those before. If
+        there is none within it, the last one represents the others, by the policy. An occurrence
+        that the calendar leaves out represents only itself; so does one that a later day is moved
+        to, which is to find a row there. One that is itself moved out of the outage, to a later day
+        or an earlier one, or into the grace, has missed nothing.
         """
         fire_at, resolved = message.key.fire_at, self.resolved
         if fire_at == self.stand_in:

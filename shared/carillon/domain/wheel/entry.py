@@ -81,11 +81,11 @@ class Entry:
     """A slim row: this job, under this filing, may be due in this slot of this segment.
 
     Either it carries a `schedule` (a standing entry, or in a dated slot one link of a chain) or a
-    `message`, sent as it stands when it may start (a retry too far ahead for the queue).
-    Entries are written once, never changed. Slots count effective times: nominal ones and
-    `spread_seconds`. An entry of a watch has `within_seconds`, which are part of that, and its
-    messages ask after an occurrence instead of running it. `zone_digest` tells by which rules of
-    its zone a standing entry was filed.
+    `message`, sent as it is when it may start (a retry too far ahead for the queue). Entries are
+    written once, never changed. Slots count effective times: nominal ones and `spread_seconds`. An
+    entry of a watch has `within_seconds`, which are part of that, and its messages ask after an
+    occurrence instead of running it. `zone_digest` identifies the rules of its zone by which a
+    standing entry was put.
     """
 
     segment: int
@@ -138,8 +138,8 @@ class Entry:
     def link_at(self, fire_at: datetime, done: int) -> "Entry":
         """The link of the same dated chain for its next occurrence, nominally at `fire_at`.
 
-        It lies beyond the epoch minute `done`. Where the zone has a say, a link that only looks
-        comes ZONE_CHANGE before the occurrence: by then its time may be an earlier one.
+        It lies beyond the epoch minute `done`. If the zone matters, a link that only checks comes
+        ZONE_CHANGE before the occurrence: by then its time may be an earlier one.
         """
         effective = fire_at + self.spread
         number = minute_of(effective)
@@ -254,7 +254,7 @@ def entry_of_message(message: Message) -> Entry:
 def _filed(entry: Entry, first: datetime) -> list[Entry]:
     """The entry in each slot of its schedule; of a dated chain, the link for the nominal `first`.
 
-    `entry` stands in the dated slot of its filing's beginning.
+    `entry` is in the dated slot of its filing's beginning.
     """
     if entry.schedule is None:
         return []

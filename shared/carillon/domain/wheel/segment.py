@@ -20,10 +20,10 @@ longest delay, 900 s."""
 class Backlog:
     """Minutes that no tick dispatched in time: (done, until], in epoch minutes.
 
-    Catch-up is decided about those after `announced`, and against `until`; neither ever changes,
-    so that every tick that works on the backlog decides alike. Minutes up to `announced` are sent
+    Catch-up is decided about those after `announced`, and against `until`; neither ever changes, so
+    that every tick that works on the backlog decides alike. Minutes up to `announced` are sent
     whole: the tick that announced them, or a filer, may have sent any part of them already.
-    `taken_up_at` says when the gap was noticed.
+    `taken_up_at` is when the gap was noticed.
     """
 
     announced: int
@@ -46,13 +46,13 @@ class Control:
     """A segment's control item, whole; minutes are epoch minutes.
 
     `horizon`: the last minute announced for dispatch. `watermark`: the last minute up to which
-    every minute is dispatched or stands in `backlog`. Neither falls. `token` grows at each lease.
-    `cursor` is how far the live minute that was begun has got, `backlog_cursor` that of the first
-    backlog: live minutes come in between, and a minute of a backlog that began anew after each of
-    them would never end, and take places ever later. `shares` has the places of what is late, by
-    owner, `paced_until` is the next one behind them, see `placed`. `idle`: the last visit found
-    nothing to send. `tzdata` is the version of the time zone rules that the last tick had, and
-    `tzdata_from` the first minute that was dispatched under it (0: no other has been known).
+    every minute is dispatched or in `backlog`. Neither falls. `token` grows at each lease. `cursor`
+    is how far the live minute that was begun has got, `backlog_cursor` that of the first backlog:
+    live minutes come in between, and a minute of a backlog that began anew after each of them would
+    never end, and take places ever later. `shares` has the places of what is late, by owner,
+    `paced_until` is the next one behind them, see `placed`. `idle`: the last visit found nothing to
+    send. `tzdata` is the version of the time zone rules that the last tick had, and `tzdata_from`
+    the first minute that was dispatched under it (0: no other has been known).
     """
 
     segment: int
@@ -89,8 +89,8 @@ class Control:
     def dispatched(self, instant: datetime) -> bool:
         """True if every minute up to the one of `instant` is completely dispatched.
 
-        What an outage passed over is dispatched when its last minute is: an occurrence there may
-        stand for those before.
+        What an outage left out is dispatched when its last minute is: an occurrence there may
+        represent those before.
         """
         minute = minute_of(instant)
         whole = all(min(b.announced, b.done) >= minute for b in self.backlog)
@@ -108,9 +108,9 @@ def acquired(
 ) -> Control | None:
     """The control item that takes the lease and announces the minutes to come.
 
-    None while another tick holds the lease. Minutes that are past move to the backlog in the
-    same write: whatever dies next, they stand in one of the two. `tzdata` is the version of the
-    taker's time zone rules.
+    None while another tick holds the lease. Minutes that are past move to the backlog in the same
+    write: whatever dies next, they are in one of the two. `tzdata` is the version of the taker's
+    time zone rules.
     """
     if seen.held_at(now) and seen.lease_owner != lease_owner:
         return None

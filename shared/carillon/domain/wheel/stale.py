@@ -36,8 +36,8 @@ class Ended:
 def ended_entry(job: Job | None, message: Message, now: datetime) -> list[Ended]:
     """The standing entry that sent `message`, if it has outlived the end of its filing; else none.
 
-    `job` is the row as it is now. Who ended the filing has removed its entries, so what may have
-    been announced before tells nothing. No tick comes to a dated entry again: it expires.
+    `job` is the row as it is now. The end of the filing removed its entries, so messages that may
+    have been announced before prove nothing. No tick comes to a dated entry again: it expires.
     """
     if not message.slot_key:
         return []
@@ -57,8 +57,8 @@ def ended_entries(before: Job, after: Job, now: datetime) -> list[Ended]:
     """The entries of the filing that a change of the row, from `before` to `after`, has ended.
 
     None if it has ended none. Nor where the job was not active: it may have been changed since its
-    entries were put, and they say what they said. Of a dated chain it is the first link, if that is
-    yet to come: what a later one stands for, its visit ends.
+    entries were put, and they stay as they were. Of a dated chain it is the first link, if that is
+    yet to come: a later one is ended by its visit.
     """
     ended_at = _ended_at(after, before.filing.filing_id, now)
     if ended_at is None or before.state is not JobState.ACTIVE:

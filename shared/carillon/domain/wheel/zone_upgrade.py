@@ -1,7 +1,7 @@
 """Standing entries after a change of their zone's rules: where they belong, and what they owe.
 
-An upgrade of the time zone database may move a schedule's occurrences to slots that its filing
-has no entry in. The first of its old entries that a tick meets brings the filing there.
+An upgrade of the time zone database may move a schedule's occurrences to slots that its filing has
+no entry in. The first of its old entries that a tick reads brings the filing there.
 """
 
 from collections.abc import Iterator
@@ -29,9 +29,9 @@ def zone_has_changed(entry: Entry) -> bool:
 def rehomed(entry: Entry) -> tuple[Entry, list[Entry]]:
     """A standing entry as one of today's rules, and the others that its filing has by them.
 
-    The entry stays where it is. It is to be put last, when the others stand and what they owe is
-    sent: until then whoever meets it begins anew. There are no others when the schedule is filed
-    as a dated chain today.
+    The entry stays where it is. It is to be put last, when the others are there and what they owe
+    is sent: until then a tick that reads it begins anew. There are no others when the schedule is
+    filed as a dated chain today.
     """
     moves = rolls_back(entry.calendar)
     if entry.schedule is None:

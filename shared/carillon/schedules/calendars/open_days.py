@@ -32,15 +32,15 @@ class OnOpenDays(Recurrence):
     """The occurrences of `base` whose day, local to its zone, is open; and by `rule` those moved.
 
     A moved occurrence keeps its nominal wall time, whatever the clocks did on the closed day, and
-    fires once on the new one: at the first pass of a repeated hour unless the DST rule says
-    second; in a gap at the transition, or not at all when the rule says skip. Several that meet
-    at one instant are one occurrence. Bounds hold for the nominal times, before moving: what is
-    moved may lie up to 31 days outside of `start_at` and `end_at`. Where 31 days in a row are
-    closed, or nothing comes in 50 years, there is no occurrence.
+    fires once on the new one: at the first pass of a repeated hour unless the DST rule says second;
+    in a gap at the transition, or not at all when the rule says skip. Several at one instant are
+    one occurrence. Bounds hold for the nominal times, before moving: what is moved may lie up to 31
+    days outside of `start_at` and `end_at`. Where 31 days in a row are closed, or nothing comes in
+    50 years, there is no occurrence.
 
     The occurrences of a fixed delay follow from runs, of which each takes the next open day: also
-    by the rule of the previous one, where that lies in the past. Those that are to be skipped
-    only the runs can tell: `next` gives them.
+    by the rule of the previous one, where that lies in the past. Only the runs know those that are
+    to be skipped: `next` yields them.
     """
 
     base: Recurrence
@@ -230,7 +230,7 @@ class OnOpenDays(Recurrence):
     def _first_landing(self, source: int, target: int, low: int, second: int) -> Iterator[int]:
         """The first instant after `second` of those moved from one day to another, if any.
 
-        `low`: walls on the target day before it need not be looked at.
+        `low`: walls on the target day before it need no search.
         """
         shift = (target - source) * _DAY_SECONDS
         low = max(source * _DAY_SECONDS, low - shift)

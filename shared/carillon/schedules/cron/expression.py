@@ -1,6 +1,6 @@
 """Cron expressions as rules of wall time: no zone, no DST. Compiled once and shared.
 
-Two dialects, told apart by the text: `cron(…)` is EventBridge's (eventbridge.py), the others are
+Two dialects, distinguished by the text: `cron(…)` is EventBridge's (eventbridge.py), the others are
 unix cron with five fields, or with six and the second first (fields.py).
 """
 

@@ -26,8 +26,9 @@ class BadTermError(Exception):
 class Field:
     """The numbers low-high that a field takes, and their names.
 
-    `values` says so in a message. `wraps`: a range may run over the end, as in 20-2. `opens`: with
-    a step a range of one number, as 5-5/2, counts to the field's end, as 5/2 does (so cronsim).
+    `values` is their text in a message. `wraps`: a range may run over the end, as in 20-2. `opens`:
+    with a step a range of one number, as 5-5/2, counts to the field's end, as 5/2 does (so
+    cronsim).
     """
 
     name: str

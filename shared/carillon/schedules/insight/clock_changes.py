@@ -29,8 +29,8 @@ class TouchedTransition:
 
     `kind` is "gap" or "fold"; the wall times (naive) from `local_from` up to (not including)
     `local_until` are skipped or shown twice; `count` of them are occurrences by their wall time
-    (None: more than 1,000), the first at `first_local`. `effect` says in English what happens to
-    them.
+    (None: more than 1,000), the first at `first_local`. `effect` describes in English what happens
+    to them.
     """
 
     transition_at: datetime
@@ -74,8 +74,8 @@ def touches_of(schedule: Recurrence, after: datetime, until: datetime) -> list[T
     """The transitions in (after, until] that affect occurrences, ascending.
 
     One that means different things to different occurrences is there once for each. Under a
-    calendar, what falls on a closed day meets no transition there, and what is moved meets those
-    of the day it is moved to.
+    calendar, an occurrence on a closed day has no transition there, and a moved one has those of
+    its new day.
     """
     touches: list[Touch] = []
     for change in _changes(schedule.timezone, seconds_down(after), seconds_down(until)):
@@ -98,7 +98,7 @@ def _changes(timezone: str, after: int, until: int) -> Iterator[_Change]:
 class _Meeting:
     """A schedule and one change of the clocks.
 
-    The schedule itself is asked what it does, so that this cannot say another thing.
+    The schedule itself computes the effect, so that the two cannot differ.
     """
 
     def __init__(self, schedule: Recurrence, change: _Change) -> None:

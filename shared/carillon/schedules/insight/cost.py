@@ -2,8 +2,8 @@
 
 The lines and their prices are the only ones there are: `make bench-cost` prices by them what it
 counts at the client, `carillon simulate` what it counts at the ports, `carillon preview` what the
-model says. Prices are those of us-east-1, on demand, arm64, without free tiers and taxes. What
-targets take is nobody's line.
+model yields. Prices are those of us-east-1, on demand, arm64, without free tiers and taxes. No line
+has the targets' own cost.
 """
 
 from collections.abc import Mapping

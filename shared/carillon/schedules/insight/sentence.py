@@ -49,8 +49,8 @@ def sentence(
 ) -> str:
     """As in "every weekday at 09:00 in Europe/Riga"; lower case, without a full stop.
 
-    `calendar` is the name and the rule of the one that the job follows. What no shorter phrase
-    fits is said by listing the values of the fields: never less than the whole.
+    `calendar` is the name and the rule of the one that the job follows. What no shorter phrase fits
+    is written by listing the values of the fields: never less than the whole.
     """
     if isinstance(schedule, OnOpenDays):
         calendar = calendar or ("of the job", schedule.rule)

@@ -35,7 +35,7 @@ _ALL_YEARS = 2200 - 1970
 
 @dataclass(frozen=True, slots=True)
 class DayWords:
-    """`each` stands before a time ("every weekday"; "" where no such words exist), `on` after it.
+    """`each` comes before a time ("every weekday"; "" where no such words exist), `on` after it.
 
     Both say the same, but `on` is empty where no day of a year is left out. `years` comes last.
     """

@@ -21,12 +21,12 @@ from carillon.schedules.zones.local_times import Instants, instants_of
 class Cron(Recurrence):
     """A cron expression: unix, of 5 fields or of 6 with the second first, or EventBridge's.
 
-    Where clocks are put forward or back, `dst` says what happens, and where it does not, the
-    dialect. Unix is Debian's cron: an expression whose minutes and hours do not begin with a star,
-    with seconds or without, fires once per wall time, a skipped one at the transition (several
-    skipped at one are one occurrence), a repeated one at its first pass; all others fire whenever
-    the clocks show a matching time. EventBridge's `cron(…)` leaves out what is skipped, and fires
-    at the first pass of what is repeated.
+    Where clocks are put forward or back, `dst` decides what happens, else the dialect. Unix is
+    Debian's cron: an expression whose minutes and hours do not begin with a star, with seconds or
+    without, fires once per wall time, a skipped one at the transition (several skipped at one are
+    one occurrence), a repeated one at its first pass; all others fire whenever the clocks show a
+    matching time. EventBridge's `cron(…)` leaves out what is skipped, and fires at the first pass
+    of what is repeated.
 
     `expression` is canonical text. Raises InvalidFieldError on `schedule.cron` and `timezone`.
     """

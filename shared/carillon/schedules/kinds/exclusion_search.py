@@ -1,8 +1,8 @@
 """A search, by whole days, for what exceptions leave of a union.
 
-A day is a number of 86,400 bits, one for each second that the clocks show: exceptions are taken
-out of it at once. Which days need not be looked at is known for whole months: there are but 28
-kinds of these.
+A day is a number of 86,400 bits, one for each second that the clocks show: exceptions are taken out
+of it at once. The days that need no search are known for whole months: there are but 28 kinds of
+these.
 """
 
 from calendar import monthrange

@@ -23,8 +23,8 @@ LONGEST_INTERVAL_SECONDS = 3_653 * 86_400
 class Every(Recurrence):
     """Occurrences at anchor + offset + n * interval, n >= 1; the anchor is `start_at` or the epoch.
 
-    Elapsed time, so no zone and no DST has a say. Raises InvalidFieldError for an interval
-    outside of 1 s to ten years and an offset outside of [0, interval).
+    Elapsed time, so neither zone nor DST matters. Raises InvalidFieldError for an interval outside
+    of 1 s to ten years and an offset outside of [0, interval).
     """
 
     interval_seconds: int

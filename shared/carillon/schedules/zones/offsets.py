@@ -204,7 +204,7 @@ def year_start(year: int) -> int:
 
 @lru_cache(maxsize=1)
 def _searchable_names() -> dict[str, str]:
-    """Lower-case names, and last parts of names, with the name that they stand for."""
+    """Lower-case names, and last parts of names, with the name that each means."""
     names = sorted(available_timezones() - _FOREIGN_NAMES)
     parts = {name.rpartition("/")[2].lower(): name for name in reversed(names)}
     return parts | {name.lower(): name for name in names}

@@ -84,7 +84,7 @@ class SqsLaneQueue:
             outcomes = self._send_batches(list(_by_lane(pending)), began_at, until)
             pending = [letter for outcome in outcomes for letter in outcome.refused]
             for outcome in outcomes:
-                # botocore has repeated the request already: only the rest of the round goes on.
+                # botocore has repeated the request already: only the rest of the round continues.
                 failed += outcome.failed
                 reason, error = outcome.reason or reason, outcome.error or error
             if not pending:

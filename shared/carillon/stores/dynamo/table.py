@@ -91,9 +91,9 @@ class Partitions:
     ) -> tuple[list[RawItem], str | None]:
         """One request: items with greater sort keys than `after`, and where the next one begins.
 
-        `span` keeps to a part of the partition; what lies outside is not read. `limit` counts
-        items before the filter `only`. `backwards`: in falling order of the keys, those less than
-        `after`, which lies in the span. The second value is None at the end.
+        `span` is a part of the partition; nothing outside it is read. `limit` counts items before
+        the filter `only`. `backwards`: in falling order of the keys, those less than `after`, which
+        lies in the span. The second value is None at the end.
         """
         begin = self._key(hash_key, after) if backwards and after is not None else None
         with _failures_mapped():
@@ -121,10 +121,10 @@ class Partitions:
         backwards: bool = False,
         consistent: bool = False,
     ) -> tuple[list[RawItem], str | None]:
-        """At most `limit` items that pass `only`, and the sort key that the next page goes on
-        behind, None at the end.
+        """At most `limit` items that pass `only`, and the sort key behind which the next page
+        continues, None at the end.
 
-        After MOST_REQUESTS it goes on behind what was read: such a page is short, or empty.
+        After MOST_REQUESTS the cursor is behind the last item read: such a page is short, or empty.
         """
         if span is not None and (span[0] > span[1] or (after or "") >= span[1]):
             return [], None  # BETWEEN would refuse the one; a forged cursor leads to the other

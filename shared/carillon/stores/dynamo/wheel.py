@@ -278,7 +278,7 @@ def item_of(entry: Entry) -> RawItem:
 def entry_of(segment: int, slot: Slot, item: RawItem) -> Entry:
     """The entry of an item that `item_of` made.
 
-    Read by hand and not by the model: a page of a megabyte holds thousands of them.
+    Parsed here and not by the model: a page of a megabyte holds thousands of them.
     """
     job_id, filing_id, *_ = item["entry_key"]["S"].split("#", 2)
     text, body, grace, within = item.get("s"), item.get("m"), item.get("r"), item.get("x")

@@ -33,9 +33,9 @@ class Received:
 class MemoryQueue:
     """LaneQueue in memory, and its consumer's side.
 
-    A received message is hidden for `visibility_timeout_seconds` and comes again unless deleted.
+    A received message is hidden for `visibility_timeout_seconds` and redelivered unless deleted.
     With `max_receives`, one that was received so often goes to the queue `dead` when it comes
-    again, visible at once and as if never received. `on_visible` is told each instant at which a
+    again, visible at once and as if never received. `on_visible` gets each instant at which a
     message of a lane becomes visible: when it is put, and when it is received and thereby hidden;
     called without the lock, so that it may call the queue.
     """
