@@ -59,9 +59,9 @@ class SegmentView:
     """The progress of a segment's dispatch; None for both instants before its first use.
 
     Every minute up to `watermark_at` is dispatched or in the backlog; every one up to `horizon_at`
-    is announced. `unreadable` says why nothing of it is known, and how that is mended.
-    `backlog_minutes` still wait since an outage. `lag_minutes` is how far complete
-    dispatch is behind the previous minute.
+    is announced. `unreadable` has the reason why nothing of it is known, and the mend.
+    `backlog_minutes` still wait since an outage. `lag_minutes` is how far complete dispatch is
+    behind the previous minute.
     """
 
     segment: int

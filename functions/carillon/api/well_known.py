@@ -18,7 +18,7 @@ _COGNITO = re.compile(r"cognito-idp\.[a-z0-9-]+\.amazonaws\.com(\.cn)?")
 class SignInForm(BaseModel):
     """`issuer` and `client_id` are what tokens must name (`iss`, and `aud` or `client_id`).
 
-    `sign_in` says how to get one: from the Cognito user pool that the issuer is, by user name and
+    `sign_in` is the way to get one: from the Cognito user pool that the issuer is, by user name and
     password, or from another issuer by its own ways.
     """
 

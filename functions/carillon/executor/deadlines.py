@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 def call_within(deadline: Deadline, function: Callable[[], _T]) -> _T:
     """The result of `function`, or its exception; TimeoutError when it takes too long.
 
-    It runs in a thread of its own, which goes on to its end in that case.
+    It runs in a thread of its own, which continues to its end in that case.
     """
     attempt = _Attempt(function)
     Thread(target=attempt.run, daemon=True).start()

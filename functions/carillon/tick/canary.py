@@ -31,7 +31,7 @@ class CanaryKeeper:
         filing_id = self._entropy.new_id(id_at)
         job = canary_to_file(stored, self._segments, filing_id, now)
         revision = None if stored is None else stored.revision
-        # One that loses the commit is noise: another worker's has won it.
+        # If the commit is lost, the entries are orphaned: another worker's won it.
         filed = job is not None and self._filer.file_job(job, revision)
         self._is_kept = True
         return filed

@@ -23,7 +23,7 @@ def count_late(
     """The number of late messages in the backlog of a segment, by the bucket of their owner, and
     the last minute that was counted: of a long backlog, whatever was counted by the `deadline`.
 
-    An entry that cannot be counted counts for nothing: whoever dispatches it tells of it. Raises
+    An entry that cannot be counted counts for nothing: its dispatch reports it. Raises
     StoreUnavailableError.
     """
     counts, minute = [0] * BUCKETS, -1

@@ -22,7 +22,7 @@ Progress = tuple[Control, Cursor | None]
 class Outbox:
     """Holds messages in the order in which they were decided, and sends them in parts.
 
-    `marks` stand between them: `reached` is the last one before which everything is sent.
+    `marks` are between them: `reached` is the last one before which everything is sent.
     """
 
     def __init__(self, filer: Filer, begin: Progress) -> None:

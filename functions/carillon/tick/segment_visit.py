@@ -61,8 +61,8 @@ class Visit:
     """Dispatches the live minutes of one segment, or (`backlog`) those that an outage left behind;
     counts what it did.
 
-    `_control` is the segment as it is decided so far. What is recorded of it is never ahead of what
-    has been sent: that is the outbox's say.
+    `_control` is the segment as it is decided so far. The recorded progress is never ahead of the
+    sent messages: the outbox decides.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ class Visit:
         """Send a message; one of a backlog first waits for its reserved start, so that the catch-up
         stays throttled.
 
-        What hangs on a link met there, but is due in a live minute, is not held back.
+        Occurrences of a link read there that are due in a live minute do not wait.
         """
         share = self._ports.catch_up_share
         if share is not None and self._is_late(message):

@@ -41,11 +41,11 @@ class _TimeIsUp(BaseException):
 def closed_ranges(text: str, now: datetime) -> Ranges:
     """The days of the events (VEVENT) in an iCalendar text, as ranges apart from each other.
 
-    Looked at are the days from the first of January of last year to the end of the fifth year
-    from `now`. An event closes every day that it touches, by the clocks of its own time zone; its
-    DTEND is exclusive (RFC 5545). Cancelled events close none; whether one shows as busy (TRANSP)
-    has no say. Raises InvalidFieldError on `icalendar`, naming the line of the bad event, and for
-    a file without events: it would open every day.
+    Looked at are the days from the first of January of last year to the end of the fifth year from
+    `now`. An event closes every day that it touches, by the clocks of its own time zone; its DTEND
+    is exclusive (RFC 5545). Cancelled events close none; their display as busy (TRANSP) does not
+    matter. Raises InvalidFieldError on `icalendar`, naming the line of the bad event, and for a
+    file without events: it would open every day.
     """
     text = text.removeprefix(_BYTE_ORDER_MARK)
     size_bytes = len(text.encode())

@@ -82,9 +82,9 @@ class BackfillRoutes:
         are not under way: never sent, as while it was paused; skipped for whatever reason; dead.
         Cancelled runs and discarded dead letters are not among them, nor are closed days.
 
-        Unless told otherwise since its last pause began, or of the last day if it had none; until
-        now. At most 366 days, and at most about 10,000 occurrences at once. To run them:
-        `POST /jobs/{job_id}/backfill` with `"only": "missed"`.
+        By default since its last pause began, or of the last day if it had none; until now. At most
+        366 days, and at most about 10,000 occurrences at once. To run them: `POST
+        /jobs/{job_id}/backfill` with `"only": "missed"`.
         """
         found = self._missed.of_job(self._owner(), job_id, from_at, to, limit)
         return Response(200, JSON, MissedList.of(found))

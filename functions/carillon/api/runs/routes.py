@@ -69,9 +69,9 @@ class RunForm(BaseModel):
     """A run as lists show it.
 
     `fire_at` is the nominal time, `effective_at` when it was to start; `lag_seconds` counts from
-    the latter. `reason` says why it was skipped, and `note` more: which calendar closed the day,
-    or from which day it was moved. `settled` tells of a dead letter that is none any more: it was
-    redriven, by the run with the next `redrive`, or discarded.
+    the latter. `reason` is why it was skipped, and `note` has details: which calendar closed the
+    day, or from which day it was moved. `settled` marks a former dead letter: it was redriven, by
+    the run with the next `redrive`, or discarded.
 
     One of kind `missed` stands for the `covers_count` occurrences from `covers_from` to `fire_at`.
     """

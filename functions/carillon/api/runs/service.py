@@ -50,9 +50,9 @@ class RunService:
     def request(self, owner: str, job_id: str, key: str | None) -> Run:
         """A manual run: its message is sent, then its row put, unless an executor was quicker.
 
-        A crash in between leaves a run that nobody was told of, never a row that nobody comes for.
-        Under a `key` there is one run: a repetition answers it, and sends its message again while
-        it has not started. Raises QueueUnavailableError when its message was not acknowledged.
+        A crash in between leaves a run that no answer named, never a row without a message. Under a
+        `key` there is one run: a repetition answers it, and sends its message again while it has
+        not started. Raises QueueUnavailableError when its message was not acknowledged.
         """
         job = self._jobs.get(owner, job_id)
         now = self._clock.now()

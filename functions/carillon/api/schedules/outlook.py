@@ -43,8 +43,8 @@ class Outlook:
 def outlook_of(job: Job, calendars: CalendarReader, now: datetime) -> Outlook:
     """The future of a job at `now`.
 
-    The next one is that with the first effective time after `now`: its nominal time may be past.
-    It is None for a fixed delay, where only the runs can tell it.
+    The next one is that with the first effective time after `now`: its nominal time may be past. It
+    is None for a fixed delay, where it follows from the runs.
     """
     last_fire_at = last_of(job.schedule)
     if job.state is not JobState.ACTIVE:

@@ -220,7 +220,7 @@ def _skipped(
 ) -> Iterator[datetime]:
     """The first occurrences on closed days up to the last one that is listed.
 
-    Of a rolling rule these are the few that find no open day; they are not looked for.
+    Of a rolling rule these are the few that find no open day; they are not searched.
     """
     if not isinstance(opened, OnOpenDays) or opened.rolls or isinstance(opened.base, Delay):
         return iter(())

@@ -94,7 +94,7 @@ class UpcomingForm(BaseModel):
 class PreviewedForm(BaseModel):
     """`effective_at` is null under a window: the offset in it is of a job, by its id.
 
-    `note` tells from which closed day a calendar moved it, or why it is skipped.
+    `note` names the closed day from which a calendar moved it, or why it is skipped.
     """
 
     fire_at: UtcTime

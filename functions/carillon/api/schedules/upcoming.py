@@ -89,8 +89,8 @@ class ForecastService:
     def of_owner(self, owner: str, from_at: datetime | None, to_at: datetime | None) -> Forecast:
         """The forecast over the owner's first 1,000 jobs, by job id; raises InvalidFieldError.
 
-        It begins now and spans a day unless told otherwise, and goes by the rows and calendars as
-        they are now: paused jobs do not count, and nothing before a job's filing does.
+        It begins now and spans a day by default. It uses the rows and calendars as they are now:
+        paused jobs do not count, and nothing before a job's filing does.
         """
         started_at = self._clock.now()
         first = from_at or started_at

@@ -43,7 +43,7 @@ class OperationWorker:
     """Handles messages of kind OPERATION; raises StoreUnavailableError, QueueUnavailableError.
 
     A step that is doubled, lost half-way or late does no harm: run keys are functions of what is
-    run, and the row says which step is next.
+    run, and the row names the next step.
     """
 
     def __init__(self, ports: ExecutorPorts) -> None:
@@ -171,7 +171,7 @@ class OperationWorker:
     def _record(self, taken: Operation, progress: Progress) -> Operation | None:
         """The operation with the step recorded; None if another one took it over.
 
-        A cancellation that came meanwhile stands, with what was done.
+        A cancellation that came meanwhile is kept, with the progress.
         """
         seen = taken
         for _ in range(_ROUNDS):

@@ -2,8 +2,8 @@
 
 An owner's secret `name` is `{prefix}/{owner}/{name}` in Secrets Manager, its parameter
 `/{prefix}/{owner}/{name}` in SSM. The owner is encoded (`owner_path`), so that no owner can name
-another's. Their texts stand in no row, log or message; what AWS says about a failure is told by its
-code only, since its words name roles and accounts.
+another's. Their texts are in no row, log or message; a failure is reported by AWS's code only,
+since its words name roles and accounts.
 """
 
 from collections import OrderedDict

@@ -106,7 +106,7 @@ class ChildProcess:
 
     def end(self) -> None:
         """Kill the child and what it started, and wait until it is gone; may be repeated."""
-        # Stopped, it can start nothing more, and goes on adopting.
+        # Stopped, it can start nothing more, and still adopts.
         self._signal_group(signal.SIGSTOP)
         kill_descendants(self.pid if self._process.poll() is None else None, self._mark)
         self._signal_group(signal.SIGKILL)
