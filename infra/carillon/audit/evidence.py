@@ -37,7 +37,7 @@ class RunWrite:
 class Delivery:
     """One call of a target. `ended_at` is None where the caller had died or was not seen to end.
 
-    `is_done`: the target has had its effect; `is_success`: its caller was told so. `job_read_at`:
+    `is_done`: the target has had its effect; `is_success`: its caller learned of it. `job_read_at`:
     when its process last read the job's row before, which then was at `job_revision`.
     `is_untouched`: no fault struck its process from the claim to the acknowledgement. `lane` is
     where its message was taken from, `job_lane` that of the row which was read; None where not
@@ -137,20 +137,20 @@ class Evidence:
     `runs` are the rows at the end. `until`: everything due up to here must have ended at the end.
     `faults` are the instants at which one struck, `outages` the spans [from, until) in which a
     segment had minutes in its backlog, nothing invoked ticks or executors, or a fault may have
-    lasted (a stopped process, a late message). `gaps` are the backlogs themselves, by which alone
-    a catch-up may pass over something. `tolerance_seconds` is how far the clocks of processes are
-    off. `leftovers` names what was not to be there at the end: messages, operations under way,
-    crashes of our own code. `told` are the events, `grants` those of rates, `operations` as they
-    were last put, `loads` what was seen of the lanes each minute. Empty
-    `writes`, `faults`, `told` and `grants` are unknown where `is_complete` is false.
+    lasted (a stopped process, a late message). `gaps` are the backlogs themselves, by which alone a
+    catch-up may skip something. `tolerance_seconds` is how far the clocks of processes are off.
+    `leftovers` names what was not to be there at the end: messages, operations under way, crashes
+    of our own code. `told` are the events, `grants` those of rates, `operations` as they were last
+    put, `loads` what was seen of the lanes each minute. Empty `writes`, `faults`, `told` and
+    `grants` are unknown where `is_complete` is false.
 
     `caught_up` counts what ticks sent or filed because they had been away, by segment and owner.
     `target_faults` are those of the `faults` that struck in a target, with the id of the job that
     called it.
 
-    Of a deployment that goes on there is more to say: occurrences up to `since` are not asked for,
-    nor those in a gap that is not worked off; what was written after `rest_at`, or is under a lease
-    then, is under way; and what lies beyond `until` is not known.
+    For a deployment that continues to run there are more bounds: occurrences up to `since` are not
+    asked for, nor those in a gap that is not worked off; what was written after `rest_at`, or is
+    under a lease then, is under way; and what lies beyond `until` is not known.
     """
 
     versions: Mapping[str, Sequence[JobVersion]]

@@ -22,8 +22,8 @@ class Filed:
     """A filing: its occurrences are the nominal ones in (from_at, until_at] of the schedule that
     `job`, the first row with it, had. `until_at` is None while it goes on.
 
-    A job that is changed while it is paused keeps its filing, whose entries say what they said:
-    that is why the first row counts. `ended_revision` is of the row that ended it.
+    A job that is changed while it is paused keeps its filing, whose entries stay as they were: that
+    is why the first row counts. `ended_revision` is of the row that ended it.
     """
 
     filing_id: str
@@ -184,7 +184,7 @@ def filings_of(versions: Sequence[JobVersion], is_complete: bool = True) -> list
 
     A filing ends at the pause after which another follows, else where that other begins; the last
     one at the pause or the deletion. What a completed job still owes is all that it has left: it
-    may be completed only when that is nothing. Where only the last row is known it tells of those
+    may be completed only when that is nothing. Where only the last row is known it shows those
     before it, and their schedules are taken to be its own.
     """
     found: list[Filed] = []

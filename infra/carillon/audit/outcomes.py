@@ -24,7 +24,7 @@ def lost(known: Known) -> Iterator[Violation]:
     An occurrence belongs to a filing by its nominal time, and is due at its effective one. Lenient:
 
     - Fixed delays and calendars that move occurrences: their fire times follow from runs, or from
-      what the calendar said at the time of each; `broken_chains` and `unfinished` look after them.
+      the calendar at the time of each; `broken_chains` and `unfinished` judge them.
     - A row and a covering row at once: the row counts (`passing_over.passed_over_row`).
     """
     for job_id, filings in known.filings.items():
@@ -51,7 +51,7 @@ def lost(known: Known) -> Iterator[Violation]:
 
 
 def _waits_for_ticks(known: Known, filed: Filed, fire_at: datetime) -> bool:
-    """True if a deployment that goes on has it in a backlog."""
+    """True if a running deployment has it in a backlog."""
     if known.evidence.rest_at is None:
         return False
     own = (gap for gap in known.evidence.gaps if gap.segment == filed.job.segment)
@@ -61,11 +61,11 @@ def _waits_for_ticks(known: Known, filed: Filed, fire_at: datetime) -> bool:
 def unexpected(known: Known) -> Iterator[Violation]:
     """Scheduled runs at instants that are no occurrences, and starts of those that had ended.
 
-    What an attempt was started for must be covered by the filings as the row said that its process
-    had read: a change or pause that was committed after the read comes too late for it. Lenient:
+    What an attempt was started for must be covered by the filings by the row that its process had
+    read: a change or pause that was committed after the read comes too late for it. Lenient:
 
     - Attempts after the first: retries are not asked for their schedule.
-    - Of a deployment that goes on, rows of other filings than the ones that are known.
+    - In a running deployment, rows of other filings than the ones that are known.
     """
     for job_id, filings in known.filings.items():
         if not all(filed.is_computable for filed in filings):
@@ -120,7 +120,7 @@ def passed_over(known: Known) -> Iterator[Violation]:
     """Rows of catch-ups: they cover occurrences that an outage left out, all of those in their
     span, counted right; their job does not run all; and the one that follows ran.
 
-    Lenient where a calendar has a say: closed days are covered, too, and occurrences move.
+    Lenient where there is a calendar: closed days are covered, too, and occurrences move.
     """
     for job_id, rows in known.rows.items():
         own = {row.key.fire_at for row in rows if row.key.kind is RunKind.SCHEDULED}
@@ -166,7 +166,7 @@ def _wrong_about(known: Known, row: Run, own: set[datetime]) -> Iterator[str]:
 
 
 def _is_beyond(known: Known, fire_at: datetime | None) -> bool:
-    """True if a deployment that goes on tells nothing of it yet."""
+    """True if a running deployment shows nothing of it yet."""
     evidence = known.evidence
     return fire_at is not None and evidence.rest_at is not None and fire_at > evidence.until
 

@@ -127,7 +127,7 @@ class ApiClient:
     def post_once(self, path: str, body: Json | None, key: str | None) -> Json:
         """Post under an idempotency key, the caller's or a fresh one.
 
-        When nobody knows whether it worked, the problem tells how to repeat it safely.
+        If the effect is unknown, the problem states how to repeat it safely.
         """
         # An empty key is the API's to refuse: a script's unset variable must not lose its guard.
         key = uuid4().hex if key is None else key
@@ -153,8 +153,8 @@ class ApiClient:
         """The number of jobs that a request has changed; it is repeated under the cursor that it
         answers.
 
-        `show` gets the count after each answer. The problem of one that fails in between tells how
-        many were changed before.
+        `show` gets the count after each answer. The problem of one that fails in between has the
+        number changed before.
         """
         changed = 0
         cursor: str | None = None

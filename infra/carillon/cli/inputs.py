@@ -74,7 +74,7 @@ _BY_SERVICE = {
 def target_form(text: str, field: str) -> Any:
     """The target of a JSON object, an ARN, a URL, or the name of a task.
 
-    What else is not allowed in it is the API's to say. Raises InvalidFieldError on `field`.
+    The API judges what else is not allowed in it. Raises InvalidFieldError on `field`.
     """
     stripped = text.strip()
     if stripped.startswith("{"):

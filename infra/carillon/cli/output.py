@@ -133,7 +133,7 @@ ASCII = " #"
 def columns_of(values: Sequence[int], width: int) -> tuple[int, list[int]]:
     """The number of values in each column of a chart, and the largest value of each.
 
-    At most `width` columns; the last one may stand for fewer values.
+    At most `width` columns; the last one may have fewer values.
     """
     size = max(1, math.ceil(len(values) / width))
     return size, [max(values[at : at + size]) for at in range(0, len(values), size)]

@@ -85,9 +85,9 @@ def root(
         typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Carillon: schedule jobs, look at their history, preview a schedule.
+    """Carillon: schedule jobs, read their history, preview a schedule.
 
-    The options below can also stand after a command's name.
+    The options below can also follow a command's name.
     """
     ctx.obj = Invocation(api_url or None, token or None, as_json)
 

@@ -13,7 +13,7 @@ from carillon.local.api_client import Api, Json
 #: What the local stack promises of runs that are on time, once warm.
 LAG_LIMIT_SECONDS = 1.5
 
-#: States that last a moment on the way to another; a line for each would only be noise.
+#: States that last a moment on the way to another; a line for each would only distract.
 PASSING = frozenset({"scheduled", "running"})
 
 _NAME_WIDTH = 13
@@ -34,7 +34,7 @@ class SeenRun:
     updated_at: datetime
     lag_seconds: float | None
     remark: str
-    #: What it is, where it is about an earlier fire time: its lag says nothing.
+    #: Its kind, for an earlier fire time: its lag means nothing then.
     afterwards: str
 
     @classmethod
@@ -149,7 +149,7 @@ class LagSummary:
         )
 
 
-#: A job that has nothing left to do is looked at in one round of so many.
+#: A job that has nothing left to do is read in one round of this many.
 REST_ROUNDS = 8
 
 #: Runs read of a job's history: at first, when there may be an outage to catch up, and later.

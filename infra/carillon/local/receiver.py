@@ -61,8 +61,8 @@ class Receiver:
     """A server in the background, as a context manager.
 
     It answers 204 to what verifies and 401 to what does not, remembers the last deliveries and
-    tells `on_delivery` about each, from the thread of its request. `read_key` is called at the
-    first request, so that the receiver can be there before the deployment.
+    calls `on_delivery` with each, from the thread of its request. `read_key` is called at the first
+    request, so that the receiver can be there before the deployment.
     """
 
     def __init__(

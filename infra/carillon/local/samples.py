@@ -36,8 +36,8 @@ def sample_jobs(now: datetime, webhook_url: str) -> list[Sample]:
     """The five recurring jobs, the same at every start, and two one-shots soon after `now`.
 
     `overlap` has two occurrences within the time that a run of it takes: the second is skipped. It
-    sleeps in the low lane, where it stands in no other's way. Who is called about the end of
-    `always-fails` is the receiver, too.
+    sleeps in the low lane, where it holds up no other. The callback of `always-fails` goes to the
+    receiver, too.
     """
     receiver = {"type": "webhook", "url": webhook_url}
     retry = {

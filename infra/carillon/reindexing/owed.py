@@ -62,7 +62,7 @@ def owed_to(job: Job, history: History, since: datetime, closed: ClosedDays | No
     `since`, and a message for each run that waits.
 
     The entries are those of the filing that the row has, with a later beginning: the same keys, so
-    that what still stands is replaced and a repetition changes nothing. The row is left as it is,
+    that remaining entries are replaced and a repetition changes nothing. The row is left as it is,
     with its revision, its streak of failures and the filings that it remembers. Runs of paused and
     deleted jobs come too: the executor knows what becomes of them. `closed` are the days closed in
     the job's calendar; None if it has none.
@@ -110,9 +110,9 @@ def owing(
 ) -> Control:
     """The control item that takes the lease over, and owes all minutes from `first` on.
 
-    Those before `began_at` count as missed: each job's catch-up decides. What ticks have
-    dispatched since is sent whole: claims absorb it. The minutes to come are live again, so that
-    no tick has passed by before an entry was put. Whoever holds the lease loses it.
+    Those before `began_at` count as missed: each job's catch-up decides. What ticks have dispatched
+    since is sent whole: claims absorb it. The minutes to come are live again, so that no tick has
+    gone past before an entry was put. A tick that holds the lease loses it.
     """
     previous, began = minute_of(now) - 1, minute_of(began_at)
     done = seen.complete_until if first is None else min(first - 1, seen.complete_until)

@@ -48,9 +48,9 @@ class Reindex:
     up. 5. send what runs wait for. It can be cut off anywhere and begun anew: a job whose entries
     were not put has run nothing since, and the next time finds it as it was.
 
-    `since`: as if no tick had come after it; None for what each job's history tells. It reaches
-    no further than the segment is complete: what ticks owe already stays owed. `only` is one
-    segment, None for all.
+    `since`: as if no tick had come after it; None to go by each job's history. It reaches no
+    further than the segment is complete: what ticks owe already stays owed. `only` is one segment,
+    None for all.
     """
 
     def __init__(

@@ -154,7 +154,7 @@ class Struck:
 class Chaos:
     """Decides about faults by the seed, until `calm_us`; `injected` are those that happened.
 
-    `only`: of all that the dice say, no others happen.
+    `only`: no other faults happen, whatever is drawn.
     """
 
     def __init__(

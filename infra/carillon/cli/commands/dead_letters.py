@@ -60,7 +60,7 @@ class ManyOptions(DeadLetterFilter):
     def body(self, run_id: str | None) -> dict[str, Any]:
         """The filter for several dead letters, empty where one is named.
 
-        Raises typer.BadParameter unless it is clear which are meant, and for what has no say.
+        Raises typer.BadParameter unless the choice is clear, and for options without effect.
         """
         members: dict[str, Any] = dict(self.members)
         if sum((run_id is not None, bool(members), self.every)) != 1:

@@ -66,7 +66,7 @@ def sign_in(
     password: str,
     new_password: Callable[[], str],
 ) -> str:
-    """The user's access token, good for an hour unless the pool says otherwise.
+    """The user's access token, good for an hour unless the pool is set otherwise.
 
     `new_password` is asked where the password is a temporary one: that of an account which an
     administrator has made. Raises CliError: not allowed, unreachable, or what else Cognito answers.

@@ -101,7 +101,7 @@ class Explanation:
 def coming_of(request: PreviewRequest, calendar: LocalCalendar | None) -> list[Coming]:
     """The next `limit` occurrences on open days; raises InvalidFieldError.
 
-    Those of a fixed delay that skips closed days are looked for among 10,000.
+    Those of a fixed delay that skips closed days are searched among 10,000.
     """
     schedule = ending_after(request, schedule_of(request))
     coming = _coming(request, schedule, calendar)

@@ -47,8 +47,8 @@ def audit(
     """Compare all jobs' occurrences with their runs, and check that the next ones are indexed.
 
     Reads the tables page by page, and changes nothing. Exit code 1 where something does not hold.
-    What stands in a queue has no row yet: audit when the lanes are empty, or up to an instant
-    before what waits there. With --json one line for each finding, and one for the figures.
+    Runs in a queue have no row yet: audit when the lanes are empty, or up to an instant before what
+    waits there. With --json one line for each finding, and one for the figures.
     """
     from carillon.audit.auditing import Audit
     from carillon.clock import SystemClock
