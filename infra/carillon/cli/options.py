@@ -126,7 +126,7 @@ def confirm(question: str, yes: bool) -> None:
         typer.confirm(question, abort=True, err=True)
 
 
-LimitOption = Annotated[int, typer.Option(help="At most so many.", min=1)]
+LimitOption = Annotated[int, typer.Option(help="The most to show.", min=1)]
 AllOption = Annotated[bool, typer.Option("--all", help="All of them, however many.")]
 FromOption = Annotated[
     str | None,

@@ -98,7 +98,7 @@ def _over(api: ApiClient, operation: Json, as_json: bool, sleep: Callable[[float
                     break
                 show(operation)
     except KeyboardInterrupt:
-        write_error(f"It goes on: `carillon operations show {operation_id} --wait`, or `cancel`")
+        write_error(f"It continues: `carillon operations show {operation_id} --wait`, or `cancel`")
         raise
     return operation
 

@@ -83,7 +83,7 @@ def time_zones(seen: Snapshot) -> Iterator[Verdict]:
     versions = {
         each.tzdata for each in seen.controls.values() if each and not isinstance(each, Unknown)
     } - {""}
-    told = " and ".join(sorted(versions)) or "no tick has told its version yet"
+    told = " and ".join(sorted(versions)) or "no tick has recorded its version yet"
     mixed = "" if len(layers) == 1 else f"functions have {len(layers)} different sets of layers"
     yield judged("tzdata", mixed, f"one layer for all functions; ticks: {told}", _RELEASE)
     others = [
@@ -193,7 +193,7 @@ def clock(seen: Snapshot) -> Iterator[Verdict]:
 
 def skew(seen: Snapshot) -> Iterator[Verdict]:
     if seen.skew_seconds is None:
-        yield Verdict("clock of this machine", Level.UNKNOWN, "no answer told the database's time")
+        yield Verdict("clock of this machine", Level.UNKNOWN, "no answer had the database's time")
         return
     off = abs(seen.skew_seconds) > 2
     yield judged(
@@ -207,7 +207,7 @@ def skew(seen: Snapshot) -> Iterator[Verdict]:
 def tables(seen: Snapshot) -> Iterator[Verdict]:
     for role, table in seen.tables.items():
         wrong = f"{table.name} is {table.status}" if table.status != "ACTIVE" else ""
-        yield judged(f"table {role}", wrong, "active", "look at it in the console")
+        yield judged(f"table {role}", wrong, "active", "check it in the console")
         yield _expiry(role, table.expires_by)
         if isinstance(table.recovers, Unknown):
             yield Verdict(f"recovery of {role}", Level.UNKNOWN, table.recovers.reason)
@@ -235,7 +235,7 @@ def alarms(seen: Snapshot) -> Iterator[Verdict]:
         "alarms raised", ", ".join(raised), "none", "docs/operate.md has a heading for each"
     )
     mute = [each.name for each in seen.alarms if not (each.actions and each.enabled)]
-    told = f"{len(seen.alarms)} alarms tell somebody"
+    told = f"{len(seen.alarms)} alarms notify somebody"
     if len(mute) == len(seen.alarms):
         advice = "deploy with -c alarm_email=... or -c alarm_topic=..."
         yield Verdict("alarm actions", Level.ADVICE, "alarms notify nobody", advice)

@@ -42,7 +42,7 @@ def ticks(seen: Snapshot) -> Iterator[Verdict]:
     """Judged by the horizon, which each tick moves to its minute and the look-ahead."""
     ticked = [each.horizon for each in _controls(seen).values() if each.token]
     if not ticked:
-        text = "no tick has met any segment"
+        text = "no tick has visited any segment"
         yield Verdict("last tick", Level.WRONG, text, "is the rule enabled? read the tick's log")
         return
     age = minute_of(seen.at) - (max(ticked) - seen.settings.look_ahead_minutes)

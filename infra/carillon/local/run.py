@@ -70,7 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
     ) as error:
         say(f"carillon: {error}\nMore in the logs of {_shortest(state_directory)}.")
         return 1
-    say("Stopped. The state is kept; `make run` goes on from here.")
+    say("Stopped. The state is kept; `make run` continues from here.")
     return 0
 
 

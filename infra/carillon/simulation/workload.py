@@ -195,7 +195,7 @@ class _Loader(yaml.SafeLoader):
             if key.tag != "tag:yaml.org,2002:str":
                 raise _error(key, "a key that is not text: quote it")
             if key.value in seen:
-                raise _error(key, f"the key {key.value!r} stands twice")
+                raise _error(key, f"the key {key.value!r} appears twice")
             seen.add(key.value)
         return node
 
@@ -245,7 +245,7 @@ def document_of(text: str) -> Any:
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key appears twice")
     return found
 
 

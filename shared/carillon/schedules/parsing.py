@@ -44,7 +44,7 @@ def parts_of(text: str) -> tuple[list[str], list[str]]:
     members, *exceptions = _EXCEPT.split(text)
     if len(exceptions) > 1:
         raise InvalidFieldError(
-            "schedule", 'says "except" more than once: divide the exceptions by " | "'
+            "schedule", 'has "except" more than once: divide the exceptions by " | "'
         )
     parts = [_parts(side) for side in (members, *exceptions)]
     return parts[0], parts[1] if exceptions else []

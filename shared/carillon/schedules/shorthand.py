@@ -52,7 +52,7 @@ def cron_of_macro(text: str) -> str:
         raise InvalidFieldError(
             "schedule.cron",
             '"@reboot" has no time: there is no machine that starts. Use "at …" for one run, or '
-            "run the job by hand",
+            "run the job manually",
         )
     known = ", ".join(_MACROS)
     raise InvalidFieldError(

@@ -188,7 +188,7 @@ def _refuse_unknown_keys(form: Mapping[str, object], kind: str) -> None:
             continue
         hint = f'beside "{kind}" nothing else' if len(known) == 1 else "use every and offset"
         if key in ("timezone", "start_at", "end_at", "dst", "except"):
-            hint = "it stands beside the schedule, not in it"
+            hint = "it goes beside the schedule, not into it"
         raise InvalidFieldError(f"schedule.{str(key)[:40]}", f"is unknown: {hint}")
 
 

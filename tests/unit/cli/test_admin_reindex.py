@@ -47,7 +47,7 @@ def test_what_an_emptied_wheel_lacks_is_there_again(run: Run, emptied: None) -> 
 def test_it_says_what_it_did(run: Run, emptied: None) -> None:
     told = run("admin", "reindex", "--segment", "0", "--since", "2026-12-01T13:30:00Z")
     assert told.exit_code == 0, told.output
-    assert "7 jobs looked at" in told.stdout
+    assert "7 jobs read" in told.stdout
     assert "ticks go on from 2026-12-01T12:59:59Z" in told.stdout
 
 

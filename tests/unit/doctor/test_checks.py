@@ -134,7 +134,7 @@ PLANTED: list[tuple[str, Mapping[str, Any], str, str]] = [
     ("rule", changed("rules", 0, enabled=False), "no tick comes", "enable-rule"),
     ("rule", {"rules": ()}, "no tick comes", REVERT),
     ("tick workers", changed("rules", 0, targets=0), "0 ticks", REVERT),
-    ("last tick", {"controls": {0: None, 1: None}}, "no tick has met", "rule enabled"),
+    ("last tick", {"controls": {0: None, 1: None}}, "no tick has visited", "rule enabled"),
     ("last tick", {"controls": STOPPED}, "42 minutes ago", "rule enabled"),
     ("last tick", {"controls": AHEAD}, "28 minutes ahead", "clock"),
     ("dispatch", {"controls": LAGGING}, "1 by 39 min", "tick_workers"),

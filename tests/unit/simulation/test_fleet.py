@@ -126,8 +126,8 @@ def test_json_is_yaml() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("a: 1\na: 2\n", "line 2: the key 'a' stands twice"),
-        ('{"a": 1,\n"a": 2}', "line 2: the key 'a' stands twice"),
+        ("a: 1\na: 2\n", "line 2: the key 'a' appears twice"),
+        ('{"a": 1,\n"a": 2}', "line 2: the key 'a' appears twice"),
         ("1: a\n", "line 1: a key that is not text"),
         ("jobs:\n  - [unclosed\n", "line 3"),
         ("a: !!python/object/apply:os.system [ls]\n", "line 1"),

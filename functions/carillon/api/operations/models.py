@@ -18,7 +18,7 @@ PerMinute = Annotated[
         ge=1,
         le=MOST_PER_MINUTE,
         strict=True,
-        description="At most so many runs start in any minute. (Fewer, where they take longer.)",
+        description="The most runs that start in any minute. (Fewer, if they take longer.)",
     ),
 ]
 JobIdText = Annotated[str, Field(pattern=r"^[0-9a-z]{26}$")]

@@ -177,7 +177,7 @@ class OperationService:
         if body.to < body.from_at:
             raise InvalidFieldError("to", "must not lie before from")
         if body.to > self._clock.now():
-            raise InvalidFieldError("to", "must not lie in the future: the schedule sees to that")
+            raise InvalidFieldError("to", "must not lie in the future: the schedule runs those")
         if body.to - body.from_at > LONGEST_BACKFILL:
             raise InvalidFieldError("to", f"must lie within {LONGEST_BACKFILL.days} days of from")
         opened = CalendarReader(self._calendars).opened(job)

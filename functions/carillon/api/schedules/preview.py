@@ -204,7 +204,7 @@ class PreviewService:
         calendar = self._calendars.get(owner, choice.name)
         if calendar is None:
             raise InvalidFieldError(
-                "calendar.name", f"you have no calendar {choice.name!r}: say its days here"
+                "calendar.name", f"you have no calendar {choice.name!r}: give its days here"
             )
         return calendar.closed
 

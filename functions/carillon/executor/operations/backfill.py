@@ -94,7 +94,7 @@ def _hold(operation: Operation, job: Job, begin: datetime) -> Progress:
     paused_seconds = int((begin - (job.paused_at or begin)).total_seconds())
     return Progress(
         operation.cursor,
-        note="the job is paused: this goes on within ten minutes after it is resumed",
+        note="the job is paused: this continues within ten minutes after it is resumed",
         pause_seconds=min(max(paused_seconds, SHORTEST_HOLD_SECONDS), LONGEST_HOLD_SECONDS),
     )
 

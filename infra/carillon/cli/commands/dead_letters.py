@@ -50,7 +50,7 @@ class ManyOptions(DeadLetterFilter):
 
     every: Annotated[bool, typer.Option("--all", help="All dead letters.")] = False
     per_minute: Annotated[
-        int | None, typer.Option(help="So many in a minute.", min=1, show_default="the API's")
+        int | None, typer.Option(help="The most in a minute.", min=1, show_default="the API's")
     ] = None
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Of many: show progress until all are done.")
@@ -70,7 +70,7 @@ class ManyOptions(DeadLetterFilter):
         if run_id is not None and (self.per_minute, self.idempotency_key) != (None, None):
             raise typer.BadParameter(
                 "--per-minute and --idempotency-key are for many: one is redriven or discarded "
-                "once, however often it is asked for"
+                "once, however often it is requested"
             )
         if self.every:
             members["all"] = True

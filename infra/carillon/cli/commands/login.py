@@ -151,7 +151,7 @@ UsernameOption = Annotated[
 ]
 ClientIdOption = Annotated[
     str | None,
-    typer.Option(envvar="CARILLON_CLIENT_ID", help="Of the user pool; else the API tells it."),
+    typer.Option(envvar="CARILLON_CLIENT_ID", help="Of the user pool; by default from the API."),
 ]
 EndpointOption = Annotated[
     str | None,
@@ -251,7 +251,7 @@ def _claims(token: str) -> dict[str, Any]:
         claims: dict[str, Any] = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
         int(claims.get("exp", 0))
     except (IndexError, ValueError, TypeError, AttributeError) as error:
-        detail = "it tells neither name nor owner; `carillon login` gets another"
+        detail = "it has neither name nor owner; `carillon login` gets another"
         title = "The token is not a JSON web token"
         raise CliError.local(ExitCode.NOT_ALLOWED, title, detail) from error
     return claims

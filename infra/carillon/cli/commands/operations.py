@@ -72,7 +72,7 @@ def backfill(
         str, typer.Option(help="all occurrences, or missed: those without a success.")
     ] = "all",
     per_minute: Annotated[
-        int | None, typer.Option(help="So many runs in a minute.", min=1, show_default="the API's")
+        int | None, typer.Option(help="The most runs in a minute.", min=1, show_default="the API's")
     ] = None,
     wait: Annotated[
         bool,
@@ -112,6 +112,6 @@ def missed(
     answer = api.get(job_path(job_id, "/missed"), {**span.span, "limit": limit})
     if answer.get("complete") is False:
         write_error(
-            f"Note: only looked at since {answer.get('from')}; give an earlier --to for more"
+            f"Note: only searched since {answer.get('from')}; give an earlier --to for more"
         )
     write_items(answer.get("items", []), _MISSED_COLUMNS, invocation_of(ctx).as_json)

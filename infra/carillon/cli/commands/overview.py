@@ -153,9 +153,7 @@ def upcoming(
     answer = api.get(path, {"count": count})
     found = answer.get("items", [])
     if answer.get("complete") is False:
-        write_error(
-            "Note: you have more jobs than the API looks at; some occurrences may be left out"
-        )
+        write_error("Note: you have more jobs than the API reads; some occurrences may be left out")
     if invocation_of(ctx).as_json:
         write_json(found)
     else:

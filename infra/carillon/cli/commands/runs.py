@@ -32,12 +32,12 @@ def runs(
     job_id: JobIdArgument,
     *,
     span: SpanOptions,
-    limit: Annotated[int, typer.Option(help="At most so many runs, the newest.", min=1)] = 20,
+    limit: Annotated[int, typer.Option(help="The most runs to show, the newest.", min=1)] = 20,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on with each change until Ctrl-C.")
     ] = False,
     interval: Annotated[
-        float, typer.Option(help="Seconds between two looks with --follow.", min=0.1)
+        float, typer.Option(help="Seconds between two requests with --follow.", min=0.1)
     ] = 1.0,
     session: SessionOptions,
 ) -> None:

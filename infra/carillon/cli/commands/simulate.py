@@ -59,7 +59,7 @@ SeedOption = Annotated[int, typer.Option(help="The same seed gives the same run.
 FirstOption = Annotated[int, typer.Option(help="Fire times to list of each job.", min=0, max=100)]
 SpeedOption = Annotated[
     float | None,
-    typer.Option(help="Show runs as they happen, so many virtual seconds a second.", min=0.01),
+    typer.Option(help="Show runs as they happen, this many virtual seconds a second.", min=0.01),
 ]
 RunsOption = Annotated[
     Path | None, typer.Option(help="Write each run that has ended to this file, as JSON Lines.")

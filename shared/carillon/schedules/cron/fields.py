@@ -166,7 +166,7 @@ def nth_of(field_: Field, term: str) -> tuple[int, int]:
     day, _, count = term.partition("#")
     digits = count.lstrip("0")
     if digits not in ("1", "2", "3", "4", "5"):
-        raise BadTermError("after # stands which of the month it is, 1 to 5")
+        raise BadTermError("after # comes its number in the month, 1 to 5")
     return field_.number(day) % 7, int(digits)
 
 
@@ -216,7 +216,7 @@ def _fault(field_: Field, term: str, parse: Callable[[Field, str], object]) -> s
 def _foreign(term: str) -> str:
     """A remedy for what other schedulers take."""
     if "?" in term:
-        return '"?" belongs to cron(…), here * says the same'
+        return '"?" belongs to cron(…), here * means the same'
     if "~" in term or _HASH.fullmatch(term):
         return "to spread jobs over time, use window"
     if _NEAREST.fullmatch(term):

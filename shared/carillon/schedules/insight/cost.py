@@ -68,7 +68,7 @@ PRICES: Mapping[Line, Price] = {
     Line.READS: Price(0.125, _M, "read units", "dynamodb/pricing/on-demand"),
     Line.QUEUE: Price(0.40, _M, "requests", "sqs/pricing, standard queues"),
     Line.FAIR_QUEUE: Price(
-        0.10, _M, "requests", "sqs/pricing, fair queues, as cloudburn.io tells of 2026-03"
+        0.10, _M, "requests", "sqs/pricing, fair queues, as cloudburn.io reports of 2026-03"
     ),
     Line.EMPTY_RECEIVES: Price(0.40, _M, "requests", "sqs/pricing, standard queues"),
     Line.INVOCATIONS: Price(0.20, _M, "requests", "lambda/pricing"),

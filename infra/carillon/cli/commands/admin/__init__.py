@@ -68,7 +68,7 @@ def mend(wheel: "WheelStore", segment: int, now: "Callable[[], datetime]") -> di
 
     remains = wheel.examine_control(segment)
     if remains is None:
-        detail = "whoever meets the segment first makes its control item: there is nothing to mend"
+        detail = "the first use of a segment makes its control item: there is nothing to mend"
         raise CliError.local(ExitCode.NOT_FOUND, f"Segment {segment} has not been used", detail)
     checked = with_lease_checked(remains, now())
     if not checked.unreadable:

@@ -30,7 +30,7 @@ def doctor(ctx: typer.Context, *, options: AdminOptions) -> None:
         seen = Collector(stack, settings, stores, SystemClock().now()).snapshot()
     except (BotoCoreError, ClientError) as error:
         detail = f"stack {stack}: {error}"
-        raise CliError.local(ExitCode.NOT_ALLOWED, "Not looked at to the end", detail) from error
+        raise CliError.local(ExitCode.NOT_ALLOWED, "Not checked to the end", detail) from error
     verdicts = examine(seen)
     wrong = sum(each.level is Level.WRONG for each in verdicts)
     if invocation_of(ctx).as_json:

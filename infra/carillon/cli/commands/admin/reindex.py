@@ -23,7 +23,7 @@ SegmentOption = Annotated[
 SinceOption = Annotated[
     str | None,
     typer.Option(
-        help="As if no tick had come since this instant; at most 14 days back. Not given, each job"
+        help="As if no tick had come since this instant; at most 14 days back. Without it, each job"
         " goes on behind its newest run."
     ),
 ]
@@ -83,7 +83,7 @@ def _text(done: "Done") -> str:
     since = min(done.since.values(), default=None)
     owed = "" if since is None else f"; ticks go on from {utc_text(since)}"
     return (
-        f"{done.jobs:,} jobs looked at, {done.entries:,} entries put, {done.runs:,} messages of"
+        f"{done.jobs:,} jobs read, {done.entries:,} entries put, {done.runs:,} messages of"
         f" runs and {done.operations:,} of operations ordered again{owed}"
     )
 

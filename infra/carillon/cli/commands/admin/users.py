@@ -82,7 +82,7 @@ def _added(
                 UserPoolId=pool_id, Username=name, GroupName=OPERATORS_GROUP
             )
         except ClientError as error:  # the password is shown once: now
-            known = told.get("temporary_password", "the one that was told before")
+            known = told.get("temporary_password", "the one that was shown before")
             detail = f"temporary password: {known}; repeat the command to make an operator: {error}"
             title = f"{name} is there, and no operator"
             raise CliError.local(ExitCode.NOT_ALLOWED, title, detail) from error
