@@ -1,4 +1,4 @@
-"""What a deployed stack consists of."""
+"""The resources of a deployed stack."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,7 @@
 """Alarms of the deployed stack: raised by what the deployed functions measured, heard at the topic.
 
-MiniStack makes no metrics of what functions log, so a bridge puts their lines as metrics (FACTS:
-CloudWatch makes them of the same lines). It has no rule for missing data either: that silence is an
+MiniStack makes no metrics of what functions log, so a bridge puts their lines as metrics, as
+CloudWatch does on AWS. It has no rule for missing data either: that silence is an
 alarm is a matter of the template (tests/infra/test_alarms.py).
 """
 

@@ -34,8 +34,8 @@ _FILTERS = ("job_id", "reason", "error", "from", "to")
 
 
 class DeadLetterBody(Document):
-    """Which dead letters: those for which all members hold that are given, or `all`. Neither, or
-    null, is refused: a caller's unset variable must not choose more than was meant."""
+    """A choice of dead letters: those that match all given members, or `all`. Neither, or null, is
+    refused: a caller's unset variable must not choose more than was meant."""
 
     all_of_them: Literal[True] | None = Field(
         default=None, alias="all", description="Every dead letter; not beside a filter."

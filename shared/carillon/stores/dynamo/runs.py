@@ -196,7 +196,7 @@ def _stands_as(run: Run, status: RunStatus) -> Condition:
 
 
 def _wanted(owner: str, only: DeadLetterFilter) -> Condition | None:
-    """What the filter asks beyond the span of fire times."""
+    """The filter's conditions besides the span of fire times."""
     wanted = []
     if only.job_id:
         wanted.append(RunRow.job_key == job_key_of(owner, only.job_id))
