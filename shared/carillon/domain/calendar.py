@@ -18,8 +18,7 @@ CalendarName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$", exam
 
 @dataclass(frozen=True, slots=True)
 class CalendarUse:
-    """Which of its owner's calendars is followed, and what becomes of occurrences on closed
-    days."""
+    """The calendar of yours that is followed, and the rule for occurrences on closed days."""
 
     name: Annotated[
         CalendarName, Cli("--calendar", "The name of the calendar whose days are closed.")

@@ -18,9 +18,9 @@ PAYLOAD_LIMIT_BYTES = 64 * 1024
 DEFAULT_TIMEOUT_SECONDS = 10
 """The time limit of an attempt of a job that states none and has no interval."""
 MOST_REPLACED = 4
-"""How many replaced filings a job remembers: in an outage or a window each may have to say yet."""
+"""A job remembers this many replaced filings: in an outage or a window each may still be needed."""
 _ID_STEP = timedelta(milliseconds=1)
-"""Ids are in order if they are made of instants that lie so far apart."""
+"""Ids are in order if they are made of instants this far apart."""
 
 
 class JobState(StrEnum):
@@ -53,8 +53,8 @@ class Filing:
     from_at: datetime
 
     def next_id_at(self, now: datetime) -> datetime:
-        """The instant to make the id of the filing that replaces this one of: a later one than its
-        own, though both be asked for within a millisecond, or of clocks that differ."""
+        """The instant for the id of the filing that replaces this one: a later one than its own,
+        though both be asked for within a millisecond, or of clocks that differ."""
         return max(now, id_created_at(self.filing_id) + _ID_STEP)
 
 
@@ -75,16 +75,15 @@ class Job:
     """A job row, whole: its ids, its state, and its settings. A change is a new value with the next
     revision.
 
-    `schedule` is what the settings say, up to the earlier of their `end_at` and the `max_runs`-th
+    `schedule` is that of the settings, up to the earlier of their `end_at` and the `max_runs`-th
     occurrence: `schedule.end_at` is that instant. `spread_seconds` is the job's own offset in its
     window: an occurrence with the nominal time `fire_at` starts at `fire_at + spread_seconds`.
 
     `fingerprint` is a digest of the creating request: a repetition under the same idempotency key
     must carry the same one. `paused_at` is set while the state is PAUSED; `expires_at` only on
-    tombstones. `earlier` are the filings before `previous`, newest first. `note` says why it is
-    paused, where it was not its owner who did it. `spec.priority` is what the owner said, `lane`
-    where it is served; `slow` is no change of the owner's, so it comes and goes under the same
-    revision.
+    tombstones. `earlier` are the filings before `previous`, newest first. `note` has the reason of
+    a pause that was not its owner's. `spec.priority` is the owner's, `lane` where it is served;
+    `slow` is no change of the owner's, so it comes and goes under the same revision.
     """
 
     owner: str
@@ -113,7 +112,7 @@ class Job:
 
     @property
     def is_tombstone(self) -> bool:
-        """Whether it is gone for its owner: deleted, or completed and to be deleted then."""
+        """True if it is gone for its owner: deleted, or completed and to be deleted then."""
         return self.state in (JobState.DELETED, JobState.COMPLETED)
 
     def time_limit_seconds(self, longest_seconds: int) -> int:
@@ -139,8 +138,9 @@ class Job:
         return () if self.previous is None else (self.previous, *self.earlier)
 
     def ended_at(self, filing_id: str) -> datetime | None:
-        """Until when the occurrences of a filing count; None for those that go on or that are
-        unknown. Of one older than all that are remembered it is the latest instant possible."""
+        """The instant until which the occurrences of a filing count; None for those that go on or
+        that are unknown. Of one older than all that are remembered it is the latest instant
+        possible."""
         if filing_id == self.filing.filing_id:
             return self.paused_at
         for known in self.replaced:
@@ -151,7 +151,7 @@ class Job:
         return None
 
     def has_counted(self, filing_id: str) -> bool:
-        """Whether a filing is or was the job's, for all that the row remembers: False for one that
+        """True if a filing is or was the job's, for all that the row remembers: False for one that
         never was committed, unless it may be one of those that are forgotten."""
         known = (self.filing.filing_id, *(each.filing_id for each in self.replaced))
         is_full = len(self.replaced) == MOST_REPLACED
@@ -215,7 +215,7 @@ def job_id_of(owner: str, idempotency_key: str) -> str:
 
 
 def fires_differently(before: Job, after: Job) -> bool:
-    """Whether the entries of `before` are not those of `after`: a change needs a new filing.
+    """True if the entries of `before` are not those of `after`: a change needs a new filing.
 
     They carry the schedule with its bounds and DST rule, the offset, and each setting that is
     marked REINDEX.

@@ -1,4 +1,4 @@
-"""A job's policies: what is done about failures, lateness, overlap and load, and in which lane."""
+"""A job's policies about failures, lateness, overlap and load, and its lane."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -40,12 +40,13 @@ class Lane(StrEnum):
     NORMAL = "normal"
     LOW = "low"
     SLOW = "slow"
-    """Where jobs are served apart whose attempts keep lasting long (admission/slowness.py)."""
+    """The lane of jobs whose attempts keep lasting long (admission/slowness.py)."""
 
     @property
     def batch_size(self) -> int:
-        """How many messages an executor takes at a time. A slow one goes alone: an invocation lasts
-        as long as the slowest of its messages, and the others would wait for it."""
+        """The number of messages that an executor takes at a time. A slow one goes alone: an
+        invocation lasts as long as the slowest of its messages, and the others would wait for
+        it."""
         return 1 if self is Lane.SLOW else 10
 
 
@@ -54,7 +55,7 @@ Priority = Literal[Lane.HIGH, Lane.NORMAL, Lane.LOW]
 
 
 class CatchUp(StrEnum):
-    """What is done with occurrences that an outage passed over, of ticks or of executors."""
+    """The treatment of occurrences that an outage left out, of ticks or of executors."""
 
     SKIP = "skip"
     """None of them runs; one row of the history covers them."""
@@ -65,7 +66,7 @@ class CatchUp(StrEnum):
 
 
 class Overlap(StrEnum):
-    """What is done with an occurrence that is due while another run of its job is active."""
+    """The treatment of an occurrence that is due while another run of its job is active."""
 
     ALLOW = "allow"
     SKIP = "skip"
@@ -74,7 +75,7 @@ class Overlap(StrEnum):
 
 
 class OnComplete(StrEnum):
-    """What becomes of a job when no occurrence is left and its last run has ended."""
+    """The end of a job when no occurrence is left and its last run has ended."""
 
     KEEP = "keep"
     DELETE = "delete"
@@ -127,8 +128,8 @@ class Backoff:
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """`retry_on` are error kinds (`timeout`, `http_503`, `http_5xx`, an exception's class name):
-    with any, these are retried and no others; without, all but those that no retry can help. What a
-    task itself says, by raising Retry or Fail, stands above both."""
+    with any, these are retried and no others; without, all but those that no retry can help. A task
+    that raises Retry or Fail overrides both."""
 
     max_attempts: Annotated[
         int,
@@ -152,7 +153,7 @@ class RetryPolicy:
     ] = ()
 
     def retries(self, error: RunError) -> bool:
-        """Whether a further attempt may follow this error, as far as its kind goes."""
+        """True if a further attempt may follow this error, as far as its kind goes."""
         if not self.retry_on:
             return not error.permanent
         if error.kind in (FAIL_KIND, RETRY_KIND):

@@ -1,1 +1,1 @@
-"""What tick, executor and API have in common, over the ports of the stores."""
+"""Shared by tick, executor and API, over the ports of the stores."""

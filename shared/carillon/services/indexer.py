@@ -34,7 +34,7 @@ UNCOMMITTED_DELAY_SECONDS = 5
 
 
 class Filer:
-    """Files jobs, chain links and late retries, and removes what is left of filings that have
+    """Indexes jobs, next entries and late retries, and removes the entries of filings that have
     ended; used by the api, the tick and the executor."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Filer:
         calendars: VersionedRows[Calendar],
         longest_delay_seconds: int = LONGEST_DELAY_SECONDS,
     ) -> None:
-        """What is due later than `longest_delay_seconds` comes by the wheel, not by the queue."""
+        """Messages due later than `longest_delay_seconds` come by the wheel, not by the queue."""
         self._jobs = jobs
         self._wheel = wheel
         self._queue = queue
@@ -61,7 +61,8 @@ class Filer:
         3. commit the row (absent if `revision` is None, else over that revision);
         4. send again, undelayed, what is due before the hidden messages appear.
 
-        False when the commit lost: the entries and messages are noise, told by their filing.
+        Returns False if another writer won. What was written is orphaned; executors drop it by its
+        generation id.
         """
         sent = self._sent(job)
         entries = [*entries_of(job, sent), *watch_entries_of(job)]
@@ -84,7 +85,7 @@ class Filer:
         return committed
 
     def file_entry(self, entry: Entry) -> None:
-        """Put a dated entry, and send what it stands for if its minute is announced already."""
+        """Put a dated entry, and send its messages if its minute is announced already."""
         self._wheel.put_entries([entry])
         horizon = self.control(entry.segment).horizon
         if entry.slot.number > horizon:
@@ -100,10 +101,10 @@ class Filer:
         """Remove the entries of the filing that a change of the job's row has ended, those that owe
         nothing any more.
 
-        To be called after the commit, and only when that is known to have won. What is left is
-        removed by `remove_stale_entry`: what is owed yet, what stands elsewhere by other rules of
-        its zone, what a tick puts anew meanwhile. Raises nothing: so is what a store that fails
-        leaves.
+        To be called after the commit, and only when that is known to have won. `remove_stale_entry`
+        removes the rest: entries that are still needed, those in other slots by other rules of
+        their zone, those that a tick puts anew meanwhile. Raises nothing: so is what a store that
+        fails leaves.
         """
         with suppress(StoreUnavailableError):
             self._remove(before.segment, ended_entries(before, after, self._clock.now()))
@@ -116,7 +117,8 @@ class Filer:
         self._remove(message.segment, ended_entry(job, message, self._clock.now()))
 
     def file_message(self, message: Message) -> None:
-        """See to it that a message comes when it may start: by its queue, or later by the wheel."""
+        """Schedule a message for the time when it may start: by its queue, or later by the
+        wheel."""
         self.file_messages([message])
 
     def file_messages(self, messages: Sequence[Message], until: datetime | None = None) -> None:
@@ -138,7 +140,7 @@ class Filer:
         )
 
     def control(self, segment: int) -> Control:
-        """The segment's control item, created by whoever meets the segment first."""
+        """The segment's control item, created at its first use."""
         for _ in range(3):
             control = self._wheel.get_control(segment)
             if control is not None:
@@ -156,7 +158,7 @@ class Filer:
             self._wheel.remove_entries(segment, keys)
 
     def _file_next(self, link: Entry, horizon: int) -> None:
-        """File the first link of a chain for what lies beyond `horizon`, if anything does."""
+        """Put the first entry of a sequence for occurrences beyond `horizon`, if there are any."""
         if link.schedule is None:
             return
         following = link.schedule.next(minute_end(horizon) - link.spread)

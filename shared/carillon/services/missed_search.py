@@ -14,7 +14,7 @@ from carillon.stores.ports import RunStore
 CHUNK = 250
 """Occurrences that are compared at once."""
 MOST_LOOKED_AT = 10_000
-"""Occurrences, or rows of the history, that one search looks at."""
+"""Occurrences, or rows of the history, that one search reads."""
 _PAGE = 1_000
 _PAGE_OF_ONE = 20
 """Rows of one fire time that are read at once."""
@@ -25,7 +25,7 @@ _SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search came to, newest first; it has looked at everything since `from_at`."""
+    """The result of a search, newest first; it has read everything since `from_at`."""
 
     items: tuple[MissedOccurrence, ...]
     from_at: datetime
@@ -36,7 +36,7 @@ class MissedSearch:
     """Compares occurrences with runs; raises StoreUnavailableError.
 
     `opened` is always the job's schedule under its calendar, as both are now: days that are closed
-    are not missed, and what another schedule yielded before a change is not looked for.
+    are not missed, and occurrences of another schedule before a change are not searched.
     """
 
     def __init__(self, runs: RunStore) -> None:
@@ -81,7 +81,7 @@ class MissedSearch:
         return self._read(job, fire_times)[0]
 
     def _read(self, job: Job, fire_times: Sequence[datetime]) -> tuple[list[Run], int]:
-        """The rows, and how many were asked for.
+        """The rows, and the number that was requested.
 
         The history can be far denser than the occurrences, as where a job fired each second before
         its schedule became an hourly one: then each fire time is asked for alone.
@@ -110,7 +110,7 @@ class MissedSearch:
 
 
 def last_pause_at(job: Job) -> datetime | None:
-    """When the job's last pause began, whether it goes on or not; None if none is remembered."""
+    """The beginning of the job's last pause, over or not; None if none is remembered."""
     return next((began for began, _ in pauses_of(job)), None)
 
 

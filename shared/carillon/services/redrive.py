@@ -13,13 +13,13 @@ from carillon.services.indexer import Filer
 from carillon.stores.ports import RunStore
 
 _ROUNDS = 4
-"""How often a dead letter's row may change under its settling before that is given up."""
+"""A dead letter's row may change this often before its resolution is given up."""
 _CANCELLED_BY_DISCARD = "its dead letter was discarded"
 """The reason of a new run that was never sent."""
 
 
 class Refusal(StrEnum):
-    """Why a run is not redriven, or not discarded."""
+    """The reason why a run is not redriven, or not discarded."""
 
     NOT_DEAD = "it is not a dead letter"
     DISCARDED = "it was discarded"
@@ -31,10 +31,10 @@ class Refusal(StrEnum):
 class Redriver:
     """Used by the api and the executor; raises StoreUnavailableError and QueueUnavailableError.
 
-    A repetition goes on wherever another one stopped, and answers the same run. The row of the new
-    run decides between two who are at one dead letter at once: whoever discards it sees to it first
-    that this row is cancelled, putting it where there is none, unless the run has begun; then the
-    dead letter is redriven.
+    A repetition continues where another one stopped, and answers the same run. The row of the new
+    run decides between two who are at one dead letter at once: a discard first makes sure that this
+    row is cancelled, putting it where there is none, unless the run has begun; then the dead letter
+    is redriven.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Redriver:
             self._filer.file_message(Message.of(job, run.key, due_at))
 
     def _settle(self, dead: Run) -> Run:
-        """The dead letter's row, settled as that of the new run says: redriven, or discarded where
+        """The dead letter's row, resolved as the new run's row has it: redriven, or discarded where
         there is none or it was cancelled."""
         for _ in range(_ROUNDS):
             made = self._runs.get(dead.key.redriven)
@@ -151,7 +151,7 @@ class Redriver:
 
 
 def _has_yet_to_begin(made: Run) -> bool:
-    """Whether no executor has met the new run's message."""
+    """True if no executor has received the new run's message."""
     return made.status is RunStatus.SCHEDULED and made.token == 0
 
 

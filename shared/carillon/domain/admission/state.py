@@ -8,7 +8,7 @@ from carillon.domain.decisions import Go, Skip, Wait
 from carillon.domain.message import Message
 
 _SPARE = timedelta(days=1)
-"""How much longer than it must a gate lives, so that it need not be put again at every turn."""
+"""A gate lives longer than it must by this, so that it need not be put again at every check."""
 _NEVER = datetime.fromtimestamp(0, UTC)
 
 
@@ -22,8 +22,8 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A run that has waited for a place since `due_at`; its turn is kept until `until`, unless it
-    looks again before."""
+    """A run that has waited for a permit since `due_at`; it stays queued until `until`, or its next
+    check."""
 
     run_id: str
     due_at: datetime
@@ -40,11 +40,11 @@ class Starts:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one limit counts of all the starts of a rate's key, and the slots reserved under it.
+    """The starts of a rate's key that one limit counts, and the slots reserved under it.
 
     `last_at` is the last slot of those who asked under this limit: beyond now, they wait one behind
-    the other, and `starts` tells of the last `per_seconds` before it. `line_id` is another once
-    the slots that were reserved in it are forgotten.
+    the other, and `starts` covers the last `per_seconds` before it. `line_id` is another once the
+    slots that were reserved in it are forgotten.
     """
 
     limit: int
@@ -96,7 +96,7 @@ class Gate:
 
 
 def first_gate(owner: str, name: str) -> Gate:
-    """A gate that nobody has passed yet: whoever changes it says how long it is to last."""
+    """A gate that no run has passed yet: the first change sets how long it is to last."""
     return Gate(owner, name, 0, _NEVER)
 
 
@@ -123,16 +123,17 @@ PERMITS_GATE = "permits"
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What becomes of the run, once `put`, if it is another than the gate, has been put over it."""
+    """The verdict on the run, once `put`, if it is another than the gate, has been put over it."""
 
     outcome: Go | Skip | Wait
     put: Gate | None = None
 
 
 LONGEST_POLL_SECONDS = 30
-"""Between two looks at something that may end at any time."""
+"""Between two checks of something that may end at any time."""
 _FIRST_FOR_A_SHARE_SECONDS, _LONGEST_FOR_A_SHARE_SECONDS = 32, 300
-"""Between two looks at a share that is taken: whoever overloads his share has many that look."""
+"""Between two checks of a share that is taken: an owner above the share has many runs that
+check."""
 
 
 def wait_until(message: Message, at: datetime, reason: str) -> Wait:
@@ -156,14 +157,14 @@ def poll(
 
 
 def wait_for_share(message: Message, now: datetime, reason: str, fraction: float) -> Wait:
-    """Look again at a run whose owner's share is taken: the longer, the more often it has waited.
-    `fraction` in [0, 1) is the jitter."""
+    """Check again later for a run whose owner's share is taken: the longer, the more often it has
+    waited. `fraction` in [0, 1) is the jitter."""
     growing_seconds = _FIRST_FOR_A_SHARE_SECONDS * 2 ** min(message.waits, 10)
     longest_seconds = min(_LONGEST_FOR_A_SHARE_SECONDS, growing_seconds)
     return _wait(message, seconds_after(now, longest_seconds * (1 + fraction) / 2), reason)
 
 
 def _wait(message: Message, at: datetime, reason: str) -> Wait:
-    """What the message stood for besides its own occurrence is recorded by now."""
+    """The other occurrences that the message represented are recorded by now."""
     again = replace(message, wait_until=at, slot_key="", missed=None)
     return Wait(again, reason)

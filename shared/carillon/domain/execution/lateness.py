@@ -14,24 +14,24 @@ from carillon.domain.policies import CatchUp
 from carillon.schedules import ClosedDays, Delay
 
 LATE = timedelta(seconds=60)
-"""How late an occurrence may come where its job states no grace."""
+"""The grace of a job that states none."""
 _SECOND = timedelta(seconds=1)
 
 
 def grace_of(job: Job) -> timedelta:
-    """How late an occurrence of the job may come and still be in time."""
+    """The lateness up to which an occurrence of the job is still in time."""
     return LATE if job.spec.grace is None else timedelta(seconds=job.spec.grace)
 
 
 def is_kept_waiting(message: Message) -> bool:
-    """Whether a policy, its calendar or the pace of a catch-up has a say in when it comes, or has
-    had it: then nothing of it is late."""
+    """True if a policy, its calendar or a throttled catch-up decides when it comes, or has decided:
+    then nothing of it is late."""
     is_held = message.waits > 0 or message.wait_until is not None or message.in_time
     return is_held or message.missed is not None or message.moved_from is not None
 
 
 def follows_its_schedule(job: Job) -> bool:
-    """Whether a later occurrence can stand for one of the job: neither of a one-shot, nor of a
+    """True if a later occurrence can represent one of the job: neither of a one-shot, nor of a
     fixed delay, whose next one follows from its run."""
     return job.schedule.is_recurring and not isinstance(job.schedule, Delay)
 
@@ -39,7 +39,7 @@ def follows_its_schedule(job: Job) -> bool:
 def latest_due(
     job: Job, message: Message, closed: ClosedDays | None, now: datetime
 ) -> Message | None:
-    """The message for the latest occurrence that is due, which stands for the message's own.
+    """The message for the latest occurrence that is due, which represents the message's own.
 
     None where that is in time, where it is the latest itself, or where each is to run. Occurrences
     are those of the message's filing, as long as that is the job's own: it alone is known whole.
@@ -60,7 +60,7 @@ def latest_due(
     if latest is None or latest <= message.key.fire_at:
         return None
     key = replace(message.key, fire_at=latest)
-    # It was chosen in time: however late it comes now, it is not passed over again.
+    # It was chosen in time: however late it comes now, it is not skipped.
     return replace(
         message,
         key=key,

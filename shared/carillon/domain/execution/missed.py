@@ -20,7 +20,7 @@ JUST_DUE = timedelta(minutes=1)
 then."""
 
 Pause = tuple[datetime, datetime | None]
-"""When it began, and the last instant that belongs to it; None while it goes on."""
+"""Its beginning, and the last instant that belongs to it; None while it lasts."""
 
 _OF_OCCURRENCES = frozenset({RunKind.SCHEDULED, RunKind.BACKFILL})
 """The kinds of runs that are runs of an occurrence."""
@@ -28,9 +28,9 @@ _OF_OCCURRENCES = frozenset({RunKind.SCHEDULED, RunKind.BACKFILL})
 
 @dataclass(frozen=True, slots=True)
 class MissedOccurrence:
-    """`status`, `reason` and `run_id` are of the row that stands for it: the newest run of it, or
-    the row of the catch-up that passed over it. None without any: it was never sent, as while its
-    job is paused."""
+    """`status`, `reason` and `run_id` are those of its row: the newest run of it, or the row of the
+    catch-up that passed over it. None without any: it was never sent, as while its job is
+    paused."""
 
     fire_at: datetime
     status: RunStatus | None = None
@@ -99,23 +99,23 @@ def _is_within(fire_at: datetime, pauses: Sequence[Pause]) -> bool:
 
 
 def _settles(run: Run) -> bool:
-    """Whether its occurrence needs no other run: succeeded, under way, or decided about."""
+    """True if its occurrence needs no other run: succeeded, under way, or decided about."""
     is_done = run.status in (RunStatus.SUCCEEDED, RunStatus.CANCELLED)
     return is_done or not run.is_final or run.settled is Settled.DISCARDED
 
 
 NOT_SUCCEEDED = "not_succeeded"
-"""The reason of the watch's rows."""
+"""The reason in rows of the missed-run check."""
 
 _MEANT = frozenset({SkipReason.PAUSED, SkipReason.DELETED, SkipReason.CHANGED, SkipReason.CALENDAR})
 """Skips that are what the owner wants: nobody expects a success then."""
 MOST_LOOKS = 6
-"""How often a look that came late waits for the row of a run: 45 minutes in all."""
+"""A check that came late waits for the row of a run this often: 45 minutes in all."""
 _FIRST_LOOK_SECONDS = 60
 
 
 def is_expected(job: Job | None, message: Message, closed: ClosedDays | None) -> bool:
-    """Whether a success was to be there by now for the occurrence that the watch's message names.
+    """True if a success is expected by now for the occurrence that the check's message names.
 
     Not of a job that was deleted or is not watched any more, of an occurrence that its filing does
     not cover, such as those of a pause, or on a day that is `closed` in the job's calendar. What
@@ -144,7 +144,7 @@ def last_run(key: RunKey, get: Callable[[RunKey], Run | None]) -> Run | None:
 
 
 def has_success(fire_at: datetime, rows: Iterable[Run]) -> bool:
-    """Whether any run of the occurrence at `fire_at` has succeeded: its own, one that runs it again
+    """True if any run of the occurrence at `fire_at` has succeeded: its own, one that runs it again
     or one of a backfill."""
     return any(
         row.key.fire_at == fire_at
@@ -157,8 +157,8 @@ def has_success(fire_at: datetime, rows: Iterable[Run]) -> bool:
 def another_is_looked_at(
     job: Job, run: Run | None, closed: ClosedDays | None, get: Callable[[RunKey], Run | None]
 ) -> bool:
-    """Whether an occurrence without a success was passed over since executors were late, so that a
-    later one is looked at in its place: that which runs, or the last one that is skipped.
+    """True if an occurrence without a success was skipped since executors were late, so that a
+    later one is checked in its place: that which runs, or the last one that is skipped.
 
     `run` is its row.
     """
@@ -197,7 +197,7 @@ def look_again(
     """The message of the next look, where this one came late and found no run: the run's own
     message may be as late, and its row says whether a later occurrence stands for it.
 
-    None once it has looked MOST_LOOKS times. Each waits longer, so that their copies are few.
+    None once it has checked MOST_LOOKS times. Each waits longer, so that their copies are few.
     """
     as_sent = replace(message, waits=0, wait_until=None)
     if message.waits >= MOST_LOOKS or latest_due(job, as_sent, closed, now) is None:
@@ -212,7 +212,7 @@ def _came_late(run: Run | None) -> bool:
 
 
 def complaint(run: Run | None) -> str | None:
-    """What stands where a success was expected, in words; None if nothing is amiss."""
+    """Why the occurrence counts as missed; None if it succeeded or was skipped on purpose."""
     if run is None:
         return "no run of it was recorded"
     status, reason = run.status, run.reason
@@ -226,7 +226,7 @@ def complaint(run: Run | None) -> str | None:
 
 
 def watch_row(job: Job, message: Message, note: str, now: datetime, expires_at: datetime) -> Run:
-    """The watch's row: no success was recorded in time."""
+    """The row of the missed-run check: no success was recorded in time."""
     effective_at = message.key.fire_at + timedelta(seconds=job.spread_seconds)
     return Run(
         key=message.key,

@@ -20,7 +20,7 @@ from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS
 def turn_message(run: Run, job: Job) -> Message:
     """The message for the first attempt of a run that waits in its row: its turn has come.
 
-    It comes besides the one that looks from time to time, and is as current: the other meets the
+    It comes besides the one that checks from time to time, and is as current: the other finds the
     run begun, or waiting anew.
     """
     is_occurrence = run.key.kind is RunKind.SCHEDULED and run.key.redrive == 0
@@ -46,8 +46,8 @@ def next_after_finish(
 ) -> Message | None:
     """The message of the occurrence that follows a final run of a fixed delay; None if none does.
 
-    A function of the run's end, so that all who meet the run send the same. Only the job's own
-    filing goes on: a resume or change has begun a chain of its own.
+    A function of the run's end, so that all executors send the same. Only the job's own filing
+    continues: a resume or change has begun a sequence of its own.
     """
     if job is None or job.state is not JobState.ACTIVE or not isinstance(job.schedule, Delay):
         return None
@@ -62,7 +62,8 @@ def next_after_finish(
 
 
 def look_again_at(following: Message, now: datetime) -> datetime | None:
-    """When a message that met its run ended looks whether `following`, the next one, has begun.
+    """The instant at which a message whose run had ended checks that `following`, the next one, has
+    begun.
 
     None at once: when it must have by now, or when it is for the wheel, which keeps but one of
     it. In the queue each sending would be another one, and each of these would send again.
@@ -73,8 +74,8 @@ def look_again_at(following: Message, now: datetime) -> datetime | None:
 
 
 def message_of_cancelled(job: Job, run: Run, now: datetime) -> Message | None:
-    """The message that meets a cancelled run, so that what follows from its end is done: the run's
-    own may come much later. None where nothing follows."""
+    """A message for a cancelled run, so that what follows from its end is done: the run's own may
+    come much later. None where nothing follows."""
     if run.key.kind is RunKind.CALLBACK:
         return None
     message = turn_message(run, job)
@@ -84,8 +85,8 @@ def message_of_cancelled(job: Job, run: Run, now: datetime) -> Message | None:
 
 
 def may_complete(job: Job, run: Run) -> bool:
-    """Whether the end of the run could be the end of its job, apart from the schedule, and somebody
-    wants to know. A job that is kept may be run by hand long after its end."""
+    """True if the end of the run could be the end of its job, apart from the schedule, and somebody
+    wants to know. A job that is kept may be run manually long after its end."""
     kept = job.spec.on_complete is OnComplete.KEEP
     if job.state is not JobState.ACTIVE or (
         kept and EventType.JOB_COMPLETED not in job.spec.events
@@ -97,7 +98,7 @@ def may_complete(job: Job, run: Run) -> bool:
 
 
 def is_over(job: Job, run: Run, message: Message, closed: ClosedDays | None, now: datetime) -> bool:
-    """Whether no occurrence of the job is to come after a final run.
+    """True if no occurrence of the job is to come after a final run.
 
     A calendar that leaves none at present is not enough, since it may be opened again: the nominal
     times must be over, too. So what ran on an earlier day completes the job on its own day, when
@@ -114,8 +115,8 @@ def is_over(job: Job, run: Run, message: Message, closed: ClosedDays | None, now
 
 
 def _is_owed(job: Job, schedule: Recurrence, now: datetime) -> bool:
-    """Whether an occurrence of a filing that was replaced is to start yet, by its place in the
-    window: a filing covers what was nominally due before its end."""
+    """True if an occurrence of a replaced filing is to start yet, by its offset in the window: a
+    filing covers what was nominally due before its end."""
     nominal = None
     if job.replaced and job.spread_seconds:
         nominal = schedule.next(now - timedelta(seconds=job.spread_seconds))
@@ -129,7 +130,7 @@ def _is_owed(job: Job, schedule: Recurrence, now: datetime) -> bool:
 def last_of(
     job: Job, run: Run, message: Message, closed: ClosedDays | None, now: datetime
 ) -> RunKey | None:
-    """The run of the last occurrence of a job that `is_over`; None where no row tells of it."""
+    """The run of the last occurrence of a job that `is_over`; None where it has no row."""
     opened = resolve(job.schedule, job.spec.calendar, closed).open
     last = opened.previous(_passed(job, run, message, now) + timedelta.resolution)
     if last is None or last <= job.filing.from_at:
@@ -138,8 +139,8 @@ def last_of(
 
 
 def completed_until(job: Job, now: datetime, lifetime: timedelta) -> datetime:
-    """How long the row of a completed job is kept: retries of its runs may wait long, and so may
-    an occurrence whose day was opened again after it was moved on."""
+    """The time that the row of a completed job is kept: retries of its runs may wait long, and so
+    may an occurrence whose day was opened again after it was moved on."""
     backoff = job.spec.retry.backoff
     longest_seconds = max(
         backoff.base_seconds, backoff.cap_seconds, policies.LONGEST_RETRY_DELAY_SECONDS
@@ -152,8 +153,8 @@ def completed_until(job: Job, now: datetime, lifetime: timedelta) -> datetime:
 def _passed(job: Job, run: Run, message: Message, now: datetime) -> datetime:
     """The nominal time up to which, at the end of the run, no occurrence is to come any more.
 
-    Where runs overlap only the run of the last occurrence can tell that it is the last; where they
-    wait for each other, or are skipped, any run may end after it.
+    Where runs overlap only the run of the last occurrence can be known as the last; where they wait
+    for each other, or are skipped, any run may end after it.
     """
     passed = max(run.key.fire_at, message.nominal_at, job.filing.from_at)
     if isinstance(job.schedule, Delay):

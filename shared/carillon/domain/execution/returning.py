@@ -1,7 +1,7 @@
 """Messages that their lane has given up: sent back to it, as long as an attempt can be made.
 
-A reception that found no free executor counts as one that killed it. So what a lane has given up
-tells nothing of its run: the row does.
+A reception that found no free executor counts as one that killed it. So a message that a lane has
+given up proves nothing about its run: the row decides.
 """
 
 from dataclasses import replace
@@ -20,19 +20,20 @@ def returned(message: Message) -> Message:
 
 
 def delay_seconds(message: Message) -> int:
-    """How long a returned message waits: 30 s, 60 s, 120 s ... up to 15 minutes."""
+    """The wait of a returned message: 30 s, 60 s, 120 s ... up to 15 minutes."""
     return min(LONGEST_DELAY_SECONDS, _FIRST_DELAY_SECONDS << min(message.returns - 1, 10))
 
 
 def is_too_old(message: Message, now: datetime, retention: timedelta) -> bool:
-    """Whether what has never begun is given up: due longer ago than a queue keeps messages."""
+    """True if a run that has never begun is given up: due longer ago than a queue keeps
+    messages."""
     return now - message.starts_at > retention
 
 
 def is_given_up(
     claim: Claim, message: Message, job: Job | None, now: datetime, retention: timedelta
 ) -> bool:
-    """Whether a run that can be claimed is settled without a further attempt.
+    """True if a run that can be claimed is given up without a further attempt.
 
     One that has yet to begin is made, unless it is too old. One that died is followed by another
     as long as the job, read for a takeover only, has any left.

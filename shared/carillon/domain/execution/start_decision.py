@@ -1,4 +1,4 @@
-"""Whether a claimed run may start: by its job's row, and by its job's calendar."""
+"""The decision to start a claimed run: by its job's row, and by its job's calendar."""
 
 from dataclasses import replace
 from datetime import date, datetime, timedelta
@@ -27,26 +27,26 @@ from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS
 YOUNG_MESSAGE = timedelta(seconds=60)
 """The row of an unknown filing this young may not be committed yet."""
 SHORTEST_YOUNG_DELAY = timedelta(seconds=2)
-"""Between two looks at a row that may not be committed yet."""
+"""Between two reads of a row that may not be committed yet."""
 _NOISE = "its filing does not count"
 _FAR_BACK = f"its filing was replaced more than {MOST_REPLACED} changes ago"
 
 
 def is_by_schedule(message: Message) -> bool:
-    """Whether schedule and calendar have a say: not in retries, manual runs and redrives."""
+    """True if schedule and calendar apply: not to retries, manual runs and redrives."""
     key = message.key
     return key.kind is RunKind.SCHEDULED and message.attempt == 1 and key.redrive == 0
 
 
 def runs_while_paused(key: RunKey) -> bool:
-    """Whether a pause of its job has no say: somebody asked for it, or it tells of a past run."""
+    """True if the run ignores a paused job: manual runs, redrives and callbacks do."""
     return key.kind in (RunKind.MANUAL, RunKind.CALLBACK) or key.redrive > 0
 
 
 def decide_start(
     job: Job | None, message: Message, now: datetime, closed: ClosedDays | None = None
 ) -> Start:
-    """Whether a claimed run may start, by the job row as read after the claim.
+    """The decision about a claimed run, by the job row as read after the claim.
 
     `closed` are the days closed in the job's calendar, read after the row; None if it has none.
     """
@@ -74,7 +74,7 @@ def decide_start(
 
 
 def _stopped(job: Job, key: RunKey) -> SkipReason | None:
-    """Why no run of this key starts; None while its job's state lets it."""
+    """The reason why no run of this key starts; None while its job's state lets it."""
     if job.state is JobState.DELETED:
         return SkipReason.DELETED
     is_paused = job.state is JobState.PAUSED and not runs_while_paused(key)
@@ -82,8 +82,8 @@ def _stopped(job: Job, key: RunKey) -> SkipReason | None:
 
 
 def _of_stopped(job: Job, message: Message, now: datetime, reason: SkipReason) -> Start:
-    """What is recorded of a stopped job are the occurrences of filings that have counted: the
-    others are noise of a change that lost, or of a resume that has yet to commit."""
+    """Of a stopped job, only occurrences of filings that have counted are recorded: the others are
+    orphaned by a change that lost, or belong to a resume that has yet to commit."""
     if job.has_counted(message.filing_id):
         return Skip(reason)
     newer = message.filing_id > job.filing.filing_id
@@ -114,8 +114,8 @@ def adopted(job: Job, message: Message) -> Message | None:
     """The message that may start, as one of the job's own filing, which yields its occurrence too;
     None where it starts on its own filing's account.
 
-    Whatever comes of the run then belongs to the filing that counts: that of the message may not
-    count any more when it comes again.
+    The outcome of the run then belongs to the filing that counts: that of the message may not count
+    any more when it comes again.
     """
     if not is_by_schedule(message) or message.filing_id == job.filing.filing_id:
         return None
@@ -140,7 +140,7 @@ def _decide_other_filing(job: Job, message: Message, now: datetime) -> Start:
         return _wait_for_commit(message.filing_id, now)
     if len(job.replaced) == MOST_REPLACED and fire_at <= next_from_at:
         return Skip(SkipReason.CHANGED, _FAR_BACK)
-    # Noise of a change that never committed. Recording a skip here could take the place of the
+    # Orphaned by a change that never committed. Recording a skip here could take the place of the
     # outcome of a real occurrence of the same instant.
     return Drop(_NOISE)
 
@@ -159,7 +159,7 @@ def _by_replaced(
 
 
 def _by_calendar(job: Job, message: Message, closed: ClosedDays | None) -> Start:
-    """An occurrence that is to run unless its day is closed, or a catch-up passes over it."""
+    """An occurrence that is to run unless its day is closed, or a catch-up skips it."""
     use, fire_at = job.spec.calendar, message.key.fire_at
     passed_over = Skip(SkipReason.CATCH_UP)
     if use is None or closed is None:
@@ -174,7 +174,7 @@ def _by_calendar(job: Job, message: Message, closed: ClosedDays | None) -> Start
         resolved = resolve(job.schedule, use, closed)
         moved_to = resolved.landing(message.nominal_at)
         if moved_to is not None and moved_to <= fire_at:
-            # Days that are over were opened since: it goes on from where it is.
+            # Days that are over were opened since: it continues from where it is.
             moved_to = resolved.landing(fire_at)
     if moved_to is None:
         return Skip(SkipReason.CALENDAR, _note_of_skip(day, use, closed))
@@ -196,7 +196,7 @@ def _moved_back(job: Job, message: Message, closed: ClosedDays | None) -> SendIn
 
 
 def _is_opened_again(job: Job, message: Message, closed: ClosedDays) -> bool:
-    """Whether a tick sent it for a later, closed day, which will have its own message."""
+    """True if a tick sent it for a later, closed day, which will have its own message."""
     return (
         rolls_back(job.spec.calendar)
         and not isinstance(job.schedule, Delay)
@@ -208,15 +208,15 @@ def _is_opened_again(job: Job, message: Message, closed: ClosedDays) -> bool:
 
 
 def yields(job: Job, fire_at: datetime, closed: ClosedDays | None = None) -> bool:
-    """Whether the job's schedule has an occurrence at exactly this instant: a nominal one, or one
+    """True if the job's schedule has an occurrence at exactly this instant: a nominal one, or one
     that its calendar moves there."""
     resolved = resolve(job.schedule, job.spec.calendar, closed)
     return has(resolved.sent, fire_at) or (rolls(job.spec.calendar) and has(resolved.open, fire_at))
 
 
 def _moved(job: Job, message: Message, moved_to: datetime) -> SendInstead:
-    """The message for the instant that the calendar moves its occurrence to; what it has passed
-    over is recorded already."""
+    """The message for the instant that the calendar moves its occurrence to; the occurrences it
+    represents are recorded already."""
     key = replace(message.key, fire_at=moved_to)
     due_at = moved_to + timedelta(seconds=job.spread_seconds)
     moved = replace(
@@ -264,8 +264,8 @@ def _young(filing_id: str, now: datetime) -> bool:
 
 
 def _wait_for_commit(filing_id: str, now: datetime) -> SendOn:
-    """Look again when the filing is twice as old: its copies, each of which may be doubled, are few
-    by the time that it is too old."""
+    """Check again when the filing is twice as old: its copies, each of which may be doubled, are
+    few by the time that it is too old."""
     age = now - id_created_at(filing_id)
     at = now + max(age, SHORTEST_YOUNG_DELAY)
     return SendOn(at, "the filing may not be committed yet")

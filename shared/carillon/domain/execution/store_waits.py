@@ -18,7 +18,7 @@ _DOUBLED_AT_MOST = 10
 
 
 def wait_of(message: Message) -> timedelta:
-    """How long a message waits for the store: 10 s, 20 s, 40 s ... up to 5 minutes."""
+    """The wait of a message for the store: 10 s, 20 s, 40 s ... up to 5 minutes."""
     doubled: int = 1 << min(message.store_waits, _DOUBLED_AT_MOST)
     return min(LONGEST_WAIT, FIRST_WAIT * doubled)
 
@@ -39,7 +39,7 @@ def handled(message: Message) -> Message:
 
 
 def is_given_up(message: Message, now: datetime) -> bool:
-    """Whether a message has waited long enough for a row that cannot be read.
+    """True if a message has waited long enough for a row that cannot be read.
 
     The run of a fixed delay is never given up: the job's next occurrence hangs on it.
     """

@@ -13,7 +13,7 @@ from carillon.domain.run import AttemptRecord, DeadReason, Run, RunError, RunSta
 EARLY = timedelta(seconds=2)
 """A message earlier than this is sent on; otherwise the executor waits."""
 SHORTEST_WAIT = timedelta(seconds=1)
-"""Between two looks at a run that another executor holds; doubled as its claim grows older."""
+"""Between two reads of a run that another executor holds; doubled as its claim grows older."""
 _AT_ONCE = timedelta(milliseconds=1)
 """From the claim to the call of a target: less than any gate takes."""
 _EARLIER_WAIT = "a later message comes for the run"
@@ -24,7 +24,7 @@ NEVER_STARTED = RunError("never_started", "no executor could begin it")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a claim is made under: unique id, lease, and the row's expiry."""
+    """The terms of a claim: unique id, lease, and the row's expiry."""
 
     claim_id: str
     lease_until: datetime
@@ -34,7 +34,7 @@ class Terms:
 def decide_claim(
     seen: Run | None, message: Message, now: datetime, terms: Terms
 ) -> Claim | SendOn | Leave | Repeat | Drop:
-    """What a message is allowed to do to the run row that was seen.
+    """The decision about a message, by the run row that was read.
 
     A run can be claimed when it is absent (first attempt), scheduled, retrying with this
     attempt's time come, or running under a lapsed lease: a takeover, which counts as an attempt. A
@@ -43,7 +43,7 @@ def decide_claim(
     Duplicates die out, however many there are. Of the messages of one filing only that of the
     current wait claims a run that waits: it was sent before its wait was recorded, so that the
     others are of no use. And a duplicate that meets a live lease stays with the queue as it is: a
-    copy of it could be doubled again at every look.
+    copy of it could be doubled again at every check.
     """
     decision = _decide_claim(seen, message, now, terms)
     if isinstance(decision, Claim) and terms.lease_until <= now:
@@ -79,19 +79,19 @@ def _decide_claim(
 
 
 def _is_of_an_earlier_wait(message: Message, seen: Run) -> bool:
-    """Whether a later message of the same filing comes for the run that waits."""
+    """True if a later message of the same filing comes for the run that waits."""
     return message.filing_id == seen.filing_id and message.waits < seen.waits
 
 
 def _meets_live_lease(
     seen: Run, lease_until: datetime, message: Message, now: datetime
 ) -> Leave | SendOn:
-    """What a message does about a run that another executor holds."""
+    """The decision about a message for a run that another executor holds."""
     is_ahead = (message.attempt, message.waits) > (seen.attempt, seen.waits)
     if message.filing_id == seen.filing_id and not is_ahead:
         return Leave("another executor holds the lease")
     # The row is about to be put back for it, or the claim of another filing may be given up at
-    # once: it looks again soon, then ever less often.
+    # once: it checks again soon, then ever less often.
     age = now - (seen.attempt_started_at or now)
     at = min(lease_until, now + max(age, SHORTEST_WAIT))
     return SendOn(at, "another executor holds the lease")
@@ -188,7 +188,7 @@ def _dead(run: Run, reason: DeadReason, error: RunError, now: datetime) -> Run:
 
 
 def in_next_wait(wait: Wait, run: Run) -> Wait:
-    """What the claimed run waits for, with the ordinal that makes its message the current one.
+    """The claimed run as it waits, with the ordinal that makes its message the current one.
 
     A takeover is another attempt than its message's.
     """
@@ -200,8 +200,8 @@ def waiting(run: Run, over: Run | None, wait: Wait, now: datetime) -> Run:
     """The row of a claimed run that a policy holds back, under the claim's token (for `finish`).
 
     One that has yet to begin is SCHEDULED, one whose executor has died is to be tried again: both
-    say why and until when. Any other is as it was. Each has the ordinal of the wait, which its
-    message carries too. So long as the wait may last, the row lives longer.
+    have the reason and the instant. Any other is as it was. Each has the ordinal of the wait, which
+    its message carries too. So long as the wait may last, the row lives longer.
     """
     starts_at = wait.message.starts_at
     expires_at = run.expires_at + max(timedelta(), starts_at - now)
@@ -239,7 +239,7 @@ def given_back(run: Run, over: Run, now: datetime) -> Run:
 
 
 def renounced(run: Run, over: Run, message: Message, now: datetime) -> Run:
-    """The same for a message that stands for nothing: the row is left to those of other filings
+    """The same for a message that represents nothing: the row is left to those of other filings
     that have claimed it, and come again."""
     others = tuple(each for each in over.other_filings if each != message.filing_id)
     back = replace(given_back(run, over, now), other_filings=others)
@@ -255,9 +255,9 @@ def adopted(run: Run, own: Message) -> Run:
 
 
 def was_made_by(over: Run, message: Message) -> bool:
-    """Whether the row that was claimed over is there for the sake of this message alone: an earlier
-    claim for it ended without a word, or a policy held it back, and no other filing has claimed
-    it."""
+    """True if the row that was claimed over is there for the sake of this message alone: an earlier
+    claim for it ended without a record, or a policy kept it waiting, and no other filing has
+    claimed it."""
     if over.filing_id != message.filing_id or over.other_filings:
         return False
     waits = over.status is RunStatus.SCHEDULED and over.next_attempt_at is not None
@@ -320,7 +320,7 @@ def _other_filings(seen: Run | None, message: Message) -> tuple[str, ...]:
 
 
 def _effective_at(message: Message) -> datetime | None:
-    """When a first attempt is due, if that is not its fire time."""
+    """The time at which a first attempt is due, if that is not its fire time."""
     return None if message.due_at == message.key.fire_at else message.due_at
 
 

@@ -1,4 +1,4 @@
-"""Types of settings: what a document says, what the code holds, and how one becomes the other."""
+"""Types of settings: their form in documents, their value in code, and the conversions."""
 
 import json
 from collections.abc import Mapping
@@ -91,7 +91,7 @@ def compact_json(value: Any) -> str:
 
 
 def is_in_range(day: date) -> bool:
-    """Whether a day or an instant lies in the years that requests may speak of."""
+    """True if a day or an instant is in the years that requests may name."""
     return _FIRST_YEAR <= day.year <= _LAST_YEAR
 
 
@@ -173,7 +173,7 @@ class NullsAreDefaults:
 
 
 class Document(BaseModel):
-    """What a request carries; unknown members are refused."""
+    """The base of request bodies; unknown members are refused."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, json_schema_serialization_defaults_required=True

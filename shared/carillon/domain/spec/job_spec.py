@@ -67,11 +67,11 @@ TargetPatch = dict[str, Any]
 class JobSpec(ScheduleSpec):
     """A job to be created, or as it is to be after a change.
 
-    `on_complete` says what becomes of it when its last run has ended and no occurrence is left:
+    `on_complete` decides what becomes of it when its last run has ended and no occurrence is left:
     it is kept and shows as completed, or goes. `timeout_seconds` null is the default: half the
     interval of an `every` schedule, else 10 s. `template`: strings of the payload may have
     placeholders such as `{{fire_at}}`. `on_success` and `on_failure` are called about each run that
-    succeeded, or became a dead letter. Null is the default of whatever need not be said.
+    succeeded, or became a dead letter. Null is the default of optional members.
     """
 
     name: Annotated[Name, Cli("--name", "What you call the job.")]
@@ -241,7 +241,7 @@ class JobSpec(ScheduleSpec):
 
     @property
     def document(self) -> dict[str, Any]:
-        """The body that says it, every member named, of JSON's types."""
+        """Its body with every member, in JSON's types."""
         return self.model_dump(mode="json", by_alias=True)
 
     @property

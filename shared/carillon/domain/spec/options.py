@@ -1,4 +1,4 @@
-"""How the CLI asks for a setting: marks of settings, and the options that are made of them.
+"""Marks by which settings become options of the CLI, and the options that are made of them.
 
 Nothing here imports pydantic: the CLI starts without it.
 """

@@ -1,4 +1,5 @@
-"""The settings that say when a job fires, and their checks: apart from jobs, previews have them."""
+"""The settings that define when a job fires, and their checks: apart from jobs, previews have
+them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -29,7 +30,7 @@ from carillon.schedules import (
 from carillon.schedules.parsing import MOST_MEMBERS
 
 STORED = {"stored": True}
-"""The context of a validation of what was stored: it was checked when it was said."""
+"""The context of a validation of what was stored: it was checked before."""
 
 _HARMLESS: dict[str, Any] = {
     "schedule": "every 1d",
@@ -38,7 +39,7 @@ _HARMLESS: dict[str, Any] = {
     "start_at": None,
     "end_at": None,
 }
-"""What stands for a field that is wrong, or missing, while the others are looked at."""
+"""The replacement of a field that is wrong, or missing, while the others are checked."""
 
 SCHEDULE_FIELDS = (*_HARMLESS, "dst")
 
@@ -143,7 +144,7 @@ WindowText = Annotated[
 
 
 class ScheduleSpec(DefaultedDocument):
-    """When something fires, its window and calendar apart."""
+    """The fire times, window and calendar apart."""
 
     schedule: Annotated[
         ScheduleValue,
@@ -197,7 +198,7 @@ class ScheduleSpec(DefaultedDocument):
     def _with_all_errors(
         cls, given: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
     ) -> Self:
-        """Who has a bad zone and a bad priority is told of both."""
+        """A request with a bad zone and a bad priority is answered with both."""
         if info.context is STORED:
             return handler(given)
         try:
@@ -223,7 +224,7 @@ class ScheduleSpec(DefaultedDocument):
 
     @property
     def _schedule_values(self) -> dict[str, Any]:
-        """What `errors_of_schedule` looks at."""
+        """The members that `errors_of_schedule` checks."""
         return {
             "schedule": self.schedule,
             "except": self.except_ or (),
@@ -235,7 +236,7 @@ class ScheduleSpec(DefaultedDocument):
 
 
 def canonical_members(schedule: Schedule) -> dict[str, Any]:
-    """The members of a ScheduleSpec that say this schedule, but for its end."""
+    """The members of a ScheduleSpec with this schedule, but for its end."""
     said: str | list[str] = schedule.text
     exceptions: list[str] = []
     if isinstance(schedule, Combined):

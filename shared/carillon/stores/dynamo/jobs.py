@@ -18,7 +18,7 @@ _ALIVE: Condition = (JobRow.state != JobState.DELETED.value) & (
 )
 _SCAN = ("all jobs",)
 _JOBS = ("!", "~")
-"""Where an owner's jobs stand; calendars, gates and operations are kept behind them."""
+"""The keys of an owner's jobs; calendars, gates and operations are kept behind them."""
 
 
 class DynamoJobStore:

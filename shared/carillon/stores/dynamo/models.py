@@ -1,7 +1,7 @@
 """The shapes of the items. The template of the tables must agree with them; a test compares.
 
-They say what is stored; connections and table names belong to `table.Table`, so that one process
-can hold several stores. Optional attributes are absent, never null.
+They define the stored attributes; connections and table names belong to `table.Table`, so that one
+process can hold several stores. Optional attributes are absent, never null.
 """
 
 from typing import Any
@@ -90,7 +90,7 @@ class SideRow(Model):
 class WheelRow(Model):
     """One entry; table wheel. Its names are single letters: the tick pays for each byte it reads.
 
-    Job id and filing id stand in the key. Absent: lane when normal, catch-up when latest, zone when
+    Job id and filing id are in the key. Absent: lane when normal, catch-up when latest, zone when
     UTC, and whatever else is the default.
     """
 
@@ -114,7 +114,7 @@ class WheelRow(Model):
     within_seconds = IntegerAttribute(attr_name="x", null=True)
     """Only of the entries of a job's watch."""
     message = UnicodeAttribute(attr_name="m", null=True)
-    """A queue body, sent as it stands."""
+    """A queue body, sent as it is."""
     expires_at = TTLAttribute(null=True)
 
 

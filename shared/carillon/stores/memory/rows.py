@@ -19,13 +19,13 @@ Key = TypeVar("Key")
 Stored = TypeVar("Stored")
 
 _FEW = 16
-"""So many keys of rows that are gone are never worth a sweep."""
+"""This many keys of rows that are gone are never worth a sweep."""
 
 
 class KeyOrder(Generic[Key]):
     """Keys of `rows` by a text of each, which is unique; sorted when somebody looks.
 
-    The key of a row that is gone is passed over, and swept out when half of them are gone.
+    The key of a row that is gone is left out, and swept when half of them are gone.
     """
 
     def __init__(self, rows: Collection[Key], text_of: Callable[[Key], str]) -> None:
@@ -80,7 +80,7 @@ class Expiry(Generic[Key]):
     def due(self, now: datetime) -> list[Key]:
         """The keys noted for instants up to `now`, by instant, then as noted; they are forgotten.
 
-        What has become of their rows since is for the caller to see.
+        The caller checks what has become of their rows since.
         """
         keys: list[Key] = []
         while self._instants and self._instants[0] <= now:
@@ -155,7 +155,7 @@ class MemoryJobStore:
             return True
 
     def spoil(self, owner: str, job_id: str) -> None:
-        """What a bug, a later version or a hand does: the row cannot be read any more."""
+        """Make the row unreadable, as a bug, a later version or a manual edit could."""
         with self._lock:
             self._spoilt.add((owner, job_id))
 
