@@ -1,4 +1,4 @@
-"""A batch of queue records, handled side by side, and what is logged and measured of it."""
+"""A batch of queue records, handled side by side, with its logs and metrics."""
 
 import logging
 from collections import Counter
@@ -26,7 +26,7 @@ invocation counts as one."""
 
 
 class Record(Protocol):
-    """What is known of any record here; `receive_count` is 1 at the first reception."""
+    """A record as a batch sees it; `receive_count` is 1 at the first reception."""
 
     @property
     def body(self) -> str: ...
@@ -46,7 +46,7 @@ class Received:
 
 _R = TypeVar("_R", bound=Record)
 Wave = Callable[[Sequence[_R], bool], Sequence[Exception | None]]
-"""Handles records side by side, and says how each failed; told whether it is all that runs."""
+"""Handles records side by side, and reports each failure."""
 
 
 def in_waves(records: Sequence[_R], wave: Wave[_R]) -> list[_R]:
@@ -85,7 +85,7 @@ class BatchRunner:
         on_error: Callable[[Received, Exception], None],
     ) -> list[str]:
         """Call `handle` for each record, and whether it runs alone; the ids of those for which it
-        raised, told to `on_error`. They stay with the queue.
+        raised, which `on_error` gets, too. They stay with the queue.
         """
 
         def wave(those: Sequence[Received], alone: bool) -> list[Exception | None]:
@@ -105,7 +105,7 @@ class BatchRunner:
 
 
 class Handled(StrEnum):
-    """What became of a message: the closed list that logs and metrics use."""
+    """The outcome of a message: the closed list that logs and metrics use."""
 
     RAN = "ran"
     SKIPPED = "skipped"
@@ -115,15 +115,15 @@ class Handled(StrEnum):
     REPEATED = "repeated"
     DROPPED = "dropped"
     LOOKED = "looked"
-    """The watch found nothing amiss."""
+    """The missed-run check found nothing overdue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was done with a message; `run` is the row that was last written or met, if any.
+    """The handling of a message; `run` is the row that was last written or read, if any.
 
-    `completes`: its end was that of the job, which was to be deleted then. `instead`: what was done
-    with the occurrence that stands for it.
+    `completes`: its end was that of the job, which was to be deleted then. `instead`: the handling
+    of the occurrence that represents it.
     """
 
     handled: Handled

@@ -1,4 +1,4 @@
-"""What an executor works on."""
+"""The ports of an executor."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,7 +25,7 @@ from carillon.stores.ports import (
 
 
 class Deliverer(Protocol):
-    """What the protocol needs of the targets: `Targets`, or a stand-in for tests."""
+    """The part of the targets that the protocol needs: `Targets`, or a stand-in for tests."""
 
     def deliver(self, target: Target, call: Call) -> Outcome:
         """Call the target once; whatever it does is an outcome, never an exception."""
@@ -34,7 +34,7 @@ class Deliverer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExecutorPorts:
-    """What an executor works on.
+    """The ports that an executor works on.
 
     `run_lifetime` is how long a run row lives after its last claim: longer than any duplicate of
     its message. `longest_timeout_seconds` caps the jobs' own limits: a deployment may

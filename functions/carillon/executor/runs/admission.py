@@ -32,11 +32,11 @@ from carillon.executor.runs.context import RunContext
 from carillon.stores.ports import VersionedRows
 
 _ROUNDS = 12
-"""How often others may change a gate under one run before that comes again later."""
+"""Others may change a gate under one run this often before its message is deferred."""
 
 
 Held = Skip | Wait | SendInstead
-"""What keeps a claimed run from starting now."""
+"""The reason why a claimed run does not start now."""
 
 
 def change_gate(
@@ -44,7 +44,7 @@ def change_gate(
 ) -> bool:
     """Put what `change` makes of the gate as it is; nothing where that is None or the same.
 
-    `change` is asked again where another was quicker; it says by `lasting` how long the gate is to
+    `change` is called again where another was quicker; by `lasting` it sets how long the gate is to
     live. False if others changed the gate at every step. Raises StoreUnavailableError.
     """
     for _ in range(_ROUNDS):
@@ -85,7 +85,7 @@ class Gates:
         self._owners_rate = Rate(per_minute, 60) if per_minute else None
 
     def admit(self, claim: Claim, context: RunContext) -> Go | Held:
-        """Whether a claimed run may start now; with Go it holds what it needs, see `leave`.
+        """The verdict on a claimed run; with Go it holds what it needs, see `leave`.
 
         In order: its grace, its lane and its owner's share of lane slow, its job's own gate, the
         concurrency key, the job's rate, the owner's. What one gate has granted stays granted while
@@ -105,8 +105,8 @@ class Gates:
         return outcome
 
     def leave(self, run: Run, job: Job) -> None:
-        """Give back the run's places, of its concurrency key and of lane slow; where that fails,
-        its lease ends them."""
+        """Release the run's permits, of its concurrency key and of lane slow; where that fails, its
+        lease ends them."""
         wanted = limits.needed_place(job, run)
         if wanted is not None:
             self._leave(key_gate(wanted.key), run, job)
@@ -121,8 +121,8 @@ class Gates:
             change_gate(self._p.gates, job.owner, name, lambda gate: limits.leave(gate, run))
 
     def _by_lane(self, claim: Claim, message: Message, job: Job) -> SendInstead | Wait | None:
-        """Where to send a message of another lane than its job's, or when to look again at one
-        whose owner's share of lane slow is taken; None for one that may go on."""
+        """The lane for a message of another one than its job's, or the next check of one whose
+        owner's share of lane slow is taken; None for one that may proceed."""
         if message.lane is not job.lane:
             return slowness.redirected(message, job)
         if job.lane is not Lane.SLOW:
@@ -167,9 +167,9 @@ class Gates:
     def _by_load(self, claim: Claim, message: Message, job: Job) -> Go | Skip | Wait:
         """Take a place of the key, and in it the slots of the rates that count, one by one.
 
-        Who has no place takes no slot: it would be old before it is used. A run whose start is
-        granted for soon keeps its place until then: or others would take it each time. One that is
-        to start later comes back for a place before.
+        A run without a permit takes no slot: it would be old before it is used. A run whose start
+        is granted for soon keeps its place until then: or others would take it each time. One that
+        is to start later comes back for a place before.
         """
         run, place = claim.run, limits.needed_place(job, claim.run)
         message = rate.with_slots_left(message, claim.over)

@@ -1,4 +1,4 @@
-"""What a run calls, and with which payload."""
+"""The target and the payload of a run's call."""
 
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ class Order:
 
 
 def order_of(ports: ExecutorPorts, run: Run, job: Job) -> Order | Skip:
-    """What a claimed run is to call; a callback may have lost its target, or what it tells of.
+    """The call of a claimed run; a callback may have lost its target, or the run that it reports.
 
     Raises StoreUnavailableError.
     """

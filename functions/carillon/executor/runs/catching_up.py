@@ -1,4 +1,4 @@
-"""What an executor does for catch-up: spans that the tick passed over, and what comes late."""
+"""The executor's part of catch-up: spans that an outage left out, and late occurrences."""
 
 from datetime import datetime
 from math import ceil
@@ -17,8 +17,8 @@ class CatchingUp:
         self._p = ports
 
     def within_its_filing(self, message: Message) -> tuple[Message, bool]:
-        """The message, with what it stands for cut off at the end of its filing; True where others
-        were sent in its place, of which that is the first."""
+        """The message, with its span cut off at the end of its filing; True where others were sent
+        in its place, of which that is the first."""
         if message.missed is None:
             return message, False
         job, calendars = self._p.job_of(message), CalendarReader(self._p.calendars)
@@ -31,9 +31,10 @@ class CatchingUp:
         return instead[0], True
 
     def record(self, context: RunContext, now: datetime) -> None:
-        """Put the row of what the message stands for besides its own occurrence, and tell of it.
+        """Put the row of the other occurrences that the message represents, and publish its event.
 
-        A row that is there already is told of again: who put it may have died before it told.
+        The event of a row that is there already is published again: its writer may have died before
+        that.
         """
         message = context.message
         if message.missed is None:
@@ -46,7 +47,7 @@ class CatchingUp:
             self._p.lifecycle.ended(missed, context.job)
 
     def is_ordered(self, latest: Message, ends_at: datetime) -> bool:
-        """Whether the run that stands for late ones has a row; else its message is sent, for when
+        """True if the run that represents late ones has a row; else its message is sent, for when
         this process, which is to claim it, has surely ended.
 
         A tick that was away may never send it: a later one could stand for it, too.

@@ -1,4 +1,4 @@
-"""What a message is handled by."""
+"""The facts by which a message is handled."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -13,11 +13,11 @@ from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.admission import change_gate
 
 _ROUNDS = 8
-"""How often others may change the job's row under its pause before the message is repeated."""
+"""Others may change the job's row under its pause this often before the message is repeated."""
 _COUNT_LIFETIME = timedelta(days=400)
 """A count of failures outlives the pause between two occurrences of a yearly job."""
 _LOOKED_BACK = 50
-"""Rows of the history that are searched for a success after a failure that is met again."""
+"""Rows of the history that are searched for a success after a failure that is redelivered."""
 
 
 class Failures:
@@ -76,14 +76,14 @@ class Failures:
         raise StoreUnavailableError(f"the row of job {job.job_id} changed at every step")
 
     def _tell(self, run: Run, job: Job) -> None:
-        """Tell of a job that is paused, if that was for this run."""
+        """Publish the event of a paused job, if this run paused it."""
         limit = job.spec.pause_after_failures
         if job.state is JobState.PAUSED and limit and job.note == limits.note_of(run, limit):
             self._p.lifecycle.job_paused(job)
 
     def _after_success(self, run: Run, gate: Gate, repeated: bool) -> Gate:
-        """The gate with the failures that still count; of a success that is met again, those after
-        it."""
+        """The gate with the failures that still count; of a success that is redelivered, those
+        after it."""
         ended_at = run.finished_at
         if not repeated or ended_at is None:
             return replace(gate, failed=())

@@ -20,7 +20,7 @@ from carillon.executor.runs.failures import Failures
 from carillon.services.calendar_reader import CalendarReader
 
 _ROUNDS = 4
-"""How often the job's row may change under its completion before the message is repeated."""
+"""The job's row may change under its completion this often before the message is repeated."""
 
 
 class FollowUp:
@@ -34,9 +34,9 @@ class FollowUp:
         self._failures = Failures(ports)
 
     def after(self, run: Run, context: RunContext) -> bool:
-        """Report the end of an attempt; of a final run, see to all that follows from it."""
+        """Report the end of an attempt; for a final run, do all that follows from it."""
         if run.is_final and context.message.after_finish:
-            # The sequence must not go on over a pause that came while the run was under way.
+            # The sequence must not continue over a pause that came while the run was under way.
             job = self._p.job_of(context.message)
             if job is None:
                 return False
@@ -44,11 +44,11 @@ class FollowUp:
         return self._after(run, context, repeated=False)
 
     def again(self, run: Run, context: RunContext) -> SendOn | bool:
-        """The same for a message that met a run which had ended before, or is to be tried again.
+        """Actions after an attempt: the retry, or events, callback and completion. Idempotent.
 
         Whether that message is a duplicate, or its executor died before it sent the next one of a
-        fixed delay, only the next run can tell: until it must have begun the message waits. For a
-        run that was cancelled nobody else has sent the next.
+        fixed delay, only the next run shows: until it must have begun the message waits. For a run
+        that was cancelled nobody else has sent the next.
         """
         if not context.message.after_finish or not run.is_final:
             return self._after(run, context, repeated=True)
@@ -79,8 +79,8 @@ class FollowUp:
     def _consequences(
         self, run: Run, context: RunContext, *, repeated: bool
     ) -> tuple[Job | None, Message | None]:
-        """See to what a final run causes; the job as it is then, and the next occurrence of a fixed
-        delay, which is for the caller to send."""
+        """Do what follows from a final run; answers the job as it is then, and the next occurrence
+        of a fixed delay, which is for the caller to send."""
         job = context.job
         self._p.lifecycle.ended(run, job)
         if callback_target(job, run) is not None:
@@ -159,6 +159,6 @@ class FollowUp:
         return all(self._has_ended(key, absent=True) for key in keys - {run.key})
 
     def _has_ended(self, key: RunKey, *, absent: bool) -> bool:
-        """Whether the run has; `absent` is the answer for one without a row."""
+        """True if the run has; `absent` is the answer for one without a row."""
         row = self._p.runs.get(key)
         return absent if row is None else row.is_final

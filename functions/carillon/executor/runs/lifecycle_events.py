@@ -1,7 +1,7 @@
 """Lifecycle events of runs and jobs: which there are, as values, and where they are gathered.
 
-An event is a function of the row that it tells of: who repeats a step tells the same event again,
-under the same id.
+An event is a function of its row: a repeated step publishes the same event again, under the same
+id.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from carillon.stores.ports import EventSink
 
 
 class LifecycleEvents:
-    """Tells those events of runs and jobs that each job has chosen. Raises nothing."""
+    """Publishes the events of runs and jobs that each job has chosen. Raises nothing."""
 
     def __init__(self, events: EventSink) -> None:
         self._events = events
@@ -32,7 +32,7 @@ class LifecycleEvents:
         self._tell(job, ended(run, job))
 
     def missed(self, row: Run, job: Job) -> None:
-        """The watch has put a row."""
+        """The missed-run check has put a row."""
         self._tell(job, [_of_run(EventType.RUN_MISSED, row, job, row.updated_at)])
 
     def job_completed(self, job: Job, at: datetime) -> None:
@@ -68,7 +68,7 @@ class BufferedEvents:
         self._lock = Lock()
 
     def emit(self, events: Sequence[Event]) -> int:
-        """Keep the events; answers 0: `flush` tells how many were not taken."""
+        """Keep the events; answers 0: `flush` answers how many were not taken."""
         with self._lock:
             self._held += events
         return 0
@@ -96,7 +96,7 @@ def ended(run: Run, job: Job) -> Iterator[Event]:
             yield from _died_before(run, job)
             yield _of_run(EventType.RUN_SKIPPED, run, job, at)
         case RunStatus.RETRYING:
-            # The row of an attempt that waits again is a later one: its record tells when it ended.
+            # The row of an attempt that waits again is a later one: its record has the end.
             at = run.attempts[-1].finished_at if run.attempts else at
             yield _of_run(EventType.RUN_FAILED, run, job, at)
             yield _of_run(EventType.RUN_RETRYING, run, job, at)
@@ -116,7 +116,7 @@ def _of_run(what: EventType, run: Run, job: Job, at: datetime) -> Event:
 
 
 def _died_before(run: Run, job: Job) -> Iterator[Event]:
-    """The failure of the attempt before, if its executor died: nobody could tell of it then."""
+    """The failure of the attempt before, if its executor died: nobody could publish it then."""
     last = run.attempts[-1] if run.attempts else None
     if last is not None and last.error == EXECUTOR_DIED:
         yield _failed(run, job, last)

@@ -1,4 +1,4 @@
-"""The missed-run watch: looks whether an occurrence has succeeded in time."""
+"""The missed-run check: an occurrence must have succeeded in time."""
 
 from datetime import datetime, timedelta
 
@@ -13,10 +13,10 @@ from carillon.schedules import ClosedDays
 from carillon.services.calendar_reader import CalendarReader
 
 _ROWS_LOOKED_AT = 100
-"""Rows of an older filing that are looked through for the next of its occurrences; where there are
-more, nothing is left to that one."""
+"""Rows of an older filing that are searched for the next of its occurrences; where there are more,
+nothing is left to that one."""
 _ROWS_OF_AN_INSTANT = 100
-"""Rows of one fire time that are looked through for a success."""
+"""Rows of one fire time that are searched for a success."""
 
 
 class Watch:
@@ -29,7 +29,7 @@ class Watch:
         self._p = ports
 
     def look(self, message: Message) -> Report:
-        """Look at the occurrence when its time has come; put a row and tell if it is missed."""
+        """Check the occurrence when its time has come; put a row and publish it if it is missed."""
         early = message.starts_at - self._p.clock.now()
         if early > running.EARLY:
             return send_on(self._p, message, message.starts_at, "before its time")
@@ -85,9 +85,9 @@ class Watch:
         return is_whole and missed.is_followed(job, run, page.whole)
 
     def _without_complaint(self, job: Job, message: Message, now: datetime, reason: str) -> Report:
-        """Nothing is to be told now; but it is where the message comes again for an executor that
-        had put the row and did not tell of it: it died, or the answer was lost.
-        No message comes again for either sooner than store_waits.FIRST_WAIT."""
+        """Nothing is to be published now; but it is if the message is redelivered for an executor
+        that had put the row and did not publish it: it died, or the answer was lost. No message
+        comes again for either sooner than store_waits.FIRST_WAIT."""
         may_be_again = now - message.starts_at >= store_waits.FIRST_WAIT
         row = self._p.runs.get(message.key) if may_be_again else None
         if row is None:
@@ -96,7 +96,7 @@ class Watch:
         return Report(Handled.REPEATED, message, row, "it was missed")
 
     def _has_success(self, message: Message) -> bool:
-        """Whether another run of the occurrence has succeeded; asked only before it rings."""
+        """True if another run of the occurrence has succeeded; asked only before an alert."""
         key, fire_at = message.key, message.key.fire_at
         page = self._p.runs.list(
             key.owner,

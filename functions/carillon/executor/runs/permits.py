@@ -27,7 +27,7 @@ class Permits:
         self._known: dict[str, tuple[datetime, bool]] = {}
 
     def enter(self, claim: Claim, message: Message) -> Wait | None:
-        """When to look again, if the owner's permits are used up.
+        """The next check, if the owner's permits are used up.
 
         A run that has waited takes its permit now, in its turn: many that wait must not all find
         one that is free. `leave` gives it back. Raises StoreUnavailableError.
@@ -42,7 +42,7 @@ class Permits:
         return limits.wait_for_permit(message, self._limit, now, fraction)
 
     def leave(self, run: Run, message: Message) -> None:
-        """Give back what `enter` took; where that fails, its lease ends it."""
+        """Release what `enter` took; where that fails, its lease ends it."""
         if self._is_strict(message):
             self._give_back(run)
 

@@ -2,8 +2,8 @@
 (docs/architecture.md#the-run-protocol).
 
 Returning from `handle` acknowledges the message; raising leaves it to the queue. Nothing is ever
-put back by its visibility: what must wait goes on as a delayed copy, so that the queue counts as
-receptions only those that ended in a crash.
+put back by its visibility: a message that must wait is deferred as a delayed copy, so that the
+queue counts as receptions only those that ended in a crash.
 """
 
 from dataclasses import replace
@@ -48,7 +48,7 @@ _LEASE_MARGIN = timedelta(seconds=1)
 _FINISH_RESERVE = timedelta(seconds=1.5)
 """Left between a run's limit and the end of its process, to record how it ended."""
 _ROUNDS = 8
-"""How often one reception may meet a row that changed under it before it sends a copy on."""
+"""One reception may find its row changed this often before it defers a copy."""
 
 
 class RunProtocol:
@@ -65,12 +65,12 @@ class RunProtocol:
     def handle(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
         """Handle a message of a lane; the process may be stopped at `ends_at`.
 
-        0. early: send on, or wait; 1. claim; 2. read the job and decide; 3. record what a
-        catch-up passed over; 4. pass the gates; 5. deliver; 6. finish; 7. follow up. A step whose
-        write is refused starts again with the row as it is now. Raises StoreUnavailableError,
-        QueueUnavailableError, and HeldError for a duplicate of a message that another executor is
-        at: all three leave it with the queue. Of a run whose
-        attempt died, RunAloneError unless `alone`.
+        0. early: send on, or wait; 1. claim; 2. read the job and decide; 3. record what an outage
+           left out; 4. pass the gates; 5. deliver; 6. finish; 7. follow up. A step whose write is
+           refused starts again with the row as it is now. Raises StoreUnavailableError,
+           QueueUnavailableError, and HeldError for a duplicate of a message that another executor
+           is at: all three leave it with the queue. Of a run whose attempt died, RunAloneError
+           unless `alone`.
         """
         early = message.starts_at - self._p.clock.now()
         if early > running.EARLY:
@@ -163,7 +163,7 @@ class RunProtocol:
                 return Report(Handled.REPEATED, message, run, reason, completes)
 
     def _go_on(self, message: Message, claim: Claim, ends_at: datetime | None) -> Report | None:
-        """Go on under a claim; None when the finish was refused: the run is another's now.
+        """Proceed under a claim; None when the finish was refused: the run is another's now.
 
         Without `ends_at` the target is not called any more: the run is given up.
         """
@@ -257,7 +257,7 @@ class RunProtocol:
         return report
 
     def _admit(self, claim: Claim, context: RunContext) -> Order | Held:
-        """What the run is to call, once its owner's permits and every gate have let it pass."""
+        """The prepared call, once its owner's permits and every gate have let the run pass."""
         order = order_of(self._p, claim.run, context.job)
         if isinstance(order, Skip):
             return order
@@ -274,7 +274,7 @@ class RunProtocol:
         return RunContext(message, job, CalendarReader(self._p.calendars), ends_at)
 
     def _load(self, message: Message, ends_at: datetime | None) -> tuple[RunContext | None, Start]:
-        """Read the job, then its calendar, and decide; record what a catch-up passed over, remove a
+        """Read the job, then its calendar, and decide; record what an outage left out, remove a
         stale entry.
 
         Done for duplicates, too: a message of another generation may have been quicker.
@@ -305,10 +305,10 @@ class RunProtocol:
                 )
 
     def _finish(self, run: Run, context: RunContext) -> Report | None:
-        """Record the end of the attempt, then see to what follows; None when it was refused.
+        """Record the end of the attempt, then do what follows; None when it was refused.
 
-        The next attempt's message is sent before: who meets the row need not wonder whether it was,
-        and send another one.
+        The next attempt's message is sent before: an executor that reads the row need not send
+        another one.
         """
         message = context.message
         if run.status is RunStatus.RETRYING:
@@ -323,7 +323,7 @@ class RunProtocol:
     def _give_back(self, message: Message, claim: Claim, start: Start) -> Report | None:
         """Undo a claim that must not be gone on with, then send on or drop the message.
 
-        A dropped message stands for no occurrence, and one that is sent for another time for none
+        A dropped message represents no occurrence, and one that is sent for another time for none
         at this one: a row that it made itself, by an earlier claim whose holder died, is removed
         too, since nobody else would ever come for it. One that another filing has claimed as well
         is left to that.
@@ -353,9 +353,9 @@ class RunProtocol:
         return self._p.runs.finish(back)
 
     def _wait(self, message: Message, claim: Claim, wait: Wait) -> Report | None:
-        """Send the message that comes again for the claimed run, then put the run back in its row.
+        """Send the message that the claimed run waits for, then release the run.
 
-        The row says which message is the current one: all others are of no use from then on.
+        The row names the current message: all others are of no use from then on.
         """
         wait = running.in_next_wait(wait, claim.run)
         try:

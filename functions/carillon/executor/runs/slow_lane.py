@@ -47,7 +47,7 @@ class Hosts:
 
 
 _ROUNDS = 4
-"""How often an owner may change the job's row under its mark: the next slow attempt sets it."""
+"""An owner may change the job's row under its mark this often: the next slow attempt sets it."""
 
 
 class SlowLane:

@@ -1,4 +1,4 @@
-"""What is done with a message whose handling the store has failed: it waits, or is given up."""
+"""A message that the store has failed waits, or is given up."""
 
 from contextlib import suppress
 from dataclasses import replace
