@@ -1,6 +1,6 @@
 """Many jobs in one call: creation item by item, and one change to all that a filter chooses.
 
-Both work side by side for as long as one answer may take, and say what they did not reach.
+Both work side by side for as long as one answer may take, and report what they did not reach.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ from carillon.errors import CarillonError, InvalidFieldError
 from carillon.stores.ports import JobFilter
 
 TIME_BUDGET = timedelta(seconds=20)
-"""After so long nothing more is begun: the gateway waits 29 s for an answer."""
+"""After this long nothing more is begun: the gateway waits 29 s for an answer."""
 PARALLEL_JOBS = 16
 """The clients of the stores hold twice as many connections."""
 PAGE_SIZE = 50
@@ -37,18 +37,18 @@ PAGE_SIZE = 50
 MOST_TIDIED = 1_000
 """Jobs of one call whose entries are removed at once; a payload of each is kept until then."""
 MOST_ERRORS = 10
-"""An item that is refused is told of its first ones: 1,000 of them go into one answer."""
+"""The answer for a refused item has the first ones only: 1,000 items go into one answer."""
 
 KEY_FIELD = "idempotency_key"
 
 Tell = Callable[[Job], None]
-"""Is told of each job as soon as it was created or changed, from several threads: what happened is
-on record even when the call fails after it."""
+"""Called for each job as soon as it was created or changed, from several threads: the change is on
+record even when the call fails after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What became of one item: created (or found under its key), or why not."""
+    """The result of one item: created (or found under its key), or the problem."""
 
     created: Created | None = None
     problem: ProblemError | None = None
@@ -56,7 +56,8 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class ChangedPage:
-    """How many jobs a call has changed; `next_cursor` continues behind those it came to."""
+    """The number of jobs that a call has changed; `next_cursor` continues behind those it
+    reached."""
 
     changed: int
     next_cursor: str | None

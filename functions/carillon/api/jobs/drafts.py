@@ -28,7 +28,7 @@ from carillon.schedules import Schedule
 from carillon.settings import Settings
 
 _RESCHEDULING = frozenset({*SCHEDULE_FIELDS, "max_runs"})
-"""A change of what these say is another schedule: `max_runs` is counted anew from then."""
+"""A change of these is another schedule: `max_runs` is counted anew from then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Draft:
 
 
 def fingerprint_of(spec: JobSpec) -> str:
-    """A digest of what the request said: the order of its members does not count."""
+    """A digest of the request, whatever the order of its members."""
     said = spec.model_dump(mode="json", exclude_unset=True, by_alias=True)
     text = json.dumps(said, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -102,7 +102,7 @@ def _draft(
 
 
 def _new_scheduling(spec: ScheduleSpec, now: datetime) -> Scheduling:
-    """Calendars have no say: what is closed today may be open tomorrow."""
+    """Calendars do not apply: what is closed today may be open tomorrow."""
     scheduling = scheduling_of(spec, now.replace(microsecond=0))
     refuse_finished(scheduling.schedule, scheduling.end_at, now)
     return scheduling

@@ -1,4 +1,5 @@
-"""What requests carry about jobs, besides the settings: changes of these, and filters."""
+"""Bodies and filters of requests about jobs, besides the settings: changes of these, and
+filters."""
 
 import re
 from typing import TYPE_CHECKING, Annotated
@@ -50,7 +51,7 @@ def filter_of(parent: str | None, tag: str | None) -> JobFilter | None:
 
 
 def required_filter(parent: str | None, tag: str | None) -> JobFilter:
-    """The filter; raises InvalidFieldError where nothing is asked for: that would be all jobs."""
+    """The filter; raises InvalidFieldError for an empty one: that would be all jobs."""
     only = filter_of(parent, tag)
     if only is None:
         raise InvalidFieldError("parent", "is required, or tag: say which jobs")

@@ -1,4 +1,4 @@
-"""What answers carry of jobs: pydantic models, and how each is made of the domain's values."""
+"""Bodies of answers about jobs: pydantic models, made of the domain's values."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -94,7 +94,7 @@ class JobPage(ListForm):
 
 
 def _members(job: Job, outlook: Outlook, longest_seconds: int) -> dict[str, Any]:
-    """The members of a job's form; the settings were checked when they were said."""
+    """The members of a job's form; the settings were checked before they were stored."""
     return {
         **dict(job.spec),
         "job_id": job.job_id,

@@ -88,8 +88,8 @@ class JobRoutes:
         """With an Idempotency-Key a repetition answers 200 with the job, whatever it is by now.
 
         The payload may take 65,536 bytes as compact JSON. A one-shot must lie in the future, and a
-        calendar must be there. `warnings` tells what may not be meant, `transitions` what clock
-        changes within a year do to the job.
+        calendar must be there. `warnings` has what may not be meant, `transitions` the clock
+        changes within a year that affect the job.
         """
         created = self._service.create(self._owner(), body, idempotency_key(self._app))
         job = created.job
@@ -107,7 +107,7 @@ class JobRoutes:
         tag: TagQuery = None,
     ) -> Response[JobPage]:
         """By job id. A page can be shorter than `limit`, even empty; `next_cursor` is null on the
-        last one. Jobs that cannot be read stand in `unreadable`; they can be deleted."""
+        last one. Jobs that cannot be read are in `unreadable`; they can be deleted."""
         owner = self._owner()
         page = self._service.list(owner, limit, cursor, filter_of(parent, tag))
         calendars, now = CalendarReader(self._calendars), self._clock.now()
@@ -148,7 +148,7 @@ class JobRoutes:
         return Response(204)
 
     def pause_job(self, job_id: JobId) -> Response[JobForm]:
-        """No scheduled run, retry of one or backfill starts until it is resumed; runs by hand,
+        """No scheduled run, retry of one or backfill starts until it is resumed; manual runs,
         redrives and callbacks do. A paused job stays as it is."""
         job = self._service.pause(self._owner(), job_id).job
         self._report(Action.JOB_PAUSED, job)

@@ -1,4 +1,4 @@
-"""What can be done with jobs, apart from HTTP: create, read, change, pause, resume, delete."""
+"""Operations on jobs, apart from HTTP: create, read, change, pause, resume, delete."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +42,7 @@ answers add."""
 
 PAGE_SIZE = 100
 MOST_PAGES = 10
-"""What concerns all jobs of an owner looks at so many pages of them: 1,000 jobs, by job id, and
+"""Requests about all jobs of an owner read this many pages of them: 1,000 jobs, by job id, and
 fewer where many of them were deleted lately."""
 
 _JOB_ID = re.compile(r"[0-9a-z]{26}", re.ASCII)
@@ -92,7 +92,7 @@ class JobService:
         self._telemetry = telemetry
 
     def create(self, owner: str, spec: JobSpec, key: str | None) -> Created:
-        """Put a job on the wheel; under a `key` it happens once, however often it is asked for.
+        """Put a job on the wheel; under a `key` it happens once, however often it is requested.
 
         Raises what `created_draft` raises, KeyReusedError or KeyGoneError.
         """
@@ -184,8 +184,8 @@ class JobService:
 
     def pause(self, owner: str, job_id: str, *, tidy: bool = True) -> Changed:
         """The paused job: no scheduled run, retry of one or backfill starts until it is resumed;
-        runs by hand, redrives and callbacks do. A paused one stays as it is, and is told of again:
-        whoever repeats a pause may not know that nobody was told.
+        manual runs, redrives and callbacks do. A paused one stays as it is, and its event is
+        published again: the first request may have died before that.
 
         Without `tidy` its entries are left to `tidy_up`."""
 
@@ -229,8 +229,8 @@ class JobService:
         return changed
 
     def remove_unreadable(self, owner: str, job_id: str) -> bool:
-        """Remove a job whose row cannot be read; False for any other. Its entries go as those of a
-        job that never was: when a message of theirs is met."""
+        """Remove a job whose row cannot be read; False for any other. Its entries are removed as
+        those of a job that never was: when a message of theirs arrives."""
         return is_job_id(job_id) and self._jobs.remove_unreadable(owner, job_id)
 
     def tidy_up(self, changed: Changed) -> None:
@@ -283,12 +283,12 @@ class JobService:
 
 
 def is_job_id(text: str) -> bool:
-    """Whether the text has the form of every job id."""
+    """True if the text has the form of every job id."""
     return _JOB_ID.fullmatch(text) is not None
 
 
 def _fitting(jobs: Sequence[Job]) -> int:
-    """How many of the first jobs fit into one answer; at least one."""
+    """The number of the first jobs that fit into one answer; at least one."""
     sizes = accumulate(len(job.spec.text) for job in jobs)
     fitting = sum(1 for size_bytes in sizes if size_bytes <= PAGE_BYTES)
     return max(fitting, min(1, len(jobs)))

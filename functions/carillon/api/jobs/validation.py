@@ -1,4 +1,4 @@
-"""What a job's members may not be together, and what a deployment does not allow.
+"""Contradictions between a job's members, and limits of the deployment.
 
 Every `refuse_` function raises InvalidFieldsError with all that is wrong.
 """
@@ -21,7 +21,7 @@ from carillon.schedules import CalendarRule, Delay, Every, Schedule, format_dura
 from carillon.settings import Settings
 
 LIMITED = frozenset({*TARGETS, "timeout_seconds", "events"})
-"""The fields that a deployment has a say in."""
+"""The fields that a deployment limits."""
 
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.IGNORECASE | re.ASCII)
 _LONGEST_HOST = 254
@@ -121,7 +121,7 @@ def _refuse_watch(spec: JobSpec, schedule: Schedule) -> None:
 
 
 def _refuse_host(field: str, target: Target, settings: Settings) -> None:
-    """What would fail at every attempt: the executor judges each address again.
+    """A target that would fail at every attempt: the executor judges each address again.
 
     Plain http, and addresses that are not public, are for networks that the operator has named.
     """
@@ -157,7 +157,7 @@ def _can_be_host(name: str) -> bool:
 
 
 def _refuse_foreign(field: str, target: Target, settings: Settings) -> None:
-    """The executor's role may call what is on the list and nothing else."""
+    """The executor's role may call the resources on the list and no others."""
     arn = target.resource_arn
     if arn is None or settings.allows_target(arn):
         return

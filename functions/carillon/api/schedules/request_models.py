@@ -1,4 +1,4 @@
-"""What requests carry about schedules, apart from jobs: the body of a preview, spans of time."""
+"""Requests about schedules, apart from jobs: the body of a preview, spans of time."""
 
 from datetime import datetime
 from typing import Annotated
@@ -17,8 +17,8 @@ LARGEST_COUNT = 100
 
 
 class PreviewBody(ScheduleSpec):
-    """A schedule to look at; nothing is stored. `after` is now unless given; `max_runs` counts
-    from it. `calendar` is one of yours, or its closed days said here."""
+    """A schedule to preview; nothing is stored. `after` is now unless given; `max_runs` counts from
+    it. `calendar` is one of yours, or its closed days given here."""
 
     window: WindowText | None = None
     calendar: CalendarChoice | None = None

@@ -26,7 +26,7 @@ _target = partial(typer.Option, rich_help_panel="What is called")
 
 
 def typer_option(path: str) -> Any:
-    """What typer is told of the option for this member of a job."""
+    """Typer's form of the option for this member of a job."""
     return _info(next(option for option in OPTIONS if option.path == path))
 
 
@@ -67,7 +67,7 @@ else:
 
 
 def refuse_contradictions(options: JobOptions) -> None:
-    """Raises typer.BadParameter for options that cannot stand together."""
+    """Raises typer.BadParameter for options that exclude each other."""
     given = _given(options)
     if sum(target is not None for target in (options.task, options.webhook, given["target"])) > 1:
         raise typer.BadParameter("give one of --task, --webhook and --target")
@@ -76,14 +76,14 @@ def refuse_contradictions(options: JobOptions) -> None:
 
 
 def is_empty(options: JobOptions) -> bool:
-    """Whether no option was given; lists that were not may be empty, however typer calls them."""
+    """True if no option was given; lists that were not may be empty, however typer calls them."""
     return all(value in (None, []) for value in asdict(options).values())
 
 
 def job_body(options: JobOptions) -> dict[str, Any]:
-    """The body: what the file says, and the options over it.
+    """The body: the file's, with the options over it.
 
-    What is missing or not allowed is the API's to say. Raises InvalidFieldError.
+    The API judges what is missing or not allowed. Raises InvalidFieldError.
     """
     body = {} if options.file is None else read_json(options.file, "file")
     if not isinstance(body, dict):
@@ -103,7 +103,7 @@ def _given(options: JobOptions) -> dict[str, Any]:
 
 
 def _put(body: dict[str, Any], path: list[str], value: Any) -> None:
-    """Put a value into an object of the body, over what stands there; tags go in one by one."""
+    """Put a value into an object of the body, over its members; tags go in one by one."""
     member, *rest = path
     kept = body.get(member)
     kept = dict(kept) if isinstance(kept, dict) else {}
@@ -156,4 +156,4 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "tags": tags_of,
     "events": list,
 }
-"""How the text of an option becomes a member that is more than text."""
+"""The conversions of an option's text for members that are more than text."""
