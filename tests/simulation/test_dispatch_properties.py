@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carillon.domain.calendar import Calendar, CalendarUse, Resolved, resolve
@@ -34,7 +34,7 @@ TICK_GAPS = st.lists(st.integers(0, 400), min_size=1, max_size=12)
 """Seconds from one tick to the next: on time, doubled, late, missing."""
 
 
-@exact_and_slow
+@settings(exact_and_slow, max_examples=30)
 @given(
     schedule=st.one_of(DENSE, crons, everies(), any_simple(), combinations()),
     start=STARTS,

@@ -39,7 +39,7 @@ def is_alive(process_id: int) -> bool:
 
 def test_all_green() -> None:
     process = runner("true", "echo fine")
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=90)
     assert process.returncode == 0
     assert "fine\n" not in said.replace("echo fine", "")
     assert said.splitlines()[-1].startswith("green; ")
@@ -47,7 +47,7 @@ def test_all_green() -> None:
 
 def test_what_is_red_is_named_and_shown_when_all_has_ended() -> None:
     process = runner("echo wrong; exit 3", "sleep 0.2; echo right", "no-such-command")
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=90)
     assert process.returncode == 1
     assert "\nwrong\n" in said
     assert "\nright\n" not in said
@@ -57,12 +57,12 @@ def test_what_is_red_is_named_and_shown_when_all_has_ended() -> None:
 def test_an_interruption_ends_what_is_under_way_and_begins_nothing(tmp_path: Path) -> None:
     notes = [tmp_path / name for name in ("first", "second", "third")]
     process = runner(*(f"echo $$ > {note}; sleep 60" for note in notes))
-    give_up_at = monotonic() + 20
+    give_up_at = monotonic() + 60
     while not all(note.exists() and note.read_text() for note in notes[:2]):
         assert monotonic() < give_up_at
         sleep(0.05)
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=90)
     assert process.returncode == 130
     assert "interrupted" in said
     assert not notes[2].exists()

@@ -48,7 +48,7 @@ exact = settings(
     derandomize=True,
     database=None,
     deadline=None,
-    max_examples=250,
+    max_examples=150,
     suppress_health_check=[HealthCheck.too_slow],
 )
 """The same examples in every run, however slow the machine."""
