@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock, Thread, Timer
+from threading import Event, Lock, Thread, Timer
 from time import monotonic
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,12 +55,14 @@ def _rest(folder: str, *apart: str) -> list[Part]:
     return [*(Part(path, (path,)) for path in paths), Part(folder, (folder,), without=paths)]
 
 
+APART_SECONDS = 30
+"""From the start of one stack to that of the next: what it takes of one processor."""
 STACKS = [
     Part("tests/e2e/chaos", ("tests/e2e/chaos",)),
-    Part("tests/e2e/operators", ("tests/e2e/operators",)),
-    Part("tests/e2e/runs", ("tests/e2e/runs",)),
     Part("tests/e2e/drills", ("tests/e2e/drills",)),
+    Part("tests/e2e/runs", ("tests/e2e/runs",)),
     Part("tests/e2e/jobs", ("tests/e2e/jobs",)),
+    Part("tests/e2e/operators", ("tests/e2e/operators",)),
 ]
 REST = [
     *_rest("tests/simulation", "mutants", "races", "worlds"),
@@ -73,6 +75,17 @@ REST = [
     Part("lint-template", command=("make", "lint-template")),
 ]
 EVERYTHING = [*STACKS, *REST]
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Parts, how many of them at a time, and by how much they give way to others; each thread
+    begins so many seconds after the one before."""
+
+    parts: Sequence[Part]
+    count: int
+    nice: int
+    apart_seconds: float = 0
 
 
 @dataclass(frozen=True)
@@ -94,19 +107,19 @@ class Lanes:
     ended: list[Ended] = field(default_factory=list)
     _under_way: set[int] = field(default_factory=set)
     _lock: Lock = field(default_factory=Lock)
-    _is_over: bool = False
+    _over: Event = field(default_factory=Event)
 
-    def run(self, lanes: Iterable[tuple[Sequence[Part], int, int]]) -> None:
-        """Parts, how many of them at a time, and by how much they give way; until all have ended.
+    def run(self, lanes: Iterable[Lane]) -> None:
+        """Work off all lanes.
 
         Raises KeyboardInterrupt after having ended everything, if that comes meanwhile.
         """
         threads = []
-        for parts, count, nice in lanes:
-            waiting = deque(parts)
-            threads += [
-                Thread(target=self._work, args=(waiting, nice), daemon=True) for _ in range(count)
-            ]
+        for lane in lanes:
+            waiting = deque(lane.parts)
+            for number in range(lane.count):
+                given = (waiting, lane.nice, number * lane.apart_seconds)
+                threads.append(Thread(target=self._work, args=given, daemon=True))
         try:
             for thread in threads:
                 thread.start()
@@ -115,10 +128,11 @@ class Lanes:
         finally:
             self._end(threads)
 
-    def _work(self, waiting: "deque[Part]", nice: int) -> None:
+    def _work(self, waiting: "deque[Part]", nice: int, delay_seconds: float) -> None:
+        self._over.wait(delay_seconds)
         while True:
             with self._lock:
-                if self._is_over or not waiting:
+                if self._over.is_set() or not waiting:
                     return
                 part = waiting.popleft()
                 output = self.logs / part.name.replace("/", "-")
@@ -140,7 +154,7 @@ class Lanes:
 
     def _end(self, threads: Sequence[Thread]) -> None:
         with self._lock:
-            self._is_over = True
+            self._over.set()
             under_way = [*self._under_way]
         for process_id in under_way:
             _signal(process_id, signal.SIGINT)
@@ -189,7 +203,8 @@ def main(names: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as directory:
         lanes = Lanes(Path(directory))
         try:
-            lanes.run([(chosen(STACKS), len(STACKS), 0), (chosen(REST), 2, 10)])
+            stacks = chosen(STACKS)
+            lanes.run([Lane(stacks, len(stacks), 0, APART_SECONDS), Lane(chosen(REST), 2, 10)])
         except KeyboardInterrupt:
             _say("interrupted: everything has been ended")
             return 130

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from time import monotonic, sleep
 
-from tests.lanes import ROOT, Lanes, Part
+from tests.lanes import ROOT, Lane, Lanes, Part
 
 RUNNER = """
 import sys
@@ -73,7 +73,7 @@ def test_a_part_beyond_the_limit_is_ended_with_all_that_it_started(tmp_path: Pat
     note = tmp_path / "child"
     lanes = Lanes(tmp_path, limit_seconds=0.5)
     endless = Part("endless", command=("sh", "-c", f"sleep 60 & echo $! > {note}; wait"))
-    lanes.run([([endless], 1, 0)])
+    lanes.run([Lane([endless], 1, 0)])
     (ended,) = lanes.ended
     assert ended.code == -signal.SIGKILL
     assert not is_alive(int(note.read_text()))
