@@ -16,7 +16,7 @@ import pytest
 from carillon.local.emulator import Emulator
 from tests.packaged.deployed import configured, synthesized, unpacked, without_bytecode
 from tests.packaged.function import Assets, Function, link_client
-from tests.tables import create_deployment
+from tests.support.tables import create_deployment
 
 FUNCTIONS = ("tick", "executor-normal", "api")
 REPETITIONS = 5

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from carillon.domain.wheel.due import messages_of
 from carillon.domain.wheel.entry import entries_of, minute_of
-from tests.simulation.world import World
+from tests.support.world import World
 
 ENTRIES = 100_000
 RUNS = 5_000

@@ -31,8 +31,8 @@ from carillon.services.indexer import Filer
 from carillon.settings import Settings
 from carillon.tick.dispatcher import Dispatcher, SideBySideThreads
 from carillon.tick.ports import SideBySide, one_by_one
-from tests.jobs import make_job
-from tests.tables import create_deployment
+from tests.support.jobs import make_job
+from tests.support.tables import create_deployment
 
 WORKERS = 5
 BATCH = 10

@@ -12,8 +12,8 @@ import pytest
 from tests.contract import kit as kits
 from tests.contract.kit import Kit
 from tests.contract.wire import Wire
-from tests.dynalite import dynalite_server
-from tests.ministack import ministack_server
+from tests.support.dynalite import dynalite_server
+from tests.support.ministack import ministack_server
 
 __all__ = ["dynalite_server", "ministack_server"]
 

@@ -45,7 +45,7 @@ from carillon.stores.ports import (
     VersionedRows,
     WheelStore,
 )
-from tests.tables import create_deployment
+from tests.support.tables import create_deployment
 
 Answer = TypeVar("Answer")
 

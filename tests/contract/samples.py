@@ -13,7 +13,7 @@ from carillon.domain.targets import TaskTarget
 from carillon.domain.wheel.entry import Entry, Slot
 from carillon.domain.wheel.segment import Control
 from carillon.schedules import DstRule, Fold, Gap, Schedule, SlotKind, parse_schedule
-from tests.jobs import make_job
+from tests.support.jobs import make_job
 
 NOW = datetime(2026, 11, 20, 12, 34, 56, 789012, tzinfo=UTC)
 FIRE_AT = datetime(2026, 11, 20, 12, 35, 17, tzinfo=UTC)

@@ -42,7 +42,7 @@ from tests.contract.samples import (
     a_job,
     job_id,
 )
-from tests.jobs import job_with
+from tests.support.jobs import job_with
 
 POLICIES: dict[str, Any] = {
     "overlap": Overlap.QUEUE_ONE,

@@ -39,8 +39,8 @@ from carillon.stores.dynamo import jobs, runs, side_rows, wheel
 from carillon.stores.dynamo.table import RawItem
 from carillon.stores.ports import CALENDARS, GATES, OPERATIONS, RowKind
 from tests.contract.samples import FILING_ID
-from tests.jobs import job_with
 from tests.settings import BODY, SETTINGS
+from tests.support.jobs import job_with
 
 Members = dict[str, st.SearchStrategy[Any]]
 

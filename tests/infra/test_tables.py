@@ -1,7 +1,7 @@
 import pytest
 
 from tests.infra.stacks import Resource, SynthesizedStack
-from tests.tables import MODELS, shape_of
+from tests.support.tables import MODELS, shape_of
 
 
 @pytest.mark.parametrize("kind", ["jobs", "wheel", "runs"])

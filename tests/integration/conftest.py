@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.ministack import ministack_server
+from tests.support.ministack import ministack_server
 
 __all__ = ["ministack_server"]
 

@@ -20,7 +20,7 @@ from carillon.stores.ports import LaneQueue, WheelStore
 from carillon.tick.counting import SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
-from tests.jobs import make_job
+from tests.support.jobs import make_job
 
 OWNER = "9f4c1c1e-6d3a-4b52-8f5e-0a2b7c9d1e3f"
 

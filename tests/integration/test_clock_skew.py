@@ -7,7 +7,7 @@ import pytest
 
 from carillon.clock import ManualClock, SystemClock
 from carillon.stores.dynamo import open_stores
-from tests.tables import create_deployment
+from tests.support.tables import create_deployment
 
 pytestmark = pytest.mark.ministack
 

@@ -21,7 +21,7 @@ from carillon.stores.dynamo import open_stores
 from carillon.stores.ports import EntryPage, WheelStore
 from carillon.tick.counting import SegmentOutcome
 from tests.integration.system import System, Undelayed
-from tests.tables import create_deployment
+from tests.support.tables import create_deployment
 
 pytestmark = pytest.mark.ministack
 

@@ -27,7 +27,7 @@ from carillon.executor.targets import Call, Outcome, Success
 from carillon.stores.dynamo import open_stores
 from carillon.stores.memory.messaging import MemoryQueue
 from tests.integration.system import System
-from tests.tables import create_deployment
+from tests.support.tables import create_deployment
 
 pytestmark = pytest.mark.ministack
 

@@ -24,10 +24,10 @@ from carillon.schedules.insight.cost import (
     idle,
 )
 from carillon.stores.dynamo import open_stores
-from tests.counting import ClientMeter
 from tests.integration.system import OWNER, System, Undelayed
-from tests.jobs import job_with
-from tests.tables import create_deployment
+from tests.support.counting import ClientMeter
+from tests.support.jobs import job_with
+from tests.support.tables import create_deployment
 
 pytestmark = pytest.mark.ministack
 

@@ -17,7 +17,7 @@ from carillon.domain.wheel.entry import message_of
 from carillon.executor.batch import Handled
 from carillon.stores.dynamo import open_stores
 from tests.integration.system import System, Undelayed
-from tests.tables import create_deployment
+from tests.support.tables import create_deployment
 
 pytestmark = pytest.mark.ministack
 

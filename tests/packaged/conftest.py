@@ -17,11 +17,11 @@ import pytest
 from carillon.domain.job import Lane
 from carillon.settings import Settings
 from tests.infra.stacks import SynthesizedStack
-from tests.ministack import ministack_server
 from tests.packaged.deployed import configured, synthesized, unpacked
 from tests.packaged.function import Assets, Function, link_client
 from tests.packaged.sandbox import limits
-from tests.tables import create_deployment
+from tests.support.ministack import ministack_server
+from tests.support.tables import create_deployment
 
 __all__ = ["ministack_server"]
 

@@ -14,7 +14,7 @@ from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.errors import StoreUnavailableError, UnreadableRowError
 from carillon.schedules import CalendarRule
-from tests.simulation.world import FUNCTION_SECONDS, World
+from tests.support.world import FUNCTION_SECONDS, World
 
 SKIP = CalendarRule.SKIP
 NEXT = CalendarRule.NEXT_BUSINESS_DAY

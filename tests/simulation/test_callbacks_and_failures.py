@@ -18,7 +18,7 @@ from carillon.domain.wheel.entry import message_of
 from carillon.errors import StoreUnavailableError
 from carillon.executor.runs.failures import Failures
 from carillon.executor.targets import Call, Failure, Outcome, Success
-from tests.simulation.world import OWNER, World
+from tests.support.world import OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from carillon.domain.wheel.entry import Slot, message_of
 from carillon.executor.batch import Handled
 from carillon.schedules import Schedule, SlotKind, slots
 from carillon.stores.ports import EntryPage
-from tests.simulation.world import FUNCTION_SECONDS, World
+from tests.support.world import FUNCTION_SECONDS, World
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 TICKS_STOP = MIDNIGHT + timedelta(minutes=10, seconds=59)

@@ -15,7 +15,7 @@ from carillon.domain.wheel.entry import Slot, minute_of
 from carillon.schedules import SlotKind, slots
 from carillon.stores.memory.messaging import Received
 from carillon.stores.ports import EntryPage
-from tests.simulation.world import World
+from tests.support.world import World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
 LAST_TICK = START + timedelta(minutes=1)

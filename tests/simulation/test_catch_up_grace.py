@@ -13,7 +13,7 @@ from carillon.domain.policies import CatchUp
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.schedules import CalendarRule, parse_schedule
 from tests.simulation.test_catch_up import recorded
-from tests.simulation.world import World
+from tests.support.world import World
 from tests.unit.schedules.strategies import exact_and_slow
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)

@@ -12,8 +12,8 @@ from carillon.domain.policies import CatchUp
 from carillon.domain.run import RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of, minute_end
 from carillon.schedules import ClosedDays, Schedule, parse_schedule
-from tests.jobs import job_with
-from tests.simulation.world import OWNER, World
+from tests.support.jobs import job_with
+from tests.support.world import OWNER, World
 from tests.unit.schedules.strategies import (
     any_simple,
     calendar_rules,

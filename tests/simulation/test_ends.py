@@ -15,8 +15,8 @@ from carillon.domain.run import RunError, RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of, message_of
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.schedules import CalendarRule
-from tests.jobs import job_with
-from tests.simulation.world import OWNER, World, times
+from tests.support.jobs import job_with
+from tests.support.world import OWNER, World, times
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 DELETE = OnComplete.DELETE

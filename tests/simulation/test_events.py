@@ -14,7 +14,7 @@ from carillon.executor.runs.lifecycle_events import BufferedEvents
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.stores.memory.messaging import MemoryEvents
 from carillon.tick.counting import change_of
-from tests.simulation.world import World
+from tests.support.world import World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 ONCE = "at 2026-12-01T12:01:00Z"

@@ -14,7 +14,7 @@ from carillon.domain.policies import CatchUp
 from carillon.domain.wheel.pace import bucket_of
 from carillon.simulation.run import Plan, Rehearsal
 from carillon.simulation.workload import Fleet
-from tests.simulation.world import World
+from tests.support.world import World
 
 START = datetime(2026, 12, 1, 0, 15, tzinfo=UTC)
 OUT_FROM, OUT_UNTIL = START + timedelta(minutes=5), START + timedelta(minutes=25)

@@ -14,7 +14,7 @@ from carillon.domain.run import Run, RunError, RunStatus
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.schedules import CalendarRule
-from tests.simulation.world import FUNCTION_SECONDS, World, times
+from tests.support.world import FUNCTION_SECONDS, World, times
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 SHORT, LONG = "every 10m after finish", "every 40m after finish"

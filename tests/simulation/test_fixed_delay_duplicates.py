@@ -15,7 +15,7 @@ from carillon.domain.wheel.entry import message_of
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Failure, Success
 from carillon.schedules import Delay
-from tests.simulation.world import FUNCTION_SECONDS, LIFETIME, World
+from tests.support.world import FUNCTION_SECONDS, LIFETIME, World
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 DELAYS = {

@@ -17,9 +17,9 @@ from carillon.domain.wheel.entry import Entry
 from carillon.errors import StoreUnavailableError
 from carillon.executor.targets import Failure, Success
 from carillon.schedules import SlotKind
-from carillon.simulation.services import job_patch
 from tests.simulation.test_operations_by_request import job_service
-from tests.simulation.world import OWNER, World
+from tests.support.requests import job_patch
+from tests.support.world import OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -13,9 +13,9 @@ from carillon.domain.run import RunError
 from carillon.domain.targets import WebhookTarget
 from carillon.domain.wheel.entry import message_of
 from carillon.executor.targets import Failure
-from tests.jobs import job_with
 from tests.simulation.test_slow_lane import due, empty, handle, hangs, lasts
-from tests.simulation.world import OWNER, World
+from tests.support.jobs import job_with
+from tests.support.world import OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

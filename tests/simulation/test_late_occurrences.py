@@ -11,7 +11,7 @@ from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp, Rate
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
-from tests.simulation.world import FUNCTION_SECONDS, World
+from tests.support.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

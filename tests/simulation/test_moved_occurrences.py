@@ -14,7 +14,7 @@ from carillon.domain.wheel.entry import entries_of, message_of
 from carillon.executor.batch import Handled
 from carillon.schedules import CalendarRule, SlotKind
 from tests.simulation.test_calendars import day, jump, over_nines, succeeded
-from tests.simulation.world import OWNER, World
+from tests.support.world import OWNER, World
 
 SKIP = CalendarRule.SKIP
 NEXT = CalendarRule.NEXT_BUSINESS_DAY

@@ -11,7 +11,7 @@ from carillon.domain.operation import STEP_SECONDS, OperationKind, OperationStat
 from carillon.domain.run import RunError, RunStatus, Settled
 from carillon.errors import StoreUnavailableError
 from carillon.executor.targets import Failure
-from tests.simulation.operation_kit import (
+from tests.support.operation_kit import (
     MINUTE,
     NOON,
     begin,
@@ -23,7 +23,7 @@ from tests.simulation.operation_kit import (
     run_to_end,
     starts,
 )
-from tests.simulation.world import LIFETIME, OWNER, World
+from tests.support.world import LIFETIME, OWNER, World
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.run import RunKey, RunKind, RunStatus, Settled
 from carillon.errors import StoreUnavailableError
 from carillon.schedules import CalendarRule
-from tests.simulation.operation_kit import (
+from tests.support.operation_kit import (
     MINUTE,
     NOON,
     begin,
@@ -21,7 +21,7 @@ from tests.simulation.operation_kit import (
     run_to_end,
     starts,
 )
-from tests.simulation.world import LIFETIME, OWNER, World
+from tests.support.world import LIFETIME, OWNER, World
 
 SCHEDULE = "*/5 * * * *"
 

@@ -15,7 +15,7 @@ from carillon.errors import QueueUnavailableError
 from carillon.executor.targets import Failure, Success
 from carillon.services.redrive import Redriver
 from carillon.telemetry import create_telemetry
-from tests.simulation.world import LIFETIME, OWNER, World
+from tests.support.world import LIFETIME, OWNER, World
 from tests.unit.api.conftest import SETTINGS
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

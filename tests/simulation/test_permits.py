@@ -25,7 +25,7 @@ from carillon.simulation.faults import Chaos, Dice, Faults
 from carillon.simulation.loop import Loop
 from carillon.simulation.services import Api, job_body
 from carillon.simulation.targets import Behaviour, SimulatedTargets, TargetCall
-from tests.simulation.world import FUNCTION_SECONDS, OWNER, World
+from tests.support.world import FUNCTION_SECONDS, OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)

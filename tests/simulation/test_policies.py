@@ -9,7 +9,7 @@ from carillon.domain.job import Job
 from carillon.domain.policies import Backoff, CatchUp, Overlap, RetryPolicy
 from carillon.domain.run import Run, RunError, RunStatus
 from carillon.executor.targets import Call, Failure, Outcome, Success
-from tests.simulation.world import World
+from tests.support.world import World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -17,7 +17,7 @@ from carillon.errors import HeldError, QueueUnavailableError, StoreUnavailableEr
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.services.indexer import Filer
-from tests.simulation.world import FUNCTION_SECONDS, OWNER, World
+from tests.support.world import FUNCTION_SECONDS, OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

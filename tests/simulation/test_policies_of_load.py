@@ -12,7 +12,7 @@ from carillon.domain.run import Run, RunError, RunStatus
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.test_policies import Slow
-from tests.simulation.world import World
+from tests.support.world import World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -12,7 +12,7 @@ from carillon.domain.policies import Overlap, RetryPolicy
 from carillon.domain.run import Run, RunError, RunKey, RunKind, RunStatus
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.test_policies import Slow
-from tests.simulation.world import OWNER, World
+from tests.support.world import OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -14,8 +14,8 @@ from carillon.domain.wheel.entry import Slot, minute_of
 from carillon.schedules import CalendarRule, SlotKind, parse_schedule
 from carillon.stores.ports import EntryPage
 from carillon.tick.counting import SegmentOutcome
-from tests.jobs import job_with
-from tests.simulation.world import FUNCTION_SECONDS, World, times
+from tests.support.jobs import job_with
+from tests.support.world import FUNCTION_SECONDS, World, times
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 TICKS_STOP = MIDNIGHT + timedelta(minutes=2)

@@ -22,8 +22,8 @@ from carillon.reindexing.reindexing import Done, Reindex
 from carillon.schedules import CalendarRule
 from carillon.stores.memory.wheel import MemoryWheelStore
 from carillon.stores.ports import Stores
-from tests.simulation import operation_kit
-from tests.simulation.world import World, times
+from tests.support import operation_kit
+from tests.support.world import World, times
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 LOST = NOON + timedelta(minutes=20, seconds=30)

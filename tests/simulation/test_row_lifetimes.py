@@ -14,7 +14,7 @@ from carillon.domain.run import RunError, RunStatus
 from carillon.domain.wheel.segment import Control
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.settings import Settings
-from tests.simulation.world import World
+from tests.support.world import World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
 SETTINGS = Settings.from_environment(
@@ -37,7 +37,7 @@ class Killed(BaseException):
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """A deployment that keeps runs for no longer than it must."""
-    monkeypatch.setattr("tests.simulation.world.LIFETIME", SETTINGS.run_lifetime)
+    monkeypatch.setattr("tests.support.world.LIFETIME", SETTINGS.run_lifetime)
     return World(START, segments=1)
 
 

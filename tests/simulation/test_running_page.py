@@ -9,7 +9,7 @@ import pytest
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import RunStatus
 from carillon.schedules import parse_duration
-from tests.simulation.world import World
+from tests.support.world import World
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "running.md"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

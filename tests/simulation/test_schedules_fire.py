@@ -7,7 +7,7 @@ import pytest
 from carillon.domain.policies import Backoff, CatchUp, RetryPolicy
 from carillon.domain.run import RunError, RunKind, RunStatus
 from carillon.executor.targets import Call, Failure, Outcome, Success
-from tests.simulation.world import World, times
+from tests.support.world import World, times
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 

@@ -15,7 +15,7 @@ from carillon.domain.job import Job
 from carillon.domain.policies import CatchUp, RetryPolicy
 from carillon.domain.run import RunError, RunStatus
 from carillon.executor.targets import Call, Failure, Outcome, Success
-from tests.simulation.world import OWNER, World
+from tests.support.world import OWNER, World
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 TOLERANCE_SECONDS = 5

@@ -16,7 +16,7 @@ from carillon.errors import StoreUnavailableError
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.schedules import CalendarRule, SlotKind
-from tests.simulation.world import OWNER, World
+from tests.support.world import OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 WITHIN = timedelta(minutes=10)

@@ -9,7 +9,7 @@ from carillon.domain.policies import CatchUp
 from carillon.domain.run import RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of
 from carillon.schedules import SlotKind, slots
-from tests.simulation.world import World, times
+from tests.support.world import World, times
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 

@@ -17,8 +17,8 @@ from carillon.domain.job import Job
 from carillon.domain.run import RunStatus
 from carillon.domain.wheel.entry import Slot, entries_of, minute_end, minute_of
 from carillon.schedules import CalendarRule, Schedule, SlotKind, parse_schedule, slots
-from tests.simulation.world import World
 from tests.simulation.zone_files import put, zone_of, zones_put_back
+from tests.support.world import World
 
 ALMATY = "Asia/Almaty"
 START = datetime(2026, 12, 8, 22, tzinfo=UTC)

@@ -18,8 +18,8 @@ from carillon.domain.wheel.entry import Slot, minute_of
 from carillon.domain.wheel.segment import Cursor
 from carillon.schedules import SlotKind
 from tests.simulation.test_zone_changes import ALMATY, OLD, pass_by, upgrade_functions
-from tests.simulation.world import World
 from tests.simulation.zone_files import put, zones_put_back
+from tests.support.world import World
 
 MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 NINE_AND_TEN = "15 9,10 10-11 12 *"

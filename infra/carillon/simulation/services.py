@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from carillon.api.jobs.request_models import JobPatch
 from carillon.api.jobs.service import JobService
 from carillon.api.operations.service import OperationService
 from carillon.api.runs.dead_letters import DeadLetterService
@@ -16,9 +15,6 @@ from carillon.services.redrive import Redriver
 from carillon.settings import Settings
 from carillon.simulation.deployment import Deployment, Options
 from carillon.telemetry import Telemetry
-
-API_SECONDS = 29
-"""API Gateway waits no longer; nor does the function."""
 
 
 class _NoTelemetry:
@@ -75,11 +71,6 @@ class Api:
 def job_body(document: Mapping[str, Any]) -> JobSpec:
     """A body of POST /jobs; raises pydantic.ValidationError."""
     return JobSpec.model_validate_json(json.dumps(document))
-
-
-def job_patch(document: Mapping[str, Any]) -> JobPatch:
-    """A body of PATCH /jobs/{job_id}; raises pydantic.ValidationError."""
-    return JobPatch.model_validate_json(json.dumps(document))
 
 
 def settings_of(options: Options) -> Settings:

@@ -43,9 +43,9 @@ from tests.bench.cost.measuring import (
     errors,
     receiver,
 )
-from tests.counting import ClientMeter
 from tests.infra.stacks import default_context
-from tests.tables import create_deployment
+from tests.support.counting import ClientMeter
+from tests.support.tables import create_deployment
 
 MEMORY_MB: dict[str, int] = json.loads(json.dumps(default_context()["memory_mb"]))
 REGION = "us-east-1"

@@ -14,7 +14,7 @@ from moto import mock_aws
 from carillon.domain.job import Lane
 from carillon.domain.message import Message, decode
 from carillon.settings import Settings
-from tests.tables import create_deployment
+from tests.support.tables import create_deployment
 from tests.unit.api.conftest import without_report
 from tests.unit.api.gateway import STRANGER, Answer, Client
 

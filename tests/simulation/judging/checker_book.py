@@ -19,8 +19,8 @@ from carillon.audit.evidence import (
 from carillon.domain.job import Filing, Job, job_id_of
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
-from tests.jobs import make_job
 from tests.simulation.judging.checker import violations
+from tests.support.jobs import make_job
 
 OWNER = "owner-1"
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

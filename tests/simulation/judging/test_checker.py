@@ -17,7 +17,7 @@ from carillon.schedules import parse_schedule
 from carillon.simulation.deployment import Deployment, Options
 from carillon.simulation.faults import Chaos, Faults
 from carillon.simulation.loop import Loop
-from carillon.simulation.services import API_SECONDS, Api, job_body
+from carillon.simulation.services import Api, job_body
 from carillon.simulation.targets import SimulatedTargets
 from tests.simulation.judging.checker_book import (
     FILING,
@@ -31,6 +31,7 @@ from tests.simulation.judging.checker_book import (
     plain,
 )
 from tests.simulation.judging.recorder import Recorder
+from tests.support.requests import API_SECONDS
 
 SCHEDULED, SKIPPED = RunStatus.SCHEDULED, RunStatus.SKIPPED
 

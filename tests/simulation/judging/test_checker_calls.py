@@ -12,8 +12,8 @@ from carillon.domain.execution.transitions import EXECUTOR_DIED
 from carillon.domain.policies import CatchUp, Overlap, RetryPolicy
 from carillon.domain.run import AttemptRecord, RunKind, RunStatus, Settled
 from carillon.schedules import parse_schedule
-from tests.jobs import job_with
 from tests.simulation.judging.checker_book import JOB_ID, Book, after, found, key_of, only, plain
+from tests.support.jobs import job_with
 
 SKIPPED, RETRYING, DEAD = RunStatus.SKIPPED, RunStatus.RETRYING, RunStatus.DEAD
 

@@ -13,7 +13,6 @@ from carillon.domain.policies import Concurrency, OnComplete, Overlap, Rate
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus, Settled
 from carillon.domain.targets import TaskTarget
 from carillon.schedules import parse_schedule
-from tests.jobs import job_with
 from tests.simulation.judging.checker_book import (
     JOB_ID,
     NOON,
@@ -24,6 +23,7 @@ from tests.simulation.judging.checker_book import (
     key_of,
     only,
 )
+from tests.support.jobs import job_with
 
 TELL = TaskTarget(name="tell")
 EVENTS = tuple(EventType)

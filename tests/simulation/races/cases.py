@@ -6,7 +6,6 @@ from functools import partial
 
 from carillon.domain.decisions import SkipReason
 from carillon.domain.run import RunKind, RunStatus, Settled
-from carillon.simulation.services import job_patch
 from tests.simulation.races.ending import Ending
 from tests.simulation.races.exploration import Actor, Setting
 from tests.simulation.races.kit import (
@@ -28,6 +27,7 @@ from tests.simulation.races.kit import (
     run_id,
     tick,
 )
+from tests.support.requests import job_patch
 
 PAUSE = request("pause", lambda api: api.jobs.pause(OWNER, JOB_ID))
 RESUME = request("resume", lambda api: api.jobs.resume(OWNER, JOB_ID))

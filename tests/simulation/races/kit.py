@@ -11,13 +11,14 @@ from carillon.domain.run import RunError, RunStatus
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.simulation.deployment import Deployment, Options
 from carillon.simulation.loop import Loop
-from carillon.simulation.services import API_SECONDS, Api, job_body
+from carillon.simulation.services import Api, job_body
 from carillon.simulation.targets import Behaviour, SimulatedTargets
 from carillon.tick.dispatcher import Dispatcher
 from tests.simulation.races.ending import Check
 from tests.simulation.races.exploration import Actor, Setting
 from tests.simulation.races.replay import World
 from tests.simulation.races.stores import FUNCTION_SECONDS, Contents, Kept, contents_of
+from tests.support.requests import API_SECONDS
 
 OWNER = "o"
 KEY = "k"

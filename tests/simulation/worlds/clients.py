@@ -20,9 +20,10 @@ from carillon.errors import CarillonError, QueueUnavailableError, StoreUnavailab
 from carillon.simulation.deployment import Deployment
 from carillon.simulation.faults import Dice
 from carillon.simulation.loop import Task
-from carillon.simulation.services import API_SECONDS, Api, job_body, job_patch
+from carillon.simulation.services import Api, job_body
 from tests.simulation.worlds.scenario import Scenario
 from tests.simulation.worlds.scenario_parts import CALENDAR, Request
+from tests.support.requests import API_SECONDS, job_patch
 
 _UNKNOWN = (StoreUnavailableError, QueueUnavailableError)
 """Answers after which a client does not know whether anything has happened."""

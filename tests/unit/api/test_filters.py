@@ -9,7 +9,7 @@ from carillon.domain.events import Event, EventType
 from carillon.domain.job import Job, JobState
 from carillon.errors import StoreUnavailableError
 from carillon.stores.memory import MemoryJobStore
-from tests.jobs import job_with
+from tests.support.jobs import job_with
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Answer, Client
 

@@ -11,7 +11,7 @@ import pytest
 from carillon.domain.events import Event
 from carillon.domain.job import Job, JobState
 from carillon.stores.memory import MemoryEvents, MemoryJobStore
-from tests.jobs import job_with
+from tests.support.jobs import job_with
 from tests.unit.api.conftest import BODY, NOW, World
 from tests.unit.api.gateway import Client
 from tests.unit.api.test_jobs import row

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from carillon.domain.targets import WebhookTarget
-from tests.jobs import job_with
+from tests.support.jobs import job_with
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Client
 

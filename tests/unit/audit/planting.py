@@ -8,7 +8,7 @@ from carillon.domain.job import Job
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus, Settled
 from carillon.domain.wheel.entry import entries_of
-from tests.simulation.world import OWNER, World
+from tests.support.world import OWNER, World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
 END = START + timedelta(hours=1)

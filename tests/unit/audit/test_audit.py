@@ -12,9 +12,9 @@ from carillon.domain.run import RunKind
 from carillon.stores.memory import NoEvents
 from carillon.stores.ports import Stores
 from tests.simulation.judging.recorder import Recorder
-from tests.simulation.world import World
 from tests.simulation.worlds.runner import run
 from tests.simulation.worlds.scenario import scenario_of
+from tests.support.world import World
 from tests.unit.audit.planting import (
     DEFECTS,
     END,

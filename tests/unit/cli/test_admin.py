@@ -13,8 +13,8 @@ from carillon.cli.exits import CliError
 from carillon.domain.wheel.segment import Control
 from carillon.errors import UnreadableRowError
 from carillon.settings import Settings
-from tests.simulation.world import World
-from tests.tables import create_deployment
+from tests.support.tables import create_deployment
+from tests.support.world import World
 from tests.unit.cli.conftest import Run
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)

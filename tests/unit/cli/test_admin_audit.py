@@ -11,7 +11,7 @@ from carillon.clock import SystemClock
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores
 from carillon.stores.dynamo.runs import item_of
-from tests.simulation.world import OWNER, World
+from tests.support.world import OWNER, World
 from tests.unit.audit.planting import (
     DEFECTS,
     START,

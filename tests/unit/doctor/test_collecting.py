@@ -18,7 +18,7 @@ from carillon.domain.wheel.segment import first_control
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores
 from tests.contract.samples import a_message
-from tests.tables import create_deployment
+from tests.support.tables import create_deployment
 
 NOW = datetime.now(UTC)
 VARIABLES = {"POWERTOOLS_SERVICE_NAME": "executor", "PYTHONTZPATH": "/none"}

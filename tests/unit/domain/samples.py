@@ -7,7 +7,7 @@ from carillon.clock import SeededEntropy
 from carillon.domain.job import Filing, Job, Lane
 from carillon.domain.message import Message
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
-from tests.jobs import job_with, make_job
+from tests.support.jobs import job_with, make_job
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 ENTROPY = SeededEntropy(1)

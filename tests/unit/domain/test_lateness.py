@@ -14,7 +14,7 @@ from carillon.domain.message import Message, Missed
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import RunKind
 from carillon.schedules import CalendarRule, ClosedDays, parse_schedule
-from tests.jobs import job_with
+from tests.support.jobs import job_with
 from tests.unit.domain.samples import KEY, NOON, OLD, job, message
 
 MINUTE = timedelta(minutes=1)

@@ -26,7 +26,7 @@ from carillon.domain.wheel.entry import (
     watch_messages_until,
 )
 from carillon.schedules import CalendarRule, Schedule, SlotKind, parse_schedule
-from tests.jobs import job_with
+from tests.support.jobs import job_with
 from tests.unit.domain.samples import CURRENT, NOON, job, message
 from tests.unit.schedules.strategies import exact, schedules
 

@@ -15,8 +15,8 @@ from carillon.domain.targets import Target, TaskTarget
 from carillon.domain.wheel.entry import message_of
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, Failure, Outcome, Success
-from tests.jobs import job_with
-from tests.simulation.world import FUNCTION_SECONDS, World
+from tests.support.jobs import job_with
+from tests.support.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

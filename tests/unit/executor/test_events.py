@@ -12,7 +12,7 @@ from carillon.domain.job import JobState
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import AttemptRecord, RunError, RunKind, RunStatus
 from carillon.executor.runs.lifecycle_events import ended
-from tests.simulation.world import World
+from tests.support.world import World
 from tests.unit.domain.samples import NOON, job, run
 
 DIED = AttemptRecord(1, NOON, NOON + timedelta(seconds=61), EXECUTOR_DIED)

@@ -20,10 +20,10 @@ from carillon.executor.batch import Handled
 from carillon.executor.router import Router
 from carillon.executor.runs.admission import change_gate
 from carillon.executor.targets import Call, Outcome, Success
-from tests.jobs import job_with
 from tests.simulation.mutants.kit import swapped
 from tests.simulation.mutants.rates import RESERVATION_OUTLIVES
-from tests.simulation.world import FUNCTION_SECONDS, OWNER, World
+from tests.support.jobs import job_with
+from tests.support.world import FUNCTION_SECONDS, OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -12,8 +12,8 @@ from carillon.domain.run import RunKind
 from carillon.errors import HeldError, RunAloneError, StoreUnavailableError
 from carillon.executor.batch import Handled, Report
 from carillon.executor.operations.steps import MOST_TRIES
-from tests.simulation.operation_kit import NOON, begin, now_of, put_dead
-from tests.simulation.world import FUNCTION_SECONDS, LIFETIME, OWNER, World
+from tests.support.operation_kit import NOON, begin, now_of, put_dead
+from tests.support.world import FUNCTION_SECONDS, LIFETIME, OWNER, World
 
 
 @pytest.fixture

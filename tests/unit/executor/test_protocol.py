@@ -17,7 +17,7 @@ from carillon.domain.wheel.entry import message_of
 from carillon.errors import HeldError, QueueUnavailableError, RunAloneError, StoreUnavailableError
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, Failure, Outcome, Success
-from tests.simulation.world import FUNCTION_SECONDS, World
+from tests.support.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 

@@ -15,8 +15,8 @@ from carillon.errors import HeldError, StoreUnavailableError
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Failure
 from carillon.schedules import CalendarRule, SlotKind
-from tests.jobs import job_with
-from tests.simulation.world import FUNCTION_SECONDS, World
+from tests.support.jobs import job_with
+from tests.support.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 

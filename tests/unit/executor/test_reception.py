@@ -24,7 +24,7 @@ from carillon.executor.batch import Handled, Report
 from carillon.executor.router import Router
 from carillon.executor.targets import Targets
 from carillon.tick.canary import CanaryKeeper
-from tests.simulation.world import FUNCTION_SECONDS, World
+from tests.support.world import FUNCTION_SECONDS, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 HANDLER = "carillon.executor.handler"

@@ -14,7 +14,7 @@ from carillon.domain.run import Run, RunError, RunStatus, Settled
 from carillon.errors import StoreUnavailableError
 from carillon.executor.targets import Failure, Success
 from carillon.services.redrive import Redriver, Refusal
-from tests.simulation.world import LIFETIME, OWNER, World
+from tests.support.world import LIFETIME, OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 

@@ -16,7 +16,7 @@ from carillon.errors import StoreUnavailableError, UnreadableRowError
 from carillon.executor.batch import Handled, Report
 from carillon.schedules import CalendarRule
 from carillon.services.redrive import Redriver
-from tests.simulation.world import FUNCTION_SECONDS, LIFETIME, World
+from tests.support.world import FUNCTION_SECONDS, LIFETIME, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

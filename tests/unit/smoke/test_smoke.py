@@ -13,7 +13,7 @@ from carillon.domain.run import RunError
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.smoke.probes import long_probes, quick_probes
 from carillon.smoke.smoke import Result, Smoke
-from tests.simulation.world import OWNER, World
+from tests.support.world import OWNER, World
 from tests.unit.api.conftest import SETTINGS, new_world
 from tests.unit.api.gateway import Client
 

@@ -8,7 +8,7 @@ from moto import mock_aws
 
 from carillon.clock import SystemClock
 from carillon.stores.dynamo import open_stores
-from tests.tables import create_deployment
+from tests.support.tables import create_deployment
 
 
 def test_the_user_agent_is_not_built_for_each_request(

@@ -17,7 +17,7 @@ from carillon.domain.wheel.segment import Control
 from carillon.errors import StoreUnavailableError
 from carillon.tick.counting import SegmentOutcome
 from carillon.tick.dispatcher import Dispatcher, SideBySideThreads
-from tests.simulation.world import OWNER, World
+from tests.support.world import OWNER, World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
 ODD = timedelta(seconds=0.4)

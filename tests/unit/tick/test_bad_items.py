@@ -25,8 +25,8 @@ from carillon.tick.counting import SegmentOutcome, SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
 from tests.contract.samples import a_job, a_key, a_message
-from tests.simulation.world import World
-from tests.tables import create_deployment
+from tests.support.tables import create_deployment
+from tests.support.world import World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
 MINUTE = minute_of(START)

@@ -13,8 +13,8 @@ from carillon.executor.targets import Failure
 from carillon.schedules import parse_schedule
 from carillon.tick.canary import CanaryKeeper
 from carillon.tick.counting import change_of
-from tests.jobs import job_with
-from tests.simulation.world import World
+from tests.support.jobs import job_with
+from tests.support.world import World
 
 NOON = datetime(2026, 12, 1, 12, 1, tzinfo=UTC)
 

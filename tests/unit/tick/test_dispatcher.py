@@ -19,7 +19,7 @@ from carillon.stores.segments import segments_in_use
 from carillon.tick import segment_visit as visit
 from carillon.tick.counting import SegmentOutcome
 from carillon.tick.dispatcher import Dispatcher, share_of
-from tests.simulation.world import World
+from tests.support.world import World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
 

@@ -15,8 +15,8 @@ from carillon.domain.wheel.segment import Control
 from carillon.errors import StoreUnavailableError, UnreadableRowError
 from carillon.schedules import CalendarRule, SlotKind, slots
 from carillon.tick.counting import SegmentOutcome
-from tests.jobs import job_with
-from tests.simulation.world import FUNCTION_SECONDS, World
+from tests.support.jobs import job_with
+from tests.support.world import FUNCTION_SECONDS, World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from carillon.domain.wheel.entry import Entry, minute_of
 from carillon.domain.wheel.segment import Control
 from carillon.errors import QueueUnavailableError
 from carillon.tick.counting import SegmentOutcome
-from tests.simulation.world import OWNER, World
+from tests.support.world import OWNER, World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
 BACK = START + timedelta(minutes=10)

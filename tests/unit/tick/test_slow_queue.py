@@ -12,7 +12,7 @@ from carillon.domain.wheel.segment import LEASE
 from carillon.errors import QueueUnavailableError
 from carillon.tick.counting import SegmentOutcome
 from carillon.tick.outbox import PART
-from tests.simulation.world import World
+from tests.support.world import World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
 JOBS = 9 * PART // 2

@@ -166,8 +166,8 @@ def kept(row_bytes: float, days: float, *, recovery: bool) -> Usage:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """The properties of a deployment that its price depends on. The defaults are those of the options;
-    a test compares the numbers of resources with the template."""
+    """The properties of a deployment that its price depends on. The defaults are those of the
+    options; a test compares the numbers of resources with the template."""
 
     segments: int = 4
     memory_mb: int = 512

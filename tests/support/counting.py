@@ -21,7 +21,7 @@ from carillon.schedules.insight.cost import (
     write_units,
 )
 from carillon.stores.dynamo.attributes import item_size
-from tests.tables import MODELS
+from tests.support.tables import MODELS
 
 Row = tuple[str, str, str]
 """Kind of table, partition key, sort key."""

@@ -1,7 +1,6 @@
 """A bare MiniStack for tests that need a real server behind the AWS protocols.
 
-Use it from a conftest: `from tests.ministack import ministack_server`, and list the fixture in the
-tests that need it, marked `ministack`.
+Import the fixture in a conftest, and list it in the tests that need it, marked `ministack`.
 """
 
 from __future__ import annotations

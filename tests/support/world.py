@@ -45,7 +45,7 @@ from carillon.stores.ports import CALENDARS, GATES, IDEMPOTENCY_RECORDS, OPERATI
 from carillon.tick.counting import SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
-from tests.jobs import job_with, make_job
+from tests.support.jobs import job_with, make_job
 
 OWNER = "owner-1"
 FUNCTION_SECONDS = 60

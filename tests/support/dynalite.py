@@ -13,7 +13,7 @@ import pytest
 
 __all__ = ["dynalite_server"]
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 
 # The kernel chooses the port, and the process ends with whoever started it.
 _SERVER = """

@@ -12,7 +12,7 @@ from carillon.domain.job import Job
 from carillon.domain.operation import Operation, OperationKind
 from carillon.domain.run import DeadReason, Run, RunError, RunKey, RunKind, RunStatus
 from carillon.errors import StoreUnavailableError
-from tests.simulation.world import FUNCTION_SECONDS, LIFETIME, OWNER, World
+from tests.support.world import FUNCTION_SECONDS, LIFETIME, OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -1,0 +1,1 @@
+"""What several layers of tests build their cases from."""
