@@ -171,7 +171,7 @@ def _start(part: Part, nice: int, output: Path) -> "subprocess.Popen[bytes]":
     # Dozens of processes would compile all that they import.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     with output.open("wb") as log:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             ["nice", "-n", str(nice), *part.words],
             cwd=ROOT,
             env=environment,
@@ -180,6 +180,10 @@ def _start(part: Part, nice: int, output: Path) -> "subprocess.Popen[bytes]":
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+    # Where Linux shares processors out among sessions, it goes by this niceness alone.
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{process.pid}/autogroup").write_text(str(nice))
+    return process
 
 
 def _signal(process_id: int, number: int) -> None:
