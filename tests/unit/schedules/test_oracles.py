@@ -1,16 +1,14 @@
-"""The cron engine against two others: cronsim on aware datetimes, and looking at every minute."""
+"""The cron engine against a look at every minute; `test_differential` asks cronsim and croniter."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
-from cronsim import CronSim
 from hypothesis import given
 from hypothesis import strategies as st
 
 from carillon.schedules import Cron, DstRule, Fold, Gap
 from tests.unit.schedules.strategies import (
-    ZONES,
     exact,
     exact_and_slow,
     expressions,
@@ -18,60 +16,11 @@ from tests.unit.schedules.strategies import (
     zone_names,
 )
 
-# Here cronsim 2.8 misses or moves occurrences of expressions that begin with a star, on the day of
-# a transition: it steps by whole hours (Lord Howe, Chatham), and starts days at a midnight that
-# does not exist (the others). There every minute is looked at instead, below.
-CRONSIM_STUMBLES = {
-    "America/Santiago",
-    "America/Havana",
-    "Asia/Beirut",
-    "Africa/Cairo",
-    "Australia/Lord_Howe",
-    "Pacific/Chatham",
-}
-WHOLE_HOUR_ZONES = tuple(zone for zone in ZONES if zone not in CRONSIM_STUMBLES)
 FAR_AHEAD = datetime(9000, 1, 1, tzinfo=UTC)
-
-
-def _cronsim(expression: str, zone: str, after: datetime, count: int) -> list[datetime]:
-    """Its first occurrences after an instant, without those that a fresh start repeats."""
-    tz = UTC if zone == "UTC" else ZoneInfo(zone)
-    found: list[datetime] = []
-    for occurrence in CronSim(expression, after.astimezone(tz)):
-        instant = occurrence.astimezone(UTC)
-        if instant > (found[-1] if found else after):
-            found.append(instant)
-        if len(found) == count:
-            break
-    return found
 
 
 def _ours(schedule: Cron, after: datetime, count: int) -> list[datetime]:
     return list(islice(schedule.between(after, FAR_AHEAD), count))
-
-
-@exact
-@given(st.data(), expressions(), zone_names)
-def test_agrees_with_cronsim(data: st.DataObject, expression: str, zone: str) -> None:
-    schedule = Cron(expression.upper(), zone)
-    if not schedule.rule.is_time_of_day and zone not in WHOLE_HOUR_ZONES:
-        zone = data.draw(st.sampled_from(WHOLE_HOUR_ZONES))
-        schedule = Cron(expression.upper(), zone)
-    after = data.draw(instants(zone))
-    assert _ours(schedule, after, 30) == _cronsim(expression, zone, after, 30)
-
-
-@exact
-@given(st.data(), expressions(with_seconds=True), st.sampled_from(WHOLE_HOUR_ZONES))
-def test_agrees_with_cronsim_on_seconds(data: st.DataObject, expression: str, zone: str) -> None:
-    schedule = Cron(expression.upper(), zone)
-    if schedule.rule.is_time_of_day:
-        # cronsim exempts six fields from Debian's rule, ours does not: compared where none has a
-        # say, and by the test below.
-        zone = data.draw(st.sampled_from(["UTC", "Asia/Kolkata", "Asia/Kathmandu"]))
-        schedule = Cron(expression.upper(), zone)
-    after = data.draw(instants(zone))
-    assert _ours(schedule, after, 30) == _cronsim(expression, zone, after, 30)
 
 
 @exact
