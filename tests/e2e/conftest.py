@@ -3,10 +3,11 @@
 import json
 import subprocess
 from base64 import urlsafe_b64decode
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 from typing import Any
 
@@ -26,12 +27,21 @@ COMMAND = Path(__file__).resolve().parents[2] / ".venv" / "bin" / "carillon"
 TASK_MODULES = ("carillon.executor.tasks.samples", "carillon.executor.tasks.faults")
 
 
-@dataclass(frozen=True)
-class Stack:
-    """The deployed stack and a way to look into its log when a test fails."""
-
-    deployment: Deployment
-    emulator: Emulator
+@contextmanager
+def deployed(
+    context: Mapping[str, object] | None = None,
+    emulator: Emulator | None = None,
+    **arguments: Any,
+) -> Iterator[Deployment]:
+    """A stack with these options, each of its functions called once, on a MiniStack of its own;
+    `arguments` are those of `deploy`."""
+    with emulator or Emulator() as emulator, TemporaryDirectory() as directory:
+        endpoint, folder = emulator.endpoint_url, Path(directory)
+        deployment = deploy(endpoint, folder, context=context, **arguments)
+        user = create_user(deployment, "warmer", operator=True)
+        with Api(deployment.api_url, lambda: sign_in(deployment, user)) as api:
+            warm(deployment, api)
+        yield deployment
 
 
 class Person:
@@ -78,30 +88,15 @@ class Person:
 
 
 @pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with Emulator() as emulator:
-        directory = tmp_path_factory.mktemp("deployment")
-        context = {
-            "task_modules": ",".join(TASK_MODULES),
-            "segments": SEGMENTS,
-            "alarm_email": "on-call@example.com",
-            "alarm_lost_runs": 1,
-        }
-        deployment = deploy(
-            emulator.endpoint_url,
-            directory,
-            context=context,
-            longest_delay_seconds=LONGEST_DELAY_SECONDS,
-        )
-        user = create_user(deployment, "warmer", operator=True)
-        with Api(deployment.api_url, lambda: sign_in(deployment, user)) as api:
-            warm(deployment, api)
-        yield Stack(deployment, emulator)
-
-
-@pytest.fixture(scope="session")
-def deployment(stack: Stack) -> Deployment:
-    return stack.deployment
+def deployment() -> Iterator[Deployment]:
+    context = {
+        "task_modules": ",".join(TASK_MODULES),
+        "segments": SEGMENTS,
+        "alarm_email": "on-call@example.com",
+        "alarm_lost_runs": 1,
+    }
+    with deployed(context, longest_delay_seconds=LONGEST_DELAY_SECONDS) as deployment:
+        yield deployment
 
 
 def person(deployment: Deployment, name: str, *, operator: bool = False) -> Person:

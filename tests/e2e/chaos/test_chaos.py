@@ -18,8 +18,7 @@ import pytest
 
 from carillon.audit.auditing import Audit
 from carillon.domain.run import RunKind
-from carillon.local.api_client import Api, warm
-from carillon.local.deployment import Deployment, create_user, deploy, sign_in
+from carillon.local.deployment import Deployment
 from carillon.local.emulator import Emulator, port_of_state
 from tests.e2e.chaos.check import called_after_success, lost, violations
 from tests.e2e.chaos.customer import Customer
@@ -29,7 +28,7 @@ from tests.e2e.chaos.tables import Found, kept_messages, opened, read
 from tests.e2e.chaos.tampering import TAMPERINGS
 from tests.e2e.chaos.witness import Witness
 from tests.e2e.chaos.workers import Workers
-from tests.e2e.conftest import owner_of, person
+from tests.e2e.conftest import deployed, owner_of, person
 
 pytestmark = [
     pytest.mark.e2e,
@@ -66,11 +65,8 @@ class Stage:
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     state_directory = tmp_path_factory.mktemp("chaos")
     port_of_state(state_directory, candidates=PORTS)
-    with Emulator(state_directory) as emulator:
-        deployment = deploy(emulator.endpoint_url, state_directory, context=OPTIONS)
-        user = create_user(deployment, "warmer", operator=True)
-        with Api(deployment.api_url, lambda: sign_in(deployment, user)) as api:
-            warm(deployment, api)
+    emulator = Emulator(state_directory)
+    with deployed(OPTIONS, emulator) as deployment:
         yield Stage(emulator, deployment)
 
 

@@ -10,22 +10,19 @@ import argparse
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from pathlib import Path
 from threading import Event, Thread
 from time import sleep
 from typing import Any
 
 from carillon.domain.job import job_id_of, segment_of
 from carillon.domain.wheel.entry import minute_of
-from carillon.local.api_client import Api, warm
-from carillon.local.deployment import Deployment, aws_environment, create_user, deploy, sign_in
-from carillon.local.emulator import REPOSITORY, Emulator
-from tests.e2e.conftest import SEGMENTS, Person, owner_of, person
+from carillon.local.deployment import Deployment, aws_environment
+from carillon.local.emulator import REPOSITORY
+from tests.e2e.conftest import SEGMENTS, Person, deployed, owner_of, person
 from tests.e2e.drills.neighbours import Lags
 
 Json = dict[str, Any]
@@ -187,14 +184,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.e2e.drills.bad_items")
     parser.add_argument("--minutes", type=float, default=4, help="that are measured")
     given = parser.parse_args(arguments)
-    with Emulator() as emulator, tempfile.TemporaryDirectory() as directory:
-        context = {"segments": SEGMENTS}
-        deployment = deploy(emulator.endpoint_url, Path(directory), context=context)
-        user = create_user(deployment, "warmer", operator=True)
-        with Api(deployment.api_url, lambda: sign_in(deployment, user)) as api:
-            warm(deployment, api)
-        with person(deployment, "bystander") as bystander:
-            found = drill(deployment, bystander, timedelta(minutes=given.minutes))
+    with (
+        deployed({"segments": SEGMENTS}) as deployment,
+        person(deployment, "bystander") as bystander,
+    ):
+        found = drill(deployment, bystander, timedelta(minutes=given.minutes))
     verdict = "holds" if found.holds else "does not hold"
     sys.stdout.write(f"{found}\nthe promise {verdict}\n")
     return 0 if found.holds else 1

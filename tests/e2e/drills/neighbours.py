@@ -7,22 +7,17 @@ other work.
 
 import argparse
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import ceil
-from pathlib import Path
 from socket import create_server, socket
 from threading import Thread
 from time import monotonic, sleep
 from typing import Any
 
-from carillon.local.api_client import Api, warm
-from carillon.local.deployment import create_user, deploy, sign_in
-from carillon.local.emulator import Emulator
-from tests.e2e.conftest import Person, person
+from tests.e2e.conftest import Person, deployed, person
 
 Json = dict[str, Any]
 
@@ -236,11 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=5, help="that are measured under load")
     parser.add_argument("--culprits", type=int, default=CULPRITS, help="hanging webhooks")
     given = parser.parse_args(arguments)
-    with Emulator() as emulator, tempfile.TemporaryDirectory() as directory:
-        deployment = deploy(emulator.endpoint_url, Path(directory))
-        user = create_user(deployment, "warmer", operator=True)
-        with Api(deployment.api_url, lambda: sign_in(deployment, user)) as api:
-            warm(deployment, api)
+    with deployed() as deployment:
         began = monotonic()
         with person(deployment, "culprit") as culprit, person(deployment, "bystander") as other:
             found = drill(culprit, other, timedelta(minutes=given.minutes), given.culprits)
