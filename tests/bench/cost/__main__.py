@@ -37,7 +37,7 @@ from carillon.schedules.insight.cost import (
 from tests.bench.cost import profiles
 from tests.bench.cost.measuring import Processor
 from tests.bench.cost.profiles import FAILING, IDLE_MINUTES, TASK, Figures
-from tests.bench.cost.stage import MEMORY_MB, Measured, Theatre, theatre
+from tests.bench.cost.stage import Measured, Theatre, theatre
 
 ROUNDS = 1
 FULL_GOAL, TWO_GOAL, IDLE_GOAL = 1.90, 2.50, 1.50
@@ -87,7 +87,7 @@ def _plays(
 
 
 def _print_assumptions(processor: Processor) -> None:
-    memory_mb, days = MEMORY_MB["executor"], DEFAULT.run_retention_days
+    memory_mb, days = DEFAULT.memory_mb, DEFAULT.run_retention_days
     share = memory_mb / VCPU_MB
     print(f"""
 prices      us-east-1, on demand, arm64, without free tiers (insight/cost.py names the pages)
@@ -185,7 +185,7 @@ def _unaligned(figures: Figures) -> float:
     """Dollars per million where messages are sent at any fraction of a second."""
     usage, executor = figures.per_million, figures.measured["executor"]
     batches = executor.invocations * 1e6 / figures.fires
-    wait = lasted(Line.WAITING, _unaligned_wait() * batches, MEMORY_MB["executor"])
+    wait = lasted(Line.WAITING, _unaligned_wait() * batches, DEFAULT.memory_mb)
     return (usage - Usage({Line.WAITING: usage.of(Line.WAITING)}) + wait).dollars
 
 

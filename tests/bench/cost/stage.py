@@ -26,6 +26,7 @@ from moto.core.botocore_stubber import BotocoreStubber
 from carillon.clock import SystemClock
 from carillon.schedules.insight.cost import (
     CALL_SECONDS,
+    DEFAULT,
     NOTHING,
     Line,
     Usage,
@@ -43,11 +44,9 @@ from tests.bench.cost.measuring import (
     errors,
     receiver,
 )
-from tests.infra.stacks import default_context
 from tests.support.counting import ClientMeter
 from tests.support.tables import create_deployment
 
-MEMORY_MB: dict[str, int] = json.loads(json.dumps(default_context()["memory_mb"]))
 REGION = "us-east-1"
 HOUR = timedelta(hours=1)
 _TIMEOUT_MS = 60_000
@@ -182,14 +181,14 @@ class Stage:
         one.log_bytes += sum(len(line.encode()) for line in lines)
         one.log_events += len(lines)
         one.metrics |= {metric for line in lines for metric in _metrics_of(line)}
-        one.usage += self._billed(name, cpu_seconds, slept, lines) + more
+        one.usage += self._billed(cpu_seconds, slept, lines) + more
         for sent in self.meter.sent:
             visible_at = self.clock.now() + timedelta(seconds=sent.delay_seconds)
             self.lanes.append(Waiting(visible_at, sent.body, sent.queue_url))
         return answer
 
-    def _billed(self, name: str, cpu_seconds: float, slept: float, lines: list[str]) -> Usage:
-        memory_mb = MEMORY_MB[name]
+    def _billed(self, cpu_seconds: float, slept: float, lines: list[str]) -> Usage:
+        memory_mb = DEFAULT.memory_mb
         usage = self.meter.usage + Usage({Line.INVOCATIONS: 1}) + worked(cpu_seconds, memory_mb)
         usage += lasted(Line.WAITING, slept, memory_mb)
         # While one thread waits for an answer the others work.
@@ -254,7 +253,6 @@ def _loaded(name: str) -> Callable[[dict[str, Any], Context], Any]:
 
 def _deployed() -> dict[str, str]:
     """New tables, lanes and secret, and the environment that names them."""
-    context = default_context()
     name = f"bench-{uuid.uuid4().hex[:8]}"
     settings = create_deployment(name)
     secret = boto3.client("secretsmanager").create_secret(Name=name, SecretString="x" * 40)
@@ -264,8 +262,6 @@ def _deployed() -> dict[str, str]:
         "WHEEL_TABLE": settings.wheel_table,
         "RUNS_TABLE": settings.runs_table,
         "LANE_QUEUES": json.dumps(settings.lane_queues),
-        "SEGMENTS": str(context["segments"]),
-        "RUN_RETENTION_DAYS": str(context["run_retention_days"]),
         "WEBHOOK_SECRET_ARN": secret["ARN"],
         "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
         "TASK_MODULES": "carillon.executor.tasks.samples,tests.bench.cost.tasks",
