@@ -106,13 +106,6 @@ def test_a_created_job_comes_back_whole(kit: Kit) -> None:
     assert kit.jobs.get(job.owner, job.job_id) == job
 
 
-@pytest.mark.parametrize("name", POLICIES)
-def test_each_policy_comes_back_alone(kit: Kit, name: str) -> None:
-    job = a_job(kit.new_owner(), **{name: POLICIES[name]})
-    assert kit.jobs.create(job)
-    assert kit.jobs.get(job.owner, job.job_id) == job
-
-
 TARGETS: list[Target] = [
     LambdaTarget(function_arn=f"arn:aws:lambda:{AT}:function:f", invocation="event"),
     SqsTarget(queue_arn=f"arn:aws:sqs:{AT}:orders.fifo", message_group_id="g"),

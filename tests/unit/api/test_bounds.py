@@ -11,7 +11,7 @@ from carillon.domain.policies import OnComplete
 from carillon.domain.run import RunStatus
 from carillon.domain.wheel.entry import minute_of, slots_of_minute
 from carillon.schedules import Combined, Fold, Gap
-from tests.unit.api.conftest import BODY, NOW, World, without_report
+from tests.unit.api.conftest import BODY, NOW, World
 from tests.unit.api.gateway import Client
 from tests.unit.api.test_jobs import row
 from tests.unit.api.test_runs import SECOND, make_run, put
@@ -311,46 +311,6 @@ def test_a_repetition_under_the_key_is_told_the_same(client: Client) -> None:
     again = client.post("/jobs", body, key="k")
 
     assert (first.status, again.status, again.json) == (201, 200, first.json)
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"end_at": "2027-01-01T00:00:00Z"},
-        {"max_runs": 3},
-        {"on_complete": "delete"},
-        {"window": "5m"},
-        {"dst": {"gap": "skip"}},
-        {"except": ["* * 25 12 *"]},
-        {"calendar": {"name": "holidays"}},
-    ],
-)
-def test_a_key_stands_for_the_new_fields_too(client: Client, values: dict[str, Any]) -> None:
-    client.put("/calendars/holidays", {})
-    client.post("/jobs", BODY, key="k")
-
-    assert client.post("/jobs", BODY | values, key="k").status == 422
-
-
-def test_every_new_field_survives_a_change_of_another(client: Client) -> None:
-    client.put("/calendars/holidays", {"weekdays": ["sun"]})
-    job = create(
-        client,
-        schedule=["0 9 * * *", "0 10 * * *"],
-        timezone="Europe/Riga",
-        end_at="2027-01-01T00:00:00",
-        max_runs=100,
-        on_complete="delete",
-        dst={"gap": "run_after", "fold": "second"},
-        window="10%",
-        calendar={"name": "holidays", "rule": "next_business_day"},
-        **{"except": ["* * 25 12 *"]},
-    )
-
-    changed = change(client, job, name="other")
-
-    unchanged = without_report(job) | {"name": "other", "revision": 2}
-    assert without_report(changed) == unchanged
 
 
 def test_a_run_tells_both_times_and_its_note(

@@ -7,6 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from carillon.api.http.fields import field_errors
+from carillon.api.jobs.drafts import fingerprint_of
 from carillon.api.jobs.request_models import JobPatch
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.merge_patch import merged_document
@@ -48,6 +49,14 @@ def test_a_setting_is_created_answered_and_changed(
     assert other[name] == ("other" if name == "name" else answered)
     changed = client.patch(f"/jobs/{plain['job_id']}", {name: value}, 1)
     assert (changed.status, changed.json[name]) == (200, answered), changed.text
+
+
+@pytest.mark.parametrize(("name", "value", "_"), GOOD)
+def test_an_idempotency_key_stands_for_every_setting(name: str, value: Any, _: Any) -> None:
+    plain, other = BODY, BODY | {name: value}
+    if other != plain:
+        one, two = map(JobSpec.model_validate, (plain, other))
+        assert fingerprint_of(one) != fingerprint_of(two)
 
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))

@@ -11,46 +11,6 @@ JOB: dict[str, Any] = {"job_id": "j1", "revision": 2}
 TOPIC = "arn:aws:sns:eu-north-1:123456789012:alarms"
 
 
-def test_create_sends_every_policy(signed_in: Run, api: FakeApi) -> None:
-    api.answer("POST", "/jobs", JOB, status=201)
-
-    result = signed_in(
-        "jobs", "create", "--priority", "low", "--overlap", "queue_one", "--tolerance", "30s",
-        "--grace", "5m", "--expect-within", "PT10M", "--pause-after-failures", "3",
-        "--concurrency", "data=base=2", "--rate", "60/1m@supplier", "--max-attempts", "5",
-        "--backoff", "fixed", "--backoff-base", "10", "--backoff-factor", "1.5",
-        "--backoff-cap", "60", "--retry-on", "timeout", "--retry-on", "http_5xx",
-        "--on-success", "notify", "--on-failure", TOPIC, "--template", "--parent", "channel-7",
-        "--tag", "team=billing", "--tag", "note=a=b", "--event", "run.dead",
-        "--event", "run.missed",
-    )  # fmt: skip
-
-    assert result.exit_code == 0
-    assert api.requests[0].body == {
-        "priority": "low",
-        "overlap": "queue_one",
-        "tolerance": "30s",
-        "grace": "5m",
-        "expect_within": "PT10M",
-        "pause_after_failures": 3,
-        "concurrency": {"key": "data=base", "limit": 2},
-        "rate": {"limit": 60, "per": "1m", "key": "supplier"},
-        "retry": {
-            "max_attempts": 5,
-            "backoff": {
-                "type": "fixed", "base_seconds": 10, "factor": 1.5, "cap_seconds": 60,
-            },
-            "retry_on": ["timeout", "http_5xx"],
-        },
-        "on_success": {"type": "task", "name": "notify"},
-        "on_failure": {"type": "sns", "topic_arn": TOPIC},
-        "template": True,
-        "parent": "channel-7",
-        "tags": {"team": "billing", "note": "a=b"},
-        "events": ["run.dead", "run.missed"],
-    }  # fmt: skip
-
-
 def test_options_go_over_the_file_member_by_member(signed_in: Run, api: FakeApi) -> None:
     api.answer("POST", "/jobs", JOB, status=201)
     body = {
