@@ -138,7 +138,7 @@ fs.writeFileSync(name, JSON.stringify(lock, null, 2) + '\n');
 endef
 export WITHOUT_FUNDING
 
-options: ## Write the table of the CLI's options anew from the marks of settings
+options: ## Write the tables of the CLI's options anew from the marks of settings
 	$(PY) -m tests.options_table
 
 # uv knows no extra without the project's own requirements; the layer has no use for those of a command line.

@@ -1,4 +1,7 @@
-"""The table of the CLI's options, made of the marks of settings; `make options` writes it."""
+"""The tables of the CLI's options, for the CLI and for people, made of the marks of settings.
+
+`make options` writes both.
+"""
 
 from collections.abc import Iterator
 from dataclasses import is_dataclass
@@ -11,6 +14,7 @@ from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.options import Cli, JobOption, Kind
 
 FILE = Path(options_table.__file__)
+PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
 _HEAD = '''"""The options of `jobs create` and `jobs change`. `make options` writes this file."""
 
 from carillon.domain.spec.options import JobOption
@@ -24,13 +28,32 @@ _KINDS: dict[Any, Kind] = {
 }  # fmt: skip
 
 
+_PAGE_HEAD = """# Settings: every member of a job, and its option
+
+`make options` writes this page. Types, bounds and defaults are in the API's OpenAPI document;
+[running.md](running.md) and [schedules.md](schedules.md) tell what each is for.
+
+| member | option of `carillon jobs create` and `change` | |
+|---|---|---|
+"""
+
+
 def text() -> str:
     """The file as it should be."""
+    lines = (f"    {_call(option)},\n" for option in _all_options())
+    return f"{_HEAD}{''.join(lines)})\n"
+
+
+def page() -> str:
+    """The page as it should be."""
+    rows = (f"| `{each.path}` | `{each.flag}` | {each.help} |\n" for each in _all_options())
+    return _PAGE_HEAD + "".join(rows)
+
+
+def _all_options() -> list[JobOption]:
     aliases = {name: field.alias or name for name, field in JobSpec.model_fields.items()}
     hints = get_type_hints(JobSpec, include_extras=True)
-    options = [option for name, alias in aliases.items() for option in _options(alias, hints[name])]
-    lines = (f"    {_call(option)},\n" for option in options)
-    return f"{_HEAD}{''.join(lines)})\n"
+    return [option for name, alias in aliases.items() for option in _options(alias, hints[name])]
 
 
 def _options(path: str, hint: Any) -> Iterator[JobOption]:
@@ -78,3 +101,4 @@ def _call(option: JobOption) -> str:
 
 if __name__ == "__main__":
     FILE.write_text(text(), encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")

@@ -129,7 +129,7 @@ def test_a_fixed_delay_counts_from_the_end_of_the_run(alice: Person) -> None:
 
 def test_creation_tells_what_the_clocks_will_do(alice: Person) -> None:
     job = alice.create("30 2 * * *", timezone="America/New_York")
-    assert job["description"] == "every day at 02:30 in America/New_York"
+    assert job["sentence"] == "every day at 02:30 in America/New_York"
     assert [entry["kind"] for entry in job["transitions"]].count("gap") == 1
     assert "dst" in {warning["code"] for warning in job["warnings"]}
     delete(alice, job)

@@ -12,6 +12,7 @@ from carillon.domain.job import Job, Lane, job_id_of
 from carillon.domain.wheel.entry import minute_of, slots_of_minute
 from carillon.domain.wheel.segment import first_control
 from carillon.stores.memory import MemoryJobStore
+from tests.settings import SETTINGS
 from tests.unit.api.conftest import BODY, NOW, World
 from tests.unit.api.gateway import OWNER, Answer, Client
 
@@ -61,54 +62,19 @@ def test_a_minimal_job_gets_the_documented_defaults(client: Client, world: World
     assert answer.headers["location"] == f"/jobs/{job_id}"
     assert answer.headers["etag"] == '"1"'
     assert answer.json == {
+        **{name: setting.default for name, setting in SETTINGS.items()},
         "job_id": job_id,
         "name": "nightly report",
         "state": "active",
         "note": None,
         "revision": 1,
-        "description": "every 5 minutes",
+        "sentence": "every 5 minutes",
         "schedule": "every 5m",
-        "except": [],
-        "timezone": "UTC",
-        "start_at": None,
-        "end_at": None,
-        "max_runs": None,
-        "on_complete": "keep",
-        "dst": {"gap": None, "fold": None},
-        "window": None,
-        "spread_seconds": 0,
-        "calendar": None,
         "target": {"type": "task", "name": "echo"},
-        "payload": None,
-        "template": False,
-        "priority": "normal",
+        "spread_seconds": 0,
         "lane": "normal",
         "slow": None,
-        "catch_up": "latest",
-        "grace": None,
-        "overlap": "allow",
-        "tolerance": None,
-        "concurrency": None,
-        "rate": None,
-        "retry": {
-            "max_attempts": 3,
-            "backoff": {
-                "type": "exponential",
-                "base_seconds": 2,
-                "factor": 2.0,
-                "cap_seconds": 3600,
-            },
-            "retry_on": [],
-        },
-        "timeout_seconds": None,
         "time_limit_seconds": 55,
-        "pause_after_failures": None,
-        "expect_within": None,
-        "on_success": None,
-        "on_failure": None,
-        "events": [],
-        "parent": None,
-        "tags": {},
         "next_fire_at": "2026-03-01T12:05:00Z",
         "next_effective_at": "2026-03-01T12:05:00Z",
         "last_fire_at": None,

@@ -24,8 +24,9 @@ def _without_nulls(value: Any) -> Any:
 _GIVEN = [(name, value) for name, value, _ in GOOD if value and _without_nulls(value)]
 
 
-def test_the_table_of_options_is_what_the_settings_are_marked_with() -> None:
+def test_the_tables_of_options_are_what_the_settings_are_marked_with() -> None:
     assert options_table.FILE.read_text(encoding="utf-8") == options_table.text(), "make options"
+    assert options_table.PAGE.read_text(encoding="utf-8") == options_table.page(), "make options"
 
 
 def test_every_setting_has_an_option() -> None:

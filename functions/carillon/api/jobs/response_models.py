@@ -33,7 +33,7 @@ class JobForm(JobSpec):
     `spread_seconds` later, the job's own offset in its window. Both are null while it is paused,
     when no occurrence is left, and for a fixed delay (see `GET /jobs/{job_id}/upcoming`).
     `last_fire_at` is the last nominal time of a schedule that ends, which `max_runs` makes of it
-    too. `description` says in English when it fires, `note` why it is paused where you did not do
+    too. `sentence` says in English when it fires, `note` why it is paused where you did not do
     it. `time_limit_seconds` is what an attempt may take: `timeout_seconds`, or the default, within
     the limit of the deployment. `lane` is where it is served: its `priority`, or `slow` while its
     attempts keep lasting long, and `slow` says since when and why.
@@ -45,7 +45,7 @@ class JobForm(JobSpec):
     state: JobState
     note: str | None
     revision: int
-    description: str
+    sentence: str
     spread_seconds: int
     lane: Lane
     slow: SlowForm | None
@@ -103,7 +103,7 @@ def _members(job: Job, outlook: Outlook, longest_seconds: int) -> dict[str, Any]
         "note": job.note or None,
         "lane": job.lane,
         "slow": job.slow and SlowForm(since=job.slow.since, reason=job.slow.reason),
-        "description": _description(job),
+        "sentence": _sentence(job),
         "time_limit_seconds": job.time_limit_seconds(longest_seconds),
         "spread_seconds": job.spread_seconds,
         "next_fire_at": outlook.next_fire_at,
@@ -114,7 +114,7 @@ def _members(job: Job, outlook: Outlook, longest_seconds: int) -> dict[str, Any]
     }
 
 
-def _description(job: Job) -> str:
+def _sentence(job: Job) -> str:
     use = job.spec.calendar
     return sentence(
         job.schedule,
