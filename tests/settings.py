@@ -74,6 +74,9 @@ def _bad_targets(member: str) -> tuple[tuple[Any, str], ...]:
 
 SETTINGS: dict[str, Setting] = {
     "name": Setting(_same("ü", "x" * 128), _bad("name", "", "  ", "x" * 129, 5)),
+    "description": Setting(
+        _same("Bills\nof März", "x" * 1024), _bad("description", "", "x" * 1025, 5)
+    ),
     "schedule": Setting(
         (
             ({"every": "600s"}, "every 10m"),

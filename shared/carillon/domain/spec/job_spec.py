@@ -75,6 +75,11 @@ class JobSpec(ScheduleSpec):
     """
 
     name: Annotated[Name, Cli("--name", "What you call the job.")]
+    description: Annotated[
+        str | None,
+        Field(min_length=1, max_length=1024, description="What it is for, in your words."),
+        Cli("--description", "What it is for, in your words.", "Labels and events"),
+    ] = None
     target: Annotated[
         Target,
         PatchedAs(TargetPatch),

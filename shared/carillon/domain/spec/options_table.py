@@ -14,6 +14,7 @@ OPTIONS = (
     JobOption('dst.gap', '--dst-gap', 'text', 'Local times that the clocks skip: run_after or skip.'),
     JobOption('dst.fold', '--dst-fold', 'text', 'Local times shown twice: first, second or both.'),
     JobOption('name', '--name', 'text', 'What you call the job.'),
+    JobOption('description', '--description', 'text', 'What it is for, in your words.', 'Labels and events'),
     JobOption('target', '--target', 'text', '... or this: the ARN of a function, queue, topic or state machine; or JSON.', 'What is called'),
     JobOption('payload', '--payload', 'text', 'JSON, @FILE, or @- for stdin.', 'What is called'),
     JobOption('template', '--template', 'bool', 'Whether the payload has {{placeholders}}.', 'What is called'),
