@@ -1,4 +1,4 @@
-"""What a deployment chooses, each choice declared once, and the settings of its functions: the
+"""The choices of a deployment, each declared once, and the settings of its functions: the
 environment, parsed once into a frozen value."""
 
 import json
@@ -41,7 +41,7 @@ TASK_ENVIRONMENT = (
 """The executor's variables that tasks see; docs/running.md lists them."""
 
 Read = Callable[[Any], Any]
-"""Makes a member's value of a value or of a text for it; ValueError says what is wrong."""
+"""Makes a member's value of a value or of a text for it; ValueError has the fault."""
 
 
 def option(default: Any, read: Read, words: str = "") -> Any:
@@ -61,7 +61,7 @@ def read_members(parsed: Any) -> None:
 
 
 def read_at(name: str, read: Read, value: object) -> Any:
-    """What `read` makes of the value; raises ConfigurationError with the path from `name` on."""
+    """The value as `read` converts it; raises ConfigurationError with the path from `name` on."""
     try:
         return read(value)
     except ValueError as error:
@@ -154,8 +154,8 @@ def _lane_queues(value: object) -> dict[Lane, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """What is chosen at deployment and obeyed by the functions: each is an option of the stack,
-    and in capitals a variable of its functions."""
+    """The choices made at deployment that the functions obey: each is an option of the stack, and
+    in capitals a variable of its functions."""
 
     segments: int = option(
         4,
@@ -194,7 +194,7 @@ class Choices:
     owner_starts_per_minute: int = option(
         0, WholeNumber(0, 10_000_000), "no owner may take more than a share (0: no limit)"
     )
-    # All permits of an owner stand in one row.
+    # All permits of an owner are in one row.
     owner_concurrent_runs: int = option(
         0,
         WholeNumber(0, 1000),
@@ -212,7 +212,7 @@ class Choices:
         WholeNumber(1, 10_000_000),
         "a backlog is to be worked off faster or slower, over all segments",
     )
-    # What is longer than any attempt would find none.
+    # A longer value than any attempt would find none.
     slow_after_seconds: int = option(
         2,
         WholeNumber(1, 900),

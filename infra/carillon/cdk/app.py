@@ -16,7 +16,7 @@ def build(
 ) -> cdk.App:
     """The app with its one stack; `context` adds to what the CDK command gives.
 
-    `outdir` is where synthesis writes, if not where the CDK command says.
+    `outdir` is the folder for synthesis, by default that of the CDK command.
 
     Raises ConfigurationError naming the context key. Synthesis fails on any finding of cdk-nag
     that is not acknowledged with its reason.

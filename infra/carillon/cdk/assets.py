@@ -17,7 +17,7 @@ from carillon.cdk.runtime import runtime_of
 
 SEARCH_PATH_FILE = "carillon_dependencies.pth"
 SITE_DIRECTORY = f"python/lib/python{packages.PYTHON_VERSION}/site-packages"
-"""Where a layer's `.pth` files are read, on Lambda and on MiniStack."""
+"""The folder where a layer's `.pth` files are read, on Lambda and on MiniStack."""
 
 
 class Assets(Construct):
@@ -48,7 +48,7 @@ class Assets(Construct):
 
 
 def layer_hash(options: Options, emulation: Emulation) -> str:
-    """What changes with the layer."""
+    """A digest that changes with the layer."""
     if emulation.layer_directory:
         return hashlib.sha256(emulation.layer_directory.encode()).hexdigest()
     return packages.layer_digest(emulation.layer_python, options.task_services)
@@ -77,7 +77,7 @@ def _built(
 ) -> lambda_.AssetCode:
     return lambda_.Code.from_asset(
         str(packages.REQUIREMENTS.parent),
-        # A hash of this folder could not tell what is built, nor for which machine.
+        # A hash of this folder would not cover what is built, nor for which machine.
         asset_hash_type=cdk.AssetHashType.CUSTOM,
         asset_hash=digest,
         bundling=cdk.BundlingOptions(image=for_runtime.bundling_image, local=_Bundling(build)),

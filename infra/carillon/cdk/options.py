@@ -29,12 +29,12 @@ from carillon.settings import (
 
 LANES = tuple(lane.value for lane in Lane)
 ROLES = ("tick", "executor", "api")
-"""What functions have their memory by; the dead-letter consumer is an executor."""
+"""The roles that have a memory size each; the dead-letter consumer is an executor."""
 
 _MOST_EXECUTORS = {"high": 50, "normal": 50, "low": 10, "slow": 100}
 
 NEW_TABLE_WRITE_UNITS = 4_000
-"""What a new table on demand takes in a second (DynamoDB: initial throughput)."""
+"""The writes that a new table on demand takes in a second (DynamoDB: initial throughput)."""
 
 LOG_RETENTION = {
     1: logs.RetentionDays.ONE_DAY,
@@ -59,7 +59,7 @@ LOG_RETENTION = {
 
 PRODUCTION = "production"
 ALL_STAGES = "Carillon"
-"""What the names of every stage's stack and resources begin with."""
+"""The beginning of the names of every stage's stack and resources."""
 
 
 def _matching(pattern: str) -> Read:
@@ -135,7 +135,7 @@ def _members(names: tuple[str, ...], read: Read) -> Read:
 
 @dataclass(frozen=True, kw_only=True)
 class Emulation:
-    """What a stack for an emulator has otherwise; none of it is an option of one for AWS.
+    """The differences of a stack for an emulator; none of them is an option of one for AWS.
 
     `layer_directory` is a directory of this machine that a layer of one file puts on the path, or
     `layer_python` the interpreter that the layer is built for. Retries later than
@@ -148,7 +148,7 @@ class Emulation:
 
     @property
     def is_on(self) -> bool:
-        """Whether there is an emulator, which knows no metric math."""
+        """True if there is an emulator, which knows no metric math."""
         return bool(self.layer_directory)
 
 
@@ -263,18 +263,18 @@ class Options(Choices):
 
     @property
     def stack_name(self) -> str:
-        """What the names of all resources begin with: stages live side by side in one account."""
+        """The beginning of the names of all resources: stages live side by side in one account."""
         return ALL_STAGES if self.stage == PRODUCTION else f"{ALL_STAGES}-{self.stage}"
 
     @property
     def keep_data(self) -> bool:
-        """Whether tables, user pool and secret outlive the stack."""
+        """True if tables, user pool and secret outlive the stack."""
         return self.stage == PRODUCTION
 
     @property
     def data_policy(self) -> RemovalPolicy:
-        """What becomes of tables, user pool and secret with their stack. What a first deployment
-        made that fails goes with it, always."""
+        """The policy for tables, user pool and secret when their stack goes. What a first
+        deployment made that fails goes with it, always."""
         kept = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
         return kept if self.keep_data else RemovalPolicy.DESTROY
 
@@ -283,14 +283,14 @@ class Options(Choices):
         return LOG_RETENTION[self.log_retention_days]
 
     def places(self, lane: Lane) -> int:
-        """How many runs of a lane its executors can hold at once."""
+        """The number of runs of a lane that its executors can hold at once."""
         return self.lanes[lane.value]["max_concurrency"] * lane.batch_size
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> "Options":
         """Parse the app's whole context; raises ConfigurationError for an unknown key, too.
 
-        Keys of CDK itself (they hold a colon, a slash or a dash) are passed over.
+        Keys of CDK itself (with a colon, a slash or a dash) are ignored.
         """
         known = {each.name for each in fields(cls)}
         given = {key: value for key, value in context.items() if re.fullmatch(r"\w+", key)}

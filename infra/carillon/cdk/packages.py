@@ -1,4 +1,4 @@
-"""What Lambda gets besides the template: the functions' code, and the layer of their dependencies.
+"""The packages for Lambda: the functions' code, and the layer of their dependencies.
 
 Both are built by uv and this interpreter, without Docker, and both hold bytecode: where Lambda
 unpacks them nothing can be written, so that every cold start would compile everything anew. Equal
@@ -36,10 +36,10 @@ CODE = (
     "telemetry",
     "tick",
 )
-"""What the functions are made of: packages and modules of `carillon`."""
+"""The packages and modules of `carillon` that the functions consist of."""
 CODE_PATH = "/var/task"
 LAYER_PATH = "/opt/python"
-"""Where Lambda unpacks the code and the layer's folder `python`."""
+"""The folders into which Lambda unpacks the code and the layer's folder `python`."""
 
 FUNCTION_SERVICES = frozenset(
     {"dynamodb", "events", "lambda", "secretsmanager", "sns", "sqs", "ssm", "stepfunctions"}
@@ -85,12 +85,12 @@ def build_layer(directory: Path, interpreter: str = "", services: Collection[str
 
 
 def layer_digest(interpreter: str = "", services: Collection[str] = ()) -> str:
-    """What build_layer makes of these arguments, as a digest, without making it."""
+    """A digest of what build_layer makes of these arguments, without making it."""
     return _digest([*_identity(interpreter), *sorted(services), REQUIREMENTS.read_text()])
 
 
 def code_digest() -> str:
-    """What build_code makes, as a digest, without making it."""
+    """A digest of what build_code makes, without making it."""
     sources = [
         [place.as_posix(), hashlib.sha256(source.read_bytes()).hexdigest()]
         for place, source in _code_files()
@@ -99,7 +99,7 @@ def code_digest() -> str:
 
 
 def _identity(interpreter: str) -> list[str]:
-    """What makes the bytes besides their sources: this module, the compiler and the platform."""
+    """The inputs of the bytes besides their sources: this module, the compiler and the platform."""
     compiler = str(Path(interpreter).resolve()) if interpreter else MAGIC_NUMBER.hex()
     return [Path(__file__).read_text(), PYTHON_VERSION, compiler, PLATFORM]
 

@@ -39,7 +39,7 @@ class Versions:
     """Its POWERTOOLS_SERVICE_NAME."""
     by_release: Mapping[str, int]
     published_at: Mapping[str, datetime]
-    """When the first version of each release was published."""
+    """The publication of the first version of each release."""
     live: int
 
     @classmethod
@@ -63,7 +63,7 @@ class Versions:
 
 
 def switches(functions: Sequence[Versions], release: str) -> list[tuple[str, int]]:
-    """Which function's alias goes to which version, in this order, for a release to be live.
+    """The function aliases to switch, in this order, for a release to be live.
 
     Raises LookupError where a function has no version of the release.
     """
@@ -80,7 +80,7 @@ def switches(functions: Sequence[Versions], release: str) -> list[tuple[str, int
 
 
 def _is_later(function: Versions, release: str) -> bool:
-    """Whether what is live is of a later release, however often that was deployed since."""
+    """True if a later release is live, however often that was deployed since."""
     order = list(function.by_release)
     live = [name for name in order if function.by_release[name] == function.live]
     return bool(live) and order.index(release) < order.index(live[0])

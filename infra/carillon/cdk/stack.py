@@ -1,4 +1,4 @@
-"""The stack: puts the capabilities together and says where to find them."""
+"""The stack: puts the capabilities together and outputs their addresses."""
 
 from aws_cdk import CfnOutput, Stack, Tags
 from constructs import Construct
@@ -72,7 +72,7 @@ class CarillonStack(Stack):
     def _addresses(self) -> dict[str, str]:
         """The stack's outputs: an interface, read by the local stack, tests and operators.
 
-        Functions are named by their live alias: whoever calls one calls what is live.
+        Functions are named by their live alias: a caller always reaches the live version.
         """
         live = self.functions.live
         addresses = {

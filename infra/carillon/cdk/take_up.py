@@ -34,12 +34,12 @@ _NOT_THERE = {"DELETE_COMPLETE", "REVIEW_IN_PROGRESS"}
 
 
 class CannotTakeUpError(Exception):
-    """There is nothing to take up, or a step has failed; the message says which."""
+    """There is nothing to take up, or a step has failed; the message has the reason."""
 
 
 @dataclass(frozen=True)
 class Left:
-    """What a removal has left: the mapping for `cdk import` (identifiers by logical id), and the
+    """The remains of a removal: the mapping for `cdk import` (identifiers by logical id), and the
     ARN or name of the secret."""
 
     mapping: Mapping[str, Mapping[str, str]]
@@ -65,9 +65,8 @@ class Left:
 
 
 def find_left(cloudformation: Any, stack_name: str) -> Left:
-    """What the newest removal of the stack that left anything has left; the secret may be one
-    removal older, where a take-up was cut off before it had made its own. Raises
-    CannotTakeUpError."""
+    """The remains of the newest removal of the stack that left any; the secret may be one removal
+    older, where a take-up was cut off before it had made its own. Raises CannotTakeUpError."""
     pages = cloudformation.get_paginator("list_stacks").paginate()
     stacks = [s for page in pages for s in page["StackSummaries"] if s["StackName"] == stack_name]
     stacks.sort(key=lambda stack: stack["CreationTime"], reverse=True)
@@ -132,7 +131,7 @@ def _value(secrets: Any, secret_id: str) -> str | None:
 
 
 def _by_hand(stack_name: str, secret_id: str) -> str:
-    """How to end a take-up that was cut off after its import."""
+    """The command that ends a take-up that was cut off after its import."""
     arn = "Stacks[0].Outputs[?OutputKey=='WebhookSecretArn'].OutputValue"
     return (
         "run `make take-up` again, or, where the stack is there by now, `make deploy` with the same"

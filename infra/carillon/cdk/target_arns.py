@@ -15,7 +15,7 @@ EXAMPLE = "arn:aws:lambda:eu-west-1:123456789012:function:report-*"
 
 @dataclass(frozen=True, slots=True)
 class _Service:
-    """What one AWS service's resources look like, and what a call of one takes."""
+    """The form of one AWS service's ARNs, and the actions of a call."""
 
     resource: re.Pattern[str]
     looks_like: str
@@ -45,7 +45,7 @@ _SERVICES = {
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What one service's targets need: these actions on these resources."""
+    """The permissions of one service's targets: these actions on these resources."""
 
     actions: tuple[str, ...]
     resources: tuple[str, ...]
@@ -54,7 +54,7 @@ class Grant:
 def target_pattern(text: str) -> str:
     """The text, if it is an IAM pattern of resources that jobs can call; raises ValueError.
 
-    Partition and service are literal; `*` and `?` may stand in what follows.
+    Partition and service are literal; the rest may have `*` and `?`.
     """
     parts = ARN.fullmatch(text)
     if parts is None:
@@ -75,7 +75,7 @@ def target_pattern(text: str) -> str:
 
 
 def grants(patterns: Sequence[str]) -> list[Grant]:
-    """What the executors need to call what the patterns allow, service by service."""
+    """The executors' permissions for the patterns, service by service."""
     of_service: dict[str, list[str]] = {}
     for pattern in patterns:
         of_service.setdefault(pattern.split(":")[2], []).append(pattern)

@@ -95,7 +95,7 @@ class DeploymentFailed(Exception):
 
 @dataclass(frozen=True)
 class Deployment:
-    """Where a deployed stack is to be found; `outputs` are those of the stack, by id."""
+    """The addresses of a deployed stack; `outputs` are those of the stack, by id."""
 
     endpoint_url: str
     outputs: Mapping[str, str] = field(repr=False)
@@ -132,7 +132,7 @@ def aws_environment(endpoint_url: str, inherited: Mapping[str, str]) -> dict[str
         for name, value in inherited.items()
         if not name.startswith(("AWS_", "CDK_")) and name.lower() not in _PROXIES
     }
-    # First on the path, or jsii meets another Node.
+    # First on the path, or jsii finds another Node.
     own = [str(REPOSITORY / ".venv" / "bin"), str(CDK.parent)]
     path = os.pathsep.join([*own, inherited.get("PATH", os.defpath)])
     return environment | {
@@ -181,9 +181,9 @@ def synthesis_arguments(
 
 
 def install_dependencies(services: Collection[str], parent: Path = LOCAL_DIRECTORY) -> Path:
-    """What the layer holds, for MiniStack's interpreter: built at first use.
+    """The layer's content, for MiniStack's interpreter: built at first use.
 
-    The folder's name tells what is in it, so that it is made anew when the pins change.
+    The folder's name is a digest of its content, so that it is made anew when the pins change.
     Raises DeploymentFailed.
     """
     interpreter = str(INTERPRETER)
@@ -309,7 +309,7 @@ class User:
 
 @dataclass(frozen=True)
 class Tokens:
-    """What a sign-in gives; both tokens open the API until `expires_at`."""
+    """The result of a sign-in; both tokens open the API until `expires_at`."""
 
     access_token: str = field(repr=False)
     id_token: str = field(repr=False)

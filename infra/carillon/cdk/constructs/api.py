@@ -18,9 +18,9 @@ from carillon.cdk.options import Options
 from carillon.settings import OPERATORS_GROUP
 
 STAGE_SHARES = 10
-"""The stage lets through what so many owners may send at their limits; more share it."""
+"""The stage lets through what this many owners may send at their limits; more share it."""
 OPEN_PATHS = ("/openapi.json", "/.well-known/carillon")
-"""What answers without a token: the API's description, and what a client needs to sign in."""
+"""The routes without a token: the API's description, and what a client needs to sign in."""
 
 REQUEST_HEADERS = ("content-type", "if-match", "if-none-match", "idempotency-key")
 ANSWER_HEADERS = ("etag", "location", "retry-after")
@@ -123,8 +123,8 @@ def _methods(options: Options) -> list[gateway.HttpMethod]:
 
 
 def _cors(options: Options) -> gateway.CorsPreflightOptions | None:
-    """What pages of other sites may send and read; the gateway answers their preflight requests
-    without a token."""
+    """The rules for pages of other sites; the gateway answers their preflight requests without a
+    token."""
     if not options.cors_origins:
         return None
     return gateway.CorsPreflightOptions(
@@ -137,7 +137,7 @@ def _cors(options: Options) -> gateway.CorsPreflightOptions | None:
 
 
 def throttle(options: Options) -> gateway.ThrottleSettings | None:
-    """What the stage lets through, for all owners."""
+    """The requests that the stage lets through, for all owners."""
     if not options.owner_requests_per_second:
         return None
     return gateway.ThrottleSettings(

@@ -21,7 +21,7 @@ HOUR = Duration.hours(1)
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What is looked at of a deployment."""
+    """The resources that the dashboard shows."""
 
     functions: Functions
     tables: Tables

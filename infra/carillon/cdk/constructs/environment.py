@@ -16,7 +16,7 @@ from carillon.errors import ConfigurationError
 from carillon.settings import OPERATORS_GROUP, Choices
 
 ROOM_BYTES = 2560
-"""What the options may take of Lambda's 4 KB for all variables; the rest is for the names of
+"""The bytes that options may take of Lambda's 4 KB for all variables; the rest is for the names of
 tables, queues and secret, which are known at deployment only."""
 
 
@@ -62,7 +62,7 @@ def chosen_settings(options: Options) -> Mapping[str, str]:
         "SLOW_LANE_SHARE": str(share_of_an_owner(options.places(Lane.SLOW))),
     }
     _check_room(chosen)
-    # An empty list says what an absent variable says.
+    # An empty list means the same as an absent variable.
     return {name: value for name, value in chosen.items() if value}
 
 

@@ -50,7 +50,7 @@ PUT_EVENTS = ("events:PutEvents",)
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What distinguishes one function from the next."""
+    """The differences between the functions."""
 
     handler: str
     service: str
@@ -100,11 +100,12 @@ class Functions(Construct):
             acknowledge(self, rule, reason)
 
     def live(self, function: lambda_.Function) -> lambda_.Alias:
-        """What calls the function's live version."""
+        """The alias of the function's live version."""
         return self._live[function.node.id]
 
     def _order_switches(self) -> None:
-        """Who sends messages goes to a newer version after those who must understand them."""
+        """Senders of messages switch to a newer version after the functions that must understand
+        them."""
         called = [alias for name, alias in self._live.items() if name not in CALLERS]
         for caller in CALLERS:
             for alias in called:
@@ -143,7 +144,7 @@ class Functions(Construct):
         )
         executor = self._function(f"Executor{lane.capitalize()}", shape)
         self._allow_running(executor)
-        # Operations look for dead letters.
+        # Operations search dead letters.
         _allow(executor, QUERY, [self._tables.dead_letter_index_arn])
         allow_secrets(executor, self._secret.secret_arn, self._options.secrets_prefix)
         allow_targets(executor, self._options.target_arns, [self._dead_letter_queue.queue_arn])
@@ -166,8 +167,8 @@ class Functions(Construct):
         return consumer
 
     def _allow_running(self, function: lambda_.Function) -> None:
-        """What the run protocol needs: read jobs and calendars, complete and pause jobs, pass
-        gates, go on with operations, record runs, send copies, file late retries."""
+        """The permissions of the run protocol: read jobs and calendars, complete and pause jobs,
+        pass gates, continue operations, record runs, send copies, schedule late retries."""
         _allow(function, (*READ_ITEM, *PUT_ITEM), [self._tables.jobs.table_arn])
         runs = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *QUERY)
         _allow(function, runs, [self._tables.runs.table_arn])

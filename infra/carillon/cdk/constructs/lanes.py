@@ -13,7 +13,7 @@ from carillon.domain.job import Lane
 QUEUE_RETENTION_DAYS = 10
 DEAD_LETTER_RETENTION_DAYS = 14
 """SQS's longest. It counts from the first sending, so a message that spent the queue's whole
-retention there still lies four days in the dead-letter queue."""
+retention there still has four days in the dead-letter queue."""
 
 MAX_RECEIVE_COUNT = 20
 """Receptions that find no free executor count, too; crashes are bounded by a run's attempts."""

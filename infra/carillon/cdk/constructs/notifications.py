@@ -1,4 +1,4 @@
-"""Who hears of the deployment: the topics that alarms notify, and the budget."""
+"""Notifications about the deployment: the topics of its alarms, and the budget."""
 
 from aws_cdk import Annotations, ArnFormat, Stack
 from aws_cdk import aws_budgets as budgets
@@ -13,11 +13,11 @@ from carillon.cdk.constructs.helpers import acknowledge
 from carillon.cdk.options import Options
 
 STACK_TAG = "carillon:stack"
-"""Every resource has it, with the stack's name; the budget counts what has it. Costs are told apart
-by a tag only once it is activated for cost allocation (docs/operate.md)."""
+"""Every resource has it, with the stack's name; the budget counts by it. Costs are separated by a
+tag only once it is activated for cost allocation (docs/operate.md)."""
 
 BUDGET_SHARES = (("ACTUAL", 80), ("ACTUAL", 100), ("FORECASTED", 100))
-"""What is told: spent, or to be spent by the end of the month, in percent of the budget."""
+"""The notified shares: spent, or to be spent by the end of the month, in percent of the budget."""
 
 
 class Notifications(Construct):

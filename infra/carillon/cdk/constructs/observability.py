@@ -33,7 +33,7 @@ _MISSING = cloudwatch.TreatMissingData
 
 
 class Severity(StrEnum):
-    """How soon somebody should look: the first word of an alarm's description."""
+    """The urgency of an alarm: the first word of its description."""
 
     PAGE = "PAGE"
     """Now: jobs of all owners are late, or the API is down."""
@@ -53,7 +53,7 @@ class Rule:
 
 
 class Observability(Construct):
-    """All alarms. AWS asks for each metric that an alarm looks at, so one over several functions
+    """All alarms. AWS charges for each metric that an alarm reads, so one over several functions
     costs as much as one for each; it is one message instead of seven."""
 
     def __init__(

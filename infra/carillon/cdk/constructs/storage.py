@@ -16,10 +16,9 @@ DEAD_LETTER_INDEX = "dead_letters"
 class Tables(Construct):
     """All on demand; those of production outlive the stack.
 
-    Jobs and wheel have point-in-time recovery, runs by option: history expires anyway, jobs go on
-    without it, and it is by far the largest table.
-    None is protected against deletion by its own setting: a first deployment that fails could not
-    take it back, and would be stuck.
+    Jobs and wheel have point-in-time recovery, runs by option: history expires anyway, jobs
+    continue without it, and it is by far the largest table. None is protected against deletion by
+    its own setting: a first deployment that fails could not take it back, and would be stuck.
     """
 
     def __init__(self, scope: Construct, construct_id: str, options: Options) -> None:
@@ -89,7 +88,7 @@ class Webhooks(Construct):
 
     AWS makes text, not base64: the Standard Webhooks secret that both sides use is `whsec_`
     followed by the base64 of this text's bytes. A value that begins with `whsec_`, which an
-    operator may put there instead, is used as it stands.
+    operator may put there instead, is used as it is.
     """
 
     def __init__(self, scope: Construct, construct_id: str, options: Options) -> None:

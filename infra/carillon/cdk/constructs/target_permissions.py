@@ -1,4 +1,4 @@
-"""What the executors may reach for the jobs' sake: allow-listed resources, and owners' secrets."""
+"""The executors' permissions for targets: allow-listed resources, and owners' secrets."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ def allow_targets(
     """Grant the calls of what the patterns allow; nothing without patterns.
 
     The functions of all stages of Carillon, and the deployment's `private_queues` (ARNs), are
-    denied whatever the patterns say: who could call them through a job could act as any owner.
+    denied whatever the patterns: an owner who could call them through a job could act as any owner.
     """
     if not patterns:
         return
