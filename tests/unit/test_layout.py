@@ -126,3 +126,13 @@ def test_folders_stay_small() -> None:
     modules = [path for path in CODE if path.name != "__init__.py"]
     counts = Counter(path.parent.relative_to(ROOT).as_posix() for path in modules)
     assert {folder: count for folder, count in counts.items() if count > 15} == {}
+
+
+def test_docstrings_lead_with_their_subject() -> None:
+    """Write "The end of a run" for "What becomes of a run", and "True if" for "Whether"."""
+    for path in CODE:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                first = (ast.get_docstring(node) or "").partition(" ")[0]
+                found = f"{name_of(path)}: {first}"
+                assert first not in {"What", "Whether", "How", "Which", "When", "Who"}, found
