@@ -44,8 +44,8 @@ def lost(known: Known) -> Iterator[Violation]:
                 if _waits_for_ticks(known, filed, fire_at):
                     continue
                 text = (
-                    f"the occurrence of {filed.job.schedule.text!r} at {fire_at} has no row, and no"
-                    f" catch-up of its filing {_span(filed)} covers it"
+                    f"the occurrence of {filed.job.schedule.text!r} at {fire_at} has no row, and"
+                    f" no catch-up of its filing {_span(filed)} covers it"
                 )
                 yield Violation(_I1, job_id, text, fire_at)
 
