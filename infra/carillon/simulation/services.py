@@ -82,7 +82,8 @@ def settings_of(options: Options) -> Settings:
         lane_queues={lane: lane.value for lane in Lane},
         segments=options.segments,
         look_ahead_minutes=options.look_ahead_minutes,
-        run_retention_days=options.run_lifetime.days,
+        # A workload of an hour keeps its rows for hours, which is no option.
+        run_retention_days=max(1, options.run_lifetime.days),
         executor_timeout_seconds=options.function_timeout_seconds,
         event_bus="simulated",
         target_arns=("*",),
