@@ -170,7 +170,7 @@ class World:
             end_at=end_at,
             max_runs=max_runs,
             on_complete=on_complete,
-            window=window,
+            window=window or None,
             spread_seconds=spread_seconds(parse_window(window), parsed, place) if window else 0,
             calendar=None if calendar is None else CalendarUse(*calendar),
             **more,
