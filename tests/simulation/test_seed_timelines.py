@@ -78,7 +78,7 @@ class Timeline:
         self.job = self.world.create(
             "A",
             "every 1m offset 30s",
-            tolerance_seconds=TOLERANCE_SECONDS,
+            tolerance=TOLERANCE_SECONDS,
             catch_up=CatchUp.ALL,
             timeout_seconds=None,
             retry=RetryPolicy(max_attempts=1),

@@ -35,21 +35,11 @@ from carillon.api.schedules.upcoming import ForecastService, OccurrenceService
 from carillon.api.status import OverviewService, StatusRoutes
 from carillon.api.well_known import WellKnownRoutes
 from carillon.clock import Clock, Entropy
-from carillon.domain.calendar import Calendar
-from carillon.domain.idempotency import IdempotencyRecord
-from carillon.domain.operation import Operation
 from carillon.errors import CarillonError
 from carillon.services.indexer import Filer
 from carillon.services.redrive import Redriver
 from carillon.settings import Settings
-from carillon.stores.ports import (
-    EventSink,
-    JobStore,
-    LaneQueue,
-    RunStore,
-    VersionedRows,
-    WheelStore,
-)
+from carillon.stores.ports import Stores
 from carillon.telemetry import Telemetry
 
 VERSION = "1.0"
@@ -65,14 +55,7 @@ class Api:
     def __init__(
         self,
         *,
-        jobs: JobStore,
-        calendars: VersionedRows[Calendar],
-        wheel: WheelStore,
-        runs: RunStore,
-        queue: LaneQueue,
-        operations: VersionedRows[Operation],
-        idempotency_records: VersionedRows[IdempotencyRecord],
-        events: EventSink,
+        stores: Stores,
         clock: Clock,
         entropy: Entropy,
         settings: Settings,
@@ -83,32 +66,25 @@ class Api:
         self._throttle = Throttle(settings.owner_requests_per_second, settings.owner_requests_burst)
         self._routes = routes = Routes(self.app)
         answer_errors(self.app, telemetry, routes.no_route)
-        filer = Filer(jobs, wheel, queue, clock, calendars)
-        service = JobService(jobs, calendars, filer, events, clock, entropy, settings, telemetry)
-        overview_service = OverviewService(service, runs, wheel, calendars, clock, settings)
+        jobs, runs, calendars = stores.jobs, stores.runs, stores.calendars
+        filer = Filer(jobs, stores.wheel, stores.queue, clock, calendars)
+        service = JobService(
+            jobs, calendars, filer, stores.events, clock, entropy, settings, telemetry
+        )
         JobRoutes(routes, service, calendars, clock, telemetry, settings.longest_timeout_seconds)
         BulkRoutes(routes, BulkService(service, clock), telemetry)
-        run_service = RunService(
-            service, runs, queue, clock, entropy, settings, idempotency_records
-        )
+        records = stores.idempotency_records
+        run_service = RunService(service, runs, stores.queue, clock, entropy, settings, records)
         RunRoutes(routes, run_service, telemetry)
-        operation_service = OperationService(
-            service,
-            calendars,
-            runs,
-            operations,
-            idempotency_records,
-            filer,
-            clock,
-            entropy,
-            settings,
+        operations = OperationService(
+            service, calendars, runs, stores.operations, records, filer, clock, entropy, settings
         )
-        OperationRoutes(routes, operation_service, telemetry)
+        OperationRoutes(routes, operations, telemetry)
         redriver = Redriver(runs, filer, clock, entropy, settings.run_lifetime)
-        dead_letter_service = DeadLetterService(service, runs, redriver, clock)
-        DeadLetterRoutes(routes, dead_letter_service, operation_service, telemetry)
-        missed_service = MissedService(service, calendars, runs, clock)
-        BackfillRoutes(routes, missed_service, operation_service, telemetry)
+        dead_letters = DeadLetterService(service, runs, redriver, clock)
+        DeadLetterRoutes(routes, dead_letters, operations, telemetry)
+        missed = MissedService(service, calendars, runs, clock)
+        BackfillRoutes(routes, missed, operations, telemetry)
         ScheduleRoutes(
             routes,
             OccurrenceService(service, calendars, runs, clock),
@@ -116,7 +92,8 @@ class Api:
             ForecastService(service, calendars, clock),
         )
         CalendarRoutes(routes, CalendarService(service, calendars, clock), telemetry)
-        StatusRoutes(routes, overview_service, settings.operators_group)
+        overview = OverviewService(service, runs, stores.wheel, calendars, clock, settings)
+        StatusRoutes(routes, overview, settings.operators_group)
         self._add_what_is_open(routes, settings)
 
     def answer(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:

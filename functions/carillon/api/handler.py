@@ -17,14 +17,7 @@ def create_api() -> Api:
     clock = SystemClock()
     stores = open_stores(settings, clock)
     return Api(
-        jobs=stores.jobs,
-        calendars=stores.calendars,
-        wheel=stores.wheel,
-        runs=stores.runs,
-        queue=stores.queue,
-        operations=stores.operations,
-        idempotency_records=stores.idempotency_records,
-        events=stores.events,
+        stores=stores,
         clock=clock,
         entropy=SystemEntropy(),
         settings=settings,

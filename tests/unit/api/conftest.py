@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from io import StringIO
 from ipaddress import ip_network
@@ -27,7 +27,7 @@ from carillon.stores.memory import (
     MemoryVersionedRows,
     MemoryWheelStore,
 )
-from carillon.stores.ports import CALENDARS, IDEMPOTENCY_RECORDS, OPERATIONS
+from carillon.stores.ports import CALENDARS, GATES, IDEMPOTENCY_RECORDS, OPERATIONS, Stores
 from carillon.telemetry import Telemetry
 from tests.unit.api.gateway import STRANGER, Client
 
@@ -87,13 +87,18 @@ class World:
             "queue": self.queue,
             "operations": self.operations,
             "idempotency_records": self.idempotency_records,
+            "gates": MemoryVersionedRows(GATES),
             "events": self.events,
+            "skew_seconds": lambda: None,
             "clock": self.clock,
             "entropy": SeededEntropy(1),
             "settings": self.settings,
             "telemetry": telemetry,
         }
-        return Api(**(parts | replaced))
+        parts |= replaced
+        names = {field.name for field in fields(Stores)}
+        stores = Stores(**{name: parts.pop(name) for name in names & parts.keys()})
+        return Api(stores=stores, **parts)
 
 
 def new_world(now: datetime = NOW) -> World:

@@ -331,7 +331,7 @@ def test_a_moved_occurrence_says_from_where(client: Client) -> None:
     (first, *_) = client.get(f"/jobs/{job['job_id']}/upcoming").json["items"]
     assert first["fire_at"] == "2026-03-04T09:00:00Z"
     assert first["note"] == "moved from 2026-03-03 by calendar holidays"
-    assert job["description"].endswith("moved to the next business day of calendar holidays")
+    assert job["sentence"].endswith("moved to the next business day of calendar holidays")
 
 
 def test_a_job_whose_calendar_is_closed_throughout_is_not_completed(client: Client) -> None:
