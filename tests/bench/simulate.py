@@ -13,9 +13,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from carillon.cli.commands.live import hurry
-from carillon.simulation.run import Plan, Rehearsal
-from carillon.simulation.workload import Fleet
+from carillon.cli.commands.live import fast_forward
+from carillon.simulation.run import Plan, Simulation
+from carillon.simulation.workload import Workload
 
 FROM_AT = datetime(2026, 12, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -30,15 +30,15 @@ def main() -> None:
     print(f"{platform.machine()}, Python {platform.python_version()}, {datetime.now(UTC):%Y-%m-%d}")
     print(f"{fleet.job_count:,} jobs, {len(fleet.definitions):,} definitions")
     began = time.perf_counter()
-    rehearsal = Rehearsal(fleet, Plan(FROM_AT, FROM_AT + DAY, seed=1))
+    simulation = Simulation(fleet, Plan(FROM_AT, FROM_AT + DAY, seed=1))
     gc.freeze()  # the fleet is not looked through again and again
     print(f"created in {time.perf_counter() - began:,.1f} s", flush=True)
-    hurry(rehearsal, lambda: True)
+    fast_forward(simulation, lambda: True)
     seconds = time.perf_counter() - began
-    report(rehearsal.summary(), seconds)
+    report(simulation.summary(), seconds)
 
 
-def fleet_of(fires: int) -> Fleet:
+def fleet_of(fires: int) -> Workload:
     """Jobs with so many fires in a day of UTC: every ten seconds, every minute, every five
     minutes, hourly, and what is left daily, a quarter of it at one of four full hours."""
     jobs: list[dict[str, Any]] = []
@@ -57,7 +57,7 @@ def fleet_of(fires: int) -> Fleet:
         minute = number * 13 % 60 if number % 4 else 0
         cron = f"{minute} {hour if number % 4 else number // 4 % 4 * 6} * * *"
         jobs.append(_job(f"1-a-day-{number}", cron, ZONES[number % len(ZONES)]))
-    return Fleet.of(jobs)
+    return Workload.of(jobs)
 
 
 def report(summary: dict[str, Any], seconds: float) -> None:

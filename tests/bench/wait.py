@@ -24,10 +24,10 @@ from typing import Any
 import boto3
 
 from carillon.clock import ManualClock
-from carillon.domain.job import Filing, Job, Lane, job_id_of
+from carillon.domain.job import Generation, Job, Lane, job_id_of
 from carillon.domain.wheel import delaying
 from carillon.local.emulator import Emulator
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from carillon.settings import Settings
 from carillon.tick.dispatcher import Dispatcher, SideBySideThreads
 from carillon.tick.ports import SideBySide, one_by_one
@@ -86,7 +86,7 @@ class Bench:
         now = datetime.now(UTC)
         for worker in range(WORKERS):
             for number in range(BATCH):
-                self.tick.ports.filer.file_job(_job(worker, number, now), None)
+                self.tick.ports.indexer.index_job(_job(worker, number, now), None)
 
     def minute(self, fractions: list[float]) -> list[Batch]:
         """Let each worker tick in the next minute, at its fraction; the batches of that minute,
@@ -143,17 +143,17 @@ class Bench:
         """Wall and CPU milliseconds of a tick that finds nothing due: medians."""
         clock = ManualClock(datetime(2030, 1, 1, tzinfo=UTC))
         stores = self.tick.stores
-        filer = Filer(stores.jobs, stores.wheel, stores.queue, clock, stores.calendars)
-        ports = replace(self.tick.ports, clock=clock, filer=filer, side_by_side=side_by_side)
-        walls, cpus = [], []
+        indexer = Indexer(stores.jobs, stores.wheel, stores.queue, clock, stores.calendars)
+        ports = replace(self.tick.ports, clock=clock, indexer=indexer, side_by_side=side_by_side)
+        local_times, cpus = [], []
         for number in range(IDLE_TICKS):
             clock.advance(60)
             dispatcher = Dispatcher(ports, lease_owner=f"idle-{number:021}", look_ahead_minutes=2)
             began, began_cpu = time.perf_counter(), time.process_time()
             dispatcher.tick(segments, (), clock.now() + timedelta(seconds=52))
-            walls.append((time.perf_counter() - began) * 1000)
+            local_times.append((time.perf_counter() - began) * 1000)
             cpus.append((time.process_time() - began_cpu) * 1000)
-        return median(walls[1:]), median(cpus[1:])
+        return median(local_times[1:]), median(cpus[1:])
 
 
 @contextmanager
@@ -227,9 +227,9 @@ def _tell_batches(before: list[Batch], after: list[Batch]) -> None:
 
 
 def _tell_idle(idle: list[tuple[str, float, float]]) -> None:
-    print(f"\nidle tick, {CALL_SECONDS * 1000:.0f} ms a call{'wall ms':>22} {'CPU ms':>8}")
-    for name, wall, cpu in idle:
-        print(f"{name:36} {wall:9.0f} {cpu:8.0f}")
+    print(f"\nidle tick, {CALL_SECONDS * 1000:.0f} ms a call{'local_time ms':>22} {'CPU ms':>8}")
+    for name, local_time, cpu in idle:
+        print(f"{name:36} {local_time:9.0f} {cpu:8.0f}")
 
 
 def _deployment() -> Settings:
@@ -255,14 +255,14 @@ def _deployment() -> Settings:
 def _job(worker: int, number: int, now: datetime) -> Job:
     name = f"{worker}-{number}"
     second = _DUE_SECOND + _APART * worker
-    filing_id = f"01KAN0000000000000000{worker:02}{number:03}"
+    generation_id = f"01KAN0000000000000000{worker:02}{number:03}"
     return make_job(
         f"{second} * * * * *",
         owner=OWNER,
         job_id=job_id_of(OWNER, name),
         name=name,
         segment=worker,
-        filing=Filing(filing_id, now.replace(microsecond=0)),
+        generation=Generation(generation_id, now.replace(microsecond=0)),
         created_at=now,
         updated_at=now,
     )

@@ -17,7 +17,7 @@ import time_machine
 from moto import mock_aws
 
 from carillon.clock import ManualClock, SystemClock
-from carillon.domain.admission.state import Gate
+from carillon.domain.admission.state import AdmissionRow
 from carillon.domain.calendar import Calendar
 from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.job import Lane
@@ -34,8 +34,8 @@ from carillon.stores.memory import (
     MemoryWheelStore,
 )
 from carillon.stores.ports import (
+    ADMISSION_ROWS,
     CALENDARS,
-    GATES,
     IDEMPOTENCY_RECORDS,
     OPERATIONS,
     EventSink,
@@ -62,7 +62,7 @@ class Kit:
     calendars: VersionedRows[Calendar]
     wheel: WheelStore
     runs: RunStore
-    gates: VersionedRows[Gate]
+    admission_rows: VersionedRows[AdmissionRow]
     operations: VersionedRows[Operation]
     idempotency_records: VersionedRows[IdempotencyRecord]
     queue: LaneQueue
@@ -111,7 +111,7 @@ def memory_kit() -> Kit:
         calendars=MemoryVersionedRows(CALENDARS),
         wheel=MemoryWheelStore(page_size=7),
         runs=MemoryRunStore(),
-        gates=MemoryVersionedRows(GATES),
+        admission_rows=MemoryVersionedRows(ADMISSION_ROWS),
         operations=MemoryVersionedRows(OPERATIONS),
         idempotency_records=MemoryVersionedRows(IDEMPOTENCY_RECORDS),
         queue=queue,
@@ -168,7 +168,7 @@ def _aws_kit(is_threaded: bool, wait: Callable[[float], None], has_expiry: bool 
         calendars=stores.calendars,
         wheel=stores.wheel,
         runs=stores.runs,
-        gates=stores.gates,
+        admission_rows=stores.admission_rows,
         operations=stores.operations,
         idempotency_records=stores.idempotency_records,
         queue=stores.queue,

@@ -3,9 +3,16 @@
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from carillon.domain.admission.state import Gate, Holder, Line, Starts, Turn, job_gate
+from carillon.domain.admission.state import (
+    AdmissionRow,
+    Line,
+    PermitHolder,
+    QueuedRun,
+    Starts,
+    job_admission,
+)
 from carillon.domain.calendar import Calendar
-from carillon.domain.job import Filing, Job, Lane, job_id_of
+from carillon.domain.job import Generation, Job, Lane, job_id_of
 from carillon.domain.message import Message
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
@@ -17,7 +24,7 @@ from tests.support.jobs import make_job
 
 NOW = datetime(2026, 11, 20, 12, 34, 56, 789012, tzinfo=UTC)
 FIRE_AT = datetime(2026, 11, 20, 12, 35, 17, tzinfo=UTC)
-FILING_ID = "01KAGZ7T2M9GQ4C5V0Y6N8XWRD"
+GENERATION_ID = "01KAGZ7T2M9GQ4C5V0Y6N8XWRD"
 CLAIM_ID = "01KAGZ8A4N1B7E3F9J2K5M6PQS"
 
 
@@ -34,7 +41,7 @@ def a_job(owner: str, **changes: Any) -> Job:
         "target": TaskTarget(name="samples.hello"),
         "payload": '{"report":"sales"}',
         "segment": 3,
-        "filing": Filing(FILING_ID, NOW),
+        "generation": Generation(GENERATION_ID, NOW),
         "created_at": NOW,
         "updated_at": NOW,
     }
@@ -85,7 +92,7 @@ def a_run(key: RunKey, **changes: Any) -> Run:
         "attempt": 1,
         "token": 1,
         "claim_id": CLAIM_ID,
-        "filing_id": FILING_ID,
+        "generation_id": GENERATION_ID,
         "updated_at": NOW,
         "expires_at": NOW.replace(microsecond=0) + timedelta(days=30),
         "lease_until": NOW + timedelta(seconds=90),
@@ -95,29 +102,29 @@ def a_run(key: RunKey, **changes: Any) -> Run:
     return Run(key=key, **{**fields, **changes})
 
 
-def a_gate(owner: str, **changes: Any) -> Gate:
+def an_admission_row(owner: str, **changes: Any) -> AdmissionRow:
     fields: dict[str, Any] = {
         "owner": owner,
-        "name": job_gate(job_id()),
+        "name": job_admission(job_id()),
         "revision": 1,
         "expires_at": NOW.replace(microsecond=0) + timedelta(days=30),
     }
-    return Gate(**{**fields, **changes})
+    return AdmissionRow(**{**fields, **changes})
 
 
-def a_full_gate(owner: str, **changes: Any) -> Gate:
+def a_full_admission_row(owner: str, **changes: Any) -> AdmissionRow:
     """A gate with everything that one can have; in life it is a job's, a key's or a rate's."""
     fields: dict[str, Any] = {
         "revision": 12,
         "active": a_key(owner).run_id,
         "waiting": a_key(owner, FIRE_AT + timedelta(hours=1)).run_id,
-        "waiting_filing": FILING_ID,
+        "waiting_generation": GENERATION_ID,
         "started": a_key(owner).run_id,
         "started_at": NOW + timedelta(microseconds=1),
         "failed": ("first", "second"),
-        "failed_filing": "filing",
-        "holders": (Holder(CLAIM_ID, NOW), Holder("ü", FIRE_AT)),
-        "turns": (Turn(a_key(owner).run_id, NOW, FIRE_AT),),
+        "failed_generation": "generation",
+        "holders": (PermitHolder(CLAIM_ID, NOW), PermitHolder("ü", FIRE_AT)),
+        "turns": (QueuedRun(a_key(owner).run_id, NOW, FIRE_AT),),
         "lines": (
             Line(
                 3, 60, CLAIM_ID, NOW, (Starts(3, NOW), Starts(1, NOW + timedelta(microseconds=1)))
@@ -125,7 +132,7 @@ def a_full_gate(owner: str, **changes: Any) -> Gate:
             Line(1, 86_400, "ü", FIRE_AT, ()),
         ),
     }
-    return a_gate(owner, **{**fields, **changes})
+    return an_admission_row(owner, **{**fields, **changes})
 
 
 def operation_id(number: int = 0) -> str:
@@ -177,7 +184,7 @@ def an_entry(owner: str, segment: int, number: int = 0, **changes: Any) -> Entry
         "slot": Slot(SlotKind.HOURLY, 17),
         "owner": owner,
         "job_id": job_id(number),
-        "filing_id": FILING_ID,
+        "generation_id": GENERATION_ID,
         "from_at": NOW,
         "schedule": parse_schedule("17 * * * *"),
     }
@@ -187,7 +194,7 @@ def an_entry(owner: str, segment: int, number: int = 0, **changes: Any) -> Entry
 def a_message(owner: str, lane: Lane = Lane.NORMAL, **changes: Any) -> Message:
     fields: dict[str, Any] = {
         "key": a_key(owner),
-        "filing_id": FILING_ID,
+        "generation_id": GENERATION_ID,
         "segment": 3,
         "due_at": FIRE_AT,
     }

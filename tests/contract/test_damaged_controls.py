@@ -50,7 +50,7 @@ DAMAGES: dict[str, tuple[Spoilt, set[str]]] = {
     ),
     "a huge tzdata_from": ({"tzdata_from": {"N": str(CENTURIES)}}, {"tzdata_from"}),
     "a list for tzdata": ({"tzdata": {"L": []}}, {"tzdata"}),
-    "text for the pace": ({"paced_until": {"S": "now"}}, {"paced_until"}),
+    "text for the pace": ({"throttled_until": {"S": "now"}}, {"throttled_until"}),
     "shares of one bucket": (
         {
             "shares": {

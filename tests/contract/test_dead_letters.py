@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from carillon.domain.run import DEAD_LETTER, Run, RunError, RunStatus, Settled
+from carillon.domain.run import DEAD_LETTER, Resolution, Run, RunError, RunStatus
 from carillon.errors import InvalidFieldError
 from carillon.stores.ports import DeadLetterFilter
 from tests.contract.kit import Kit
@@ -35,8 +35,8 @@ def test_dead_letters_are_runs_that_died(kit: Kit, status: RunStatus) -> None:
     assert _listed(kit, owner) == ([run] if status in DEAD_LETTER else [])
 
 
-@pytest.mark.parametrize("settled", list(Settled))
-def test_a_settled_run_is_a_dead_letter_no_more(kit: Kit, settled: Settled) -> None:
+@pytest.mark.parametrize("settled", list(Resolution))
+def test_a_settled_run_is_a_dead_letter_no_more(kit: Kit, settled: Resolution) -> None:
     owner = kit.new_owner()
     kept, run = _died(kit, owner), _died(kit, owner, 1, status=RunStatus.TIMED_OUT)
     after = dataclasses.replace(run, settled=settled, token=run.token + 1)
@@ -49,8 +49,8 @@ def test_a_settled_run_is_a_dead_letter_no_more(kit: Kit, settled: Settled) -> N
 def test_a_dead_letter_is_settled_once(kit: Kit) -> None:
     owner = kit.new_owner()
     run = _died(kit, owner)
-    discarded = dataclasses.replace(run, settled=Settled.DISCARDED, token=run.token + 1)
-    redriven = dataclasses.replace(run, settled=Settled.REDRIVEN, token=run.token + 1)
+    discarded = dataclasses.replace(run, settled=Resolution.DISCARDED, token=run.token + 1)
+    redriven = dataclasses.replace(run, settled=Resolution.REDRIVEN, token=run.token + 1)
     assert kit.runs.claim(discarded, over=run)
     assert not kit.runs.claim(redriven, over=run)
     assert kit.runs.get(run.key) == discarded

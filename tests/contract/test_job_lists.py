@@ -10,7 +10,7 @@ from tests.contract.kit import Kit
 from tests.contract.samples import (
     NOW,
     a_calendar,
-    a_full_gate,
+    a_full_admission_row,
     a_full_operation,
     a_job,
     job_id,
@@ -71,7 +71,7 @@ def test_what_else_an_owner_has_is_not_listed_among_jobs(kit: Kit) -> None:
     owner = kit.new_owner()
     for number in range(3):
         assert kit.calendars.put(a_calendar(owner, name=f"calendar{number}"), None)
-        assert kit.gates.put(a_full_gate(owner, name=f"key/{number}"), None)
+        assert kit.admission_rows.put(a_full_admission_row(owner, name=f"key/{number}"), None)
         assert kit.operations.put(a_full_operation(owner, operation_id=str(number)), None)
     empty = kit.jobs.list(owner, 2)
     assert (empty.items, empty.next_cursor) == ((), None)

@@ -9,7 +9,7 @@ import pytest
 
 from carillon.domain.calendar import CalendarUse
 from carillon.domain.events import EventType
-from carillon.domain.job import Filing, JobState, Lane, PreviousFiling, Slow
+from carillon.domain.job import Generation, JobState, Lane, PastGeneration, Slow
 from carillon.domain.policies import (
     Backoff,
     BackoffType,
@@ -34,8 +34,8 @@ from carillon.domain.targets import (
 from carillon.schedules import CalendarRule, DstRule, Fold, Gap, Schedule, parse_schedule
 from tests.contract.kit import CONTENDERS, Kit, contend
 from tests.contract.samples import (
-    FILING_ID,
     FIRE_AT,
+    GENERATION_ID,
     NOW,
     a_bounded_schedule,
     a_combined_schedule,
@@ -80,9 +80,9 @@ def test_a_created_job_comes_back_whole(kit: Kit) -> None:
         schedule=parse_schedule("every 25m offset 2m", "Europe/Riga", NOW.replace(microsecond=0)),
         target=WebhookTarget(url="https://example.com/hook?a=ü"),
         payload='["ünïcode",null,1.5]',
-        previous=PreviousFiling(FILING_ID, NOW - timedelta(days=1, microseconds=1), NOW),
+        previous=PastGeneration(GENERATION_ID, NOW - timedelta(days=1, microseconds=1), NOW),
         earlier=tuple(
-            PreviousFiling(FILING_ID, NOW - timedelta(days=n + 1), NOW - timedelta(days=n))
+            PastGeneration(GENERATION_ID, NOW - timedelta(days=n + 1), NOW - timedelta(days=n))
             for n in (1, 2)
         ),
         state=JobState.PAUSED,
@@ -200,7 +200,7 @@ def test_replace_creates_nothing(kit: Kit) -> None:
 
 def test_optional_fields_can_go_again(kit: Kit) -> None:
     job = a_job(kit.new_owner()).paused(NOW)
-    resumed = job.refiled(Filing(FILING_ID, NOW), NOW)
+    resumed = job.in_new_generation(Generation(GENERATION_ID, NOW), NOW)
     assert kit.jobs.create(job)
     assert kit.jobs.replace(resumed, job.revision)
     assert kit.jobs.get(job.owner, job.job_id) == resumed

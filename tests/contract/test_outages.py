@@ -24,10 +24,10 @@ from tests.contract.samples import (
     NOW,
     a_calendar,
     a_control,
-    a_gate,
     a_job,
     a_key,
     a_run,
+    an_admission_row,
     an_entry,
     an_operation,
 )
@@ -61,7 +61,7 @@ def _calls(kit: Kit) -> dict[str, tuple[str, Callable[[], object]]]:
     job, run, calendar = a_job(owner), a_run(a_key(owner)), a_calendar(owner)
     entry, control = an_entry(owner, segment), a_control(segment)
     both = [entry, an_entry(owner, segment, 1)]
-    gate, operation = a_gate(owner), an_operation(owner)
+    gate, operation = an_admission_row(owner), an_operation(owner)
     return {
         "jobs.get": ("GetItem", lambda: kit.jobs.get(owner, job.job_id)),
         "jobs.create": ("PutItem", lambda: kit.jobs.create(job)),
@@ -72,9 +72,9 @@ def _calls(kit: Kit) -> dict[str, tuple[str, Callable[[], object]]]:
         "calendars.put_over": ("PutItem", lambda: kit.calendars.put(calendar, 1)),
         "calendars.delete": ("DeleteItem", lambda: kit.calendars.delete(owner, calendar.name, 1)),
         "calendars.list": ("Query", lambda: kit.calendars.list(owner, 5)),
-        "gates.get": ("GetItem", lambda: kit.gates.get(owner, gate.name)),
-        "gates.put": ("PutItem", lambda: kit.gates.put(gate, None)),
-        "gates.put_over": ("PutItem", lambda: kit.gates.put(gate, 1)),
+        "gates.get": ("GetItem", lambda: kit.admission_rows.get(owner, gate.name)),
+        "gates.put": ("PutItem", lambda: kit.admission_rows.put(gate, None)),
+        "gates.put_over": ("PutItem", lambda: kit.admission_rows.put(gate, 1)),
         "operations.get": ("GetItem", lambda: kit.operations.get(owner, operation.operation_id)),
         "operations.put": ("PutItem", lambda: kit.operations.put(operation, None)),
         "operations.put_over": ("PutItem", lambda: kit.operations.put(operation, 1)),
@@ -96,7 +96,7 @@ def _calls(kit: Kit) -> dict[str, tuple[str, Callable[[], object]]]:
         "runs.claim": ("PutItem", lambda: kit.runs.claim(run, over=None)),
         "runs.claim_over": ("PutItem", lambda: kit.runs.claim(run, over=run)),
         "runs.finish": ("PutItem", lambda: kit.runs.finish(run)),
-        "runs.withdraw": ("DeleteItem", lambda: kit.runs.withdraw(run)),
+        "runs.withdraw": ("DeleteItem", lambda: kit.runs.discard_claim(run)),
         "runs.list": ("Query", lambda: kit.runs.list(owner, job.job_id, 5)),
         "runs.dead_letters": ("Query", lambda: kit.runs.dead_letters(owner, 5)),
     }
@@ -111,7 +111,7 @@ def _fresh(kit: Kit) -> Kit:
         calendars=stores.calendars,
         wheel=stores.wheel,
         runs=stores.runs,
-        gates=stores.gates,
+        admission_rows=stores.admission_rows,
         operations=stores.operations,
         queue=stores.queue,
     )

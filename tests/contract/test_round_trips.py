@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from carillon.domain.admission.state import Gate, Holder, Line, Starts, Turn
+from carillon.domain.admission.state import AdmissionRow, Line, PermitHolder, QueuedRun, Starts
 from carillon.domain.calendar import Calendar, CalendarUse
-from carillon.domain.job import Filing, Job, JobState, Lane, PreviousFiling, Slow, job_id_of
+from carillon.domain.job import Generation, Job, JobState, Lane, PastGeneration, Slow, job_id_of
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import (
     CatchUp,
@@ -21,12 +21,12 @@ from carillon.domain.policies import (
 from carillon.domain.run import (
     RESULT_LIMIT_BYTES,
     AttemptRecord,
+    Resolution,
     Run,
     RunError,
     RunKey,
     RunKind,
     RunStatus,
-    Settled,
 )
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.schedule_spec import STORED
@@ -37,8 +37,8 @@ from carillon.schedules import CalendarRule, DstRule, Fold, Gap, Schedule, SlotK
 from carillon.schedules.placement.window import LONGEST_WINDOW_SECONDS
 from carillon.stores.dynamo import jobs, runs, side_rows, wheel
 from carillon.stores.dynamo.table import RawItem
-from carillon.stores.ports import CALENDARS, GATES, OPERATIONS, RowKind
-from tests.contract.samples import FILING_ID
+from carillon.stores.ports import ADMISSION_ROWS, CALENDARS, OPERATIONS, RowKind
+from tests.contract.samples import GENERATION_ID
 from tests.settings import BODY, SETTINGS
 from tests.support.jobs import job_with
 
@@ -79,7 +79,7 @@ schedules = st.builds(
 )
 calendar_uses = st.none() | st.builds(CalendarUse, names, st.sampled_from(CalendarRule))
 days = st.dates(date(1970, 1, 1), date(9998, 12, 31))
-replaced = st.builds(PreviousFiling, names, instants, instants)
+replaced = st.builds(PastGeneration, names, instants, instants)
 errors = st.builds(RunError, st.text(), st.text(), st.booleans())
 keys = st.builds(
     RunKey, names, job_ids, st.sampled_from(RunKind), fires, st.text(), st.integers(0, 99)
@@ -119,7 +119,7 @@ JOB: Members = {
     "spec": specs,
     "schedule": schedules,
     "segment": counts,
-    "filing": st.builds(Filing, names, instants),
+    "generation": st.builds(Generation, names, instants),
     "created_at": instants,
     "updated_at": instants,
     "state": st.sampled_from(JobState),
@@ -157,14 +157,14 @@ GATE: Members = {
     "expires_at": seconds,
     "active": st.text(),
     "waiting": st.text(),
-    "waiting_filing": st.text(),
+    "waiting_generation": st.text(),
     "started": st.text(),
     "started_at": maybe_instants,
     "failed": st.lists(st.text(), max_size=3).map(tuple),
-    "failed_filing": st.text(),
+    "failed_generation": st.text(),
     "slow_at": st.lists(instants, max_size=3).map(tuple),
-    "holders": st.lists(st.builds(Holder, st.text(), instants), max_size=3).map(tuple),
-    "turns": st.lists(st.builds(Turn, st.text(), instants, instants), max_size=3).map(tuple),
+    "holders": st.lists(st.builds(PermitHolder, st.text(), instants), max_size=3).map(tuple),
+    "turns": st.lists(st.builds(QueuedRun, st.text(), instants, instants), max_size=3).map(tuple),
     "lines": st.lists(
         st.builds(
             Line,
@@ -207,7 +207,7 @@ RUN: Members = {
     "attempt": counts,
     "token": counts,
     "claim_id": st.text(),
-    "filing_id": st.text(),
+    "generation_id": st.text(),
     "updated_at": instants,
     "expires_at": seconds,
     "lease_until": maybe_instants,
@@ -222,19 +222,19 @@ RUN: Members = {
     "covers_count": maybe_counts,
     "effective_at": maybe_instants,
     "note": st.none() | st.text(max_size=RESULT_LIMIT_BYTES // 4),
-    "settled": st.none() | st.sampled_from(Settled),
+    "settled": st.none() | st.sampled_from(Resolution),
     "attempts": st.lists(
         st.builds(AttemptRecord, counts, instants, instants, errors), max_size=3
     ).map(tuple),
     "waits": counts,
-    "other_filings": st.lists(job_ids, max_size=3).map(tuple),
+    "other_generations": st.lists(job_ids, max_size=3).map(tuple),
 }
 ENTRY: Members = {
     "segment": counts,
     "slot": st.builds(Slot, st.sampled_from(SlotKind), st.integers(0, 10**8)),
     "owner": names,
     "job_id": job_ids,
-    "filing_id": st.just(FILING_ID),
+    "generation_id": st.just(GENERATION_ID),
     "from_at": instants,
     "lane": st.sampled_from(Lane),
     "catch_up": st.sampled_from(CatchUp),
@@ -258,7 +258,7 @@ CONTROL: Members = {
     "tzdata": st.text(),
     "tzdata_from": minutes,
     "backlog_cursor": cursors,
-    "paced_until": maybe_instants,
+    "throttled_until": maybe_instants,
     "shares": st.none() | shares,
     "idle": st.booleans(),
 }
@@ -271,7 +271,7 @@ def _side_row(kind: RowKind[Any], row: Any, stored: Callable[[RawItem], RawItem]
 ROWS: list[tuple[type, Members, Callable[[Any, Callable[[RawItem], RawItem]], Any]]] = [
     (Job, JOB, lambda job, stored: jobs.job_of(stored(jobs.item_of(job)))),
     (Calendar, CALENDAR, lambda row, stored: _side_row(CALENDARS, row, stored)),
-    (Gate, GATE, lambda row, stored: _side_row(GATES, row, stored)),
+    (AdmissionRow, GATE, lambda row, stored: _side_row(ADMISSION_ROWS, row, stored)),
     (Operation, OPERATION, lambda row, stored: _side_row(OPERATIONS, row, stored)),
     (Run, RUN, lambda run, stored: runs.run_of(stored(runs.item_of(run)))),
     (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from carillon.domain.admission.state import Holder, key_gate
+from carillon.domain.admission.state import PermitHolder, key_admission
 from carillon.domain.calendar import CalendarUse
 from carillon.domain.events import JOB_EVENTS
 from carillon.domain.job import Lane
@@ -21,20 +21,20 @@ from carillon.stores.dynamo import jobs, runs, side_rows, wheel
 from carillon.stores.dynamo.attributes import item_size
 from carillon.stores.dynamo.models import JobRow, SideRow
 from carillon.stores.dynamo.table import RawItem, keys_of
-from carillon.stores.ports import CALENDARS, GATES, OPERATIONS
+from carillon.stores.ports import ADMISSION_ROWS, CALENDARS, OPERATIONS
 from tests.contract.samples import (
     CLAIM_ID,
-    FILING_ID,
     FIRE_AT,
+    GENERATION_ID,
     NOW,
     a_bounded_schedule,
     a_calendar,
     a_full_operation,
-    a_gate,
     a_job,
     a_key,
     a_message,
     a_run,
+    an_admission_row,
     an_entry,
 )
 
@@ -150,19 +150,21 @@ def test_what_a_job_does_not_use_takes_no_space() -> None:
 
 def test_a_gate_in_its_ordinary_use_is_one_write_unit() -> None:
     run_id, later = a_key(SUBJECT).run_id, a_key(SUBJECT, FIRE_AT + timedelta(hours=1)).run_id
-    of_a_job = a_gate(
+    of_a_job = an_admission_row(
         SUBJECT,
         active=run_id,
         waiting=later,
-        waiting_filing=FILING_ID,
+        waiting_generation=GENERATION_ID,
         started=run_id,
         started_at=NOW,
         failed=(run_id,) * 5,
     )
-    of_a_key = a_gate(SUBJECT, name=key_gate("database"), holders=(Holder(CLAIM_ID, NOW),))
+    of_a_key = an_admission_row(
+        SUBJECT, name=key_admission("database"), holders=(PermitHolder(CLAIM_ID, NOW),)
+    )
     many = dataclasses.replace(of_a_key, holders=of_a_key.holders * 6)
     for gate in (of_a_job, of_a_key, many):
-        assert write_units(item_size(side_rows.item_of(GATES, gate))) == 1
+        assert write_units(item_size(side_rows.item_of(ADMISSION_ROWS, gate))) == 1
 
 
 def test_an_operation_is_one_write_unit() -> None:

@@ -8,12 +8,12 @@ import pytest
 from carillon.domain.run import (
     RESULT_LIMIT_BYTES,
     AttemptRecord,
+    Resolution,
     Run,
     RunError,
     RunKey,
     RunKind,
     RunStatus,
-    Settled,
     cut,
 )
 from carillon.errors import InvalidFieldError
@@ -57,7 +57,7 @@ def test_a_run_comes_back_whole(kit: Kit) -> None:
         covers_count=0,
         effective_at=FIRE_AT + timedelta(seconds=299),
         note="moved from 2026-12-25 by calendar Feiertage ü",
-        settled=Settled.DISCARDED,
+        settled=Resolution.DISCARDED,
         attempts=(
             AttemptRecord(1, NOW, NOW + timedelta(seconds=1), RunError("timeout", "")),
             AttemptRecord(2, NOW, NOW, error),
@@ -187,25 +187,25 @@ def test_finish_needs_a_running_row(kit: Kit) -> None:
 
 def test_withdraw_removes_only_the_own_claim(kit: Kit) -> None:
     run = _claimed(kit, kit.new_owner())
-    assert not kit.runs.withdraw(dataclasses.replace(run, token=2))
-    assert not kit.runs.withdraw(dataclasses.replace(run, claim_id="other"))
+    assert not kit.runs.discard_claim(dataclasses.replace(run, token=2))
+    assert not kit.runs.discard_claim(dataclasses.replace(run, claim_id="other"))
     assert kit.runs.get(run.key) == run
-    assert kit.runs.withdraw(run)
+    assert kit.runs.discard_claim(run)
     assert kit.runs.get(run.key) is None
-    assert not kit.runs.withdraw(run)
+    assert not kit.runs.discard_claim(run)
     assert not kit.runs.finish(_finished(run))
 
 
 def test_withdraw_leaves_what_does_not_run(kit: Kit) -> None:
     run = _claimed(kit, kit.new_owner())
     assert kit.runs.finish(_finished(run))
-    assert not kit.runs.withdraw(run)
+    assert not kit.runs.discard_claim(run)
     assert kit.runs.get(run.key) == _finished(run)
 
 
 def test_a_withdrawn_run_can_be_claimed_afresh(kit: Kit) -> None:
     run = _claimed(kit, kit.new_owner())
-    assert kit.runs.withdraw(run)
+    assert kit.runs.discard_claim(run)
     assert kit.runs.claim(dataclasses.replace(run, claim_id="second"), over=None)
 
 

@@ -16,11 +16,11 @@ from carillon.domain.wheel.entry import Slot
 from carillon.errors import UnreadableRowError
 from carillon.schedules import SlotKind
 from carillon.settings import Settings
-from carillon.stores.ports import CALENDARS, GATES, OPERATIONS
+from carillon.stores.ports import ADMISSION_ROWS, CALENDARS, OPERATIONS
 from tests.contract.kit import Kit
 from tests.contract.samples import (
     a_calendar,
-    a_full_gate,
+    a_full_admission_row,
     a_job,
     a_key,
     a_run,
@@ -68,7 +68,7 @@ def test_an_entry_that_cannot_be_read_is_told_by_its_key_among_the_others(
     "spoilt",
     [
         {"state": {"S": "archived"}},
-        {"filing": None},
+        {"generation": None},
         {"spec": None},
         {"spec": {"S": "{"}},
         {"target": {"type": "sqs", "queue": "from a later version"}},
@@ -116,15 +116,19 @@ def test_a_job_that_cannot_be_read_raises_what_the_port_names(
         ("operations", an_operation, "kind", "audit"),
         ("operations", an_operation, "state", "resting"),
         ("operations", an_operation, "step", "first"),
-        ("gates", a_full_gate, "lines", ["soon"]),
-        ("gates", a_full_gate, None, "{"),
+        ("admission_rows", a_full_admission_row, "lines", ["soon"]),
+        ("admission_rows", a_full_admission_row, None, "{"),
     ],
 )
 def test_a_versioned_row_that_cannot_be_read_raises_what_the_port_names(
     aws_kit: Kit, port: str, row: Callable[[str], Any], member: str | None, value: Any
 ) -> None:
     stored, rows = row(aws_kit.new_owner()), getattr(aws_kit, port)
-    kind: Any = {"calendars": CALENDARS, "gates": GATES, "operations": OPERATIONS}[port]
+    kind: Any = {
+        "calendars": CALENDARS,
+        "admission_rows": ADMISSION_ROWS,
+        "operations": OPERATIONS,
+    }[port]
     assert rows.put(stored, None)
     table = settings_of(aws_kit).jobs_table
     (item,) = aws_kit.raw_items(table, owner=stored.owner)

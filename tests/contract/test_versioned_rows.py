@@ -11,15 +11,21 @@ from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.operation import OperationKind, OperationState
 from carillon.errors import InvalidFieldError
 from carillon.stores.cursors import encode_cursor
-from carillon.stores.ports import CALENDARS, GATES, IDEMPOTENCY_RECORDS, OPERATIONS, RowKind
+from carillon.stores.ports import (
+    ADMISSION_ROWS,
+    CALENDARS,
+    IDEMPOTENCY_RECORDS,
+    OPERATIONS,
+    RowKind,
+)
 from tests.contract.kit import CONTENDERS, Kit, contend
 from tests.contract.samples import (
     NOW,
     a_calendar,
-    a_full_gate,
+    a_full_admission_row,
     a_full_operation,
-    a_gate,
     a_job,
+    an_admission_row,
     an_operation,
     operation_id,
 )
@@ -48,7 +54,7 @@ class Case:
 
 CASES = [
     Case("calendars", CALENDARS, a_calendar, a_calendar, "description"),
-    Case("gates", GATES, a_gate, a_full_gate, "started"),
+    Case("admission_rows", ADMISSION_ROWS, an_admission_row, a_full_admission_row, "started"),
     Case("operations", OPERATIONS, an_operation, a_full_operation, "note"),
     Case("idempotency_records", IDEMPOTENCY_RECORDS, a_record, a_record, "answer"),
 ]
@@ -200,8 +206,10 @@ GATES_OF_ANY_TEXT = [
 def test_names_of_gates_are_any_text_and_told_apart(kit: Kit) -> None:
     owner = kit.new_owner()
     for number, name in enumerate(GATES_OF_ANY_TEXT):
-        assert kit.gates.put(a_gate(owner, name=name, started=str(number)), None), name
-    stored = [kit.gates.get(owner, name) for name in GATES_OF_ANY_TEXT]
+        assert kit.admission_rows.put(
+            an_admission_row(owner, name=name, started=str(number)), None
+        ), name
+    stored = [kit.admission_rows.get(owner, name) for name in GATES_OF_ANY_TEXT]
     assert [gate and (gate.name, gate.started) for gate in stored] == [
         (name, str(number)) for number, name in enumerate(GATES_OF_ANY_TEXT)
     ]
@@ -256,7 +264,7 @@ def test_a_forged_cursor_leads_to_rows_of_the_kind_only(kit: Kit, key: str, coun
     owner = kit.new_owner()
     for number in range(2):
         assert kit.operations.put(an_operation(owner, number), None)
-    assert kit.gates.put(a_gate(owner), None)
+    assert kit.admission_rows.put(an_admission_row(owner), None)
     page = kit.operations.list(owner, 5, encode_cursor(("operations", owner), key))
     assert (len(page.items), page.next_cursor) == (count, None)
 

@@ -168,7 +168,7 @@ def test_an_entry_put_twice_is_one(kit: Kit) -> None:
 
 def test_remove_takes_exactly_one_key(kit: Kit) -> None:
     owner, segment = kit.new_owner(), kit.new_segment()
-    gone, kept = an_entry(owner, segment), an_entry(owner, segment, filing_id="01KAGZ7T2M")
+    gone, kept = an_entry(owner, segment), an_entry(owner, segment, generation_id="01KAGZ7T2M")
     in_other_slot = an_entry(owner, segment, slot=Slot(SlotKind.HOURLY, 1))
     kit.wheel.put_entries([gone, kept, in_other_slot])
     kit.wheel.remove_entries(segment, [(HOURLY_17, gone.key)])
@@ -185,7 +185,7 @@ def test_remove_takes_all_entries_of_a_filing(kit: Kit) -> None:
     owner, segment = kit.new_owner(), kit.new_segment()
     slots = [Slot(SlotKind.HOURLY, number) for number in range(60)]
     entries = [an_entry(owner, segment, slot=slot) for slot in slots]
-    others = [dataclasses.replace(entry, filing_id="01KAGZ7T2M") for entry in entries]
+    others = [dataclasses.replace(entry, generation_id="01KAGZ7T2M") for entry in entries]
     kit.wheel.put_entries([*entries[10:], *others])
     keys = [(entry.slot, entry.key) for entry in entries]
     kit.wheel.remove_entries(segment, [*keys, *keys[:30]])
@@ -218,7 +218,7 @@ def _full(segment: int) -> Control:
         tzdata="2026.6",
         tzdata_from=29_699_000,
         backlog_cursor=Cursor(15, "d15", "job#filing#watch"),
-        paced_until=NOW + timedelta(microseconds=1),
+        throttled_until=NOW + timedelta(microseconds=1),
         shares=Shares(20, NOW, counts=tuple(range(BUCKETS)), placed=(0,) * BUCKETS),
         idle=True,
     )

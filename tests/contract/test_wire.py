@@ -21,10 +21,10 @@ from tests.contract.samples import (
     NOW,
     a_calendar,
     a_control,
-    a_gate,
     a_job,
     a_key,
     a_run,
+    an_admission_row,
     an_entry,
     an_operation,
     job_id,
@@ -83,14 +83,14 @@ def _changed_calendar(kit: Kit) -> Write:
 
 
 def _first_gate(kit: Kit) -> Write:
-    gate = a_gate(kit.new_owner())
-    return lambda: kit.gates.put(gate, None)
+    gate = an_admission_row(kit.new_owner())
+    return lambda: kit.admission_rows.put(gate, None)
 
 
 def _passed_gate(kit: Kit) -> Write:
-    gate = a_gate(kit.new_owner())
-    assert kit.gates.put(gate, None)
-    return lambda: kit.gates.put(gate.next_revision(), gate.revision)
+    gate = an_admission_row(kit.new_owner())
+    assert kit.admission_rows.put(gate, None)
+    return lambda: kit.admission_rows.put(gate.next_revision(), gate.revision)
 
 
 def _first_operation(kit: Kit) -> Write:
@@ -168,7 +168,7 @@ def test_a_withdrawal_whose_answer_was_lost_says_false(aws_kit: Kit, wire: Wire)
     assert aws_kit.runs.claim(run, over=None)
     wire.calls.clear()
     wire.lose_answers("DeleteItem")
-    assert not aws_kit.runs.withdraw(run)
+    assert not aws_kit.runs.discard_claim(run)
     assert wire.operations() == ["DeleteItem", "DeleteItem"]
     assert aws_kit.runs.get(run.key) is None
 
@@ -189,7 +189,7 @@ def test_a_list_reads_its_own_kind_only(aws_kit: Kit, wire: Wire) -> None:
         assert aws_kit.jobs.create(a_job(owner, job_id=job_id(number)))
     for number in range(5):
         assert aws_kit.calendars.put(a_calendar(owner, name=f"calendar{number}"), None)
-        assert aws_kit.gates.put(a_gate(owner, name=f"key/{number}"), None)
+        assert aws_kit.admission_rows.put(an_admission_row(owner, name=f"key/{number}"), None)
     for number in range(2):
         assert aws_kit.operations.put(an_operation(owner, number), None)
     scanned: list[int] = []
@@ -228,7 +228,7 @@ def test_reads_are_single_and_strong(aws_kit: Kit, wire: Wire) -> None:
     aws_kit.jobs.get(owner, job_id())
     aws_kit.calendars.get(owner, "holidays")
     aws_kit.runs.get(a_key(owner))
-    aws_kit.gates.get(owner, "owner")
+    aws_kit.admission_rows.get(owner, "owner")
     aws_kit.operations.get(owner, "any")
     aws_kit.wheel.get_control(segment)
     page = aws_kit.wheel.query(segment, HOURLY_17)

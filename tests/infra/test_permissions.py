@@ -56,7 +56,7 @@ EXECUTORS = {
 }
 ALLOWED: dict[str, Grants] = {
     "tick": {
-        # Jobs are read; the canary is filed, too.
+        # Jobs are read; the canary is indexed, too.
         "JobsTable": {GET, PUT},
         "WheelTable": {GET, PUT, DELETE, BATCH, QUERY},
         **SEND_TO_LANES,

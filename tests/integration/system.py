@@ -6,14 +6,14 @@ from threading import Lock
 from typing import Any
 
 from carillon.clock import Clock, SystemEntropy
-from carillon.domain.job import Filing, Job, job_id_of, segment_of
+from carillon.domain.job import Generation, Job, job_id_of, segment_of
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp
 from carillon.domain.targets import Target
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Outcome, Success
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from carillon.stores.dynamo import Stores
 from carillon.stores.memory import NoEvents
 from carillon.stores.ports import LaneQueue, WheelStore
@@ -59,7 +59,7 @@ class System:
         self.targets = CountingTargets()
 
     def job(self, name: str, schedule: str, segment: int | None = None) -> Job:
-        """A job as the api would make it now; not filed."""
+        """A job as the api would make it now; not indexed."""
         now = self.clock.now()
         job_id = job_id_of(OWNER, name)
         return make_job(
@@ -69,15 +69,15 @@ class System:
             name=name,
             payload='{"to":"someone@example.com"}',
             segment=segment_of(job_id, 2) if segment is None else segment,
-            filing=Filing(self.entropy.new_id(now), now.replace(microsecond=0)),
+            generation=Generation(self.entropy.new_id(now), now.replace(microsecond=0)),
             created_at=now,
             updated_at=now,
             # Tests let minutes pass between tick and executor: what comes late runs all the same.
             catch_up=CatchUp.ALL,
         )
 
-    def filer(self) -> Filer:
-        return Filer(
+    def indexer(self) -> Indexer:
+        return Indexer(
             self.stores.jobs, self.stores.wheel, self.queue, self.clock, self.stores.calendars
         )
 
@@ -88,7 +88,7 @@ class System:
             jobs=self.stores.jobs,
             calendars=self.stores.calendars,
             wheel=wheel,
-            filer=Filer(self.stores.jobs, wheel, self.queue, self.clock, self.stores.calendars),
+            indexer=Indexer(self.stores.jobs, wheel, self.queue, self.clock, self.stores.calendars),
             clock=self.clock,
             on_bad_entry=lambda *where: None,
         )
@@ -105,13 +105,13 @@ class System:
                 wheel=self.stores.wheel,
                 runs=self.stores.runs,
                 queue=self.queue,
-                filer=self.filer(),
+                indexer=self.indexer(),
                 targets=self.targets,
                 clock=self.clock,
                 entropy=self.entropy,
                 run_lifetime=timedelta(days=30),
                 longest_timeout_seconds=55,
-                gates=self.stores.gates,
+                admission_rows=self.stores.admission_rows,
                 operations=self.stores.operations,
                 events=NoEvents(),
             )

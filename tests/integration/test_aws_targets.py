@@ -195,12 +195,12 @@ def test_an_event_is_put_on_a_bus(targets: Targets, payload: str, detail: Any) -
     url, queue_arn = new_queue(unique("q"))
     events.put_rule(Name="all", EventBusName=name, EventPattern='{"source":["shop"]}')
     events.put_targets(Rule="all", EventBusName=name, Targets=[{"Id": "queue", "Arn": queue_arn}])
-    target = EventBridgeTarget(bus_arn=bus_arn, source="shop", detail_type="Order")
+    target = EventBridgeTarget(bus_arn=bus_arn, source="shop", detail_type="PreparedCall")
     outcome = targets.deliver(target, replace(CALL, payload=payload))
     assert isinstance(outcome, Success)
     (message,) = received(url)
     event = json.loads(message["Body"])
-    assert (event["detail"], event["detail-type"]) == (detail, "Order")
+    assert (event["detail"], event["detail-type"]) == (detail, "PreparedCall")
     assert event["resources"] == [CALL.run_id]
     assert outcome.result == f"event {event['id']}"
 

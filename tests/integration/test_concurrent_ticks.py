@@ -105,9 +105,9 @@ def execute_all(system: System, settings: Settings) -> int:
 def create_jobs(system: System) -> list[Job]:
     jobs = [system.job(f"minutely-{n}", "* * * * *", n % SEGMENTS) for n in range(12)]
     jobs += [system.job(f"fast-{n}", "every 20s", n % SEGMENTS) for n in range(6)]
-    filer = system.filer()
+    indexer = system.indexer()
     for job in jobs:
-        assert filer.file_job(job, None)
+        assert indexer.index_job(job, None)
     return jobs
 
 

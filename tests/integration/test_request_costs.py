@@ -71,15 +71,15 @@ def test_a_thousand_fires_of_recurring_jobs(
     stores = open_stores(settings, SystemClock())
     assert stores.calendars.put(no_holidays(clock.now()), None)
     system = System(stores, Undelayed(stores.queue), clock)
-    filer = system.filer()
+    indexer = system.indexer()
     system.tick(SEGMENTS)
     for segment in range(SEGMENTS):
         for number in range(JOBS_PER_SEGMENT):
             job = made(system.job(f"job-{segment}-{number}", "* * * * *", segment))
-            assert filer.file_job(job, None)
+            assert indexer.index_job(job, None)
     queues = boto3.client("sqs")
     url = settings.lane_queues[Lane.NORMAL]
-    queues.purge_queue(QueueUrl=url)  # what the filer sent itself: not recurring fires
+    queues.purge_queue(QueueUrl=url)  # what the indexer sent itself: not recurring fires
     meter.clear()
 
     for _ in range(MINUTES):

@@ -53,7 +53,7 @@ def test_a_run_whose_executors_were_throttled_comes_back_and_succeeds(ministack:
     clock = ManualClock(NOON)
     system = System(stores, Undelayed(stores.queue), clock)
     job = system.job("job", "* * * * *")
-    assert system.filer().file_job(job, None)
+    assert system.indexer().index_job(job, None)
     message = message_of(job, NOON.replace(minute=1))
     clock.set(message.due_at)
     router = system.executor()

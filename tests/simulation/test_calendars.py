@@ -109,15 +109,15 @@ def test_the_next_tick_sees_a_changed_calendar() -> None:
     world = World(XMAS_EVE, segments=1)
     world.close("holidays", "2026-12-25")
     skips = world.create("skips", "0 9 * * *", calendar=("holidays", SKIP))
-    rolls = world.create("rolls", "0 9 * * *", calendar=("holidays", NEXT))
+    shifts = world.create("shifts", "0 9 * * *", calendar=("holidays", NEXT))
     over_nines(world, 24)
     world.leap_to(day(25, 8, 50))
     world.tick()
     world.close("holidays", "2026-12-26")
     over_nines(world, 25, 26, 27)
     expected = [day(24), day(25), day(27)]
-    assert succeeded(world, skips) == succeeded(world, rolls) == expected
-    assert (skips, rolls) == tuple(world.jobs.get(j.owner, j.job_id) for j in (skips, rolls))
+    assert succeeded(world, skips) == succeeded(world, shifts) == expected
+    assert (skips, shifts) == tuple(world.jobs.get(j.owner, j.job_id) for j in (skips, shifts))
 
 
 @pytest.mark.parametrize("schedule", ["every 5m", "every 5m after finish"])
@@ -294,7 +294,7 @@ def test_a_calendar_of_a_later_version_holds_up_its_own_jobs_only(
     """After a rollback its row cannot be read; the next version can read it again."""
     world = World(day(25, 8, 50), segments=1)
     world.close("holidays", closed)
-    job = world.create("rolls", "0 9 25 12 *", calendar=("holidays", rule))
+    job = world.create("shifts", "0 9 25 12 *", calendar=("holidays", rule))
     plain = world.create("plain", "0 9 * * *")
     with monkeypatch.context() as patch:
         patch.setattr(world.calendars, "get", failing(UnreadableRowError("of a later version")))
@@ -347,7 +347,7 @@ def test_a_manual_run_does_not_ask_the_calendar() -> None:
     message = message_of(job, day(24))
     key = replace(message.key, kind=RunKind.MANUAL, request_id="r")
     manual, now = replace(message, key=key), world.clock.now()
-    row = Run(key, RunStatus.SCHEDULED, 0, 0, "", manual.filing_id, now, now)
+    row = Run(key, RunStatus.SCHEDULED, 0, 0, "", manual.generation_id, now, now)
     assert world.runs.claim(row, None)
     world.clock.set(day(24))
     world.executor.handle(manual, ends_at)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from carillon.domain.admission.limits import with_failure
-from carillon.domain.admission.state import first_gate, job_gate
+from carillon.domain.admission.state import first_admission, job_admission
 from carillon.domain.events import EventType
 from carillon.domain.job import Job, JobState
 from carillon.domain.policies import Overlap, RetryPolicy
@@ -154,7 +154,7 @@ class TestPauseAfterFailures:
         assert stored(world, job).state is JobState.ACTIVE
         world.run_until(minute(2))
         world.executor.handle(message, ends_at)
-        gate = world.gates.get(OWNER, job_gate(job.job_id))
+        gate = world.admission_rows.get(OWNER, job_admission(job.job_id))
         assert gate is not None
         assert gate.failed == ()
 
@@ -163,7 +163,7 @@ class TestPauseAfterFailures:
         world.targets.behave = failing_at(2, 3)
         world.run_until(minute(3))
         world.executor.handle(world.reports[0].message, minute(5))
-        gate = world.gates.get(OWNER, job_gate(job.job_id))
+        gate = world.admission_rows.get(OWNER, job_admission(job.job_id))
         assert gate is not None
         assert len(gate.failed) == 2
 
@@ -216,10 +216,10 @@ class TestPauseAfterFailures:
         world.targets.behave = behave
         world.run_until(minute(4) - timedelta(seconds=10))
         assert stored(world, job).state is JobState.ACTIVE
-        gate = world.gates.get(OWNER, job_gate(job.job_id))
+        gate = world.admission_rows.get(OWNER, job_admission(job.job_id))
         assert gate is not None
         assert len(gate.failed) == 1
-        assert gate.failed_filing == stored(world, job).filing.filing_id
+        assert gate.failed_generation == stored(world, job).generation.generation_id
         world.run_until(minute(5))
         assert stored(world, job).state is JobState.PAUSED
 
@@ -267,7 +267,7 @@ class TestPauseAfterFailures:
         world.targets.behave = lambda call: FAILURE
         world.run_until(minute(1))
         (run,) = world.history(job)
-        counted = with_failure(first_gate(OWNER, "g"), run, newer, 3)
+        counted = with_failure(first_admission(OWNER, "g"), run, newer, 3)
         assert with_failure(counted, run, job, 3) == counted
         assert counted.failed == (run.key.run_id,)
 
@@ -321,15 +321,17 @@ class TestTurns:
         first, second = (
             replace(message.key, kind=RunKind.MANUAL, request_id=name) for name in "ab"
         )
-        row = Run(second, RunStatus.SCHEDULED, 0, 1, "c", message.filing_id, NOON, minute(99))
+        row = Run(second, RunStatus.SCHEDULED, 0, 1, "c", message.generation_id, NOON, minute(99))
         assert world.runs.claim(row, None)
 
         def behave(call: Call) -> Outcome:
-            gate = world.gates.get(OWNER, job_gate(job.job_id))
+            gate = world.admission_rows.get(OWNER, job_admission(job.job_id))
             assert gate is not None
             if gate.active == first.run_id:
-                waits = replace(gate, waiting=second.run_id, waiting_filing=message.filing_id)
-                assert world.gates.put(waits.next_revision(), gate.revision)
+                waits = replace(
+                    gate, waiting=second.run_id, waiting_generation=message.generation_id
+                )
+                assert world.admission_rows.put(waits.next_revision(), gate.revision)
             return Success(None)
 
         world.targets.behave = behave

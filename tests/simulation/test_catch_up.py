@@ -72,8 +72,8 @@ def test_what_an_outage_passed_over_is_recorded_though_the_schedule_changes_afte
 
 
 def test_a_pause_and_resume_in_an_outage_lose_nothing_when_the_newer_filing_comes_first() -> None:
-    """Both filings send the outage's last occurrence. The queue keeps no order: the message that
-    comes second is a duplicate, and the only one that knows of the span before the pause."""
+    """Both generations send the outage's last occurrence. The queue keeps no order: the message
+    that comes second is a duplicate, and the only one that knows of the span before the pause."""
     world = World(MIDNIGHT, segments=1)
     job = world.create("caught", "*/5 * * * *")
     world.run_until(TICKS_STOP)
@@ -93,8 +93,8 @@ def handle_newest_filing_first(world: World) -> None:
     """Handle every message that is visible now."""
     ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
     visible = [kept for kept in world.queue.kept() if kept.visible_at <= world.clock.now()]
-    assert len({kept.message.filing_id for kept in visible}) == 2
-    for kept in sorted(visible, key=lambda kept: kept.message.filing_id, reverse=True):
+    assert len({kept.message.generation_id for kept in visible}) == 2
+    for kept in sorted(visible, key=lambda kept: kept.message.generation_id, reverse=True):
         world.executor.handle(kept.message, ends_at)
         world.queue.delete(kept.receipt)
 
@@ -130,7 +130,7 @@ def test_a_catch_up_is_recorded_though_the_run_that_it_stands_for_waits_for_its_
     earlier = message_of(job, MIDNIGHT + timedelta(hours=2, minutes=50))
     plain = message_of(job, MIDNIGHT + timedelta(hours=2, minutes=55))
     world.executor.handle(replace(earlier, in_time=True), ends_at)
-    assert world.executor.handle(replace(plain, in_time=True), ends_at).handled is Handled.SENT_ON
+    assert world.executor.handle(replace(plain, in_time=True), ends_at).handled is Handled.DEFERRED
     missed = Missed(TICKS_STOP, CatchUp.LATEST, job.schedule)
     by_the_tick = replace(plain, missed=missed, in_time=True)
     assert world.executor.handle(by_the_tick, ends_at).handled is Handled.DROPPED

@@ -93,7 +93,7 @@ def test_three_hours_of_backlog_drain_while_live_runs_keep_their_time() -> None:
     minutes = 0
     messages = sum(map(len, due[2::3])) + 2 * PER_POLICY
     world.tick()
-    assert not any(world.filer.control(segment).backlog for segment in range(SEGMENTS))
+    assert not any(world.indexer.control(segment).backlog for segment in range(SEGMENTS))
     while behind(world):
         handled_before = len(world.reports)
         world.run_until(world.clock.now() + timedelta(seconds=59))

@@ -115,8 +115,8 @@ def test_nothing_of_a_replaced_filing_runs_because_it_is_stood_for() -> None:
 
 
 def test_a_duplicate_that_comes_late_by_the_wheel_records_what_it_stands_for() -> None:
-    """The replaced filing, with its grace, has the run of 17:31 first. The message of the other one
-    stands for 14:30, too."""
+    """The replaced generation, with its grace, has the run of 17:31 first. The message of the other
+    one stands for 14:30, too."""
     start = MIDNIGHT + timedelta(hours=11, minutes=4)
     world = World(start, segments=1)
     world.tick_ports = replace(world.tick_ports, catch_up_share=1)
@@ -172,7 +172,7 @@ def test_the_policy_decides_about_what_is_later_than_the_grace(
     )
     spread = timedelta(seconds=job.spread_seconds)
     until = back.replace(second=0) - timedelta(seconds=1) - spread
-    first = max(ANNOUNCED - spread, job.filing.from_at)
+    first = max(ANNOUNCED - spread, job.generation.from_at)
     due = list(parse_schedule(schedule).between(first, until))
     in_time = [at for at in due if at + spread > back - timedelta(seconds=grace_seconds)]
     late = [at for at in due if at not in in_time]

@@ -68,18 +68,18 @@ def test_any_ticks_dispatch_exactly_the_occurrences_of_the_span(
     )
     resolved = resolve(schedule, use, closed)
     assert len(entries_of(job, resolved.sent)) <= 60
-    assert world.filer.file_job(job, None)
+    assert world.indexer.index_job(job, None)
     for seconds in accumulate(gaps):
         world.clock.set(start + timedelta(seconds=seconds))
         world.tick()
-    while (world.filer.control(job.segment).paced_until or start) > world.clock.now():
+    while (world.indexer.control(job.segment).throttled_until or start) > world.clock.now():
         world.clock.advance(60)
         world.tick()
-    control = world.filer.control(job.segment)
+    control = world.indexer.control(job.segment)
     assert control.backlog == ()
     dispatched_until = minute_end(control.watermark)
     last = dispatched_until - timedelta(seconds=spread_seconds)
-    expected = list(resolved.sent.between(job.filing.from_at, last))
+    expected = list(resolved.sent.between(job.generation.from_at, last))
     sent = {received.message.key.fire_at for received in world.queue.kept()}
     assert sorted(sent) == expected
 
@@ -117,15 +117,15 @@ def test_a_watch_looks_at_each_occurrence_once_its_time_has_passed(
         schedule=schedule,
         spread_seconds=spread_seconds,
     )
-    assert world.filer.file_job(job, None)
+    assert world.indexer.index_job(job, None)
     world.leap_to(start)
     for seconds in accumulate(gaps):
         world.clock.set(start + timedelta(seconds=seconds))
         world.tick()
-    dispatched_until = minute_end(world.filer.control(0).watermark)
+    dispatched_until = minute_end(world.indexer.control(0).watermark)
     messages = [kept.message for kept in world.queue.kept()]
     looks = {m.key.fire_at: m.due_at for m in messages if m.key.kind is RunKind.WATCH}
-    expected = schedule.between(job.filing.from_at, dispatched_until - later)
+    expected = schedule.between(job.generation.from_at, dispatched_until - later)
     assert looks == {fire_at: fire_at + later for fire_at in expected}
 
 

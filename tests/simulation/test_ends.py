@@ -71,7 +71,7 @@ def test_the_standing_entries_of_a_job_with_an_end_leave_the_wheel_by_themselves
         end_at + timedelta(minutes=2) + fourteen_days
     }
     rolling = ("holidays", CalendarRule.PREVIOUS_BUSINESS_DAY)
-    job = world.new_job("rolls", "*/5 * * * *", end_at=end_at, calendar=rolling)
+    job = world.new_job("shifts", "*/5 * * * *", end_at=end_at, calendar=rolling)
     assert {entry.expires_at for entry in entries_of(job)} == {end_at + fourteen_days}
     job = world.new_job("once", "at 2026-12-05T00:00:00", calendar=rolling)
     moment = datetime(2026, 12, 5, tzinfo=UTC)
@@ -315,9 +315,9 @@ class TestNoRunIsActiveOrWaits:
             "job", "at 2026-12-01T00:10:00", overlap=Overlap.SKIP, on_complete=DELETE
         )
         message = message_of(job, MIDNIGHT + timedelta(minutes=10))
-        asked_at = MIDNIGHT + timedelta(minutes=9, seconds=59)
-        key = replace(message.key, kind=RunKind.MANUAL, fire_at=asked_at, request_id="r")
-        asked = replace(message, key=key, due_at=asked_at)
+        requested_at = MIDNIGHT + timedelta(minutes=9, seconds=59)
+        key = replace(message.key, kind=RunKind.MANUAL, fire_at=requested_at, request_id="r")
+        asked = replace(message, key=key, due_at=requested_at)
         states = []
 
         def behave(call: Call) -> Outcome:
@@ -326,7 +326,7 @@ class TestNoRunIsActiveOrWaits:
             return Success(None)
 
         world.targets.behave = behave
-        world.run_until(asked_at - timedelta(seconds=1))
+        world.run_until(requested_at - timedelta(seconds=1))
         world.executor.handle(asked, MIDNIGHT + timedelta(minutes=12))
         assert {run.reason for run in world.history(job)} == {None, "overlap"}
         assert states == [JobState.ACTIVE]
@@ -348,7 +348,7 @@ class TestNoRunIsActiveOrWaits:
     def test_a_run_by_hand_after_a_change_leaves_what_the_window_puts_off(
         self, world: World
     ) -> None:
-        """Found by the simulation: the occurrence was that of the filing before the change."""
+        """Found by the simulation: the occurrence was that of the generation before the change."""
         window = {"end_at": MIDNIGHT + timedelta(minutes=14), "window": "8m", "fraction": 0.75}
         skip = {"overlap": Overlap.SKIP, "on_complete": DELETE}
         job = world.create("job", "every 10m", **skip, **window)

@@ -12,8 +12,8 @@ import carillon.domain.wheel.segment as segment
 import carillon.tick.counting as counting
 from carillon.domain.policies import CatchUp
 from carillon.domain.wheel.pace import bucket_of
-from carillon.simulation.run import Plan, Rehearsal
-from carillon.simulation.workload import Fleet
+from carillon.simulation.run import Plan, Simulation
+from carillon.simulation.workload import Workload
 from tests.support.world import World
 
 START = datetime(2026, 12, 1, 0, 15, tzinfo=UTC)
@@ -25,16 +25,16 @@ GREEDY = {"name": "greedy", "schedule": "* * * * * *", "target": TASK, "catch_up
 
 def lags(*bodies: dict[str, Any]) -> dict[str, float]:
     """The longest lag of each definition's jobs, where no tick comes for twenty minutes."""
-    conduct = {"modest": {"copies": 40, "owner": "b"}, "greedy": {"copies": 16, "owner": "a"}}
+    profile = {"modest": {"copies": 40, "owner": "b"}, "greedy": {"copies": 16, "owner": "a"}}
     names = [body["name"] for body in bodies]
-    document = {"jobs": list(bodies), "simulate": {name: conduct[name] for name in names}}
+    document = {"jobs": list(bodies), "simulate": {name: profile[name] for name in names}}
     down = [(OUT_FROM, OUT_UNTIL)]
-    rehearsal = Rehearsal(
-        Fleet.of(document),
+    simulation = Simulation(
+        Workload.of(document),
         Plan(START, START + timedelta(minutes=34), ticks_down=down),
     )
-    rehearsal.advance(rehearsal.plan.until_at)
-    lines = rehearsal.summary()["jobs"]
+    simulation.advance(simulation.plan.until_at)
+    lines = simulation.summary()["jobs"]
     return {line["name"]: line["max_lag_seconds"] for line in lines}
 
 
@@ -57,7 +57,7 @@ def behind(*owners: tuple[str, str, int]) -> World:
     for owner, schedule, count in owners:
         for number in range(count):
             job = world.new_job(f"{owner}-{number}", schedule, catch_up=CatchUp.ALL)
-            assert world.filer.file_job(replace(job, owner=owner), None)
+            assert world.indexer.index_job(replace(job, owner=owner), None)
     world.run_until(OUT_FROM)
     world.run_until(OUT_UNTIL - timedelta(seconds=1), ticking=False)
     world.targets.calls.clear()
@@ -128,7 +128,7 @@ def test_nothing_is_lost_when_a_tick_dies_in_the_middle(
     world.clock.advance(60)
     world.run_until(OUT_UNTIL + timedelta(minutes=40))
     for job in jobs:
-        due = list(row_schedule(world, job).between(job.filing.from_at, OUT_UNTIL))
+        due = list(row_schedule(world, job).between(job.generation.from_at, OUT_UNTIL))
         assert [run.key.fire_at for run in world.history(job)][: len(due)] == due
 
 

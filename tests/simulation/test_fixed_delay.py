@@ -51,8 +51,8 @@ def chain_of(world: World, job: Job) -> list[Run]:
 def test_a_change_at_the_instant_of_the_creation_or_by_a_clock_behind_leaves_one_chain(
     schedule: str, seconds: int
 ) -> None:
-    """Found by seed 77005498: the old filing's message took the new one for no later than itself,
-    and its skip ended the new chain."""
+    """Found by seed 77005498: the old generation's message took the new one for no later than
+    itself, and its skip ended the new chain."""
     for seed in range(3):
         world = World(MIDNIGHT, seed=seed)
         job = world.create("chain", schedule)
@@ -210,7 +210,7 @@ def test_on_closed_days_each_occurrence_is_skipped_and_the_chain_goes_on() -> No
 def test_a_chain_that_rolls_waits_for_the_next_open_day() -> None:
     world = World(MIDNIGHT - timedelta(minutes=25), segments=1)
     world.close("holidays", "2026-12-01")
-    job = world.create("rolls", SHORT, calendar=("holidays", CalendarRule.NEXT_BUSINESS_DAY))
+    job = world.create("shifts", SHORT, calendar=("holidays", CalendarRule.NEXT_BUSINESS_DAY))
     world.run_until(MIDNIGHT + timedelta(minutes=10))
     assert len(world.history(job)) == 2
     tomorrow = MIDNIGHT + timedelta(days=1)

@@ -30,7 +30,7 @@ def coming(world: World, job: Job) -> list[datetime]:
     """The fire times of the messages that wait for the job: in the queue, or on the wheel from the
     minute of the clock on."""
     waiting = [kept.message for kept in world.queue.kept()]
-    horizon = world.filer.control(job.segment).horizon
+    horizon = world.indexer.control(job.segment).horizon
     for (segment, slot), entries in world.wheel._slots.items():
         if segment == job.segment and slot.number > horizon:
             waiting += [entry.message for entry in entries.values() if entry.message is not None]
@@ -112,7 +112,7 @@ class TestAMessageThatFindsItsRunEnded:
         message = self.ended(world, job)
         next_at = MIDNIGHT + timedelta(minutes=20)
         world.clock.set(next_at - timedelta(minutes=5))
-        assert self.handled(world, message) is Handled.SENT_ON
+        assert self.handled(world, message) is Handled.DEFERRED
         (kept,) = world.queue.kept()
         assert (kept.message, kept.visible_at) == (message, next_at + SETTLED)
 
@@ -126,8 +126,8 @@ class TestAMessageThatFindsItsRunEnded:
     def test_sends_the_next_one_if_only_noise_of_another_filing_has_begun(
         self, world: World, job: Job
     ) -> None:
-        """For an hour after a change the old filing's entries send noise; an executor that dies on
-        it leaves a row at the chain's next instant."""
+        """For an hour after a change the old generation's entries send noise; an executor that dies
+        on it leaves a row at the chain's next instant."""
         message = self.ended(world, job)
         next_at = MIDNIGHT + timedelta(minutes=20)
         noise = Run(
@@ -136,7 +136,7 @@ class TestAMessageThatFindsItsRunEnded:
             attempt=1,
             token=1,
             claim_id="noise",
-            filing_id=world.entropy.new_id(MIDNIGHT - timedelta(hours=1)),
+            generation_id=world.entropy.new_id(MIDNIGHT - timedelta(hours=1)),
             updated_at=next_at,
             expires_at=next_at + LIFETIME,
             lease_until=next_at + timedelta(seconds=60),
@@ -155,7 +155,7 @@ class TestAMessageThatFindsItsRunEnded:
         message = message_of(job, MIDNIGHT + timedelta(minutes=10))
         world.run_until(message.due_at)
         sent = world.queue.kept()
-        noise = replace(message, filing_id=world.entropy.new_id(MIDNIGHT), after_finish=False)
+        noise = replace(message, generation_id=world.entropy.new_id(MIDNIGHT), after_finish=False)
         assert self.handled(world, noise) is Handled.REPEATED
         assert world.queue.kept() == sent
         assert self.handled(world, message) is Handled.REPEATED

@@ -45,9 +45,9 @@ def world() -> World:
 
 
 def entries_of(world: World, job: Job) -> list[Entry]:
-    """The entries of the job's filing as it was."""
+    """The entries of the job's generation as it was."""
     slots = [entries.values() for entries in world.wheel._slots.values()]
-    return [e for slot in slots for e in slot if e.filing_id == job.filing.filing_id]
+    return [e for slot in slots for e in slot if e.generation_id == job.generation.generation_id]
 
 
 def row(world: World, job: Job) -> Job:
@@ -67,7 +67,7 @@ def requests_of(world: World, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         return call
 
-    for store in (world.jobs, world.runs, world.wheel, world.gates, world.calendars):
+    for store in (world.jobs, world.runs, world.wheel, world.admission_rows, world.calendars):
         for name, method in getmembers(store, ismethod):
             if not name.startswith("_"):
                 told = f"{type(store).__name__}.{name}"

@@ -35,7 +35,7 @@ def handled(
         target = WebhookTarget(url=f"https://{host}/{number}")
         job = world.new_job(f"{host} {number}", "every 10m", timeout_seconds=5)
         job = job_with(job, owner=owner, target=target)
-        assert world.filer.file_job(job, None)
+        assert world.indexer.index_job(job, None)
         jobs.append(job)
     empty(world)
     messages = [message_of(job, NOON + 10 * MINUTE) for job in jobs]

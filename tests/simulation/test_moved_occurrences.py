@@ -258,7 +258,7 @@ class Days:
         self.edit()
         schedule = self.random.choice(SCHEDULES)
         self.job = self.world.create("job", schedule, calendar=("days", rule))
-        self.active: list[tuple[datetime, datetime | None]] = [(self.job.filing.from_at, None)]
+        self.active: list[tuple[datetime, datetime | None]] = [(self.job.generation.from_at, None)]
 
     def edit(self) -> None:
         closed = [f"2026-12-{n:02}" for n in range(1, LAST + 1) if self.random.random() < 0.4]
@@ -272,7 +272,7 @@ class Days:
             self.active[-1] = (since, self.world.clock.now())
         else:
             self.job = self.world.refile(self.job)
-            self.active.append((self.job.filing.from_at, None))
+            self.active.append((self.job.generation.from_at, None))
 
     def maybe(self) -> None:
         if self.random.random() < 0.06:
@@ -302,8 +302,8 @@ class Days:
             place = places.get(nominal_at)
             together = {at for at, other in places.items() if other == place} | {nominal_at}
             for at in together:
-                if report.handled is Handled.SENT_ON:
-                    places[at] = (message.key.fire_at, message.filing_id)
+                if report.handled is Handled.DEFERRED:
+                    places[at] = (message.key.fire_at, message.generation_id)
                 elif report.run is not None:
                     ended.setdefault(at, set()).add(report.run.key.fire_at)
         return ended

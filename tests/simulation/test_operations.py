@@ -8,7 +8,7 @@ import pytest
 
 from carillon.domain.job import Job
 from carillon.domain.operation import STEP_SECONDS, OperationKind, OperationState
-from carillon.domain.run import RunError, RunStatus, Settled
+from carillon.domain.run import Resolution, RunError, RunStatus
 from carillon.errors import StoreUnavailableError
 from carillon.executor.targets import Failure
 from tests.support.operation_kit import (
@@ -103,7 +103,7 @@ def test_a_bulk_discard_calls_nothing(world: World, job: Job) -> None:
     assert (ended.state, ended.done) == (OperationState.SUCCEEDED, 70)
     settled = {(run.key.redrive, run.status, run.settled) for run in world.history(job)}
     assert settled == {
-        (0, RunStatus.DEAD, Settled.DISCARDED),
+        (0, RunStatus.DEAD, Resolution.DISCARDED),
         (1, RunStatus.CANCELLED, None),
     }
     assert world.targets.calls == []
@@ -202,7 +202,7 @@ def test_a_step_that_died_before_it_ordered_the_next_is_repaired(
         def die(message: object) -> None:
             raise StoreUnavailableError("it died here")
 
-        patch.setattr(world.filer, "file_message", die)
+        patch.setattr(world.indexer, "schedule_message", die)
         world.clock.advance(1)
         with pytest.raises(StoreUnavailableError):
             world.executor.handle(order.message, world.clock.now() + MINUTE)

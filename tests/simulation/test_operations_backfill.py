@@ -6,7 +6,7 @@ import pytest
 
 from carillon.domain.job import Job
 from carillon.domain.operation import Operation, OperationKind, OperationState
-from carillon.domain.run import RunKey, RunKind, RunStatus, Settled
+from carillon.domain.run import Resolution, RunKey, RunKind, RunStatus
 from carillon.errors import StoreUnavailableError
 from carillon.schedules import CalendarRule
 from tests.support.operation_kit import (
@@ -88,7 +88,7 @@ def test_only_what_was_missed_is_run(world: World, regular: Job) -> None:
     kept = put_dead(world, regular, 1, key=_key(regular, 10))[0]
     put_dead(world, regular, 1, key=_key(regular, 15), status=RunStatus.SUCCEEDED)
     put_dead(world, regular, 1, key=_key(regular, 20), status=RunStatus.CANCELLED)
-    put_dead(world, regular, 1, key=_key(regular, 25), settled=Settled.DISCARDED)
+    put_dead(world, regular, 1, key=_key(regular, 25), settled=Resolution.DISCARDED)
     put_dead(world, regular, 1, key=_key(regular, 30), status=RunStatus.SKIPPED)
     span = {"from_at": NOON - timedelta(minutes=30), "until_at": NOON - timedelta(minutes=10)}
 

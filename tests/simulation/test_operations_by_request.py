@@ -10,7 +10,7 @@ from carillon.api.runs.dead_letters import DeadLetterService
 from carillon.api.runs.service import RunService
 from carillon.domain.job import Job, JobState
 from carillon.domain.policies import Backoff, BackoffType, OnComplete, Overlap, RetryPolicy
-from carillon.domain.run import Run, RunError, RunStatus, Settled
+from carillon.domain.run import Resolution, Run, RunError, RunStatus
 from carillon.errors import QueueUnavailableError
 from carillon.executor.targets import Failure, Success
 from carillon.services.redrive import Redriver
@@ -33,7 +33,7 @@ def job_service(world: World) -> JobService:
     return JobService(
         world.jobs,
         world.calendars,
-        world.filer,
+        world.indexer,
         world.events,
         world.clock,
         world.entropy,
@@ -56,7 +56,7 @@ def run_service(world: World) -> RunService:
 
 
 def dead_letter_service(world: World) -> DeadLetterService:
-    redriver = Redriver(world.runs, world.filer, world.clock, world.entropy, LIFETIME)
+    redriver = Redriver(world.runs, world.indexer, world.clock, world.entropy, LIFETIME)
     return DeadLetterService(job_service(world), world.runs, redriver, world.clock)
 
 
@@ -97,7 +97,7 @@ def test_a_dead_letter_is_redriven_to_success_with_both_runs_in_the_history(worl
     world.run_until(NOON + timedelta(seconds=30))
 
     first, second = sorted(world.history(job), key=lambda run: run.key.redrive)
-    assert (first.settled, len(first.attempts)) == (Settled.REDRIVEN, 1)
+    assert (first.settled, len(first.attempts)) == (Resolution.REDRIVEN, 1)
     assert (second.key, second.status, second.attempt) == (made.key, RunStatus.SUCCEEDED, 1)
     assert dead_letter_service(world).redrive(OWNER, dead.key.run_id) == second
     assert len(world.targets.calls) == 3

@@ -11,7 +11,7 @@ from time import sleep
 import pytest
 
 from carillon.clock import ThreadTimers
-from carillon.domain.admission.state import PERMITS_GATE
+from carillon.domain.admission.state import PERMITS_ROW
 from carillon.domain.message import Message
 from carillon.domain.policies import Rate
 from carillon.domain.run import RunError, RunStatus
@@ -21,7 +21,7 @@ from carillon.executor.batch import Handled, Report
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.simulation.deployment import Deployment, Options
-from carillon.simulation.faults import Chaos, Dice, Faults
+from carillon.simulation.faults import Chaos, Draws, Faults
 from carillon.simulation.loop import Loop
 from carillon.simulation.services import Api, job_body
 from carillon.simulation.targets import Behaviour, SimulatedTargets, TargetCall
@@ -35,7 +35,7 @@ ANEW_WITHIN_TWELVE_SECONDS = 40
 TASK = {"type": "task", "name": "echo"}
 
 
-class Fleet:
+class Workload:
     """Twenty jobs of the culprit, each asked every ten seconds, whose calls last for 40 s; and a
     neighbour's job, whose calls are short, for eight minutes. No job is marked as slow."""
 
@@ -59,7 +59,7 @@ class Fleet:
         )
         self.deployment.invoke(f"create {name}", lambda: api.jobs.create(owner, body, name))
 
-    def _behave(self, target: object, call: Call, dice: Dice) -> Behaviour:
+    def _behave(self, target: object, call: Call, draws: Draws) -> Behaviour:
         return Behaviour(40 if call.owner == "culprit" else 0.1, Success(None))
 
     def _note(self, seen: TargetCall) -> None:
@@ -87,29 +87,31 @@ class Fleet:
 
 
 @pytest.fixture(scope="module")
-def limited() -> Fleet:
-    return Fleet(LIMIT)
+def limited() -> Workload:
+    return Workload(LIMIT)
 
 
 class TestFleet:
-    def test_no_run_begins_while_so_many_have_lasted_twelve_seconds(self, limited: Fleet) -> None:
+    def test_no_run_begins_while_so_many_have_lasted_twelve_seconds(
+        self, limited: Workload
+    ) -> None:
         """What starts within 12 s may be over it: two until it takes a permit, ten until read."""
         assert limited.lasting_at_starts("culprit", 12.5) < LIMIT
         assert LIMIT <= limited.most_at_once("culprit") <= LIMIT + ANEW_WITHIN_TWELVE_SECONDS
 
-    def test_without_the_limit_they_are_many(self, limited: Fleet) -> None:
-        free = Fleet(0)
+    def test_without_the_limit_they_are_many(self, limited: Workload) -> None:
+        free = Workload(0)
         assert free.lasting_at_starts("culprit", 12.5) > 8 * LIMIT
         assert free.most_at_once("culprit") >= 80
-        assert free.deployment.stores.gates.get("culprit", PERMITS_GATE) is None
+        assert free.deployment.stores.admission_rows.get("culprit", PERMITS_ROW) is None
 
-    def test_the_neighbour_is_on_time(self, limited: Fleet) -> None:
+    def test_the_neighbour_is_on_time(self, limited: Workload) -> None:
         mine = [each for each in limited.calls if each.call.owner == "neighbour"]
         assert len(mine) >= 40
         assert max(each.begun_at - each.call.fire_at for each in mine) < 1.5 * SECOND
-        assert limited.deployment.stores.gates.get("neighbour", PERMITS_GATE) is None
+        assert limited.deployment.stores.admission_rows.get("neighbour", PERMITS_ROW) is None
 
-    def test_what_is_over_it_waits_in_its_row_and_says_why(self, limited: Fleet) -> None:
+    def test_what_is_over_it_waits_in_its_row_and_says_why(self, limited: Workload) -> None:
         stores = limited.deployment.stores
         rows = [
             run
@@ -125,7 +127,7 @@ class TestFleet:
         assert max(Counter(each.call.run_id for each in limited.calls).values()) == 1
 
     def test_executors_that_die_keep_no_permit(self) -> None:
-        fleet = Fleet(LIMIT, Faults(dies=0.05))
+        fleet = Workload(LIMIT, Faults(dies=0.05))
         late = [since for since, _ in fleet.spans("culprit") if since > NOON + 6 * MINUTE]
         assert fleet.deployment.crashes == []
         assert late, "or those that died would hold all permits by then"
@@ -158,7 +160,11 @@ class OneRun:
         self.job = self.world.create("job", "* * * * *")
         self.used: Counter[str] = Counter()
         for name in ("get", "put"):
-            setattr(self.world.gates, name, self._counted(name, getattr(self.world.gates, name)))
+            setattr(
+                self.world.admission_rows,
+                name,
+                self._counted(name, getattr(self.world.admission_rows, name)),
+            )
 
     def _counted(self, name: str, call: Callable[..., object]) -> Callable[..., object]:
         def counted(*terms: object) -> object:
@@ -177,7 +183,7 @@ class OneRun:
         return self.world.executor.handle(message, ends_at)
 
     def permits(self) -> int:
-        gate = self.world.gates.get(OWNER, PERMITS_GATE)
+        gate = self.world.admission_rows.get(OWNER, PERMITS_ROW)
         return 0 if gate is None else len(gate.holders)
 
 
@@ -185,7 +191,9 @@ def test_short_runs_cost_one_read_in_ten_seconds_and_no_write() -> None:
     one = OneRun()
     for _ in range(3):
         key = one.world.ask(one.job)
-        message = Message(key, one.job.filing.filing_id, one.job.segment, one.job.lane, key.fire_at)
+        message = Message(
+            key, one.job.generation.generation_id, one.job.segment, one.job.lane, key.fire_at
+        )
         assert one.handle(message).handled is Handled.RAN
         one.world.clock.advance(3)
     assert one.used == {"get": 1}
@@ -234,11 +242,13 @@ def test_the_next_run_waits_and_starts_when_the_permit_is_given_back() -> None:
 
     one.world.targets.behave = behave
     key = one.world.ask(one.job)
-    first = Message(key, one.job.filing.filing_id, one.job.segment, one.job.lane, key.fire_at)
+    first = Message(
+        key, one.job.generation.generation_id, one.job.segment, one.job.lane, key.fire_at
+    )
     one.world.clock.set(NOON + 50 * SECOND)
     one.handle(first)
     (waits,) = answers
-    assert waits.handled is Handled.SENT_ON
+    assert waits.handled is Handled.DEFERRED
     assert waits.message.wait_until is not None
     one.world.clock.set(waits.message.wait_until)
     assert one.handle(waits.message).handled is Handled.RAN
@@ -257,7 +267,7 @@ def test_an_executor_that_dies_keeps_its_permit_for_its_lease_only() -> None:
     assert one.permits() == 1
     one.world.targets.behave = lambda call: Success(None)
     one.world.clock.set(NOON + 90 * SECOND)
-    assert one.handle(message_of(one.job, NOON + 90 * SECOND)).handled is Handled.SENT_ON
+    assert one.handle(message_of(one.job, NOON + 90 * SECOND)).handled is Handled.DEFERRED
     one.world.clock.set(NOON + 123 * SECOND)
     assert one.handle(message_of(one.job, NOON + 2 * MINUTE)).handled is Handled.RAN
 
@@ -269,7 +279,7 @@ def test_a_store_that_fails_meanwhile_costs_no_run(monkeypatch: pytest.MonkeyPat
         raise StoreUnavailableError("down")
 
     def behave(call: Call) -> Outcome:
-        monkeypatch.setattr(one.world.gates, "put", fails)
+        monkeypatch.setattr(one.world.admission_rows, "put", fails)
         one.timers.pass_()
         return Success(None)
 
@@ -284,7 +294,7 @@ def test_a_run_that_another_gate_holds_back_keeps_no_permit() -> None:
     one.job = one.world.refile(one.job, rate=Rate(1, 600))
     one.handle(one.due(1))
     held_back = one.handle(replace(one.due(2), waits=1))
-    assert held_back.handled is Handled.SENT_ON
+    assert held_back.handled is Handled.DEFERRED
     assert "1 starts in 600 s" in held_back.reason
     assert one.permits() == 0
 

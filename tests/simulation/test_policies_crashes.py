@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from carillon.domain.admission.state import job_gate, key_gate
+from carillon.domain.admission.state import job_admission, key_admission
 from carillon.domain.job import Job
 from carillon.domain.policies import CatchUp, Concurrency, Overlap, Rate, RetryPolicy
 from carillon.domain.run import RunError, RunStatus
 from carillon.errors import HeldError, QueueUnavailableError, StoreUnavailableError
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Outcome, Success
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from tests.support.world import FUNCTION_SECONDS, OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -100,11 +100,21 @@ class Play:
             retry=RetryPolicy(max_attempts=6),
         )
         ports = world.executor_ports
-        jobs, runs, gates = (fault.around(port) for port in (ports.jobs, ports.runs, ports.gates))
+        jobs, runs, admission_rows = (
+            fault.around(port) for port in (ports.jobs, ports.runs, ports.admission_rows)
+        )
         wheel, queue = fault.around(ports.wheel), fault.around(ports.queue)
-        filer = Filer(jobs, wheel, queue, world.clock, ports.calendars)
+        indexer = Indexer(jobs, wheel, queue, world.clock, ports.calendars)
         world.executor = Router(
-            replace(ports, jobs=jobs, runs=runs, gates=gates, wheel=wheel, queue=queue, filer=filer)
+            replace(
+                ports,
+                jobs=jobs,
+                runs=runs,
+                admission_rows=admission_rows,
+                wheel=wheel,
+                queue=queue,
+                indexer=indexer,
+            )
         )
         world.execute = self.execute  # type: ignore[method-assign]
 
@@ -175,12 +185,12 @@ def test_a_fault_at_any_call_loses_nothing_and_doubles_nothing(kind: str) -> Non
 def assert_nothing_is_held(play: Play, where: str) -> None:
     """No gate names a run that others would wait for."""
     world = play.world
-    gate = world.gates.get(OWNER, job_gate(play.job.job_id))
+    gate = world.admission_rows.get(OWNER, job_admission(play.job.job_id))
     assert gate is not None, where
     assert not gate.waiting or gate.waiting not in {
         run.key.run_id for run in world.history(play.job) if not run.is_final
     }, where
-    key = world.gates.get(OWNER, key_gate("db"))
+    key = world.admission_rows.get(OWNER, key_admission("db"))
     assert key is not None, where
     assert all(holder.until <= world.clock.now() for holder in key.holders), where
 

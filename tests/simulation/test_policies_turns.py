@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from carillon.domain.admission.state import job_gate
+from carillon.domain.admission.state import job_admission
 from carillon.domain.decisions import SkipReason
 from carillon.domain.job import Job
 from carillon.domain.policies import Overlap, RetryPolicy
@@ -151,7 +151,7 @@ def test_the_gate_outlives_a_run_that_is_tried_again_for_weeks(world: World) -> 
         world.leap_to(run.next_attempt_at.replace(second=0) - MINUTE)
         world.run_until(run.next_attempt_at + SECOND)
         (run,) = world.history(job)
-        gate = world.gates.get(OWNER, job_gate(job.job_id))
+        gate = world.admission_rows.get(OWNER, job_admission(job.job_id))
         assert gate is not None
         assert (run.attempt, gate.active) == (attempt, run.key.run_id)
         assert run.next_attempt_at is not None

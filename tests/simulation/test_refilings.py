@@ -1,4 +1,5 @@
-"""Jobs that are changed, paused and resumed: each filing has its say about its own span only."""
+"""Jobs that are changed, paused and resumed: each generation has its say about its own span
+only."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from carillon.domain.decisions import SkipReason
-from carillon.domain.job import MOST_REPLACED, Filing, Job, Lane
+from carillon.domain.job import MOST_REPLACED, Generation, Job, Lane
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import RunKind, RunStatus
 from carillon.domain.wheel.entry import Slot, minute_of
@@ -60,8 +61,8 @@ def covered(world: World, job: Job) -> list[datetime]:
 class TestFixedDelays:
     @pytest.mark.parametrize("before", ["* * * * * *", "*/30 * * * * *"])
     def test_a_job_changed_to_a_fixed_delay_goes_on(self, before: str) -> None:
-        """What the older filing sends for the second of the new one's first occurrence is nothing
-        that was to happen: no row of it may end the chain."""
+        """What the older generation sends for the second of the new one's first occurrence is
+        nothing that was to happen: no row of it may end the chain."""
         world = World(MIDNIGHT)
         job = world.create("job", before)
         world.run_until(MIDNIGHT + timedelta(minutes=1, seconds=59))
@@ -85,7 +86,7 @@ class TestFixedDelays:
 class TestOutages:
     @pytest.mark.parametrize("policy", [CatchUp.LATEST, CatchUp.SKIP])
     def test_each_filing_is_caught_up_on_as_far_as_it_reached(self, policy: CatchUp) -> None:
-        """Three changes in an outage: the first filing is not even the last but one."""
+        """Three changes in an outage: the first generation is not even the last but one."""
         world = World(MIDNIGHT, segments=1)
         box = [world.create("job", "*/5 * * * *", catch_up=policy)]
 
@@ -110,7 +111,7 @@ class TestOutages:
         assert spans == [(*minutes(5, 5), 1), (*minutes(21, 28), 2)]
 
     def test_the_oldest_of_many_changes_leaves_a_record(self) -> None:
-        """Beyond those that the job's row remembers, nothing tells where a filing ended but the
+        """Beyond those that the job's row remembers, nothing tells where a generation ended but the
         beginning of the oldest that is known."""
         world = World(MIDNIGHT, segments=1)
         box = [world.create("job", "*/5 * * * *")]
@@ -127,7 +128,7 @@ class TestOutages:
             RunStatus.SKIPPED,
             SkipReason.CHANGED,
         )
-        assert last.note == "its filing was replaced more than 4 changes ago"
+        assert last.note == "its generation was replaced more than 4 changes ago"
 
     def test_a_change_within_the_first_span_leaves_the_filing_nothing_to_catch_up(self) -> None:
         world = World(MIDNIGHT, segments=1)
@@ -205,7 +206,8 @@ class TestWhoseCatchUpCounts:
     def test_what_the_replaced_filing_would_all_have_run_is_left_to_the_jobs_own(
         self, policy: CatchUp
     ) -> None:
-        """Found by seed 77001325: a job that was to skip ran all that its old filing had missed."""
+        """Found by seed 77001325: a job that was to skip ran all that its old generation had
+        missed."""
         world = World(MIDNIGHT, segments=1)
         job = world.create("job", "*/5 * * * *", catch_up=CatchUp.ALL)
         outage(world, (32, lambda: world.refile(job, catch_up=policy)))
@@ -218,14 +220,14 @@ class TestWhoseCatchUpCounts:
         job = world.create("job", "*/20 * * * *", catch_up=CatchUp.ALL)
         world.run_until(*minutes(1))
         now = world.clock.now()
-        filing = Filing(world.entropy.new_id(now), now)
-        noise = job_with(job.refiled(filing, now), catch_up=CatchUp.SKIP)
-        assert not world.filer.file_job(noise, revision=99)
+        generation = Generation(world.entropy.new_id(now), now)
+        noise = job_with(job.in_new_generation(generation, now), catch_up=CatchUp.SKIP)
+        assert not world.indexer.index_job(noise, revision=99)
         world.run_until(TICKS_STOP)
         world.run_until(TICKS_RETURN - timedelta(seconds=1), ticking=False)
         world.tick()
         ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
-        for kept in sorted(world.queue.kept(), key=lambda kept: kept.message.filing_id)[::-1]:
+        for kept in sorted(world.queue.kept(), key=lambda kept: kept.message.generation_id)[::-1]:
             world.executor.handle(kept.message, ends_at)
             world.queue.delete(kept.receipt)
         assert succeeded(world, job) == minutes(20, 40, 60)
@@ -245,11 +247,11 @@ class TestWhoseCatchUpCounts:
 def lose_a_change(world: World, job: Job, *, deleted: bool) -> None:
     """A change to other instants puts its entries, and comes too late with its row."""
     now = world.clock.now()
-    filing = Filing(world.entropy.new_id(job.filing.next_id_at(now)), now)
+    generation = Generation(world.entropy.new_id(job.generation.next_id_at(now)), now)
     stopped = job.deleted(now, now + timedelta(days=30)) if deleted else job.paused(now)
     assert world.jobs.replace(stopped, job.revision)
-    lost = replace(job.refiled(filing, now), schedule=parse_schedule("*/7 * * * *"))
-    assert not world.filer.file_job(lost, job.revision)
+    lost = replace(job.in_new_generation(generation, now), schedule=parse_schedule("*/7 * * * *"))
+    assert not world.indexer.index_job(lost, job.revision)
 
 
 def test_short_pauses_before_its_place_in_the_window_do_not_cost_the_run() -> None:

@@ -43,7 +43,7 @@ def stores_of(world: World, wheel: Any = None) -> Stores:
         wheel=wheel or world.wheel,
         runs=world.runs,
         queue=world.queue,
-        gates=world.gates,
+        admission_rows=world.admission_rows,
         operations=world.operations,
         idempotency_records=world.idempotency_records,
         events=world.events,
@@ -348,7 +348,7 @@ class TestRestored:
         world.run_until(NOON + timedelta(minutes=12))
         changed = world.refile(job, "0 0 1 1 *")
         world.run_until(NOON + timedelta(minutes=15))
-        world.filer.remove_ended_entries(job, changed)
+        world.indexer.remove_ended_entries(job, changed)
         assert world.jobs.replace(job, 2)  # the change is forgotten, but not by the wheel
         world.run_until(MENDED)
         reindex(world)
@@ -410,7 +410,7 @@ def test_a_tick_at_work_loses_its_lease(world: World) -> None:
     job = world.create("job", "*/10 * * * *")
     world.run_until(LOST)
     lose_wheel(world)
-    seen = world.filer.control(job.segment)
+    seen = world.indexer.control(job.segment)
     held = acquired(seen, "a tick", world.clock.now(), 2)
     assert held is not None
     assert world.wheel.put_control(held, over=seen)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from carillon.domain.admission.state import job_gate
+from carillon.domain.admission.state import job_admission
 from carillon.domain.job import Job
 from carillon.domain.policies import CatchUp, RetryPolicy
 from carillon.domain.run import RunError, RunStatus
@@ -147,7 +147,7 @@ class Timeline:
     def state(self) -> tuple[str, str]:
         """The seed's columns: the next run, and the last one that began."""
         following = self.job.schedule.next(self.world.clock.now())
-        gate = self.world.gates.get(OWNER, job_gate(self.job.job_id))
+        gate = self.world.admission_rows.get(OWNER, job_admission(self.job.job_id))
         began = "-" if gate is None or gate.started_at is None else f"{gate.started_at:%M:%S}"
         return f"{following:%M:%S}", began
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from carillon.domain.admission.state import SLOW_LANE_GATE, job_gate
+from carillon.domain.admission.state import SLOW_LANE_ROW, job_admission
 from carillon.domain.events import JOB_EVENTS, EventType
 from carillon.domain.job import Job, JobState, Lane, Slow
 from carillon.domain.message import Message
@@ -103,7 +103,7 @@ class TestMark:
         job = world.create("job", "every 10s")
         world.run_until(NOON + 2 * MINUTE)
         assert row(world, job) == job
-        assert world.gates.get(job.owner, job_gate(job.job_id)) is None
+        assert world.admission_rows.get(job.owner, job_admission(job.job_id)) is None
 
     def test_failures_in_a_row_are_counted_over_the_move(self, world: World) -> None:
         """A job that times out is moved by its second run and paused by its fourth."""
@@ -167,7 +167,7 @@ class TestMark:
 
         hangs(world)
         job = world.create("job", "every 10s", timeout_seconds=5, retry=ONCE)
-        monkeypatch.setattr(world.gates, "get", fails)
+        monkeypatch.setattr(world.admission_rows, "get", fails)
         world.run_until(NOON + 60 * SECOND)
         assert row(world, job) == job
         assert {run.status for run in world.history(job)} == {RunStatus.TIMED_OUT}
@@ -251,7 +251,7 @@ class TestRedirection:
         before = world.runs.get(message.key)
         marked(world, job)
         report = handle(world, message)
-        assert report.handled is Handled.SENT_ON  # type: ignore[attr-defined]
+        assert report.handled is Handled.DEFERRED  # type: ignore[attr-defined]
         assert world.targets.calls == []
         after = world.runs.get(message.key)
         assert (after and after.status) == (before and before.status)
@@ -331,7 +331,7 @@ class TestShareOfAnOwner:
             marked(world, world.create(f"culprit {number}", "every 10s", timeout_seconds=20))
         honest = replace(world.new_job("honest", "every 30s", timeout_seconds=20), owner="owner-2")
         honest = replace(honest, slow=MARK)
-        assert world.filer.file_job(honest, None)
+        assert world.indexer.index_job(honest, None)
         active: Counter[str] = Counter()
         most: Counter[str] = Counter()
         lags: list[timedelta] = []
@@ -366,14 +366,14 @@ class TestShareOfAnOwner:
         world.targets.behave = behave
         handle(world, message)
         (held,) = seen
-        assert held.handled is Handled.SENT_ON  # type: ignore[attr-defined]
+        assert held.handled is Handled.DEFERRED  # type: ignore[attr-defined]
         (waiting,) = world.history(others)
         assert waiting.status is RunStatus.SCHEDULED
         assert waiting.note == "waits for its owner's share of lane slow, held by 1 run"
         (kept,) = world.queue.kept()
         assert kept.message.key == second.key
         assert kept.visible_at > world.clock.now()
-        gate = world.gates.get(job.owner, SLOW_LANE_GATE)
+        gate = world.admission_rows.get(job.owner, SLOW_LANE_ROW)
         assert gate is not None
         assert gate.holders == (), "the place is free again when the run has ended"
         world.clock.set(kept.message.starts_at)
@@ -384,7 +384,7 @@ class TestShareOfAnOwner:
         job = marked(world, world.create("job", "* * * * *", rate=Rate(1, 600)))
         handle(world, due(world, job))
         handle(world, message_of(job, NOON + 2 * MINUTE))
-        gate = world.gates.get(job.owner, SLOW_LANE_GATE)
+        gate = world.admission_rows.get(job.owner, SLOW_LANE_ROW)
         assert gate is not None
         assert gate.holders == ()
 
@@ -392,7 +392,7 @@ class TestShareOfAnOwner:
 def test_jobs_on_one_hanging_host_cost_one_move_each(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And no filing: the entries stay where they are, so there is no herd to bound."""
+    """And no generation: the entries stay where they are, so there is no herd to bound."""
     hangs(world)
     jobs = [world.create(f"job {n}", "every 5m", timeout_seconds=5) for n in range(100)]
     calls: Counter[str] = Counter()

@@ -10,7 +10,7 @@ from carillon.domain.events import EventType
 from carillon.domain.execution import missed as checks
 from carillon.domain.job import Job, JobState, Lane
 from carillon.domain.policies import CatchUp, OnComplete, RetryPolicy
-from carillon.domain.run import Run, RunError, RunKey, RunKind, RunStatus, Settled
+from carillon.domain.run import Resolution, Run, RunError, RunKey, RunKind, RunStatus
 from carillon.domain.wheel.entry import Slot
 from carillon.errors import StoreUnavailableError
 from carillon.executor.batch import Handled
@@ -44,7 +44,7 @@ def fails(call: Call) -> Outcome:
 def test_a_success_in_time_leaves_no_row_and_costs_no_write(world: World) -> None:
     job = watched(world)
     world.run_until(FIRST + WITHIN + timedelta(seconds=1))
-    assert [report.handled for report in world.reports] == [Handled.RAN, Handled.LOOKED]
+    assert [report.handled for report in world.reports] == [Handled.RAN, Handled.CHECKED]
     assert rows(world, job) == []
     assert world.events.emitted == []
 
@@ -113,7 +113,7 @@ def test_an_executor_that_died_before_it_told_has_it_told_though_a_success_came_
     (dead,) = (run for run in world.history(job) if run.key.kind is RunKind.SCHEDULED)
     late = replace(dead, key=dead.key.redriven, status=RunStatus.SUCCEEDED)
     assert world.runs.claim(late, None)
-    assert world.runs.claim(replace(dead, settled=Settled.REDRIVEN, token=9), dead)
+    assert world.runs.claim(replace(dead, settled=Resolution.REDRIVEN, token=9), dead)
     world.run_until(FIRST + WITHIN + timedelta(minutes=7))
     (event,) = (each for each in world.events.emitted if each.type is EventType.RUN_MISSED)
     assert event.subject == look.run_id
@@ -145,9 +145,9 @@ def test_a_row_whose_answer_was_lost_is_told_of_though_nothing_is_amiss_any_more
     if since == "a success":
         late = replace(dead, key=dead.key.redriven, status=RunStatus.SUCCEEDED)
         assert world.runs.claim(late, None)
-        assert world.runs.claim(replace(dead, settled=Settled.REDRIVEN, token=9), dead)
+        assert world.runs.claim(replace(dead, settled=Resolution.REDRIVEN, token=9), dead)
     else:
-        monkeypatch.setattr(checks, "another_is_looked_at", lambda *arguments: True)
+        monkeypatch.setattr(checks, "another_is_checked", lambda *arguments: True)
     world.run_until(FIRST + WITHIN + timedelta(seconds=30))
     (event,) = (each for each in world.events.emitted if each.type is EventType.RUN_MISSED)
     assert event.subject == missed.key.run_id
@@ -176,7 +176,7 @@ def test_of_a_dead_letter_that_was_redriven_the_new_run_counts(
     (dead,) = world.history(job)
     for row, over in (
         (replace(dead, key=dead.key.redriven, status=again), None),
-        (replace(dead, settled=Settled.REDRIVEN, token=dead.token + 1), dead),
+        (replace(dead, settled=Resolution.REDRIVEN, token=dead.token + 1), dead),
     ):
         assert world.runs.claim(row, over)
     world.run_until(FIRST + WITHIN)
@@ -239,7 +239,8 @@ def test_the_last_run_of_a_job_that_deletes_itself_is_watched(world: World) -> N
 
 @pytest.mark.parametrize("end", ["pause", "change", "complete"])
 def test_a_dated_chain_looks_after_what_its_filing_had_when_it_ends(world: World, end: str) -> None:
-    """Each look files the next: the chain must outlive the filing by what is still to be seen."""
+    """Each look files the next: the chain must outlive the generation by what is still to be
+    seen."""
     complete = {"on_complete": OnComplete.DELETE, "max_runs": 3} if end == "complete" else {}
     job = watched(
         world,
@@ -308,7 +309,7 @@ def test_its_standing_entries_go_when_the_filing_is_replaced(world: World) -> No
     world.run_until(FIRST + timedelta(minutes=20))
     slot = Slot(SlotKind.HOURLY, 40)
     (entry,) = world.wheel.query(0, slot).entries
-    assert entry.key == f"{job.job_id}#{job.filing.filing_id}#watch"
+    assert entry.key == f"{job.job_id}#{job.generation.generation_id}#watch"
     world.refile(job, "0 5 * * *")
     world.run_until(FIRST + timedelta(minutes=100))
     assert world.wheel.query(0, slot).entries == ()

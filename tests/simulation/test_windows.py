@@ -42,7 +42,7 @@ def test_each_run_starts_at_its_place_to_the_second_and_keeps_its_nominal_time(
     until = MIDNIGHT + timedelta(hours=1, minutes=30)
     world.run_until(until)
     offset = timedelta(seconds=offset_seconds)
-    nominal = list(job.schedule.between(job.filing.from_at, until - offset))
+    nominal = list(job.schedule.between(job.generation.from_at, until - offset))
     assert world.fired(job) == nominal
     assert nominal, "something is shown"
     assert effective(world, job) == [fire_at + offset for fire_at in nominal]
@@ -104,9 +104,9 @@ def test_entries_of_a_paused_job_stay_until_their_last_effective_minute_is_dispa
     world.run_until(MIDNIGHT + timedelta(hours=2, minutes=5))
     left = [
         entry
-        for filed in entries_of(job)
-        for entry in world.wheel.query(0, filed.slot).entries
-        if entry.key == filed.key
+        for indexed in entries_of(job)
+        for entry in world.wheel.query(0, indexed.slot).entries
+        if entry.key == indexed.key
     ]
     assert left == []
     world.refile(paused)
@@ -120,7 +120,8 @@ def test_entries_of_a_paused_job_stay_until_their_last_effective_minute_is_dispa
 def test_a_change_of_the_window_moves_every_later_run_and_doubles_none(
     before: float, after: float
 ) -> None:
-    """The entries of the filing before are still there, and their messages name the same runs."""
+    """The entries of the generation before are still there, and their messages name the same
+    runs."""
     world = World(MIDNIGHT)
     job = world.create("moved", "*/4 * * * *", window="4m", fraction=before)
     world.run_until(MIDNIGHT + timedelta(minutes=5, seconds=30))

@@ -99,8 +99,8 @@ def run_over(
     world.tick_ports = replace(world.tick_ports, tzdata="old")
     pass_by(world, UPGRADES[upgrade])
     spread = timedelta(seconds=job.spread_seconds)
-    dispatched = minute_end(world.filer.control(0).watermark) - spread
-    before = list(job.schedule.between(job.filing.from_at, dispatched))
+    dispatched = minute_end(world.indexer.control(0).watermark) - spread
+    before = list(job.schedule.between(job.generation.from_at, dispatched))
     upgrade_functions(world, monkeypatch, change)
     pass_by(world, END)
     stored = world.jobs.get(job.owner, job.job_id)
@@ -108,9 +108,9 @@ def run_over(
     after = list(stored.schedule.between(dispatched, END - spread))
     if slots(job.schedule).kind is SlotKind.DATED:
         # Its chain has gone on beyond the local time that it was at: that does not come again.
-        walls = {fire_at.astimezone(OLD).replace(tzinfo=None) for fire_at in before}
+        local_times = {fire_at.astimezone(OLD).replace(tzinfo=None) for fire_at in before}
         zone = NEW[change]
-        after = [t for t in after if t.astimezone(zone).replace(tzinfo=None) not in walls]
+        after = [t for t in after if t.astimezone(zone).replace(tzinfo=None) not in local_times]
     return before + after
 
 
@@ -163,7 +163,7 @@ def test_a_schedule_that_rolls_goes_by_the_new_rules_too(
 ) -> None:
     world = World(START, segments=1)
     world.close("holidays", closed)
-    job = world.create("rolls", schedule, timezone=ALMATY, calendar=("holidays", rule))
+    job = world.create("shifts", schedule, timezone=ALMATY, calendar=("holidays", rule))
     run_over(world, job, monkeypatch, "forward", upgrade)
     # What was on its way keeps its instant: it shows 10:00 by then, and is moved with that.
     hour = 4 if upgrade == "with the next one on its way" and day == 11 else 3
@@ -266,7 +266,7 @@ def test_an_upgrade_that_leaves_the_zone_alone_touches_no_entry(
     monkeypatch.setattr(world.wheel, "put_entries", writes.append)
     pass_by(world, START + timedelta(days=1))
     assert writes == []
-    assert world.filer.control(0).tzdata == "new"
+    assert world.indexer.control(0).tzdata == "new"
 
 
 @pytest.mark.parametrize("minutes", range(-2, 6))

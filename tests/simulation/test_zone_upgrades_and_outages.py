@@ -83,7 +83,7 @@ def test_a_minute_that_was_begun_before_meets_the_new_entries(
     """A tick ran out of time in the backlog's next minute, behind the place of the new entry."""
     world, job = with_new_rules_after_an_outage(CatchUp.ALL, monkeypatch)
     missed = BACK.replace(minute=0)
-    seen = world.filer.control(0)
+    seen = world.indexer.control(0)
     cursor = Cursor(minute_of(missed), Slot(SlotKind.HOURLY, 0).key, "~")
     before = minute_of(missed) - 1
     begun = replace(seen, horizon=before + 2, watermark=before, cursor=cursor)
@@ -112,13 +112,13 @@ def with_new_rules_after_an_outage(
 
 @PASSING_OVER
 def test_the_minutes_before_the_first_tick_of_a_segment_are_no_outage(policy: CatchUp) -> None:
-    """A filer has made its control item; the tick of that minute would have announced them."""
+    """A indexer has made its control item; the tick of that minute would have announced them."""
     world = World(MIDNIGHT + timedelta(seconds=10), segments=1)
     job = world.create("new", "*/20 * * * * *", catch_up=policy)
     world.run_until(MIDNIGHT + timedelta(minutes=4))
     assert [run.reason for run in world.history(job) if run.reason] == []
     assert sorted(world.fired(job)) == list(
-        job.schedule.between(job.filing.from_at, world.clock.now())
+        job.schedule.between(job.generation.from_at, world.clock.now())
     )
 
 

@@ -29,7 +29,7 @@ def put_dead(world: World, job: Job, count: int, **values: Any) -> list[Run]:
             attempt=1,
             token=1,
             claim_id="claim",
-            filing_id=job.filing.filing_id,
+            generation_id=job.generation.generation_id,
             updated_at=at,
             finished_at=at,
             expires_at=at + LIFETIME,
@@ -55,7 +55,7 @@ def begin(world: World, kind: OperationKind, per_minute: int, **values: Any) -> 
         per_minute=per_minute,
         **values,
     )
-    world.filer.file_message(operation.step_message(now + timedelta(seconds=1)))
+    world.indexer.schedule_message(operation.step_message(now + timedelta(seconds=1)))
     assert world.operations.put(operation, None)
     return operation
 

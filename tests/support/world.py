@@ -13,7 +13,7 @@ from typing import Any
 
 from carillon.clock import ManualClock, SeededEntropy
 from carillon.domain.calendar import Calendar, CalendarUse
-from carillon.domain.job import Filing, Job, Lane, Priority, fraction_of, job_id_of, segment_of
+from carillon.domain.job import Generation, Job, Lane, Priority, fraction_of, job_id_of, segment_of
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp, OnComplete, RetryPolicy
 from carillon.domain.run import TRANSITIONS, Run, RunKey, RunKind, RunStatus
@@ -33,7 +33,7 @@ from carillon.schedules import (
     parse_window,
     spread_seconds,
 )
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from carillon.stores.memory.messaging import MemoryEvents, MemoryQueue
 from carillon.stores.memory.rows import (
     MemoryJobStore,
@@ -41,7 +41,7 @@ from carillon.stores.memory.rows import (
 )
 from carillon.stores.memory.runs import MemoryRunStore
 from carillon.stores.memory.wheel import MemoryWheelStore
-from carillon.stores.ports import CALENDARS, GATES, IDEMPOTENCY_RECORDS, OPERATIONS
+from carillon.stores.ports import ADMISSION_ROWS, CALENDARS, IDEMPOTENCY_RECORDS, OPERATIONS
 from carillon.tick.counting import SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
@@ -87,12 +87,12 @@ class World:
         self.calendars = MemoryVersionedRows(CALENDARS)
         self.wheel = MemoryWheelStore(page_size=7)
         self.runs = CheckedRuns()
-        self.gates = MemoryVersionedRows(GATES)
+        self.admission_rows = MemoryVersionedRows(ADMISSION_ROWS)
         self.operations = MemoryVersionedRows(OPERATIONS)
         self.idempotency_records = MemoryVersionedRows(IDEMPOTENCY_RECORDS)
         self.events = MemoryEvents()
         self.queue = MemoryQueue(self.clock, visibility_timeout_seconds=6 * FUNCTION_SECONDS)
-        self.filer = Filer(self.jobs, self.wheel, self.queue, self.clock, self.calendars)
+        self.indexer = Indexer(self.jobs, self.wheel, self.queue, self.clock, self.calendars)
         self.targets = RecordingTargets()
         self.bad_entries: list[str] = []
         self.reports: list[Report] = []
@@ -102,13 +102,13 @@ class World:
             wheel=self.wheel,
             runs=self.runs,
             queue=self.queue,
-            filer=self.filer,
+            indexer=self.indexer,
             targets=self.targets,
             clock=self.clock,
             entropy=self.entropy,
             run_lifetime=LIFETIME,
             longest_timeout_seconds=FUNCTION_SECONDS - 5,
-            gates=self.gates,
+            admission_rows=self.admission_rows,
             operations=self.operations,
             events=self.events,
         )
@@ -117,7 +117,7 @@ class World:
             jobs=self.jobs,
             calendars=self.calendars,
             wheel=self.wheel,
-            filer=self.filer,
+            indexer=self.indexer,
             clock=self.clock,
             on_bad_entry=lambda *where: self.bad_entries.append(" ".join(map(str, where))),
             tzdata=TZDATA,
@@ -144,23 +144,23 @@ class World:
         timeout_seconds: int | None = 10,
         **more: Any,
     ) -> Job:
-        """A job as the api would make it now; not filed.
+        """A job as the api would make it now; not indexed.
 
         `fraction` in [0, 1) is its place in the window, which otherwise follows from its id;
         `more` are other members of Job.
         """
         now = self.clock.now()
         job_id = job_id_of(OWNER, name)
-        filing = Filing(self.entropy.new_id(now), now.replace(microsecond=0))
+        generation = Generation(self.entropy.new_id(now), now.replace(microsecond=0))
         parsed = parse_schedule(schedule, timezone, start_at, end_at, dst, except_)
         place = fraction_of(job_id) if fraction is None else fraction
         return make_job(
-            ended(parsed, max_runs, filing.from_at),
+            ended(parsed, max_runs, generation.from_at),
             owner=OWNER,
             job_id=job_id,
             name=name,
             segment=segment_of(job_id, self.segments),
-            filing=filing,
+            generation=generation,
             created_at=now,
             updated_at=now,
             catch_up=catch_up,
@@ -179,7 +179,7 @@ class World:
     def create(self, name: str, schedule: str | Sequence[object], **options: object) -> Job:
         """Make a job and file it."""
         job = self.new_job(name, schedule, **options)  # type: ignore[arg-type]
-        assert self.filer.file_job(job, None)
+        assert self.indexer.index_job(job, None)
         return job
 
     def pause(self, job: Job) -> Job:
@@ -190,12 +190,12 @@ class World:
     def refile(self, job: Job, schedule: str | None = None, **changes: object) -> Job:
         """Resume, or change the schedule or other members of the row."""
         now = self.clock.now()
-        filing_id = self.entropy.new_id(job.filing.next_id_at(now))
-        changed = job.refiled(Filing(filing_id, now.replace(microsecond=0)), now)
+        generation_id = self.entropy.new_id(job.generation.next_id_at(now))
+        changed = job.in_new_generation(Generation(generation_id, now.replace(microsecond=0)), now)
         if schedule is not None:
             changes["schedule"] = parse_schedule(schedule, job.schedule.timezone)
         changed = job_with(changed, **changes)
-        assert self.filer.file_job(changed, job.revision)
+        assert self.indexer.index_job(changed, job.revision)
         return changed
 
     def ask(self, job: Job) -> RunKey:
@@ -203,10 +203,10 @@ class World:
         now = self.clock.now()
         fire_at, request_id = now.replace(microsecond=0), self.entropy.new_id(now)
         key = RunKey(OWNER, job.job_id, RunKind.MANUAL, fire_at, request_id)
-        filing_id, until = job.filing.filing_id, now + LIFETIME
-        row = Run(key, RunStatus.SCHEDULED, 0, 0, request_id, filing_id, now, until)
+        generation_id, until = job.generation.generation_id, now + LIFETIME
+        row = Run(key, RunStatus.SCHEDULED, 0, 0, request_id, generation_id, now, until)
         assert self.runs.claim(row, None)
-        self.queue.send([Message(key, filing_id, job.segment, job.lane, fire_at)], [0])
+        self.queue.send([Message(key, generation_id, job.segment, job.lane, fire_at)], [0])
         return key
 
     def close(self, name: str, *days: str, weekdays: Iterable[int] = ()) -> None:
@@ -256,7 +256,7 @@ class World:
         self.clock.set(instant)
         minute = minute_of(instant) - 1
         for segment in range(self.segments):
-            seen = self.filer.control(segment)
+            seen = self.indexer.control(segment)
             later = replace(seen, watermark=minute, horizon=minute)
             assert self.wheel.put_control(later, over=seen)
 

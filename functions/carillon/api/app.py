@@ -36,7 +36,7 @@ from carillon.api.status import OverviewService, StatusRoutes
 from carillon.api.well_known import WellKnownRoutes
 from carillon.clock import Clock, Entropy
 from carillon.errors import CarillonError
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from carillon.services.redrive import Redriver
 from carillon.settings import Settings
 from carillon.stores.ports import Stores
@@ -67,9 +67,9 @@ class Api:
         self._routes = routes = Routes(self.app)
         answer_errors(self.app, telemetry, routes.no_route)
         jobs, runs, calendars = stores.jobs, stores.runs, stores.calendars
-        filer = Filer(jobs, stores.wheel, stores.queue, clock, calendars)
+        indexer = Indexer(jobs, stores.wheel, stores.queue, clock, calendars)
         service = JobService(
-            jobs, calendars, filer, stores.events, clock, entropy, settings, telemetry
+            jobs, calendars, indexer, stores.events, clock, entropy, settings, telemetry
         )
         JobRoutes(routes, service, calendars, clock, telemetry, settings.longest_timeout_seconds)
         BulkRoutes(routes, BulkService(service, clock), telemetry)
@@ -77,10 +77,10 @@ class Api:
         run_service = RunService(service, runs, stores.queue, clock, entropy, settings, records)
         RunRoutes(routes, run_service, telemetry)
         operations = OperationService(
-            service, calendars, runs, stores.operations, records, filer, clock, entropy, settings
+            service, calendars, runs, stores.operations, records, indexer, clock, entropy, settings
         )
         OperationRoutes(routes, operations, telemetry)
-        redriver = Redriver(runs, filer, clock, entropy, settings.run_lifetime)
+        redriver = Redriver(runs, indexer, clock, entropy, settings.run_lifetime)
         dead_letters = DeadLetterService(service, runs, redriver, clock)
         DeadLetterRoutes(routes, dead_letters, operations, telemetry)
         missed = MissedService(service, calendars, runs, clock)

@@ -25,10 +25,10 @@ from carillon.settings import Settings
 from carillon.stores.ports import RunStore, VersionedRows, WheelStore
 from carillon.stores.segments import segments_in_use
 
-JOBS_LOOKED_INTO = 100
+JOBS_READ = 100
 """The newest runs are read of this many jobs, by job id: one query each."""
 
-RUNS_LOOKED_AT = 20
+RUNS_READ = 20
 """Newest runs of each of those jobs."""
 
 SHOWN = (JobState.ACTIVE, JobState.PAUSED, JobState.COMPLETED)
@@ -40,7 +40,7 @@ class Overview:
     """Counts over the jobs that were read; `is_complete` is False when the owner has more.
 
     Jobs are counted by the state that they show: COMPLETED, not ACTIVE, with no occurrence left.
-    Runs are counted by status among the newest RUNS_LOOKED_AT of the first JOBS_LOOKED_INTO jobs.
+    Runs are counted by status among the newest RUNS_READ of the first JOBS_READ jobs.
     """
 
     jobs: dict[JobState, int]
@@ -101,18 +101,18 @@ class OverviewService:
         calendars, now = CalendarReader(self._calendars), self._clock.now()
         for page in self._jobs.first_pages(owner):
             states.update(shown_state(job, calendars, now) for job in page.items)
-            first_ids += [job.job_id for job in page.items[: JOBS_LOOKED_INTO - len(first_ids)]]
+            first_ids += [job.job_id for job in page.items[: JOBS_READ - len(first_ids)]]
             has_more = page.next_cursor is not None
             unreadable_jobs += len(page.unreadable)
         runs: Counter[RunStatus] = Counter()
         for job_id in first_ids:
-            newest = self._runs.list(owner, job_id, RUNS_LOOKED_AT).items
+            newest = self._runs.list(owner, job_id, RUNS_READ).items
             runs.update(run.status for run in newest)
         return Overview(
             jobs={state: states[state] for state in SHOWN},
             runs={status: runs[status] for status in UNFINISHED},
             jobs_looked_into=len(first_ids),
-            is_complete=not has_more and states.total() <= JOBS_LOOKED_INTO,
+            is_complete=not has_more and states.total() <= JOBS_READ,
             unreadable_jobs=unreadable_jobs,
         )
 

@@ -109,12 +109,12 @@ class Handled(StrEnum):
 
     RAN = "ran"
     SKIPPED = "skipped"
-    SENT_ON = "sent_on"
+    DEFERRED = "deferred"
     SENT_BACK = "sent_back"
     """From the dead-letter queue to its lane."""
     REPEATED = "repeated"
     DROPPED = "dropped"
-    LOOKED = "looked"
+    CHECKED = "checked"
     """The missed-run check found nothing overdue."""
 
 
@@ -141,12 +141,12 @@ def send_back(ports: ExecutorPorts, message: Message) -> Report:
     return Report(Handled.SENT_BACK, again, reason="an attempt is left to be made")
 
 
-def send_on(ports: ExecutorPorts, message: Message, at: datetime, reason: str) -> Report:
+def defer(ports: ExecutorPorts, message: Message, at: datetime, reason: str) -> Report:
     """Send a copy of a message, visible at `at` or a little later, as far as the queue can delay
     it; the one received is to be acknowledged then."""
     wait_seconds = ceil((at - ports.clock.now()).total_seconds())
     ports.queue.send([message], [max(0, min(wait_seconds, LONGEST_DELAY_SECONDS))])
-    return Report(Handled.SENT_ON, message, reason=reason)
+    return Report(Handled.DEFERRED, message, reason=reason)
 
 
 _ACTIONS = {

@@ -19,7 +19,7 @@ from carillon.executor.ports import ExecutorPorts
 from carillon.executor.router import Router
 from carillon.executor.runs.lifecycle_events import BufferedEvents
 from carillon.executor.targets import Targets
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores
 from carillon.telemetry import Action, create_telemetry
@@ -44,7 +44,7 @@ router = Router(
         wheel=stores.wheel,
         runs=stores.runs,
         queue=stores.queue,
-        filer=Filer(
+        indexer=Indexer(
             stores.jobs,
             stores.wheel,
             stores.queue,
@@ -57,7 +57,7 @@ router = Router(
         entropy=SystemEntropy(),
         run_lifetime=settings.run_lifetime,
         longest_timeout_seconds=settings.longest_timeout_seconds,
-        gates=stores.gates,
+        admission_rows=stores.admission_rows,
         operations=stores.operations,
         events=events,
         queue_retention=timedelta(days=settings.queue_retention_days),

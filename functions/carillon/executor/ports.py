@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from carillon.clock import Clock, Entropy, ThreadTimers, Timers
-from carillon.domain.admission.state import Gate
+from carillon.domain.admission.state import AdmissionRow
 from carillon.domain.calendar import Calendar
 from carillon.domain.job import Job
 from carillon.domain.message import Message
@@ -13,7 +13,7 @@ from carillon.domain.operation import Operation
 from carillon.domain.targets import Target
 from carillon.executor.runs.lifecycle_events import LifecycleEvents
 from carillon.executor.targets import Call, Outcome
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from carillon.stores.ports import (
     EventSink,
     JobStore,
@@ -49,13 +49,13 @@ class ExecutorPorts:
     wheel: WheelStore
     runs: RunStore
     queue: LaneQueue
-    filer: Filer
+    indexer: Indexer
     targets: Deliverer
     clock: Clock
     entropy: Entropy
     run_lifetime: timedelta
     longest_timeout_seconds: int
-    gates: VersionedRows[Gate]
+    admission_rows: VersionedRows[AdmissionRow]
     operations: VersionedRows[Operation]
     events: EventSink
     owner_starts_per_minute: int = 0

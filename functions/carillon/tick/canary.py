@@ -1,8 +1,9 @@
-"""The canary is filed by ticks: so it is there from the first one on, and again after any loss."""
+"""The canary is indexed by ticks: so it is there from the first one on, and again after any
+loss."""
 
 from carillon.clock import Clock, Entropy
 from carillon.domain.canary import CANARY_JOB_ID, CANARY_OWNER, canary_to_file
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from carillon.stores.ports import JobStore
 
 
@@ -11,10 +12,10 @@ class CanaryKeeper:
     wheel."""
 
     def __init__(
-        self, jobs: JobStore, filer: Filer, clock: Clock, entropy: Entropy, segments: int
+        self, jobs: JobStore, indexer: Indexer, clock: Clock, entropy: Entropy, segments: int
     ) -> None:
         self._jobs = jobs
-        self._filer = filer
+        self._indexer = indexer
         self._clock = clock
         self._entropy = entropy
         self._segments = segments
@@ -27,11 +28,11 @@ class CanaryKeeper:
             return False
         now = self._clock.now()
         stored = self._jobs.get(CANARY_OWNER, CANARY_JOB_ID)
-        id_at = now if stored is None else stored.filing.next_id_at(now)
-        filing_id = self._entropy.new_id(id_at)
-        job = canary_to_file(stored, self._segments, filing_id, now)
+        id_at = now if stored is None else stored.generation.next_id_at(now)
+        generation_id = self._entropy.new_id(id_at)
+        job = canary_to_file(stored, self._segments, generation_id, now)
         revision = None if stored is None else stored.revision
         # If the commit is lost, the entries are orphaned: another worker's won it.
-        filed = job is not None and self._filer.file_job(job, revision)
+        indexed = job is not None and self._indexer.index_job(job, revision)
         self._is_kept = True
-        return filed
+        return indexed

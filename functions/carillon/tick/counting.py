@@ -73,9 +73,9 @@ class SegmentOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SegmentReport:
-    """The result of one tick for one segment. `lag_minutes` is the lag of its dispatch, `rehomed`
-    the number of filings that new rules of a time zone have brought to other slots. `idle` is True
-    if nothing is left that was due, `was_idle` the same for the visit before."""
+    """The result of one tick for one segment. `lag_minutes` is the lag of its dispatch, `migrated`
+    the number of generations that new rules of a time zone have brought to other slots. `idle` is
+    True if nothing is left that was due, `was_idle` the same for the visit before."""
 
     segment: int
     outcome: SegmentOutcome
@@ -84,7 +84,7 @@ class SegmentReport:
     lag_minutes: int = 0
     backlog: bool = False
     reason: str = ""
-    rehomed: int = 0
+    migrated: int = 0
     was_idle: bool = False
     idle: bool = False
 

@@ -61,7 +61,7 @@ class Dispatcher:
 
     def _lags(self, segment: int) -> bool:
         try:
-            return self._ports.filer.control(segment).lag_minutes(self._ports.clock.now()) > 0
+            return self._ports.indexer.control(segment).lag_minutes(self._ports.clock.now()) > 0
         except Exception:
             return True  # its dispatch will report the error
 
@@ -88,7 +88,7 @@ class Dispatcher:
         if ports.clock.now() >= deadline:
             return SegmentReport(segment, SegmentOutcome.OUT_OF_TIME)
         try:
-            seen = ports.filer.control(segment)
+            seen = ports.indexer.control(segment)
             now = ports.clock.now()
             has_work = seen.backlog if backlog else seen.has_live_work(now, self._look_ahead)
             if not has_work:

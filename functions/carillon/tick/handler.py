@@ -14,7 +14,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from carillon.clock import SystemClock, SystemEntropy
 from carillon.errors import StoreUnavailableError
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores
 from carillon.stores.segments import segments_in_use
@@ -53,14 +53,14 @@ ports = TickPorts(
     jobs=stores.jobs,
     calendars=stores.calendars,
     wheel=stores.wheel,
-    filer=Filer(stores.jobs, stores.wheel, stores.queue, clock, stores.calendars),
+    indexer=Indexer(stores.jobs, stores.wheel, stores.queue, clock, stores.calendars),
     clock=clock,
     on_bad_entry=_on_bad_entry,
     tzdata=version("tzdata"),
     catch_up_share=max(1, settings.catch_up_per_minute // in_use),
     side_by_side=SideBySideThreads(MOST_VISITS),
 )
-canary = CanaryKeeper(stores.jobs, ports.filer, clock, entropy, settings.segments)
+canary = CanaryKeeper(stores.jobs, ports.indexer, clock, entropy, settings.segments)
 
 
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _tell(reports: list[SegmentReport]) -> None:
             details = {"segment": report.segment, "reason": report.reason}
             telemetry.record(Action.SEGMENT_FAILED, logging.ERROR, **details)
     messages = sum(report.messages for report in reports)
-    rehomed = sum(report.rehomed for report in reports)
+    migrated = sum(report.migrated for report in reports)
     lag_seconds = 60 * max((report.lag_minutes for report in reports), default=0)
     telemetry.measure(Metric.OCCURRENCES_SENT, messages)
     telemetry.measure(Metric.WATERMARK_LAG, lag_seconds)
@@ -110,5 +110,5 @@ def _tell(reports: list[SegmentReport]) -> None:
     if abs(skew_seconds) > SKEW_LIMIT_SECONDS:
         telemetry.record(Action.CLOCK_SKEWED, logging.ERROR, skew_seconds=skew_seconds)
     outcomes = Counter(report.outcome.value for report in reports)
-    counts = {"messages": messages, "rehomed": rehomed, "lag_seconds": lag_seconds}
+    counts = {"messages": messages, "migrated": migrated, "lag_seconds": lag_seconds}
     telemetry.finish(Action.TICK_FINISHED, **counts, **outcomes)

@@ -7,7 +7,7 @@ from datetime import datetime
 from carillon.domain.canary import is_system
 from carillon.domain.message import Message
 from carillon.domain.wheel.segment import Control, Cursor
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 
 FULL = 2_000
 """Messages held at most: a few MB, and a few seconds of sending."""
@@ -25,8 +25,8 @@ class Outbox:
     `marks` are between them: `reached` is the last one before which everything is sent.
     """
 
-    def __init__(self, filer: Filer, begin: Progress) -> None:
-        self._filer = filer
+    def __init__(self, indexer: Indexer, begin: Progress) -> None:
+        self._indexer = indexer
         self._held: list[Message] = []
         self._marks: deque[tuple[int, Progress]] = deque()
         self.reached = begin
@@ -60,7 +60,7 @@ class Outbox:
         """Send the first messages, until then at the longest; raises QueueUnavailableError or
         StoreUnavailableError, and holds them still."""
         part = self._held[:PART]
-        self._filer.file_messages(part, until)
+        self._indexer.schedule_messages(part, until)
         del self._held[: len(part)]
         self.sent += len(part)
         while self._marks and self._marks[0][0] <= self.sent:

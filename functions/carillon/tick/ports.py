@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 
 from carillon.clock import Clock
 from carillon.domain.calendar import Calendar
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from carillon.stores.ports import JobStore, VersionedRows, WheelStore
 
 _T = TypeVar("_T")
@@ -37,7 +37,7 @@ class TickPorts:
     jobs: JobStore
     calendars: VersionedRows[Calendar]
     wheel: WheelStore
-    filer: Filer
+    indexer: Indexer
     clock: Clock
     on_bad_entry: OnBadEntry
     tzdata: str = ""

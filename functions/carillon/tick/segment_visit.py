@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from carillon.clock import ceil_second
-from carillon.domain.calendar import Resolved, rolls_back
+from carillon.domain.calendar import Resolved, shifts_back
 from carillon.domain.message import Message
 from carillon.domain.wheel.delaying import Alignment
-from carillon.domain.wheel.due import chain_goes_on, messages_of
+from carillon.domain.wheel.due import continues_sequence, messages_of
 from carillon.domain.wheel.entry import (
     Entry,
     Slot,
@@ -28,7 +28,7 @@ from carillon.domain.wheel.segment import (
     with_cursor,
     with_minute_done,
 )
-from carillon.domain.wheel.zone_upgrade import owed_messages, rehomed, zone_has_changed
+from carillon.domain.wheel.zone_upgrade import migrated, owed_messages, zone_has_changed
 from carillon.errors import (
     QueueUnavailableError,
     StoreUnavailableError,
@@ -43,7 +43,7 @@ from carillon.tick.outbox import Outbox
 from carillon.tick.ports import TickPorts
 
 _T = TypeVar("_T")
-_Link = tuple[datetime, Entry]
+_NextEntry = tuple[datetime, Entry]
 """An occurrence of a chain and the entry for it."""
 
 _COUNTING = timedelta(seconds=10)
@@ -86,11 +86,11 @@ class Visit:
         self._alignment = alignment
         self._backlog = backlog
         self._outbox = Outbox(
-            ports.filer, (control, control.backlog_cursor if backlog else control.cursor)
+            ports.indexer, (control, control.backlog_cursor if backlog else control.cursor)
         )
         self._late_until = control.backlog[-1].until if backlog and control.backlog else -1
         self._minutes = 0
-        self._rehomed = 0
+        self._migrated = 0
         self._resume_at = [each for each in (control.cursor, control.backlog_cursor) if each]
         self._was_idle = control.idle
 
@@ -204,14 +204,14 @@ class Visit:
         for message in messages:
             self._send(message)
         if goes_on and link is not None:
-            self._file_link(link[1])
+            self._put_next_entry(link[1])
         elif goes_on:
-            self._rehome(entry, minute, resolved)
+            self._migrate(entry, minute, resolved)
 
     def _decide(
         self, entry: Entry, minute: int, resolved: Resolved | None
-    ) -> tuple[list[Message], _Link | None, bool]:
-        """The messages to send, the next entry to put, and whether the filing's zone has
+    ) -> tuple[list[Message], _NextEntry | None, bool]:
+        """The messages to send, the next entry to put, and whether the generation's zone has
         changed."""
         control = self._control
         rules_since = minute_start(control.tzdata_from) if control.tzdata_from else None
@@ -219,7 +219,7 @@ class Visit:
             messages_of(entry, minute, control.horizon, control.backlog, resolved, rules_since)
         )
         if entry.slot.kind is SlotKind.DATED:
-            return messages, _next_link(entry, control.horizon), False
+            return messages, _next_entry(entry, control.horizon), False
         return messages, None, zone_has_changed(entry)
 
     def _decided(self, entry: Entry, decide: Callable[[], _T]) -> _T | None:
@@ -268,7 +268,7 @@ class Visit:
         Under a calendar that cannot be read the nominal occurrences are sent: the executor, which
         reads it too, holds them until it can.
         """
-        if not rolls_back(entry.calendar) and not self._control.backlog:
+        if not shifts_back(entry.calendar) and not self._control.backlog:
             return None
         try:
             return self._under_calendar(entry)
@@ -284,11 +284,11 @@ class Visit:
             return None
         return self._calendars.resolved(entry.owner, entry.schedule, entry.calendar)
 
-    def _file_link(self, link: Entry) -> None:
-        self._ports.filer.file_entry(link)
+    def _put_next_entry(self, link: Entry) -> None:
+        self._ports.indexer.put_entry(link)
 
-    def _rehome(self, entry: Entry, minute: int, resolved: Resolved | None) -> None:
-        """Bring a filing to the slots of its zone's new rules, and send what it missed there.
+    def _migrate(self, entry: Entry, minute: int, resolved: Resolved | None) -> None:
+        """Bring a generation to the slots of its zone's new rules, and send what it missed there.
 
         The entries are put before the horizon is read, as whenever a job is indexed: either
         another tick's query sees them, or its announcement is seen here. The entry itself is put
@@ -301,15 +301,15 @@ class Visit:
         if stored.cursor is not None or stored.backlog_cursor is not None:
             # A minute that was begun may have passed by where the new entries come.
             self._lease.checkpoint(control)
-        decided = self._decided(entry, lambda: _rehomed(entry, control.horizon))
+        decided = self._decided(entry, lambda: _migrated(entry, control.horizon))
         if decided is None:
             return
         own, others, link = decided
         if others:
             ports.wheel.put_entries(others)
         if link is not None and self._goes_on(entry, link[0]):
-            self._file_link(link[1])
-        horizon = max(control.horizon, ports.filer.control(entry.segment).horizon)
+            self._put_next_entry(link[1])
+        horizon = max(control.horizon, ports.indexer.control(entry.segment).horizon)
         owed = self._decided(
             entry, lambda: list(owed_messages(entry, minute, control, horizon, resolved))
         )
@@ -319,11 +319,11 @@ class Visit:
             self._send(message)
         self._flush()
         ports.wheel.put_entries([own])
-        self._rehomed += 1
+        self._migrated += 1
 
     def _goes_on(self, entry: Entry, following: datetime | None = None) -> bool | None:
-        """True if the entry's filing counts, for the occurrence `following`, by a strong read of
-        the job; None if that cannot be decided: the entry is set aside."""
+        """True if the entry's generation counts, for the occurrence `following`, by a strong read
+        of the job; None if that cannot be decided: the entry is set aside."""
         try:
             job = self._ports.jobs.get(entry.owner, entry.job_id)
         except StoreUnavailableError as error:
@@ -331,7 +331,7 @@ class Visit:
             self._set_aside(entry, error)
             return True
         now = self._ports.clock.now()
-        return self._decided(entry, lambda: chain_goes_on(entry, job, now, following))
+        return self._decided(entry, lambda: continues_sequence(entry, job, now, following))
 
     def _set_aside(self, entry: Entry, error: Exception) -> None:
         self._ports.on_bad_entry(entry.segment, entry.slot.key, entry.key, reason_of(error))
@@ -368,21 +368,21 @@ class Visit:
             lag_minutes=control.lag_minutes(self._ports.clock.now()),
             backlog=bool(control.backlog),
             reason=reason,
-            rehomed=self._rehomed,
+            migrated=self._migrated,
             was_idle=self._was_idle,
             idle=control.idle,
         )
 
 
-def _next_link(entry: Entry, horizon: int) -> _Link | None:
-    """The first link of a chain beyond the horizon, to be filed before the watermark moves."""
+def _next_entry(entry: Entry, horizon: int) -> _NextEntry | None:
+    """The first link of a chain beyond the horizon, to be indexed before the watermark moves."""
     if entry.schedule is None:
         return None
     following = entry.schedule.next(minute_end(horizon) - entry.spread)
-    return None if following is None else (following, entry.link_at(following, horizon))
+    return None if following is None else (following, entry.next_entry_at(following, horizon))
 
 
-def _rehomed(entry: Entry, horizon: int) -> tuple[Entry, list[Entry], _Link | None]:
+def _migrated(entry: Entry, horizon: int) -> tuple[Entry, list[Entry], _NextEntry | None]:
     """The entry and its others by today's rules; the first link of what is a dated chain today."""
-    own, others = rehomed(entry)
-    return own, others, _next_link(own, horizon) if own.zone_digest == "" else None
+    own, others = migrated(entry)
+    return own, others, _next_entry(own, horizon) if own.zone_digest == "" else None

@@ -7,7 +7,7 @@ from itertools import islice
 
 from carillon.audit.evidence import Evidence, Gap, JobVersion, Violation
 from carillon.audit.judging import ROW_RULES
-from carillon.audit.known import Filed, Known, filings_of
+from carillon.audit.known import Indexed, Known, generations_of
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import Run, RunKind
 from carillon.domain.wheel.entry import (
@@ -191,8 +191,8 @@ class Audit:
     def _judged(
         self, job: Job, rows: list[Run], since: datetime, last: datetime
     ) -> list[Violation]:
-        """By all rules, of the filing that counts: what the schedules of those before it were is
-        not known any more, nor what that of a job was which was changed in its pause."""
+        """By all rules, of the generation that counts: what the schedules of those before it were
+        is not known any more, nor what that of a job was which was changed in its pause."""
         own = replace(job, previous=None, earlier=())
         is_as_filed = job.paused_at is None or job.updated_at <= job.paused_at + _SECOND
         evidence = Evidence(
@@ -211,26 +211,26 @@ class Audit:
 
     def _unfiled(self, job: Job) -> str | None:
         """True if the wheel does not hold the job's next occurrence: then it would never come."""
-        (filed,) = filings_of([JobVersion(job.updated_at, job)])
-        is_filed = job.state is JobState.ACTIVE and filed.is_computable
+        (indexed,) = generations_of([JobVersion(job.updated_at, job)])
+        is_indexed = job.state is JobState.ACTIVE and indexed.is_computable
         known = self._announced.get(job.segment)
-        missing = self._missing(filed, known) if is_filed and known is not None else None
+        missing = self._missing(indexed, known) if is_indexed and known is not None else None
         if missing is not None:
-            # A tick may have been there meanwhile, and have filed what comes then.
+            # A tick may have been there meanwhile, and have indexed what comes then.
             self._read_control(job.segment)
-            missing = self._missing(filed, self._announced[job.segment])
+            missing = self._missing(indexed, self._announced[job.segment])
         if missing is None:
             return None
-        return f"its next occurrence, at {missing}, is filed nowhere: it would never come"
+        return f"its next occurrence, at {missing}, is indexed nowhere: it would never come"
 
-    def _missing(self, filed: Filed, announced: datetime) -> datetime | None:
+    def _missing(self, indexed: Indexed, announced: datetime) -> datetime | None:
         """The first occurrence that is due after `announced`, if no slot of its minute holds it."""
-        job = filed.job
-        following = job.schedule.next(max(announced - filed.spread, filed.from_at))
+        job = indexed.job
+        following = job.schedule.next(max(announced - indexed.spread, indexed.from_at))
         if following is None:
             return None
-        key = standing_key(job.job_id, filed.filing_id)
-        slots = slots_of_minute(minute_of(following + filed.spread))
+        key = standing_key(job.job_id, indexed.generation_id)
+        slots = slots_of_minute(minute_of(following + indexed.spread))
         is_held = any(self._stores.wheel.holds(job.segment, slot, key) for slot in slots)
         return None if is_held else following
 

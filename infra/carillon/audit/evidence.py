@@ -21,8 +21,9 @@ class JobVersion:
 @dataclass(frozen=True, slots=True)
 class RunWrite:
     """A write of a run row that had an effect: `after` is None for a removed row. `process` wrote
-    it, `method` is `claim`, `finish` or `withdraw`. `job_revision` is that of the job's row when
-    the process last read it before (0: there was none); None where it read none, or nobody knows.
+    it, `method` is `claim`, `finish` or `discard_claim`. `job_revision` is that of the job's row
+    when the process last read it before (0: there was none); None where it read none, or nobody
+    knows.
     """
 
     at: datetime
@@ -67,7 +68,7 @@ class Ack:
 
     what: str
     job_id: str
-    asked_at: datetime
+    requested_at: datetime
     answered_at: datetime
     run_id: str = ""
     key: str = ""
@@ -109,7 +110,7 @@ class Gap:
 @dataclass(frozen=True, slots=True)
 class Load:
     """The content of the lanes at an instant: the number of messages, and of the different runs
-    that they are about. A run counts once under each filing that has a message about it."""
+    that they are about. A run counts once under each generation that has a message about it."""
 
     at: datetime
     messages: int
@@ -144,7 +145,7 @@ class Evidence:
     put, `loads` what was seen of the lanes each minute. Empty `writes`, `faults`, `told` and
     `grants` are unknown where `is_complete` is false.
 
-    `caught_up` counts what ticks sent or filed because they had been away, by segment and owner.
+    `caught_up` counts what ticks sent or indexed because they had been away, by segment and owner.
     `target_faults` are those of the `faults` that struck in a target, with the id of the job that
     called it.
 

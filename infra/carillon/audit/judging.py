@@ -13,10 +13,10 @@ ROW_RULES: tuple[Rule, ...] = (
     outcomes.unexpected,
     outcomes.passed_over,
     outcomes.unfinished,
-    outcomes.broken_chains,
+    outcomes.broken_sequences,
     rows.succeeded_again,
     rows.impossible,
     rows.dead_without_reason,
     rows.unreasoned,
-    rows.settled_otherwise,
+    rows.resolved_otherwise,
 )

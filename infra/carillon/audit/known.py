@@ -1,4 +1,4 @@
-"""Evidence in order: by job, by run, by revision; and the filings that a job's rows show."""
+"""Evidence in order: by job, by run, by revision; and the generations that a job's rows show."""
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
@@ -18,15 +18,15 @@ NO_RUNS = frozenset({RunKind.OPERATION, RunKind.MISSED, RunKind.WATCH})
 
 
 @dataclass(frozen=True, slots=True)
-class Filed:
-    """A filing: its occurrences are the nominal ones in (from_at, until_at] of the schedule that
-    `job`, the first row with it, had. `until_at` is None while it goes on.
+class Indexed:
+    """A generation: its occurrences are the nominal ones in (from_at, until_at] of the schedule
+    that `job`, the first row with it, had. `until_at` is None while it goes on.
 
-    A job that is changed while it is paused keeps its filing, whose entries stay as they were: that
-    is why the first row counts. `ended_revision` is of the row that ended it.
+    A job that is changed while it is paused keeps its generation, whose entries stay as they were:
+    that is why the first row counts. `ended_revision` is of the row that ended it.
     """
 
-    filing_id: str
+    generation_id: str
     job: Job
     from_at: datetime
     committed_at: datetime
@@ -67,7 +67,7 @@ class Span:
     from_at: datetime
     until_at: datetime | None
 
-    def touches(self, begin: datetime, end: datetime) -> bool:
+    def affects(self, begin: datetime, end: datetime) -> bool:
         return self.from_at <= end and (self.until_at is None or self.until_at >= begin)
 
 
@@ -76,8 +76,8 @@ class Known:
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
-        self.filings = {
-            job_id: filings_of(versions, evidence.is_complete)
+        self.generations = {
+            job_id: generations_of(versions, evidence.is_complete)
             for job_id, versions in evidence.versions.items()
         }
         self._revisions = {
@@ -179,25 +179,28 @@ class Known:
         return self.evidence.versions[job_id][number - 1] if number else None
 
 
-def filings_of(versions: Sequence[JobVersion], is_complete: bool = True) -> list[Filed]:
-    """The filings of a job, oldest first.
+def generations_of(versions: Sequence[JobVersion], is_complete: bool = True) -> list[Indexed]:
+    """The generations of a job, oldest first.
 
-    A filing ends at the pause after which another follows, else where that other begins; the last
-    one at the pause or the deletion. What a completed job still owes is all that it has left: it
-    may be completed only when that is nothing. Where only the last row is known it shows those
+    A generation ends at the pause after which another follows, else where that other begins; the
+    last one at the pause or the deletion. What a completed job still owes is all that it has left:
+    it may be completed only when that is nothing. Where only the last row is known it shows those
     before it, and their schedules are taken to be its own.
     """
-    found: list[Filed] = []
+    found: list[Indexed] = []
     if not is_complete and versions:
         last = versions[-1]
         found = [
-            Filed(old.filing_id, last.job, old.from_at, last.job.created_at, old.until_at)
+            Indexed(old.generation_id, last.job, old.from_at, last.job.created_at, old.until_at)
             for old in reversed(last.job.replaced)
         ]
         versions = [last]
     of_one: list[JobVersion] = []
     for version in versions:
-        if of_one and version.job.filing.filing_id != of_one[0].job.filing.filing_id:
+        if (
+            of_one
+            and version.job.generation.generation_id != of_one[0].job.generation.generation_id
+        ):
             found.append(_filed(of_one, version))
             of_one = []
         of_one.append(version)
@@ -206,8 +209,8 @@ def filings_of(versions: Sequence[JobVersion], is_complete: bool = True) -> list
     return found
 
 
-def _filed(versions: Sequence[JobVersion], following: JobVersion | None) -> Filed:
-    """The filing that these rows share."""
+def _filed(versions: Sequence[JobVersion], following: JobVersion | None) -> Indexed:
+    """The generation that these rows share."""
     first = versions[0].job
     stopped = (JobState.PAUSED, JobState.DELETED)
     end = next((version.job for version in versions if version.job.state in stopped), None)
@@ -215,11 +218,11 @@ def _filed(versions: Sequence[JobVersion], following: JobVersion | None) -> File
         until_at: datetime | None = end.paused_at or end.updated_at
     else:
         end = None if following is None else following.job
-        until_at = None if end is None else end.filing.from_at
-    return Filed(
-        filing_id=first.filing.filing_id,
+        until_at = None if end is None else end.generation.from_at
+    return Indexed(
+        generation_id=first.generation.generation_id,
         job=first,
-        from_at=first.filing.from_at,
+        from_at=first.generation.from_at,
         committed_at=versions[0].at,
         until_at=until_at,
         ended_revision=None if end is None else end.revision,

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from carillon.audit.evidence import Gap, Violation
-from carillon.audit.known import Filed, Known
+from carillon.audit.known import Indexed, Known
 from carillon.clock import ceil_second
 from carillon.domain.job import JobState
 from carillon.domain.policies import CatchUp
@@ -21,74 +21,75 @@ _SECOND = timedelta(seconds=1)
 def lost(known: Known) -> Iterator[Violation]:
     """Occurrences without a row of their own that no row of a catch-up covers.
 
-    An occurrence belongs to a filing by its nominal time, and is due at its effective one. Lenient:
+    An occurrence belongs to a generation by its nominal time, and is due at its effective one.
+    Lenient:
 
     - Fixed delays and calendars that move occurrences: their fire times follow from runs, or from
-      the calendar at the time of each; `broken_chains` and `unfinished` judge them.
+      the calendar at the time of each; `broken_sequences` and `unfinished` judge them.
     - A row and a covering row at once: the row counts (`passing_over.passed_over_row`).
     """
-    for job_id, filings in known.filings.items():
+    for job_id, generations in known.generations.items():
         rows = {
             row.key.fire_at
             for row in known.rows.get(job_id, ())
             if row.key.kind is RunKind.SCHEDULED and row.key.redrive == 0
         }
         covering = _covering(known.rows.get(job_id, ()))
-        for filed in filings:
-            if not filed.is_computable:
+        for indexed in generations:
+            if not indexed.is_computable:
                 continue
-            spans = covering.get(filed.filing_id, ())
-            for fire_at in filed.occurrences(known.evidence.until, known.evidence.since):
+            spans = covering.get(indexed.generation_id, ())
+            for fire_at in indexed.occurrences(known.evidence.until, known.evidence.since):
                 if fire_at in rows or any(a <= fire_at <= b for a, b in spans):
                     continue
-                if _waits_for_ticks(known, filed, fire_at):
+                if _waits_for_ticks(known, indexed, fire_at):
                     continue
                 text = (
-                    f"the occurrence of {filed.job.schedule.text!r} at {fire_at} has no row, and"
-                    f" no catch-up of its filing {_span(filed)} covers it"
+                    f"the occurrence of {indexed.job.schedule.text!r} at {fire_at} has no row, and"
+                    f" no catch-up of its generation {_span(indexed)} covers it"
                 )
                 yield Violation(_I1, job_id, text, fire_at)
 
 
-def _waits_for_ticks(known: Known, filed: Filed, fire_at: datetime) -> bool:
+def _waits_for_ticks(known: Known, indexed: Indexed, fire_at: datetime) -> bool:
     """True if a running deployment has it in a backlog."""
     if known.evidence.rest_at is None:
         return False
-    own = (gap for gap in known.evidence.gaps if gap.segment == filed.job.segment)
-    return in_gap([gap for gap in own if gap.cleared_at is None], fire_at + filed.spread)
+    own = (gap for gap in known.evidence.gaps if gap.segment == indexed.job.segment)
+    return in_gap([gap for gap in own if gap.cleared_at is None], fire_at + indexed.spread)
 
 
 def unexpected(known: Known) -> Iterator[Violation]:
     """Scheduled runs at instants that are no occurrences, and starts of those that had ended.
 
-    What an attempt was started for must be covered by the filings by the row that its process had
-    read: a change or pause that was committed after the read comes too late for it. Lenient:
+    What an attempt was started for must be covered by the generations by the row that its process
+    had read: a change or pause that was committed after the read comes too late for it. Lenient:
 
     - Attempts after the first: retries are not asked for their schedule.
-    - In a running deployment, rows of other filings than the ones that are known.
+    - In a running deployment, rows of other generations than the ones that are known.
     """
-    for job_id, filings in known.filings.items():
-        if not all(filed.is_computable for filed in filings):
+    for job_id, generations in known.generations.items():
+        if not all(indexed.is_computable for indexed in generations):
             continue
-        names = {filed.filing_id for filed in filings}
+        names = {indexed.generation_id for indexed in generations}
         for row in known.rows.get(job_id, ()):
-            is_known = known.evidence.rest_at is None or row.filing_id in names
+            is_known = known.evidence.rest_at is None or row.generation_id in names
             if row.key.kind is RunKind.SCHEDULED and row.key.redrive == 0 and is_known:
-                yield from _unexpected(known, row, filings)
+                yield from _unexpected(known, row, generations)
 
 
-def _unexpected(known: Known, row: Run, filings: Sequence[Filed]) -> Iterator[Violation]:
+def _unexpected(known: Known, row: Run, generations: Sequence[Indexed]) -> Iterator[Violation]:
     job_id, fire_at, run_id = row.key.job_id, row.key.fire_at, row.key.run_id
-    yielding = [filed for filed in filings if filed.yields(fire_at)]
+    yielding = [indexed for indexed in generations if indexed.yields(fire_at)]
     # One that is for later than the end, and was not called, may be dropped yet.
     is_under_way = fire_at > known.evidence.until and run_id not in known.deliveries
     if not yielding and not row.is_final and (is_under_way or _is_forsaken(known, row)):
         return
     if not yielding:
-        text = f"{run_id} is {row.status.value}, but no filing of its job yields {fire_at}"
+        text = f"{run_id} is {row.status.value}, but no generation of its job yields {fire_at}"
         yield Violation(_I1, job_id, text, fire_at)
         return
-    if any(filed.covers(fire_at) for filed in yielding):
+    if any(indexed.covers(fire_at) for indexed in yielding):
         return
     for delivery in known.deliveries.get(run_id, ()):
         revision = delivery.job_revision
@@ -104,16 +105,16 @@ def _unexpected(known: Known, row: Run, filings: Sequence[Filed]) -> Iterator[Vi
 
 def _is_forsaken(known: Known, row: Run) -> bool:
     """True if a row has no purpose: a process claimed it that had been stopped past its lease, for
-    a filing that never was committed, or after another process had released the run, such as one
-    whose day was moved. Nobody was called."""
+    a generation that never was committed, or after another process had released the run, such as
+    one whose day was moved. Nobody was called."""
     if row.status is not RunStatus.RUNNING or not known.evidence.is_complete:
         return False
-    filings = {filed.filing_id for filed in known.filings.get(row.key.job_id, ())}
+    generations = {indexed.generation_id for indexed in known.generations.get(row.key.job_id, ())}
     writes = known.writes.get(row.key, ())
-    was_given_back = any(write.method == "withdraw" for write in writes[:-1])
+    was_released = any(write.method == "discard_claim" for write in writes[:-1])
     is_late = bool(writes) and writes[-1].at > (row.lease_until or writes[-1].at)
-    is_noise = row.filing_id not in filings or (was_given_back and is_late)
-    return is_noise and row.key.run_id not in known.deliveries
+    is_orphaned = row.generation_id not in generations or (was_released and is_late)
+    return is_orphaned and row.key.run_id not in known.deliveries
 
 
 def passed_over(known: Known) -> Iterator[Violation]:
@@ -136,31 +137,31 @@ def _wrong_about(known: Known, row: Run, own: set[datetime]) -> Iterator[str]:
     if row.status is not RunStatus.SKIPPED or row.reason != "catch_up" or first is None:
         yield f"it is {row.status.value} for {row.reason!r}, from {first}"
         return
-    filings = known.filings.get(key.job_id, ())
-    filed = next((each for each in filings if each.filing_id == key.request_id), None)
-    if filed is None:
+    generations = known.generations.get(key.job_id, ())
+    indexed = next((each for each in generations if each.generation_id == key.request_id), None)
+    if indexed is None:
         if known.evidence.is_complete:
-            yield f"no filing {key.request_id} was ever committed"
+            yield f"no generation {key.request_id} was ever committed"
         return
-    if not filed.is_computable:
+    if not indexed.is_computable:
         return
-    schedule, job = filed.job.schedule, filed.job
+    schedule, job = indexed.job.schedule, indexed.job
     count = sum(1 for _ in schedule.between(first - _SECOND, key.fire_at))
     if not (schedule.has(seconds_down(first)) and schedule.has(seconds_down(key.fire_at))):
         yield f"the span from {first} does not begin and end with occurrences"
     elif row.covers_count is not None and row.covers_count != count:
         yield f"it counts {row.covers_count}, and there are {count} from {first} on"
-    elif first <= filed.from_at:
-        yield f"it covers {first}, which is not after its filing began at {filed.from_at}"
+    elif first <= indexed.from_at:
+        yield f"it covers {first}, which is not after its generation began at {indexed.from_at}"
     if job.spec.catch_up is CatchUp.ALL or not schedule.is_recurring:
         yield f"its job runs what was missed ({job.spec.catch_up.value})"
     if known.evidence.is_complete:
         gaps = [gap for gap in known.evidence.gaps if gap.segment == job.segment]
         for fire_at in schedule.between(first - _SECOND, key.fire_at):
-            if not in_gap(gaps, fire_at + filed.spread):
+            if not in_gap(gaps, fire_at + indexed.spread):
                 yield f"{fire_at} lay in no outage of segment {job.segment}"
     following = schedule.next(key.fire_at)
-    is_due = following is not None and filed.covers(following)
+    is_due = following is not None and indexed.covers(following)
     if is_due and following not in own and not _is_beyond(known, following):
         yield f"it stands before {following}, which has no row of its own"
 
@@ -180,7 +181,7 @@ def unfinished(known: Known) -> Iterator[Violation]:
 
     A run that waits until later than `until`, or whose attempt began later, is under way. Lenient:
     the new run of a redrive that died half-way, since its dead letter is still on the list; and
-    what a process claimed too late for a filing that never was committed.
+    what a process claimed too late for a generation that never was committed.
     """
     until = known.evidence.until
     for job_id, rows in known.rows.items():
@@ -208,13 +209,13 @@ def _is_under_way(known: Known, row: Run) -> bool:
     return rest_at is not None and max(row.updated_at, row.lease_until or row.updated_at) > rest_at
 
 
-def broken_chains(known: Known) -> Iterator[Violation]:
+def broken_sequences(known: Known) -> Iterator[Violation]:
     """Fixed delays whose last run should have been followed by another; and runs of one at once.
 
     Lenient under a calendar, which moves what follows, and where the next would be due after
     `until`.
     """
-    for job_id, filings in known.filings.items():
+    for job_id, generations in known.generations.items():
         last_job = known.evidence.versions[job_id][-1].job
         schedule = last_job.schedule
         if not isinstance(schedule, Delay) or last_job.spec.calendar is not None:
@@ -224,17 +225,19 @@ def broken_chains(known: Known) -> Iterator[Violation]:
             for row in known.rows.get(job_id, ())
             if row.key.kind is RunKind.SCHEDULED
             and row.key.redrive == 0
-            and row.key.fire_at > filings[-1].from_at
+            and row.key.fire_at > generations[-1].from_at
         ]
         yield from _two_at_once(known, job_id, own)
         if last_job.state is not JobState.ACTIVE:
             continue
         last = max(own, key=lambda row: row.key.fire_at, default=None)
-        ended_at = filings[-1].from_at
+        ended_at = generations[-1].from_at
         if last is not None:
             ended_at = ceil_second(last.finished_at or last.updated_at)
         following = schedule.next(ended_at)
-        is_due = following is not None and following + filings[-1].spread <= known.evidence.until
+        is_due = (
+            following is not None and following + generations[-1].spread <= known.evidence.until
+        )
         if last is None and known.evidence.since is not None:
             continue  # it may have had its last run before
         if is_due and (last is None or last.is_final):
@@ -244,24 +247,24 @@ def broken_chains(known: Known) -> Iterator[Violation]:
 
 
 def _two_at_once(known: Known, job_id: str, rows: Sequence[Run]) -> Iterator[Violation]:
-    """Runs of one filing that were called, at once: a chain never forks.
+    """Runs of one generation that were called, at once: a chain never forks.
 
     A change begins another chain, while the last run of the old one may still be under way. A
     message that a lost change has sent may claim a run of the same instant, and takes it back.
     """
-    called = {row.key: row.filing_id for row in rows}
+    called = {row.key: row.generation_id for row in rows}
     spans = [
         span
         for span in known.unfinished.get(job_id, ())
         if span.key in called
         and any(
-            span.touches(each.begun_at, each.begun_at)
+            span.affects(each.begun_at, each.begun_at)
             for each in known.deliveries.get(span.key.run_id, ())
         )
     ]
     spans.sort(key=lambda span: span.from_at)
-    for filing_id in sorted(set(called.values())):
-        chain = [span for span in spans if called[span.key] == filing_id]
+    for generation_id in sorted(set(called.values())):
+        chain = [span for span in spans if called[span.key] == generation_id]
         for one, other in pairwise(chain):
             if one.key == other.key or (one.until_at is not None and other.from_at >= one.until_at):
                 continue
@@ -270,7 +273,7 @@ def _two_at_once(known: Known, job_id: str, rows: Sequence[Run]) -> Iterator[Vio
 
 
 def _covering(rows: Sequence[Run]) -> dict[str, list[tuple[datetime, datetime]]]:
-    """The spans of rows of catch-ups, by filing."""
+    """The spans of rows of catch-ups, by generation."""
     covering: dict[str, list[tuple[datetime, datetime]]] = {}
     for row in rows:
         if row.key.kind is RunKind.MISSED and row.covers_from is not None:
@@ -279,5 +282,5 @@ def _covering(rows: Sequence[Run]) -> dict[str, list[tuple[datetime, datetime]]]
     return covering
 
 
-def _span(filed: Filed) -> str:
-    return f"{filed.filing_id} ({filed.from_at}, {filed.until_at or 'on'}]"
+def _span(indexed: Indexed) -> str:
+    return f"{indexed.generation_id} ({indexed.from_at}, {indexed.until_at or 'on'}]"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from carillon.audit.evidence import Violation
 from carillon.audit.known import NO_RUNS, Known
-from carillon.domain.run import DeadReason, Run, RunKey, RunStatus, Settled
+from carillon.domain.run import DeadReason, Resolution, Run, RunKey, RunStatus
 
 _DEAD = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
 _REASONS = frozenset(
@@ -75,7 +75,7 @@ def unreasoned(known: Known) -> Iterator[Violation]:
                 yield Violation("skip", row.key.job_id, text, row.key.fire_at)
 
 
-def settled_otherwise(known: Known) -> Iterator[Violation]:
+def resolved_otherwise(known: Known) -> Iterator[Violation]:
     """Dead letters settled otherwise than the runs that were made of them show: one that was
     redriven has its new run; one that was discarded has none, or a cancelled one.
 
@@ -88,9 +88,9 @@ def settled_otherwise(known: Known) -> Iterator[Violation]:
                 continue  # its redrive may be under way
             made = known.by_run_id.get(row.key.redriven.run_id) if row.settled else None
             is_gone = made is None or made.status is RunStatus.CANCELLED
-            if row.settled is Settled.REDRIVEN and made is None:
+            if row.settled is Resolution.REDRIVEN and made is None:
                 text = f"{row.key.run_id} is redriven, and there is no {row.key.redriven.run_id}"
-            elif row.settled is Settled.DISCARDED and not is_gone and made is not None:
+            elif row.settled is Resolution.DISCARDED and not is_gone and made is not None:
                 text = f"{row.key.run_id} is discarded, and {made.key.run_id} {made.status.value}"
             else:
                 continue

@@ -214,7 +214,7 @@ class ApiClient:
                 )
                 if response.status_code != 429 or not left:
                     break
-                sleep(asked_wait_seconds(response))
+                sleep(requested_wait_seconds(response))
         # A header or a JSON value that HTTP has no form for: half a surrogate pair, infinity ...
         except (httpx.LocalProtocolError, ValueError, RecursionError) as error:
             raise CliError.bad_field("request", f"cannot be sent: {error}") from error
@@ -238,7 +238,7 @@ class ApiClient:
         return value
 
 
-def asked_wait_seconds(response: "httpx.Response") -> int:
+def requested_wait_seconds(response: "httpx.Response") -> int:
     """The wait before a request that came too soon (429) is sent again."""
     text = response.headers.get("Retry-After", "")
     return min(int(text), LONGEST_WAIT_SECONDS) if text.isdecimal() else 1

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from carillon.cli.client import MOST_WAITS, asked_wait_seconds
+from carillon.cli.client import MOST_WAITS, requested_wait_seconds
 from carillon.local.deployment import LANES, Deployment, Tokens
 
 #: A token is exchanged this long before it ends, so that copies of it are good for a while, too.
@@ -48,7 +48,7 @@ class Patient(httpx.BaseTransport):
             if answer.status_code != httpx.codes.TOO_MANY_REQUESTS:
                 return answer
             answer.close()
-            self._sleep(asked_wait_seconds(answer))
+            self._sleep(requested_wait_seconds(answer))
         return self._inner.handle_request(request)
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ from types import FunctionType, ModuleType
 ORPHAN_GRACE_SECONDS = 20.0
 
 
-def quicken_rule_sweep(eventbridge: ModuleType, interval_seconds: float) -> None:
+def shorten_rule_sweep(eventbridge: ModuleType, interval_seconds: float) -> None:
     """Sweep scheduled rules every `interval_seconds`. Raises SystemExit if that is not possible."""
     _require_reads(eventbridge, "_scheduler_loop", "_SCHEDULER_TICK_INTERVAL")
     eventbridge._SCHEDULER_TICK_INTERVAL = interval_seconds  # type: ignore[attr-defined]
@@ -88,7 +88,7 @@ def main() -> None:
 
     orphaned = threading.Event()
     threading.Thread(target=stop_with_starter, args=(orphaned,), daemon=True).start()
-    quicken_rule_sweep(
+    shorten_rule_sweep(
         importlib.import_module("ministack.services.eventbridge"), options.sweep_seconds
     )
     keep_poller_awake(

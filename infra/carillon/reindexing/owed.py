@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from carillon.domain.calendar import resolve
-from carillon.domain.execution.next_run import next_after_finish, turn_message
+from carillon.domain.execution.next_run import next_after_finish, queued_run_message
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
 from carillon.domain.operation import STEP_SECONDS, Operation
@@ -25,11 +25,11 @@ class History:
     """The facts in the rows of a job, read page by page in any order.
 
     `last_at` is the newest fire time that a scheduled run has, or that the row of a catch-up
-    covers; `newest` the run of the newest one under the job's own filing. `waiting` have yet to
+    covers; `newest` the run of the newest one under the job's own generation. `waiting` have yet to
     begin an attempt: what comes for them may have stood on the wheel.
     """
 
-    filing_id: str
+    generation_id: str
     last_at: datetime | None = None
     newest: Run | None = None
     waiting: list[Run] = field(default_factory=list)
@@ -41,7 +41,7 @@ class History:
                 self.last_at = max(self.last_at or key.fire_at, key.fire_at)
             if row.status in _WAITING and key.kind not in _NO_RUNS:
                 self.waiting.append(row)
-            is_own = key.kind is RunKind.SCHEDULED and row.filing_id == self.filing_id
+            is_own = key.kind is RunKind.SCHEDULED and row.generation_id == self.generation_id
             if is_own and not key.redrive:
                 is_newer = self.newest is None or self.newest.key.fire_at < key.fire_at
                 self.newest = row if is_newer else self.newest
@@ -61,18 +61,18 @@ def owed_to(job: Job, history: History, since: datetime, closed: ClosedDays | No
     """Everything that ticks and queues are to have of a job: its entries, for occurrences after
     `since`, and a message for each run that waits.
 
-    The entries are those of the filing that the row has, with a later beginning: the same keys, so
-    that remaining entries are replaced and a repetition changes nothing. The row is left as it is,
-    with its revision, its streak of failures and the filings that it remembers. Runs of paused and
-    deleted jobs come too: the executor knows what becomes of them. `closed` are the days closed in
-    the job's calendar; None if it has none.
+    The entries are those of the generation that the row has, with a later beginning: the same keys,
+    so that remaining entries are replaced and a repetition changes nothing. The row is left as it
+    is, with its revision, its streak of failures and the generations that it remembers. Runs of
+    paused and deleted jobs come too: the executor knows what becomes of them. `closed` are the days
+    closed in the job's calendar; None if it has none.
     """
     messages = [waiting_message(run, job) for run in history.waiting]
     if job.state is JobState.DELETED:
         return Owed(messages=tuple(messages))
     sent = resolve(job.schedule, job.spec.calendar, closed).sent
     if isinstance(job.schedule, Delay):
-        return Owed(messages=(*messages, *_chain(job, history.newest, sent, closed)))
+        return Owed(messages=(*messages, *_sequence(job, history.newest, sent, closed)))
     is_active = job.state is JobState.ACTIVE
     entries = entries_of(_beginning(job, since), sent) if is_active else []
     looks = _looks(job, since)
@@ -85,14 +85,14 @@ def since_when(
 ) -> datetime:
     """The instant after which a job is owed what its schedule yields: its newest occurrence in the
     history, but never later than what ticks know to be dispatched, nor before `earliest`."""
-    last = history.last_at or job.filing.from_at
-    return max(min(last, complete_until), job.filing.from_at, earliest)
+    last = history.last_at or job.generation.from_at
+    return max(min(last, complete_until), job.generation.from_at, earliest)
 
 
 def waiting_message(run: Run, job: Job) -> Message:
     """The message of a run that waits in its row: as current as the one that may be lost, so that
     the claim absorbs one of the two."""
-    message = replace(turn_message(run, job), attempt=run.attempt + 1)
+    message = replace(queued_run_message(run, job), attempt=run.attempt + 1)
     if run.status is RunStatus.RETRYING:
         return replace(message, due_at=run.next_attempt_at or run.updated_at)
     return replace(message, wait_until=run.next_attempt_at)
@@ -139,9 +139,9 @@ def owing(
 
 
 def _beginning(job: Job, since: datetime) -> Job:
-    """The job as if its filing began at `since`, unless it does later."""
-    from_at = max(job.filing.from_at, since.replace(microsecond=0))
-    return replace(job, filing=replace(job.filing, from_at=from_at))
+    """The job as if its generation began at `since`, unless it does later."""
+    from_at = max(job.generation.from_at, since.replace(microsecond=0))
+    return replace(job, generation=replace(job.generation, from_at=from_at))
 
 
 def _looks(job: Job, since: datetime) -> list[Entry]:
@@ -163,15 +163,15 @@ def _minutes(entries: Iterable[Entry], sent: Recurrence) -> Iterable[int]:
             yield minute_of(following + entry.spread)
 
 
-def _chain(
+def _sequence(
     job: Job, newest: Run | None, sent: Recurrence, closed: ClosedDays | None
 ) -> list[Message]:
     """The next occurrence of a fixed delay: it follows from the end of its newest run. While that
     is under way nothing is owed: its own message comes again."""
     if newest is None:
-        first = sent.next(job.filing.from_at) or job.schedule.next(job.filing.from_at)
+        first = sent.next(job.generation.from_at) or job.schedule.next(job.generation.from_at)
         return [] if first is None else [message_of(job, first)]
     if not newest.is_final:
         return []
-    following = next_after_finish(job, newest, turn_message(newest, job), closed)
+    following = next_after_finish(job, newest, queued_run_message(newest, job), closed)
     return [] if following is None else [following]

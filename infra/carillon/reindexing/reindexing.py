@@ -11,7 +11,7 @@ from carillon.domain.wheel.entry import DATED_ENTRY_LIFETIME, minute_end
 from carillon.domain.wheel.segment import RENEW_AFTER, Control, freed, renewed
 from carillon.errors import StoreUnavailableError, UnreadableRowError
 from carillon.reindexing.owed import History, Owed, owed_to, owing, since_when, step_of
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from carillon.stores.ports import Stores
 
 _PAGE = 500
@@ -64,7 +64,7 @@ class Reindex:
     ) -> None:
         self.done = Done()
         self._stores = stores
-        self._filer = Filer(
+        self._indexer = Indexer(
             stores.jobs,
             stores.wheel,
             stores.queue,
@@ -107,13 +107,13 @@ class Reindex:
                 return
 
     def _batch(self, segment: int, keys: list[_JobKey]) -> None:
-        complete_until = minute_end(self._filer.control(segment).complete_until)
+        complete_until = minute_end(self._indexer.control(segment).complete_until)
         owed = [each for key in keys if (each := self._owed(key, complete_until)) is not None]
         first = min((each.first for each in owed if each.first is not None), default=None)
         if any(each.entries for each in owed):
             self._put(segment, first, owed)
         messages = [message for each in owed for message in each.messages]
-        self._filer.file_messages(messages)
+        self._indexer.schedule_messages(messages)
         self.done.runs += len(messages)
 
     def _owed(self, key: _JobKey, complete_until: datetime) -> Owed | None:
@@ -138,7 +138,7 @@ class Reindex:
         return owed_to(job, history, since, None if calendar is None else calendar.closed)
 
     def _history(self, job: Job) -> History:
-        history, cursor = History(job.filing.filing_id), None
+        history, cursor = History(job.generation.generation_id), None
         while True:
             page = self._stores.runs.list(job.owner, job.job_id, _PAGE, cursor, consistent=True)
             self.done.unreadable += page.unreadable.values()
@@ -166,7 +166,7 @@ class Reindex:
 
     def _taken(self, segment: int, first: int | None) -> Control | None:
         """The control item under this lease; None if another write came in between."""
-        seen = self._filer.control(segment)
+        seen = self._indexer.control(segment)
         control = owing(seen, first, self._began_at, self._clock.now(), self._lease_owner)
         return control if self._stores.wheel.put_control(control, over=seen) else None
 
@@ -192,7 +192,7 @@ class Reindex:
         while True:
             page = self._stores.operations.list(owner, _PAGE, cursor)
             orders = [step_of(operation) for operation in page.items if not operation.is_final]
-            self._filer.file_messages(orders)
+            self._indexer.schedule_messages(orders)
             self.done.operations += len(orders)
             cursor = page.next_cursor
             if cursor is None:

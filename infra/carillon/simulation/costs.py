@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from carillon.domain.admission.state import Gate
+from carillon.domain.admission.state import AdmissionRow
 from carillon.domain.calendar import Calendar
 from carillon.domain.job import Job
 from carillon.domain.message import Message, encode
@@ -48,7 +48,7 @@ from carillon.schedules.insight.cost import (
 )
 from carillon.stores.dynamo import jobs, runs, side_rows, wheel
 from carillon.stores.dynamo.attributes import item_size
-from carillon.stores.ports import CALENDARS, GATES, OPERATIONS
+from carillon.stores.ports import ADMISSION_ROWS, CALENDARS, OPERATIONS
 
 _MEMORY_MB = DEFAULT.memory_mb
 _BATCH = 10
@@ -209,7 +209,7 @@ _ENCODERS: dict[type, Callable[[Any], Any]] = {
     Run: runs.item_of,
     Entry: wheel.item_of,
     Calendar: partial(side_rows.item_of, CALENDARS),
-    Gate: partial(side_rows.item_of, GATES),
+    AdmissionRow: partial(side_rows.item_of, ADMISSION_ROWS),
     Operation: partial(side_rows.item_of, OPERATIONS),
     Control: wheel.control_item_of,
 }
@@ -232,7 +232,7 @@ _READS: dict[tuple[str, str], Rows] = {
     ("runs", "get"): _answered,
     ("runs", "list"): _page,
     ("runs", "dead_letters"): _page,
-    ("gates", "get"): _answered,
+    ("admission_rows", "get"): _answered,
     ("operations", "get"): _answered,
     ("operations", "list"): _page,
 }
@@ -249,7 +249,7 @@ _WRITES: dict[tuple[str, str], Rows] = {
     ("runs", "claim"): _given,
     ("runs", "finish"): _given,
     ("runs", "replace_unreadable"): _given,
-    ("runs", "withdraw"): _given,
-    ("gates", "put"): _given,
+    ("runs", "discard_claim"): _given,
+    ("admission_rows", "put"): _given,
     ("operations", "put"): _given,
 }

@@ -12,9 +12,9 @@ from carillon.errors import CarillonError
 from carillon.executor.batch import BATCH_SIZE, Report, in_waves
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.router import Router
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from carillon.settings import TASK_RESERVE_SECONDS
-from carillon.simulation.faults import Dice, Fault
+from carillon.simulation.faults import Draws, Fault
 from carillon.simulation.loop import Loop, Process, Task
 from carillon.simulation.seams import LoopClock, LoopEntropy, LoopTimers, SimulatedStores, seam
 from carillon.simulation.targets import SimulatedTargets
@@ -84,7 +84,7 @@ class Deployment:
         self.dead_letter_queue, self.lanes = self._queues()
         self.stores = SimulatedStores(loop, self.lanes)
         ports = self.stores.ports
-        self.filer = Filer(
+        self.indexer = Indexer(
             ports.jobs,
             ports.wheel,
             ports.queue,
@@ -117,7 +117,7 @@ class Deployment:
             jobs=ports.jobs,
             calendars=ports.calendars,
             wheel=ports.wheel,
-            filer=self.filer,
+            indexer=self.indexer,
             clock=self.clock,
             on_bad_entry=lambda *where: self.bad_entries.append(" ".join(map(str, where))),
             tzdata="simulated",
@@ -133,13 +133,13 @@ class Deployment:
             wheel=ports.wheel,
             runs=ports.runs,
             queue=ports.queue,
-            filer=self.filer,
+            indexer=self.indexer,
             targets=seam(targets, "targets", self.loop),
             clock=self.clock,
             entropy=self.entropy,
             run_lifetime=options.run_lifetime,
             longest_timeout_seconds=options.function_timeout_seconds - TASK_RESERVE_SECONDS,
-            gates=ports.gates,
+            admission_rows=ports.admission_rows,
             operations=ports.operations,
             events=ports.events,
             owner_starts_per_minute=options.owner_starts_per_minute,
@@ -212,22 +212,22 @@ class Deployment:
         if self.are_ticks_down():
             return
         name = f"tick {loop.instant():%m-%d %H:%M}"
-        dice = Dice(loop.chaos.seed, name)
-        if loop.chaos.strikes(Fault.TICK_MISSING, name, now_us, dice):
+        draws = Draws(loop.chaos.seed, name)
+        if loop.chaos.strikes(Fault.TICK_MISSING, name, now_us, draws):
             loop.tell(f"FAULT {name} is missing")
             return
-        late_us = int(dice.fraction() * _SECOND_US)
-        if loop.chaos.strikes(Fault.TICK_LATE, name, now_us, dice):
-            late_us = int(dice.fraction() * 75_000_000)
-        self._invoke_tick(name, now_us + late_us, dice)
-        if loop.chaos.strikes(Fault.TICK_DOUBLED, name, now_us, dice):
-            late_us = late_us if dice.fraction() < 0.5 else int(dice.fraction() * _MINUTE_US)
-            self._invoke_tick(f"{name} again", now_us + late_us, dice)
+        late_us = int(draws.fraction() * _SECOND_US)
+        if loop.chaos.strikes(Fault.TICK_LATE, name, now_us, draws):
+            late_us = int(draws.fraction() * 75_000_000)
+        self._invoke_tick(name, now_us + late_us, draws)
+        if loop.chaos.strikes(Fault.TICK_DOUBLED, name, now_us, draws):
+            late_us = late_us if draws.fraction() < 0.5 else int(draws.fraction() * _MINUTE_US)
+            self._invoke_tick(f"{name} again", now_us + late_us, draws)
 
-    def _invoke_tick(self, name: str, at_us: int, dice: Dice) -> None:
+    def _invoke_tick(self, name: str, at_us: int, draws: Draws) -> None:
         skew_us = 0
-        if self.loop.chaos.strikes(Fault.TICK_SKEWED, name, self.loop.us, dice):
-            skew_us = int(dice.between(-90_000_000, 90_000_000))
+        if self.loop.chaos.strikes(Fault.TICK_SKEWED, name, self.loop.us, draws):
+            skew_us = int(draws.between(-90_000_000, 90_000_000))
         self.tick(name, at=self.loop.instant(at_us), skew_us=skew_us)
 
     def _poll_at(self, lane: Lane | None, at: datetime) -> None:
@@ -256,8 +256,8 @@ class Deployment:
         """True if no executor is left for a batch: its messages stay hidden, unread, until their
         visibility lapses."""
         loop, where = self.loop, f"invocation {name}"
-        dice = Dice(loop.chaos.seed, where)
-        if not loop.chaos.strikes(Fault.THROTTLED_INVOCATION, where, loop.us, dice):
+        draws = Draws(loop.chaos.seed, where)
+        if not loop.chaos.strikes(Fault.THROTTLED_INVOCATION, where, loop.us, draws):
             return False
         loop.tell(f"FAULT {Fault.THROTTLED_INVOCATION.value} {where}")
         return True

@@ -15,7 +15,7 @@ _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 
 
-class Dice:
+class Draws:
     """Draws for one purpose: SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
     Generators, 2014), seeded by (seed, name, number).
 
@@ -172,10 +172,10 @@ class Chaos:
         self.injected: list[Struck] = []
         self._only = only
 
-    def strikes(self, fault: Fault, where: str, at_us: int, dice: Dice) -> bool:
+    def strikes(self, fault: Fault, where: str, at_us: int, draws: Draws) -> bool:
         """True if the fault happens here and now; then it is recorded."""
         probability: float = getattr(self.faults, fault.value)
-        if probability <= 0.0 or dice.fraction() >= probability:
+        if probability <= 0.0 or draws.fraction() >= probability:
             return False
         if self.calm_us is not None and at_us >= self.calm_us:
             return False
@@ -185,7 +185,7 @@ class Chaos:
         self.injected.append(Struck(strike, at_us))
         return True
 
-    def latency_us(self, at_us: int, dice: Dice) -> int:
+    def latency_us(self, at_us: int, draws: Draws) -> int:
         """The time that one half of a call takes: often none, rarely near the most. Where faults
         are over no call takes seconds."""
         most_us = self.most_latency_us
@@ -193,7 +193,7 @@ class Chaos:
             return 0
         if self.calm_us is not None and at_us >= self.calm_us:
             most_us = min(most_us, _CALM_LATENCY_US)
-        fraction = dice.fraction()
+        fraction = draws.fraction()
         return 0 if fraction < 0.3 else int(fraction**4 * most_us)
 
 

@@ -10,7 +10,7 @@ from greenlet import GreenletExit, getcurrent, greenlet
 from carillon.clock import SeededEntropy
 from carillon.errors import CarillonError, QueueUnavailableError, StoreUnavailableError
 from carillon.schedules.base import EPOCH
-from carillon.simulation.faults import Chaos, Dice, Fault, Faults
+from carillon.simulation.faults import Chaos, Draws, Fault, Faults
 
 _T = TypeVar("_T")
 
@@ -265,42 +265,42 @@ class Loop:
             return self._effect(task, port, method, effect, args, kwargs)
         task.steps += 1
         where = f"{task.name}/{task.steps}"
-        dice = Dice(self.chaos.seed, task.name, task.steps)
-        self._before(task, port, method, where, dice)
+        draws = Draws(self.chaos.seed, task.name, task.steps)
+        self._before(task, port, method, where, draws)
         answer = self._effect(task, port, method, effect, args, kwargs)
-        self._wait(task, self.chaos.latency_us(self.us, dice))
-        if self._strikes(Fault.DIES, f"{where}-", dice):
+        self._wait(task, self.chaos.latency_us(self.us, draws))
+        if self._strikes(Fault.DIES, f"{where}-", draws):
             self._die(task, f"after {port}.{method}")
-        if port not in _WIRE and self._strikes(Fault.LOST, where, dice):
-            if dice.fraction() < 0.5:
+        if port not in _WIRE and self._strikes(Fault.LOST, where, draws):
+            if draws.fraction() < 0.5:
                 raise StoreUnavailableError(f"{port}.{method}: the answer was lost")
             answer = self._effect(task, port, method, effect, args, kwargs)
         return answer
 
-    def _before(self, task: Task, port: str, method: str, where: str, dice: Dice) -> None:
-        wait_us = self.chaos.latency_us(self.us, dice)
-        if self._strikes(Fault.SLOW, where, dice):
-            wait_us += int(dice.fraction() * _SLOW_US)
-        if task.process.freezes and self._strikes(Fault.PAUSED, where, dice):
+    def _before(self, task: Task, port: str, method: str, where: str, draws: Draws) -> None:
+        wait_us = self.chaos.latency_us(self.us, draws)
+        if self._strikes(Fault.SLOW, where, draws):
+            wait_us += int(draws.fraction() * _SLOW_US)
+        if task.process.freezes and self._strikes(Fault.PAUSED, where, draws):
             task.process.is_frozen = True
-            wait_us += int(dice.between(*_PAUSED_US))
+            wait_us += int(draws.between(*_PAUSED_US))
             self._wait(task, wait_us)
             self.tell("goes on after its pause")
             task.process.is_frozen = self.us >= (task.process.ends_us or self.us)
         else:
             self._wait(task, wait_us)
-        if self._strikes(Fault.DIES, where, dice):
+        if self._strikes(Fault.DIES, where, draws):
             self._die(task, f"before {port}.{method}")
         if port == "queue":
-            if self._strikes(Fault.THROTTLED, where, dice):
+            if self._strikes(Fault.THROTTLED, where, draws):
                 raise QueueUnavailableError(1, "throttled")
-        elif port not in _WIRE and self._strikes(Fault.THROTTLED, where, dice):
+        elif port not in _WIRE and self._strikes(Fault.THROTTLED, where, draws):
             raise StoreUnavailableError(f"{port}.{method}: throttled")
-        if method.endswith("_control") and self._strikes(Fault.CONTENDED, where, dice):
+        if method.endswith("_control") and self._strikes(Fault.CONTENDED, where, draws):
             raise StoreUnavailableError(f"{port}.{method}: contended")
 
-    def _strikes(self, fault: Fault, where: str, dice: Dice) -> bool:
-        if not self.chaos.strikes(fault, where, self.us, dice):
+    def _strikes(self, fault: Fault, where: str, draws: Draws) -> bool:
+        if not self.chaos.strikes(fault, where, self.us, draws):
             return False
         if self.current is not None:
             self.current.process.faults += 1
@@ -346,7 +346,7 @@ class Loop:
         self._count += 1
         tie = 0
         if self.interleaves:
-            tie = Dice(self.chaos.seed, f"{task.name}~", task.steps).bits()
+            tie = Draws(self.chaos.seed, f"{task.name}~", task.steps).bits()
         heappush(self._heap, (at_us, tie, self._count, task))
 
     def _switch(self, task: Task) -> None:

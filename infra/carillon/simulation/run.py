@@ -13,23 +13,28 @@ from carillon.api.calendars.service import CalendarService
 from carillon.api.http.problems import InvalidFieldsError, PayloadTooLargeError
 from carillon.api.http.requests import Precondition
 from carillon.clock import utc_text
-from carillon.domain.calendar import rolls
+from carillon.domain.calendar import shifts
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import RunError, RunKind
 from carillon.domain.targets import Target
 from carillon.errors import InvalidFieldError, QueueUnavailableError, StoreUnavailableError
 from carillon.executor.targets import Call, Failure, Success
 from carillon.schedules import CalendarRule, Delay, Recurrence
-from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS
+from carillon.schedules.calendars.closed_days import MOST_SHIFTED_DAYS
 from carillon.schedules.insight.cost import standing
 from carillon.simulation.costs import Bill, Meter
 from carillon.simulation.deployment import Deployment, Options, Span
-from carillon.simulation.faults import Chaos, Dice, Fault, Faults
+from carillon.simulation.faults import Chaos, Draws, Fault, Faults
 from carillon.simulation.loop import Loop, Task
 from carillon.simulation.services import Api
 from carillon.simulation.summary import Line, Place, Tally
 from carillon.simulation.targets import Behaviour, SimulatedTargets, TargetCall
-from carillon.simulation.workload import Conduct, Definition, Fleet, FleetRefusedError
+from carillon.simulation.workload import (
+    BehaviourProfile,
+    Definition,
+    Workload,
+    WorkloadRefusedError,
+)
 
 NO_FAULTS = Faults()
 _SEGMENTS = 2
@@ -42,7 +47,7 @@ _SLICE = timedelta(minutes=1)
 _SETTLING = timedelta(minutes=15)
 """The longest wait, at the end, for what is still under way."""
 _ROW_LIFETIME = timedelta(hours=1)
-_MOVED_ROW_LIFETIME = timedelta(days=MOST_ROLLED_DAYS + 2)
+_MOVED_ROW_LIFETIME = timedelta(days=MOST_SHIFTED_DAYS + 2)
 _MOST_ERRORS = 50
 _TRIES = 20
 _BY_CALL = (
@@ -69,13 +74,13 @@ class Plan:
     most_first: int = 3
 
 
-class Rehearsal:
+class Simulation:
     """One simulation: `advance` it as far as wanted, `settle` it at its end, ask what came of it.
 
-    Raises FleetRefusedError when the API refuses any of the jobs or calendars.
+    Raises WorkloadRefusedError when the API refuses any of the jobs or calendars.
     """
 
-    def __init__(self, fleet: Fleet, plan: Plan) -> None:
+    def __init__(self, fleet: Workload, plan: Plan) -> None:
         self.plan = plan
         self.loop = _loop(plan)
         self.tally = Tally(self.loop, plan.from_at, plan.until_at, plan.most_first)
@@ -178,7 +183,7 @@ class Rehearsal:
             job = self._job(job_id)
             if job.state is JobState.PAUSED or isinstance(job.schedule, Delay):
                 continue
-            if rolls(job.spec.calendar):
+            if shifts(job.spec.calendar):
                 continue
             spread = timedelta(seconds=place.spread_seconds)
             if (job.schedule, spread) not in counted:
@@ -198,12 +203,12 @@ class Rehearsal:
         ]
 
     def _job(self, job_id: str) -> Job:
-        owner = self._definitions[job_id].conduct.owner
+        owner = self._definitions[job_id].profile.owner
         job = self.deployment.stores.jobs.get(owner, job_id)
         assert job is not None
         return job
 
-    def _create(self, fleet: Fleet) -> None:
+    def _create(self, fleet: Workload) -> None:
         """By the API's own services, which no fault of the API's own calls can hinder."""
         api = Api.of(self.deployment)
         ports, clock = self.deployment.stores.ports, self.deployment.clock
@@ -213,11 +218,11 @@ class Rehearsal:
             put = partial(calendars.put, owner, name, calendar, Precondition())
             _asked(put, f"calendars.{name}", errors)
         for definition in fleet.definitions:
-            line = Line(definition.body.name, definition.conduct.copies)
+            line = Line(definition.body.name, definition.profile.copies)
             self.tally.lines.append(line)
             for number, body in enumerate(definition.bodies()):
                 key = f"{definition.number}/{number}"
-                create = partial(api.jobs.create, definition.conduct.owner, body, key)
+                create = partial(api.jobs.create, definition.profile.owner, body, key)
                 created = _asked(create, definition.path, errors)
                 if created is None:
                     break
@@ -229,14 +234,14 @@ class Rehearsal:
             if len(errors) >= _MOST_ERRORS:
                 break
         if errors:
-            raise FleetRefusedError(errors)
+            raise WorkloadRefusedError(errors)
 
-    def _behave(self, target: Target, call: Call, dice: Dice) -> Behaviour:
-        conduct = self._definitions[call.job_id].conduct
+    def _behave(self, target: Target, call: Call, draws: Draws) -> Behaviour:
+        profile = self._definitions[call.job_id].profile
         if f"_{RunKind.CALLBACK}-" in call.run_id:
-            conduct = Conduct()  # it has a target of its own
-        seconds = dice.fraction() * 0.05 if conduct.seconds is None else conduct.seconds
-        if dice.fraction() < conduct.failure_rate:
+            profile = BehaviourProfile()  # it has a target of its own
+        seconds = draws.fraction() * 0.05 if profile.seconds is None else profile.seconds
+        if draws.fraction() < profile.failure_rate:
             return Behaviour(seconds, Failure(RunError("failed", "simulated")), is_done=False)
         return Behaviour(seconds, Success(None))
 
@@ -323,7 +328,7 @@ def _loop(plan: Plan) -> Loop:
     return Loop(started_at, chaos, interleaves=bool(latency_us))
 
 
-def _row_lifetime(fleet: Fleet, plan: Plan) -> timedelta:
+def _row_lifetime(fleet: Workload, plan: Plan) -> timedelta:
     """The shortest time after which nothing can need a row: neither a retry, nor an occurrence
     delayed by an outage, nor a check after a success, nor the day from which a calendar has moved a
     run back."""

@@ -9,7 +9,7 @@ from carillon.clock import SeededEntropy
 from carillon.domain.message import Message
 from carillon.domain.wheel.delaying import whole_delay
 from carillon.errors import QueueUnavailableError
-from carillon.simulation.faults import Dice, Fault
+from carillon.simulation.faults import Draws, Fault
 from carillon.simulation.loop import Loop, Process
 from carillon.stores.memory.messaging import MemoryEvents, MemoryQueue
 from carillon.stores.memory.rows import (
@@ -19,8 +19,8 @@ from carillon.stores.memory.rows import (
 from carillon.stores.memory.runs import MemoryRunStore
 from carillon.stores.memory.wheel import MemoryWheelStore
 from carillon.stores.ports import (
+    ADMISSION_ROWS,
     CALENDARS,
-    GATES,
     IDEMPOTENCY_RECORDS,
     OPERATIONS,
     Stores,
@@ -39,7 +39,7 @@ EVENTUAL = {
 
 _WRITES = frozenset(
     (
-        *("create", "replace", "put", "delete", "claim", "finish", "withdraw"),
+        *("create", "replace", "put", "delete", "claim", "finish", "discard_claim"),
         *("put_entries", "remove_entries", "put_control"),
     )
 )
@@ -105,10 +105,10 @@ class Replicated:
         loop, task = self._loop, self._loop.current
         if task is None:
             return getattr(self._store, method)
-        dice = Dice(loop.chaos.seed, f"{task.name} stale", task.steps)
-        if not loop.chaos.strikes(Fault.STALE, f"{task.name}/{task.steps}", loop.us, dice):
+        draws = Draws(loop.chaos.seed, f"{task.name} stale", task.steps)
+        if not loop.chaos.strikes(Fault.STALE, f"{task.name}/{task.steps}", loop.us, draws):
             return getattr(self._store, method)
-        self._catch_up(loop.us - int(dice.fraction() * _LONGEST_LAG_US))
+        self._catch_up(loop.us - int(draws.fraction() * _LONGEST_LAG_US))
         return getattr(self._replica, method)
 
     def _catch_up(self, until_us: int) -> None:
@@ -181,7 +181,7 @@ class LoopEntropy:
         is_shared = not self._loop.interleaves
         process = self._outside if task is None or is_shared else task.process
         if process.entropy is None:
-            process.entropy = SeededEntropy(Dice(self._loop.chaos.seed, process.name).bits())
+            process.entropy = SeededEntropy(Draws(self._loop.chaos.seed, process.name).bits())
         return process.entropy
 
 
@@ -216,20 +216,20 @@ class SimulatedQueue:
         for number, (message, delay) in enumerate(zip(messages, delays, strict=True)):
             name = f"{message.key.run_id}/{message.attempt}"
             self._sent[name] += 1
-            dice = Dice(self._loop.chaos.seed, f"send {name}", self._sent[name])
+            draws = Draws(self._loop.chaos.seed, f"send {name}", self._sent[name])
             where = f"send {name} {self._sent[name]}"
-            if self._strikes(Fault.PART_SENT, where, dice):
+            if self._strikes(Fault.PART_SENT, where, draws):
                 raise QueueUnavailableError(len(messages) - number, "not acknowledged")
             visible_at = now + timedelta(seconds=delay)
-            if self._strikes(Fault.LATE, where, dice):
-                visible_at += timedelta(seconds=dice.between(1, _LATEST_SECONDS))
+            if self._strikes(Fault.LATE, where, draws):
+                visible_at += timedelta(seconds=draws.between(1, _LATEST_SECONDS))
             self._queue.put(message, visible_at)
-            if self._strikes(Fault.DUPLICATED, where, dice):
-                later = dice.choice((0.0, 1.0, 30.0, _LATEST_SECONDS)) * dice.fraction()
+            if self._strikes(Fault.DUPLICATED, where, draws):
+                later = draws.choice((0.0, 1.0, 30.0, _LATEST_SECONDS)) * draws.fraction()
                 self._queue.put(message, visible_at + timedelta(seconds=later))
 
-    def _strikes(self, fault: Fault, where: str, dice: Dice) -> bool:
-        if not self._loop.chaos.strikes(fault, where, self._loop.us, dice):
+    def _strikes(self, fault: Fault, where: str, draws: Draws) -> bool:
+        if not self._loop.chaos.strikes(fault, where, self._loop.us, draws):
             return False
         self._loop.tell(f"FAULT {fault.value} {where}")
         return True
@@ -250,7 +250,7 @@ class SimulatedStores:
         self.calendars = MemoryVersionedRows(CALENDARS)
         self.wheel = MemoryWheelStore(page_size)
         self.runs = MemoryRunStore()
-        self.gates = MemoryVersionedRows(GATES)
+        self.admission_rows = MemoryVersionedRows(ADMISSION_ROWS)
         self.operations = MemoryVersionedRows(OPERATIONS)
         self.idempotency_records = MemoryVersionedRows(IDEMPOTENCY_RECORDS)
         self.events = MemoryEvents()
@@ -259,7 +259,9 @@ class SimulatedStores:
             calendars=self._port(self.calendars, MemoryVersionedRows(CALENDARS), "calendars"),
             wheel=self._port(self.wheel, MemoryWheelStore(page_size), "wheel"),
             runs=self._port(self.runs, MemoryRunStore(), "runs"),
-            gates=self._port(self.gates, MemoryVersionedRows(GATES), "gates"),
+            admission_rows=self._port(
+                self.admission_rows, MemoryVersionedRows(ADMISSION_ROWS), "admission_rows"
+            ),
             operations=self._port(self.operations, MemoryVersionedRows(OPERATIONS), "operations"),
             idempotency_records=self._port(
                 self.idempotency_records,

@@ -36,12 +36,12 @@ class Api:
     @classmethod
     def of(cls, deployment: Deployment) -> "Api":
         ports, settings = deployment.stores.ports, settings_of(deployment.options)
-        clock, entropy, filer = deployment.clock, deployment.entropy, deployment.filer
+        clock, entropy, indexer = deployment.clock, deployment.entropy, deployment.indexer
         telemetry = cast(Telemetry, _NoTelemetry())
         jobs = JobService(
-            ports.jobs, ports.calendars, filer, ports.events, clock, entropy, settings, telemetry
+            ports.jobs, ports.calendars, indexer, ports.events, clock, entropy, settings, telemetry
         )
-        redriver = Redriver(ports.runs, filer, clock, entropy, settings.run_lifetime)
+        redriver = Redriver(ports.runs, indexer, clock, entropy, settings.run_lifetime)
         return cls(
             jobs,
             RunService(
@@ -60,7 +60,7 @@ class Api:
                 ports.runs,
                 ports.operations,
                 ports.idempotency_records,
-                filer,
+                indexer,
                 clock,
                 entropy,
                 settings,

@@ -7,7 +7,7 @@ from datetime import datetime
 from carillon.domain.run import RunError
 from carillon.domain.targets import Target
 from carillon.executor.targets import Call, Failure, Outcome, Success
-from carillon.simulation.faults import Dice, Fault
+from carillon.simulation.faults import Draws, Fault
 from carillon.simulation.loop import Loop
 
 
@@ -36,13 +36,13 @@ class TargetCall:
     outcome: Outcome | None = None
 
 
-Behave = Callable[[Target, Call, Dice], Behaviour]
+Behave = Callable[[Target, Call, Draws], Behaviour]
 """The behaviour of a target where no fault strikes."""
 
 
-def prompt(target: Target, call: Call, dice: Dice) -> Behaviour:
+def prompt(target: Target, call: Call, draws: Draws) -> Behaviour:
     """Every call succeeds within 50 ms."""
-    return Behaviour(dice.fraction() * 0.05, Success(None))
+    return Behaviour(draws.fraction() * 0.05, Success(None))
 
 
 class SimulatedTargets:
@@ -77,17 +77,17 @@ class SimulatedTargets:
 
     def _behaviour(self, target: Target, call: Call, where: str) -> Behaviour:
         chaos, us = self._loop.chaos, self._loop.us
-        dice = Dice(chaos.seed, where)
-        usual = self._behave(target, call, dice)
-        if chaos.strikes(Fault.TARGET_FAILS, where, us, dice):
+        draws = Draws(chaos.seed, where)
+        usual = self._behave(target, call, draws)
+        if chaos.strikes(Fault.TARGET_FAILS, where, us, draws):
             failure = Failure(RunError("http_503", "simulated"))
             return Behaviour(usual.seconds, failure, is_done=False)
-        if chaos.strikes(Fault.TARGET_REFUSES, where, us, dice):
+        if chaos.strikes(Fault.TARGET_REFUSES, where, us, draws):
             failure = Failure(RunError("http_400", "simulated", permanent=True))
             return Behaviour(usual.seconds, failure, is_done=False)
-        if chaos.strikes(Fault.TARGET_HANGS, where, us, dice):
+        if chaos.strikes(Fault.TARGET_HANGS, where, us, draws):
             return Behaviour(call.timeout_seconds + 1, Success(None), is_done=False)
-        if chaos.strikes(Fault.TARGET_LOST, where, us, dice):
+        if chaos.strikes(Fault.TARGET_LOST, where, us, draws):
             failure = Failure(RunError("connection", "simulated: the answer was lost"))
             return Behaviour(usual.seconds, failure)
         return usual

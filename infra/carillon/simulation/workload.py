@@ -26,7 +26,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 Errors = list[tuple[str, str]]
 
 
-class FleetRefusedError(CarillonError):
+class WorkloadRefusedError(CarillonError):
     """`errors` are pairs: a path in the document (`jobs[3].schedule`), and its fault."""
 
     def __init__(self, errors: Sequence[tuple[str, str]]) -> None:
@@ -34,7 +34,7 @@ class FleetRefusedError(CarillonError):
         self.errors = tuple(errors)
 
 
-class Conduct(Document):
+class BehaviourProfile(Document):
     """The behaviour of a job's target: it takes `seconds` (null: up to 50 ms, by the seed), and
     fails at `failure_rate`. `copies` jobs have the definition, with numbered names. `owner` owns
     them."""
@@ -51,7 +51,7 @@ class Definition:
 
     number: int
     body: JobSpec
-    conduct: Conduct
+    profile: BehaviourProfile
 
     @property
     def path(self) -> str:
@@ -59,15 +59,15 @@ class Definition:
 
     def bodies(self) -> Iterator[JobSpec]:
         """One for each copy."""
-        if self.conduct.copies == 1:
+        if self.profile.copies == 1:
             yield self.body
             return
-        for copy in range(1, self.conduct.copies + 1):
+        for copy in range(1, self.profile.copies + 1):
             yield self.body.model_copy(update={"name": f"{self.body.name}-{copy}"})
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class Workload:
     """Checked as the API checks requests, as far as that goes before they are served."""
 
     definitions: tuple[Definition, ...]
@@ -75,16 +75,16 @@ class Fleet:
 
     @property
     def job_count(self) -> int:
-        return sum(definition.conduct.copies for definition in self.definitions)
+        return sum(definition.profile.copies for definition in self.definitions)
 
     @property
     def owners(self) -> list[str]:
         """Each once, in the order of the document."""
-        return list(dict.fromkeys(definition.conduct.owner for definition in self.definitions))
+        return list(dict.fromkeys(definition.profile.owner for definition in self.definitions))
 
     @classmethod
-    def of(cls, document: object) -> "Fleet":
-        """From a document of JSON's types; raises FleetRefusedError naming all that is wrong."""
+    def of(cls, document: object) -> "Workload":
+        """From a document of JSON's types; raises WorkloadRefusedError naming all that is wrong."""
         parts: Mapping[Any, Any] = document if isinstance(document, dict) else {"jobs": document}
         errors: Errors = [
             (str(name), f"is not a known member: a fleet has {', '.join(_MEMBERS)}")
@@ -97,33 +97,33 @@ class Fleet:
             bodies = []
         jobs = [_checked(JobSpec, body, f"jobs[{at}]", errors) for at, body in enumerate(bodies)]
         calendars = list(_calendars(_mapping(parts, "calendars", errors), errors))
-        conducts = _conducts(_mapping(parts, "simulate", errors), bodies, errors)
+        profiles = _profiles(_mapping(parts, "simulate", errors), bodies, errors)
         if errors:
-            raise FleetRefusedError(errors[:_MOST_ERRORS])
+            raise WorkloadRefusedError(errors[:_MOST_ERRORS])
         definitions = tuple(
-            Definition(number, body, conducts.get(body.name, Conduct()))
+            Definition(number, body, profiles.get(body.name, BehaviourProfile()))
             for number, body in enumerate(jobs)
             if body is not None
         )
         fleet = cls(definitions, tuple(calendars))
         if fleet.job_count > MOST_JOBS:
             message = f"make {fleet.job_count:,} with their copies; {MOST_JOBS:,} are the most"
-            raise FleetRefusedError([("jobs", message)])
+            raise WorkloadRefusedError([("jobs", message)])
         return fleet
 
 
-def _conducts(
+def _profiles(
     forms: Mapping[Any, Any], bodies: Sequence[Any], errors: Errors
-) -> dict[str, Conduct]:
+) -> dict[str, BehaviourProfile]:
     names = {body.get("name") for body in bodies if isinstance(body, dict) and _is_named(body)}
-    found: dict[str, Conduct] = {}
+    found: dict[str, BehaviourProfile] = {}
     for name, form in forms.items():
         path = f"simulate.{name}"
         if name not in names:
             errors.append((path, "names no job of this fleet"))
-        conduct = _checked(Conduct, form, path, errors)
-        if conduct is not None:
-            found[str(name)] = conduct
+        profile = _checked(BehaviourProfile, form, path, errors)
+        if profile is not None:
+            found[str(name)] = profile
     return found
 
 

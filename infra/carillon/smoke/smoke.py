@@ -9,7 +9,7 @@ from carillon.clock import Clock
 from carillon.smoke.judging import Json, Judgement, lag_text, lags
 from carillon.smoke.probes import Probe, job_of
 
-_LOOK_SECONDS = 2.0
+_POLL_SECONDS = 2.0
 _MOST_RUNS = 1_000
 
 
@@ -42,7 +42,7 @@ class Smoke:
                 if result is not None:
                     del waiting[name]
                     yield result
-            self._clock.sleep(_LOOK_SECONDS if waiting else 0)
+            self._clock.sleep(_POLL_SECONDS if waiting else 0)
         self._lags.sort()
         yield Result("all starts", bool(self._lags), lag_text(self._lags) if self._lags else "none")
 

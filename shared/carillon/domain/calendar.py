@@ -9,8 +9,8 @@ from pydantic import Field
 from carillon.domain.spec.options import Cli
 from carillon.schedules import At, Delay, OnOpenDays, Recurrence, Schedule
 from carillon.schedules.base import seconds_down
-from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS, CalendarRule, ClosedDays
-from carillon.schedules.calendars.open_days import Merged
+from carillon.schedules.calendars.closed_days import MOST_SHIFTED_DAYS, CalendarRule, ClosedDays
+from carillon.schedules.calendars.open_days import Either
 from carillon.schedules.zones import offsets as zones
 
 CalendarName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$", examples=["holidays"])]
@@ -50,7 +50,7 @@ class Calendar:
         return ClosedDays.of(self.weekdays, list(self.ranges))
 
 
-_REACH = timedelta(days=MOST_ROLLED_DAYS + 2)
+_REACH = timedelta(days=MOST_SHIFTED_DAYS + 2)
 _LONGEST_GAP = timedelta(hours=3)
 
 
@@ -89,7 +89,7 @@ class Resolved:
         found = OnOpenDays(alone, closed, rule).next(fire_at - _REACH)
         if found is None or is_delay or has(self.open, found) or not has(self.schedule, fire_at):
             return found
-        return self._by_its_wall(fire_at, found)
+        return self._by_local_time(fire_at, found)
 
     def runs_later(self, fire_at: datetime, last: datetime) -> bool:
         """True if another of the `missed` ones, after `fire_at` and up to `last`, runs by `last`.
@@ -108,12 +108,12 @@ class Resolved:
     def is_moved_to(self, fire_at: datetime) -> bool:
         """True if an occurrence of a later day is moved to this instant."""
         return (
-            rolls_back(self.use)
+            shifts_back(self.use)
             and isinstance(self.open, OnOpenDays)
             and bool(self.open.moved_from(fire_at))
         )
 
-    def _by_its_wall(self, fire_at: datetime, near: datetime) -> datetime:
+    def _by_local_time(self, fire_at: datetime, near: datetime) -> datetime:
         """The landing place of an occurrence whose nominal wall time the clocks do not show at
         `fire_at`."""
         assert isinstance(self.open, OnOpenDays)
@@ -123,14 +123,14 @@ class Resolved:
         return max((instant for instant in found if instant <= near), default=near)
 
 
-def rolls(use: CalendarUse | None) -> bool:
+def shifts(use: CalendarUse | None) -> bool:
     """True if a calendar moves occurrences to other days."""
     return use is not None and use.rule is not CalendarRule.SKIP
 
 
-def rolls_back(use: CalendarUse | None) -> bool:
+def shifts_back(use: CalendarUse | None) -> bool:
     """True if a calendar moves occurrences to earlier days: these are sent besides the nominal
-    ones, and so filed by time of day."""
+    ones, and so indexed by time of day."""
     return use is not None and use.rule is CalendarRule.PREVIOUS_BUSINESS_DAY
 
 
@@ -139,9 +139,9 @@ def resolve(schedule: Schedule, use: CalendarUse | None, closed: ClosedDays | No
     if use is None or closed is None:
         return Resolved(schedule, use, None, schedule, schedule, schedule)
     moved = OnOpenDays(schedule, closed, use.rule)
-    if not rolls_back(use):
+    if not shifts_back(use):
         return Resolved(schedule, use, closed, schedule, moved, schedule)
-    sent = moved if isinstance(schedule, Delay) else Merged(moved, schedule)
+    sent = moved if isinstance(schedule, Delay) else Either(moved, schedule)
     return Resolved(schedule, use, closed, sent, moved, moved)
 
 

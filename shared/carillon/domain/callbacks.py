@@ -95,7 +95,7 @@ def callback_message(run: Run, message: Message) -> Message:
     """
     return Message(
         key=run.key.callback,
-        filing_id=message.filing_id,
+        generation_id=message.generation_id,
         segment=message.segment,
         lane=message.lane,
         due_at=(run.finished_at or run.updated_at).replace(microsecond=0),

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from carillon.domain.job import Filing, Job, JobState, fires_differently, job_id_of, segment_of
+from carillon.domain.job import Generation, Job, JobState, fires_differently, job_id_of, segment_of
 from carillon.domain.policies import CatchUp
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.targets import TaskTarget
@@ -29,10 +29,12 @@ def is_canary(owner: str, job_id: str) -> bool:
     return (owner, job_id) == (CANARY_OWNER, CANARY_JOB_ID)
 
 
-def canary_to_file(stored: Job | None, segments: int, filing_id: str, now: datetime) -> Job | None:
-    """The canary under a new filing, where none is stored, or one of another release, or one that
-    is not active; else None. `filing_id` must be greater than that of the one stored."""
-    wanted = _canary(segments, filing_id, now)
+def canary_to_file(
+    stored: Job | None, segments: int, generation_id: str, now: datetime
+) -> Job | None:
+    """The canary under a new generation, where none is stored, or one of another release, or one
+    that is not active; else None. `generation_id` must be greater than that of the one stored."""
+    wanted = _canary(segments, generation_id, now)
     if stored is None:
         return wanted
     active = stored.state is JobState.ACTIVE
@@ -42,7 +44,7 @@ def canary_to_file(stored: Job | None, segments: int, filing_id: str, now: datet
         and not fires_differently(stored, wanted)
     ):
         return None
-    again = stored.refiled(wanted.filing, now)
+    again = stored.in_new_generation(wanted.generation, now)
     return replace(
         wanted,
         segment=stored.segment,
@@ -53,7 +55,7 @@ def canary_to_file(stored: Job | None, segments: int, filing_id: str, now: datet
     )
 
 
-def _canary(segments: int, filing_id: str, now: datetime) -> Job:
+def _canary(segments: int, generation_id: str, now: datetime) -> Job:
     schedule = parse_schedule(f"every {int(CANARY_INTERVAL.total_seconds())}s")
     within_seconds = int(CANARY_EXPECT_WITHIN.total_seconds())
     spec = JobSpec(
@@ -69,7 +71,7 @@ def _canary(segments: int, filing_id: str, now: datetime) -> Job:
         spec=spec,
         schedule=schedule,
         segment=segment_of(CANARY_JOB_ID, segments),
-        filing=Filing(filing_id, now.replace(microsecond=0)),
+        generation=Generation(generation_id, now.replace(microsecond=0)),
         created_at=now,
         updated_at=now,
     )

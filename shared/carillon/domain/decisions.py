@@ -41,7 +41,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class SendOn:
+class Defer:
     """Send a copy of the message that becomes visible at `at`, and acknowledge."""
 
     at: datetime
@@ -56,7 +56,7 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
-class SendInstead:
+class Redirect:
     """Send `message` in the place of the one received, for when it is due, and acknowledge."""
 
     message: Message
@@ -78,19 +78,19 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
-class Go:
+class Proceed:
     """Deliver the run to its target."""
 
     note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class StandAside:
+class YieldToLatest:
     """It is late, and the occurrence of `latest` is to run in its place. `go` is the decision
     instead if one of its attempts has begun already."""
 
     latest: Message
-    go: Go
+    go: Proceed
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,5 +110,5 @@ class Wait:
     reason: str
 
 
-Start = Go | StandAside | Skip | SendOn | SendInstead | Drop
+Start = Proceed | YieldToLatest | Skip | Defer | Redirect | Drop
 """The results of `decide_start`."""

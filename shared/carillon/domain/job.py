@@ -18,7 +18,8 @@ PAYLOAD_LIMIT_BYTES = 64 * 1024
 DEFAULT_TIMEOUT_SECONDS = 10
 """The time limit of an attempt of a job that states none and has no interval."""
 MOST_REPLACED = 4
-"""A job remembers this many replaced filings: in an outage or a window each may still be needed."""
+"""A job remembers this many replaced generations: in an outage or a window each may still be
+needed."""
 _ID_STEP = timedelta(milliseconds=1)
 """Ids are in order if they are made of instants this far apart."""
 
@@ -42,32 +43,33 @@ class Slow:
 
 
 @dataclass(frozen=True, slots=True)
-class Filing:
+class Generation:
     """One act of putting a job on the wheel.
 
-    Its occurrences are those of the job's schedule after `from_at`. `filing_id` orders the filings
-    of a job, so that the one it belongs to is never smaller than any that it has replaced.
+    Its occurrences are those of the job's schedule after `from_at`. `generation_id` orders the
+    generations of a job, so that the one it belongs to is never smaller than any that it has
+    replaced.
     """
 
-    filing_id: str
+    generation_id: str
     from_at: datetime
 
     def next_id_at(self, now: datetime) -> datetime:
-        """The instant for the id of the filing that replaces this one: a later one than its own,
-        though both be asked for within a millisecond, or of clocks that differ."""
-        return max(now, id_created_at(self.filing_id) + _ID_STEP)
+        """The instant for the id of the generation that replaces this one: a later one than its
+        own, though both be asked for within a millisecond, or of clocks that differ."""
+        return max(now, id_created_at(self.generation_id) + _ID_STEP)
 
 
 @dataclass(frozen=True, slots=True)
-class PreviousFiling:
-    """A filing that a resume or a change replaced: it still covers (from_at, until_at]."""
+class PastGeneration:
+    """A generation that a resume or a change replaced: it still covers (from_at, until_at]."""
 
-    filing_id: str
+    generation_id: str
     from_at: datetime
     until_at: datetime
 
-    def covers(self, filing_id: str, fire_at: datetime) -> bool:
-        return filing_id == self.filing_id and self.from_at < fire_at <= self.until_at
+    def covers(self, generation_id: str, fire_at: datetime) -> bool:
+        return generation_id == self.generation_id and self.from_at < fire_at <= self.until_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,8 @@ class Job:
 
     `fingerprint` is a digest of the creating request: a repetition under the same idempotency key
     must carry the same one. `paused_at` is set while the state is PAUSED; `expires_at` only on
-    tombstones. `earlier` are the filings before `previous`, newest first. `note` has the reason of
-    a pause that was not its owner's. `spec.priority` is the owner's, `lane` where it is served;
+    tombstones. `earlier` are the generations before `previous`, newest first. `note` has the reason
+    of a pause that was not its owner's. `spec.priority` is the owner's, `lane` where it is served;
     `slow` is no change of the owner's, so it comes and goes under the same revision.
     """
 
@@ -91,13 +93,13 @@ class Job:
     spec: JobSpec
     schedule: Schedule
     segment: int
-    filing: Filing
+    generation: Generation
     created_at: datetime
     updated_at: datetime
     state: JobState = JobState.ACTIVE
     revision: int = 1
-    previous: PreviousFiling | None = None
-    earlier: tuple[PreviousFiling, ...] = ()
+    previous: PastGeneration | None = None
+    earlier: tuple[PastGeneration, ...] = ()
     slow: Slow | None = None
     note: str = ""
     fingerprint: str = ""
@@ -133,42 +135,43 @@ class Job:
         return self.schedule.interval_seconds if isinstance(self.schedule, Every) else None
 
     @property
-    def replaced(self) -> tuple[PreviousFiling, ...]:
-        """The replaced filings that are remembered, newest first."""
+    def replaced(self) -> tuple[PastGeneration, ...]:
+        """The replaced generations that are remembered, newest first."""
         return () if self.previous is None else (self.previous, *self.earlier)
 
-    def ended_at(self, filing_id: str) -> datetime | None:
-        """The instant until which the occurrences of a filing count; None for those that go on or
-        that are unknown. Of one older than all that are remembered it is the latest instant
+    def ended_at(self, generation_id: str) -> datetime | None:
+        """The instant until which the occurrences of a generation count; None for those that go on
+        or that are unknown. Of one older than all that are remembered it is the latest instant
         possible."""
-        if filing_id == self.filing.filing_id:
+        if generation_id == self.generation.generation_id:
             return self.paused_at
         for known in self.replaced:
-            if filing_id == known.filing_id:
+            if generation_id == known.generation_id:
                 return known.until_at
-        if self.replaced and filing_id < self.replaced[-1].filing_id:
+        if self.replaced and generation_id < self.replaced[-1].generation_id:
             return self.replaced[-1].from_at
         return None
 
-    def has_counted(self, filing_id: str) -> bool:
-        """True if a filing is or was the job's, for all that the row remembers: False for one that
-        never was committed, unless it may be one of those that are forgotten."""
-        known = (self.filing.filing_id, *(each.filing_id for each in self.replaced))
+    def has_counted(self, generation_id: str) -> bool:
+        """True if a generation is or was the job's, for all that the row remembers: False for one
+        that never was committed, unless it may be one of those that are forgotten."""
+        known = (self.generation.generation_id, *(each.generation_id for each in self.replaced))
         is_full = len(self.replaced) == MOST_REPLACED
-        return filing_id in known or (is_full and filing_id < known[-1])
+        return generation_id in known or (is_full and generation_id < known[-1])
 
-    def refiled(self, filing: Filing, now: datetime) -> "Job":
-        """The active job under a new filing, with the next revision (resume, change of schedule).
+    def in_new_generation(self, generation: Generation, now: datetime) -> "Job":
+        """The active job under a new generation, with the next revision (resume, change of
+        schedule).
 
-        What the old filing still covers ends now, or at the pause that preceded.
+        What the old generation still covers ends now, or at the pause that preceded.
         """
-        until_at = self.paused_at or filing.from_at
-        previous = PreviousFiling(self.filing.filing_id, self.filing.from_at, until_at)
+        until_at = self.paused_at or generation.from_at
+        previous = PastGeneration(self.generation.generation_id, self.generation.from_at, until_at)
         return replace(
             self,
             state=JobState.ACTIVE,
             revision=self.revision + 1,
-            filing=filing,
+            generation=generation,
             previous=previous,
             earlier=self.replaced[: MOST_REPLACED - 1],
             paused_at=None,
@@ -215,7 +218,7 @@ def job_id_of(owner: str, idempotency_key: str) -> str:
 
 
 def fires_differently(before: Job, after: Job) -> bool:
-    """True if the entries of `before` are not those of `after`: a change needs a new filing.
+    """True if the entries of `before` are not those of `after`: a change needs a new generation.
 
     They carry the schedule with its bounds and DST rule, the offset, and each setting that is
     marked REINDEX.

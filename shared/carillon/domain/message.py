@@ -52,11 +52,11 @@ class RateSlot:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The order to handle one occurrence (or manual run), under one filing, as one attempt.
+    """The order to handle one occurrence (or manual run), under one generation, as one attempt.
 
     `due_at` is when this attempt may start: the fire time and the job's offset in its window, or a
     retry's own instant. `after_finish`: the end of this run makes the job's next occurrence.
-    `moved_from` is the nominal time of an occurrence that the executor sent on to the key's, since
+    `moved_from` is the nominal time of an occurrence that the executor deferred to the key's, since
     its day is closed. `wait_until`: a policy holds it back until then, in the `waits`-th wait of
     its attempt; `rate_slot`, `owner_slot`: the start that its job's rate, or the limit of its
     owner, has granted. `in_time`: None but for what a tick catches up on; there whether it was
@@ -70,7 +70,7 @@ class Message:
     """
 
     key: RunKey
-    filing_id: str
+    generation_id: str
     segment: int
     lane: Lane
     due_at: datetime
@@ -91,7 +91,7 @@ class Message:
     @classmethod
     def of(cls, job: Job, key: RunKey, due_at: datetime, **members: Any) -> "Message":
         """The message for a run of a job as it is now."""
-        return cls(key, job.filing.filing_id, job.segment, job.lane, due_at, **members)
+        return cls(key, job.generation.generation_id, job.segment, job.lane, due_at, **members)
 
     @property
     def starts_at(self) -> datetime:
@@ -100,7 +100,7 @@ class Message:
 
     @property
     def nominal_at(self) -> datetime:
-        """The nominal time of the occurrence: what filings cover."""
+        """The nominal time of the occurrence: what generations cover."""
         return self.key.fire_at if self.moved_from is None else self.moved_from
 
     def delay_seconds(self, now: datetime) -> float:
@@ -115,7 +115,7 @@ class Message:
             "job_id": key.job_id,
             "kind": key.kind.value,
             "fire_at": int(key.fire_at.timestamp()),
-            "filing": self.filing_id,
+            "generation": self.generation_id,
             "segment": self.segment,
             "lane": self.lane.value,
             "due_at": _moment_form(self.due_at),
@@ -166,7 +166,7 @@ class Message:
                 request_id=str(form.get("request_id", "")),
                 redrive=int(form.get("redrive", 0)),
             ),
-            filing_id=str(form["filing"]),
+            generation_id=str(form["generation"]),
             segment=int(form["segment"]),
             lane=Lane(form["lane"]),
             due_at=_moment(form["due_at"]),
@@ -208,8 +208,8 @@ def decode(body: str) -> Message:
 def _checked(message: Message) -> Message:
     """The message; raises some exception for one that reads well, and nobody could handle."""
     key = message.key
-    if message.filing_id:
-        id_created_at(message.filing_id)
+    if message.generation_id:
+        id_created_at(message.generation_id)
     if message.slot_key and not _SLOT_KEY.fullmatch(message.slot_key):
         raise ValueError(f"{message.slot_key!r} is no slot")
     for text in (key.owner, key.job_id, key.request_id):

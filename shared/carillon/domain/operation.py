@@ -96,7 +96,7 @@ class Operation:
         created_at = self.created_at.replace(microsecond=0)
         return Message(
             key=RunKey(self.owner, self.operation_id, RunKind.OPERATION, created_at),
-            filing_id="",
+            generation_id="",
             segment=0,
             lane=Lane.LOW,
             due_at=due_at,

@@ -86,7 +86,7 @@ class DeadReason(StrEnum):
     """A row that it needs could not be read for a day: of its job, itself, a calendar, a gate."""
 
 
-class Settled(StrEnum):
+class Resolution(StrEnum):
     """The way in which a dead letter left the list before it expired."""
 
     REDRIVEN = "redriven"
@@ -180,10 +180,10 @@ class Run:
     `effective_at` is when it was to start where that is not its fire time (a window); `note` has,
     in words, what its status and reason lack. `waits` is the ordinal of the wait that it is in, or
     was in last, before the attempt that is under way or to come: only the message that carries it
-    is current. `settled`: of a dead letter that is none any more. `other_filings`: whose messages
-    claimed it, too, and have yet to come again; of a run that has ended there are none. For a skip
-    that covers a range, `covers_from` .. key.fire_at are its first and last occurrence and
-    `covers_count` their number.
+    is current. `settled`: of a dead letter that is none any more. `other_generations`: whose
+    messages claimed it, too, and have yet to come again; of a run that has ended there are none.
+    For a skip that covers a range, `covers_from` .. key.fire_at are its first and last occurrence
+    and `covers_count` their number.
     """
 
     key: RunKey
@@ -191,7 +191,7 @@ class Run:
     attempt: int
     token: int
     claim_id: str
-    filing_id: str
+    generation_id: str
     updated_at: datetime
     expires_at: datetime
     lease_until: datetime | None = None
@@ -206,17 +206,17 @@ class Run:
     covers_count: int | None = None
     effective_at: datetime | None = None
     note: str | None = None
-    settled: Settled | None = None
+    settled: Resolution | None = None
     waits: int = 0
     attempts: tuple[AttemptRecord, ...] = field(default=())
-    other_filings: tuple[str, ...] = ()
+    other_generations: tuple[str, ...] = ()
 
     @classmethod
     def scheduled(
-        cls, key: RunKey, filing_id: str, claim_id: str, now: datetime, expires_at: datetime
+        cls, key: RunKey, generation_id: str, claim_id: str, now: datetime, expires_at: datetime
     ) -> "Run":
         """The row of a run that has yet to begin."""
-        return cls(key, RunStatus.SCHEDULED, 0, 0, claim_id, filing_id, now, expires_at)
+        return cls(key, RunStatus.SCHEDULED, 0, 0, claim_id, generation_id, now, expires_at)
 
     def cancelled(self, reason: str, claim_id: str, now: datetime, expires_at: datetime) -> "Run":
         """The row of a run that is not to begin, or begin again."""

@@ -1,4 +1,4 @@
-"""Schedules as values: what instants a rule yields, and the slots it is filed under.
+"""Schedules as values: what instants a rule yields, and the slots it is indexed under.
 
 Pure: no clock, no I/O but the time zone database. Instants are aware UTC datetimes in whole
 seconds, between 1970 and the end of 9998.
@@ -11,7 +11,7 @@ from carillon.schedules.durations import format_duration, parse_duration
 from carillon.schedules.kinds.at import At
 from carillon.schedules.kinds.cron import Cron
 from carillon.schedules.kinds.interval import Delay, Every
-from carillon.schedules.kinds.union import Combined
+from carillon.schedules.kinds.union import Union
 from carillon.schedules.parsing import Schedule, parse_schedule
 from carillon.schedules.placement.slots import SlotKind, Slots, slots
 from carillon.schedules.placement.window import Window, parse_window, spread_seconds
@@ -21,7 +21,6 @@ __all__ = [
     "At",
     "CalendarRule",
     "ClosedDays",
-    "Combined",
     "Cron",
     "Delay",
     "DstRule",
@@ -33,6 +32,7 @@ __all__ = [
     "Schedule",
     "SlotKind",
     "Slots",
+    "Union",
     "Window",
     "format_duration",
     "parse_duration",

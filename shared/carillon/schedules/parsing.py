@@ -10,11 +10,11 @@ from carillon.schedules.base import DEFAULT_DST, EPOCH, DstRule, Recurrence
 from carillon.schedules.kinds.at import At
 from carillon.schedules.kinds.cron import Cron
 from carillon.schedules.kinds.interval import Delay, Every
-from carillon.schedules.kinds.union import Combined, Simple
+from carillon.schedules.kinds.union import Simple, Union
 from carillon.schedules.single import FORMS, Setting, Single, single_of_mapping, single_of_text
 from carillon.schedules.zones.offsets import load_zone, when_cleared
 
-LONGEST_COMBINED_TEXT = 1_024
+LONGEST_UNION_TEXT = 1_024
 """Characters of a whole combination: entries on the wheel carry it too."""
 
 MOST_MEMBERS = 20
@@ -37,9 +37,9 @@ def parts_of(text: str) -> tuple[list[str], list[str]]:
 
     Raises InvalidFieldError on `schedule` for too long a text, too many or empty parts.
     """
-    if len(text) > LONGEST_COMBINED_TEXT:
+    if len(text) > LONGEST_UNION_TEXT:
         raise InvalidFieldError(
-            "schedule", f"is longer than {LONGEST_COMBINED_TEXT:,} characters in one combination"
+            "schedule", f"is longer than {LONGEST_UNION_TEXT:,} characters in one combination"
         )
     members, *exceptions = _EXCEPT.split(text)
     if len(exceptions) > 1:
@@ -50,7 +50,7 @@ def parts_of(text: str) -> tuple[list[str], list[str]]:
     return parts[0], parts[1] if exceptions else []
 
 
-def combine(members: Sequence[Single], exceptions: Sequence[Single]) -> Single | Combined:
+def combine(members: Sequence[Single], exceptions: Sequence[Single]) -> Single | Union:
     """Their combination, equal ones merged; the schedule itself where only one is left.
 
     Raises InvalidFieldError on `schedule` and `except` for a fixed delay, too long a text, and a
@@ -62,12 +62,12 @@ def combine(members: Sequence[Single], exceptions: Sequence[Single]) -> Single |
     apart = tuple(dict.fromkeys(_combinable(exceptions, "except")))
     if len(simple) == 1 and not apart:
         return simple[0]
-    combined = Combined(simple, apart)
-    if len(combined.text) > LONGEST_COMBINED_TEXT:
+    combined = Union(simple, apart)
+    if len(combined.text) > LONGEST_UNION_TEXT:
         raise InvalidFieldError(
             "schedule",
             f"is {len(combined.text):,} characters long, with its exceptions: a combination takes "
-            f"at most {LONGEST_COMBINED_TEXT:,}",
+            f"at most {LONGEST_UNION_TEXT:,}",
         )
     if apart and not _ever_fires(combined):
         raise InvalidFieldError("except", "takes every occurrence of the schedule out")
@@ -110,7 +110,7 @@ def _ever_fires(schedule: Recurrence) -> bool:
     begin = EPOCH if schedule.start_at is None else schedule.start_at
     if schedule.next(begin - _ONE_SECOND) is not None:
         return True
-    if not isinstance(schedule, Combined):
+    if not isinstance(schedule, Union):
         return False
     parts = (*schedule.schedules, *schedule.exceptions)
     if any(isinstance(part, At) and schedule.has(part.second) for part in parts):
@@ -133,7 +133,7 @@ def _parts(side: str) -> list[str]:
     return parts
 
 
-Schedule = At | Every | Delay | Cron | Combined
+Schedule = At | Every | Delay | Cron | Union
 
 
 def parse_schedule(

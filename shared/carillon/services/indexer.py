@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from carillon.clock import Clock
-from carillon.domain.calendar import Calendar, rolls_back
+from carillon.domain.calendar import Calendar, shifts_back
 from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.wheel.entry import (
@@ -33,8 +33,8 @@ UNCOMMITTED_DELAY_SECONDS = 5
 """Messages sent before the job row is committed stay hidden at least this long."""
 
 
-class Filer:
-    """Indexes jobs, next entries and late retries, and removes the entries of filings that have
+class Indexer:
+    """Indexes jobs, next entries and late retries, and removes the entries of generations that have
     ended; used by the api, the tick and the executor."""
 
     def __init__(
@@ -54,8 +54,8 @@ class Filer:
         self._calendars = calendars
         self._longest_delay_seconds = longest_delay_seconds
 
-    def file_job(self, job: Job, revision: int | None) -> bool:
-        """Put a job with a new filing on the wheel; the job row is the commit.
+    def index_job(self, job: Job, revision: int | None) -> bool:
+        """Put a job with a new generation on the wheel; the job row is the commit.
 
         1. put the entries; 2. read the horizon and send what is announced, hidden for a while;
         3. commit the row (absent if `revision` is None, else over that revision);
@@ -74,7 +74,7 @@ class Filer:
         for entry in entries:
             if entry.slot.kind is SlotKind.DATED and entry.slot.number <= horizon:
                 # The tick may have passed a first link before it was put: never rely on its visit.
-                self._file_next(entry, horizon)
+                self._put_next_entry(entry, horizon)
         if revision is None:
             committed = self._jobs.create(job)
         else:
@@ -84,7 +84,7 @@ class Filer:
             self._send([m for m in announced if m.delay_seconds(now) < UNCOMMITTED_DELAY_SECONDS])
         return committed
 
-    def file_entry(self, entry: Entry) -> None:
+    def put_entry(self, entry: Entry) -> None:
         """Put a dated entry, and send its messages if its minute is announced already."""
         self._wheel.put_entries([entry])
         horizon = self.control(entry.segment).horizon
@@ -95,11 +95,11 @@ class Filer:
             return
         fire_times = entry.chain(minute_end(horizon))
         self._send([entry.message_at(fire_at) for fire_at in fire_times])
-        self._file_next(entry, horizon)
+        self._put_next_entry(entry, horizon)
 
     def remove_ended_entries(self, before: Job, after: Job) -> None:
-        """Remove the entries of the filing that a change of the job's row has ended, those that owe
-        nothing any more.
+        """Remove the entries of the generation that a change of the job's row has ended, those that
+        owe nothing any more.
 
         To be called after the commit, and only when that is known to have won. `remove_stale_entry`
         removes the rest: entries that are still needed, those in other slots by other rules of
@@ -116,12 +116,12 @@ class Filer:
         """
         self._remove(message.segment, ended_entry(job, message, self._clock.now()))
 
-    def file_message(self, message: Message) -> None:
+    def schedule_message(self, message: Message) -> None:
         """Schedule a message for the time when it may start: by its queue, or later by the
         wheel."""
-        self.file_messages([message])
+        self.schedule_messages([message])
 
-    def file_messages(self, messages: Sequence[Message], until: datetime | None = None) -> None:
+    def schedule_messages(self, messages: Sequence[Message], until: datetime | None = None) -> None:
         """The same of many. Those for the wheel are put together; then the horizons are read.
 
         With `until` a queue that takes longer has failed.
@@ -157,17 +157,17 @@ class Filer:
         if keys:
             self._wheel.remove_entries(segment, keys)
 
-    def _file_next(self, link: Entry, horizon: int) -> None:
+    def _put_next_entry(self, link: Entry, horizon: int) -> None:
         """Put the first entry of a sequence for occurrences beyond `horizon`, if there are any."""
         if link.schedule is None:
             return
         following = link.schedule.next(minute_end(horizon) - link.spread)
         if following is not None:
-            self.file_entry(link.link_at(following, horizon))
+            self.put_entry(link.next_entry_at(following, horizon))
 
     def _sent(self, job: Job) -> Recurrence:
         """The occurrences of a job that are to be sent, under its calendar as it is now."""
-        if job.spec.calendar is None or not rolls_back(job.spec.calendar):
+        if job.spec.calendar is None or not shifts_back(job.spec.calendar):
             return job.schedule
         return (
             CalendarReader(self._calendars)

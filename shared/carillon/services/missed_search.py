@@ -13,7 +13,7 @@ from carillon.stores.ports import RunStore
 
 CHUNK = 250
 """Occurrences that are compared at once."""
-MOST_LOOKED_AT = 10_000
+MOST_READ = 10_000
 """Occurrences, or rows of the history, that one search reads."""
 _PAGE = 1_000
 _PAGE_OF_ONE = 20
@@ -62,15 +62,15 @@ class MissedSearch:
         looked_at = 0
         before = _before(opened, from_at, until_at)
         while chunk := list(islice(before, CHUNK)):
-            rows, rows_looked_at = self._read(job, chunk)
+            rows, rows_read = self._read(job, chunk)
             covering += [row for row in rows if row.key.kind is RunKind.MISSED]
             own = [row for row in rows if row.key.kind is not RunKind.MISSED]
             for missed in missed_among(job, chunk, [*covering, *own], now):
                 if len(found) == limit:
                     return Found(tuple(found), found[-1].fire_at, is_complete=False)
                 found.append(missed)
-            looked_at += max(len(chunk), rows_looked_at)
-            if looked_at >= MOST_LOOKED_AT:
+            looked_at += max(len(chunk), rows_read)
+            if looked_at >= MOST_READ:
                 is_complete = next(before, None) is None
                 return Found(tuple(found), from_at if is_complete else chunk[-1], is_complete)
         return Found(tuple(found), from_at, is_complete=True)

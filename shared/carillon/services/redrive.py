@@ -7,9 +7,9 @@ from enum import StrEnum
 from carillon.clock import Clock, Entropy
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
-from carillon.domain.run import DEAD_LETTER, Run, RunStatus, Settled
+from carillon.domain.run import DEAD_LETTER, Resolution, Run, RunStatus
 from carillon.errors import StoreUnavailableError
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from carillon.stores.ports import RunStore
 
 _ROUNDS = 4
@@ -40,13 +40,13 @@ class Redriver:
     def __init__(
         self,
         runs: RunStore,
-        filer: Filer,
+        indexer: Indexer,
         clock: Clock,
         entropy: Entropy,
         run_lifetime: timedelta,
     ) -> None:
         self._runs = runs
-        self._filer = filer
+        self._indexer = indexer
         self._clock = clock
         self._entropy = entropy
         self._run_lifetime = run_lifetime
@@ -58,7 +58,7 @@ class Redriver:
         it stands; 2. send its message; 3. settle the dead letter. A crash after 1 or 2 leaves a
         dead letter, whose next redrive goes on. A run that has yet to begin is sent again.
         """
-        if dead.settled is Settled.REDRIVEN:
+        if dead.settled is Resolution.REDRIVEN:
             made = self._runs.get(dead.key.redriven)
             if made is not None and job is not None:
                 self._send(made, job, due_at)
@@ -69,7 +69,7 @@ class Redriver:
         run = self._recorded(dead, job, due_at)
         self._send(run, job, due_at)
         settled = self._settle(dead)
-        return Refusal.DISCARDED if settled.settled is Settled.DISCARDED else run
+        return Refusal.DISCARDED if settled.settled is Resolution.DISCARDED else run
 
     def discard(self, dead: Run) -> Run | Refusal:
         """The dead letter, discarded; one whose new run has begun is not.
@@ -77,15 +77,15 @@ class Redriver:
         Its new run is cancelled before there is one, or where a redrive that died half-way has
         left it in wait.
         """
-        if dead.settled is Settled.DISCARDED:
+        if dead.settled is Resolution.DISCARDED:
             return dead
-        if dead.settled is Settled.REDRIVEN:
+        if dead.settled is Resolution.REDRIVEN:
             return Refusal.REDRIVEN
         if dead.status not in DEAD_LETTER:
             return Refusal.NOT_DEAD
         self._cancel_what_follows(dead)
         settled = self._settle(dead)
-        return Refusal.REDRIVEN if settled.settled is Settled.REDRIVEN else settled
+        return Refusal.REDRIVEN if settled.settled is Resolution.REDRIVEN else settled
 
     def _cancel_what_follows(self, dead: Run) -> None:
         """Cancel the new run, unless it has begun: a redrive that comes now finds it so."""
@@ -104,12 +104,12 @@ class Redriver:
         """The run of the dead letter's redrive, in its row for the first time."""
         now = self._clock.now()
         claim_id, expires_at = self._entropy.new_id(now), now + self._run_lifetime
-        return Run.scheduled(dead.key.redriven, dead.filing_id, claim_id, now, expires_at)
+        return Run.scheduled(dead.key.redriven, dead.generation_id, claim_id, now, expires_at)
 
     def _recorded(self, dead: Run, job: Job, due_at: datetime) -> Run:
         """The new run's row, put now unless it stands already."""
-        filing_id = job.filing.filing_id
-        run = replace(self._new_run(dead), filing_id=filing_id, effective_at=due_at)
+        generation_id = job.generation.generation_id
+        run = replace(self._new_run(dead), generation_id=generation_id, effective_at=due_at)
         if self._runs.claim(run, None):
             return run
         stored = self._runs.get(run.key)
@@ -121,7 +121,7 @@ class Redriver:
         """Send the new run, if it has yet to begin."""
         if _has_yet_to_begin(run):
             due_at = run.effective_at or due_at
-            self._filer.file_message(Message.of(job, run.key, due_at))
+            self._indexer.schedule_message(Message.of(job, run.key, due_at))
 
     def _settle(self, dead: Run) -> Run:
         """The dead letter's row, resolved as the new run's row has it: redriven, or discarded where
@@ -129,7 +129,7 @@ class Redriver:
         for _ in range(_ROUNDS):
             made = self._runs.get(dead.key.redriven)
             is_gone = made is None or made.status is RunStatus.CANCELLED
-            how = Settled.DISCARDED if is_gone else Settled.REDRIVEN
+            how = Resolution.DISCARDED if is_gone else Resolution.REDRIVEN
             if dead.settled is how:
                 return dead
             now = self._clock.now()
@@ -156,7 +156,7 @@ def _has_yet_to_begin(made: Run) -> bool:
 
 
 def _refusal(dead: Run, job: Job | None) -> Refusal | None:
-    if dead.settled is Settled.DISCARDED:
+    if dead.settled is Resolution.DISCARDED:
         return Refusal.DISCARDED
     if not dead.is_dead_letter:
         return Refusal.NOT_DEAD

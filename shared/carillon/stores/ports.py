@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
-from carillon.domain.admission.state import Gate
+from carillon.domain.admission.state import AdmissionRow
 from carillon.domain.calendar import Calendar
 from carillon.domain.events import Event
 from carillon.domain.idempotency import IdempotencyRecord
@@ -131,7 +131,7 @@ class RowKind(Generic[Row]):
 
 
 CALENDARS = RowKind("calendar", Calendar, "name")
-GATES = RowKind("gate", Gate, "name", any_text=True)
+ADMISSION_ROWS = RowKind("gate", AdmissionRow, "name", any_text=True)
 IDEMPOTENCY_RECORDS = RowKind("idempotency", IdempotencyRecord, "key")
 OPERATIONS = RowKind("operation", Operation, "operation_id", newest_first=True)
 
@@ -235,8 +235,8 @@ class DeadLetterFilter:
 
 
 class RunStore(Protocol):
-    """Runs by run key. `claim`, `finish`, `withdraw` and `replace_unreadable` are the only ways to
-    change one.
+    """Runs by run key. `claim`, `finish`, `discard_claim` and `replace_unreadable` are the only
+    ways to change one.
 
     A note is stored cut to RESULT_LIMIT_BYTES.
     """
@@ -261,7 +261,7 @@ class RunStore(Protocol):
         """Put `run` over a row that cannot be read, unless that row has ended."""
         ...
 
-    def withdraw(self, run: Run) -> bool:
+    def discard_claim(self, run: Run) -> bool:
         """Remove the row if it is RUNNING under exactly `run.token` and `run.claim_id`.
 
         For a claim that should never have been made. False means: not known to be removed by this
@@ -339,7 +339,7 @@ class Stores:
     wheel: WheelStore
     runs: RunStore
     queue: LaneQueue
-    gates: VersionedRows[Gate]
+    admission_rows: VersionedRows[AdmissionRow]
     operations: VersionedRows[Operation]
     idempotency_records: VersionedRows[IdempotencyRecord]
     events: EventSink

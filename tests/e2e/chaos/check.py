@@ -44,11 +44,11 @@ def ran_outside(story: Story) -> Iterator[str]:
     Lenient by the longest call: a pause counts from before its commit, so that an executor may
     still have read the row as it was.
     """
-    filings = Known(evidence_of(story)).filings
-    for job_id, filed in filings.items():
-        if not all(each.is_computable for each in filed):
+    generations = Known(evidence_of(story)).generations
+    for job_id, indexed in generations.items():
+        if not all(each.is_computable for each in indexed):
             continue
-        ends = [(each, each.until_at and each.until_at + story.longest_call) for each in filed]
+        ends = [(each, each.until_at and each.until_at + story.longest_call) for each in indexed]
         for run in story.found.runs[job_id]:
             at = run.key.fire_at
             is_within = any(f.yields(at) and (end is None or at <= end) for f, end in ends)
@@ -128,7 +128,9 @@ def _rests(story: Story) -> Iterator[tuple[str, bool, datetime, datetime]]:
         if each.call not in ("pause", "delete"):
             continue
         later = (one for one in done[number:] if one.job_id == each.job_id)
-        resumed_at = next((one.asked_at for one in later if one.call == "resume"), story.ended_at)
+        resumed_at = next(
+            (one.requested_at for one in later if one.call == "resume"), story.ended_at
+        )
         until_at = story.ended_at if each.call == "delete" else resumed_at
         yield each.job_id, each.call == "delete", each.acknowledged_at, until_at
 

@@ -32,7 +32,7 @@ class Acknowledgement:
 
     call: str
     job_id: str
-    asked_at: datetime
+    requested_at: datetime
     acknowledged_at: datetime
     status: int
     tries: int
@@ -152,7 +152,7 @@ class Customer:
         headers: Mapping[str, str] | None = None,
     ) -> Acknowledgement:
         """Repeat the call until it has an answer that says what is; keep that."""
-        asked_at = datetime.now(UTC)
+        requested_at = datetime.now(UTC)
         give_up_at = monotonic() + PATIENCE_SECONDS
         tries = 0
         while True:
@@ -164,7 +164,7 @@ class Customer:
             sleep(0.3)
         run_id = str(answer.json().get("run_id", "")) if answer.status_code == 202 else ""
         acknowledgement = Acknowledgement(
-            call, job_id, asked_at, datetime.now(UTC), answer.status_code, tries, run_id
+            call, job_id, requested_at, datetime.now(UTC), answer.status_code, tries, run_id
         )
         self.acknowledgements.append(acknowledgement)
         return acknowledgement

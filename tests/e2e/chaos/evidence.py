@@ -41,7 +41,7 @@ def evidence_of(story: Story) -> Evidence:
         runs=story.found.all_runs,
         deliveries=[_delivery(each) for each in story.arrivals],
         acks=[
-            Ack(each.call, each.job_id, each.asked_at, each.acknowledged_at, each.run_id)
+            Ack(each.call, each.job_id, each.requested_at, each.acknowledged_at, each.run_id)
             for each in story.acknowledgements
             if each.was_done
         ],

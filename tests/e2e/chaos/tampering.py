@@ -71,7 +71,7 @@ def a_paused_job_went_on(story: Story) -> Story:
 
 def a_run_is_no_occurrence(story: Story) -> Story:
     run = _a_success(story)
-    before = story.found.jobs[run.key.job_id].filing.from_at - timedelta(hours=1)
+    before = story.found.jobs[run.key.job_id].generation.from_at - timedelta(hours=1)
     other = replace(run, key=replace(run.key, fire_at=before))
     arrival = replace(_call_of(story, run), run_id=other.key.run_id)
     return _with_arrivals(_with(story, other), [*story.arrivals, arrival])

@@ -1,9 +1,9 @@
 """What a malformed entry a minute and a malformed control item in one segment cost all others.
 
 `make drill-bad-items`, or `python -m tests.e2e.drills.bad_items [--minutes 4]`: a stack of its own
-with 16 segments. In one of them a dated entry whose filing tells no time is put for each minute,
-and half-way its control item is spoilt. A job `every 5s` of another owner stands in each of the
-other segments. At last `carillon admin mend-segment` brings the segment back.
+with 16 segments. In one of them a dated entry whose generation tells no time is put for each
+minute, and half-way its control item is spoilt. A job `every 5s` of another owner stands in each of
+the other segments. At last `carillon admin mend-segment` brings the segment back.
 """
 
 import argparse

@@ -177,7 +177,7 @@ def test_the_canary_is_filed_by_the_deployed_tick_and_run_by_the_deployed_execut
 
 
 def canary(deployment: Deployment) -> Job:
-    """As the first tick filed it, waited for."""
+    """As the first tick indexed it, waited for."""
     give_up_at = monotonic() + 90
     while True:
         found = deployment.client("dynamodb").get_item(
@@ -186,7 +186,7 @@ def canary(deployment: Deployment) -> Job:
         )
         if "Item" in found:
             return job_of(found["Item"])
-        assert monotonic() < give_up_at, "no tick has filed it"
+        assert monotonic() < give_up_at, "no tick has indexed it"
         sleep(1)
 
 

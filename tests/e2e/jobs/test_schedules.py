@@ -88,7 +88,7 @@ def test_a_calendar_change_holds_without_a_touch_of_the_job(alice: Person, rule:
     """Where no day is open nothing can be moved anywhere; once opened, the next ones run."""
     name = rule.partition("_")[0]
     put_calendar(alice, name, weekdays=ALL_DAYS)
-    job = alice.create("every 5s", calendar={"name": name, "rule": rule}, name="rolled")
+    job = alice.create("every 5s", calendar={"name": name, "rule": rule}, name="shifted")
     sleep(12)
     assert {run["status"] for run in alice.runs(job)} <= {"skipped", "running"}
     put_calendar(alice, name, weekdays=[])

@@ -137,7 +137,7 @@ def manual_key(person: Person, job: Json) -> RunKey:
 
 def sqs_record(key: RunKey, reception: int) -> Json:
     """What Lambda is given of a message, at its so-manieth reception."""
-    message = Message(key, filing_id="0" * 26, segment=0, lane=Lane.NORMAL, due_at=key.fire_at)
+    message = Message(key, generation_id="0" * 26, segment=0, lane=Lane.NORMAL, due_at=key.fire_at)
     attributes = {"ApproximateReceiveCount": str(reception)}
     return {"messageId": key.run_id, "body": encode(message), "attributes": attributes}
 

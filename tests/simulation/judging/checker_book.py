@@ -16,7 +16,7 @@ from carillon.audit.evidence import (
     RunWrite,
     Told,
 )
-from carillon.domain.job import Filing, Job, job_id_of
+from carillon.domain.job import Generation, Job, job_id_of
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from tests.simulation.judging.checker import violations
@@ -58,7 +58,7 @@ class Book:
             owner=OWNER,
             job_id=JOB_ID,
             segment=0,
-            filing=Filing(FILING, NOON),
+            generation=Generation(FILING, NOON),
             created_at=NOON,
             updated_at=NOON,
             **members,
@@ -85,9 +85,11 @@ class Book:
     def pause(self, second: float) -> None:
         self.becomes(second, self.job.paused(after(second)))
 
-    def resume(self, second: float, filing_id: str = FILING[:-1] + "2") -> None:
+    def resume(self, second: float, generation_id: str = FILING[:-1] + "2") -> None:
         from_at = after(int(second))
-        self.becomes(second, self.job.refiled(Filing(filing_id, from_at), after(second)))
+        self.becomes(
+            second, self.job.in_new_generation(Generation(generation_id, from_at), after(second))
+        )
 
     def delete(self, second: float) -> None:
         self.becomes(second, self.job.deleted(after(second), after(second + 9999)))
@@ -107,7 +109,7 @@ class Book:
             attempt=attempt,
             token=1 if before is None else before.token + 1,
             claim_id=f"claim of {name}",
-            filing_id=FILING,
+            generation_id=FILING,
             updated_at=at,
             expires_at=at + timedelta(days=30),
             lease_until=at + timedelta(seconds=60),
@@ -183,17 +185,17 @@ class Book:
         return self.finished(row, at + timedelta(seconds=0.1), RunStatus.SKIPPED, reason=reason)
 
     def passed_over(
-        self, first: int, last: int, count: int, at: float, filing_id: str = FILING
+        self, first: int, last: int, count: int, at: float, generation_id: str = FILING
     ) -> None:
         """A catch-up covers a span with a row."""
-        key = key_of(last, RunKind.MISSED, request_id=filing_id)
+        key = key_of(last, RunKind.MISSED, request_id=generation_id)
         row = Run(
             key=key,
             status=RunStatus.SKIPPED,
             attempt=0,
             token=0,
             claim_id="",
-            filing_id=filing_id,
+            generation_id=generation_id,
             updated_at=after(at),
             expires_at=after(9999),
             reason="catch_up",

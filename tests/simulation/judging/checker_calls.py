@@ -125,8 +125,8 @@ def late(known: Known) -> Iterator[Violation]:
 
     What strikes in another owner's targets, which hang or fail, is no reason. Not in lane slow. Of
     runs of occurrences that no policy may hold back, and no calendar moves to a day that may be
-    over by then. One whose filing was committed after its time counts from there. What a catch-up
-    sends waits for its place in the pace besides.
+    over by then. One whose generation was committed after its time counts from there. What a
+    catch-up sends waits for its place in the pace besides.
     """
     evidence = known.evidence
     terms = evidence.circumstances
@@ -191,7 +191,7 @@ def _recovered_by(known: Known, row: Run, started_at: datetime) -> datetime:
             last = max(last, min(end, started_at))
     allowed = last + recovery(terms) if number or last > row.key.fire_at else last
     if any(gap.from_at <= started_at for gap in evidence.gaps):
-        # Each message of a catch-up takes a place, noise too: that of filings that never were
+        # Each message of a catch-up takes a place, noise too: that of generations that never were
         # committed has no row. Twice: those of sends that failed in part are not seen.
         share = max(1, terms.catch_up_per_minute // terms.segments)
         allowed += timedelta(minutes=2 * sum(evidence.caught_up.values()) / share)
@@ -326,11 +326,15 @@ def may_wait(known: Known, job_id: str) -> bool:
 
 
 def _committed_at(known: Known, row: Run) -> datetime:
-    """When the first filing that yields the run was committed; for others that of the job."""
-    filings = known.filings.get(row.key.job_id, ())
-    yielding = [filed for filed in filings if filed.is_computable and filed.covers(row.key.fire_at)]
-    found = yielding or filings[:1]
-    return min((filed.committed_at for filed in found), default=row.key.fire_at)
+    """When the first generation that yields the run was committed; for others that of the job."""
+    generations = known.generations.get(row.key.job_id, ())
+    yielding = [
+        indexed
+        for indexed in generations
+        if indexed.is_computable and indexed.covers(row.key.fire_at)
+    ]
+    found = yielding or generations[:1]
+    return min((indexed.committed_at for indexed in found), default=row.key.fire_at)
 
 
 def _rest(known: Known, ack: Ack) -> tuple[datetime, datetime | None] | None:

@@ -20,15 +20,15 @@ _LIST_LAG = timedelta(seconds=30)
 def uncompleted(known: Known) -> Iterator[Violation]:
     """A job that is to go with its last run has gone when that has ended; and none goes before.
 
-    Lenient: under calendars, which may open a day again; and where the filing has no occurrence at
-    all, as after a resume that came too late: then no run ends.
+    Lenient: under calendars, which may open a day again; and where the generation has no occurrence
+    at all, as after a resume that came too late: then no run ends.
     """
     for job_id, versions in known.evidence.versions.items():
-        job, filed = versions[-1].job, known.filings[job_id][-1]
+        job, indexed = versions[-1].job, known.generations[job_id][-1]
         left = None
-        if filed.is_computable and job.spec.calendar is None:
-            left = job.schedule.next(max(known.evidence.until, filed.from_at))
-            due = next(iter(filed.occurrences(known.evidence.until)), None)
+        if indexed.is_computable and job.spec.calendar is None:
+            left = job.schedule.next(max(known.evidence.until, indexed.from_at))
+            due = next(iter(indexed.occurrences(known.evidence.until)), None)
             is_to_go = all(
                 version.job.spec.on_complete is OnComplete.DELETE for version in versions
             )
@@ -44,13 +44,13 @@ def uncompleted(known: Known) -> Iterator[Violation]:
 
 
 def too_many_runs(known: Known) -> Iterator[Violation]:
-    """No filing has more than `max_runs` occurrences: with a row, or else covered by one."""
-    for job_id, filings in known.filings.items():
-        most = {filed.job.spec.max_runs for filed in filings}
-        if len(most) != 1 or len({filed.job.schedule.text for filed in filings}) != 1:
+    """No generation has more than `max_runs` occurrences: with a row, or else covered by one."""
+    for job_id, generations in known.generations.items():
+        most = {indexed.job.spec.max_runs for indexed in generations}
+        if len(most) != 1 or len({indexed.job.schedule.text for indexed in generations}) != 1:
             continue
         wanted = most.pop()
-        if wanted is None or not all(filed.is_computable for filed in filings):
+        if wanted is None or not all(indexed.is_computable for indexed in generations):
             continue
         rows = [row for row in known.rows.get(job_id, ()) if _is_outcome(row)]
         own = {row.key.fire_at for row in rows if row.key.kind is RunKind.SCHEDULED}
@@ -62,8 +62,8 @@ def too_many_runs(known: Known) -> Iterator[Violation]:
 
 
 def _is_outcome(row: Run) -> bool:
-    is_noise = row.status is RunStatus.SKIPPED and row.reason in ("paused", "deleted", "changed")
-    is_own = row.key.kind is RunKind.SCHEDULED and not row.key.redrive and not is_noise
+    is_orphaned = row.status is RunStatus.SKIPPED and row.reason in ("paused", "deleted", "changed")
+    is_own = row.key.kind is RunKind.SCHEDULED and not row.key.redrive and not is_orphaned
     return is_own or row.key.kind is RunKind.MISSED
 
 
@@ -76,8 +76,8 @@ def _covered(row: Run, own: Set[datetime]) -> int:
 
 def failing_on(known: Known) -> Iterator[Violation]:
     """`pause_after_failures`: a job is paused once so many scheduled runs in a row have died under
-    its filing, and not by fewer. Lenient: those that ended near a success, which may be counted in
-    another order."""
+    its generation, and not by fewer. Lenient: those that ended near a success, which may be counted
+    in another order."""
     for job_id, versions in known.evidence.versions.items():
         limits = {version.job.spec.pause_after_failures for version in versions}
         if len(limits) != 1 or not known.evidence.is_complete:
@@ -90,7 +90,7 @@ def failing_on(known: Known) -> Iterator[Violation]:
         since = [
             (at, success)
             for at, success in ends
-            if last.filing.from_at < at <= known.evidence.until
+            if last.generation.from_at < at <= known.evidence.until
         ]
         tail = 0
         for _, is_success in reversed(since):
@@ -98,7 +98,9 @@ def failing_on(known: Known) -> Iterator[Violation]:
                 break
             tail += 1
         if last.state is JobState.ACTIVE and tail >= limit:
-            text = f"{tail} runs in a row have died since {last.filing.from_at}; {limit} pause it"
+            text = (
+                f"{tail} runs in a row have died since {last.generation.from_at}; {limit} pause it"
+            )
             yield Violation("failures", job_id, text)
         yield from _paused_early(known, job_id, versions, ends, limit)
 
@@ -124,7 +126,7 @@ def _paused_early(
         job = version.job
         if job.state is not JobState.PAUSED or not job.note:
             continue
-        from_at, paused_at = job.filing.from_at, version.at
+        from_at, paused_at = job.generation.from_at, version.at
         count = sum(1 for at, success in ends if not success and from_at < at <= paused_at)
         if count < limit:
             text = f"it was paused at {paused_at}, {job.note!r}: {count} had died by then"
@@ -195,16 +197,16 @@ def _unfilled(known: Known, operation: Operation) -> Iterator[str]:
     filled = {row.key.fire_at for row in rows}
     if len(filled) < operation.done:
         yield f"{operation.operation_id} sent {operation.done}, and has {len(filled)} rows"
-    filings = known.filings.get(operation.job_id, [])
+    generations = known.generations.get(operation.job_id, [])
     is_whole = operation.state is OperationState.SUCCEEDED and not operation.only_missed
-    if not is_whole or len({filed.job.schedule.text for filed in filings}) != 1:
+    if not is_whole or len({indexed.job.schedule.text for indexed in generations}) != 1:
         return
     assert operation.from_at is not None
     assert operation.until_at is not None
-    job = filings[0].job
-    if job.spec.calendar is not None or not filings[0].is_computable:
+    job = generations[0].job
+    if job.spec.calendar is not None or not generations[0].is_computable:
         return
-    if any(filed.job.schedule != job.schedule for filed in filings):
+    if any(indexed.job.schedule != job.schedule for indexed in generations):
         return
     wanted = job.schedule.between(operation.from_at - timedelta(seconds=1), operation.until_at)
     missing = [at for at in wanted if at not in filled]

@@ -1,10 +1,11 @@
-"""What is promised of filings that have ended: their entries go, and so they cost nothing more."""
+"""What is promised of generations that have ended: their entries go, and so they cost nothing
+more."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from carillon.audit.evidence import Violation
-from carillon.audit.known import Filed, Known
+from carillon.audit.known import Indexed, Known
 from carillon.domain.job import JobState
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of
@@ -17,63 +18,65 @@ _OUTLIVED = timedelta(minutes=12)
 """What comes later after the last change of its job's row tells that its entry is still there."""
 _BEFORE = timedelta(minutes=3)
 """Nothing must have struck for so long that ticks have dispatched what is due."""
-_NOISE = ("paused", "deleted", "changed")
+_ORPHANED = ("paused", "deleted", "changed")
 
 
 def goes_on(known: Known) -> Iterator[Violation]:
-    """Once a filing has ended, no occurrence of it comes that was not announced by then, where
+    """Once a generation has ended, no occurrence of it comes that was not announced by then, where
     nothing struck at its end; and none of the same minute of an hour comes twice, whatever struck.
 
-    Of filings all whose entries stand, without a window; not while a backlog is worked off.
+    Of generations all whose entries stand, without a window; not while a backlog is worked off.
     """
     if not known.evidence.is_complete:
         return
-    for job_id, filings in known.filings.items():
-        for filed in filings:
-            ended_at = _ended_at(known, filed)
-            if ended_at is None or not _stands(filed):
+    for job_id, generations in known.generations.items():
+        for indexed in generations:
+            ended_at = _ended_at(known, indexed)
+            if ended_at is None or not _stands(indexed):
                 continue
             noise = [
                 row
                 for row in known.rows.get(job_id, ())
                 if row.key.kind is RunKind.SCHEDULED
-                and row.filing_id == filed.filing_id
+                and row.generation_id == indexed.generation_id
                 and row.status is RunStatus.SKIPPED
-                and row.reason in _NOISE
+                and row.reason in _ORPHANED
                 and row.key.fire_at > ended_at + _ANNOUNCED
             ]
             if noise and known.is_calm(ended_at - _BEFORE, ended_at + _ANNOUNCED):
                 last = max(noise, key=lambda row: row.key.fire_at)
-                text = f"{filed.filing_id} ended at {ended_at}, and {last.key.run_id} came yet"
+                text = (
+                    f"{indexed.generation_id} ended at {ended_at}, and {last.key.run_id} came yet"
+                )
                 yield Violation("gone", job_id, text, last.key.fire_at)
             outlived = known.evidence.versions[job_id][-1].at + _OUTLIVED
             met = [row for row in noise if row.key.fire_at > outlived]
-            yield from _met_again(known, filed, met)
+            yield from _met_again(known, indexed, met)
 
 
-def _met_again(known: Known, filed: Filed, noise: Sequence[Run]) -> Iterator[Violation]:
+def _met_again(known: Known, indexed: Indexed, noise: Sequence[Run]) -> Iterator[Violation]:
     """Whoever meets what an entry has sent in vain removes the entry."""
     first: dict[int, Run] = {}
     for row in sorted(noise, key=lambda row: row.key.fire_at):
         before = first.setdefault(row.key.fire_at.minute, row)
         met_at = before.updated_at
-        is_open = any(a <= met_at <= b for a, b in _backlogs(known, filed))
+        is_open = any(a <= met_at <= b for a, b in _backlogs(known, indexed))
         if not is_open and row.key.fire_at > max(met_at, before.key.fire_at) + _ANNOUNCED:
             text = f"{row.key.run_id} came, though {before.key.run_id} was met at {met_at}"
             yield Violation("gone", row.key.job_id, text, row.key.fire_at)
 
 
-def _backlogs(known: Known, filed: Filed) -> Iterator[tuple[datetime, datetime]]:
-    """When the filing's segment was behind."""
+def _backlogs(known: Known, indexed: Indexed) -> Iterator[tuple[datetime, datetime]]:
+    """When the generation's segment was behind."""
     for gap in known.evidence.gaps:
-        if gap.segment == filed.job.segment:
+        if gap.segment == indexed.job.segment:
             yield gap.from_at, gap.cleared_at or datetime.max.replace(tzinfo=gap.from_at.tzinfo)
 
 
-def _ended_at(known: Known, filed: Filed) -> datetime | None:
-    """When the row was written that ended the filing of an active job."""
-    versions = known.evidence.versions[filed.job.job_id]
-    own = [v for v in versions if v.job.filing.filing_id == filed.filing_id]
+def _ended_at(known: Known, indexed: Indexed) -> datetime | None:
+    """When the row was written that ended the generation of an active job."""
+    versions = known.evidence.versions[indexed.job.job_id]
+    own = [v for v in versions if v.job.generation.generation_id == indexed.generation_id]
     ended = next((v for v in own if v.job.state is not JobState.ACTIVE), None)
     if ended is not None:
         return ended.at if ended is not own[0] else None
@@ -81,9 +84,9 @@ def _ended_at(known: Known, filed: Filed) -> datetime | None:
     return min(following, default=None)
 
 
-def _stands(filed: Filed) -> bool:
+def _stands(indexed: Indexed) -> bool:
     """Whether ticks come to each of its entries once in an hour."""
-    job = filed.job
-    if job.spread_seconds or job.spec.calendar is not None or not filed.is_computable:
+    job = indexed.job
+    if job.spread_seconds or job.spec.calendar is not None or not indexed.is_computable:
         return False
     return all(entry.slot.kind is not SlotKind.DATED for entry in entries_of(job))

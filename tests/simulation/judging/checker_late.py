@@ -38,7 +38,7 @@ def ran_late(known: Known) -> Iterator[Violation]:
         claim = next(iter(known.writes.get(key, ())), None)
         if claim is None or claim.after is None or claim.process != first.process:
             continue
-        if claim.after.filing_id != job.filing.filing_id or claim.at > first.begun_at:
+        if claim.after.generation_id != job.generation.generation_id or claim.at > first.begun_at:
             continue
         due_at = claim.after.effective_at or key.fire_at
         if any(gap.segment == job.segment and gap.from_at <= claim.at for gap in evidence.gaps):

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from carillon.audit.evidence import Delivery, Violation
 from carillon.audit.known import Known
-from carillon.domain.admission.state import PERMITS_GATE, SLOW_LANE_GATE
+from carillon.domain.admission.state import PERMITS_ROW, SLOW_LANE_ROW
 from carillon.domain.job import Job
 from carillon.domain.policies import Overlap
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
@@ -14,13 +14,13 @@ from tests.simulation.judging.checker_calls import QUICK_SECONDS, lag_of, recove
 
 Limit = tuple[int, int]
 """So many starts in so many seconds."""
-Gate = tuple[str, str]
+AdmissionRow = tuple[str, str]
 """An owner, and the name of one of the owner's gates."""
 
 _SLOT_KEPT = timedelta(seconds=2)
 """How long after its slot a run may start that something else holds back."""
 _OWNER = "owner"
-_SHARES = ("its owner's", f"gate {SLOW_LANE_GATE}", f"gate {PERMITS_GATE}")
+_SHARES = ("its owner's", f"gate {SLOW_LANE_ROW}", f"gate {PERMITS_ROW}")
 """What notes of runs say that wait for a share, or for others to have passed its gate."""
 _FEW_MESSAGES = 40
 _COPIES = 4
@@ -33,8 +33,8 @@ def crowded(known: Known) -> Iterator[Violation]:
 
     Of processes that nothing struck: the place of one that stood still is free when its lease ends.
     """
-    limits: dict[Gate, int] = {}
-    of_keys: defaultdict[Gate, list[Delivery]] = defaultdict(list)
+    limits: dict[AdmissionRow, int] = {}
+    of_keys: defaultdict[AdmissionRow, list[Delivery]] = defaultdict(list)
     for each in known.evidence.deliveries:
         place = _job_of(known, each)
         if place is None or place.spec.concurrency is None or not each.is_untouched:
@@ -66,7 +66,7 @@ def granted_too_often(known: Known) -> Iterator[Violation]:
     Of keys with one limit: under a changed one starts are granted twice, and the first forgotten.
     """
     limits = _limits(known)
-    slots: defaultdict[Gate, list[datetime]] = defaultdict(list)
+    slots: defaultdict[AdmissionRow, list[datetime]] = defaultdict(list)
     for grant in known.evidence.grants:
         slots[grant.owner, grant.gate].append(grant.slot_at)
     for gate, times in slots.items():
@@ -88,7 +88,7 @@ def started_too_often(known: Known) -> Iterator[Violation]:
     evidence, limits = known.evidence, _limits(known)
     if not evidence.is_complete or evidence.circumstances.owner_concurrent_runs:
         return
-    starts: defaultdict[Gate, list[datetime]] = defaultdict(list)
+    starts: defaultdict[AdmissionRow, list[datetime]] = defaultdict(list)
     for each in sorted(evidence.deliveries, key=lambda each: each.begun_at):
         owner = known.evidence.versions[each.job_id][-1].job.owner
         starts[owner, _OWNER].append(each.begun_at)
@@ -115,10 +115,10 @@ def _too_close(
             yield first, last
 
 
-def _limits(known: Known) -> Mapping[Gate, set[Limit]]:
+def _limits(known: Known) -> Mapping[AdmissionRow, set[Limit]]:
     """By gate, all limits that any job which names it has ever had."""
     per_minute = known.evidence.circumstances.owner_starts_per_minute
-    found: defaultdict[Gate, set[Limit]] = defaultdict(set)
+    found: defaultdict[AdmissionRow, set[Limit]] = defaultdict(set)
     for versions in known.evidence.versions.values():
         for version in versions:
             rate = version.job.spec.rate
@@ -129,7 +129,7 @@ def _limits(known: Known) -> Mapping[Gate, set[Limit]]:
     return found
 
 
-def _gate_of(job: Job) -> Gate:
+def _gate_of(job: Job) -> AdmissionRow:
     key = "" if job.spec.rate is None else job.spec.rate.key
     return job.owner, f"rate/{key}" if key else f"rate-of-job/{job.job_id}"
 

@@ -73,7 +73,7 @@ def _had_waited(known: Known, delivery: Delivery) -> bool:
     before, after = claims[-1].before, claims[-1].after
     if before is None or after is None or before.status is not RunStatus.SCHEDULED:
         return False
-    return before.waits > 0 and before.filing_id == after.filing_id
+    return before.waits > 0 and before.generation_id == after.generation_id
 
 
 def shared_out(known: Known) -> Iterator[Violation]:

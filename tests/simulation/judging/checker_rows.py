@@ -8,7 +8,7 @@ from datetime import timedelta
 from carillon.audit.evidence import Ack, RunWrite, Violation
 from carillon.audit.known import Known
 from carillon.domain.job import JobState
-from carillon.domain.run import DeadReason, Run, RunKind, RunStatus, Settled
+from carillon.domain.run import DeadReason, Resolution, Run, RunKind, RunStatus
 
 _I4 = "I4"
 _R = RunStatus
@@ -224,14 +224,14 @@ def _forgotten(known: Known, ack: Ack) -> str | None:
             return f"there is no run {ack.run_id}"
         if ack.what == "cancel" and row.status is not RunStatus.CANCELLED:
             return f"{ack.run_id} is {row.status.value}"
-        if ack.what == "discard" and row.settled is not Settled.DISCARDED:
+        if ack.what == "discard" and row.settled is not Resolution.DISCARDED:
             return f"{ack.run_id} is {row.settled or 'not settled'}"
     if ack.what in ("pause", "delete") and known.evidence.is_complete:
         wanted = JobState.PAUSED if ack.what == "pause" else JobState.DELETED
-        before = [version for version in versions if version.at < ack.asked_at][-1:]
-        during = [v for v in versions if ack.asked_at <= v.at <= ack.answered_at]
+        before = [version for version in versions if version.at < ack.requested_at][-1:]
+        during = [v for v in versions if ack.requested_at <= v.at <= ack.answered_at]
         if not any(version.job.state is wanted for version in (*before, *during)):
-            return f"the job never was {wanted.value} from {ack.asked_at} on"
+            return f"the job never was {wanted.value} from {ack.requested_at} on"
     return None
 
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from carillon.audit.evidence import RunWrite, Violation
-from carillon.audit.known import Filed, Known
+from carillon.audit.known import Indexed, Known
 from carillon.audit.outcomes import in_gap
 from carillon.domain.job import Job, JobState
 from carillon.domain.policies import CatchUp, Overlap
@@ -73,8 +73,8 @@ def _not_paused(known: Known, key: RunKey, job: Job) -> str | None:
         return "somebody had asked for it, or it tells of the past"
     if job.state is JobState.PAUSED:
         return None
-    filings = _filings_by(known, job)
-    for one, other in pairwise(filings):
+    generations = _filings_by(known, job)
+    for one, other in pairwise(generations):
         was_paused = one.until_at is not None and one.until_at < other.from_at
         if was_paused and not one.is_computable:
             return None
@@ -84,14 +84,15 @@ def _not_paused(known: Known, key: RunKey, job: Job) -> str | None:
 
 
 def _not_changed(known: Known, key: RunKey, job: Job) -> str | None:
-    """Another filing had come by then, and has no such occurrence. Callbacks lose their target."""
+    """Another generation had come by then, and has no such occurrence. Callbacks lose their
+    target."""
     if key.kind is RunKind.CALLBACK:
         return None
-    filings = _filings_by(known, job)
-    if known.evidence.is_complete and len(filings) < 2:
-        return "its filing was the first one"
-    if filings and filings[-1].is_computable and filings[-1].covers(key.fire_at):
-        return "it is an occurrence of the filing that the row named"
+    generations = _filings_by(known, job)
+    if known.evidence.is_complete and len(generations) < 2:
+        return "its generation was the first one"
+    if generations and generations[-1].is_computable and generations[-1].covers(key.fire_at):
+        return "it is an occurrence of the generation that the row named"
     return None
 
 
@@ -102,8 +103,8 @@ def _not_passed_over(known: Known, row: Run, job: Job, write: RunWrite) -> str |
     if job.spec.catch_up is CatchUp.LATEST and row.note is not None:
         return _not_superseded(known, row, job, write)
     covering = [f for f in _filings_by(known, job) if not f.is_computable or f.yields(key.fire_at)]
-    if not any(_skips(filed.job) for filed in covering):
-        return "no filing of it skips what an outage passes over"
+    if not any(_skips(indexed.job) for indexed in covering):
+        return "no generation of it skips what an outage passes over"
     gaps = [gap for gap in known.evidence.gaps if gap.segment == job.segment]
     if known.evidence.is_complete and not in_gap(gaps, row.effective_at or key.fire_at):
         return f"it lay in no outage of segment {job.segment}"
@@ -160,7 +161,7 @@ def _was_alone(
     if key.kind is not RunKind.SCHEDULED or key.redrive:
         return "somebody had asked for it"
     for span in known.unfinished.get(key.job_id, ()):
-        if span.key != key and span.touches(claimed_at, skipped_at):
+        if span.key != key and span.affects(claimed_at, skipped_at):
             return None
     return f"no other run was active or waiting between {claimed_at} and {skipped_at}"
 
@@ -173,17 +174,17 @@ def _was_spaced(known: Known, row: Run, job: Job, skipped_at: datetime) -> str |
     spacing = timedelta(seconds=job.interval_seconds - job.spec.tolerance)
     since = skipped_at - spacing - timedelta(seconds=_LONGEST_STOP_SECONDS)
     for span in known.unfinished.get(row.key.job_id, ()):
-        if span.key != row.key and span.touches(since, skipped_at):
+        if span.key != row.key and span.affects(since, skipped_at):
             return None
     return f"no other run had begun since {since}"
 
 
-def _filings_by(known: Known, job: Job) -> Sequence[Filed]:
-    """The filings that had been committed when the row had this revision."""
-    filings = known.filings.get(job.job_id, ())
+def _filings_by(known: Known, job: Job) -> Sequence[Indexed]:
+    """The generations that had been committed when the row had this revision."""
+    generations = known.generations.get(job.job_id, ())
     if not known.evidence.is_complete:
-        return filings
-    return [filed for filed in filings if filed.job.revision <= job.revision]
+        return generations
+    return [indexed for indexed in generations if indexed.job.revision <= job.revision]
 
 
 def _claimed_at(writes: Sequence[RunWrite], write: RunWrite) -> datetime:

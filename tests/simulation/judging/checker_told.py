@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from carillon.audit.evidence import Violation
-from carillon.audit.known import NO_RUNS, Filed, Known
+from carillon.audit.known import NO_RUNS, Indexed, Known
 from carillon.audit.outcomes import in_gap
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import Run, RunKind, RunStatus
@@ -136,8 +136,8 @@ def watched(known: Known) -> Iterator[Violation]:
                 yield Violation("watch", job_id, text, fire_at)
         if any(version.job.state is JobState.DELETED for version in versions):
             continue
-        for filed in known.filings[job_id]:
-            yield from _unwatched(known, filed, rows, within, successes, set(alarms))
+        for indexed in known.generations[job_id]:
+            yield from _unwatched(known, indexed, rows, within, successes, set(alarms))
 
 
 def _successes(known: Known, rows: Sequence[Run]) -> dict[datetime, list[datetime]]:
@@ -168,12 +168,12 @@ def _came_late(known: Known, successes: Sequence[datetime], by_at: datetime) -> 
     return min(successes) <= looked_at or not known.is_calm(by_at - recovery(terms), looked_at)
 
 
-def _is_passed_over(filed: Filed, row: Run, own: dict[datetime, Run]) -> bool:
+def _is_passed_over(indexed: Indexed, row: Run, own: dict[datetime, Run]) -> bool:
     """Whether it came late, and a later one that was due then is looked at in its place."""
     if row.reason not in _LATE or row.finished_at is None:
         return False
-    following = filed.job.schedule.next(row.key.fire_at)
-    if following is None or following + filed.spread > row.finished_at:
+    following = indexed.job.schedule.next(row.key.fire_at)
+    if following is None or following + indexed.spread > row.finished_at:
         return False
     other = own.get(following)
     return row.reason == "catch_up" or (other is not None and other.reason in _LATE)
@@ -181,25 +181,25 @@ def _is_passed_over(filed: Filed, row: Run, own: dict[datetime, Run]) -> bool:
 
 def _unwatched(
     known: Known,
-    filed: Filed,
+    indexed: Indexed,
     rows: Sequence[Run],
     within: timedelta,
     successes: dict[datetime, list[datetime]],
     alarms: set[datetime],
 ) -> Iterator[Violation]:
-    evidence, job = known.evidence, filed.job
-    if not filed.is_computable or job.spec.calendar is not None:
+    evidence, job = known.evidence, indexed.job
+    if not indexed.is_computable or job.spec.calendar is not None:
         return
     gaps = [gap for gap in evidence.gaps if gap.segment == job.segment]
     own = {row.key.fire_at: row for row in rows if row.key.kind is RunKind.SCHEDULED}
     again = {row.key.fire_at for row in rows if row.key.redrive or row.settled}
-    for fire_at in filed.occurrences(evidence.until - within):
-        by_at = fire_at + filed.spread + within
+    for fire_at in indexed.occurrences(evidence.until - within):
+        by_at = fire_at + indexed.spread + within
         row = own.get(fire_at)
         if fire_at in alarms or fire_at in again or row is None or in_gap(gaps, by_at):
             continue
         is_meant = row.status is RunStatus.CANCELLED or row.reason in _MEANT
-        is_meant = is_meant or _is_passed_over(filed, row, own)
+        is_meant = is_meant or _is_passed_over(indexed, row, own)
         if is_meant or _came_late(known, successes.get(fire_at, ()), by_at):
             continue
         text = (

@@ -107,11 +107,11 @@ class Recorder:
             ("jobs", "replace"): self._job_written,
             ("runs", "claim"): self._claimed,
             ("runs", "finish"): self._finished,
-            ("runs", "withdraw"): self._withdrawn,
+            ("runs", "discard_claim"): self._withdrawn,
             ("wheel", "put_control"): self._control_put,
             ("operations", "put"): self._operation_put,
             ("events", "emit"): self._emitted,
-            ("gates", "put"): self._gate_put,
+            ("admission_rows", "put"): self._gate_put,
             ("queue", "send"): self._sent,
             ("wheel", "put_entries"): self._entries_put,
         }
@@ -216,7 +216,7 @@ class Recorder:
         self._run_written(task, "finish", args[0].key)
 
     def _withdrawn(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
-        self._run_written(task, "withdraw", args[0].key)
+        self._run_written(task, "discard_claim", args[0].key)
 
     def _run_written(self, task: Task | None, method: str, key: RunKey) -> None:
         """What the row has become tells whether the write had an effect, whatever it answered.
@@ -229,7 +229,7 @@ class Recorder:
         if after is before or after == before:
             return
         if after is None:
-            if method != "withdraw":
+            if method != "discard_claim":
                 return  # it has expired
             del self._rows[key]
         else:
@@ -250,7 +250,7 @@ class Recorder:
         self._told += [Told(each.type.value, each.subject, now) for each in args[0]]
 
     def _gate_put(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
-        """Gates of rates are put to grant a start, to a claim of its own, or to forget some."""
+        """Admission of rates are put to grant a start, to a claim of its own, or to forget some."""
         gate = args[0]
         if not answer or not gate.name.startswith(_RATES) or gate.started_at is None:
             return
@@ -364,11 +364,11 @@ def _due(queue: MemoryQueue, until: datetime) -> Iterator[Received]:
 
 
 def _runs_in(queue: MemoryQueue) -> Iterator[tuple[str, str]]:
-    """What the messages are about, and under which filing: a request that is made again files anew,
-    and so sends anew. An unreadable one stands for itself."""
+    """What the messages are about, and under which generation: a request that is made again files
+    anew, and so sends anew. An unreadable one stands for itself."""
     for kept in queue.kept():
         try:
-            yield kept.message.key.run_id, kept.message.filing_id
+            yield kept.message.key.run_id, kept.message.generation_id
         except MalformedMessageError:
             yield str(kept.receipt), ""
 

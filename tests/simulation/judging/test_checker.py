@@ -12,7 +12,7 @@ import pytest
 
 from carillon.audit.evidence import Evidence, RunWrite
 from carillon.domain.policies import CatchUp
-from carillon.domain.run import AttemptRecord, RunError, RunKind, RunStatus, Settled
+from carillon.domain.run import AttemptRecord, Resolution, RunError, RunKind, RunStatus
 from carillon.schedules import parse_schedule
 from carillon.simulation.deployment import Deployment, Options
 from carillon.simulation.faults import Chaos, Faults
@@ -86,7 +86,7 @@ def test_a_job_that_was_completed_too_early_owes_the_rest() -> None:
 def test_a_run_at_no_occurrence_is_one_too_many() -> None:
     book = plain()
     book.ran(key_of(25))
-    only(book.evidence(35), "I1", "no filing of its job yields")
+    only(book.evidence(35), "I1", "no generation of its job yields")
 
 
 @pytest.mark.parametrize("reason", ["paused", "deleted"])
@@ -103,14 +103,14 @@ def test_a_skip_at_no_occurrence_is_one_too_many(reason: str) -> None:
         return book.evidence(35)
 
     assert found(story(20)) == []
-    only(story(25), "I1", "no filing of its job yields")
+    only(story(25), "I1", "no generation of its job yields")
 
 
 def test_a_catch_up_of_a_filing_that_never_counted_is_one_too_many() -> None:
     book = outage()
     book.pause(16)
-    book.passed_over(20, 40, 3, at=60, filing_id="noise")
-    only(book.evidence(55), "I1", "no filing noise was ever committed")
+    book.passed_over(20, 40, 3, at=60, generation_id="noise")
+    only(book.evidence(55), "I1", "no generation noise was ever committed")
 
 
 def test_a_run_may_start_after_a_change_only_by_a_row_that_was_read_before() -> None:
@@ -118,8 +118,8 @@ def test_a_run_may_start_after_a_change_only_by_a_row_that_was_read_before() -> 
         book = Book()
         book.ran_at(10)
         changed = replace(book.job, schedule=parse_schedule("every 1h"))
-        filing = replace(book.job.filing, filing_id="2", from_at=after(15))
-        book.becomes(15, changed.refiled(filing, after(15)))
+        generation = replace(book.job.generation, generation_id="2", from_at=after(15))
+        book.becomes(15, changed.in_new_generation(generation, after(15)))
         row = book.claimed(key_of(20), after(20))
         book.called(row, after(20.1), job_revision=revision)
         book.finished(row, after(20.3))
@@ -185,7 +185,7 @@ def test_who_claims_after_its_lease_what_was_given_back_stands_for_nobody(
     """The day was moved: the occurrence has another key now, and nobody comes for this one."""
     book = plain()
     row = book.claimed(key_of(40), after(40))
-    book.writes.append(RunWrite(after(40.5), "j/1", "withdraw", row, None))
+    book.writes.append(RunWrite(after(40.5), "j/1", "discard_claim", row, None))
     book.rows.pop(row.key)
     book.written(row, after(claimed_at), "j/2", "claim")
     told = [text for _, text in found(book.evidence(500)) if "is running for ever" in text]
@@ -218,7 +218,7 @@ def test_a_claim_that_is_taken_back_uncalled_forks_no_chain() -> None:
     row = book.claimed(key_of(10), after(10))
     book.called(row, after(10.1))
     other = book.claimed(key_of(21), after(21), process="of the lost change")
-    book.writes.append(RunWrite(after(21.1), "of the lost change", "withdraw", other, None))
+    book.writes.append(RunWrite(after(21.1), "of the lost change", "discard_claim", other, None))
     del book.rows[key_of(21)]
     book.finished(row, after(25), finished_at=after(10.2))
     book.ran(key_of(21), 26)
@@ -286,7 +286,7 @@ def test_one_run_of_an_occurrence_may_succeed() -> None:
     book.died(key_of(40))
     book.ran(key_of(40, redrive=1), 45)
     letter = book.rows[key_of(40)]
-    book.rows[key_of(40)] = replace(letter, settled=Settled.REDRIVEN)
+    book.rows[key_of(40)] = replace(letter, settled=Resolution.REDRIVEN)
     assert found(book.evidence(30)) == []
     book.rows[key_of(40)] = replace(letter, status=RunStatus.SUCCEEDED, reason=None)
     assert any("one run of an occurrence may" in text for _, text in found(book.evidence(30)))
@@ -299,7 +299,7 @@ def test_one_run_of_an_occurrence_may_succeed() -> None:
         ({"status": RunStatus.RETRYING, "next_attempt_at": None}, "nothing is to be retried"),
         ({"finished_at": None}, "ended at None"),
         ({"attempts": (AttemptRecord(2, NOON, NOON, RunError("x", "")),)}, "failed attempts"),
-        ({"settled": Settled.DISCARDED}, "as only dead letters are"),
+        ({"settled": Resolution.DISCARDED}, "as only dead letters are"),
     ],
 )
 def test_a_row_that_no_way_leads_to_is_found(members: dict[str, Any], words: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from carillon.audit.evidence import Circumstances, Evidence
 from carillon.domain.execution.transitions import EXECUTOR_DIED
 from carillon.domain.policies import CatchUp, Overlap, RetryPolicy
-from carillon.domain.run import AttemptRecord, RunKind, RunStatus, Settled
+from carillon.domain.run import AttemptRecord, Resolution, RunKind, RunStatus
 from carillon.schedules import parse_schedule
 from tests.simulation.judging.checker_book import JOB_ID, Book, after, found, key_of, only, plain
 from tests.support.jobs import job_with
@@ -145,7 +145,7 @@ def test_a_status_changes_as_it_may(before: int, status: RunStatus, words: str) 
 
 
 def test_a_dead_letter_is_written_again_when_it_is_settled_and_only_then() -> None:
-    def story(settled: Settled | None) -> Evidence:
+    def story(settled: Resolution | None) -> Evidence:
         book = Book()
         row = book.claimed(key_of(10), after(10))
         book.called(row, after(10.1), is_success=False)
@@ -153,12 +153,12 @@ def test_a_dead_letter_is_written_again_when_it_is_settled_and_only_then() -> No
         book.written(replace(row, settled=settled, token=2, note="x"), after(12), "api", "claim")
         return book.evidence(15)
 
-    assert found(story(Settled.DISCARDED)) == []
+    assert found(story(Resolution.DISCARDED)) == []
     only(story(None), "I4", "was written again")
 
 
 def test_a_settled_dead_letter_agrees_with_the_run_that_was_made_of_it() -> None:
-    def story(settled: Settled, made: RunStatus | None) -> Evidence:
+    def story(settled: Resolution, made: RunStatus | None) -> Evidence:
         book = Book()
         row = book.claimed(key_of(10), after(10))
         book.called(row, after(10.1), is_success=False)
@@ -170,10 +170,10 @@ def test_a_settled_dead_letter_agrees_with_the_run_that_was_made_of_it() -> None
         book.written(replace(row, settled=settled, token=2), after(12), "api", "claim")
         return book.evidence(15)
 
-    assert found(story(Settled.DISCARDED, RunStatus.CANCELLED)) == []
-    assert found(story(Settled.REDRIVEN, RunStatus.CANCELLED)) == []
-    only(story(Settled.REDRIVEN, None), "settled", "is redriven, and there is no")
-    texts = [name for name, _ in found(story(Settled.DISCARDED, RunStatus.RUNNING))]
+    assert found(story(Resolution.DISCARDED, RunStatus.CANCELLED)) == []
+    assert found(story(Resolution.REDRIVEN, RunStatus.CANCELLED)) == []
+    only(story(Resolution.REDRIVEN, None), "settled", "is redriven, and there is no")
+    texts = [name for name, _ in found(story(Resolution.DISCARDED, RunStatus.RUNNING))]
     assert "settled" in texts
 
 
@@ -291,13 +291,13 @@ def test_a_skip_for_a_change_needs_one_that_left_the_occurrence_out() -> None:
         book = Book()
         book.ran_at(10)
         changed = replace(book.job, schedule=parse_schedule(schedule))
-        filing = replace(book.job.filing, filing_id="2", from_at=after(15))
-        book.becomes(15, changed.refiled(filing, after(15)))
+        generation = replace(book.job.generation, generation_id="2", from_at=after(15))
+        book.becomes(15, changed.in_new_generation(generation, after(15)))
         book.skipped(key_of(20), after(20), "changed")
         return book.evidence(25)
 
     assert found(story("every 1h")) == []
-    only(story("every 20s"), "skip", "it is an occurrence of the filing that the row named")
+    only(story("every 20s"), "skip", "it is an occurrence of the generation that the row named")
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_a_skip_for_a_change_needs_one_that_left_the_occurrence_out() -> None:
         ("spacing", {}, "the job has no tolerance"),
         ("spacing", {"tolerance": 2}, "no other run had begun"),
         ("calendar", {}, "the job follows no calendar"),
-        ("catch_up", {}, "no filing of it skips"),
+        ("catch_up", {}, "no generation of it skips"),
         ("catch_up", {"catch_up": CatchUp.SKIP}, "it lay in no outage"),
         ("weather", {}, "is skipped for 'weather'"),
     ],
@@ -330,7 +330,7 @@ def test_skips_that_are_true() -> None:
 
 
 def test_what_a_tick_catches_up_on_comes_at_its_pace() -> None:
-    """Of others too, and of filings that never were committed, whose messages leave no row."""
+    """Of others too, and of generations that never were committed, whose messages leave no row."""
     book = Book()
     book.ran(key_of(10), 5000)
     book.gap(5, 15)

@@ -1,4 +1,4 @@
-"""The checker's rules about owners beside each other, and about filings that have ended."""
+"""The checker's rules about owners beside each other, and about generations that have ended."""
 
 from dataclasses import replace
 
@@ -33,15 +33,15 @@ def test_an_owner_is_held_to_a_number_of_runs_that_last() -> None:
     assert found(book.evidence(35, circumstances=PERMITS, deliveries=calls)) == []
 
 
-@pytest.mark.parametrize(("filing_id", "is_broken"), [("", True), ("another", False)])
+@pytest.mark.parametrize(("generation_id", "is_broken"), [("", True), ("another", False)])
 def test_one_that_has_waited_is_called_where_a_permit_is_free(
-    filing_id: str, is_broken: bool
+    generation_id: str, is_broken: bool
 ) -> None:
     book = Book(overlap=Overlap.ALLOW)
     lasting(book, 10, 40)
     row = book.claimed(key_of(20), after(20))
     waiting = replace(row, status=RunStatus.SCHEDULED, attempt=0, lease_until=None, waits=1)
-    waiting = replace(waiting, filing_id=filing_id or row.filing_id)
+    waiting = replace(waiting, generation_id=generation_id or row.generation_id)
     book.written(waiting, after(20.1), f"{row.key.run_id}/1", "finish")
     book.ran(key_of(20), 21)
     told = [rule for rule, _ in found(book.evidence(25, circumstances=PERMITS))]

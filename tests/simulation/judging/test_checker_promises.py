@@ -10,7 +10,7 @@ from carillon.audit.evidence import Circumstances, Evidence, Load
 from carillon.domain.events import EventType
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import Concurrency, OnComplete, Overlap, Rate
-from carillon.domain.run import Run, RunKey, RunKind, RunStatus, Settled
+from carillon.domain.run import Resolution, Run, RunKey, RunKind, RunStatus
 from carillon.domain.targets import TaskTarget
 from carillon.schedules import parse_schedule
 from tests.simulation.judging.checker_book import (
@@ -218,7 +218,7 @@ def rings(book: Book, second: int, at: float) -> None:
         attempt=0,
         token=0,
         claim_id="",
-        filing_id=book.job.filing.filing_id,
+        generation_id=book.job.generation.generation_id,
         updated_at=after(at),
         expires_at=after(9999),
         reason="not_succeeded",
@@ -343,7 +343,7 @@ def test_a_bulk_redrive_leaves_no_dead_letter_that_was_there_long_before() -> No
     assert found(book.evidence(15)) == []
     book.operations.append(operation(OperationKind.DISCARD, 60, operation_id="other"))
     only(book.evidence(15), "operation", f"{dead.key.run_id} is still dead")
-    book.rows[dead.key] = replace(dead, settled=Settled.DISCARDED)
+    book.rows[dead.key] = replace(dead, settled=Resolution.DISCARDED)
     assert found(book.evidence(15)) == []
 
 

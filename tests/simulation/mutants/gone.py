@@ -1,6 +1,6 @@
-"""Bugs planted into what removes the entries of filings that have ended."""
+"""Bugs planted into what removes the entries of generations that have ended."""
 
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from tests.simulation.mutants.kit import (
     Mutant,
     Swap,
@@ -13,8 +13,8 @@ from tests.simulation.mutants.kit import (
     small,
 )
 
-_AT_THE_END = Swap(Filer, "remove_ended_entries", instead(lambda self, before, after: None))
-_WHEN_MET = Swap(Filer, "remove_stale_entry", instead(lambda self, job, message: None))
+_AT_THE_END = Swap(Indexer, "remove_ended_entries", instead(lambda self, before, after: None))
+_WHEN_MET = Swap(Indexer, "remove_stale_entry", instead(lambda self, job, message: None))
 _ENDING = both(
     scheduled("every 20s", "every 40s"),
     asked("delete", 1),
@@ -25,21 +25,21 @@ GONE = (
     Mutant(
         "entries_left",
         ("gone",),
-        "the entries of a filing that has ended stay where they are",
+        "the entries of a generation that has ended stay where they are",
         (_AT_THE_END, _WHEN_MET),
         reshape=both(small(16), _ENDING),
     ),
     Mutant(
         "entries_left_until_met",
         ("gone",),
-        "the entries of a filing that has ended stay until what they send is met",
+        "the entries of a generation that has ended stay until what they send is met",
         (_AT_THE_END,),
         reshape=both(small(16), _ENDING),
     ),
     Mutant(
         "met_entries_left",
         ("gone",),
-        "who meets what an entry of an ended filing has sent lets the entry stand",
+        "who meets what an entry of an ended generation has sent lets the entry stand",
         (_WHEN_MET,),
         reshape=both(small(100), _ENDING, faulty(throttled=0.1, dies=0.02)),
     ),

@@ -12,8 +12,8 @@ from multiprocessing import get_context
 from os import cpu_count
 
 from carillon.audit.evidence import Violation
-from tests.simulation.mutants.filing import FILING
 from tests.simulation.mutants.gone import GONE
+from tests.simulation.mutants.indexing import FILING
 from tests.simulation.mutants.isolation import ISOLATION
 from tests.simulation.mutants.kit import Mutant, swapped
 from tests.simulation.mutants.lanes import SLOW_LANE

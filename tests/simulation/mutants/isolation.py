@@ -16,13 +16,13 @@ from tests.simulation.mutants.kit import Code, Mutant, Swap, both, faulty, sched
 
 
 def _a_bad_entry(segment: int, slot: Slot) -> Entry:
-    """What a bug or a hand may leave: its filing id tells no time, so it cannot be decided."""
+    """What a bug or a hand may leave: its generation id tells no time, so it cannot be decided."""
     return Entry(
         segment=segment,
         slot=slot,
         owner="nobody",
         job_id=PLANTED,
-        filing_id="notaulid",
+        generation_id="notaulid",
         from_at=minute_start(slot.number - 10),
         lane=Lane.NORMAL,
         schedule=parse_schedule("every 1m"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from carillon.simulation.faults import Dice
+from carillon.simulation.faults import Draws
 from tests.simulation.worlds.scenario import Scenario
 from tests.simulation.worlds.scenario_parts import Request
 
@@ -83,12 +83,12 @@ def given(**members: Any) -> Reshape:
     return lambda scenario: replace(scenario, **members)
 
 
-def bodied(change: Callable[[dict[str, Any], Dice], dict[str, Any]]) -> Reshape:
+def bodied(change: Callable[[dict[str, Any], Draws], dict[str, Any]]) -> Reshape:
     """Every job's body as `change` makes it of the seed's."""
 
     def reshape(scenario: Scenario) -> Scenario:
         bodies = {
-            job.name: json.dumps(change(json.loads(job.body), Dice(scenario.seed, job.name)))
+            job.name: json.dumps(change(json.loads(job.body), Draws(scenario.seed, job.name)))
             for job in scenario.jobs
         }
         jobs = tuple(replace(job, body=bodies[job.name]) for job in scenario.jobs)
@@ -112,7 +112,7 @@ def _moved(scenario: Scenario, from_us: int, span_us: int) -> Scenario:
 
     def moved_us(request: Request) -> int:
         minute_us = (request.after_us + offset_us) // MINUTE_US * MINUTE_US - offset_us
-        chance_us = Dice(scenario.seed, f"tick {request.name}").below(span_us)
+        chance_us = Draws(scenario.seed, f"tick {request.name}").below(span_us)
         return max(0, minute_us + from_us + chance_us)
 
     requests = tuple(replace(each, after_us=moved_us(each)) for each in scenario.requests)
@@ -128,9 +128,9 @@ _OF_A_SCHEDULE = (
 def scheduled(*texts: str, **members: Any) -> Reshape:
     """Every job with one of these schedules and these members, and otherwise as the seed has it."""
 
-    def change(body: dict[str, Any], dice: Dice) -> dict[str, Any]:
+    def change(body: dict[str, Any], draws: Draws) -> dict[str, Any]:
         kept = {name: value for name, value in body.items() if name not in _OF_A_SCHEDULE}
-        return {**kept, "schedule": dice.choice(texts), **members}
+        return {**kept, "schedule": draws.choice(texts), **members}
 
     return bodied(change)
 
@@ -176,8 +176,8 @@ def asked(what: str, times: int, *bodies: str) -> Reshape:
         for job in scenario.jobs:
             for number in range(times):
                 name = f"{what} {job.name} more {number}"
-                dice = Dice(scenario.seed, name)
-                after_us = dice.below(scenario.minutes * MINUTE_US)
+                draws = Draws(scenario.seed, name)
+                after_us = draws.below(scenario.minutes * MINUTE_US)
                 body = bodies[number % len(bodies)] if bodies else ""
                 more.append(Request(name, what, job.name, after_us, "", body, 1))
         return replace(scenario, requests=(*scenario.requests, *more))
@@ -197,7 +197,7 @@ def after_an_outage(scenario: Scenario) -> Scenario:
 
 
 LANES = tuple(json.dumps({"priority": lane}) for lane in ("low", "high", "normal"))
-"""Changes, each of which makes another filing."""
+"""Changes, each of which makes another generation."""
 
 MEETING = both(
     small(6),

@@ -7,7 +7,7 @@ from typing import Any
 from carillon.domain.job import Job, Slow
 from carillon.domain.message import Message
 from carillon.domain.run import Run
-from carillon.executor.runs.admission import Gates
+from carillon.executor.runs.admission import Admission
 from carillon.executor.runs.slow_lane import SlowLane
 from tests.simulation.mutants.kit import (
     LANES,
@@ -25,9 +25,9 @@ from tests.simulation.worlds.scenario import Scenario
 
 
 def _runs_where_it_is(original: Code) -> Code:
-    """Gates._by_lane without the look at where the message came from."""
+    """Admission._by_lane without the look at where the message came from."""
 
-    def by_lane(self: Gates, run: Run, message: Message, job: Job) -> Any:
+    def by_lane(self: Admission, run: Run, message: Message, job: Job) -> Any:
         return original(self, run, replace(message, lane=job.lane), job)
 
     return by_lane
@@ -38,9 +38,9 @@ def _marks_what_it_read_before_the_call(original: Code) -> Code:
     become."""
 
     def move(self: SlowLane, job: Job, slow: Slow | None, at: datetime) -> Slow | None:
-        current = self._p.jobs.get(job.owner, job.job_id)
+        current = self._ports.jobs.get(job.owner, job.job_id)
         if current is not None and not current.is_tombstone:
-            self._p.jobs.replace(replace(job, slow=slow), current.revision)
+            self._ports.jobs.replace(replace(job, slow=slow), current.revision)
         return slow
 
     return move
@@ -69,7 +69,7 @@ SLOW_LANE = (
         "runs_in_the_wrong_lane",
         ("lane",),
         "a message runs in the lane that it came by, wherever its job is served",
-        (Swap(Gates, "_by_lane", _runs_where_it_is),),
+        (Swap(Admission, "_by_lane", _runs_where_it_is),),
         reshape=_SLOW,
     ),
     Mutant(

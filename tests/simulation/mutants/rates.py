@@ -6,7 +6,7 @@ from typing import Any
 
 import carillon.domain.admission.limits as rate
 from carillon.domain.admission.rate_line import line_of
-from carillon.domain.admission.state import Gate
+from carillon.domain.admission.state import AdmissionRow
 from carillon.domain.message import RateSlot
 from carillon.domain.policies import Rate
 from carillon.simulation.faults import Faults
@@ -17,7 +17,7 @@ from tests.simulation.worlds.scenario import Scenario
 def _last_passer_resets(original: Code) -> Code:
     """rate.take_slot, with a gate that knows only the limit of whoever passes."""
 
-    def take_slot(gate: Gate, limit: Rate, *terms: Any) -> Any:
+    def take_slot(gate: AdmissionRow, limit: Rate, *terms: Any) -> Any:
         own = line_of(gate, limit)
         return original(replace(gate, lines=() if own is None else (own,)), limit, *terms)
 
@@ -27,7 +27,7 @@ def _last_passer_resets(original: Code) -> Code:
 def _outlives_its_rate(original: Code) -> Code:
     """rate.take_slot that keeps what is held, whatever the job's rate is by now."""
 
-    def take_slot(gate: Gate, limit: Rate, held: RateSlot | None, *terms: Any) -> Any:
+    def take_slot(gate: AdmissionRow, limit: Rate, held: RateSlot | None, *terms: Any) -> Any:
         return original(gate, limit if held is None else held.rate, held, *terms)
 
     return take_slot

@@ -12,7 +12,7 @@ from carillon.domain.message import Message
 from carillon.errors import CarillonError
 from carillon.executor.batch import Report
 from carillon.executor.runs.protocol import RunProtocol
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from carillon.simulation.deployment import Deployment
 from carillon.simulation.loop import Loop
 from carillon.stores.memory.messaging import MemoryQueue, Received
@@ -73,10 +73,10 @@ class _PutBackError(CarillonError):
 
 
 def _puts_back(original: Code) -> Code:
-    def send_on(self: RunProtocol, message: Message, at: datetime, reason: str) -> Report:
+    def defer(self: RunProtocol, message: Message, at: datetime, reason: str) -> Report:
         raise _PutBackError(at)
 
-    return send_on
+    return defer
 
 
 def _by_visibility(original: Code) -> Code:
@@ -113,7 +113,7 @@ def _not_drained(original: Code) -> Code:
 
 def _does_not_wait(original: Code) -> Code:
     def handle(self: RunProtocol, message: Message, ends_at: datetime, **how: bool) -> Report:
-        now = self._p.clock.now().replace(microsecond=0)
+        now = self._ports.clock.now().replace(microsecond=0)
         if message.starts_at > now:
             message = replace(message, due_at=min(now, message.due_at), wait_until=None)
         return original(self, message, ends_at, **how)  # type: ignore[no-any-return]
@@ -124,12 +124,12 @@ def _does_not_wait(original: Code) -> Code:
 def _cut_at_900(original: Code) -> Code:
     """What the queue cannot delay so long is delayed as long as it can."""
 
-    def file_messages(self: Filer, messages: Any) -> None:
+    def schedule_messages(self: Indexer, messages: Any) -> None:
         hasty = copy(self)
         hasty._longest_delay_seconds = 10**9
         original(hasty, messages)
 
-    return file_messages
+    return schedule_messages
 
 
 RECEPTIONS = (
@@ -144,7 +144,7 @@ RECEPTIONS = (
         ("I1",),
         "what must wait is put back by its visibility, not as a copy",
         (
-            Swap(RunProtocol, "_send_on", _puts_back),
+            Swap(RunProtocol, "_defer", _puts_back),
             Swap(Deployment, "_record", _by_visibility),
         ),
         cannot_break=(
@@ -194,9 +194,9 @@ RECEPTIONS = (
         "retry_cut_at_900_s",
         ("I3",),
         "a delay of more than 15 minutes is cut to what the queue can delay",
-        (Swap(Filer, "file_messages", _cut_at_900),),
+        (Swap(Indexer, "schedule_messages", _cut_at_900),),
         cannot_break=(
-            "the message comes too early, and step 0 of the run protocol sends on whatever is more"
+            "the message comes too early, and step 0 of the run protocol defers whatever is more"
             " than 2 s early, as often as it takes"
         ),
     ),

@@ -9,15 +9,15 @@ import carillon.domain.admission.overlap as overlap
 import carillon.domain.execution.transitions as running
 import carillon.executor.runs.protocol as protocol
 import carillon.stores.memory.runs as running_rows
-from carillon.domain.admission.state import Gate, job_gate
+from carillon.domain.admission.state import AdmissionRow, job_admission
 from carillon.domain.decisions import Claim
-from carillon.domain.execution.transitions import Terms
+from carillon.domain.execution.transitions import ClaimTerms
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.policies import Overlap
 from carillon.domain.run import Run, RunStatus
 from carillon.executor.batch import Handled, Report
-from carillon.executor.runs.admission import change_gate
+from carillon.executor.runs.admission import change_admission
 from carillon.executor.runs.follow_up import FollowUp
 from carillon.executor.runs.protocol import RunProtocol
 from carillon.stores.memory.runs import MemoryRunStore
@@ -55,7 +55,9 @@ def _as_if_running(also_leased: bool) -> Any:
     """decide_claim that takes over what is not leased, whatever its status; or even what is."""
 
     def make(original: Code) -> Code:
-        def decide_claim(seen: Run | None, message: Message, now: datetime, terms: Terms) -> Any:
+        def decide_claim(
+            seen: Run | None, message: Message, now: datetime, terms: ClaimTerms
+        ) -> Any:
             leased = seen is not None and seen.lease_until is not None and now < seen.lease_until
             if seen is None or (leased and not also_leased):
                 return original(seen, message, now, terms)
@@ -85,14 +87,14 @@ def _reads_first(original: Code) -> Code:
             return self._job
 
     def handle(self: RunProtocol, message: Message, ends_at: datetime, **how: bool) -> Report:
-        early = message.starts_at - self._p.clock.now()
+        early = message.starts_at - self._ports.clock.now()
         if early > running.EARLY:
             return original(self, message, ends_at, **how)  # type: ignore[no-any-return]
         if early > timedelta():
-            self._p.clock.sleep(early.total_seconds())
-        job = self._p.jobs.get(message.key.owner, message.key.job_id)
+            self._ports.clock.sleep(early.total_seconds())
+        job = self._ports.jobs.get(message.key.owner, message.key.job_id)
         hasty = copy(self)
-        hasty._p = replace(self._p, jobs=Once(self._p.jobs, job))
+        hasty._ports = replace(self._ports, jobs=Once(self._ports.jobs, job))
         return original(hasty, message, ends_at, **how)  # type: ignore[no-any-return]
 
     return handle
@@ -115,10 +117,12 @@ def _releases(original: Code) -> Code:
         report: Report | None = original(self, run, message, job)
         if report is not None and run.is_final and job.spec.overlap is not Overlap.ALLOW:
 
-            def released(gate: Gate) -> Gate | None:
+            def released(gate: AdmissionRow) -> AdmissionRow | None:
                 return replace(gate, active="") if gate.active == run.key.run_id else None
 
-            change_gate(self._p.gates, job.owner, job_gate(job.job_id), released)
+            change_admission(
+                self._ports.admission_rows, job.owner, job_admission(job.job_id), released
+            )
         return report
 
     return finish
@@ -133,9 +137,9 @@ def _expires_by_fire_time(original: Code) -> Code:
 
 
 def _short_lease(original: Code) -> Code:
-    def terms(claim_id: str, lease_until: datetime, expires_at: datetime) -> Terms:
+    def terms(claim_id: str, lease_until: datetime, expires_at: datetime) -> ClaimTerms:
         short = lease_until - timedelta(seconds=19)
-        return Terms(claim_id, short, expires_at)
+        return ClaimTerms(claim_id, short, expires_at)
 
     return terms
 
@@ -220,7 +224,7 @@ RUNS = (
         "lease_shorter_than_run",
         ("I2",),
         "a run's lease ends while its process works, and is not renewed",
-        (Swap(protocol, "Terms", _short_lease),),
+        (Swap(protocol, "ClaimTerms", _short_lease),),
         reshape=both(small(10), faulty(duplicated=0.5)),
     ),
 )

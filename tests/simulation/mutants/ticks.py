@@ -83,11 +83,11 @@ def _sends_last(original: Code) -> Code:
 
     def run(self: Visit) -> SegmentReport:
         later: list[Message] = []
-        keeper = SimpleNamespace(file_messages=lambda messages, until: later.extend(messages))
-        self._outbox._filer = keeper  # type: ignore[assignment]
+        keeper = SimpleNamespace(schedule_messages=lambda messages, until: later.extend(messages))
+        self._outbox._indexer = keeper  # type: ignore[assignment]
         report: SegmentReport = original(self)
         try:
-            self._ports.filer.file_messages(later)
+            self._ports.indexer.schedule_messages(later)
         except CarillonError as error:
             return replace(report, outcome=SegmentOutcome.FAILED, reason=str(error))
         return report
@@ -106,12 +106,12 @@ def _recorded_before(original: Code) -> Code:
 
 
 def _links_last(original: Code) -> Code:
-    """Visit.run, with the next links of chains filed after the watermark has moved."""
-    file_link = Visit._file_link
+    """Visit.run, with the next links of chains indexed after the watermark has moved."""
+    file_link = Visit._put_next_entry
 
     def run(self: Visit) -> SegmentReport:
         links: list[Entry] = []
-        self._file_link = links.append  # type: ignore[method-assign, assignment]
+        self._put_next_entry = links.append  # type: ignore[method-assign, assignment]
         report: SegmentReport = original(self)
         try:
             for link in links:
@@ -304,7 +304,7 @@ TICKS = (
     Mutant(
         "chain_link_after_watermark",
         ("I1",),
-        "a chain's next entry is filed after the watermark has moved",
+        "a chain's next entry is indexed after the watermark has moved",
         (Swap(Visit, "run", _links_last),),
         reshape=both(small(260), scheduled("every 121m", "every 2h 5m"), faulty(dies=0.05)),
     ),

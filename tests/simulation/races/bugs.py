@@ -7,15 +7,15 @@ from datetime import datetime
 from typing import Any, cast
 from unittest.mock import patch
 
-import carillon.services.indexer as filing
+import carillon.services.indexer as generation
 from carillon.domain.job import Job
 from carillon.domain.message import Message
-from carillon.domain.run import Run, Settled
+from carillon.domain.run import Resolution, Run
 from carillon.domain.wheel.entry import Entry
 from carillon.domain.wheel.segment import Control
 from carillon.executor.runs.catching_up import CatchingUp
 from carillon.executor.runs.protocol import RunProtocol
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from carillon.services.redrive import Redriver
 from carillon.stores.memory.runs import MemoryRunStore
 from carillon.stores.memory.wheel import MemoryWheelStore
@@ -46,39 +46,42 @@ class _HorizonKnown:
 
 @contextmanager
 def _horizon_first() -> Iterator[None]:
-    file_job, file_messages = Filer.file_job, Filer.file_messages
+    index_job, schedule_messages = Indexer.index_job, Indexer.schedule_messages
 
-    def first(filer: Filer, segment: int) -> Filer:
-        known = _HorizonKnown(filer._wheel, filer.control(segment))
-        return Filer(
-            filer._jobs,
+    def first(indexer: Indexer, segment: int) -> Indexer:
+        known = _HorizonKnown(indexer._wheel, indexer.control(segment))
+        return Indexer(
+            indexer._jobs,
             cast(WheelStore, known),
-            filer._queue,
-            filer._clock,
-            filer._calendars,
-            filer._longest_delay_seconds,
+            indexer._queue,
+            indexer._clock,
+            indexer._calendars,
+            indexer._longest_delay_seconds,
         )
 
-    def job(self: Filer, job: Job, revision: int | None) -> bool:
-        return file_job(first(self, job.segment), job, revision)
+    def job(self: Indexer, job: Job, revision: int | None) -> bool:
+        return index_job(first(self, job.segment), job, revision)
 
-    def messages(self: Filer, messages: Sequence[Message]) -> None:
-        filer = first(self, messages[0].segment) if messages else self
-        file_messages(filer, messages)
+    def messages(self: Indexer, messages: Sequence[Message]) -> None:
+        indexer = first(self, messages[0].segment) if messages else self
+        schedule_messages(indexer, messages)
 
-    with patch.object(Filer, "file_job", job), patch.object(Filer, "file_messages", messages):
+    with (
+        patch.object(Indexer, "index_job", job),
+        patch.object(Indexer, "schedule_messages", messages),
+    ):
         yield
 
 
 @contextmanager
 def _row_first() -> Iterator[None]:
-    file_job = Filer.file_job
+    index_job = Indexer.index_job
 
-    def job(self: Filer, job: Job, revision: int | None) -> bool:
+    def job(self: Indexer, job: Job, revision: int | None) -> bool:
         is_put = self._jobs.create(job) if revision is None else self._jobs.replace(job, revision)
-        return is_put and file_job(self, job, revision)
+        return is_put and index_job(self, job, revision)
 
-    with patch.object(Filer, "file_job", job):
+    with patch.object(Indexer, "index_job", job):
         yield
 
 
@@ -125,8 +128,8 @@ def _row_before_claim() -> Iterator[None]:
     handle = RunProtocol.handle
 
     def early(self: RunProtocol, message: Message, ends_at: Any, *, alone: bool = True) -> Any:
-        job = self._p.jobs.get(message.key.owner, message.key.job_id)
-        self._p = replace(self._p, jobs=cast(JobStore, _JobKnown(job)))
+        job = self._ports.jobs.get(message.key.owner, message.key.job_id)
+        self._ports = replace(self._ports, jobs=cast(JobStore, _JobKnown(job)))
         return handle(self, message, ends_at, alone=alone)
 
     with patch.object(RunProtocol, "handle", early):
@@ -136,14 +139,14 @@ def _row_before_claim() -> Iterator[None]:
 @contextmanager
 def _settle_unread() -> Iterator[None]:
     redrive, discard = Redriver.redrive, Redriver.discard
-    wanted: dict[int, Settled] = {}
+    wanted: dict[int, Resolution] = {}
 
     def redriven(self: Redriver, *args: Any) -> Any:
-        wanted[id(self)] = Settled.REDRIVEN
+        wanted[id(self)] = Resolution.REDRIVEN
         return redrive(self, *args)
 
     def discarded(self: Redriver, dead: Run) -> Any:
-        wanted[id(self)] = Settled.DISCARDED
+        wanted[id(self)] = Resolution.DISCARDED
         return discard(self, dead)
 
     def settle(self: Redriver, dead: Run) -> Run:
@@ -170,7 +173,7 @@ def _settle_unread() -> Iterator[None]:
 
 @contextmanager
 def _link_after_watermark() -> Iterator[None]:
-    file_link, run = Visit._file_link, Visit.run
+    file_link, run = Visit._put_next_entry, Visit.run
     links: dict[int, list[Entry]] = {}
 
     def later(self: Visit, entry: Entry) -> None:
@@ -183,13 +186,13 @@ def _link_after_watermark() -> Iterator[None]:
             file_link(self, entry)
         return report
 
-    with patch.object(Visit, "_file_link", later), patch.object(Visit, "run", then):
+    with patch.object(Visit, "_put_next_entry", later), patch.object(Visit, "run", then):
         yield
 
 
 @contextmanager
 def _removed_early() -> Iterator[None]:
-    with patch.object(filing, "removable", lambda ended, control: [each.key for each in ended]):
+    with patch.object(generation, "removable", lambda ended, control: [each.key for each in ended]):
         yield
 
 
@@ -197,10 +200,10 @@ def _removed_early() -> Iterator[None]:
 def _latest_not_sent() -> Iterator[None]:
     """Who claims the latest that is due trusts in the tick to send its message."""
 
-    def is_ordered(self: CatchingUp, latest: Message, ends_at: datetime) -> bool:
-        return self._p.runs.get(latest.key) is not None
+    def is_sent(self: CatchingUp, latest: Message, ends_at: datetime) -> bool:
+        return self._ports.runs.get(latest.key) is not None
 
-    with patch.object(CatchingUp, "is_ordered", is_ordered):
+    with patch.object(CatchingUp, "is_sent", is_sent):
         yield
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from carillon.domain.decisions import SkipReason
-from carillon.domain.run import RunKind, RunStatus, Settled
+from carillon.domain.run import Resolution, RunKind, RunStatus
 from tests.simulation.races.ending import Ending
 from tests.simulation.races.exploration import Actor, Setting
 from tests.simulation.races.kit import (
@@ -41,7 +41,7 @@ def redrive(name: str) -> Actor:
     return request(name, lambda api: api.dead_letters.redrive(OWNER, run_id(2)))
 
 
-def filing() -> Setting:
+def generation() -> Setting:
     """12:05 is announced, 12:06 is not yet: the message of 12:05 is young when it is met."""
     actors = [request("create", create(**cron("5,6"))), tick(), executor()]
     return race(at(4, 55), lived(at(4, 50), ticks_down=at(4)), actors, passing_seconds=[10])
@@ -141,8 +141,8 @@ def change_dispatch() -> Setting:
 
 
 def removal(ask: Actor) -> Setting:
-    """The filing that is ended owes 12:05, which nobody has dispatched: a tick comes to it, and its
-    entries are to go at once."""
+    """The generation that is ended owes 12:05, which nobody has dispatched: a tick comes to it, and
+    its entries are to go at once."""
     contents = lived(at(5, 50), {at(0, 10): create(**cron("5,6,7"))}, ticks_down=at(3))
     return race(at(6, 1), contents, [ask, tick()], passing_seconds=[46])
 
@@ -175,9 +175,9 @@ def redriven_well(ending: Ending) -> Iterator[str]:
     how = "absent" if made is None else made.status.value
     if made is not None and made.reason == "its dead letter was discarded":
         return
-    if dead.settled is Settled.REDRIVEN and how != RunStatus.SUCCEEDED:
+    if dead.settled is Resolution.REDRIVEN and how != RunStatus.SUCCEEDED:
         yield f"I1: the dead letter is redriven, but its run is {how}"
-    if dead.settled is Settled.DISCARDED and how not in ("absent", RunStatus.CANCELLED):
+    if dead.settled is Resolution.DISCARDED and how not in ("absent", RunStatus.CANCELLED):
         yield f"the dead letter is discarded, but its run is {how}"
     if ending.told and dead.settled is None:
         yield f"{', '.join(sorted(ending.told))} was answered, but the dead letter is {settled}"
@@ -277,9 +277,9 @@ _CANCELLED = frozenset({RunStatus.SUCCEEDED, RunStatus.CANCELLED})
 _DEAD = frozenset({RunStatus.DEAD})
 
 RACES = (
-    Race("filing against tick", filing, "horizon_first", 10_000, losses=0),
-    Race("filing in a new segment", filing_first, "horizon_first", 10_000),
-    Race("filing of a one-shot", filing_chain, "horizon_first", 10_000),
+    Race("indexing against tick", generation, "horizon_first", 10_000, losses=0),
+    Race("indexing in a new segment", filing_first, "horizon_first", 10_000),
+    Race("indexing of a one-shot", filing_chain, "horizon_first", 10_000),
     Race("two ticks", two_ticks, "control_unconditional", 5000, losses=0),
     Race("three ticks", three_ticks, "control_unconditional", 10_000),
     Race("two executors, one message", duplicate, "claim_unconditional", 500),

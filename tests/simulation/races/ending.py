@@ -46,7 +46,7 @@ def watch(
 ) -> str | None:
     """What is wrong with one effect, if anything is."""
     match call.port, call.method:
-        case "runs", "claim" | "finish" | "withdraw":
+        case "runs", "claim" | "finish" | "discard_claim":
             return _wrong_run(call, before, after, now)
         case "wheel", "put_control":
             return _wrong_control(call, before, after)
@@ -250,19 +250,20 @@ def _owed(job: Job, ending: Ending) -> Iterator[datetime]:
         until = min(until, job.paused_at or until)
     if job.is_tombstone:
         until = min(until, job.updated_at)
-    yield from job.schedule.between(job.filing.from_at, until)
+    yield from job.schedule.between(job.generation.from_at, until)
     first: dict[str, Recurrence] = {
-        row.filing.filing_id: row.schedule for row in ending.setting.contents["jobs"]
+        row.generation.generation_id: row.schedule for row in ending.setting.contents["jobs"]
     }
     for known in job.replaced:
-        schedule = first.get(known.filing_id, job.schedule)
+        schedule = first.get(known.generation_id, job.schedule)
         yield from schedule.between(known.from_at, known.until_at)
 
 
 def _judge_entries(job: Job, ending: Ending) -> Iterator[str]:
-    """The standing entries of the filing that counts are there, or the next link of its chain."""
+    """The standing entries of the generation that counts are there, or the next link of its
+    chain."""
     entries, controls = ending.contents["wheel"]
-    own = {entry.slot for entry in entries if entry.filing_id == job.filing.filing_id}
+    own = {entry.slot for entry in entries if entry.generation_id == job.generation.generation_id}
     wanted = {entry.slot for entry in entries_of(job)}
     if all(slot.kind is not SlotKind.DATED for slot in wanted):
         if not wanted <= own:

@@ -103,7 +103,7 @@ def lived(
 ) -> Contents:
     """What a healthy deployment holds that lives from noon on; ticks or executors may stop."""
     loop = Loop(NOON)
-    targets = SimulatedTargets(loop, lambda target, call, dice: Behaviour(0.0, behave(call)))
+    targets = SimulatedTargets(loop, lambda target, call, draws: Behaviour(0.0, behave(call)))
     deployment = Deployment(
         loop,
         options,
@@ -113,8 +113,8 @@ def lived(
     )
     api = Api.of(deployment)
     tasks = [
-        deployment.invoke(f"request {number}", partial(request, api), at=asked_at)
-        for number, (asked_at, request) in enumerate((requests or {}).items())
+        deployment.invoke(f"request {number}", partial(request, api), at=requested_at)
+        for number, (requested_at, request) in enumerate((requests or {}).items())
     ]
     deployment.start()
     loop.run(loop.us_of(until))

@@ -17,10 +17,16 @@ from carillon.stores.memory.rows import (
 )
 from carillon.stores.memory.runs import MemoryRunStore
 from carillon.stores.memory.wheel import MemoryWheelStore
-from carillon.stores.ports import CALENDARS, GATES, IDEMPOTENCY_RECORDS, OPERATIONS, check_delays
+from carillon.stores.ports import (
+    ADMISSION_ROWS,
+    CALENDARS,
+    IDEMPOTENCY_RECORDS,
+    OPERATIONS,
+    check_delays,
+)
 
 PORTS = (
-    *("jobs", "calendars", "wheel", "runs", "gates", "operations", "idempotency_records"),
+    *("jobs", "calendars", "wheel", "runs", "admission_rows", "operations", "idempotency_records"),
     *("events", "queue", "targets"),
 )
 FUNCTION_SECONDS = 20
@@ -128,7 +134,7 @@ _EMPTY: dict[str, Callable[[], Any]] = {
     "calendars": lambda: MemoryVersionedRows(CALENDARS),
     "wheel": lambda: MemoryWheelStore(page_size=7),
     "runs": MemoryRunStore,
-    "gates": lambda: MemoryVersionedRows(GATES),
+    "admission_rows": lambda: MemoryVersionedRows(ADMISSION_ROWS),
     "operations": lambda: MemoryVersionedRows(OPERATIONS),
     "idempotency_records": lambda: MemoryVersionedRows(IDEMPOTENCY_RECORDS),
     "events": MemoryEvents,

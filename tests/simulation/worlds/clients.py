@@ -18,7 +18,7 @@ from carillon.domain.operation import Operation, OperationKind
 from carillon.domain.run import DEAD_LETTER, Run, RunStatus
 from carillon.errors import CarillonError, QueueUnavailableError, StoreUnavailableError
 from carillon.simulation.deployment import Deployment
-from carillon.simulation.faults import Dice
+from carillon.simulation.faults import Draws
 from carillon.simulation.loop import Task
 from carillon.simulation.services import Api, job_body
 from tests.simulation.worlds.scenario import Scenario
@@ -51,11 +51,11 @@ class RefusedError(CarillonError):
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A request under way; `asked_at` is when it was sent for the first time."""
+    """A request under way; `requested_at` is when it was sent for the first time."""
 
     request: Request
     step: Callable[[], Any]
-    asked_at: datetime
+    requested_at: datetime
     repetition: int = 0
 
 
@@ -111,7 +111,7 @@ class Clients:
         rows = self._deployment.stores.runs.list(owner, job_id, _LOOKED_AT).items
         found = [row for row in rows if row.status in _WANTED[request.what] and not row.settled]
         if found:
-            self._send_about(request, Dice(self._scenario.seed, request.name).choice(found))
+            self._send_about(request, Draws(self._scenario.seed, request.name).choice(found))
         else:
             self._waiting.setdefault(job_id, []).append(request)
 
@@ -129,10 +129,10 @@ class Clients:
 
     def _send_about(self, request: Request, run: Run) -> None:
         loop = self._deployment.loop
-        dice = Dice(self._scenario.seed, f"moment of {request.name}")
-        at_us = loop.us + dice.below(dice.choice(_LATER_US) + 1)
-        if run.next_attempt_at is not None and dice.fraction() < 0.4:
-            near_us = loop.us_of(run.next_attempt_at) - 100_000 + dice.below(150_000)
+        draws = Draws(self._scenario.seed, f"moment of {request.name}")
+        at_us = loop.us + draws.below(draws.choice(_LATER_US) + 1)
+        if run.next_attempt_at is not None and draws.fraction() < 0.4:
+            near_us = loop.us_of(run.next_attempt_at) - 100_000 + draws.below(150_000)
             at_us = max(loop.us, near_us)
         if at_us < loop.us_of(self._scenario.calm_at):
             step = self._step_about(request, run.key.run_id)
@@ -142,7 +142,7 @@ class Clients:
         request, number = sent.request, sent.repetition
         name = request.name if number == 0 else f"{request.name} #{number}"
         self.sent += 1
-        begin, step = at or sent.asked_at, partial(_answered, sent.step)
+        begin, step = at or sent.requested_at, partial(_answered, sent.step)
         task = self._deployment.invoke(name, step, at=begin, seconds=API_SECONDS)
         task.on_end = partial(self._ended, sent, task)
 
@@ -155,8 +155,8 @@ class Clients:
         loop.tell(f"answered: {task.failure!r}" if task.failure else "no answer")
         if not task.died and not isinstance(task.failure, _UNKNOWN):
             return
-        dice = Dice(self._scenario.seed, f"repeat {request.name}", sent.repetition)
-        at_us = loop.us + dice.choice((10_000, 1_000_000, 5_000_000))
+        draws = Draws(self._scenario.seed, f"repeat {request.name}", sent.repetition)
+        at_us = loop.us + draws.choice((10_000, 1_000_000, 5_000_000))
         if sent.repetition < request.repeats and at_us < loop.us_of(self._scenario.calm_at):
             again = replace(sent, repetition=sent.repetition + 1)
             self._send(again, loop.instant(at_us))
@@ -166,7 +166,7 @@ class Clients:
         return Ack(
             what=request.what,
             job_id=self._plans[request.job].job_id,
-            asked_at=sent.asked_at,
+            requested_at=sent.requested_at,
             answered_at=self._deployment.loop.instant(),
             run_id=answer.key.run_id if isinstance(answer, Run) else "",
             key=request.key,

@@ -17,7 +17,7 @@ from carillon.executor.targets import Call, Failure, Success
 from carillon.schedules import SlotKind
 from carillon.schedules.base import EPOCH
 from carillon.simulation.deployment import Deployment
-from carillon.simulation.faults import Chaos, Dice, Fault, Strike, Struck
+from carillon.simulation.faults import Chaos, Draws, Fault, Strike, Struck
 from carillon.simulation.loop import Loop, RunawayError
 from carillon.simulation.targets import Behaviour, SimulatedTargets
 from tests.simulation.judging.checker import violations
@@ -140,7 +140,7 @@ def _start_other_worker(deployment: Deployment, look_ahead_minutes: int) -> None
         if deployment.are_ticks_down():
             return
         name = f"other tick {loop.instant():%m-%d %H:%M}"
-        late_us = Dice(loop.chaos.seed, name).below(3_000_000)
+        late_us = Draws(loop.chaos.seed, name).below(3_000_000)
         deployment.invoke(name, tick, at=loop.instant(loop.us + late_us), freezes=True)
 
     loop.later(-(-loop.us // _MINUTE_US) * _MINUTE_US, minute)
@@ -229,13 +229,13 @@ def _weigh_each_minute(deployment: Deployment, recorder: Recorder) -> None:
     loop.later(loop.us + _MINUTE_US, weigh)
 
 
-def _behaviour_of(scenario: Scenario) -> Callable[[Target, Call, Dice], Behaviour]:
+def _behaviour_of(scenario: Scenario) -> Callable[[Target, Call, Draws], Behaviour]:
     plans = {job.job_id: job for job in scenario.jobs}
 
-    def behave(target: Target, call: Call, dice: Dice) -> Behaviour:
+    def behave(target: Target, call: Call, draws: Draws) -> Behaviour:
         plan = plans[call.job_id]
-        seconds = dice.fraction() * plan.seconds
-        if dice.fraction() < plan.failures:
+        seconds = draws.fraction() * plan.seconds
+        if draws.fraction() < plan.failures:
             failure = Failure(RunError("http_500", "simulated"))
             return Behaviour(seconds, failure, is_done=False)
         return Behaviour(seconds, Success(None))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from carillon.simulation.deployment import Options, Span
-from carillon.simulation.faults import Dice, Faults
+from carillon.simulation.faults import Draws, Faults
 from tests.simulation.worlds.scenario_faults import faults_of
 from tests.simulation.worlds.scenario_jobs import jobs_of
 from tests.simulation.worlds.scenario_parts import JobPlan, Request
@@ -85,10 +85,10 @@ def _name_of(what: str, number: int) -> str:
 
 def scenario_of(seed: int) -> Scenario:
     """The scenario of a seed."""
-    dice = Dice(seed, "scenario")
-    base, at = _START[dice.below(len(_START))], Dice(seed, "start")
+    draws = Draws(seed, "scenario")
+    base, at = _START[draws.below(len(_START))], Draws(seed, "start")
     start = base - timedelta(seconds=at.below(600) + 30)
-    minutes = 8 + dice.below(10) if dice.fraction() < 0.7 else 18 + dice.below(13)
+    minutes = 8 + draws.below(10) if draws.fraction() < 0.7 else 18 + draws.below(13)
     profile, faults = faults_of(seed)
     jobs = jobs_of(seed, start, minutes)
     requests = requests_of(seed, start, minutes, jobs)
@@ -104,8 +104,8 @@ def scenario_of(seed: int) -> Scenario:
         most_latency_us=_latency_us(seed, profile),
         ticks_down=_spans(seed, "ticks down", (start, minutes), requests, 0.25, (120, 2400)),
         executors_down=_spans(seed, "executors down", (start, minutes), requests, 0.15, (30, 1200)),
-        other_look_ahead_minutes=Dice(seed, "other worker").choice((0, 0, 0, 0, 0, 0, 1, 2, 5)),
-        calendar=calendar_body(Dice(seed, "calendar"), start),
+        other_look_ahead_minutes=Draws(seed, "other worker").choice((0, 0, 0, 0, 0, 0, 1, 2, 5)),
+        calendar=calendar_body(Draws(seed, "calendar"), start),
     )
 
 
@@ -125,16 +125,16 @@ _START = (
 
 
 def _options(seed: int) -> Options:
-    dice = Dice(seed, "options")
+    draws = Draws(seed, "options")
     return Options(
-        segments=dice.choice((1, 1, 2, 3)),
-        look_ahead_minutes=dice.choice((1, 2, 2, 3, 5)),
+        segments=draws.choice((1, 1, 2, 3)),
+        look_ahead_minutes=draws.choice((1, 2, 2, 3, 5)),
         function_timeout_seconds=20,
-        max_receives=dice.choice((3, 5)),
-        catch_up_per_minute=dice.choice((3000, 3000, 60, 12)),
-        owner_starts_per_minute=dice.choice((0, 0, 0, 0, 0, 0, 0, 30)),
-        longest_delay_seconds=dice.choice((900, 900, 120, 60)),
-        owner_concurrent_runs=dice.choice((0, 0, 0, 0, 0, 0, 3, 5)),
+        max_receives=draws.choice((3, 5)),
+        catch_up_per_minute=draws.choice((3000, 3000, 60, 12)),
+        owner_starts_per_minute=draws.choice((0, 0, 0, 0, 0, 0, 0, 30)),
+        longest_delay_seconds=draws.choice((900, 900, 120, 60)),
+        owner_concurrent_runs=draws.choice((0, 0, 0, 0, 0, 0, 3, 5)),
     )
 
 
@@ -145,7 +145,7 @@ _LATENCIES_US = (0, 1_000, 20_000, 20_000, 20_000, 100_000, 300_000, 3_000_000)
 def _latency_us(seed: int, profile: str) -> int:
     if profile == "calm":
         return 0
-    return Dice(seed, "latency").choice(_LATENCIES_US)
+    return Draws(seed, "latency").choice(_LATENCIES_US)
 
 
 def _spans(
@@ -159,13 +159,13 @@ def _spans(
     """At most one outage of one kind, in a `share` of the seeds; often where somebody asks for
     something."""
     start, minutes = chaos
-    dice = Dice(seed, what)
-    if dice.fraction() >= share:
+    draws = Draws(seed, what)
+    if draws.fraction() >= share:
         return ()
-    begin = start + timedelta(seconds=dice.below(minutes * 50))
+    begin = start + timedelta(seconds=draws.below(minutes * 50))
     shortest, longest = seconds
-    lasts = timedelta(seconds=int(shortest + (longest - shortest) * dice.fraction() ** 2))
-    if dice.fraction() < 0.3:
-        asked_at = start + timedelta(microseconds=dice.choice(requests).after_us)
-        begin = max(start, asked_at - timedelta(seconds=dice.below(20)))
+    lasts = timedelta(seconds=int(shortest + (longest - shortest) * draws.fraction() ** 2))
+    if draws.fraction() < 0.3:
+        requested_at = start + timedelta(microseconds=draws.choice(requests).after_us)
+        begin = max(start, requested_at - timedelta(seconds=draws.below(20)))
     return ((begin, begin + lasts),)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from carillon.simulation.faults import Dice, Fault, Faults
+from carillon.simulation.faults import Draws, Fault, Faults
 
 _MOST = Faults(
     dies=0.03,
@@ -58,25 +58,25 @@ _STORMS: dict[str, tuple[Fault, ...]] = {
 
 def faults_of(seed: int) -> tuple[str, Faults]:
     """The name of the profile, and the probabilities."""
-    dice = Dice(seed, "faults")
-    kind = dice.fraction()
+    draws = Draws(seed, "faults")
+    kind = draws.fraction()
     if kind < 0.06:
         return "calm", Faults()
     if kind < 0.4:
         fault = tuple(Fault)[seed % len(Fault)]
-        return fault.value, _strengths((fault,), dice, 1.0)
+        return fault.value, _strengths((fault,), draws, 1.0)
     if kind < 0.5:
         # Two kinds that may have to do with each other.
-        pair = (dice.choice(tuple(Fault)), dice.choice(tuple(Fault)))
-        return " and ".join(fault.value for fault in pair), _strengths(pair, dice, 0.7)
-    name = dice.choice((*_STORMS, "everything"))
-    return f"storm of {name}", _strengths(_STORMS[name], dice, 0.4)
+        pair = (draws.choice(tuple(Fault)), draws.choice(tuple(Fault)))
+        return " and ".join(fault.value for fault in pair), _strengths(pair, draws, 0.7)
+    name = draws.choice((*_STORMS, "everything"))
+    return f"storm of {name}", _strengths(_STORMS[name], draws, 0.4)
 
 
-def _strengths(kinds: tuple[Fault, ...], dice: Dice, share: float) -> Faults:
+def _strengths(kinds: tuple[Fault, ...], draws: Draws, share: float) -> Faults:
     """Each of these kinds up to a share of its most, often far below."""
     probabilities = {
-        fault.value: getattr(_MOST, fault.value) * share * (0.1 + 0.9 * dice.fraction() ** 2)
+        fault.value: getattr(_MOST, fault.value) * share * (0.1 + 0.9 * draws.fraction() ** 2)
         for fault in kinds
     }
     return replace(Faults(), **probabilities)

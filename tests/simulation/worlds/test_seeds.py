@@ -20,7 +20,7 @@ _seen: dict[int, Figures] = {}
 
 @pytest.mark.parametrize("chunk", range(_CHUNKS))
 def test_no_promise_is_broken(chunk: int) -> None:
-    _seen[chunk] = _hold(range(chunk * _CHUNK, (chunk + 1) * _CHUNK))
+    _seen[chunk] = _keep_waiting(range(chunk * _CHUNK, (chunk + 1) * _CHUNK))
 
 
 @pytest.mark.parametrize("chunk", range(_FRESH_CHUNKS))
@@ -30,10 +30,10 @@ def test_no_promise_is_broken_in_worlds_of_this_commit(
     first = first_of_commit() + chunk * _CHUNK
     with capsys.disabled():
         print(f"\nmake simulate SEEDS={_CHUNK} FIRST={first}")  # noqa: T201
-    _hold(range(first, first + _CHUNK))
+    _keep_waiting(range(first, first + _CHUNK))
 
 
-def _hold(seeds: Iterable[int]) -> Figures:
+def _keep_waiting(seeds: Iterable[int]) -> Figures:
     """Simulate them; each violation is told with the line that replays its world."""
     figures, broken = Figures(), list[str]()
     for seed in seeds:

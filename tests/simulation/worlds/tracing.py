@@ -70,9 +70,9 @@ def describe(value: object) -> str:
             missed = " for those missed" if value.missed is not None else ""
             return f"{value.key.run_id}/{value.attempt} due {_time(value.due_at)}{waits}{missed}"
         case Job():
-            since = _time(value.filing.from_at)
-            filing = f"filing {value.filing.filing_id[-5:]} from {since}"
-            return f"{value.job_id} r{value.revision} {value.state} {filing}"
+            since = _time(value.generation.from_at)
+            generation = f"generation {value.generation.generation_id[-5:]} from {since}"
+            return f"{value.job_id} r{value.revision} {value.state} {generation}"
         case Control():
             return _control(value)
         case Entry():

@@ -27,7 +27,7 @@ from carillon.stores.memory import (
     MemoryVersionedRows,
     MemoryWheelStore,
 )
-from carillon.stores.ports import CALENDARS, GATES, IDEMPOTENCY_RECORDS, OPERATIONS, Stores
+from carillon.stores.ports import ADMISSION_ROWS, CALENDARS, IDEMPOTENCY_RECORDS, OPERATIONS, Stores
 from carillon.telemetry import Telemetry
 from tests.unit.api.gateway import STRANGER, Client
 
@@ -87,7 +87,7 @@ class World:
             "queue": self.queue,
             "operations": self.operations,
             "idempotency_records": self.idempotency_records,
-            "gates": MemoryVersionedRows(GATES),
+            "admission_rows": MemoryVersionedRows(ADMISSION_ROWS),
             "events": self.events,
             "skew_seconds": lambda: None,
             "clock": self.clock,

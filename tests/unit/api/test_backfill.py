@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from carillon.domain.run import RunKey, RunKind, RunStatus, Settled
+from carillon.domain.run import Resolution, RunKey, RunKind, RunStatus
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Client
 from tests.unit.api.test_runs import make_run
@@ -175,7 +175,7 @@ def test_what_became_of_the_runs_is_counted(
     for minute in range(0, 600, 5):
         put_run(minute, RunStatus.SUCCEEDED)
     put_run(605, RunStatus.DEAD, reason="exhausted")
-    put_run(610, RunStatus.DEAD, reason="exhausted", settled=Settled.REDRIVEN)
+    put_run(610, RunStatus.DEAD, reason="exhausted", settled=Resolution.REDRIVEN)
     put_run(610, RunStatus.RETRYING, key={"redrive": 1})
     # Neither its own, nor within its span.
     put_run(615, RunStatus.DEAD, key={"request_id": "another"})

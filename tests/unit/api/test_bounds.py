@@ -10,7 +10,7 @@ from carillon.domain.job import JobState, fraction_of
 from carillon.domain.policies import OnComplete
 from carillon.domain.run import RunStatus
 from carillon.domain.wheel.entry import minute_of, slots_of_minute
-from carillon.schedules import Combined, Fold, Gap
+from carillon.schedules import Fold, Gap, Union
 from tests.unit.api.conftest import BODY, NOW, World
 from tests.unit.api.gateway import Client
 from tests.unit.api.test_jobs import row
@@ -227,16 +227,16 @@ def test_a_change_of_window_is_a_new_filing_if_it_moves_the_job(
     client: Client, world: World
 ) -> None:
     job = create(client, window="5m")
-    filing = row(world, job["job_id"]).filing
+    generation = row(world, job["job_id"]).generation
     world.clock.advance(60)
     same = change(client, job, window="300s")
     assert (same["window"], same["revision"]) == ("5m", 1)
-    assert row(world, job["job_id"]).filing == filing
+    assert row(world, job["job_id"]).generation == generation
 
     changed = change(client, job, window=None)
 
     assert (changed["window"], changed["spread_seconds"]) == (None, 0)
-    assert row(world, job["job_id"]).filing != filing
+    assert row(world, job["job_id"]).generation != generation
 
 
 def test_a_change_of_schedule_measures_the_window_anew(client: Client) -> None:
@@ -256,7 +256,7 @@ def test_a_union_is_stored_and_answered_as_its_parts(client: Client, world: Worl
     assert job["schedule"] == ["0 9 * * 1-5", "0 12 * * 6"]
     assert job["except"] == ["* * 25 12 *"]
     schedule = row(world, job["job_id"]).schedule
-    assert isinstance(schedule, Combined)
+    assert isinstance(schedule, Union)
     assert len(schedule.schedules) == 2
 
 
@@ -280,7 +280,7 @@ def test_schedule_and_exceptions_change_apart_from_each_other(client: Client) ->
 def test_a_rule_for_clock_changes_is_stored_and_merged(client: Client, world: World) -> None:
     job = create(client, schedule="30 2 * * *", dst={"gap": "skip"})
     assert job["dst"] == {"gap": "skip", "fold": None}
-    filing = row(world, job["job_id"]).filing
+    generation = row(world, job["job_id"]).generation
     world.clock.advance(60)
 
     changed = change(client, job, dst={"fold": "both"})
@@ -288,7 +288,7 @@ def test_a_rule_for_clock_changes_is_stored_and_merged(client: Client, world: Wo
     assert changed["dst"] == {"gap": "skip", "fold": "both"}
     stored = row(world, job["job_id"])
     assert (stored.schedule.dst.gap, stored.schedule.dst.fold) == (Gap.SKIP, Fold.BOTH)
-    assert stored.filing != filing
+    assert stored.generation != generation
     assert change(client, job, dst=None)["dst"] == {"gap": None, "fold": None}
 
 

@@ -342,7 +342,7 @@ def test_a_job_whose_calendar_is_closed_throughout_is_not_completed(client: Clie
 
 
 @pytest.mark.parametrize(
-    ("change", "calendar", "refiled"),
+    ("change", "calendar", "in_new_generation"),
     [
         ({"rule": "next_business_day"}, {"name": "holidays", "rule": "next_business_day"}, True),
         ({"name": "other"}, {"name": "other", "rule": "skip"}, True),
@@ -351,18 +351,18 @@ def test_a_job_whose_calendar_is_closed_throughout_is_not_completed(client: Clie
     ],
 )
 def test_a_change_of_calendar_is_merged_and_is_a_new_filing(
-    client: Client, world: World, change: Any, calendar: Any, refiled: bool
+    client: Client, world: World, change: Any, calendar: Any, in_new_generation: bool
 ) -> None:
     put(client, **HOLIDAYS)
     put(client, "other")
     job_id = following(client)["job_id"]
-    filing = row(world, job_id).filing
+    generation = row(world, job_id).generation
     world.clock.advance(60)
 
     answer = client.patch(f"/jobs/{job_id}", {"calendar": change}, 1)
 
     assert (answer.status, answer.json["calendar"]) == (200, calendar)
-    assert (row(world, job_id).filing != filing) is refiled
+    assert (row(world, job_id).generation != generation) is in_new_generation
 
 
 def test_a_change_to_a_calendar_that_is_not_there_is_refused(client: Client) -> None:

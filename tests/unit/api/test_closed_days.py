@@ -40,7 +40,7 @@ def test_a_window_is_measured_anew_when_a_calendar_starts_or_stops_moving(
 ) -> None:
     job = create(client, schedule=MEETING, window="24h", calendar=SKIP)
     path, fraction = f"/jobs/{job['job_id']}", fraction_of(job["job_id"])
-    filing = row(world, job["job_id"]).filing
+    generation = row(world, job["job_id"]).generation
     world.clock.advance(60)
 
     changes: list[Any] = [{"calendar": NEXT}, {"calendar": {"rule": "skip"}}, {"calendar": NEXT}]
@@ -52,7 +52,7 @@ def test_a_window_is_measured_anew_when_a_calendar_starts_or_stops_moving(
     small, large = int(fraction * 1800), int(fraction * 86_400)
     assert job["spread_seconds"] == large
     assert offsets == [small, large, small, small, large]
-    assert row(world, job["job_id"]).filing != filing
+    assert row(world, job["job_id"]).generation != generation
 
 
 def test_a_fixed_delay_tells_that_its_next_occurrence_is_skipped(

@@ -83,7 +83,7 @@ def test_a_minimal_job_gets_the_documented_defaults(client: Client, world: World
         "warnings": [],
         "transitions": [],
     }
-    assert stored(world, answer).filing.from_at == NOW.replace(microsecond=0)
+    assert stored(world, answer).generation.from_at == NOW.replace(microsecond=0)
     assert 0 <= stored(world, answer).segment < world.settings.segments
 
 
@@ -109,7 +109,7 @@ def test_the_job_is_put_on_the_wheel(client: Client, world: World) -> None:
 
     hourly, _, _ = slots_of_minute(minute_of(NOW) + 5)
     (entry,) = world.wheel.query(job.segment, hourly).entries
-    assert (entry.job_id, entry.filing_id) == (job.job_id, job.filing.filing_id)
+    assert (entry.job_id, entry.generation_id) == (job.job_id, job.generation.generation_id)
 
 
 def test_a_job_due_in_five_seconds_is_sent_to_fire_in_five_seconds(
@@ -124,7 +124,7 @@ def test_a_job_due_in_five_seconds_is_sent_to_fire_in_five_seconds(
     job = stored(world, answer)
     first = world.queue.kept()[0]
     assert first.message.key.fire_at == fire_at
-    assert first.message.filing_id == job.filing.filing_id
+    assert first.message.generation_id == job.generation.generation_id
     assert first.visible_at <= fire_at
 
 
@@ -265,4 +265,4 @@ def test_a_job_created_in_the_last_millisecond_of_a_second_counts_from_that_seco
     answer = Client(world.api()).post("/jobs", BODY)
 
     assert answer.json["next_fire_at"] == "2026-03-01T12:05:00Z"
-    assert stored(world, answer).filing.from_at == datetime(2026, 3, 1, 12, 4, 59, tzinfo=UTC)
+    assert stored(world, answer).generation.from_at == datetime(2026, 3, 1, 12, 4, 59, tzinfo=UTC)

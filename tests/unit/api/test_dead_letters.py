@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from carillon.domain.operation import OperationState
-from carillon.domain.run import DeadReason, Run, RunError, RunKind, RunStatus, Settled
+from carillon.domain.run import DeadReason, Resolution, Run, RunError, RunKind, RunStatus
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Answer, Client
 from tests.unit.api.test_runs import SECOND, FailingQueue, make_run, put
@@ -114,7 +114,7 @@ def test_a_redrive_answers_the_new_run(client: Client, world: World, dead: Run) 
     assert client.get(answer.headers["location"]).json == run
     (sent,) = [kept.message for kept in world.queue.kept()]
     assert (sent.key, sent.attempt) == (dead.key.redriven, 1)
-    assert stored(world, dead).settled is Settled.REDRIVEN
+    assert stored(world, dead).settled is Resolution.REDRIVEN
     assert client.get("/dead-letters").json["items"] == []
     history = client.get(f"/jobs/{dead.key.job_id}/runs").json["items"]
     assert [(run["redrive"], run["settled"]) for run in history] == [(0, "redriven"), (1, None)]

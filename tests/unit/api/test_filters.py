@@ -130,7 +130,7 @@ def test_pause_and_resume_by_tag_count_what_they_change(
     assert {state(client, job_id) for job_id in jobs.values()} == {"active"}
     resumed = world.jobs.get(OWNER, jobs["a"])
     assert resumed is not None
-    assert resumed.filing.from_at == world.clock.now().replace(microsecond=0)
+    assert resumed.generation.from_at == world.clock.now().replace(microsecond=0)
     assert change(client, "resume", tag="team:x").json["changed"] == 0
 
 

@@ -100,7 +100,7 @@ def test_a_bad_query_parameter_is_named(client: Client, query: dict[str, str], f
 def test_a_change_of_name_keeps_the_filing(
     client: Client, world: World, job: dict[str, Any]
 ) -> None:
-    filing = row(world, job["job_id"]).filing
+    generation = row(world, job["job_id"]).generation
     world.clock.advance(60)
 
     answer = client.patch(f"/jobs/{job['job_id']}", {"name": "other", "payload": {"a": 1}}, 1)
@@ -110,7 +110,7 @@ def test_a_change_of_name_keeps_the_filing(
     changed = without_report(answer.json)
     assert changed == job | expected | {"updated_at": "2026-03-01T12:01:00.250Z"}
     assert client.get(f"/jobs/{job['job_id']}").json == changed
-    assert row(world, job["job_id"]).filing == filing
+    assert row(world, job["job_id"]).generation == generation
 
 
 @pytest.mark.parametrize(
@@ -134,10 +134,10 @@ def test_a_change_of_what_entries_carry_is_a_new_filing(
 
     after = row(world, job["job_id"])
     now = (NOW + timedelta(seconds=60)).replace(microsecond=0)
-    assert after.filing.filing_id > before.filing.filing_id
-    assert after.filing.from_at == now
+    assert after.generation.generation_id > before.generation.generation_id
+    assert after.generation.from_at == now
     assert after.previous is not None
-    assert after.previous.covers(before.filing.filing_id, now)
+    assert after.previous.covers(before.generation.generation_id, now)
     assert after.segment == before.segment
 
 
@@ -145,18 +145,22 @@ def test_a_change_of_what_entries_carry_is_a_new_filing(
 def test_filings_are_in_order_whatever_the_clock_of_each_request_says(
     world: World, client: Client, job: dict[str, Any], seconds: int
 ) -> None:
-    """Found by seed 77005498: of two filings of one millisecond the later had the smaller id."""
-    path, filings = f"/jobs/{job['job_id']}", [row(world, job["job_id"]).filing.filing_id]
+    """Found by seed 77005498: of two generations of one millisecond the later had the smaller
+    id."""
+    path, generations = (
+        f"/jobs/{job['job_id']}",
+        [row(world, job["job_id"]).generation.generation_id],
+    )
     for revision in range(1, 9):
         world.clock.advance(seconds)
         change = {"schedule": f"every {revision}h"}
         assert client.patch(path, change, revision).status == 200
-        filings.append(row(world, job["job_id"]).filing.filing_id)
+        generations.append(row(world, job["job_id"]).generation.generation_id)
     client.post(f"{path}/pause")
     assert client.post(f"{path}/resume").status == 200
-    filings.append(row(world, job["job_id"]).filing.filing_id)
+    generations.append(row(world, job["job_id"]).generation.generation_id)
 
-    assert filings == sorted(set(filings))
+    assert generations == sorted(set(generations))
 
 
 def test_retry_and_target_are_merged_and_null_means_the_default(client: Client) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from carillon.domain.run import Run, RunKind, RunStatus, Settled
+from carillon.domain.run import Resolution, Run, RunKind, RunStatus
 from carillon.services import missed_search as missing
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import Client
@@ -75,7 +75,7 @@ def test_success_and_what_is_under_way_are_not_missed(
     row(world, later, 3, status=RunStatus.RETRYING)
     row(world, later, 4, status=RunStatus.SCHEDULED)
     row(world, later, 5, status=RunStatus.CANCELLED)
-    row(world, later, 6, status=RunStatus.DEAD, settled=Settled.DISCARDED)
+    row(world, later, 6, status=RunStatus.DEAD, settled=Resolution.DISCARDED)
     dead = row(world, later, 7, status=RunStatus.DEAD, reason="exhausted")
     row(world, later, 8, status=RunStatus.SKIPPED, reason="overlap")
 
@@ -91,7 +91,7 @@ def test_any_run_of_an_occurrence_may_be_its_success(
     client: Client, world: World, later: dict[str, Any]
 ) -> None:
     for number in (1, 2, 3):
-        dead = row(world, later, number, status=RunStatus.DEAD, settled=Settled.REDRIVEN)
+        dead = row(world, later, number, status=RunStatus.DEAD, settled=Resolution.REDRIVEN)
         if number == 1:
             put(world, replace(dead, key=dead.key.redriven, status=RunStatus.SUCCEEDED))
         if number == 2:
@@ -127,7 +127,7 @@ def test_what_a_catch_up_passed_over_is_missed(
         covers_from=at(2),
         covers_count=9,
     )
-    key = replace(covering.key, kind=RunKind.MISSED, request_id="filing")
+    key = replace(covering.key, kind=RunKind.MISSED, request_id="generation")
     put(world, replace(covering, key=key))
     row(world, later, 5, status=RunStatus.SUCCEEDED)
 
@@ -211,14 +211,14 @@ def test_a_search_is_bounded(client: Client, world: World) -> None:
     world.clock.advance(7200 * 3)
 
     path = f"/jobs/{made['job_id']}/missed"
-    for second in range(missing.MOST_LOOKED_AT + missing.CHUNK + 120):
+    for second in range(missing.MOST_READ + missing.CHUNK + 120):
         fire_at = world.clock.now().replace(microsecond=0) - timedelta(seconds=second)
         put(world, make_run(made["job_id"], fire_at))
     told = client.get(path).json
 
     assert (told["items"], told["complete"]) == ([], False)
     looked_at = world.clock.now() - datetime.fromisoformat(told["from"])
-    assert looked_at.total_seconds() == pytest.approx(missing.MOST_LOOKED_AT, abs=missing.CHUNK)
+    assert looked_at.total_seconds() == pytest.approx(missing.MOST_READ, abs=missing.CHUNK)
 
 
 @pytest.mark.parametrize(

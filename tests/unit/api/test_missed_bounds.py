@@ -8,7 +8,7 @@ import pytest
 
 from carillon.domain.job import Job
 from carillon.domain.run import Run, RunKind, RunStatus
-from carillon.services.missed_search import CHUNK, MOST_LOOKED_AT, MissedSearch
+from carillon.services.missed_search import CHUNK, MOST_READ, MissedSearch
 from carillon.stores.memory import MemoryRunStore
 from carillon.stores.ports import Page
 from tests.unit.api.conftest import BODY, new_world
@@ -98,7 +98,7 @@ def test_one_search_is_bounded_and_says_how_far_it_came(
     runs = Endless()
     found = MissedSearch(runs).newest(job, job.schedule, NOW - 2000 * HOUR, NOW, NOW, 5000)
 
-    assert runs.asked_for < 2 * MOST_LOOKED_AT
+    assert runs.asked_for < 2 * MOST_READ
     assert not found.is_complete
     assert len(found.items) == CHUNK
     assert found.from_at == found.items[-1].fire_at

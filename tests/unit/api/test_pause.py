@@ -35,7 +35,7 @@ def test_pause_and_resume_are_idempotent(client: Client, world: World, job: dict
     assert resumed.json["next_fire_at"] == "2026-03-01T12:15:00Z"
     assert client.post(f"{path}/resume").json == resumed.json
     after = row(world, job["job_id"])
-    assert after.filing.from_at == (NOW + timedelta(seconds=600)).replace(microsecond=0)
+    assert after.generation.from_at == (NOW + timedelta(seconds=600)).replace(microsecond=0)
     assert after.previous is not None
     assert after.previous.until_at == NOW
 
@@ -45,14 +45,14 @@ def test_a_paused_job_takes_a_new_schedule_when_it_is_resumed(
 ) -> None:
     path = f"/jobs/{job['job_id']}"
     client.post(f"{path}/pause")
-    filing = row(world, job["job_id"]).filing
+    generation = row(world, job["job_id"]).generation
 
     changed = client.patch(path, {"schedule": "every 7m"}, 2)
 
     assert (changed.json["state"], changed.json["schedule"]) == ("paused", "every 7m")
-    assert row(world, job["job_id"]).filing == filing
+    assert row(world, job["job_id"]).generation == generation
     assert client.post(f"{path}/resume").json["next_fire_at"] == "2026-03-01T12:07:00Z"
-    assert row(world, job["job_id"]).filing.filing_id > filing.filing_id
+    assert row(world, job["job_id"]).generation.generation_id > generation.generation_id
 
 
 @pytest.mark.parametrize("action", ["pause", "resume", "run"])

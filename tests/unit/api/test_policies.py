@@ -190,12 +190,12 @@ def test_what_entries_carry_is_a_new_filing(
     client: Client, world: World, change: dict[str, Any], is_new_filing: bool
 ) -> None:
     job_id = client.post("/jobs", BODY | POLICIES).json["job_id"]
-    before = stored(world, job_id).filing
+    before = stored(world, job_id).generation
     world.clock.advance(60)
 
     assert client.patch(f"/jobs/{job_id}", change, 1).status == 200
 
-    assert (stored(world, job_id).filing != before) == is_new_filing
+    assert (stored(world, job_id).generation != before) == is_new_filing
 
 
 def test_a_job_tells_since_when_and_why_it_is_served_in_lane_slow(

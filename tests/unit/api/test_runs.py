@@ -35,7 +35,7 @@ def make_run(job_id: str, fire_at: datetime, **values: Any) -> Run:
         attempt=1,
         token=1,
         claim_id="claim",
-        filing_id="filing",
+        generation_id="generation",
         updated_at=fire_at,
         expires_at=fire_at + timedelta(days=30),
     )
@@ -68,7 +68,7 @@ def test_a_manual_run_is_recorded_and_sent(
     assert kept.visible_at == NOW
     message = kept.message
     assert (message.key.run_id, message.due_at, message.attempt) == (run_id, SECOND, 1)
-    assert message.filing_id == only_run(world, run_id).filing_id
+    assert message.generation_id == only_run(world, run_id).generation_id
     assert message.key.request_id.isalnum()
 
 

@@ -347,13 +347,13 @@ def test_upcoming_of_a_fixed_delay_follows_its_newest_run(client: Client, world:
     assert (job["state"], job["next_fire_at"]) == ("active", None)
     assert fire_times(client.get(path)) == ["2026-03-01T12:10:00Z"]
     assert fire_times(client.get("/upcoming")) == []
-    filing_id = row(world, job["job_id"]).filing.filing_id
+    generation_id = row(world, job["job_id"]).generation.generation_id
     fire_at = datetime(2026, 3, 1, 12, 10, tzinfo=UTC)
     world.clock.set(fire_at + timedelta(seconds=5))
     assert fire_times(client.get(path)) == [], "due, and about to be recorded"
     run = put(
         world,
-        make_run(job["job_id"], fire_at, status=RunStatus.RUNNING, filing_id=filing_id),
+        make_run(job["job_id"], fire_at, status=RunStatus.RUNNING, generation_id=generation_id),
     )
     client.post(f"/jobs/{job['job_id']}/run")
     assert fire_times(client.get(path)) == [], "while it runs"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from carillon.api.status import JOBS_LOOKED_INTO
+from carillon.api.status import JOBS_READ
 from carillon.domain.run import RunStatus
 from carillon.domain.wheel.segment import acquired, first_control
 from tests.unit.api.conftest import BODY, NOW, World
@@ -75,7 +75,7 @@ def test_jobs_without_an_occurrence_left_are_completed(client: Client, world: Wo
 
 
 def test_runs_of_a_hundred_jobs_are_looked_at_and_it_says_so(client: Client) -> None:
-    for n in range(JOBS_LOOKED_INTO):
+    for n in range(JOBS_READ):
         client.post("/jobs", BODY, key=str(n))
     assert client.get("/status").json["complete"] is True
     client.post("/jobs", BODY, key="one more")

@@ -9,7 +9,7 @@ from carillon.api.jobs.service import JobService
 from carillon.clock import SeededEntropy
 from carillon.domain.canary import CANARY_OWNER
 from carillon.domain.job import Job
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from carillon.stores.memory import MemoryJobStore
 from carillon.telemetry import create_telemetry
 from tests.unit.api.conftest import BODY, World
@@ -173,11 +173,11 @@ def test_no_store_is_asked_for_text_that_is_no_job_id(world: World, job_id: str)
             raise AssertionError(f"asked for {job_id!r}")
 
     calendars = world.calendars
-    filer = Filer(world.jobs, world.wheel, world.queue, world.clock, calendars)
+    indexer = Indexer(world.jobs, world.wheel, world.queue, world.clock, calendars)
     service = JobService(
         Unasked(),
         calendars,
-        filer,
+        indexer,
         world.events,
         world.clock,
         SeededEntropy(1),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from carillon.domain.job import Job
 from carillon.domain.policies import CatchUp
-from carillon.domain.run import Run, RunKey, RunKind, RunStatus, Settled
+from carillon.domain.run import Resolution, Run, RunKey, RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of
 from tests.support.world import OWNER, World
 
@@ -103,7 +103,7 @@ def a_skip_has_no_reason(world: World) -> None:
 
 def a_redrive_is_lost(world: World) -> None:
     row = run_of(world, "steady", 10)
-    settled = replace(row, status=RunStatus.DEAD, reason="refused", settled=Settled.REDRIVEN)
+    settled = replace(row, status=RunStatus.DEAD, reason="refused", settled=Resolution.REDRIVEN)
     put(world, settled)
 
 
@@ -134,7 +134,7 @@ DEFECTS: tuple[tuple[Callable[[World], None], str], ...] = (
     (a_row_is_lost, "at 2026-12-01 12:10:00+00:00 has no row"),
     (a_catch_up_is_lost, "has no row"),
     (a_catch_up_counts_wrong, "it counts 3"),
-    (a_run_is_no_occurrence, "no filing of its job yields 2026-12-01 12:10:07+00:00"),
+    (a_run_is_no_occurrence, "no generation of its job yields 2026-12-01 12:10:07+00:00"),
     (a_run_never_ends, "is running for ever"),
     (a_chain_ends, "its chain ended with"),
     (a_run_succeeds_twice, "one run of an occurrence may"),
@@ -142,7 +142,7 @@ DEFECTS: tuple[tuple[Callable[[World], None], str], ...] = (
     (a_skip_has_no_reason, "is skipped for 'bored'"),
     (a_redrive_is_lost, "is redriven, and there is no"),
     (a_success_never_began, "it began at None"),
-    (an_entry_is_lost, "is filed nowhere"),
+    (an_entry_is_lost, "is indexed nowhere"),
     (a_segment_stands_still, "segment 0 has dispatched nothing after"),
     (a_control_item_is_unreadable, "control item of segment 0"),
 )

@@ -37,7 +37,7 @@ def stores_of(world: World) -> Stores:
         wheel=world.wheel,
         runs=world.runs,
         queue=world.queue,
-        gates=world.gates,
+        admission_rows=world.admission_rows,
         operations=world.operations,
         idempotency_records=world.idempotency_records,
         events=NoEvents(),
@@ -143,7 +143,7 @@ def test_a_job_that_changed_meanwhile_is_judged_as_it_is_then() -> None:
             return replace(page, items=items)
 
     for segment_slot in list(world.wheel._slots):
-        standing = f"{stale.job_id}#{stale.filing.filing_id}"
+        standing = f"{stale.job_id}#{stale.generation.generation_id}"
         world.wheel.remove_entries(0, [(segment_slot[1], standing)])
     stores = replace(stores_of(world), jobs=Behind())  # type: ignore[arg-type]
     assert list(Audit(stores, 1, START, LATER, rest_at=LATER).findings()) == []

@@ -1,4 +1,4 @@
-"""`carillon admin reindex` on moto: what it says, and that the audit finds all filed again."""
+"""`carillon admin reindex` on moto: what it says, and that the audit finds all indexed again."""
 
 import json
 from datetime import UTC, datetime
@@ -24,21 +24,21 @@ def emptied(deployment: Settings) -> None:
     """The tables of an hour, but for what stood on the wheel."""
     world = an_hour()
     vars(world.wheel).update(vars(MemoryWheelStore()))
-    world.filer.control(0)  # as the next tick makes it
+    world.indexer.control(0)  # as the next tick makes it
     copied(world, deployment)
 
 
 def test_what_an_emptied_wheel_lacks_is_there_again(run: Run, emptied: None) -> None:
     before = run("admin", "audit", *SPAN)
     assert before.exit_code == 1
-    assert before.stdout.count("filed nowhere") == 5, before.stdout
+    assert before.stdout.count("indexed nowhere") == 5, before.stdout
     told = run("admin", "reindex", "--json")
     assert told.exit_code == 0, told.output
     answer = json.loads(told.stdout)
     assert answer["jobs"] == 7
     assert list(answer["since"]) == ["0"]
     after = run("admin", "audit", *SPAN)
-    assert "filed nowhere" not in after.stdout, after.stdout
+    assert "indexed nowhere" not in after.stdout, after.stdout
     repeated = json.loads(run("admin", "reindex", "--json").stdout)
     assert repeated == answer
 

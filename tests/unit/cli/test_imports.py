@@ -77,9 +77,9 @@ def test_a_reader_that_goes_away_ends_a_batch_quietly() -> None:
 
     with contextlib.suppress(BrokenPipeError):
         batch.stdin.write(line * 100)
-    _, complaint = batch.communicate()
+    _, alert = batch.communicate()
 
-    assert (batch.returncode, complaint) == (1, b"")
+    assert (batch.returncode, alert) == (1, b"")
 
 
 def test_batch_answers_thousands_of_lines_in_one_process() -> None:

@@ -22,9 +22,9 @@ def app() -> typer.Typer:
 
     @app.command()
     @with_option_groups
-    def paint(wall: str, *, color: Color, coats: int = 1) -> None:
+    def paint(local_time: str, *, color: Color, coats: int = 1) -> None:
         """Paint a wall."""
-        print(wall, color, coats)  # noqa: T201
+        print(local_time, color, coats)  # noqa: T201
 
     return app
 

@@ -267,10 +267,10 @@ def test_ctrl_c_ends_with_the_summary_so_far(fleet: str) -> None:
     assert process.stdout.readline().startswith("2026-12-01T00:00:00Z  succeeded")
     process.send_signal(signal.SIGINT)
 
-    told, complaint = process.communicate(timeout=60)
+    told, alert = process.communicate(timeout=60)
 
     # A script must not take a part for the whole.
-    assert (process.returncode, complaint) == (130, "")
+    assert (process.returncode, alert) == (130, "")
     assert "Interrupted: these are the figures so far" in told
     assert "cost " in told
 

@@ -82,7 +82,7 @@ def dead_run_id(world: World, carillon: Command) -> str:
         attempt=1,
         token=1,
         claim_id="c",
-        filing_id="f",
+        generation_id="f",
         updated_at=NOW,
         expires_at=NOW + timedelta(days=40),
         started_at=fire_at,

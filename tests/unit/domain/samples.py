@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from carillon.clock import SeededEntropy
-from carillon.domain.job import Filing, Job, Lane
+from carillon.domain.job import Generation, Job, Lane
 from carillon.domain.message import Message
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from tests.support.jobs import job_with, make_job
@@ -19,8 +19,8 @@ NEWER_STALE = ENTROPY.new_id(NOON - timedelta(minutes=5))
 KEY = RunKey("owner", "job", RunKind.SCHEDULED, NOON)
 
 
-def message(filing_id: str = CURRENT, **changes: object) -> Message:
-    base = Message(KEY, filing_id, segment=0, lane=Lane.NORMAL, due_at=NOON)
+def message(generation_id: str = CURRENT, **changes: object) -> Message:
+    base = Message(KEY, generation_id, segment=0, lane=Lane.NORMAL, due_at=NOON)
     return replace(base, **changes)  # type: ignore[arg-type]
 
 
@@ -35,7 +35,7 @@ def job(**changes: object) -> Job:
         owner="owner",
         job_id="job",
         segment=0,
-        filing=Filing(CURRENT, NOON - timedelta(hours=2)),
+        generation=Generation(CURRENT, NOON - timedelta(hours=2)),
         created_at=NOON,
         updated_at=NOON,
     )

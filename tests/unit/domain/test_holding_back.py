@@ -8,17 +8,17 @@ import pytest
 from carillon.domain.admission.limits import Places, enter, leave
 from carillon.domain.admission.overlap import misfire
 from carillon.domain.admission.state import (
-    Gate,
-    Holder,
-    Passage,
-    Turn,
-    first_gate,
+    AdmissionRow,
+    PermitHolder,
+    QueuedRun,
+    Verdict,
+    first_admission,
     poll,
     wait_until,
 )
-from carillon.domain.decisions import Claim, Go, Repeat, Skip, SkipReason, Wait
+from carillon.domain.decisions import Claim, Proceed, Repeat, Skip, SkipReason, Wait
 from carillon.domain.execution import transitions as running
-from carillon.domain.execution.transitions import Terms
+from carillon.domain.execution.transitions import ClaimTerms
 from carillon.domain.message import Missed, RateSlot
 from carillon.domain.policies import CatchUp, Rate
 from carillon.domain.run import TRANSITIONS, Run, RunKind, RunStatus
@@ -26,41 +26,41 @@ from carillon.schedules import parse_schedule
 from tests.unit.domain.samples import KEY, NOON, OLD, job, message, run
 
 SECOND = timedelta(seconds=1)
-TERMS = Terms("claim-2", NOON + 61 * SECOND, NOON + timedelta(days=30))
+TERMS = ClaimTerms("claim-2", NOON + 61 * SECOND, NOON + timedelta(days=30))
 TERMS_LATER = replace(TERMS, lease_until=NOON + 600 * SECOND)
 CLAIMED = run(
     RunStatus.RUNNING, lease_until=NOON + 61 * SECOND, started_at=NOON, attempt_started_at=NOON
 )
 TWO = Places(2, "the concurrency key 'db'")
-GATE = first_gate("owner", "key/db").lasting(NOON + 61 * SECOND)
+GATE = first_admission("owner", "key/db").lasting(NOON + 61 * SECOND)
 
 
 class TestConcurrency:
-    def holder(self, name: str, seconds: int) -> Holder:
-        return Holder(f"claim-{name}", NOON + seconds * SECOND)
+    def holder(self, name: str, seconds: int) -> PermitHolder:
+        return PermitHolder(f"claim-{name}", NOON + seconds * SECOND)
 
-    def enter(self, gate: Gate, waits: int = 0, fraction: float = 0.0) -> Passage:
+    def enter(self, gate: AdmissionRow, waits: int = 0, fraction: float = 0.0) -> Verdict:
         claim, until = Claim(CLAIMED, None), NOON + 61 * SECOND
         return enter(gate, TWO, claim, message(waits=waits), until, NOON, fraction)
 
     def test_a_place_is_held_until_the_lease_of_its_claim_ends(self) -> None:
-        passage = self.enter(GATE)
-        assert passage.outcome == Go()
-        assert passage.put is not None
-        assert passage.put.holders == (Holder("claim-1", NOON + 61 * SECOND),)
+        verdict = self.enter(GATE)
+        assert verdict.outcome == Proceed()
+        assert verdict.put is not None
+        assert verdict.put.holders == (PermitHolder("claim-1", NOON + 61 * SECOND),)
 
     def test_when_all_are_held_it_looks_again_later(self) -> None:
         full = replace(GATE, holders=(self.holder("a", 1), self.holder("b", 9)))
-        passage = self.enter(full, waits=3, fraction=0.5)
-        assert isinstance(passage.outcome, Wait)
-        assert passage.outcome.message.wait_until == NOON + 6 * SECOND
-        assert passage.put is None
+        verdict = self.enter(full, waits=3, fraction=0.5)
+        assert isinstance(verdict.outcome, Wait)
+        assert verdict.outcome.message.wait_until == NOON + 6 * SECOND
+        assert verdict.put is None
 
     def test_a_place_is_free_at_the_very_instant_of_the_leases_end(self) -> None:
         lapsed = replace(GATE, holders=(self.holder("a", 0), self.holder("b", 9)))
-        passage = self.enter(lapsed)
-        assert passage.put is not None
-        assert [holder.claim_id for holder in passage.put.holders] == ["claim-b", "claim-1"]
+        verdict = self.enter(lapsed)
+        assert verdict.put is not None
+        assert [holder.claim_id for holder in verdict.put.holders] == ["claim-b", "claim-1"]
 
     def test_only_the_claim_itself_leaves(self) -> None:
         """A worker that lost its lease must not free the place of its successor."""
@@ -72,33 +72,35 @@ class TestConcurrency:
     def test_it_keeps_the_place_that_it_had_while_it_waited(self) -> None:
         full = replace(GATE, holders=(self.holder("1", 90), self.holder("b", 90)))
         again = Claim(replace(CLAIMED, claim_id="claim-2"), run(RunStatus.SCHEDULED, attempt=0))
-        passage = enter(full, TWO, again, message(), NOON + 61 * SECOND, NOON, 0.0)
-        assert passage.put is not None
-        assert passage.put.holders == (self.holder("b", 90), self.holder("2", 61))
+        verdict = enter(full, TWO, again, message(), NOON + 61 * SECOND, NOON, 0.0)
+        assert verdict.put is not None
+        assert verdict.put.holders == (self.holder("b", 90), self.holder("2", 61))
 
 
 class TestTurns:
     """A free place is for who was due first of those that have waited for long."""
 
     ONE = Places(1, "the concurrency key 'db'")
-    HELD = replace(GATE, holders=(Holder("other", NOON + timedelta(days=1)),))
+    HELD = replace(GATE, holders=(PermitHolder("other", NOON + timedelta(days=1)),))
 
-    def enter(self, gate: Gate, due_seconds: int, now_seconds: int, name: str = "a") -> Passage:
+    def enter(
+        self, gate: AdmissionRow, due_seconds: int, now_seconds: int, name: str = "a"
+    ) -> Verdict:
         due_at, now = NOON + due_seconds * SECOND, NOON + now_seconds * SECOND
         key = replace(KEY, fire_at=due_at, request_id=name)
         claim = Claim(replace(CLAIMED, key=key, claim_id=f"claim-{name}"), None)
         waiting = message(key=key, due_at=due_at, waits=9)
         return enter(gate, self.ONE, claim, waiting, now + 60 * SECOND, now, 0.0)
 
-    def waits_seconds(self, passage: Passage, now_seconds: int) -> float:
-        assert isinstance(passage.outcome, Wait)
-        at = passage.outcome.message.wait_until
+    def waits_seconds(self, verdict: Verdict, now_seconds: int) -> float:
+        assert isinstance(verdict.outcome, Wait)
+        at = verdict.outcome.message.wait_until
         assert at is not None
         return (at - NOON).total_seconds() - now_seconds
 
-    def turns(self, passage: Passage) -> list[str]:
-        assert passage.put is not None
-        return [turn.run_id.split("-")[1].split("_")[0] for turn in passage.put.turns]
+    def turns(self, verdict: Verdict) -> list[str]:
+        assert verdict.put is not None
+        return [turn.run_id.split("-")[1].split("_")[0] for turn in verdict.put.turns]
 
     def test_none_is_given_before_half_a_minute(self) -> None:
         assert self.enter(self.HELD, 0, 29).put is None
@@ -134,10 +136,10 @@ class TestTurns:
         assert isinstance(fresh.outcome, Wait)
         assert "'db', behind 1 run" in fresh.outcome.reason
         own = self.enter(free, 0, 62)
-        assert own.outcome == Go()
+        assert own.outcome == Proceed()
         assert self.turns(own) == []
         gone = self.enter(free, 125, 125, "b")
-        assert gone.outcome == Go(), "one that looks no more loses its turn after a minute"
+        assert gone.outcome == Proceed(), "one that looks no more loses its turn after a minute"
 
     def test_who_waits_for_a_share_looks_rarely_until_it_has_its_turn(self) -> None:
         share = replace(self.ONE, is_share=True)
@@ -145,14 +147,16 @@ class TestTurns:
         for now_seconds, waits, longest in [(5, 0, 16), (29, 2, 64), (30, 2, 1)]:
             now = NOON + now_seconds * SECOND
             waiting = message(due_at=NOON, waits=waits)
-            passage = enter(self.HELD, share, claim, waiting, now, now, 0.0)
-            assert self.waits_seconds(passage, now_seconds) == longest
+            verdict = enter(self.HELD, share, claim, waiting, now, now, 0.0)
+            assert self.waits_seconds(verdict, now_seconds) == longest
 
     def test_not_more_than_there_are_places(self) -> None:
         gate = self.enter(self.HELD, 10, 60, "a").put
         assert gate is not None
         assert len(gate.turns) == 1
-        assert gate.turns == (Turn(gate.turns[0].run_id, NOON + 10 * SECOND, NOON + 120 * SECOND),)
+        assert gate.turns == (
+            QueuedRun(gate.turns[0].run_id, NOON + 10 * SECOND, NOON + 120 * SECOND),
+        )
 
 
 class TestMisfire:
@@ -309,6 +313,6 @@ class TestRowsThatWait:
         waiting = running.waiting(CLAIMED, None, self.WAIT, NOON)
         assert running.was_made_by(waiting, message())
         assert running.was_made_by(run(RunStatus.RUNNING), message())
-        assert not running.was_made_by(waiting, message(OLD)), "another filing's"
+        assert not running.was_made_by(waiting, message(OLD)), "another generation's"
         asked = run(RunStatus.SCHEDULED, attempt=0)
         assert not running.was_made_by(asked, message()), "the api put it"

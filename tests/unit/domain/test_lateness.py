@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 import pytest
 
 from carillon.domain.calendar import CalendarUse
-from carillon.domain.decisions import Go, StandAside
+from carillon.domain.decisions import Proceed, YieldToLatest
 from carillon.domain.execution.lateness import latest_due
 from carillon.domain.execution.start_decision import decide_start
 from carillon.domain.job import Job, JobState
@@ -75,7 +75,7 @@ def test_it_is_the_message_for_that_occurrence_and_is_not_passed_over_again() ->
         {"in_time": True},
         {"missed": Missed(NOON - MINUTE, CatchUp.LATEST, EVERY_MINUTE.schedule)},
         {"moved_from": NOON - timedelta(days=1)},
-        {"filing_id": OLD},
+        {"generation_id": OLD},
     ],
 )
 def test_not_what_was_kept_waiting_nor_what_another_filing_is_of(
@@ -109,6 +109,6 @@ def test_not_where_no_other_can_stand_for_it_or_each_is_to_run(changes: dict[str
 )
 def test_only_first_attempts_of_occurrences_stand_aside(of: Message, stands_aside: bool) -> None:
     start = decide_start(EVERY_MINUTE, of, NOON + 30 * MINUTE)
-    assert isinstance(start, StandAside if stands_aside else Go)
+    assert isinstance(start, YieldToLatest if stands_aside else Proceed)
     skipping = job_with(EVERY_MINUTE, catch_up=CatchUp.SKIP)
-    assert decide_start(skipping, of, NOON + 30 * MINUTE) == Go()
+    assert decide_start(skipping, of, NOON + 30 * MINUTE) == Proceed()

@@ -30,7 +30,7 @@ WHOLE = {
     "backlog": (EARLIER,),
     "cursor": Cursor(MINUTE - 2, slots_of_minute(MINUTE - 2)[1].key, "job#filing"),
     "backlog_cursor": Cursor(MINUTE - 299, slots_of_minute(MINUTE - 299)[0].key, "job#filing"),
-    "paced_until": NOW + timedelta(seconds=3),
+    "throttled_until": NOW + timedelta(seconds=3),
     "shares": Shares(20, NOW, counts=(1,) * BUCKETS, placed=(0,) * BUCKETS),
     "idle": True,
     "tzdata": "2026.6",

@@ -5,16 +5,16 @@ from datetime import timedelta
 
 import pytest
 
-from carillon.domain.admission.overlap import Others, has_job_gate, pass_job_gate
-from carillon.domain.admission.state import Gate, Passage, first_gate
-from carillon.domain.decisions import Go, Skip, SkipReason, Wait
+from carillon.domain.admission.overlap import Others, check_job, has_job_admission
+from carillon.domain.admission.state import AdmissionRow, Verdict, first_admission
+from carillon.domain.decisions import Proceed, Skip, SkipReason, Wait
 from carillon.domain.job import Job
 from carillon.domain.policies import Overlap
 from carillon.domain.run import FINAL, Run, RunKind, RunStatus
 from carillon.schedules import parse_schedule
 from tests.unit.domain.samples import CURRENT, KEY, NOON, job, message, run
 
-GATE = first_gate("owner", "job/job").lasting(NOON + timedelta(days=30))
+GATE = first_admission("owner", "job/job").lasting(NOON + timedelta(days=30))
 CLAIMED = run(RunStatus.RUNNING)
 OWN = KEY.run_id
 OTHER = replace(KEY, fire_at=NOON - timedelta(minutes=10))
@@ -27,16 +27,16 @@ def other(status: RunStatus) -> Run:
 
 
 def passing(
-    policy: Overlap, gate: Gate, claimed: Run = CLAIMED, others: Others | None = None
-) -> Passage:
+    policy: Overlap, gate: AdmissionRow, claimed: Run = CLAIMED, others: Others | None = None
+) -> Verdict:
     others = others or Others()
-    return pass_job_gate(job(overlap=policy), claimed, message(), gate, others, NOON, 0.0)
+    return check_job(job(overlap=policy), claimed, message(), gate, others, NOON, 0.0)
 
 
 @pytest.mark.parametrize("policy", [Overlap.SKIP, Overlap.QUEUE_ONE])
 class TestWhoeverIsAlone:
     def test_passes_and_is_named(self, policy: Overlap) -> None:
-        assert passing(policy, GATE) == Passage(Go(), replace(GATE, active=OWN))
+        assert passing(policy, GATE) == Verdict(Proceed(), replace(GATE, active=OWN))
 
     @pytest.mark.parametrize("status", [*FINAL, None])
     def test_the_row_of_the_run_that_is_named_decides(
@@ -44,49 +44,49 @@ class TestWhoeverIsAlone:
     ) -> None:
         gate = replace(GATE, active=OTHER.run_id)
         row = None if status is None else other(status)
-        passage = passing(policy, gate, others=Others(active=row))
-        assert passage == Passage(Go(), replace(GATE, active=OWN))
+        verdict = passing(policy, gate, others=Others(active=row))
+        assert verdict == Verdict(Proceed(), replace(GATE, active=OWN))
 
     def test_passes_again_without_a_write(self, policy: Overlap) -> None:
         gate = replace(GATE, active=OWN)
-        assert passing(policy, gate, replace(CLAIMED, attempt=2)) == Passage(Go(), gate)
+        assert passing(policy, gate, replace(CLAIMED, attempt=2)) == Verdict(Proceed(), gate)
 
     def test_that_has_its_row_anew_fences_off_who_has_found_none(self, policy: Overlap) -> None:
         gate = replace(GATE, active=OWN)
         for token in (1, 2):  # it may have been held back since it made it
-            passage = passing(policy, gate, replace(CLAIMED, token=token))
-            assert passage == Passage(Go(), gate.next_revision())
+            verdict = passing(policy, gate, replace(CLAIMED, token=token))
+            assert verdict == Verdict(Proceed(), gate.next_revision())
 
     def test_the_gate_lasts_as_long_as_the_row_of_the_run(self, policy: Overlap) -> None:
         """Also of one that passes again, as each attempt does."""
         for active in (OTHER.run_id, OWN):
-            passage = passing(policy, replace(GATE, active=active, expires_at=NOON))
-            assert passage.put is not None
-            assert passage.put.expires_at >= CLAIMED.expires_at
+            verdict = passing(policy, replace(GATE, active=active, expires_at=NOON))
+            assert verdict.put is not None
+            assert verdict.put.expires_at >= CLAIMED.expires_at
 
 
 @pytest.mark.parametrize("status", ACTIVE)
 class TestWhileAnotherIsActive:
     def test_skip_names_the_active_run(self, status: RunStatus) -> None:
         gate = replace(GATE, active=OTHER.run_id)
-        passage = passing(Overlap.SKIP, gate, others=Others(active=other(status)))
+        verdict = passing(Overlap.SKIP, gate, others=Others(active=other(status)))
         skip = Skip(SkipReason.OVERLAP, f"{OTHER.run_id} was active")
-        assert passage == Passage(skip)
+        assert verdict == Verdict(skip)
 
     def test_the_first_waits_for_its_turn(self, status: RunStatus) -> None:
         gate = replace(GATE, active=OTHER.run_id)
-        passage = passing(Overlap.QUEUE_ONE, gate, others=Others(active=other(status)))
-        assert isinstance(passage.outcome, Wait)
-        assert passage.outcome.message.wait_until == NOON + timedelta(seconds=1)
-        assert passage.put == replace(gate, waiting=OWN, waiting_filing=CURRENT)
-        assert passage.put is not None
-        for token, put in [(2, passage.put), (1, passage.put.next_revision())]:
+        verdict = passing(Overlap.QUEUE_ONE, gate, others=Others(active=other(status)))
+        assert isinstance(verdict.outcome, Wait)
+        assert verdict.outcome.message.wait_until == NOON + timedelta(seconds=1)
+        assert verdict.put == replace(gate, waiting=OWN, waiting_generation=CURRENT)
+        assert verdict.put is not None
+        for token, put in [(2, verdict.put), (1, verdict.put.next_revision())]:
             comes_again = replace(CLAIMED, token=token)
             others = Others(active=other(status))
-            again = passing(Overlap.QUEUE_ONE, passage.put, comes_again, others)
+            again = passing(Overlap.QUEUE_ONE, verdict.put, comes_again, others)
             assert isinstance(again.outcome, Wait)
             assert again.put == put, "it waits already; but its row may not have been there"
-        assert passage.put.expires_at >= CLAIMED.expires_at
+        assert verdict.put.expires_at >= CLAIMED.expires_at
 
     @pytest.mark.parametrize("policy", [Overlap.SKIP, Overlap.QUEUE_ONE])
     @pytest.mark.parametrize(
@@ -102,70 +102,70 @@ class TestWhileAnotherIsActive:
         self, status: RunStatus, policy: Overlap, claimed: Run
     ) -> None:
         gate = replace(GATE, active=OTHER.run_id)
-        passage = passing(policy, gate, claimed, Others(active=other(status)))
-        assert isinstance(passage.outcome, Wait)
-        assert passage.outcome.reason == f"waits for the end of {OTHER.run_id}"
-        assert passage.put == replace(gate, waiting=claimed.key.run_id, waiting_filing=CURRENT)
+        verdict = passing(policy, gate, claimed, Others(active=other(status)))
+        assert isinstance(verdict.outcome, Wait)
+        assert verdict.outcome.reason == f"waits for the end of {OTHER.run_id}"
+        assert verdict.put == replace(gate, waiting=claimed.key.run_id, waiting_generation=CURRENT)
 
 
 class TestTheOneThatWaits:
     WAITING = replace(KEY, fire_at=NOON - timedelta(minutes=5))
 
     @pytest.fixture
-    def gate(self) -> Gate:
+    def gate(self) -> AdmissionRow:
         return replace(
-            GATE, active=OTHER.run_id, waiting=self.WAITING.run_id, waiting_filing=CURRENT
+            GATE, active=OTHER.run_id, waiting=self.WAITING.run_id, waiting_generation=CURRENT
         )
 
     @pytest.mark.parametrize("active", [RunStatus.RUNNING, RunStatus.SUCCEEDED])
     @pytest.mark.parametrize("policy", [Overlap.SKIP, Overlap.QUEUE_ONE])
     def test_occurrences_that_come_while_one_waits_are_skipped(
-        self, gate: Gate, policy: Overlap, active: RunStatus
+        self, gate: AdmissionRow, policy: Overlap, active: RunStatus
     ) -> None:
         """Also in the moment in which the active one has ended and it has yet to wake."""
         waiting = run(RunStatus.SCHEDULED, attempt=0, key=self.WAITING)
-        passage = passing(policy, gate, others=Others(other(active), waiting))
+        verdict = passing(policy, gate, others=Others(other(active), waiting))
         note = f"{self.WAITING.run_id} was waiting for its turn"
         if policy is Overlap.SKIP and active is RunStatus.RUNNING:
             note = f"{OTHER.run_id} was active"
-        assert passage == Passage(Skip(SkipReason.OVERLAP, note))
+        assert verdict == Verdict(Skip(SkipReason.OVERLAP, note))
 
     @pytest.mark.parametrize("active", [RunStatus.RUNNING, RunStatus.SUCCEEDED])
     @pytest.mark.parametrize("policy", [Overlap.SKIP, Overlap.QUEUE_ONE])
     def test_others_that_somebody_asked_for_wait_behind_it(
-        self, gate: Gate, policy: Overlap, active: RunStatus
+        self, gate: AdmissionRow, policy: Overlap, active: RunStatus
     ) -> None:
         waiting = run(RunStatus.SCHEDULED, attempt=0, key=self.WAITING)
         asked = run(RunStatus.RUNNING, key=MANUAL)
-        passage = passing(policy, gate, asked, Others(other(active), waiting))
-        assert isinstance(passage.outcome, Wait)
-        assert passage.outcome.reason == f"waits behind {self.WAITING.run_id}"
-        assert passage.put is None
+        verdict = passing(policy, gate, asked, Others(other(active), waiting))
+        assert isinstance(verdict.outcome, Wait)
+        assert verdict.outcome.reason == f"waits behind {self.WAITING.run_id}"
+        assert verdict.put is None
 
     @pytest.mark.parametrize("status", [RunStatus.CANCELLED, RunStatus.SKIPPED, None])
     def test_the_place_of_one_that_waits_no_more_is_free(
-        self, gate: Gate, status: RunStatus | None
+        self, gate: AdmissionRow, status: RunStatus | None
     ) -> None:
         waiting = None if status is None else run(status, key=self.WAITING)
         others = Others(other(RunStatus.RUNNING), waiting)
-        passage = passing(Overlap.QUEUE_ONE, gate, others=others)
-        assert isinstance(passage.outcome, Wait)
-        assert passage.put is not None
-        assert passage.put.waiting == OWN
+        verdict = passing(Overlap.QUEUE_ONE, gate, others=others)
+        assert isinstance(verdict.outcome, Wait)
+        assert verdict.put is not None
+        assert verdict.put.waiting == OWN
 
     @pytest.mark.parametrize("status", [RunStatus.CANCELLED, None])
     def test_whoever_passes_leaves_the_place_free(
-        self, gate: Gate, status: RunStatus | None
+        self, gate: AdmissionRow, status: RunStatus | None
     ) -> None:
         waiting = None if status is None else run(status, key=self.WAITING)
         others = Others(other(RunStatus.DEAD), waiting)
-        passage = passing(Overlap.QUEUE_ONE, gate, others=others)
-        assert passage == Passage(Go(), replace(GATE, active=OWN))
+        verdict = passing(Overlap.QUEUE_ONE, gate, others=others)
+        assert verdict == Verdict(Proceed(), replace(GATE, active=OWN))
 
-    def test_the_one_that_waited_leaves_its_place(self, gate: Gate) -> None:
+    def test_the_one_that_waited_leaves_its_place(self, gate: AdmissionRow) -> None:
         gate = replace(gate, waiting=OWN)
-        passage = passing(Overlap.QUEUE_ONE, gate, others=Others(other(RunStatus.DEAD)))
-        assert passage == Passage(Go(), replace(GATE, active=OWN))
+        verdict = passing(Overlap.QUEUE_ONE, gate, others=Others(other(RunStatus.DEAD)))
+        assert verdict == Verdict(Proceed(), replace(GATE, active=OWN))
 
 
 class TestSpacing:
@@ -177,25 +177,23 @@ class TestSpacing:
         every = parse_schedule("every 10m")
         return job(**{"schedule": every, "tolerance": 60, **changes})
 
-    def at(self, seconds: int, claimed: Run = CLAIMED, **changes: object) -> Passage:
+    def at(self, seconds: int, claimed: Run = CLAIMED, **changes: object) -> Verdict:
         now = NOON + timedelta(seconds=seconds)
-        return pass_job_gate(
-            self.spaced(**changes), claimed, message(), self.GATE, Others(), now, 0.0
-        )
+        return check_job(self.spaced(**changes), claimed, message(), self.GATE, Others(), now, 0.0)
 
     def test_too_soon_is_dropped_with_both_times(self) -> None:
         note = f"539 s after the start of {OTHER.run_id}; 540 s are due"
-        assert self.at(-1) == Passage(Skip(SkipReason.SPACING, note))
+        assert self.at(-1) == Verdict(Skip(SkipReason.SPACING, note))
 
     def test_at_the_very_instant_it_starts_and_is_the_last_start(self) -> None:
         started = replace(self.GATE, started=OWN, started_at=NOON)
-        assert self.at(0) == Passage(Go(), started)
+        assert self.at(0) == Verdict(Proceed(), started)
 
     def test_who_comes_again_passes_and_counts_from_then_on(self) -> None:
         gate = replace(self.GATE, started=OWN)
         now = NOON - timedelta(minutes=8)
-        passage = pass_job_gate(self.spaced(), CLAIMED, message(), gate, Others(), now, 0.0)
-        assert passage == Passage(Go(), replace(gate, started_at=now))
+        verdict = check_job(self.spaced(), CLAIMED, message(), gate, Others(), now, 0.0)
+        assert verdict == Verdict(Proceed(), replace(gate, started_at=now))
 
     @pytest.mark.parametrize(
         "claimed",
@@ -208,7 +206,7 @@ class TestSpacing:
     def test_other_than_first_attempts_of_occurrences_neither_ask_nor_count(
         self, claimed: Run
     ) -> None:
-        assert not has_job_gate(self.spaced(), claimed)
+        assert not has_job_admission(self.spaced(), claimed)
         assert self.at(-60, claimed, overlap=Overlap.SKIP).put == replace(
             self.GATE, active=claimed.key.run_id
         )
@@ -218,8 +216,8 @@ class TestSpacing:
 
 
 def test_only_jobs_with_such_policies_have_a_gate() -> None:
-    assert not has_job_gate(job(), CLAIMED)
-    assert not has_job_gate(job(tolerance=5), CLAIMED), "a cron schedule has no interval"
-    assert has_job_gate(job(overlap=Overlap.SKIP), CLAIMED)
+    assert not has_job_admission(job(), CLAIMED)
+    assert not has_job_admission(job(tolerance=5), CLAIMED), "a cron schedule has no interval"
+    assert has_job_admission(job(overlap=Overlap.SKIP), CLAIMED)
     callback = run(RunStatus.RUNNING, key=KEY.callback)
-    assert not has_job_gate(job(overlap=Overlap.SKIP), callback)
+    assert not has_job_admission(job(overlap=Overlap.SKIP), callback)

@@ -90,7 +90,7 @@ def test_who_comes_late_takes_the_turns_that_are_left_and_as_many_more() -> None
         control, place = placed(control, OWNERS[1], late, SHARE)
         found.append((place - NOON).total_seconds())
     assert found == [11, 13, 15, 17]
-    assert control.paced_until == NOON + (24 + 5) * A_SECOND
+    assert control.throttled_until == NOON + (24 + 5) * A_SECOND
 
 
 def test_nobody_starts_before_now() -> None:

@@ -3,16 +3,16 @@
 from datetime import timedelta
 
 from carillon.domain.admission.limits import are_used_up, wait_for_permit
-from carillon.domain.admission.state import PERMITS_GATE, Gate, Holder
+from carillon.domain.admission.state import PERMITS_ROW, AdmissionRow, PermitHolder
 from tests.unit.domain.samples import NOON, message
 
 MINUTE = timedelta(minutes=1)
-GATE = Gate(
+GATE = AdmissionRow(
     "owner",
-    PERMITS_GATE,
+    PERMITS_ROW,
     1,
     NOON + 5 * MINUTE,
-    holders=(Holder("one", NOON + MINUTE), Holder("two", NOON + 2 * MINUTE)),
+    holders=(PermitHolder("one", NOON + MINUTE), PermitHolder("two", NOON + 2 * MINUTE)),
 )
 
 

@@ -16,17 +16,17 @@ from carillon.domain.admission.limits import (
     with_slots_left,
 )
 from carillon.domain.admission.rate_line import reserve
-from carillon.domain.admission.state import Gate, first_gate
+from carillon.domain.admission.state import AdmissionRow, first_admission
 from carillon.domain.message import RateSlot
 from carillon.domain.policies import Rate
 from carillon.domain.run import Run, RunKind, RunStatus
 from tests.unit.domain.samples import KEY, NOON, job, message, run
 
-GATE = first_gate("owner", "rate/key")
+GATE = first_admission("owner", "rate/key")
 DAY = timedelta(days=1)
 
 
-def slots(rate: Rate, asked: list[datetime], gate: Gate = GATE) -> list[datetime]:
+def slots(rate: Rate, asked: list[datetime], gate: AdmissionRow = GATE) -> list[datetime]:
     """The slots of those who ask at these instants, in order."""
     found = []
     for number, now in enumerate(asked):
@@ -128,13 +128,15 @@ class TestLimitsOfOneKey:
 
     SLOW, QUICK = Rate(1, 86_400, "key"), Rate(100, 60, "key")
 
-    def ask(self, gate: Gate, rate: Rate, seconds: float = 0, count: int = 1) -> Gate:
+    def ask(
+        self, gate: AdmissionRow, rate: Rate, seconds: float = 0, count: int = 1
+    ) -> AdmissionRow:
         for number in range(count):
             now = NOON + timedelta(seconds=seconds)
             gate = reserve(gate, rate, f"{rate.limit}-{seconds}-{number}", now)
         return gate
 
-    def slot_seconds(self, gate: Gate) -> float:
+    def slot_seconds(self, gate: AdmissionRow) -> float:
         assert gate.started_at is not None
         return (gate.started_at - NOON).total_seconds()
 
@@ -184,7 +186,7 @@ class TestLimitsOfOneKey:
 class TestSlotsThatAreHeld:
     SLOW, QUICK = Rate(1, 86_400), Rate(100, 60)
 
-    def in_debt(self) -> tuple[Gate, RateSlot]:
+    def in_debt(self) -> tuple[AdmissionRow, RateSlot]:
         """Five days are reserved; the slot of the third."""
         gate, held = GATE, None
         for number in range(5):

@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from carillon.domain.decisions import Claim, Drop, Go, Leave, Repeat, SendOn, Skip, SkipReason
+from carillon.domain.decisions import Claim, Defer, Drop, Leave, Proceed, Repeat, Skip, SkipReason
 from carillon.domain.execution import transitions as running
 from carillon.domain.execution.start_decision import decide_start
-from carillon.domain.execution.transitions import Terms
-from carillon.domain.job import MOST_REPLACED, Filing, JobState, PreviousFiling
+from carillon.domain.execution.transitions import ClaimTerms
+from carillon.domain.job import MOST_REPLACED, Generation, JobState, PastGeneration
 from carillon.domain.message import RateSlot, decode, encode
 from carillon.domain.policies import Rate, RetryPolicy
 from carillon.domain.run import TRANSITIONS, RunError, RunKey, RunKind, RunStatus
@@ -29,7 +29,7 @@ from tests.unit.domain.samples import (
     run,
 )
 
-TERMS = Terms("claim-2", NOON + timedelta(seconds=61), NOON + timedelta(days=30))
+TERMS = ClaimTerms("claim-2", NOON + timedelta(seconds=61), NOON + timedelta(days=30))
 
 
 class TestBegun:
@@ -64,9 +64,9 @@ class TestClaim:
         now = NOON + timedelta(seconds=age)
         until = NOON + timedelta(seconds=30)
         held = run(RunStatus.RUNNING, lease_until=until, attempt_started_at=NOON)
-        for ahead in (message(filing_id=OLD), message(attempt=2), message(waits=1)):
+        for ahead in (message(generation_id=OLD), message(attempt=2), message(waits=1)):
             decision = running.decide_claim(held, ahead, now, TERMS)
-            assert isinstance(decision, SendOn)
+            assert isinstance(decision, Defer)
             assert decision.at == now + timedelta(seconds=wait)
 
     @pytest.mark.parametrize("waits", [0, 1, 2])
@@ -94,7 +94,7 @@ class TestClaim:
     def test_another_filings_message_claims_a_run_that_waits(self) -> None:
         """Whoever waits may be noise, whose message is dropped: then nobody else would come."""
         waiting = run(RunStatus.SCHEDULED, attempt=0, waits=2)
-        decision = running.decide_claim(waiting, message(filing_id=OLD), NOON, TERMS)
+        decision = running.decide_claim(waiting, message(generation_id=OLD), NOON, TERMS)
         assert isinstance(decision, Claim)
 
     def test_a_lease_has_lapsed_at_its_very_instant(self) -> None:
@@ -108,7 +108,7 @@ class TestClaim:
     def test_a_retry_is_claimed_by_the_attempt_that_follows_and_not_before_its_time(self) -> None:
         waiting = run(RunStatus.RETRYING, next_attempt_at=NOON + timedelta(seconds=1))
         early = running.decide_claim(waiting, message(attempt=2), NOON, TERMS)
-        assert isinstance(early, SendOn)
+        assert isinstance(early, Defer)
         at = NOON + timedelta(seconds=1)
         claim = running.decide_claim(waiting, message(attempt=2), at, TERMS)
         assert isinstance(claim, Claim)
@@ -143,7 +143,7 @@ class TestClaim:
         lapsed = run(RunStatus.RUNNING, lease_until=NOON - timedelta(seconds=5))
         for seen in (None, lapsed, run(RunStatus.SCHEDULED)):
             decision = running.decide_claim(seen, message(), NOON, past)
-            assert decision == SendOn(NOON, "this process is past its end")
+            assert decision == Defer(NOON, "this process is past its end")
         ended = run(RunStatus.SUCCEEDED)
         assert running.decide_claim(ended, message(), NOON, past) == Repeat(ended)
 
@@ -156,10 +156,10 @@ class TestClaim:
 
 class TestStart:
     def test_an_occurrence_of_the_current_filing_runs(self) -> None:
-        assert decide_start(job(), message(), NOON) == Go()
+        assert decide_start(job(), message(), NOON) == Proceed()
 
     def test_without_a_job_a_young_filing_waits_for_its_commit(self) -> None:
-        assert isinstance(decide_start(None, message(NEWER_YOUNG), NOON), SendOn)
+        assert isinstance(decide_start(None, message(NEWER_YOUNG), NOON), Defer)
         assert isinstance(decide_start(None, message(NEWER_STALE), NOON), Drop)
 
     @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ class TestStart:
 
     def test_a_completed_job_runs_what_still_waits(self) -> None:
         completed = job(state=JobState.COMPLETED)
-        assert decide_start(completed, message(), NOON) == Go()
-        assert decide_start(completed, message(attempt=2), NOON) == Go()
+        assert decide_start(completed, message(), NOON) == Proceed()
+        assert decide_start(completed, message(attempt=2), NOON) == Proceed()
 
     @pytest.mark.parametrize(
         ("key", "runs"),
@@ -193,31 +193,31 @@ class TestStart:
         self, key: RunKey, runs: bool
     ) -> None:
         paused = job(state=JobState.PAUSED, paused_at=NOON - timedelta(hours=1))
-        start = Go() if runs else Skip(SkipReason.PAUSED)
+        start = Proceed() if runs else Skip(SkipReason.PAUSED)
         assert decide_start(paused, message(key=key), NOON) == start
         deleted = job(state=JobState.DELETED)
         assert decide_start(deleted, message(key=key), NOON) == Skip(SkipReason.DELETED)
 
     def test_of_a_paused_job_a_resume_in_the_making_waits(self) -> None:
         paused = job(state=JobState.PAUSED, paused_at=NOON - timedelta(hours=1))
-        assert isinstance(decide_start(paused, message(NEWER_YOUNG), NOON), SendOn)
+        assert isinstance(decide_start(paused, message(NEWER_YOUNG), NOON), Defer)
 
     @pytest.mark.parametrize("state", [JobState.PAUSED, JobState.DELETED])
     def test_of_a_stopped_job_noise_leaves_no_record(self, state: JobState) -> None:
         """Found by seed 61005697: a change that lost against a pause left skips in the history, at
         instants that no schedule of the job had."""
-        known = PreviousFiling(OLD, NOON - timedelta(days=1), NOON - timedelta(hours=2))
+        known = PastGeneration(OLD, NOON - timedelta(days=1), NOON - timedelta(hours=2))
         stopped = job(state=state, paused_at=NOON - timedelta(minutes=6), previous=known)
         assert decide_start(stopped, message(NEWER_STALE), NOON) == Drop(
-            "its filing does not count"
+            "its generation does not count"
         )
-        assert decide_start(stopped, message(OLDER), NOON) == Drop("its filing does not count")
+        assert decide_start(stopped, message(OLDER), NOON) == Drop("its generation does not count")
         assert isinstance(decide_start(stopped, message(OLD), NOON), Skip)
         often = replace(stopped, earlier=(known,) * (MOST_REPLACED - 1))
         assert isinstance(decide_start(often, message(OLDER), NOON), Skip), "it may have counted"
 
     def test_another_filings_message_runs_when_the_schedule_yields_its_time(self) -> None:
-        assert decide_start(job(), message(NEWER_STALE), NOON) == Go()
+        assert decide_start(job(), message(NEWER_STALE), NOON) == Proceed()
         off = message(NEWER_STALE, key=replace(KEY, fire_at=NOON + timedelta(minutes=1)))
         assert isinstance(decide_start(job(), off, NOON), Drop)
 
@@ -225,25 +225,26 @@ class TestStart:
         refiled_at = NOON + timedelta(minutes=1)
         changed = job(
             schedule=parse_schedule("5 * * * *"),
-            filing=Filing(CURRENT, refiled_at),
-            previous=PreviousFiling(OLD, NOON - timedelta(days=1), refiled_at),
+            generation=Generation(CURRENT, refiled_at),
+            previous=PastGeneration(OLD, NOON - timedelta(days=1), refiled_at),
         )
-        assert decide_start(changed, message(OLD), NOON) == Go()
+        assert decide_start(changed, message(OLD), NOON) == Proceed()
         later = message(OLD, key=replace(KEY, fire_at=NOON + timedelta(minutes=10)))
         assert decide_start(changed, later, NOON) == Skip(SkipReason.CHANGED)
 
     def test_what_fell_into_a_pause_is_skipped_as_paused(self) -> None:
         resumed = job(
-            filing=Filing(CURRENT, NOON + timedelta(minutes=30)),
-            previous=PreviousFiling(OLD, NOON - timedelta(days=1), NOON - timedelta(minutes=5)),
+            generation=Generation(CURRENT, NOON + timedelta(minutes=30)),
+            previous=PastGeneration(OLD, NOON - timedelta(days=1), NOON - timedelta(minutes=5)),
         )
         assert decide_start(resumed, message(OLD), NOON) == Skip(SkipReason.PAUSED)
 
     def test_noise_never_takes_the_place_of_an_outcome(self) -> None:
-        """A filing that lost its commit may name an instant that the previous filing covers."""
+        """A generation that lost its commit may name an instant that the previous generation
+        covers."""
         resumed = job(
-            filing=Filing(CURRENT, NOON + timedelta(minutes=1)),
-            previous=PreviousFiling(OLD, NOON - timedelta(days=1), NOON + timedelta(minutes=1)),
+            generation=Generation(CURRENT, NOON + timedelta(minutes=1)),
+            previous=PastGeneration(OLD, NOON - timedelta(days=1), NOON + timedelta(minutes=1)),
         )
         assert isinstance(decide_start(resumed, message(NEWER_STALE), NOON), Drop)
 
@@ -252,10 +253,10 @@ class TestStart:
     ) -> None:
         """Found by the simulation: a creation that died half-way left a skip in the history, at an
         instant at which there was no job."""
-        known = PreviousFiling(OLD, NOON - timedelta(days=1), NOON - timedelta(hours=1))
+        known = PastGeneration(OLD, NOON - timedelta(days=1), NOON - timedelta(hours=1))
         before_all = message(OLDER, key=replace(KEY, fire_at=NOON - timedelta(days=1, hours=1)))
-        resumed = job(filing=Filing(CURRENT, NOON - timedelta(minutes=1)), previous=known)
-        assert decide_start(resumed, before_all, NOON) == Drop("its filing does not count")
+        resumed = job(generation=Generation(CURRENT, NOON - timedelta(minutes=1)), previous=known)
+        assert decide_start(resumed, before_all, NOON) == Drop("its generation does not count")
         often = replace(resumed, earlier=(known,) * (MOST_REPLACED - 1))
         decision = decide_start(often, before_all, NOON)
         assert isinstance(decision, Skip)
@@ -325,7 +326,7 @@ class TestEnds:
     def test_a_claim_given_back_keeps_its_token(self) -> None:
         over = run(RunStatus.SCHEDULED, attempt=0, token=0, claim_id="")
         claimed = run(RunStatus.RUNNING, token=1)
-        back = running.given_back(claimed, over, NOON)
+        back = running.released(claimed, over, NOON)
         assert (back.status, back.token, back.claim_id) == (RunStatus.SCHEDULED, 1, "claim-1")
 
 

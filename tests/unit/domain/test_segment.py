@@ -87,7 +87,7 @@ class TestPlaces:
             control, place = placed(control, "owner", NOON, 8)
             places.append(place - NOON)
         assert places == [timedelta(), timedelta(seconds=7.5), timedelta(seconds=15)]
-        assert control.paced_until == NOON + timedelta(seconds=22.5)
+        assert control.throttled_until == NOON + timedelta(seconds=22.5)
 
     def test_none_is_before_now_and_none_twice(self) -> None:
         control, _ = placed(STANDING, "owner", NOON, 1)

@@ -14,7 +14,7 @@ from carillon.domain.admission.slowness import (
     weight_of,
     with_slow_attempt,
 )
-from carillon.domain.admission.state import Gate, first_gate, wait_for_share
+from carillon.domain.admission.state import AdmissionRow, first_admission, wait_for_share
 from carillon.domain.job import Job, Lane, Slow
 from carillon.domain.run import Run, RunError, RunStatus
 from carillon.schedules import parse_schedule
@@ -37,8 +37,8 @@ def attempt(seconds: float, error: RunError | None = None, after: timedelta = ti
     )
 
 
-def after_attempts(served: Job, *attempts: Run) -> Gate:
-    gate = first_gate("owner", "job/job")
+def after_attempts(served: Job, *attempts: Run) -> AdmissionRow:
+    gate = first_admission("owner", "job/job")
     for each in attempts:
         weight = weight_of(each, 2)
         gate = with_slow_attempt(gate, each, served, weight) if weight else gate
@@ -132,8 +132,8 @@ def test_the_mark_says_the_lane_and_leaves_the_priority() -> None:
 
 def test_the_mark_outlives_what_an_owner_changes() -> None:
     marked = job(slow=SLOW)
-    filing = marked.filing
-    for changed in (marked.paused(NOON), marked.refiled(filing, NOON)):
+    generation = marked.generation
+    for changed in (marked.paused(NOON), marked.in_new_generation(generation, NOON)):
         assert changed.slow == SLOW
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from carillon.domain.job import Filing, Job, JobState
+from carillon.domain.job import Generation, Job, JobState
 from carillon.domain.run import RunKind
 from carillon.domain.wheel.entry import Slot, minute_of
 from carillon.domain.wheel.segment import Backlog, Control
@@ -29,7 +29,7 @@ def control(watermark: int, *backlog: Backlog) -> Control:
 
 class TestOfAMessage:
     """An entry may go once the effective minute of its last nominal time is dispatched; none is
-    looked for by what may have been announced before its filing ended."""
+    looked for by what may have been announced before its generation ended."""
 
     MET_AT = NOON + ANNOUNCED_FOR + MINUTE
     MET = message(
@@ -41,28 +41,30 @@ class TestOfAMessage:
     def test_of_a_paused_deleted_completed_or_refiled_job(self) -> None:
         paused = job(state=JobState.PAUSED, paused_at=NOON - MINUTE)
         (ended,) = ended_entry(paused, self.MET, NOON)
-        assert ended.key == (Slot(SlotKind.HOURLY, 1), f"job#{self.MET.filing_id}")
+        assert ended.key == (Slot(SlotKind.HOURLY, 1), f"job#{self.MET.generation_id}")
         assert ended.owes_until == NOON - MINUTE + SPREAD
         for state in (JobState.COMPLETED, JobState.DELETED):
             (ended,) = ended_entry(job(state=state, updated_at=NOON), self.MET, NOON)
             assert ended.owes_until == NOON + SPREAD
-        (ended,) = ended_entry(job(), replace(self.MET, filing_id=OLD), NOON)
-        assert ended.owes_until == job().filing.from_at + SPREAD
+        (ended,) = ended_entry(job(), replace(self.MET, generation_id=OLD), NOON)
+        assert ended.owes_until == job().generation.from_at + SPREAD
 
     def test_of_an_active_job_never(self) -> None:
         assert ended_entry(job(), self.MET, NOON + timedelta(days=400)) == []
 
     def test_of_no_job_when_its_filing_is_old(self) -> None:
-        assert ended_entry(None, replace(self.MET, filing_id=NEWER_YOUNG), NOON) == []
-        assert len(ended_entry(None, replace(self.MET, filing_id=OLDER), NOON)) == 1
+        assert ended_entry(None, replace(self.MET, generation_id=NEWER_YOUNG), NOON) == []
+        assert len(ended_entry(None, replace(self.MET, generation_id=OLDER), NOON)) == 1
 
     @pytest.mark.parametrize("later", [timedelta(), timedelta(seconds=1)])
     def test_not_by_what_may_have_been_announced_before_the_end(self, later: timedelta) -> None:
         met = replace(self.MET, due_at=NOON + ANNOUNCED_FOR + later)
         assert bool(ended_entry(deleted(job()), met, met.due_at)) == bool(later)
-        refiled = replace(job(), filing=Filing(job().filing.filing_id, NOON))
-        old = replace(met, filing_id=OLD)
-        assert bool(ended_entry(refiled, old, met.due_at)) == bool(later)
+        in_new_generation = replace(
+            job(), generation=Generation(job().generation.generation_id, NOON)
+        )
+        old = replace(met, generation_id=OLD)
+        assert bool(ended_entry(in_new_generation, old, met.due_at)) == bool(later)
 
     @pytest.mark.parametrize("slot_key", ["", f"m{AT_NOON}"])
     def test_of_no_standing_entry_never(self, slot_key: str) -> None:
@@ -95,12 +97,12 @@ class TestOfAChange:
 
     def test_those_of_the_old_filing_and_schedule(self) -> None:
         before = job()
-        after = replace(before, schedule=parse_schedule("5 * * * *")).refiled(
-            Filing(NEWER_YOUNG, NOON), NOON
+        after = replace(before, schedule=parse_schedule("5 * * * *")).in_new_generation(
+            Generation(NEWER_YOUNG, NOON), NOON
         )
         keys = [entry.key for entry in ended_entries(before, after, NOON)]
         assert [slot.number for slot, _ in keys] == [0, 10, 20, 30, 40, 50]
-        assert {key for _, key in keys} == {f"job#{before.filing.filing_id}"}
+        assert {key for _, key in keys} == {f"job#{before.generation.generation_id}"}
 
     def test_none_of_a_filing_that_goes_on(self) -> None:
         assert ended_entries(job(), job(revision=2, name="another"), NOON) == []

@@ -6,9 +6,9 @@ from datetime import date, timedelta
 import pytest
 
 from carillon.domain.calendar import CalendarUse
-from carillon.domain.decisions import Drop, Go, SendInstead, SendOn, Skip, SkipReason
+from carillon.domain.decisions import Defer, Drop, Proceed, Redirect, Skip, SkipReason
 from carillon.domain.execution.start_decision import decide_start
-from carillon.domain.job import Filing, JobState, PreviousFiling
+from carillon.domain.job import Generation, JobState, PastGeneration
 from carillon.domain.message import Missed
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import RunKind
@@ -28,24 +28,24 @@ class TestWindows:
     def test_another_filings_message_waits_for_the_jobs_own_place_in_the_window(self) -> None:
         spread = job(spread_seconds=90)
         start = decide_start(spread, message(NEWER_STALE, slot_key="h0"), NOON)
-        assert isinstance(start, SendInstead)
+        assert isinstance(start, Redirect)
         assert start.message == message(NEWER_STALE, due_at=NOON + timedelta(seconds=90))
 
     @pytest.mark.parametrize("due_in", [90, 91])
     def test_at_its_place_or_later_it_runs(self, due_in: int) -> None:
         due_at = NOON + timedelta(seconds=due_in)
         late = message(NEWER_STALE, due_at=due_at)
-        assert decide_start(job(spread_seconds=90), late, NOON) == Go()
+        assert decide_start(job(spread_seconds=90), late, NOON) == Proceed()
         early = message(NEWER_STALE)
-        assert decide_start(job(spread_seconds=90), early, due_at) == Go()
+        assert decide_start(job(spread_seconds=90), early, due_at) == Proceed()
 
     def test_what_the_previous_filing_covers_keeps_the_place_it_had(self) -> None:
         changed = job(
             spread_seconds=90,
-            filing=Filing(KEY.job_id, NOON + MINUTE),
-            previous=PreviousFiling(OLD, NOON - timedelta(days=1), NOON + MINUTE),
+            generation=Generation(KEY.job_id, NOON + MINUTE),
+            previous=PastGeneration(OLD, NOON - timedelta(days=1), NOON + MINUTE),
         )
-        assert decide_start(changed, message(OLD), NOON) == Go()
+        assert decide_start(changed, message(OLD), NOON) == Proceed()
 
     @pytest.mark.parametrize("policy", [CatchUp.SKIP, CatchUp.LATEST])
     def test_another_filings_catch_up_is_left_to_the_jobs_own(self, policy: CatchUp) -> None:
@@ -54,13 +54,13 @@ class TestWindows:
         assert isinstance(decide_start(job(), passed, NOON), Drop)
         met = message(missed=missed, in_time=False)
         own = decide_start(job(spread_seconds=90), met, NOON)
-        assert own == (Skip(SkipReason.CATCH_UP) if policy is CatchUp.SKIP else Go())
+        assert own == (Skip(SkipReason.CATCH_UP) if policy is CatchUp.SKIP else Proceed())
 
     @pytest.mark.parametrize("in_time", [True, False])
     def test_so_is_what_another_filing_would_all_have_caught_up_on(self, in_time: bool) -> None:
         late = message(NEWER_STALE, in_time=in_time)
         assert isinstance(decide_start(job(), late, NOON), Drop)
-        assert decide_start(job(), message(in_time=in_time), NOON) == Go()
+        assert decide_start(job(), message(in_time=in_time), NOON) == Proceed()
 
 
 class TestCalendars:
@@ -68,14 +68,14 @@ class TestCalendars:
         note = "2026-12-01 is closed in calendar holidays"
         skip = Skip(SkipReason.CALENDAR, note)
         assert decide_start(job(calendar=SKIP), message(), NOON, CLOSED) == skip
-        assert decide_start(job(calendar=SKIP), message(), NOON, OPEN) == Go()
+        assert decide_start(job(calendar=SKIP), message(), NOON, OPEN) == Proceed()
 
     def test_the_day_is_the_one_of_the_schedules_zone(self) -> None:
         schedule = parse_schedule("*/10 * * * *", "Pacific/Auckland")
         tomorrow = ClosedDays.of(set(), [(date(2026, 12, 2), date(2026, 12, 2))])
         there = job(calendar=SKIP, schedule=schedule)
         assert isinstance(decide_start(there, message(), NOON, tomorrow), Skip)
-        assert decide_start(there, message(), NOON, CLOSED) == Go()
+        assert decide_start(there, message(), NOON, CLOSED) == Proceed()
 
     @pytest.mark.parametrize(
         "waived",
@@ -86,7 +86,7 @@ class TestCalendars:
         ],
     )
     def test_retries_redrives_and_manual_runs_do_not_ask(self, waived: object) -> None:
-        assert decide_start(job(calendar=SKIP), waived, NOON, CLOSED) == Go()  # type: ignore[arg-type]
+        assert decide_start(job(calendar=SKIP), waived, NOON, CLOSED) == Proceed()  # type: ignore[arg-type]
 
     @pytest.mark.parametrize(("use", "days"), [(NEXT, 1), (PREVIOUS, -1)])
     def test_where_it_rolls_it_is_sent_for_the_day_it_belongs_to(
@@ -94,7 +94,7 @@ class TestCalendars:
     ) -> None:
         rolling = job(calendar=use, spread_seconds=90)
         start = decide_start(rolling, message(), NOON, CLOSED)
-        assert isinstance(start, SendInstead)
+        assert isinstance(start, Redirect)
         moved = NOON + timedelta(days=days)
         assert start.message.key == replace(KEY, fire_at=moved)
         assert start.message.due_at == moved + timedelta(seconds=90)
@@ -102,8 +102,8 @@ class TestCalendars:
     def test_what_has_been_moved_says_from_where(self) -> None:
         yesterday = ClosedDays.of(set(), [(date(2026, 11, 29), date(2026, 11, 30))])
         note = "moved from 2026-11-29, 2026-11-30 by calendar holidays"
-        assert decide_start(job(calendar=NEXT), message(), NOON, yesterday) == Go(note)
-        assert decide_start(job(calendar=PREVIOUS), message(), NOON, yesterday) == Go()
+        assert decide_start(job(calendar=NEXT), message(), NOON, yesterday) == Proceed(note)
+        assert decide_start(job(calendar=PREVIOUS), message(), NOON, yesterday) == Proceed()
 
     def test_where_no_open_day_is_near_it_is_skipped(self) -> None:
         for_ever = ClosedDays.of(set(range(7)), [])
@@ -116,10 +116,10 @@ class TestCalendars:
     def test_another_filings_moved_occurrence_is_one_of_the_job(self) -> None:
         daily = job(calendar=NEXT, schedule=parse_schedule("0 12 * * MON"))  # 2026-11-30
         yesterday = ClosedDays.of(set(), [(date(2026, 11, 30), date(2026, 11, 30))])
-        assert isinstance(decide_start(daily, message(NEWER_STALE), NOON, yesterday), Go)
+        assert isinstance(decide_start(daily, message(NEWER_STALE), NOON, yesterday), Proceed)
         assert isinstance(decide_start(daily, message(NEWER_STALE), NOON, OPEN), Drop)
 
     def test_the_jobs_state_comes_first(self) -> None:
         paused = job(calendar=SKIP, state=JobState.PAUSED, paused_at=NOON)
         assert decide_start(paused, message(), NOON, CLOSED) == Skip(SkipReason.PAUSED)
-        assert isinstance(decide_start(None, message(), NOON), SendOn | Drop)
+        assert isinstance(decide_start(None, message(), NOON), Defer | Drop)

@@ -15,7 +15,7 @@ BUS = {
     "type": "eventbridge",
     "bus_arn": f"arn:aws:events:eu-west-1:{ACCOUNT}:event-bus/default",
     "source": "shop",
-    "detail_type": "Order",
+    "detail_type": "PreparedCall",
 }
 
 

@@ -8,13 +8,13 @@ import pytest
 
 from carillon.domain.decisions import SkipReason
 from carillon.domain.execution import missed
-from carillon.domain.job import JobState, PreviousFiling
-from carillon.domain.run import Run, RunError, RunKey, RunKind, RunStatus, Settled
+from carillon.domain.job import JobState, PastGeneration
+from carillon.domain.run import Resolution, Run, RunError, RunKey, RunKind, RunStatus
 from carillon.schedules import ClosedDays
 from tests.unit.domain.samples import CURRENT, KEY, NEWER_STALE, NOON, OLD, OLDER, job, message, run
 
 WATCHED = job(expect_within=60)
-LOOK = message(key=replace(KEY, kind=RunKind.WATCH))
+RECHECK = message(key=replace(KEY, kind=RunKind.WATCH))
 NOTHING_AMISS = [
     run(RunStatus.SUCCEEDED),
     run(RunStatus.CANCELLED),
@@ -25,66 +25,69 @@ NOTHING_AMISS = [
 
 class TestExpectation:
     def test_an_occurrence_of_the_jobs_own_filing_is_expected(self) -> None:
-        assert missed.is_expected(WATCHED, LOOK, None)
+        assert missed.is_expected(WATCHED, RECHECK, None)
 
     @pytest.mark.parametrize(
         ("state", "expected"), [(JobState.DELETED, False), (JobState.COMPLETED, True)]
     )
     def test_nothing_is_of_a_job_that_was_deleted(self, state: JobState, expected: bool) -> None:
-        assert missed.is_expected(replace(WATCHED, state=state), LOOK, None) is expected
+        assert missed.is_expected(replace(WATCHED, state=state), RECHECK, None) is expected
 
     @pytest.mark.parametrize(("seconds_later", "expected"), [(-1, False), (0, True), (60, True)])
     def test_a_pause_leaves_what_came_before_it(self, seconds_later: int, expected: bool) -> None:
         paused = WATCHED.paused(NOON + timedelta(seconds=seconds_later))
-        assert missed.is_expected(paused, LOOK, None) is expected
+        assert missed.is_expected(paused, RECHECK, None) is expected
 
     def test_nothing_is_where_there_is_no_job_or_no_watch(self) -> None:
-        assert not missed.is_expected(None, LOOK, None)
-        assert not missed.is_expected(job(), LOOK, None)
+        assert not missed.is_expected(None, RECHECK, None)
+        assert not missed.is_expected(job(), RECHECK, None)
 
     @pytest.mark.parametrize(
-        ("filing_id", "expected"),
+        ("generation_id", "expected"),
         [(CURRENT, True), (OLD, True), (OLDER, False), (NEWER_STALE, False)],
     )
-    def test_the_filing_must_cover_it(self, filing_id: str, expected: bool) -> None:
+    def test_the_filing_must_cover_it(self, generation_id: str, expected: bool) -> None:
         day = timedelta(days=1)
-        previous = PreviousFiling(OLD, NOON - day, NOON)
-        older = PreviousFiling(OLDER, NOON - 2 * day, NOON - day)
+        previous = PastGeneration(OLD, NOON - day, NOON)
+        older = PastGeneration(OLDER, NOON - 2 * day, NOON - day)
         changed = replace(WATCHED, previous=previous, earlier=(older,))
-        assert missed.is_expected(changed, replace(LOOK, filing_id=filing_id), None) == expected
+        assert (
+            missed.is_expected(changed, replace(RECHECK, generation_id=generation_id), None)
+            == expected
+        )
 
     def test_not_before_the_filing_begins(self) -> None:
-        at = WATCHED.filing.from_at
-        assert not missed.is_expected(WATCHED, replace(LOOK, key=replace(KEY, fire_at=at)), None)
+        at = WATCHED.generation.from_at
+        assert not missed.is_expected(WATCHED, replace(RECHECK, key=replace(KEY, fire_at=at)), None)
 
     def test_not_on_a_closed_day(self) -> None:
         closed = ClosedDays(ranges=((date(2026, 12, 1), date(2026, 12, 1)),))
-        assert not missed.is_expected(WATCHED, LOOK, closed)
-        assert missed.is_expected(WATCHED, LOOK, ClosedDays())
+        assert not missed.is_expected(WATCHED, RECHECK, closed)
+        assert missed.is_expected(WATCHED, RECHECK, ClosedDays())
 
 
 class TestComplaint:
     @pytest.mark.parametrize("row", NOTHING_AMISS)
     def test_what_has_succeeded_or_was_not_to_run_is_fine(self, row: object) -> None:
-        assert missed.complaint(row) is None  # type: ignore[arg-type]
+        assert missed.alert(row) is None  # type: ignore[arg-type]
 
     @pytest.mark.parametrize(
         "reason",
         [SkipReason.CATCH_UP, SkipReason.MISFIRE, SkipReason.OVERLAP, SkipReason.SPACING],
     )
     def test_what_the_scheduler_has_skipped_is_not(self, reason: SkipReason) -> None:
-        note = missed.complaint(run(RunStatus.SKIPPED, reason=reason))
+        note = missed.alert(run(RunStatus.SKIPPED, reason=reason))
         assert note == f"job_20261201T120000Z_scheduled_0 is skipped ({reason.value})"
 
     @pytest.mark.parametrize("status", [RunStatus.SCHEDULED, RunStatus.RUNNING, RunStatus.RETRYING])
     def test_what_is_under_way_is_late(self, status: RunStatus) -> None:
-        assert missed.complaint(run(status)) is not None
+        assert missed.alert(run(status)) is not None
 
     def test_a_dead_run_is_told_with_its_error(self) -> None:
         dead = run(RunStatus.DEAD, reason="exhausted", error=RunError("http_503", "no"))
         note = "job_20261201T120000Z_scheduled_0 is dead (exhausted): http_503: no"
-        assert missed.complaint(dead) == note
-        assert missed.complaint(None) == "no run of it was recorded"
+        assert missed.alert(dead) == note
+        assert missed.alert(None) == "no run of it was recorded"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +113,7 @@ def test_any_run_of_the_occurrence_may_be_its_success(
 
 
 def test_the_last_redrive_of_a_dead_letter_counts() -> None:
-    dead = run(RunStatus.DEAD, settled=Settled.REDRIVEN)
+    dead = run(RunStatus.DEAD, settled=Resolution.REDRIVEN)
     again = replace(dead, key=dead.key.redriven)
     good = run(RunStatus.SUCCEEDED, key=again.key.redriven)
     rows = {row.key: row for row in (dead, again, good)}
@@ -118,8 +121,8 @@ def test_the_last_redrive_of_a_dead_letter_counts() -> None:
     def get(key: RunKey) -> Run | None:
         return rows.get(key)
 
-    assert missed.last_run(LOOK.key, get) == good
+    assert missed.last_run(RECHECK.key, get) == good
     del rows[good.key]
-    assert missed.last_run(LOOK.key, get) == again, "the row of the next one has expired"
+    assert missed.last_run(RECHECK.key, get) == again, "the row of the next one has expired"
     rows.clear()
-    assert missed.last_run(LOOK.key, get) is None
+    assert missed.last_run(RECHECK.key, get) is None

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carillon.domain.calendar import CalendarUse
-from carillon.domain.job import Filing, Job, Lane, fires_differently
+from carillon.domain.job import Generation, Job, Lane, fires_differently
 from carillon.domain.policies import CatchUp, OnComplete
 from carillon.domain.run import RunKind
 from carillon.domain.wheel.due import messages_of
@@ -33,19 +33,19 @@ from tests.unit.schedules.strategies import exact, schedules
 HOUR = timedelta(hours=1)
 
 
-def filed(schedule: str, timezone: str = "UTC", **changes: object) -> Job:
+def indexed(schedule: str, timezone: str = "UTC", **changes: object) -> Job:
     return job(schedule=parse_schedule(schedule, timezone), **changes)
 
 
 def entry_in(minute: int, spread_seconds: int, schedule: str = "*/10 * * * * *") -> Entry:
-    (entry, *_) = entries_of(filed("0 * * * *", spread_seconds=spread_seconds))
+    (entry, *_) = entries_of(indexed("0 * * * *", spread_seconds=spread_seconds))
     slot = Slot(SlotKind.HOURLY, minute % 60)
     return replace(entry, slot=slot, schedule=parse_schedule(schedule))
 
 
 class TestStandingEntries:
     def test_slots_count_effective_times(self) -> None:
-        (entry,) = entries_of(filed("17 * * * *", spread_seconds=125))
+        (entry,) = entries_of(indexed("17 * * * *", spread_seconds=125))
         assert entry.slot == Slot(SlotKind.HOURLY, 19)
         assert entry.spread_seconds == 125
 
@@ -71,8 +71,8 @@ class TestStandingEntries:
         assert [m.key.fire_at for m in sent] == [NOON - timedelta(seconds=n) for n in (50, 40)]
 
     def test_they_say_by_which_rules_of_their_zone_they_were_filed(self) -> None:
-        (utc,) = entries_of(filed("0 9 * * *"))
-        local = {entry.zone_digest for entry in entries_of(filed("0 9 * * *", "Europe/Riga"))}
+        (utc,) = entries_of(indexed("0 9 * * *"))
+        local = {entry.zone_digest for entry in entries_of(indexed("0 9 * * *", "Europe/Riga"))}
         assert utc.zone_digest == ""
         assert len(local) == 1
         assert "" not in local
@@ -80,7 +80,7 @@ class TestStandingEntries:
 
 class TestDatedLinks:
     def test_the_first_lies_at_the_effective_minute(self) -> None:
-        (entry,) = entries_of(filed("every 1001m", spread_seconds=3600))
+        (entry,) = entries_of(indexed("every 1001m", spread_seconds=3600))
         assert entry.schedule is not None
         first = entry.schedule.next(entry.from_at)
         assert first is not None
@@ -88,17 +88,17 @@ class TestDatedLinks:
         assert entry.zone_digest == ""
 
     def test_of_a_zone_it_looks_twenty_six_hours_ahead_unless_that_is_past(self) -> None:
-        (far,) = entries_of(filed("0 9 24 12 *", "Europe/Riga", spread_seconds=60))
+        (far,) = entries_of(indexed("0 9 24 12 *", "Europe/Riga", spread_seconds=60))
         at = datetime(2026, 12, 24, 7, 1, tzinfo=UTC)
         assert far.slot.number == minute_of(at - 26 * HOUR)
         assert list(far.chain(at - HOUR)) == []
-        next_link = far.link_at(at - timedelta(minutes=1), far.slot.number + 2)
+        next_link = far.next_entry_at(at - timedelta(minutes=1), far.slot.number + 2)
         assert next_link.slot.number == minute_of(at)
-        (near,) = entries_of(filed("at 2026-12-02T09:00:00", "Europe/Riga"))
+        (near,) = entries_of(indexed("at 2026-12-02T09:00:00", "Europe/Riga"))
         assert near.slot.number == minute_of(datetime(2026, 12, 2, 7, tzinfo=UTC))
 
     def test_new_rules_of_the_zone_hang_the_day_before_on_it(self) -> None:
-        (link,) = entries_of(filed("0 9,10 24 12 *", "Europe/Riga"))
+        (link,) = entries_of(indexed("0 9,10 24 12 *", "Europe/Riga"))
         nine, ten = (datetime(2026, 12, 24, hour, tzinfo=UTC) for hour in (7, 8))
         at_ten = replace(link, slot=Slot(SlotKind.DATED, minute_of(ten)))
         assert list(at_ten.chain(ten)) == [ten]
@@ -114,17 +114,17 @@ class TestFixedDelays:
     DELAY = "every 40m after finish"
 
     def test_the_entry_is_the_message_of_the_first_occurrence(self) -> None:
-        delayed = filed(self.DELAY, spread_seconds=30)
+        delayed = indexed(self.DELAY, spread_seconds=30)
         (entry,) = entries_of(delayed)
-        first = delayed.filing.from_at + timedelta(minutes=40)
+        first = delayed.generation.from_at + timedelta(minutes=40)
         assert entry.message == message_of(delayed, first)
         assert entry.message.after_finish
         assert entry.message.due_at == first + timedelta(seconds=30)
         assert entry.slot.number == minute_of(first)
 
     def test_however_far_is_announced_there_is_but_one_message(self) -> None:
-        delayed = filed(self.DELAY, spread_seconds=30)
-        first = delayed.filing.from_at + timedelta(minutes=40)
+        delayed = indexed(self.DELAY, spread_seconds=30)
+        first = delayed.generation.from_at + timedelta(minutes=40)
         schedule = delayed.schedule
         assert messages_until(delayed, schedule, first + timedelta(seconds=29)) == []
         assert messages_until(delayed, schedule, first + 10 * HOUR) == [message_of(delayed, first)]
@@ -134,7 +134,7 @@ class TestFixedDelays:
 
 
 def test_a_schedule_without_another_occurrence_has_no_entry() -> None:
-    assert entries_of(filed("at 2026-12-01T09:00:00")) == []
+    assert entries_of(indexed("at 2026-12-01T09:00:00")) == []
     ended = parse_schedule("*/10 * * * *", end_at=NOON - 2 * HOUR)
     assert entries_of(job(schedule=ended)) == []
 
@@ -168,17 +168,17 @@ class TestWatchEntries:
     def test_they_stand_as_much_later_as_a_success_is_expected(
         self, changes: dict[str, object], number: int
     ) -> None:
-        watched = job_with(filed("17 * * * *", expect_within=600), **changes)
+        watched = job_with(indexed("17 * * * *", expect_within=600), **changes)
         (entry,) = watch_entries_of(watched)
         assert entry.slot == Slot(SlotKind.HOURLY, number)
-        assert entry.key == f"{watched.job_id}#{watched.filing.filing_id}#watch"
+        assert entry.key == f"{watched.job_id}#{watched.generation.generation_id}#watch"
         message = entry.message_at(NOON)
         assert message.key.kind is RunKind.WATCH
         assert message.due_at == NOON + timedelta(seconds=600 + watched.spread_seconds)
         assert message.lane is watched.lane
 
     def test_they_know_what_decides_whether_an_occurrence_is_passed_over(self) -> None:
-        watched = filed("17 * * * *", expect_within=600, catch_up=CatchUp.ALL, grace=60)
+        watched = indexed("17 * * * *", expect_within=600, catch_up=CatchUp.ALL, grace=60)
         (entry,) = watch_entries_of(watched)
         assert (entry.catch_up, entry.grace_seconds) == (CatchUp.ALL, 60)
         assert (entry.spread_seconds, entry.within_seconds, entry.is_watch) == (600, 600, True)
@@ -187,22 +187,22 @@ class TestWatchEntries:
 
     def test_what_has_no_instants_of_its_own_is_not_watched(self) -> None:
         rolling = CalendarUse("c", CalendarRule.NEXT_BUSINESS_DAY)
-        assert watch_entries_of(filed("17 * * * *")) == []
-        assert watch_entries_of(filed("every 10m after finish", expect_within=60)) == []
-        assert watch_entries_of(filed("17 * * * *", expect_within=60, calendar=rolling)) == []
-        past = filed("at 2026-12-01T09:00:00", expect_within=60)
+        assert watch_entries_of(indexed("17 * * * *")) == []
+        assert watch_entries_of(indexed("every 10m after finish", expect_within=60)) == []
+        assert watch_entries_of(indexed("17 * * * *", expect_within=60, calendar=rolling)) == []
+        past = indexed("at 2026-12-01T09:00:00", expect_within=60)
         assert watch_entries_of(past) == []
 
     def test_a_filer_sends_what_is_announced(self) -> None:
-        watched = filed("*/10 * * * *", expect_within=600)
-        from_at = watched.filing.from_at
+        watched = indexed("*/10 * * * *", expect_within=600)
+        from_at = watched.generation.from_at
         found = watch_messages_until(watched, from_at + timedelta(minutes=30))
         assert [m.key.fire_at - from_at for m in found] == [
             timedelta(minutes=10),
             timedelta(minutes=20),
         ]
         assert {(m.key.kind, m.slot_key) for m in found} == {(RunKind.WATCH, "")}
-        assert watch_messages_until(filed("*/10 * * * *"), NOON) == []
+        assert watch_messages_until(indexed("*/10 * * * *"), NOON) == []
 
     @exact
     @given(
@@ -216,7 +216,7 @@ class TestWatchEntries:
     ) -> None:
         watched = job(
             schedule=schedule,
-            filing=Filing(CURRENT, since),
+            generation=Generation(CURRENT, since),
             expect_within=within_seconds,
             spread_seconds=spread_seconds,
         )

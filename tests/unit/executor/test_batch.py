@@ -17,7 +17,7 @@ from carillon.executor.batch import BatchRunner, Received
 BACK = encode(
     Message(
         key=RunKey("o", "j", RunKind.SCHEDULED, datetime(2026, 12, 1, tzinfo=UTC)),
-        filing_id="01KBCCS1P0N0T0F1X1NGAT0NCE",
+        generation_id="01KBCCS1P0N0T0F1X1NGAT0NCE",
         segment=0,
         lane=Lane.NORMAL,
         due_at=datetime(2026, 12, 1, tzinfo=UTC),

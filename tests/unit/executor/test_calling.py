@@ -101,7 +101,7 @@ class TestCallbacks:
         job = world.create("job", "* * * * *", on_success=self.WON, on_failure=self.LOST, **options)
         message = due(world, job)
         now = world.clock.now()
-        run = Run(message.key, status, 1, 1, "c", message.filing_id, now, now + MINUTE)
+        run = Run(message.key, status, 1, 1, "c", message.generation_id, now, now + MINUTE)
         assert world.runs.claim(replace(run, finished_at=now), None)
         return job, replace(message, key=message.key.callback)
 

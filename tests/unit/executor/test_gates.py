@@ -1,4 +1,5 @@
-"""Gates as the protocol passes them: what they cost, and what faults around them leave behind."""
+"""Admission as the protocol passes them: what they cost, and what faults around them leave
+behind."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from carillon.domain.admission.state import OWNER_GATE, Gate, Holder, job_gate, key_gate, rate_gate
+from carillon.domain.admission.state import (
+    OWNER_ROW,
+    AdmissionRow,
+    PermitHolder,
+    job_admission,
+    key_admission,
+    rate_admission,
+)
 from carillon.domain.job import Job
 from carillon.domain.message import Message, encode
 from carillon.domain.policies import Concurrency, Overlap, Rate
@@ -18,7 +26,7 @@ from carillon.domain.wheel.entry import message_of
 from carillon.errors import QueueUnavailableError, StoreUnavailableError
 from carillon.executor.batch import Handled
 from carillon.executor.router import Router
-from carillon.executor.runs.admission import change_gate
+from carillon.executor.runs.admission import change_admission
 from carillon.executor.targets import Call, Outcome, Success
 from tests.simulation.mutants.kit import swapped
 from tests.simulation.mutants.rates import RESERVATION_OUTLIVES
@@ -40,13 +48,13 @@ def calls(world: World, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often gates are read and put."""
     counted: Counter[str] = Counter()
     for name in ("get", "put"):
-        original = getattr(world.gates, name)
+        original = getattr(world.admission_rows, name)
 
         def count(*arguments: object, _name: str = name, _original: object = original) -> object:
             counted[_name] += 1
             return _original(*arguments)  # type: ignore[operator]
 
-        monkeypatch.setattr(world.gates, name, count)
+        monkeypatch.setattr(world.admission_rows, name, count)
     return counted
 
 
@@ -73,10 +81,10 @@ def run_of(world: World, message: Message) -> Run:
 def active_run(world: World, job: Job) -> Run:
     """The row of a run of the job by hand, which is under way and named by the job's gate."""
     key = replace(message_of(job, NOON).key, kind=RunKind.MANUAL, request_id="other")
-    run = Run(key, RunStatus.RUNNING, 1, 1, "c", job.filing.filing_id, NOON, NOON)
+    run = Run(key, RunStatus.RUNNING, 1, 1, "c", job.generation.generation_id, NOON, NOON)
     assert world.runs.claim(run, None)
-    gate = Gate(OWNER, job_gate(job.job_id), 1, NOON, active=key.run_id)
-    assert world.gates.put(gate, None)
+    gate = AdmissionRow(OWNER, job_admission(job.job_id), 1, NOON, active=key.run_id)
+    assert world.admission_rows.put(gate, None)
     return run
 
 
@@ -109,7 +117,7 @@ class TestCosts:
     ) -> None:
         job = world.create("job", "* * * * *", rate=Rate(1, 100))
         assert handle(world, due(world, job)) is Handled.RAN
-        assert handle(world, due(world, job, 2)) is Handled.SENT_ON
+        assert handle(world, due(world, job, 2)) is Handled.DEFERRED
         (kept,) = world.queue.kept()
         assert kept.visible_at == kept.message.wait_until == NOON + 160 * SECOND
         writes = calls["put"]
@@ -122,15 +130,17 @@ class TestChangeGate:
     def test_it_is_asked_again_where_another_was_quicker(self, world: World) -> None:
         seen = []
 
-        def change(gate: Gate) -> Gate:
+        def change(gate: AdmissionRow) -> AdmissionRow:
             seen.append(gate.active)
             if len(seen) == 1:
-                assert world.gates.put(Gate(OWNER, "g", 1, NOON, active="another"), None)
+                assert world.admission_rows.put(
+                    AdmissionRow(OWNER, "g", 1, NOON, active="another"), None
+                )
             return replace(gate, active="mine").lasting(NOON)
 
-        assert change_gate(world.gates, OWNER, "g", change)
+        assert change_admission(world.admission_rows, OWNER, "g", change)
         assert seen == ["", "another"]
-        gate = world.gates.get(OWNER, "g")
+        gate = world.admission_rows.get(OWNER, "g")
         assert gate is not None
         assert (gate.active, gate.revision) == ("mine", 2)
 
@@ -138,14 +148,18 @@ class TestChangeGate:
     def test_nothing_is_put_where_nothing_changes(
         self, world: World, calls: Counter[str], answer: str | None
     ) -> None:
-        assert change_gate(world.gates, OWNER, "g", lambda gate: gate if answer else None)
+        assert change_admission(
+            world.admission_rows, OWNER, "g", lambda gate: gate if answer else None
+        )
         assert (calls["get"], calls["put"]) == (1, 0)
 
     def test_it_gives_up_where_others_change_it_at_every_step(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(world.gates, "put", lambda gate, over_revision: False)
-        assert not change_gate(world.gates, OWNER, "g", lambda gate: gate.lasting(NOON))
+        monkeypatch.setattr(world.admission_rows, "put", lambda gate, over_revision: False)
+        assert not change_admission(
+            world.admission_rows, OWNER, "g", lambda gate: gate.lasting(NOON)
+        )
 
 
 class TestSlots:
@@ -158,19 +172,19 @@ class TestSlots:
 
     def names(self, world: World) -> list[str]:
         """The rates that have granted a slot."""
-        rates = [OWNER_GATE, rate_gate("", world.jobs.list(OWNER, 1).items[0].job_id)]
-        return [name for name in rates if world.gates.get(OWNER, name) is not None]
+        rates = [OWNER_ROW, rate_admission("", world.jobs.list(OWNER, 1).items[0].job_id)]
+        return [name for name in rates if world.admission_rows.get(OWNER, name) is not None]
 
     def hold(self, world: World, seconds: int) -> None:
         until = world.clock.now() + seconds * SECOND
-        stored = world.gates.get(OWNER, key_gate("db"))
-        gate = stored or Gate(OWNER, key_gate("db"), 1, until)
-        held = replace(gate, revision=gate.revision + 1, holders=(Holder("other", until),))
-        assert world.gates.put(held, None if stored is None else stored.revision)
+        stored = world.admission_rows.get(OWNER, key_admission("db"))
+        gate = stored or AdmissionRow(OWNER, key_admission("db"), 1, until)
+        held = replace(gate, revision=gate.revision + 1, holders=(PermitHolder("other", until),))
+        assert world.admission_rows.put(held, None if stored is None else stored.revision)
 
     def test_one_gate_at_a_time(self, world: World, job: Job) -> None:
         assert handle(world, due(world, job)) is Handled.RAN
-        assert handle(world, due(world, job, 2)) is Handled.SENT_ON
+        assert handle(world, due(world, job, 2)) is Handled.DEFERRED
         (kept,) = world.queue.kept()
         assert kept.message.wait_until == NOON + 160 * SECOND
         assert kept.message.rate_slot is not None
@@ -179,7 +193,7 @@ class TestSlots:
         other = world.create("other", "* * * * *")
         first = message_of(other, NOON + 2 * MINUTE)
         assert handle(world, first) is Handled.RAN, "the owner's slots are free meanwhile"
-        assert handle(world, kept.message) is Handled.SENT_ON
+        assert handle(world, kept.message) is Handled.DEFERRED
         again = next(each for each in world.queue.kept() if each.message.owner_slot)
         assert again.message.rate_slot == kept.message.rate_slot
         assert again.message.wait_until == NOON + 220 * SECOND
@@ -189,7 +203,7 @@ class TestSlots:
     def test_none_is_taken_while_the_key_is_held(self, world: World, job: Job) -> None:
         message = due(world, job)
         self.hold(world, 30)
-        assert handle(world, message) is Handled.SENT_ON
+        assert handle(world, message) is Handled.DEFERRED
         assert run_of(world, message).note == "waits for the concurrency key 'db', held by 1 run"
         assert self.names(world) == []
 
@@ -198,10 +212,10 @@ class TestSlots:
         handle(world, due(world, job, 2))
         (kept,) = world.queue.kept()
         other = world.create("other", "* * * * *", concurrency=Concurrency("db", 1))
-        assert handle(world, message_of(other, NOON + 2 * MINUTE)) is Handled.SENT_ON
+        assert handle(world, message_of(other, NOON + 2 * MINUTE)) is Handled.DEFERRED
         world.clock.set(kept.visible_at)
         assert handle(world, kept.message) is Handled.RAN
-        gate = world.gates.get(OWNER, key_gate("db"))
+        gate = world.admission_rows.get(OWNER, key_admission("db"))
         assert gate is not None
         assert gate.holders == ()
 
@@ -223,7 +237,7 @@ class TestSlots:
             (kept,) = world.queue.kept() or [kept]
         assert handled is Handled.RAN
 
-    @pytest.mark.parametrize(("late", "handled"), [(10, Handled.RAN), (11, Handled.SENT_ON)])
+    @pytest.mark.parametrize(("late", "handled"), [(10, Handled.RAN), (11, Handled.DEFERRED)])
     def test_a_slot_that_is_used_late_is_none(
         self, world: World, late: int, handled: Handled
     ) -> None:
@@ -238,7 +252,7 @@ class TestSlots:
             handle(world, asked.message)
         world.clock.set(kept.visible_at + late * SECOND)
         assert handle(world, kept.message) is handled
-        if handled is Handled.SENT_ON:
+        if handled is Handled.DEFERRED:
             again = max(world.queue.kept(), key=lambda each: each.visible_at).message.rate_slot
             assert again is not None
             assert (again.at, again.asked) == (NOON + 560 * SECOND, 2)
@@ -331,7 +345,7 @@ class TestLooks:
         run = world.runs.get(asked)
         assert run is not None
         assert run.next_attempt_at is not None
-        slot = world.gates.get(OWNER, rate_gate("mail", ""))
+        slot = world.admission_rows.get(OWNER, rate_admission("mail", ""))
         assert slot is not None
         assert slot.started_at is not None
         assert slot.started_at <= NOON + timedelta(days=1, hours=2)
@@ -343,12 +357,12 @@ class TestFaults:
     ) -> None:
         message = due(world, world.create("job", "* * * * *", overlap=Overlap.SKIP))
 
-        def throttled(owner: str, name: str) -> Gate | None:
+        def throttled(owner: str, name: str) -> AdmissionRow | None:
             raise StoreUnavailableError("throttled")
 
         with monkeypatch.context() as patch:
-            patch.setattr(world.gates, "get", throttled)
-            assert handle(world, message) is Handled.SENT_ON
+            patch.setattr(world.admission_rows, "get", throttled)
+            assert handle(world, message) is Handled.DEFERRED
         (kept,) = world.queue.kept()
         assert kept.visible_at == message.due_at + 10 * SECOND
         assert handle(world, kept.message) is Handled.RAN
@@ -359,8 +373,8 @@ class TestFaults:
     ) -> None:
         message = due(world, world.create("job", "* * * * *", rate=Rate(9, 60)))
         with monkeypatch.context() as patch:
-            patch.setattr(world.gates, "put", lambda gate, over_revision: False)
-            assert handle(world, message) is Handled.SENT_ON
+            patch.setattr(world.admission_rows, "put", lambda gate, over_revision: False)
+            assert handle(world, message) is Handled.DEFERRED
         waiting = run_of(world, message)
         assert (waiting.status, waiting.attempt) == (RunStatus.SCHEDULED, 0)
         assert waiting.note is not None
@@ -375,23 +389,23 @@ class TestFaults:
     ) -> None:
         job = world.create("job", "* * * * *", concurrency=Concurrency("db", 1))
         message = due(world, job)
-        get = world.gates.get
+        get = world.admission_rows.get
 
         def fail_from_now_on(call: Call) -> Outcome:
-            def throttled(owner: str, name: str) -> Gate | None:
+            def throttled(owner: str, name: str) -> AdmissionRow | None:
                 raise StoreUnavailableError("throttled")
 
-            monkeypatch.setattr(world.gates, "get", throttled)
+            monkeypatch.setattr(world.admission_rows, "get", throttled)
             return Success(None)
 
         world.targets.behave = fail_from_now_on
         assert handle(world, message) is Handled.RAN
         assert run_of(world, message).status is RunStatus.SUCCEEDED
-        monkeypatch.setattr(world.gates, "get", get)
+        monkeypatch.setattr(world.admission_rows, "get", get)
         world.targets.behave = lambda call: Success(None)
         following = message_of(job, NOON + 2 * MINUTE)
         world.clock.set(following.due_at)
-        assert handle(world, following) is Handled.SENT_ON, "the lease ends after 61 seconds"
+        assert handle(world, following) is Handled.DEFERRED, "the lease ends after 61 seconds"
         (waiting,) = world.queue.kept()
         world.clock.set(waiting.visible_at)
         assert handle(world, waiting.message) is Handled.RAN
@@ -401,22 +415,22 @@ class TestFaults:
     ) -> None:
         job = world.create("job", "* * * * *", concurrency=Concurrency("db", 1))
         message = due(world, job)
-        get = world.gates.get
+        get = world.admission_rows.get
 
-        def slow(owner: str, name: str) -> Gate | None:
+        def slow(owner: str, name: str) -> AdmissionRow | None:
             world.clock.advance(20)
             return get(owner, name)
 
         with monkeypatch.context() as patch:
-            patch.setattr(world.gates, "get", slow)
+            patch.setattr(world.admission_rows, "get", slow)
             ends_at = world.clock.now() + 25 * SECOND
             report = world.executor.handle(message, ends_at)
         assert (report.handled, report.reason) == (
-            Handled.SENT_ON,
+            Handled.DEFERRED,
             "too little time is left in this process",
         )
         assert world.targets.calls == []
-        gate = world.gates.get(OWNER, key_gate("db"))
+        gate = world.admission_rows.get(OWNER, key_admission("db"))
         assert gate is not None
         assert gate.holders == (), "its place is free for others"
 
@@ -430,12 +444,12 @@ class TestRunsThatWait:
 
     def test_duplicates_of_the_message_die_out(self, world: World, job: Job) -> None:
         message = due(world, job)
-        assert handle(world, message) is Handled.SENT_ON
+        assert handle(world, message) is Handled.DEFERRED
         assert handle(world, message) is Handled.DROPPED
         (first,) = world.queue.kept()
         world.clock.set(first.visible_at)
         outcomes = [handle(world, first.message) for _ in range(3)]
-        assert outcomes == [Handled.SENT_ON, Handled.DROPPED, Handled.DROPPED]
+        assert outcomes == [Handled.DEFERRED, Handled.DROPPED, Handled.DROPPED]
         assert run_of(world, message).waits == 2
         key = replace(message.key, kind=RunKind.MANUAL, request_id="other", fire_at=NOON)
         other = world.runs.get(key)
@@ -468,9 +482,9 @@ class TestRunsThatWait:
                 handle(world, message)
         (copy,) = world.queue.kept()
         world.clock.set(copy.visible_at)
-        assert handle(world, copy.message) is Handled.SENT_ON, "ahead of its row: it looks again"
+        assert handle(world, copy.message) is Handled.DEFERRED, "ahead of its row: it looks again"
         world.clock.advance(FUNCTION_SECONDS + 2)
-        assert handle(world, message) is Handled.SENT_ON
+        assert handle(world, message) is Handled.DEFERRED
         run = run_of(world, message)
         assert (run.status, run.waits) == (RunStatus.RETRYING, 1)
         assert handle(world, message) is Handled.REPEATED
@@ -488,7 +502,7 @@ class TestRunsThatWait:
             with pytest.raises(QueueUnavailableError):
                 handle(world, message)
         assert world.runs.get(message.key) is None
-        assert handle(world, message) is Handled.SENT_ON
+        assert handle(world, message) is Handled.DEFERRED
         assert run_of(world, message).attempt == 0
 
     def test_a_dead_letter_queue_ends_it_at_last(self, world: World, job: Job) -> None:
@@ -516,7 +530,7 @@ class TestRunsThatWait:
         assert len(world.queue.kept()) == 1, "nothing was sent"
 
     def test_noise_that_waited_leaves_no_row(self, world: World, job: Job) -> None:
-        """The job was refiled meanwhile, more often than it remembers the filings of."""
+        """The job was re-indexed meanwhile, more often than it remembers the generations of."""
         message = due(world, job)
         handle(world, message)
         (kept,) = world.queue.kept()
@@ -534,7 +548,7 @@ class TestRunsThatWait:
 def test_a_fixed_delay_goes_on_after_a_cancelled_run(world: World) -> None:
     job = world.create("job", "every 60s after finish")
     message = due(world, job)
-    row = Run(message.key, RunStatus.CANCELLED, 0, 1, "c", message.filing_id, NOON, NOON)
+    row = Run(message.key, RunStatus.CANCELLED, 0, 1, "c", message.generation_id, NOON, NOON)
     assert world.runs.claim(replace(row, finished_at=message.due_at), None)
     handle(world, message)
     world.run_until(NOON + 4 * MINUTE)

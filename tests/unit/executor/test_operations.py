@@ -81,7 +81,7 @@ def test_the_order_survives_its_queue(world: World, operation: Operation) -> Non
 
     assert decode(encode(message)) == message
     assert (message.key.kind, message.key.job_id) == (RunKind.OPERATION, operation.operation_id)
-    assert (message.lane, message.attempt, message.filing_id) == (Lane.LOW, 1, "")
+    assert (message.lane, message.attempt, message.generation_id) == (Lane.LOW, 1, "")
 
 
 def test_a_step_is_recorded_and_the_next_one_ordered(world: World, operation: Operation) -> None:
@@ -111,7 +111,7 @@ def test_an_early_order_waits(world: World, operation: Operation) -> None:
     now = world.clock.now()
     early = replace(order(world, operation), due_at=now + timedelta(seconds=20))
 
-    assert handled(world, early) is Handled.SENT_ON
+    assert handled(world, early) is Handled.DEFERRED
     assert [kept.visible_at for kept in world.queue.kept()] == [early.due_at]
     assert now_of(world, operation) == operation
     almost = replace(early, due_at=now + timedelta(seconds=1.5))
@@ -124,7 +124,7 @@ def test_no_two_do_a_step_side_by_side(world: World, operation: Operation) -> No
     held = replace(operation, revision=2, busy_until=world.clock.now() + timedelta(seconds=65))
     assert world.operations.put(held, 1)
 
-    assert handled(world, order(world, operation)) is Handled.SENT_ON
+    assert handled(world, order(world, operation)) is Handled.DEFERRED
     assert [kept.visible_at for kept in world.queue.kept()] == [held.busy_until]
     world.clock.advance(65)
     assert handled(world, order(world, operation)) is Handled.RAN
@@ -148,7 +148,7 @@ def test_a_step_is_held_longer_than_its_process_can_live(
 
 
 def test_a_step_needs_time_in_its_process(world: World, operation: Operation) -> None:
-    assert handled(world, order(world, operation), seconds_left=2) is Handled.SENT_ON
+    assert handled(world, order(world, operation), seconds_left=2) is Handled.DEFERRED
     assert now_of(world, operation) == operation
     assert len(drain(world)) == 1
 
@@ -158,7 +158,7 @@ def test_an_order_before_its_operation_s_row_waits_for_it(world: World) -> None:
     operation = Operation(
         OWNER, "0" * 26, OperationKind.DISCARD, now, now, now + LIFETIME, per_minute=60
     )
-    assert handled(world, order(world, operation)) is Handled.SENT_ON
+    assert handled(world, order(world, operation)) is Handled.DEFERRED
     (message,) = drain(world)
     world.clock.advance(60)
     assert handled(world, message) is Handled.DROPPED
@@ -258,6 +258,6 @@ def test_a_doubled_order_waits_for_the_next_look_at_a_paused_job(world: World, j
     assert handled(world, order(world, holding)) is Handled.RAN
     (following,) = drain(world)
     assert following.due_at == world.clock.now() + timedelta(seconds=600)
-    assert handled(world, order(world, holding)) is Handled.SENT_ON
+    assert handled(world, order(world, holding)) is Handled.DEFERRED
     (kept,) = world.queue.kept()
     assert kept.visible_at > following.due_at

@@ -114,7 +114,7 @@ def test_an_early_message_is_sent_on_with_the_delay_that_is_left(world: World, j
     message = due(world, job)
     world.clock.advance(-30)
     report = world.executor.handle(message, ends_at(world))
-    assert report.handled is Handled.SENT_ON
+    assert report.handled is Handled.DEFERRED
     (copy,) = world.queue.kept()
     assert (copy.message, copy.visible_at) == (message, message.due_at)
     assert world.runs.get(message.key) is None
@@ -192,7 +192,7 @@ def test_a_crash_between_the_retrys_message_and_the_finish_loses_no_attempt(
     assert retry.message.attempt == 2
     world.targets.behave = lambda call: Success(None)
     world.clock.set(retry.visible_at)
-    assert world.executor.handle(retry.message, ends_at(world)).handled is Handled.SENT_ON
+    assert world.executor.handle(retry.message, ends_at(world)).handled is Handled.DEFERRED
     world.clock.advance(FUNCTION_SECONDS + 2)
     assert world.executor.handle(message, ends_at(world)).handled is Handled.RAN
     assert world.executor.handle(retry.message, ends_at(world)).handled is Handled.REPEATED
@@ -233,7 +233,7 @@ def test_a_message_before_its_commit_waits_and_leaves_no_run(world: World) -> No
     uncommitted = world.new_job("new", "* * * * *")
     message = message_of(uncommitted, NOON)
     report = world.executor.handle(message, ends_at(world))
-    assert report.handled is Handled.SENT_ON
+    assert report.handled is Handled.DEFERRED
     assert world.runs.get(message.key) is None
     world.clock.advance(61)
     assert world.executor.handle(message, ends_at(world)).handled is Handled.DROPPED
@@ -242,7 +242,7 @@ def test_a_message_before_its_commit_waits_and_leaves_no_run(world: World) -> No
 def test_a_run_is_not_started_in_a_process_that_cannot_finish_it(world: World, job: Job) -> None:
     message = due(world, job)
     report = world.executor.handle(message, world.clock.now() + timedelta(seconds=5))
-    assert report.handled is Handled.SENT_ON
+    assert report.handled is Handled.DEFERRED
     assert world.targets.calls == []
     assert world.runs.get(message.key) is None
     world.clock.advance(1)
@@ -387,7 +387,7 @@ def test_a_manual_run_is_claimed_from_its_scheduled_row(world: World, job: Job) 
     message = due(world, job)
     manual = replace(message, key=replace(message.key, kind=RunKind.MANUAL, request_id="REQ"))
     now = world.clock.now()
-    row = Run(manual.key, RunStatus.SCHEDULED, 0, 0, "", manual.filing_id, now, now)
+    row = Run(manual.key, RunStatus.SCHEDULED, 0, 0, "", manual.generation_id, now, now)
     assert world.runs.claim(row, None)
     assert world.executor.handle(manual, ends_at(world)).handled is Handled.RAN
     assert run_of(world, manual).attempt == 1
@@ -415,10 +415,10 @@ def test_a_takeover_that_cannot_read_the_job_forgets_no_attempt(
 def test_noise_takes_no_row_along_that_another_filing_has_claimed_too(
     world: World, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Found by the simulation: the message of a filing that was replaced took a run over,
-    died, came again and removed the row, and with it the attempts of the filing that counts."""
+    """Found by the simulation: the message of a generation that was replaced took a run over,
+    died, came again and removed the row, and with it the attempts of the generation that counts."""
     first = job
-    job = world.refile(job)  # both had the occurrence announced when the filing was replaced
+    job = world.refile(job)  # both had the occurrence announced when the generation was replaced
     counts, noise = due(world, job), message_of(first, NOON + timedelta(minutes=1))
     crash_in_call(world, counts)
     world.clock.advance(FUNCTION_SECONDS + 2)
@@ -426,23 +426,26 @@ def test_noise_takes_no_row_along_that_another_filing_has_claimed_too(
         patch.setattr(world.jobs, "get", _die)
         with pytest.raises(Killed):
             world.executor.handle(noise, ends_at(world))
-    assert (run_of(world, counts).attempt, run_of(world, counts).filing_id) == (2, noise.filing_id)
+    assert (run_of(world, counts).attempt, run_of(world, counts).generation_id) == (
+        2,
+        noise.generation_id,
+    )
 
     world.refile(job)
     world.clock.advance(FUNCTION_SECONDS + 2)
     assert world.executor.handle(noise, ends_at(world)).handled is Handled.DROPPED
-    assert run_of(world, counts).filing_id == counts.filing_id
+    assert run_of(world, counts).generation_id == counts.generation_id
     assert world.executor.handle(counts, ends_at(world)).handled is Handled.RAN
     run = run_of(world, counts)
-    assert (run.status, run.attempt, run.other_filings) == (RunStatus.SUCCEEDED, 3, ())
+    assert (run.status, run.attempt, run.other_generations) == (RunStatus.SUCCEEDED, 3, ())
 
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_run_that_another_filing_begins_is_the_own_filings(
     world: World, job: Job, fails: bool
 ) -> None:
-    """Found by the simulation: a duplicate from before a resume ran an occurrence of a filing that
-    counts, came again after the next resume, and removed the row with the attempts that were
+    """Found by the simulation: a duplicate from before a resume ran an occurrence of a generation
+    that counts, came again after the next resume, and removed the row with the attempts that were
     made; the own message had been acknowledged when it met the run."""
     first = job
     job = world.refile(job)
@@ -452,13 +455,13 @@ def test_a_run_that_another_filing_begins_is_the_own_filings(
         assert world.executor.handle(older, ends_at(world)).handled is Handled.RAN
         assert world.executor.handle(own, ends_at(world)).handled is Handled.REPEATED
         retries = [kept.message for kept in world.queue.kept()]
-        assert {retry.filing_id for retry in retries} == {job.filing.filing_id}
+        assert {retry.generation_id for retry in retries} == {job.generation.generation_id}
         world.clock.advance(60)
         crash_in_call(world, retries[0])
     else:
         crash_in_call(world, older)
     begun = run_of(world, own)
-    assert (begun.filing_id, begun.other_filings) == (job.filing.filing_id, ())
+    assert (begun.generation_id, begun.other_generations) == (job.generation.generation_id, ())
 
     world.refile(job)
     world.clock.advance(FUNCTION_SECONDS + 2)
@@ -486,7 +489,7 @@ def test_the_last_filing_that_does_not_count_removes_its_row(
             with pytest.raises(Killed):
                 world.executor.handle(message, ends_at(world))
         world.clock.advance(FUNCTION_SECONDS + 2)
-    assert len(run_of(world, messages[0]).other_filings) == 2
+    assert len(run_of(world, messages[0]).other_generations) == 2
     for message in messages:
         assert world.runs.get(message.key) is not None
         assert world.executor.handle(message, ends_at(world)).handled is Handled.DROPPED

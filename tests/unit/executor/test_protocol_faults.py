@@ -101,7 +101,7 @@ class TestTimeLimits:
         job = world.create("job", "* * * * *", timeout_seconds=10)
         message = due(world, job)
         report = world.executor.handle(message, ends_at(world, seconds_left))
-        assert report.handled is Handled.SENT_ON
+        assert report.handled is Handled.DEFERRED
         assert world.targets.calls == []
         assert world.runs.get(message.key) is None
 
@@ -137,7 +137,7 @@ class TestAttempts:
 
 
 class TestNoise:
-    """Messages of filings that do not count meet the runs of those that do."""
+    """Messages of generations that do not count meet the runs of those that do."""
 
     def test_it_does_not_hold_up_the_real_message(
         self, world: World, monkeypatch: pytest.MonkeyPatch
@@ -146,8 +146,8 @@ class TestNoise:
         it must not wait for the end of a lease that is given back at once."""
         job = world.create("job", "* * * * *")
         real = due(world, job)
-        world.refile(job, "0 0 * * *")  # 12:01:00 itself belongs to the filing before
-        noise = replace(real, filing_id=world.entropy.new_id(world.clock.now()))
+        world.refile(job, "0 0 * * *")  # 12:01:00 itself belongs to the generation before
+        noise = replace(real, generation_id=world.entropy.new_id(world.clock.now()))
         get = world.jobs.get
         inner: list[Handled] = []
 
@@ -158,7 +158,7 @@ class TestNoise:
 
         monkeypatch.setattr(world.jobs, "get", read_while_the_real_one_comes)
         world.executor.handle(noise, ends_at(world))
-        assert inner == [Handled.SENT_ON]
+        assert inner == [Handled.DEFERRED]
         execute_for(world, 2 * FUNCTION_SECONDS)
         run = run_of(world, real)
         assert run.status is RunStatus.SUCCEEDED
@@ -172,7 +172,10 @@ class TestNoise:
         the last one that knows of the row: nobody else would ever come for it."""
         job = world.create("job", "* * * * *")
         noise = message_of(job, NOON + timedelta(minutes=2))
-        for schedule in ("0 0 * * *", "0 1 * * *"):  # the first filing is not even the previous one
+        for schedule in (
+            "0 0 * * *",
+            "0 1 * * *",
+        ):  # the first generation is not even the previous one
             world.clock.advance(10)
             job = world.refile(job, schedule)
         empty_queue(world)
@@ -200,7 +203,7 @@ class TestNoise:
         job = world.create("job", "*/2 * * * *", retry=RetryPolicy(max_attempts=1))
         world.clock.advance(5)
         real = message_of(job, NOON + timedelta(minutes=2))
-        noise = replace(real, filing_id=world.entropy.new_id(world.clock.now()))
+        noise = replace(real, generation_id=world.entropy.new_id(world.clock.now()))
         empty_queue(world)
         world.clock.set(real.due_at)
         world.refile(job, "0 0 * * *")
@@ -286,7 +289,7 @@ class TestClosedLate:
         world.clock.advance(FUNCTION_SECONDS + 2)
         world.close("holidays", "2026-12-02")
         report = world.executor.handle(message, ends_at(world))
-        assert report.handled is Handled.SENT_ON
+        assert report.handled is Handled.DEFERRED
         assert report.message.key.fire_at == NOON + timedelta(days=2)
         assert world.runs.get(message.key) is None
         slot = Slot(SlotKind.DATED, minute_of(report.message.due_at))
@@ -298,7 +301,7 @@ class TestClosedLate:
     ) -> None:
         job = world.create("job", "* * * * *", calendar=("holidays", CalendarRule.SKIP))
         message = due(world, job)
-        row = Run(message.key, RunStatus.RUNNING, 1, 1, "c", message.filing_id, NOON, NOON)
+        row = Run(message.key, RunStatus.RUNNING, 1, 1, "c", message.generation_id, NOON, NOON)
         assert world.runs.claim(row, None)
 
         def throttled(owner: str, name: str) -> Calendar | None:

@@ -85,7 +85,7 @@ def test_a_record_whose_store_fails_is_told_and_comes_again_in_ten_seconds(
 ) -> None:
     fail_the_claims(received, monkeypatch)
     report = received.lane()
-    assert report.handled is Handled.SENT_ON
+    assert report.handled is Handled.DEFERRED
     ((message, error),) = received.told
     assert (message, str(error)) == (received.message, "throttled")
     (copy,) = received.world.queue.kept()
@@ -238,7 +238,7 @@ class TestHandlers:
         told: list[int] | None,
     ) -> None:
         world = received.world
-        keeper = CanaryKeeper(world.jobs, world.filer, world.clock, world.entropy, 2)
+        keeper = CanaryKeeper(world.jobs, world.indexer, world.clock, world.entropy, 2)
         assert keeper.keep()
         canary = world.jobs.get(CANARY_OWNER, CANARY_JOB_ID)
         assert canary is not None
@@ -262,7 +262,7 @@ class TestHandlers:
         failed, finished = self.actions(caplog)
         assert failed["run_id"] == received.message.key.run_id
         assert (failed["action"], failed["levelname"]) == ("message.failed", "ERROR")
-        assert finished["sent_on"] == 1
+        assert finished["deferred"] == 1
 
     def test_a_dead_letter_that_nobody_can_read_leaves_a_line_and_goes(
         self, handlers: ModuleType, received: Received, caplog: pytest.LogCaptureFixture

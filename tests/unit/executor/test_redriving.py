@@ -10,7 +10,7 @@ import pytest
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.policies import RetryPolicy
-from carillon.domain.run import Run, RunError, RunStatus, Settled
+from carillon.domain.run import Resolution, Run, RunError, RunStatus
 from carillon.errors import StoreUnavailableError
 from carillon.executor.targets import Failure, Success
 from carillon.services.redrive import Redriver, Refusal
@@ -29,7 +29,7 @@ def world() -> World:
 
 
 def redriver(world: World) -> Redriver:
-    return Redriver(world.runs, world.filer, world.clock, world.entropy, LIFETIME)
+    return Redriver(world.runs, world.indexer, world.clock, world.entropy, LIFETIME)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_a_dead_letter_runs_again_and_both_runs_are_history(
     assert (made.key, made.status) == (dead.key.redriven, RunStatus.SCHEDULED)
     settle_down(world)
     first, second = sorted(world.history(job), key=lambda run: run.key.redrive)
-    assert (first.status, first.settled) == (RunStatus.DEAD, Settled.REDRIVEN)
+    assert (first.status, first.settled) == (RunStatus.DEAD, Resolution.REDRIVEN)
     assert (second.status, second.result) == (RunStatus.SUCCEEDED, "done")
     assert second.key.fire_at == first.key.fire_at
     assert second.lag_seconds is not None
@@ -116,7 +116,7 @@ def test_a_crash_between_any_two_writes_is_repaired_by_a_repetition(
     settle_down(world)
 
     first, second = sorted(world.history(job), key=lambda run: run.key.redrive)
-    assert (first.settled, second.status) == (Settled.REDRIVEN, RunStatus.SUCCEEDED)
+    assert (first.settled, second.status) == (Resolution.REDRIVEN, RunStatus.SUCCEEDED)
     assert sum(call.run_id == second.key.run_id for call in world.targets.calls) == 1
 
 
@@ -174,7 +174,7 @@ def test_a_discarded_one_is_off_the_list_and_stays_in_the_history(
     assert isinstance(discarded, Run)
     assert world.runs.dead_letters(OWNER, 10).items == ()
     kept, never = sorted(world.history(job), key=lambda run: run.key.redrive)
-    assert (kept.status, kept.settled) == (RunStatus.DEAD, Settled.DISCARDED)
+    assert (kept.status, kept.settled) == (RunStatus.DEAD, Resolution.DISCARDED)
     assert (never.status, never.reason) == (RunStatus.CANCELLED, "its dead letter was discarded")
     assert redriver(world).discard(kept) == kept
     assert redriver(world).redrive(kept, job, now_of(world)) is Refusal.DISCARDED
@@ -200,7 +200,7 @@ def test_a_discard_cancels_what_a_redrive_has_left_half_done(
 
     assert redriver(world).redrive(_stored(world, dead), job, now_of(world)) is Refusal.DISCARDED
     settle_down(world)
-    assert _stored(world, dead).settled is Settled.DISCARDED
+    assert _stored(world, dead).settled is Resolution.DISCARDED
     (made,) = (run for run in world.history(job) if run.key.redrive)
     assert (made.status, made.reason) == (RunStatus.CANCELLED, "its dead letter was discarded")
     assert world.queue.kept() == []
@@ -228,7 +228,7 @@ def test_a_redrive_that_comes_while_a_letter_is_discarded_runs_nothing(
     settle_down(world)
     assert answers == ([] if dies else [Refusal.DISCARDED])
     assert len(world.targets.calls) == 1
-    assert _stored(world, dead).settled is Settled.DISCARDED
+    assert _stored(world, dead).settled is Resolution.DISCARDED
     assert {run.status for run in world.history(job)} == {RunStatus.DEAD, RunStatus.CANCELLED}
 
 
@@ -244,7 +244,7 @@ def test_one_whose_new_run_has_begun_is_not_discarded(
 
     assert redriver(world).discard(dead) is Refusal.REDRIVEN
     assert redriver(world).discard(_stored(world, dead)) is Refusal.REDRIVEN
-    assert _stored(world, dead).settled is Settled.REDRIVEN
+    assert _stored(world, dead).settled is Resolution.REDRIVEN
 
 
 @pytest.mark.parametrize("write", ["send", "claim"])
@@ -266,7 +266,7 @@ def test_a_redrive_that_loses_its_run_to_a_discard_says_so(
         patch.setattr(port, write, late)
         assert redriver(world).redrive(dead, job, now_of(world)) is Refusal.DISCARDED
     settle_down(world)
-    assert _stored(world, dead).settled is Settled.DISCARDED
+    assert _stored(world, dead).settled is Resolution.DISCARDED
     assert {run.status for run in world.history(job)} == {RunStatus.DEAD, RunStatus.CANCELLED}
     assert len(world.targets.calls) == 1
 
@@ -281,13 +281,13 @@ def test_a_discard_whose_redrive_has_settled_meanwhile_stands_if_it_has_cancelle
     claim = world.runs.claim
 
     def late(run: Run, over: Run | None) -> bool:
-        if over == dead and run.settled is Settled.DISCARDED:
-            assert claim(replace(dead, settled=Settled.REDRIVEN, token=9), dead)
+        if over == dead and run.settled is Resolution.DISCARDED:
+            assert claim(replace(dead, settled=Resolution.REDRIVEN, token=9), dead)
         return claim(run, over)
 
     monkeypatch.setattr(world.runs, "claim", late)
     assert isinstance(redriver(world).discard(dead), Run)
-    assert _stored(world, dead).settled is Settled.DISCARDED
+    assert _stored(world, dead).settled is Resolution.DISCARDED
 
 
 def test_a_redrive_overrules_a_discard_that_came_between(
@@ -296,14 +296,14 @@ def test_a_redrive_overrules_a_discard_that_came_between(
     send = world.queue.send
 
     def send_late(messages: list[Message], delays: list[int], *until: Any) -> None:
-        assert world.runs.claim(replace(dead, settled=Settled.DISCARDED, token=9), dead)
+        assert world.runs.claim(replace(dead, settled=Resolution.DISCARDED, token=9), dead)
         send(messages, delays)
 
     with monkeypatch.context() as patch:
         patch.setattr(world.queue, "send", send_late)
         assert isinstance(redriver(world).redrive(dead, job, now_of(world)), Run)
 
-    assert _stored(world, dead).settled is Settled.REDRIVEN
+    assert _stored(world, dead).settled is Resolution.REDRIVEN
 
 
 def test_what_cannot_be_settled_is_refused(world: World, job: Job, dead: Run) -> None:
@@ -315,7 +315,7 @@ def test_what_cannot_be_settled_is_refused(world: World, job: Job, dead: Run) ->
     assert with_redriver.discard(ok) is Refusal.NOT_DEAD
     assert with_redriver.redrive(dead, gone, now_of(world)) is Refusal.JOB_GONE
     assert with_redriver.redrive(dead, None, now_of(world)) is Refusal.JOB_GONE
-    lost = replace(dead, settled=Settled.REDRIVEN)
+    lost = replace(dead, settled=Resolution.REDRIVEN)
     assert with_redriver.redrive(lost, job, now_of(world)) is Refusal.EXPIRED
     assert world.runs.get(dead.key.redriven) is None
 

@@ -40,7 +40,7 @@ class Lane:
         self.reports: list[Report] = []
 
     def receive(self) -> list[timedelta]:
-        """Handle what is visible; how long what was sent on waits."""
+        """Handle what is visible; how long what was deferred waits."""
         now = self.world.clock.now()
         for one in self.world.queue.receive(now, 100):
             ends_at = now + timedelta(seconds=FUNCTION_SECONDS)
@@ -96,7 +96,7 @@ def test_a_store_that_is_away_is_waited_for_as_long_as_it_takes(
     with monkeypatch.context() as patch:
         patch.setattr(lane.world.jobs, "get", raising(StoreUnavailableError("away")))
         lane.receive_until(NOON + 3 * DAY)
-    assert {report.handled for report in lane.reports} == {Handled.SENT_ON}
+    assert {report.handled for report in lane.reports} == {Handled.DEFERRED}
     assert len(lane.reports) < 3 * 300, "every five minutes"
     lane.receive()
     assert lane.run is not None
@@ -112,7 +112,7 @@ def of_the_calendar(lane: Lane) -> tuple[Any, str]:
 
 
 def of_the_gate(lane: Lane) -> tuple[Any, str]:
-    return lane.world.gates, "get"
+    return lane.world.admission_rows, "get"
 
 
 @pytest.mark.parametrize("row", [of_the_job, of_the_calendar, of_the_gate])
@@ -135,7 +135,7 @@ def test_a_row_that_cannot_be_read_for_a_day_makes_a_dead_letter(
     assert lane.world.targets.calls == []
     assert lane.world.queue.kept() == []
     world = lane.world
-    redriver = Redriver(world.runs, world.filer, world.clock, world.entropy, LIFETIME)
+    redriver = Redriver(world.runs, world.indexer, world.clock, world.entropy, LIFETIME)
     redriver.redrive(run, lane.job, world.clock.now())
     lane.receive()
     again = world.runs.get(run.key.redriven)
@@ -147,7 +147,7 @@ def test_a_run_whose_own_row_cannot_be_read_becomes_a_dead_letter_over_it() -> N
     lane = Lane()
     held = Run(
         key=lane.message.key, status=RunStatus.RUNNING, attempt=1, token=1, claim_id="1",
-        filing_id=lane.message.filing_id, updated_at=NOON, expires_at=NOON + 9 * DAY,
+        generation_id=lane.message.generation_id, updated_at=NOON, expires_at=NOON + 9 * DAY,
     )  # fmt: skip
     assert lane.world.runs.claim(held, None)
     lane.world.runs.spoil(lane.message.key)
@@ -177,7 +177,7 @@ def test_the_run_of_a_fixed_delay_is_never_given_up(monkeypatch: pytest.MonkeyPa
     lane.world.queue.send([message], [0])
     monkeypatch.setattr(lane.world.jobs, "get", raising(UnreadableRowError("of a later version")))
     lane.receive_until(NOON + 2 * DAY)
-    assert {report.handled for report in lane.reports} == {Handled.SENT_ON}
+    assert {report.handled for report in lane.reports} == {Handled.DEFERRED}
     assert len(lane.world.queue.kept()) == 1
 
 
@@ -226,7 +226,7 @@ MALFORMED: dict[str, Callable[[Message], str]] = {
     "an instant of 1e20": lambda message: a_body(message, fire_at=1e20),
     "an instant of Infinity": lambda message: a_body(message, due_at=float("inf")),
     "an instant before time": lambda message: a_body(message, due_at=-1),
-    "a filing that is no ULID": lambda message: a_body(message, filing="notaulid"),
+    "a generation that is no ULID": lambda message: a_body(message, generation="notaulid"),
     "a lone surrogate": lambda message: a_body(message, owner="\ud800"),
     "a slot that is none": lambda message: a_body(message, slot="q9"),
     "a kind that is none": lambda message: a_body(message, kind="sleep"),

@@ -3,7 +3,7 @@ from types import ModuleType
 
 import pytest
 
-from carillon.local.launcher import keep_poller_awake, quicken_rule_sweep
+from carillon.local.launcher import keep_poller_awake, shorten_rule_sweep
 
 SWEEP = """
 _SCHEDULER_TICK_INTERVAL = 10
@@ -21,7 +21,7 @@ def module(source: str, **names: object) -> ModuleType:
 
 def test_the_sweep_interval_is_what_the_loop_reads() -> None:
     service = module(SWEEP)
-    quicken_rule_sweep(service, 0.2)
+    shorten_rule_sweep(service, 0.2)
     assert service._scheduler_loop() == 0.2
 
 
@@ -36,7 +36,7 @@ def test_the_sweep_interval_is_what_the_loop_reads() -> None:
 )
 def test_a_changed_sweep_is_refused_clearly(source: str) -> None:
     with pytest.raises(SystemExit, match="cannot be quickened"):
-        quicken_rule_sweep(module(source), 0.2)
+        shorten_rule_sweep(module(source), 0.2)
 
 
 def test_the_poller_is_woken_again_and_again() -> None:

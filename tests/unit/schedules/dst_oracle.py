@@ -32,7 +32,7 @@ class Reading:
     """The clocks at one instant. `passes`: how often they show this wall time."""
 
     instant: datetime
-    wall: datetime
+    local_time: datetime
     pass_: int
     passes: int
 
@@ -54,22 +54,22 @@ def read_clocks(zone: str, after: datetime, until: datetime, step: timedelta) ->
     before: datetime | None = None
     instant = after - _LONGEST_FOLD
     while instant <= until + _LONGEST_FOLD:
-        wall = instant.astimezone(tz).replace(tzinfo=None, fold=0)
-        seen.setdefault(wall, []).append(instant)
-        if before is not None and wall > before + step and after < instant <= until:
-            skipped[instant] = tuple(_walls(before + step, wall, step))
-        before = wall
+        local_time = instant.astimezone(tz).replace(tzinfo=None, fold=0)
+        seen.setdefault(local_time, []).append(instant)
+        if before is not None and local_time > before + step and after < instant <= until:
+            skipped[instant] = tuple(_local_times(before + step, local_time, step))
+        before = local_time
         instant += step
     readings = [
-        Reading(instant, wall, number, len(instants))
-        for wall, instants in seen.items()
+        Reading(instant, local_time, number, len(instants))
+        for local_time, instants in seen.items()
         for number, instant in enumerate(instants, 1)
         if after < instant <= until
     ]
     return Clocks(tuple(sorted(readings, key=lambda reading: reading.instant)), skipped)
 
 
-def _walls(first: datetime, end: datetime, step: timedelta) -> Iterator[datetime]:
+def _local_times(first: datetime, end: datetime, step: timedelta) -> Iterator[datetime]:
     while first < end:
         yield first
         first += step
@@ -91,12 +91,12 @@ class Wanted:
         """How often the clocks must be read: no change since 1973 is within a minute."""
         return _MINUTE if self.seconds == {0} else _SECOND
 
-    def matches(self, wall: datetime) -> bool:
+    def matches(self, local_time: datetime) -> bool:
         return (
-            wall.second in self.seconds
-            and wall.minute in self.minutes
-            and wall.hour in self.hours
-            and self.is_day(wall.date())
+            local_time.second in self.seconds
+            and local_time.minute in self.minutes
+            and local_time.hour in self.hours
+            and self.is_day(local_time.date())
         )
 
 
@@ -115,13 +115,13 @@ def fires(
     found = {
         reading.instant
         for reading in clocks.readings
-        if wanted.matches(reading.wall) and _counts(reading, fold)
+        if wanted.matches(reading.local_time) and _counts(reading, fold)
     }
     if gap == "run_after":
         found |= {
             instant
-            for instant, walls in clocks.skipped.items()
-            if any(wanted.matches(wall) for wall in walls)
+            for instant, local_times in clocks.skipped.items()
+            if any(wanted.matches(local_time) for local_time in local_times)
         }
     return sorted(found)
 

@@ -11,7 +11,6 @@ from carillon.schedules import (
     At,
     CalendarRule,
     ClosedDays,
-    Combined,
     Cron,
     DstRule,
     Every,
@@ -19,6 +18,7 @@ from carillon.schedules import (
     Gap,
     Recurrence,
     Schedule,
+    Union,
     parse_schedule,
 )
 from carillon.schedules.cron.expression import canonical_text, compile_expression
@@ -189,7 +189,7 @@ def any_simple(draw: st.DrawFn) -> Simple:
 
 
 @st.composite
-def combinations(draw: st.DrawFn) -> Combined:
+def combinations(draw: st.DrawFn) -> Union:
     """Of members that differ, as `parse_schedule` makes them."""
     setting = draw(settings_of_schedules())
     several = st.lists(simple_schedules(setting), min_size=1, max_size=4, unique=True)
@@ -197,7 +197,7 @@ def combinations(draw: st.DrawFn) -> Combined:
     exceptions = draw(st.lists(simple_schedules(setting), max_size=3, unique=True))
     if len(members) == 1 and not exceptions:
         exceptions = [Cron("0 12 25 12 *", **setting)]
-    return Combined(members, tuple(exceptions))
+    return Union(members, tuple(exceptions))
 
 
 schedules: st.SearchStrategy[Schedule] = st.one_of(

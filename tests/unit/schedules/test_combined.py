@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from carillon.schedules import At, Combined, Cron, DstRule, Every, Fold, Gap, parse_schedule
+from carillon.schedules import At, Cron, DstRule, Every, Fold, Gap, Union, parse_schedule
 from tests.unit.schedules.strategies import combinations, exact, instants
 
 SECOND = timedelta(seconds=1)
@@ -21,9 +21,9 @@ def utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def combined(text: str, zone: str = "UTC", dst: DstRule | None = None) -> Combined:
+def combined(text: str, zone: str = "UTC", dst: DstRule | None = None) -> Union:
     schedule = parse_schedule(text, zone, dst=dst or DstRule())
-    assert isinstance(schedule, Combined)
+    assert isinstance(schedule, Union)
     return schedule
 
 
@@ -112,7 +112,7 @@ def test_exceptions_around_a_transition(
     ],
 )
 def test_a_search_that_finds_nothing_ends(zone: str, text: str, exception: str) -> None:
-    schedule = Combined((Cron(text, zone),), (Cron(exception, zone),))
+    schedule = Union((Cron(text, zone),), (Cron(exception, zone),))
     assert schedule.next(utc("2026-01-01")) is None
     assert schedule.previous(utc("2026-01-01")) is None
     assert schedule.seconds_of_minute(29_000_000) == ()
@@ -166,7 +166,7 @@ def test_what_is_left_is_found_however_much_is_taken_out(
 ) -> None:
     instant = utc(after)
     members, _, exceptions = text.partition(" except ")
-    schedule = Combined(
+    schedule = Union(
         tuple(_simple(part, zone) for part in members.split("|")),
         tuple(_simple(part, zone) for part in exceptions.split("|")),
     )
@@ -219,13 +219,13 @@ def test_members_must_agree() -> None:
         ((), ()),
     ):
         with pytest.raises(ValueError, match="must agree"):
-            Combined(members, exceptions)
+            Union(members, exceptions)
 
 
 def test_only_instants_do_not_recur() -> None:
     at, every = At(utc("2026-01-01")), Every(60)
-    assert not Combined((at, At(utc("2027-01-01")))).is_recurring
-    assert Combined((at, every)).is_recurring
+    assert not Union((at, At(utc("2027-01-01")))).is_recurring
+    assert Union((at, every)).is_recurring
 
 
 def test_equal_members_make_equal_values() -> None:
@@ -235,7 +235,7 @@ def test_equal_members_make_equal_values() -> None:
     assert combined(text) != combined(text, "Europe/Riga")
 
 
-def expected_of(schedule: Combined, after: datetime, until: datetime) -> list[datetime]:
+def expected_of(schedule: Union, after: datetime, until: datetime) -> list[datetime]:
     """The set that the docstring describes, built as it is described."""
     union = {found for member in schedule.schedules for found in member.between(after, until)}
     zone = ZoneInfo(schedule.timezone)
@@ -256,7 +256,7 @@ def _wall(shown: datetime) -> int:
 
 @settings(exact, max_examples=80)
 @given(st.data(), combinations())
-def test_it_is_the_union_without_the_exceptions(data: st.DataObject, schedule: Combined) -> None:
+def test_it_is_the_union_without_the_exceptions(data: st.DataObject, schedule: Union) -> None:
     moment = data.draw(instants(schedule.timezone)).replace(microsecond=0)
     member = data.draw(st.sampled_from(schedule.schedules))
     after = (member.next(moment) or moment) - timedelta(seconds=data.draw(st.integers(1, 7200)))

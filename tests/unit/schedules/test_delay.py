@@ -55,8 +55,8 @@ def test_too_short_and_too_long_delays_are_refused(seconds: int) -> None:
     assert refused.value.field == "schedule.every"
 
 
-@pytest.mark.parametrize("rolls", [False, True])
-def test_it_is_filed_one_by_one(rolls: bool) -> None:
+@pytest.mark.parametrize("shifts", [False, True])
+def test_it_is_filed_one_by_one(shifts: bool) -> None:
     delay = Delay(60, "Europe/Riga")
-    assert slots(delay, 7, rolls) == Slots(SlotKind.DATED)
-    assert zone_digest(delay, 7, rolls) == ""
+    assert slots(delay, 7, shifts) == Slots(SlotKind.DATED)
+    assert zone_digest(delay, 7, shifts) == ""

@@ -111,20 +111,22 @@ def _weekday(random: Random) -> str:
     return random.choice(forms)
 
 
-def _unix(random: Random, wall: datetime, *, seconds: bool) -> str:
+def _unix(random: Random, local_time: datetime, *, seconds: bool) -> str:
     """An expression that has a good chance to match about that wall time."""
     month = random.choice(["*", "*", "*", _field(random, 1, 12, any_=0), random.choice(MONTHS)])
-    day = _month_day(random, wall.day)
-    fields = [_minute(random), _hour(random, wall.hour), day, month, _weekday(random)]
+    day = _month_day(random, local_time.day)
+    fields = [_minute(random), _hour(random, local_time.hour), day, month, _weekday(random)]
     if seconds:
         fields.insert(0, random.choice(["0", "30", "59", "*/20", "5-55/25", "7,8"]))
     return " ".join(fields)
 
 
-def _eventbridge(random: Random, wall: datetime) -> str:
-    hour = random.choice([_hour(random, wall.hour), _hour(random, wall.hour), "22-3", "20-2"])
+def _eventbridge(random: Random, local_time: datetime) -> str:
+    hour = random.choice(
+        [_hour(random, local_time.hour), _hour(random, local_time.hour), "22-3", "20-2"]
+    )
     month = random.choice(["*", "*", _field(random, 1, 12, any_=0), "JAN-JUN", "JUL-DEC"])
-    days = ["*", "*", str(wall.day), _field(random, 1, 31, any_=0, star=False), "L", "LW"]
+    days = ["*", "*", str(local_time.day), _field(random, 1, 31, any_=0, star=False), "L", "LW"]
     days += [f"{random.randint(1, 28)}W", "1/2"]
     weekdays = ["*", "MON-FRI", "1", "7", "2-6", "1,3,5,7", "SUN,SAT", "6L", "L"]
     weekdays += [f"{random.randint(1, 7)}#{random.randint(1, 5)}"]
@@ -159,11 +161,11 @@ def test_agrees_with_the_oracle_around_every_change(dialect: str, shard: int) ->
     for _ in range(80 if dialect == "seconds" else 150):
         zone, at = random.choice(CHANGES)
         change = utc(at)
-        wall = _about(random, zone, change)
+        local_time = _about(random, zone, change)
         if dialect == "eventbridge":
-            expression = _eventbridge(random, wall)
+            expression = _eventbridge(random, local_time)
         else:
-            expression = _unix(random, wall, seconds=dialect == "seconds")
+            expression = _unix(random, local_time, seconds=dialect == "seconds")
         dst = DstRule(random.choice(GAPS), random.choice(FOLDS))
         span = timedelta(hours=3 if dialect == "seconds" else 30)
         schedule = _schedule(expression, zone, dst)
@@ -212,7 +214,8 @@ def test_agrees_with_cronsim_where_the_clocks_never_change(shard: int) -> None:
             continue
         # cronsim steps naive wall times, which is all there is in these zones.
         expected = [
-            wall.replace(tzinfo=ahead).astimezone(UTC) for wall in _cronsim(expression, start, 12)
+            local_time.replace(tzinfo=ahead).astimezone(UTC)
+            for local_time in _cronsim(expression, start, 12)
         ]
         found = _first(schedule, start.replace(tzinfo=ahead), 12)
         assert found == expected, (expression, zone, start)

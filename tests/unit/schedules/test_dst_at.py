@@ -49,40 +49,44 @@ PLAIN_ATS = [
 ]
 
 
-def _assert_at(zone: str, wall: str, rule: str, expected: str) -> None:
-    schedule = parse_schedule(f"at {wall}", zone, dst=RULES[rule])
+def _assert_at(zone: str, local_time: str, rule: str, expected: str) -> None:
+    schedule = parse_schedule(f"at {local_time}", zone, dst=RULES[rule])
     instant = utc(expected)
     days = timedelta(days=2)
     assert_fires(schedule, instant - days, instant + days, [instant])
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule != "skip"])
-@pytest.mark.parametrize(("zone", "wall", "expected"), SKIPPED_ATS)
-def test_a_skipped_at_runs_later_by_the_gap(zone: str, wall: str, expected: str, rule: str) -> None:
-    _assert_at(zone, wall, rule, expected)
+@pytest.mark.parametrize(("zone", "local_time", "expected"), SKIPPED_ATS)
+def test_a_skipped_at_runs_later_by_the_gap(
+    zone: str, local_time: str, expected: str, rule: str
+) -> None:
+    _assert_at(zone, local_time, rule, expected)
 
 
-@pytest.mark.parametrize(("zone", "wall", "expected"), SKIPPED_ATS)
-def test_a_skipped_at_that_is_to_be_skipped_is_refused(zone: str, wall: str, expected: str) -> None:
+@pytest.mark.parametrize(("zone", "local_time", "expected"), SKIPPED_ATS)
+def test_a_skipped_at_that_is_to_be_skipped_is_refused(
+    zone: str, local_time: str, expected: str
+) -> None:
     with pytest.raises(InvalidFieldError) as caught:
-        parse_schedule(f"at {wall}", zone, dst=RULES["skip"])
+        parse_schedule(f"at {local_time}", zone, dst=RULES["skip"])
     assert caught.value.field.startswith("schedule")
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize(("zone", "wall", "first", "second"), REPEATED_ATS)
+@pytest.mark.parametrize(("zone", "local_time", "first", "second"), REPEATED_ATS)
 def test_a_repeated_at_runs_at_one_pass(
-    zone: str, wall: str, first: str, second: str, rule: str
+    zone: str, local_time: str, first: str, second: str, rule: str
 ) -> None:
-    _assert_at(zone, wall, rule, second if rule == "second" else first)
+    _assert_at(zone, local_time, rule, second if rule == "second" else first)
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize(("zone", "wall", "expected"), PLAIN_ATS)
+@pytest.mark.parametrize(("zone", "local_time", "expected"), PLAIN_ATS)
 def test_an_at_beside_the_change_or_with_an_offset_heeds_no_rule(
-    zone: str, wall: str, expected: str, rule: str
+    zone: str, local_time: str, expected: str, rule: str
 ) -> None:
-    _assert_at(zone, wall, rule, expected)
+    _assert_at(zone, local_time, rule, expected)
 
 
 @pytest.mark.parametrize("rule", RULES)

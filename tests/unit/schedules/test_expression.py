@@ -15,7 +15,7 @@ from carillon.schedules.cron.expression import (
     compile_expression,
     refuse_bad_terms,
 )
-from carillon.schedules.zones.offsets import WALL_EPOCH
+from carillon.schedules.zones.offsets import LOCAL_EPOCH
 from tests.unit.schedules.strategies import exact, expressions
 
 SECOND = timedelta(seconds=1)
@@ -60,11 +60,11 @@ def _texts(draw: st.DrawFn) -> str:
 
 
 def _wall(moment: datetime) -> int:
-    return (moment - WALL_EPOCH) // SECOND
+    return (moment - LOCAL_EPOCH) // SECOND
 
 
-def _moment(wall: int | None) -> datetime | None:
-    return None if wall is None else WALL_EPOCH + timedelta(seconds=wall)
+def _moment(local_time: int | None) -> datetime | None:
+    return None if local_time is None else LOCAL_EPOCH + timedelta(seconds=local_time)
 
 
 def _cronsim(text: str) -> CronSim | None:
@@ -212,10 +212,10 @@ def test_times_of_eventbridge() -> None:
 def test_years_end_an_expression() -> None:
     rule = compile_expression("cron(0 12 1 1,7 ? 2030,2032-2033)")
     found = []
-    wall = rule.after(_wall(datetime(2026, 1, 1)))
-    while wall is not None:
-        found.append(_moment(wall))
-        wall = rule.after(wall)
+    local_time = rule.after(_wall(datetime(2026, 1, 1)))
+    while local_time is not None:
+        found.append(_moment(local_time))
+        local_time = rule.after(local_time)
     years = [2030, 2032, 2033]
     assert found == [datetime(year, month, 1, 12) for year in years for month in (1, 7)]
     assert rule.before(_wall(found[0] or NEW_YEAR)) is None

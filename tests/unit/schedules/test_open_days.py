@@ -14,7 +14,6 @@ from carillon.schedules import (
     At,
     CalendarRule,
     ClosedDays,
-    Combined,
     Cron,
     Delay,
     DstRule,
@@ -23,6 +22,7 @@ from carillon.schedules import (
     Gap,
     OnOpenDays,
     Recurrence,
+    Union,
     parse_schedule,
 )
 from tests.unit.schedules.strategies import (
@@ -247,16 +247,16 @@ def oracle(schedule: OnOpenDays, after: datetime, until: datetime) -> list[datet
         if instant.astimezone(zone).date() not in schedule.closed
     }
     if schedule.rule is not SKIP:
-        for wall in nominal(schedule.base, *around):
-            target = schedule.closed.open_day_from(wall.date(), schedule.rule)
-            if target is not None and target != wall.date():
-                found |= landings(datetime.combine(target, wall.time()), zone, schedule.dst)
+        for local_time in nominal(schedule.base, *around):
+            target = schedule.closed.open_day_from(local_time.date(), schedule.rule)
+            if target is not None and target != local_time.date():
+                found |= landings(datetime.combine(target, local_time.time()), zone, schedule.dst)
     return sorted(instant for instant in found if after < instant <= until)
 
 
 def nominal(base: Recurrence, after: datetime, until: datetime) -> set[datetime]:
     """The wall times of a base without exceptions that are in its bounds."""
-    if isinstance(base, Combined):
+    if isinstance(base, Union):
         return set().union(*(nominal(member, after, until) for member in base.schedules))
     zone = ZoneInfo(base.timezone)
     if not isinstance(base, Cron):
@@ -266,33 +266,33 @@ def nominal(base: Recurrence, after: datetime, until: datetime) -> set[datetime]
             instant.astimezone(zone).replace(tzinfo=None, fold=0)
             for instant in base.between(after, until)
         }
-    walls = {
+    local_times = {
         instant.replace(tzinfo=None)
         for instant in Cron(base.expression).between(after - DAY, until + DAY)
     }
     if base.start_at is None and base.end_at is None:
-        return walls
+        return local_times
     first, last = base.start_at or EPOCH, base.end_at or until + 9 * DAY
-    return {wall for wall in walls if first <= reached(wall, zone) <= last}
+    return {local_time for local_time in local_times if first <= reached(local_time, zone) <= last}
 
 
-def reached(wall: datetime, zone: ZoneInfo) -> datetime:
+def reached(local_time: datetime, zone: ZoneInfo) -> datetime:
     """When the clocks first show a wall time, or have skipped it."""
-    instant = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
-    if instant.astimezone(zone).replace(tzinfo=None) == wall:
+    instant = local_time.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    if instant.astimezone(zone).replace(tzinfo=None) == local_time:
         return instant
     instant = instant.replace(second=0) - timedelta(hours=5)
-    while instant.astimezone(zone).replace(tzinfo=None) < wall:
+    while instant.astimezone(zone).replace(tzinfo=None) < local_time:
         instant += MINUTE
     return instant
 
 
-def landings(wall: datetime, zone: ZoneInfo, dst: DstRule) -> set[datetime]:
-    instant = reached(wall, zone)
-    if instant.astimezone(zone).replace(tzinfo=None, fold=0) != wall:
+def landings(local_time: datetime, zone: ZoneInfo, dst: DstRule) -> set[datetime]:
+    instant = reached(local_time, zone)
+    if instant.astimezone(zone).replace(tzinfo=None, fold=0) != local_time:
         return set() if dst.gap is Gap.SKIP else {instant}
     if dst.fold is Fold.SECOND:
-        return {wall.replace(tzinfo=zone, fold=1).astimezone(UTC)}
+        return {local_time.replace(tzinfo=zone, fold=1).astimezone(UTC)}
     return {instant}
 
 
@@ -312,7 +312,7 @@ def bases(draw: st.DrawFn) -> Recurrence:
         return draw(every)
     if kind == "cron":
         return draw(cron)
-    return Combined(tuple(draw(st.lists(cron | every, min_size=1, max_size=3))))
+    return Union(tuple(draw(st.lists(cron | every, min_size=1, max_size=3))))
 
 
 def _is_sparse(expression: str) -> bool:

@@ -68,13 +68,13 @@ def test_time_of_day_fires_once_when_the_clocks_first_reach_it(
     # A day ahead, so that the clocks' highest reading is known when the span begins.
     for count in range(-1440, 2880):
         instant = after + timedelta(minutes=count)
-        wall = instant.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
-        if wall > highest:
-            due = wall.replace(hour=hour, minute=minute)
-            reached = due if due <= wall else due - timedelta(days=1)
+        local_time = instant.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+        if local_time > highest:
+            due = local_time.replace(hour=hour, minute=minute)
+            reached = due if due <= local_time else due - timedelta(days=1)
             if reached > highest and count > 0:
                 wanted.append(instant)
-            highest = wall
+            highest = local_time
     assert list(schedule.between(after, after + timedelta(minutes=2879))) == wanted
 
 
@@ -93,22 +93,22 @@ def test_every_dst_rule_by_its_definition(
     schedule = Cron(expression.upper(), zone, dst=DstRule(gap, fold))
     start = data.draw(instants(zone)).replace(second=0, microsecond=0)
     # Wide enough to tell a second pass by the first, and the other way round.
-    walls = [
+    local_times = [
         (instant, instant.astimezone(ZoneInfo(zone)).replace(tzinfo=None, fold=0))
         for instant in (start + timedelta(minutes=minute) for minute in range(-300, 1740))
     ]
     firsts: dict[datetime, datetime] = {}
-    for instant, wall in walls:
-        firsts.setdefault(wall, instant)
-    lasts = {wall: instant for instant, wall in walls}
+    for instant, local_time in local_times:
+        firsts.setdefault(local_time, instant)
+    lasts = {local_time: instant for instant, local_time in local_times}
     wanted = {
         instant
-        for instant, wall in walls
-        if _matches(schedule, wall)
-        and (schedule.fold is not Fold.FIRST or firsts[wall] == instant)
-        and (schedule.fold is not Fold.SECOND or lasts[wall] == instant)
+        for instant, local_time in local_times
+        if _matches(schedule, local_time)
+        and (schedule.fold is not Fold.FIRST or firsts[local_time] == instant)
+        and (schedule.fold is not Fold.SECOND or lasts[local_time] == instant)
     }
-    for (_, earlier), (instant, later) in pairwise(walls):
+    for (_, earlier), (instant, later) in pairwise(local_times):
         skipped = range(1, int((later - earlier).total_seconds()) // 60)
         if schedule.gap is Gap.RUN_AFTER and any(
             _matches(schedule, earlier + timedelta(minutes=minute)) for minute in skipped
@@ -127,6 +127,8 @@ def test_every_dst_rule_by_its_definition(
     assert backward[::-1] == found
 
 
-def _matches(schedule: Cron, wall: datetime) -> bool:
-    minute_of_day = wall.hour * 60 + wall.minute
-    return minute_of_day in schedule.rule.minutes_of_day and schedule.rule.matches_day(wall.date())
+def _matches(schedule: Cron, local_time: datetime) -> bool:
+    minute_of_day = local_time.hour * 60 + local_time.minute
+    return minute_of_day in schedule.rule.minutes_of_day and schedule.rule.matches_day(
+        local_time.date()
+    )

@@ -223,7 +223,7 @@ def test_unusable_end_at_is_refused(value: Form, end_at: datetime, message: str)
 
 
 def test_a_delay_that_is_longer_than_its_life_is_taken() -> None:
-    # It counts from the job's filing, which may lie long before start_at.
+    # It counts from the job's generation, which may lie long before start_at.
     end_at = START + timedelta(minutes=5)
     assert parse_schedule("every 1h after finish", "UTC", START, end_at).end_at == end_at
 

@@ -19,10 +19,10 @@ from carillon.schedules import (
 )
 from carillon.schedules.cron.expression import canonical_text
 from carillon.schedules.insight.warnings import (
+    AffectingTransition,
     ScheduleWarning,
-    TouchedTransition,
     WarningCode,
-    touched_transitions,
+    transitions_affecting,
     warnings_of,
 )
 from carillon.schedules.zones import offsets as zones
@@ -46,7 +46,7 @@ MOVED = "02:30 does not exist on 2027-03-14: runs at 03:00, when the clocks have
 
 def effects(value: str, zone: str, dst: DstRule = DstRule()) -> list[str]:  # noqa: B008
     schedule = parse_schedule(value, zone, dst=dst)
-    return [touched.effect for touched in touched_transitions(schedule, NOW, NOW + YEAR)]
+    return [touched.effect for touched in transitions_affecting(schedule, NOW, NOW + YEAR)]
 
 
 # 2026-11-01 06:00Z: 02:00 EDT -> 01:00 EST. 2027-03-14 07:00Z: 02:00 EST -> 03:00 EDT.
@@ -142,8 +142,8 @@ def test_a_missing_day_is_named() -> None:
     # 2011-12-30 10:00Z: 24:00 of 29 December -> 00:00 of 31 December.
     after = datetime(2011, 12, 1, tzinfo=UTC)
     noon = parse_schedule("0 12 * * *", "Pacific/Apia")
-    assert touched_transitions(noon, after, after + timedelta(days=31)) == [
-        TouchedTransition(
+    assert transitions_affecting(noon, after, after + timedelta(days=31)) == [
+        AffectingTransition(
             transition_at=datetime(2011, 12, 30, 10, tzinfo=UTC),
             kind="gap",
             local_from=datetime(2011, 12, 30),
@@ -159,14 +159,14 @@ def test_a_missing_day_is_named() -> None:
 def test_only_what_lies_in_the_span_and_in_the_schedules_life_is_told() -> None:
     jump = datetime(2027, 3, 14, 7, tzinfo=UTC)
     daily = parse_schedule("30 2 * * *", NEW_YORK)
-    assert touched_transitions(daily, jump, jump + timedelta(days=200)) == []
-    assert len(touched_transitions(daily, jump - timedelta(seconds=1), jump)) == 1
+    assert transitions_affecting(daily, jump, jump + timedelta(days=200)) == []
+    assert len(transitions_affecting(daily, jump - timedelta(seconds=1), jump)) == 1
     ended = parse_schedule("30 2 * * *", NEW_YORK, end_at=jump - timedelta(seconds=1))
-    assert touched_transitions(ended, NOW, NOW + YEAR) == []
+    assert transitions_affecting(ended, NOW, NOW + YEAR) == []
     # The first pass lies in its life, the second does not.
     half = datetime(2026, 11, 1, 6, tzinfo=UTC)
     cut = parse_schedule("30 1 * * *", NEW_YORK, end_at=half, dst=DstRule(fold=Fold.BOTH))
-    (touched,) = touched_transitions(cut, NOW, NOW + YEAR)
+    (touched,) = transitions_affecting(cut, NOW, NOW + YEAR)
     assert touched.effect == "01:30 comes twice on 2026-11-01: runs at the first, 05:30Z"
 
 
@@ -177,14 +177,14 @@ def test_what_is_not_told_of_fires_at_its_wall_times(text: str, zone: str, year:
     assert isinstance(schedule, Cron)
     for change in zones.transitions(zone, year):
         at = datetime.fromtimestamp(change.second, UTC)
-        if touched_transitions(schedule, at - timedelta(seconds=1), at):
+        if transitions_affecting(schedule, at - timedelta(seconds=1), at):
             continue
         # The clocks at the ends, a day before and after, where they are plain.
         first, last = at - timedelta(days=1), at + timedelta(days=1)
         shown = [_wall(instant, zone) for instant in schedule.between(first, last)]
-        wall, end = _wall(first, zone), _wall(last, zone)
+        local_time, end = _wall(first, zone), _wall(last, zone)
         expected = []
-        found = schedule.rule.after(wall)
+        found = schedule.rule.after(local_time)
         while found is not None and found <= end:
             expected.append(found)
             found = schedule.rule.after(found)
@@ -193,7 +193,7 @@ def test_what_is_not_told_of_fires_at_its_wall_times(text: str, zone: str, year:
 
 def _wall(instant: datetime, zone: str) -> int:
     local = instant.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
-    return (local - zones.WALL_EPOCH) // timedelta(seconds=1)
+    return (local - zones.LOCAL_EPOCH) // timedelta(seconds=1)
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_many_touched_transitions_are_one_warning() -> None:
 def test_no_more_than_two_touched_transitions_are_spelled_out() -> None:
     value = "30 1,2 * * * | */15 2 * * 0"
     schedule = parse_schedule(value, NEW_YORK, dst=DstRule(fold=Fold.BOTH))
-    assert len(touched_transitions(schedule, NOW, NOW + YEAR)) == 3
+    assert len(transitions_affecting(schedule, NOW, NOW + YEAR)) == 3
     (warning,) = warnings_of(schedule, NOW)
     assert warning.message.endswith(
         "does not exist on 2027-03-14: runs at 03:00, when the clocks have jumped. And 1 more."
@@ -345,7 +345,7 @@ def test_what_a_calendar_closes_or_moves_is_told_of_where_it_runs(
 ) -> None:
     schedule = parse_schedule(value, NEW_YORK, dst=dst)
     under = OnOpenDays(schedule, ClosedDays.of(closed, []), rule)
-    touched = touched_transitions(under, NOW)
+    touched = transitions_affecting(under, NOW)
     assert [each.effect for each in touched] == told
     warned = [warning for warning in warnings_of(under, NOW) if warning.code is WarningCode.DST]
     assert bool(warned) is any(each.kind == "gap" for each in touched)
@@ -354,7 +354,7 @@ def test_what_a_calendar_closes_or_moves_is_told_of_where_it_runs(
 def test_what_comes_every_hour_is_moved_without_a_warning() -> None:
     for value in ("0 * * * *", "every 1h"):
         under = OnOpenDays(parse_schedule(value, NEW_YORK), ClosedDays.of({5}, []), NEXT)
-        assert [each.kind for each in touched_transitions(under, NOW)] == ["fold", "gap"]
+        assert [each.kind for each in transitions_affecting(under, NOW)] == ["fold", "gap"]
         assert warnings_of(under, NOW) == []
 
 
@@ -380,51 +380,51 @@ def test_what_is_told_under_a_calendar_is_what_it_does(
     at = datetime.fromtimestamp(change.second, UTC)
     first, end = sorted((change.second + change.before, change.second + change.after))
     # Each wall time of the base as if no clock were changed, on the day that the rule gives it.
-    walls = set()
+    local_times = set()
     for days in range(-32, 33):
         shift = days * 86_400
         found = opened.base.rule.after(first - shift - 1)
         while found is not None and found <= end - shift:
             if _open_wall(opened, found) == found + shift:
-                walls.add(found + shift)
+                local_times.add(found + shift)
             found = opened.base.rule.after(found)
-    fires_at_end = end in walls
-    walls.discard(end)
-    touched = touched_transitions(opened, at - timedelta(seconds=1), at)
-    assert sum(each.count or 0 for each in touched) == len(walls)
-    told = {(each.first_local - zones.WALL_EPOCH) // timedelta(seconds=1) for each in touched}
-    assert told <= walls
-    assert min(told, default=None) == min(walls, default=None)
+    fires_at_end = end in local_times
+    local_times.discard(end)
+    touched = transitions_affecting(opened, at - timedelta(seconds=1), at)
+    assert sum(each.count or 0 for each in touched) == len(local_times)
+    told = {(each.first_local - zones.LOCAL_EPOCH) // timedelta(seconds=1) for each in touched}
+    assert told <= local_times
+    assert min(told, default=None) == min(local_times, default=None)
     for each in touched:
-        wall = (each.first_local - zones.WALL_EPOCH) // timedelta(seconds=1)
+        local_time = (each.first_local - zones.LOCAL_EPOCH) // timedelta(seconds=1)
         if each.kind == "gap":
             assert ("left out" in each.effect) or opened.has(change.second), each
             continue
-        passes = (opened.has(wall - change.before), opened.has(wall - change.after))
+        passes = (opened.has(local_time - change.before), opened.has(local_time - change.after))
         words = {(True, True): " both", (True, False): " the first", (False, True): " the second"}
         assert words[passes] in each.effect
-    if not walls and change.before < change.after:
+    if not local_times and change.before < change.after:
         assert opened.has(change.second) is fires_at_end
 
 
-def _open_wall(opened: OnOpenDays, wall: int) -> int | None:
+def _open_wall(opened: OnOpenDays, local_time: int) -> int | None:
     """Where the rule has a wall time run; None: nowhere."""
-    day = (zones.WALL_EPOCH + timedelta(seconds=wall)).date()
+    day = (zones.LOCAL_EPOCH + timedelta(seconds=local_time)).date()
     if opened.rule is SKIP:
-        return None if day in opened.closed else wall
+        return None if day in opened.closed else local_time
     target = opened.closed.open_day_from(day, opened.rule)
-    return None if target is None else wall + (target - day).days * 86_400
+    return None if target is None else local_time + (target - day).days * 86_400
 
 
 @pytest.mark.parametrize(("year", "count"), [(1, 0), (1970, 1), (9997, 1), (9998, 0), (9999, 0)])
 def test_it_can_be_asked_of_any_year(year: int, count: int) -> None:
     after = datetime(year, 12, 31, 12, tzinfo=UTC)
-    assert len(touched_transitions(parse_schedule("30 2 * * *", NEW_YORK), after)) == count
+    assert len(transitions_affecting(parse_schedule("30 2 * * *", NEW_YORK), after)) == count
     warnings_of(parse_schedule("0 0 13 * 5", NEW_YORK), after)
 
 
 def test_nothing_is_told_of_what_comes_after_all_schedules() -> None:
     after = datetime(9998, 1, 1, tzinfo=UTC)
     daily = parse_schedule("30 2 * * *", NEW_YORK)
-    (touched,) = touched_transitions(daily, after, datetime.max.replace(tzinfo=UTC))
+    (touched,) = transitions_affecting(daily, after, datetime.max.replace(tzinfo=UTC))
     assert touched.transition_at.year == 9998

@@ -165,11 +165,11 @@ def test_every_is_filed_by_its_start() -> None:
     assert slots(schedule) == Slots(DAILY, frozenset({607}))
 
 
-def _is_filed(filed: Slots, instant: datetime) -> bool:
-    if filed.kind is HOURLY:
-        return instant.minute in filed.numbers
-    if filed.kind is DAILY:
-        return instant.hour * 60 + instant.minute in filed.numbers
+def _is_indexed(indexed: Slots, instant: datetime) -> bool:
+    if indexed.kind is HOURLY:
+        return instant.minute in indexed.numbers
+    if indexed.kind is DAILY:
+        return instant.hour * 60 + instant.minute in indexed.numbers
     return True
 
 
@@ -179,11 +179,11 @@ def test_every_occurrence_lies_in_a_slot_it_is_filed_under(
     data: st.DataObject, schedule: Schedule
 ) -> None:
     spread = data.draw(st.sampled_from([0, 0, 17, 3600, 100_000]) | st.integers(0, 86_399))
-    filed = slots(schedule, spread)
+    indexed = slots(schedule, spread)
     after = data.draw(instants(schedule.timezone))
     found = islice(schedule.between(after, after + timedelta(days=400)), 60)
     effective = [instant + timedelta(seconds=spread) for instant in found]
-    assert [instant for instant in effective if not _is_filed(filed, instant)] == []
+    assert [instant for instant in effective if not _is_indexed(indexed, instant)] == []
 
 
 @exact
@@ -192,15 +192,15 @@ def test_every_moved_occurrence_lies_in_a_slot_too(
     data: st.DataObject, schedule: Schedule, rule: CalendarRule
 ) -> None:
     spread = data.draw(st.sampled_from([0, 0, 17]) | st.integers(0, 86_399))
-    filed = slots(schedule, spread, True)
-    assert filed.kind is not DATED
+    indexed = slots(schedule, spread, True)
+    assert indexed.kind is not DATED
     after = data.draw(instants(schedule.timezone))
     near = schedule.next(after) or schedule.previous(after) or after
     moved = OnOpenDays(schedule, data.draw(closed_days(near)), rule)
     begin = near - timedelta(days=data.draw(st.integers(0, 33)))
     found = islice(moved.between(begin, near + timedelta(days=400)), 60)
     effective = [instant + timedelta(seconds=spread) for instant in found]
-    assert [instant for instant in effective if not _is_filed(filed, instant)] == []
+    assert [instant for instant in effective if not _is_indexed(indexed, instant)] == []
 
 
 @exact_and_slow
@@ -210,23 +210,25 @@ def test_daily_jobs_lie_in_their_slots_on_every_day_of_the_filed_years(
 ) -> None:
     zone = data.draw(st.sampled_from(["Africa/Casablanca", "Australia/Lord_Howe", "Africa/Cairo"]))
     schedule = parse_schedule(f"{minute} {hour} * * *", zone)
-    filed = slots(schedule)
+    indexed = slots(schedule)
     year = data.draw(st.integers(2024, 2070))
     found = list(
         schedule.between(datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC))
     )
     assert len(found) >= 365
-    assert all(_is_filed(filed, instant) for instant in found)
+    assert all(_is_indexed(indexed, instant) for instant in found)
 
 
 @exact
 @given(schedules, st.integers(0, 86_399), st.booleans())
-def test_nobody_takes_more_than_sixty_entries(schedule: Schedule, spread: int, rolls: bool) -> None:
-    filed = slots(schedule, spread, rolls)
-    limit = {HOURLY: 60, DAILY: 1440, DATED: 0}[filed.kind]
-    assert len(filed.numbers) <= 60
-    assert all(0 <= number < limit for number in filed.numbers)
-    assert bool(filed.numbers) is (filed.kind is not DATED)
+def test_nobody_takes_more_than_sixty_entries(
+    schedule: Schedule, spread: int, shifts: bool
+) -> None:
+    indexed = slots(schedule, spread, shifts)
+    limit = {HOURLY: 60, DAILY: 1440, DATED: 0}[indexed.kind]
+    assert len(indexed.numbers) <= 60
+    assert all(0 <= number < limit for number in indexed.numbers)
+    assert bool(indexed.numbers) is (indexed.kind is not DATED)
 
 
 @pytest.mark.parametrize(

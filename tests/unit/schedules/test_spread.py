@@ -11,7 +11,6 @@ from carillon.errors import InvalidFieldError
 from carillon.schedules import (
     CalendarRule,
     ClosedDays,
-    Combined,
     Cron,
     Delay,
     DstRule,
@@ -19,12 +18,13 @@ from carillon.schedules import (
     Gap,
     OnOpenDays,
     Schedule,
+    Union,
     Window,
     parse_schedule,
     parse_window,
     spread_seconds,
 )
-from carillon.schedules.placement.window import shortest_gap_seconds, shortest_rolling_gap
+from carillon.schedules.placement.window import shortest_gap_seconds, shortest_shifted_gap
 from carillon.schedules.zones import offsets as zones
 from tests.unit.schedules.strategies import (
     any_expressions,
@@ -161,7 +161,7 @@ def test_of_crons_it_is_the_nearest_that_there_is(
     expressions: list[str], zone: str, dst: DstRule
 ) -> None:
     crons = tuple(Cron(expression, zone, dst=dst) for expression in expressions)
-    schedule = Combined(crons) if len(crons) > 1 else crons[0]
+    schedule = Union(crons) if len(crons) > 1 else crons[0]
     gap = shortest_gap_seconds(schedule)
     begin = datetime.fromtimestamp(zones.year_start(2024), tz=zones.load_zone("UTC"))
     found = list(islice(schedule.between(begin, begin + timedelta(days=37 * 365.25)), 10_000))
@@ -210,9 +210,9 @@ def test_offset(window: Window, text: str, fraction: float, expected: int) -> No
 )
 def test_what_a_calendar_moves_comes_no_nearer(text: str, zone: str, expected: int | None) -> None:
     schedule = parse_schedule(text, zone)
-    assert shortest_rolling_gap(schedule) == expected
+    assert shortest_shifted_gap(schedule) == expected
     room = DAY if expected is None else min(DAY, expected)
-    assert spread_seconds(Window(seconds=DAY), schedule, 0.5, rolls=True) == room // 2
+    assert spread_seconds(Window(seconds=DAY), schedule, 0.5, shifts=True) == room // 2
 
 
 @settings(exact, max_examples=60)
@@ -222,7 +222,7 @@ def test_no_two_moved_occurrences_are_nearer_than_the_rolling_gap(
 ) -> None:
     after = data.draw(instants(schedule.timezone)) - timedelta(hours=30)
     moved = OnOpenDays(schedule, data.draw(closed_days(after)), rule)
-    gap = shortest_rolling_gap(schedule)
+    gap = shortest_shifted_gap(schedule)
     found = list(islice(moved.between(after, after + timedelta(days=2000)), 40))
     if gap is None:
         assert len(found) <= 1

@@ -173,7 +173,7 @@ def test_a_filing_made_during_the_repeated_hour_does_not_fire_again(minute: int)
 
 
 @pytest.mark.parametrize(
-    ("zone", "wall", "expected"),
+    ("zone", "local_time", "expected"),
     [
         # Europe/Riga, 2026-03-29: 03:00 EET -> 04:00 EEST, at 01:00 UTC. Shifted by the gap.
         ("Europe/Riga", "2026-03-29T02:59:59", "2026-03-29T00:59:59"),
@@ -187,8 +187,8 @@ def test_a_filing_made_during_the_repeated_hour_does_not_fire_again(minute: int)
         ("America/New_York", "2026-03-08T02:30:00", "2026-03-08T07:30:00"),
     ],
 )
-def test_at_around_a_transition(zone: str, wall: str, expected: str) -> None:
-    schedule = parse_schedule(f"at {wall}", zone)
+def test_at_around_a_transition(zone: str, local_time: str, expected: str) -> None:
+    schedule = parse_schedule(f"at {local_time}", zone)
     instant = _utc(expected)
     assert schedule.next(instant - timedelta(seconds=1)) == instant
     assert schedule.next(instant) is None

@@ -95,7 +95,7 @@ def test_transitions_of_a_year() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wall", "first", "second", "reached"),
+    ("local_time", "first", "second", "reached"),
     [
         ("2026-03-29T02:59:59", "2026-03-29T00:59:59", "2026-03-29T00:59:59", None),
         ("2026-03-29T03:30", "2026-03-29T01:30", "2026-03-29T01:30", "2026-03-29T01:00"),
@@ -106,9 +106,11 @@ def test_transitions_of_a_year() -> None:
         ("2026-10-25T04:00", "2026-10-25T02:00", "2026-10-25T02:00", None),
     ],
 )
-def test_from_wall_to_instant(wall: str, first: str, second: str, reached: str | None) -> None:
+def test_from_wall_to_instant(
+    local_time: str, first: str, second: str, reached: str | None
+) -> None:
     # Europe/Riga, 2026: as above.
-    seconds = _second(wall)
+    seconds = _second(local_time)
     assert zones.instant_of("Europe/Riga", seconds) == _second(first)
     assert zones.instant_of("Europe/Riga", seconds, second_pass=True) == _second(second)
     assert zones.first_reached("Europe/Riga", seconds) == _second(reached or first)

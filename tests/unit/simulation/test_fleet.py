@@ -5,32 +5,37 @@ from typing import Any
 import pytest
 
 from carillon.errors import InvalidFieldError
-from carillon.simulation.workload import Conduct, Fleet, FleetRefusedError, document_of
+from carillon.simulation.workload import (
+    BehaviourProfile,
+    Workload,
+    WorkloadRefusedError,
+    document_of,
+)
 
 JOB: dict[str, Any] = {"name": "report", "schedule": "@hourly", "target": {"name": "echo"}}
 JOB["target"]["type"] = "task"
 
 
 def refusal(document: object) -> dict[str, str]:
-    with pytest.raises(FleetRefusedError) as caught:
-        Fleet.of(document)
+    with pytest.raises(WorkloadRefusedError) as caught:
+        Workload.of(document)
     return dict(caught.value.errors)
 
 
 def test_a_list_of_jobs_is_a_fleet() -> None:
-    fleet = Fleet.of([JOB, {**JOB, "name": "other"}])
+    fleet = Workload.of([JOB, {**JOB, "name": "other"}])
 
     assert [definition.body.name for definition in fleet.definitions] == ["report", "other"]
-    assert {definition.conduct for definition in fleet.definitions} == {Conduct()}
+    assert {definition.profile for definition in fleet.definitions} == {BehaviourProfile()}
 
 
 def test_copies_have_numbered_names() -> None:
-    fleet = Fleet.of({"jobs": [JOB], "simulate": {"report": {"copies": 3, "seconds": 2.5}}})
+    fleet = Workload.of({"jobs": [JOB], "simulate": {"report": {"copies": 3, "seconds": 2.5}}})
 
     names = [body.name for body in fleet.definitions[0].bodies()]
     assert names == ["report-1", "report-2", "report-3"]
     assert fleet.job_count == 3
-    assert fleet.definitions[0].conduct.seconds == 2.5
+    assert fleet.definitions[0].profile.seconds == 2.5
 
 
 def test_every_error_names_the_job_and_the_field() -> None:

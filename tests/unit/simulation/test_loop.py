@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from carillon.errors import InvalidFieldError, QueueUnavailableError, StoreUnavailableError
-from carillon.simulation.faults import Chaos, Dice, Fault, Faults, Strike
+from carillon.simulation.faults import Chaos, Draws, Fault, Faults, Strike
 from carillon.simulation.loop import Loop, Process
 from carillon.simulation.seams import LoopClock, LoopEntropy, Replicated, seam
 
@@ -274,13 +274,13 @@ def test_ids_and_chance_of_a_process_do_not_depend_on_others() -> None:
 
 
 def test_the_dice_are_the_same_on_every_machine() -> None:
-    assert Dice(7, "tick 12:03", 2).bits() == Dice(7, "tick 12:03", 2).bits()
-    assert [Dice(0, "", 0).bits(), Dice(1, "a", 1).bits()] == KNOWN_BITS
-    throws = [Dice(1, "fraction", n).fraction() for n in range(10_000)]
+    assert Draws(7, "tick 12:03", 2).bits() == Draws(7, "tick 12:03", 2).bits()
+    assert [Draws(0, "", 0).bits(), Draws(1, "a", 1).bits()] == KNOWN_BITS
+    throws = [Draws(1, "fraction", n).fraction() for n in range(10_000)]
     assert 0.48 < sum(throws) / len(throws) < 0.52
     assert min(throws) >= 0
     assert max(throws) < 1
-    assert {Dice(1, "below", n).below(6) for n in range(100)} == set(range(6))
+    assert {Draws(1, "below", n).below(6) for n in range(100)} == set(range(6))
 
 
 def test_the_names_of_faults_are_those_of_their_probabilities() -> None:

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from carillon.cli.commands.live import hurry, replay
+from carillon.cli.commands.live import fast_forward, replay
 from carillon.clock import utc_text
 from carillon.domain.wheel.delaying import ROUNDED_UP_SECONDS
 from carillon.schedules import parse_schedule
 from carillon.schedules.insight.cost import DEFAULT, Line, fires, idle, lasted
 from carillon.simulation.faults import Faults
-from carillon.simulation.run import Plan, Rehearsal
-from carillon.simulation.workload import Fleet, FleetRefusedError
+from carillon.simulation.run import Plan, Simulation
+from carillon.simulation.workload import Workload, WorkloadRefusedError
 
 MIDNIGHT = datetime(2026, 10, 25, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -35,10 +35,10 @@ def rehearsed(
     **plan: Any,
 ) -> Json:
     """The summary at the end."""
-    fleet = Fleet.of({"jobs": jobs, "simulate": simulate or {}, "calendars": calendars or {}})
-    rehearsal = Rehearsal(fleet, Plan(MIDNIGHT, MIDNIGHT + span, **plan))
-    hurry(rehearsal, lambda: True)
-    return rehearsal.summary()
+    fleet = Workload.of({"jobs": jobs, "simulate": simulate or {}, "calendars": calendars or {}})
+    simulation = Simulation(fleet, Plan(MIDNIGHT, MIDNIGHT + span, **plan))
+    fast_forward(simulation, lambda: True)
+    return simulation.summary()
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,12 @@ def test_what_fires_is_what_the_engine_lists(schedule: Any, zone: str) -> None:
 
 
 def test_a_span_may_begin_in_the_midst_of_a_minute() -> None:
-    fleet = Fleet.of([job(schedule="every 10s")])
+    fleet = Workload.of([job(schedule="every 10s")])
     begin = MIDNIGHT + timedelta(seconds=30)
-    rehearsal = Rehearsal(fleet, Plan(begin, begin + timedelta(seconds=45)))
-    hurry(rehearsal, lambda: True)
+    simulation = Simulation(fleet, Plan(begin, begin + timedelta(seconds=45)))
+    fast_forward(simulation, lambda: True)
 
-    summary = rehearsal.summary()
+    summary = simulation.summary()
     assert summary["fires"] == 5  # 30, 40, 50, 60 and 70 s after midnight
     assert summary["lag_seconds"]["max"] <= 1.5
 
@@ -316,16 +316,16 @@ def test_a_fire_in_a_herd_costs_what_the_model_says() -> None:
 
 
 def test_no_row_is_kept_longer_than_needed() -> None:
-    fleet = Fleet.of([job(schedule="every 1m", events=["run.succeeded"])])
-    rehearsal = Rehearsal(fleet, Plan(MIDNIGHT, MIDNIGHT + 12 * HOUR))
-    stores = rehearsal.deployment.stores
+    fleet = Workload.of([job(schedule="every 1m", events=["run.succeeded"])])
+    simulation = Simulation(fleet, Plan(MIDNIGHT, MIDNIGHT + 12 * HOUR))
+    stores = simulation.deployment.stores
 
-    rehearsal.advance(MIDNIGHT + 12 * HOUR)
+    simulation.advance(MIDNIGHT + 12 * HOUR)
 
-    kept = stores.runs.list("simulated", next(iter(rehearsal.tally.places)), 1000).items
+    kept = stores.runs.list("simulated", next(iter(simulation.tally.places)), 1000).items
     assert 60 <= len(kept) <= 75
     assert len(stores.events.emitted) <= 15
-    assert rehearsal.summary()["fires"] == 720
+    assert simulation.summary()["fires"] == 720
 
 
 @pytest.mark.parametrize(
@@ -338,52 +338,54 @@ def test_no_row_is_kept_longer_than_needed() -> None:
     ],
 )
 def test_what_the_api_refuses_is_told_before_anything_runs(more: Json, path: str) -> None:
-    with pytest.raises(FleetRefusedError) as caught:
+    with pytest.raises(WorkloadRefusedError) as caught:
         rehearsed([job(), job("other", **more)])
     assert [field for field, _ in caught.value.errors] == [path]
 
 
 def test_a_replay_keeps_pace_with_the_wall() -> None:
-    rehearsal = Rehearsal(Fleet.of([job()]), Plan(MIDNIGHT, MIDNIGHT + HOUR))
-    wall = 1000.0
+    simulation = Simulation(Workload.of([job()]), Plan(MIDNIGHT, MIDNIGHT + HOUR))
+    local_time = 1000.0
     seen: list[datetime] = []
 
     def sleep(seconds: float) -> None:
-        nonlocal wall
-        wall += seconds
-        seen.append(rehearsal.now)
+        nonlocal local_time
+        local_time += seconds
+        seen.append(simulation.now)
 
-    replay(rehearsal, 60.0, lambda: True, lambda: wall, sleep)
+    replay(simulation, 60.0, lambda: True, lambda: local_time, sleep)
 
     assert seen[100] - seen[50] == timedelta(seconds=50 * 0.1 * 60)
-    assert wall == pytest.approx(1060, abs=0.5)
-    assert rehearsal.summary()["fires"] == 12
+    assert local_time == pytest.approx(1060, abs=0.5)
+    assert simulation.summary()["fires"] == 12
 
 
 @pytest.mark.parametrize("speed", [1e300, float("inf")])
 def test_no_speed_is_too_great(speed: float) -> None:
-    rehearsal = Rehearsal(Fleet.of([job()]), Plan(MIDNIGHT, MIDNIGHT + HOUR))
-    wall = iter(range(1000))
+    simulation = Simulation(Workload.of([job()]), Plan(MIDNIGHT, MIDNIGHT + HOUR))
+    local_time = iter(range(1000))
 
-    replay(rehearsal, speed, lambda: True, lambda: float(next(wall)), lambda seconds: None)
+    replay(simulation, speed, lambda: True, lambda: float(next(local_time)), lambda seconds: None)
 
-    assert rehearsal.summary()["fires"] == 12
+    assert simulation.summary()["fires"] == 12
 
 
 def test_the_end_does_not_wait_once_nobody_wants_it_to() -> None:
     down = (MIDNIGHT, MIDNIGHT + 2 * HOUR)
-    rehearsal = Rehearsal(Fleet.of([job()]), Plan(MIDNIGHT, MIDNIGHT + HOUR, ticks_down=[down]))
+    simulation = Simulation(
+        Workload.of([job()]), Plan(MIDNIGHT, MIDNIGHT + HOUR, ticks_down=[down])
+    )
 
-    hurry(rehearsal, lambda: rehearsal.now < MIDNIGHT + HOUR + timedelta(minutes=3))
+    fast_forward(simulation, lambda: simulation.now < MIDNIGHT + HOUR + timedelta(minutes=3))
 
-    assert rehearsal.now <= MIDNIGHT + HOUR + timedelta(minutes=4)
+    assert simulation.now <= MIDNIGHT + HOUR + timedelta(minutes=4)
 
 
 def test_an_end_before_the_end_tells_what_was_so_far() -> None:
-    rehearsal = Rehearsal(Fleet.of([job()]), Plan(MIDNIGHT, MIDNIGHT + 24 * HOUR))
+    simulation = Simulation(Workload.of([job()]), Plan(MIDNIGHT, MIDNIGHT + 24 * HOUR))
 
-    hurry(rehearsal, lambda: rehearsal.now < MIDNIGHT + HOUR)
+    fast_forward(simulation, lambda: simulation.now < MIDNIGHT + HOUR)
 
-    summary = rehearsal.summary()
+    summary = simulation.summary()
     assert 12 <= summary["fires"] <= 13
-    assert (summary["to"], summary["due"]) == (utc_text(rehearsal.now), None)
+    assert (summary["to"], summary["due"]) == (utc_text(simulation.now), None)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from carillon.domain.run import Run, RunStatus, Settled
+from carillon.domain.run import Resolution, Run, RunStatus
 from carillon.domain.wheel.entry import DATED_ENTRY_LIFETIME, Entry, Slot, minute_of, minute_start
 from carillon.schedules import SlotKind, parse_schedule
 from carillon.stores.memory import MemoryJobStore, MemoryRunStore, MemoryWheelStore
@@ -61,7 +61,7 @@ class TestExpiryOfRuns:
     def test_a_claim_withdrawn_and_made_again_is_one_row(self, runs: MemoryRunStore) -> None:
         run = self.claimed(runs, 1)
         for _ in range(50):
-            assert runs.withdraw(run)
+            assert runs.discard_claim(run)
             assert runs.list(OWNER, job_id(), 10).items == ()
             assert runs.claim(run, None)
         assert runs.list(OWNER, job_id(), 10).items == (run,)
@@ -90,7 +90,7 @@ def test_a_dead_letter_that_is_settled_leaves_the_list_between_two_pages() -> No
     while True:
         page = runs.dead_letters(OWNER, 7, cursor)
         for run in page.items:
-            assert runs.claim(replace(run, settled=Settled.DISCARDED), run)
+            assert runs.claim(replace(run, settled=Resolution.DISCARDED), run)
             seen.append(run.key)
         if (cursor := page.next_cursor) is None:
             break

@@ -16,7 +16,7 @@ from carillon.domain.message import Message, encode
 from carillon.domain.wheel.entry import Slot, entry_of_message, minute_of
 from carillon.errors import QueueUnavailableError, StoreUnavailableError
 from carillon.schedules import CalendarRule, SlotKind, parse_schedule
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from carillon.settings import Settings
 from carillon.stores.dynamo import Stores, open_stores
 from carillon.stores.dynamo.wheel import item_of
@@ -48,10 +48,10 @@ def a_body(**changes: object) -> Item:
 
 
 BAD_ENTRIES: dict[str, Item] = {
-    "a filing id that is no ULID": {"entry_key": {"S": f"{JOB}#notaulid"}},
-    "a filing id of other letters": {"entry_key": {"S": f"{JOB}#{'u' * 26}"}},
-    "an empty filing id": {"entry_key": {"S": f"{JOB}#"}},
-    "no filing id": {"entry_key": {"S": JOB}},
+    "a generation id that is no ULID": {"entry_key": {"S": f"{JOB}#notaulid"}},
+    "a generation id of other letters": {"entry_key": {"S": f"{JOB}#{'u' * 26}"}},
+    "an empty generation id": {"entry_key": {"S": f"{JOB}#"}},
+    "no generation id": {"entry_key": {"S": JOB}},
     "an empty key's parts": {"entry_key": {"S": "##"}},
     "from_at beyond datetime": {"f": {"N": "9" * 25}},
     "from_at before datetime": {"f": {"N": "-" + "9" * 25}},
@@ -109,7 +109,7 @@ class Ticker:
             jobs=stores.jobs,
             calendars=stores.calendars,
             wheel=stores.wheel,
-            filer=Filer(stores.jobs, stores.wheel, stores.queue, self.clock, stores.calendars),
+            indexer=Indexer(stores.jobs, stores.wheel, stores.queue, self.clock, stores.calendars),
             clock=self.clock,
             on_bad_entry=lambda *where: self.told.append(where),
         )
@@ -142,7 +142,7 @@ def a_dated_entry(segment: int) -> Item:
     job = a_job("owner", segment=segment)
     entry = entry_of_message(message_at(START, segment))
     schedule = parse_schedule("every 1001m offset 10m")
-    link = replace(entry, message=None, schedule=schedule, job_id=job.job_id, filing_id=FILING)
+    link = replace(entry, message=None, schedule=schedule, job_id=job.job_id, generation_id=FILING)
     return item_of(replace(link, from_at=START - timedelta(minutes=1)))
 
 
@@ -194,7 +194,7 @@ BAD_CONTROLS: dict[str, Item] = {
 def test_a_bad_control_item_fails_its_own_segment_only(ticker: Ticker, bad: Item) -> None:
     segments = [next(SEGMENTS) for _ in range(3)]
     for segment in segments:
-        ticker.ports.filer.control(segment)
+        ticker.ports.indexer.control(segment)
     spoilt = segments[START.minute % 3]  # the first that is served
     key = {"segment_slot": {"S": f"{spoilt}#control"}, "entry_key": {"S": "control"}}
     item: Item = ticker.dynamodb.get_item(TableName=ticker.table, Key=key)["Item"]  # type: ignore[assignment]
@@ -310,7 +310,7 @@ def test_a_dated_entry_set_aside_is_not_asked_for_again(monkeypatch: pytest.Monk
         message=None,
         schedule=parse_schedule("every 1m"),
         job_id=job.job_id,
-        filing_id="notaulid",
+        generation_id="notaulid",
     )
     world.wheel.put_entries([bad])
     spoilt = replace(bad, job_id="1" * 26)

@@ -1,4 +1,4 @@
-"""The canary: filed by ticks, once, anew where it differs; and no work of an owner's."""
+"""The canary: indexed by ticks, once, anew where it differs; and no work of an owner's."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -26,7 +26,7 @@ def world() -> World:
 
 def keeper(world: World) -> CanaryKeeper:
     """As a new process makes it."""
-    return CanaryKeeper(world.jobs, world.filer, world.clock, world.entropy, world.segments)
+    return CanaryKeeper(world.jobs, world.indexer, world.clock, world.entropy, world.segments)
 
 
 def canary(world: World) -> Job:
@@ -80,7 +80,7 @@ def test_another_release_s_is_filed_anew(world: World, changes: dict[str, object
     job = canary(world)
     assert (job.schedule, job.spec.target) == (first.schedule, first.spec.target)
     assert (job.state, job.revision, job.expires_at) == (JobState.ACTIVE, 3, None)
-    assert job.filing.filing_id > first.filing.filing_id
+    assert job.generation.generation_id > first.generation.generation_id
     assert not keeper(world).keep()
     world.run_until(NOON + timedelta(minutes=6))
     assert [run.status for run in world.history(job)] == [RunStatus.SUCCEEDED]

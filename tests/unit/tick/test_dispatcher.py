@@ -277,7 +277,7 @@ def test_the_filer_sends_what_is_announced_and_the_tick_the_rest(world: World) -
 def test_a_filing_that_loses_its_commit_is_noise(world: World) -> None:
     winner = world.create("job", "*/5 * * * *")
     loser = world.new_job("job", "* * * * *")
-    assert not world.filer.file_job(loser, None)
+    assert not world.indexer.index_job(loser, None)
     world.run_until(START + timedelta(minutes=11))
     assert world.fired(winner) == [START + timedelta(minutes=5), START + timedelta(minutes=10)]
     assert [run.key.fire_at for run in world.history(winner)] == world.fired(winner)
@@ -289,7 +289,7 @@ def test_a_retry_entry_is_sent_whatever_became_of_the_filing(world: World) -> No
     message = replace(message_of(job, START + timedelta(minutes=1)), attempt=2, due_at=due_at)
     entry = entry_of_message(message)
     assert entry.slot == Slot(SlotKind.DATED, minute_of(due_at))
-    world.filer.file_entry(entry)
+    world.indexer.put_entry(entry)
     world.clock.set(due_at - timedelta(minutes=1))
     world.tick()
     assert message in [received.message for received in world.queue.kept()]

@@ -1,4 +1,5 @@
-"""Faults that must stay where they are: one segment's, one row's, one outage's, one filing's."""
+"""Faults that must stay where they are: one segment's, one row's, one outage's, one
+generation's."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from carillon.domain.calendar import Calendar
-from carillon.domain.job import Filing, Job, Lane
+from carillon.domain.job import Generation, Job, Lane
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp
 from carillon.domain.wheel.entry import Entry, Slot, entries_of, minute_of
@@ -22,7 +23,7 @@ START = datetime(2026, 12, 1, 12, tzinfo=UTC)
 
 
 def on_the_wheel(world: World, job: Job) -> list[Entry]:
-    """The standing entries of exactly this filing of a job that are still there."""
+    """The standing entries of exactly this generation of a job that are still there."""
     return [
         found
         for entry in entries_of(job)
@@ -31,10 +32,12 @@ def on_the_wheel(world: World, job: Job) -> list[Entry]:
     ]
 
 
-def refiled(world: World, job: Job) -> Job:
-    """The job under a new filing; not filed."""
+def in_new_generation(world: World, job: Job) -> Job:
+    """The job under a new generation; not indexed."""
     now = world.clock.now()
-    return job.refiled(Filing(world.entropy.new_id(now), now.replace(microsecond=0)), now)
+    return job.in_new_generation(
+        Generation(world.entropy.new_id(now), now.replace(microsecond=0)), now
+    )
 
 
 def test_a_control_item_of_anothers_segment_that_cannot_be_read_does_not_stop_the_own(
@@ -125,8 +128,8 @@ def test_entries_of_a_filing_that_lost_its_commit_leave_the_wheel() -> None:
     world = World(START, segments=1)
     job = world.create("job", "*/10 * * * *")
     world.clock.advance(1)
-    lost = refiled(world, job)
-    assert not world.filer.file_job(lost, job.revision + 1)
+    lost = in_new_generation(world, job)
+    assert not world.indexer.index_job(lost, job.revision + 1)
     assert len(on_the_wheel(world, lost)) == 6
     world.run_until(START + timedelta(hours=3))
     assert on_the_wheel(world, lost) == []
@@ -137,12 +140,13 @@ def test_entries_of_a_filing_that_lost_its_commit_leave_the_wheel() -> None:
 def test_entries_of_a_replaced_filing_leave_the_wheel_when_its_lane_is_the_slower_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The new filing's message always has the run first: the old one's only meets what is done."""
+    """The new generation's message always has the run first: the old one's only meets what is
+    done."""
     world = World(START, segments=1)
     job = world.create("job", "*/10 * * * *")
     world.run_until(START + timedelta(minutes=1))
-    changed = refiled(world, job_with(job, priority=Lane.HIGH))
-    assert world.filer.file_job(changed, job.revision)
+    changed = in_new_generation(world, job_with(job, priority=Lane.HIGH))
+    assert world.indexer.index_job(changed, job.revision)
 
     def execute_high_lane_first() -> None:
         ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)

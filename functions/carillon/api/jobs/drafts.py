@@ -19,7 +19,7 @@ from carillon.api.schedules.preview import (
     refuse_finished,
     scheduling_of,
 )
-from carillon.domain.calendar import rolls
+from carillon.domain.calendar import shifts
 from carillon.domain.job import PAYLOAD_LIMIT_BYTES, Job, fraction_of
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.merge_patch import merged_document
@@ -52,8 +52,8 @@ def created_draft(job_id: str, spec: JobSpec, settings: Settings, now: datetime)
     """The values of a new job; raises InvalidFieldError, InvalidFieldsError or
     PayloadTooLargeError."""
     scheduling = _new_scheduling(spec, now)
-    rolled = rolls(spec.calendar)
-    window = offset_seconds(spec.window, scheduling.schedule, fraction_of(job_id), rolled)
+    shifted = shifts(spec.calendar)
+    window = offset_seconds(spec.window, scheduling.schedule, fraction_of(job_id), shifted)
     return _draft(spec, scheduling, window, LIMITED, settings)
 
 
@@ -71,10 +71,10 @@ def changed_draft(job: Job, patch: JobPatch, settings: Settings, now: datetime) 
     window = (job.spec.window, job.spread_seconds)
     if _RESCHEDULING & changes.keys() and not is_same(spec, job.spec):
         scheduling = _new_scheduling(spec, now)
-    rolled = rolls(spec.calendar)
-    is_same_room = scheduling.schedule == job.schedule and rolled == rolls(job.spec.calendar)
+    shifted = shifts(spec.calendar)
+    is_same_room = scheduling.schedule == job.schedule and shifted == shifts(job.spec.calendar)
     if not is_same_room or "window" in changes:
-        window = offset_seconds(spec.window, scheduling.schedule, fraction_of(job.job_id), rolled)
+        window = offset_seconds(spec.window, scheduling.schedule, fraction_of(job.job_id), shifted)
     return _draft(spec, scheduling, window, changes.keys(), settings)
 
 

@@ -25,10 +25,10 @@ from carillon.clock import Clock, Entropy
 from carillon.domain.calendar import Calendar
 from carillon.domain.callbacks import job_event
 from carillon.domain.events import EventType
-from carillon.domain.job import Filing, Job, JobState, fires_differently, job_id_of, segment_of
+from carillon.domain.job import Generation, Job, JobState, fires_differently, job_id_of, segment_of
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.errors import InvalidFieldError
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from carillon.settings import Settings
 from carillon.stores.ports import EventSink, JobFilter, JobStore, Page, VersionedRows
 from carillon.telemetry import Telemetry
@@ -75,7 +75,7 @@ class JobService:
         self,
         jobs: JobStore,
         calendars: VersionedRows[Calendar],
-        filer: Filer,
+        indexer: Indexer,
         events: EventSink,
         clock: Clock,
         entropy: Entropy,
@@ -84,7 +84,7 @@ class JobService:
     ) -> None:
         self._jobs = jobs
         self._calendars = calendars
-        self._filer = filer
+        self._indexer = indexer
         self._events = events
         self._clock = clock
         self._entropy = entropy
@@ -105,7 +105,7 @@ class JobService:
             draft = created_draft(job_id, spec, self._settings, now)
             job = self._new_job(owner, job_id, draft, fingerprint, now)
             self._refuse_missing_calendar(job)
-            if self._filer.file_job(job, None):
+            if self._indexer.index_job(job, None):
                 return Created(job, is_new=True)
             existing = self._jobs.get(owner, job_id)
         if existing is None:
@@ -157,8 +157,8 @@ class JobService:
     def change(self, owner: str, job_id: str, patch: JobPatch, revision: int | None) -> Job:
         """The job after `patch`, if it is at `revision` (None: whichever it is at).
 
-        A change of when it fires, or of its priority, is a new filing; a paused job gets that when
-        it is resumed. Raises RevisionMismatchError and what `changed_draft` raises.
+        A change of when it fires, or of its priority, is a new generation; a paused job gets that
+        when it is resumed. Raises RevisionMismatchError and what `changed_draft` raises.
         """
         job = self.get(owner, job_id)
         if revision is not None and revision != job.revision:
@@ -171,10 +171,10 @@ class JobService:
         if changed.spec.calendar != job.spec.calendar:
             self._refuse_missing_calendar(changed)
         if job.state is JobState.ACTIVE and fires_differently(job, changed):
-            changed = changed.refiled(self._new_filing(now, job.filing), now)
-            won = self._filer.file_job(changed, job.revision)
+            changed = changed.in_new_generation(self._new_generation(now, job.generation), now)
+            won = self._indexer.index_job(changed, job.revision)
             if won:
-                self._filer.remove_ended_entries(job, changed)
+                self._indexer.remove_ended_entries(job, changed)
         else:
             changed = replace(changed, revision=job.revision + 1, updated_at=now)
             won = self._jobs.replace(changed, job.revision)
@@ -202,14 +202,14 @@ class JobService:
         return changed
 
     def resume(self, owner: str, job_id: str) -> Changed:
-        """The active job, filed from now on. An active one stays as it is."""
+        """The active job, indexed from now on. An active one stays as it is."""
 
         def step(job: Job) -> Changed | None:
             if job.state is JobState.ACTIVE:
                 return Changed(job)
             now = self._clock.now()
-            resumed = job.refiled(self._new_filing(now, job.filing), now)
-            return Changed(resumed, job) if self._filer.file_job(resumed, job.revision) else None
+            resumed = job.in_new_generation(self._new_generation(now, job.generation), now)
+            return Changed(resumed, job) if self._indexer.index_job(resumed, job.revision) else None
 
         return self._until_won(owner, job_id, step)
 
@@ -234,9 +234,10 @@ class JobService:
         return is_job_id(job_id) and self._jobs.remove_unreadable(owner, job_id)
 
     def tidy_up(self, changed: Changed) -> None:
-        """Remove the entries of the filing that a pause or deletion has ended; raises nothing."""
+        """Remove the entries of the generation that a pause or deletion has ended; raises
+        nothing."""
         if changed.before is not None:
-            self._filer.remove_ended_entries(changed.before, changed.job)
+            self._indexer.remove_ended_entries(changed.before, changed.job)
 
     def _tell_paused(self, job: Job) -> None:
         """Put the event on the bus, at least once, and under one id."""
@@ -255,9 +256,9 @@ class JobService:
     def _new_job_id(self, owner: str, key: str | None, now: datetime) -> str:
         return self._entropy.new_id(now).lower() if key is None else job_id_of(owner, key)
 
-    def _new_filing(self, now: datetime, before: Filing | None = None) -> Filing:
+    def _new_generation(self, now: datetime, before: Generation | None = None) -> Generation:
         made_at = now if before is None else before.next_id_at(now)
-        return Filing(self._entropy.new_id(made_at), now.replace(microsecond=0))
+        return Generation(self._entropy.new_id(made_at), now.replace(microsecond=0))
 
     def _new_job(
         self, owner: str, job_id: str, draft: Draft, fingerprint: str, now: datetime
@@ -266,7 +267,7 @@ class JobService:
             owner=owner,
             job_id=job_id,
             segment=segment_of(job_id, self._settings.segments),
-            filing=self._new_filing(now),
+            generation=self._new_generation(now),
             created_at=now,
             updated_at=now,
             fingerprint=fingerprint,

@@ -23,11 +23,11 @@ from carillon.clock import Clock, Entropy, ceil_second
 from carillon.domain.calendar import Calendar
 from carillon.domain.idempotency import IdempotencyRecord, record_key
 from carillon.domain.operation import Operation, OperationKind, OperationState
-from carillon.domain.run import Run, RunKind, RunStatus, Settled
+from carillon.domain.run import Resolution, Run, RunKind, RunStatus
 from carillon.errors import InvalidFieldError
 from carillon.schedules import Delay
 from carillon.services.calendar_reader import CalendarReader
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from carillon.services.missed_search import Found, MissedSearch, last_pause_at
 from carillon.settings import Settings
 from carillon.stores.ports import Page, RunStore, VersionedRows
@@ -67,7 +67,7 @@ class OperationService:
         runs: RunStore,
         operations: VersionedRows[Operation],
         records: VersionedRows[IdempotencyRecord],
-        filer: Filer,
+        indexer: Indexer,
         clock: Clock,
         entropy: Entropy,
         settings: Settings,
@@ -77,7 +77,7 @@ class OperationService:
         self._runs = runs
         self._records = records
         self._operations = operations
-        self._filer = filer
+        self._indexer = indexer
         self._clock = clock
         self._entropy = entropy
         self._lifetime = settings.run_lifetime
@@ -251,12 +251,12 @@ class OperationService:
 
     def _order(self, operation: Operation) -> None:
         due_at = ceil_second(self._clock.now()) + _FIRST_STEP_DELAY
-        self._filer.file_message(operation.step_message(due_at))
+        self._indexer.schedule_message(operation.step_message(due_at))
 
 
 def _is_outcome_of(operation: Operation, run: Run) -> bool:
     is_its_own = run.key.kind is RunKind.BACKFILL and run.key.request_id == operation.operation_id
-    return is_its_own and run.settled is not Settled.REDRIVEN
+    return is_its_own and run.settled is not Resolution.REDRIVEN
 
 
 def _record_key(key: str, operation: Operation) -> str:

@@ -13,7 +13,7 @@ from carillon.api.http.routing import Routes
 from carillon.api.jobs.routes import JSON, Cursor, IdempotencyKey, JobId, Limit
 from carillon.api.runs.service import RunService
 from carillon.api.schedules.request_models import FireTimeFrom, FireTimeTo
-from carillon.domain.run import DeadReason, Run, RunError, RunKind, RunStatus, Settled
+from carillon.domain.run import DeadReason, Resolution, Run, RunError, RunKind, RunStatus
 from carillon.stores.ports import Page
 from carillon.telemetry import Action, Telemetry
 
@@ -93,7 +93,7 @@ class RunForm(BaseModel):
     error: ErrorForm | None
     reason: str | None
     note: str | None
-    settled: Settled | None
+    settled: Resolution | None
     covers_from: UtcTime | None
     covers_count: int | None
 

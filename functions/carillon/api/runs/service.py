@@ -139,7 +139,7 @@ class RunService:
     def _recorded(self, job: Job, key: RunKey, now: datetime) -> Run:
         """The run's row, put now if it is absent."""
         claim_id, expires_at = self._entropy.new_id(now), now + self._settings.run_lifetime
-        run = Run.scheduled(key, job.filing.filing_id, claim_id, now, expires_at)
+        run = Run.scheduled(key, job.generation.generation_id, claim_id, now, expires_at)
         for _ in range(_ROUNDS):
             if self._runs.claim(run, None):
                 return run

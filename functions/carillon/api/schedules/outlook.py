@@ -72,7 +72,7 @@ def shown_state(job: Job, calendars: CalendarReader, now: datetime) -> JobState:
 
 def nominal_start(job: Job, after: datetime) -> datetime:
     """The instant behind which the nominal times lie whose effective ones are after `after`."""
-    return max(after - timedelta(seconds=job.spread_seconds), job.filing.from_at)
+    return max(after - timedelta(seconds=job.spread_seconds), job.generation.from_at)
 
 
 def coming(
@@ -91,13 +91,14 @@ def coming(
 def after_finish(
     job: Job, newest: Run | None, calendars: CalendarReader, now: datetime
 ) -> Occurrence | None:
-    """The next occurrence of a fixed delay, by the newest run of the job's filing (None: none yet).
+    """The next occurrence of a fixed delay, by the newest run of the job's generation (None: none
+    yet).
 
     None while that run has not ended, and when what follows it is due already.
     """
     if newest is not None and newest.finished_at is None:
         return None
-    before = job.filing.from_at
+    before = job.generation.from_at
     if newest is not None and newest.finished_at is not None:
         before = max(before, ceil_second(newest.finished_at))
     opened = calendars.opened(job)

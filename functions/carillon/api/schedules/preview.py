@@ -28,9 +28,9 @@ from carillon.schedules.insight.cost import dollars_of_fires
 from carillon.schedules.insight.rates import fires_per_month
 from carillon.schedules.insight.sentence import sentence
 from carillon.schedules.insight.warnings import (
+    AffectingTransition,
     ScheduleWarning,
-    TouchedTransition,
-    touched_transitions,
+    transitions_affecting,
     warnings_of,
 )
 from carillon.schedules.placement.window import parse_window
@@ -90,17 +90,17 @@ def refuse_finished(schedule: Schedule, end_at: datetime | None, now: datetime) 
 
 
 def offset_seconds(
-    window: str | None, schedule: Schedule, fraction: float, rolls: bool
+    window: str | None, schedule: Schedule, fraction: float, shifts: bool
 ) -> tuple[str | None, int]:
     """The canonical text of a window, and the offset at a place in [0, 1) of it.
 
-    `rolls`: a calendar moves occurrences to other days, nearer to others. Raises
+    `shifts`: a calendar moves occurrences to other days, nearer to others. Raises
     InvalidFieldError on `window`.
     """
     if not window:
         return None, 0
     parsed = parse_window(window)
-    return parsed.text, spread_seconds(parsed, schedule, fraction, rolls=rolls)
+    return parsed.text, spread_seconds(parsed, schedule, fraction, shifts=shifts)
 
 
 def _occurrence_number(number: int, schedule: Schedule, after: datetime) -> datetime | None:
@@ -109,7 +109,7 @@ def _occurrence_number(number: int, schedule: Schedule, after: datetime) -> date
 
 
 MOST_SKIPPED = 10
-_MOST_LOOKED_AT = 1_000
+_MOST_READ = 1_000
 """The number of occurrences that are searched for skipped ones."""
 
 _EARLIEST = "at the earliest: it counts from the end of the run before"
@@ -123,7 +123,7 @@ class Report:
     """Facts worth knowing about a schedule within the year to come."""
 
     warnings: tuple[ScheduleWarning, ...]
-    transitions: tuple[TouchedTransition, ...]
+    transitions: tuple[AffectingTransition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +174,11 @@ class PreviewService:
         schedule = scheduling.schedule
         choice = body.calendar
         opened: Recurrence = schedule
-        rolls = rolls_back = False
+        shifts = shifts_back = False
         if choice is not None:
             opened = OnOpenDays(schedule, self._closed_days(owner, choice), choice.rule)
-            rolls, rolls_back = opened.rolls, choice.rule is CalendarRule.PREVIOUS_BUSINESS_DAY
-        window, window_seconds = offset_seconds(body.window, schedule, _LARGEST_FRACTION, rolls)
+            shifts, shifts_back = opened.shifts, choice.rule is CalendarRule.PREVIOUS_BUSINESS_DAY
+        window, window_seconds = offset_seconds(body.window, schedule, _LARGEST_FRACTION, shifts)
         name = "" if choice is None else choice.name or ""
         found = tuple(islice(opened.between(after, FAR), body.count))
         skipped = _skipped(opened, after, found, body.count)
@@ -192,7 +192,7 @@ class PreviewService:
                 window=parse_window(window) if window else None,
             ),
             report=report_of(opened, after),
-            slots=slots(schedule, window_seconds, rolls_back),
+            slots=slots(schedule, window_seconds, shifts_back),
             fires_per_month=fires_per_month(opened, after),
             window=window,
             window_seconds=window_seconds,
@@ -211,7 +211,7 @@ class PreviewService:
 
 def report_of(schedule: Recurrence, after: datetime) -> Report:
     """The warnings, and the transitions of the year after an instant that affect the schedule."""
-    transitions = touched_transitions(schedule, after)
+    transitions = transitions_affecting(schedule, after)
     return Report(tuple(warnings_of(schedule, after)), tuple(transitions))
 
 
@@ -222,11 +222,11 @@ def _skipped(
 
     Of a rolling rule these are the few that find no open day; they are not searched.
     """
-    if not isinstance(opened, OnOpenDays) or opened.rolls or isinstance(opened.base, Delay):
+    if not isinstance(opened, OnOpenDays) or opened.shifts or isinstance(opened.base, Delay):
         return iter(())
     until = found[-1] if len(found) == count else FAR
     zone = load_zone(opened.base.timezone)
-    looked_at = islice(opened.base.between(after, until), _MOST_LOOKED_AT)
+    looked_at = islice(opened.base.between(after, until), _MOST_READ)
     closed = (at for at in looked_at if at.astimezone(zone).date() in opened.closed)
     return islice(closed, MOST_SKIPPED)
 

@@ -8,7 +8,7 @@ from carillon.api.schedules.preview import Listed, Preview
 from carillon.api.schedules.upcoming import Forecast, Peak, Upcoming
 from carillon.domain.spec.schedule_spec import canonical_members
 from carillon.schedules import DstRule, SlotKind
-from carillon.schedules.insight.warnings import ScheduleWarning, TouchedTransition, WarningCode
+from carillon.schedules.insight.warnings import AffectingTransition, ScheduleWarning, WarningCode
 
 
 class WarningForm(BaseModel):
@@ -39,7 +39,7 @@ class TransitionForm(BaseModel):
     effect: str
 
     @classmethod
-    def of(cls, touched: TouchedTransition) -> "TransitionForm":
+    def of(cls, touched: AffectingTransition) -> "TransitionForm":
         return cls(
             transition_at=touched.transition_at,
             kind=touched.kind,

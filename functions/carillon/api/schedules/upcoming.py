@@ -74,8 +74,8 @@ class Group:
     @classmethod
     def of(cls, job: Job, opened: Recurrence, first: int) -> "Group":
         """The job's group in a forecast from an epoch second on; `opened` are those that run."""
-        filed = int(job.filing.from_at.timestamp())
-        return cls(opened, max(first - job.spread_seconds, filed + 1), job.spread_seconds)
+        indexed = int(job.generation.from_at.timestamp())
+        return cls(opened, max(first - job.spread_seconds, indexed + 1), job.spread_seconds)
 
 
 class ForecastService:
@@ -90,7 +90,7 @@ class ForecastService:
         """The forecast over the owner's first 1,000 jobs, by job id; raises InvalidFieldError.
 
         It begins now and spans a day by default. It uses the rows and calendars as they are now:
-        paused jobs do not count, and nothing before a job's filing does.
+        paused jobs do not count, and nothing before a job's generation does.
         """
         started_at = self._clock.now()
         first = from_at or started_at
@@ -232,7 +232,7 @@ def _minute_start(minute: int) -> datetime:
     return datetime.fromtimestamp(minute * 60, UTC)
 
 
-_RUNS_LOOKED_AT = 100
+_RUNS_READ = 100
 """The newest runs among which the last scheduled one is searched: manual ones lie between."""
 
 
@@ -287,11 +287,11 @@ class OccurrenceService:
         return Upcoming(tuple(nearest), is_complete=not has_more)
 
     def _newest_run(self, job: Job) -> Run | None:
-        """The newest scheduled run under the job's filing, if there is one."""
-        newest = self._runs.list(job.owner, job.job_id, _RUNS_LOOKED_AT).items
+        """The newest scheduled run under the job's generation, if there is one."""
+        newest = self._runs.list(job.owner, job.job_id, _RUNS_READ).items
         for run in newest:
             is_scheduled = run.key.kind is RunKind.SCHEDULED
-            if is_scheduled and run.filing_id == job.filing.filing_id:
+            if is_scheduled and run.generation_id == job.generation.generation_id:
                 return run
         return None
 

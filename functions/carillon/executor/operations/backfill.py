@@ -13,8 +13,8 @@ from carillon.executor.ports import ExecutorPorts
 from carillon.services.calendar_reader import CalendarReader
 from carillon.services.missed_search import CHUNK, MissedSearch
 
-SHORTEST_HOLD_SECONDS = 60
-LONGEST_HOLD_SECONDS = 600
+SHORTEST_PAUSE_SECONDS = 60
+LONGEST_PAUSE_SECONDS = 600
 """Between two checks of a job that is paused."""
 _SECOND = timedelta(seconds=1)
 
@@ -23,7 +23,7 @@ class Backfill:
     """Raises StoreUnavailableError and QueueUnavailableError; then the step is done again."""
 
     def __init__(self, ports: ExecutorPorts) -> None:
-        self._p = ports
+        self._ports = ports
         self._search = MissedSearch(ports.runs)
 
     def step(self, operation: Operation, begin: datetime, work_until: datetime) -> Progress:
@@ -31,20 +31,20 @@ class Backfill:
 
         Occurrences are those of the job's schedule and calendar as they are now, ascending.
         """
-        job = self._p.jobs.get(operation.owner, operation.job_id)
+        job = self._ports.jobs.get(operation.owner, operation.job_id)
         if job is None or job.is_tombstone:
             return Progress(
                 operation.cursor, state=OperationState.FAILED, note="the job is there no more"
             )
         if job.state is JobState.PAUSED:
-            return _hold(operation, job, begin)
+            return _keep_waiting(operation, job, begin)
         fire_times, passed_over, cursor, is_end = self._chosen(operation, job, work_until)
         messages = [
             _message(operation, job, fire_at, operation.due_at(place, begin))
             for place, fire_at in enumerate(fire_times)
         ]
-        now = self._p.clock.now()
-        self._p.queue.send(messages, [message.delay_seconds(now) for message in messages])
+        now = self._ports.clock.now()
+        self._ports.queue.send(messages, [message.delay_seconds(now) for message in messages])
         state = OperationState.SUCCEEDED if is_end else OperationState.RUNNING
         return Progress(cursor, len(messages), passed_over, state)
 
@@ -67,7 +67,7 @@ class Backfill:
                 else:
                     passed_over += 1
                 cursor = str(int(fire_at.timestamp()))
-            if self._p.clock.now() >= work_until:
+            if self._ports.clock.now() >= work_until:
                 return chosen, passed_over, cursor, False
         return chosen, passed_over, cursor, True
 
@@ -76,7 +76,7 @@ class Backfill:
         assert operation.from_at is not None
         assert operation.until_at is not None
         after = operation.reached_at or operation.from_at - _SECOND
-        return CalendarReader(self._p.calendars).opened(job).between(after, operation.until_at)
+        return CalendarReader(self._ports.calendars).opened(job).between(after, operation.until_at)
 
     def _wanted(self, operation: Operation, job: Job, chunk: list[datetime]) -> list[datetime]:
         if not operation.only_missed:
@@ -85,17 +85,17 @@ class Backfill:
         # Runs that this operation has sent are under way, or were: a step that is repeated sends
         # them again.
         others = [row for row in rows if row.key.request_id != operation.operation_id]
-        found = missed_among(job, chunk, others, self._p.clock.now())
+        found = missed_among(job, chunk, others, self._ports.clock.now())
         return [missed.fire_at for missed in found]
 
 
-def _hold(operation: Operation, job: Job, begin: datetime) -> Progress:
+def _keep_waiting(operation: Operation, job: Job, begin: datetime) -> Progress:
     """Wait for a paused job: the longer it is paused, the longer until the next check."""
     paused_seconds = int((begin - (job.paused_at or begin)).total_seconds())
     return Progress(
         operation.cursor,
         note="the job is paused: this continues within ten minutes after it is resumed",
-        pause_seconds=min(max(paused_seconds, SHORTEST_HOLD_SECONDS), LONGEST_HOLD_SECONDS),
+        pause_seconds=min(max(paused_seconds, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS),
     )
 
 

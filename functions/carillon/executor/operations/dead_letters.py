@@ -17,9 +17,9 @@ class DeadLetters:
     """Raises StoreUnavailableError and QueueUnavailableError; then the step is done again."""
 
     def __init__(self, ports: ExecutorPorts) -> None:
-        self._p = ports
+        self._ports = ports
         self._redriver = Redriver(
-            ports.runs, ports.filer, ports.clock, ports.entropy, ports.run_lifetime
+            ports.runs, ports.indexer, ports.clock, ports.entropy, ports.run_lifetime
         )
 
     def step(self, operation: Operation, begin: datetime, work_until: datetime) -> Progress:
@@ -30,8 +30,8 @@ class DeadLetters:
         """
         jobs: dict[str, Job | None] = {}
         cursor, done, passed_over = operation.cursor, 0, 0
-        while done < operation.step_size and self._p.clock.now() < work_until:
-            page = self._p.runs.dead_letters(
+        while done < operation.step_size and self._ports.clock.now() < work_until:
+            page = self._ports.runs.dead_letters(
                 operation.owner,
                 min(_PAGE, operation.step_size - done),
                 cursor or None,
@@ -52,14 +52,14 @@ class DeadLetters:
     ) -> bool | None:
         """True if the dead letter is resolved now; None when it is none of the operation's."""
         # The list may be a little behind.
-        run = self._p.runs.get(listed.key)
+        run = self._ports.runs.get(listed.key)
         if run is None or not run.is_dead_letter or run.updated_at >= operation.created_at:
             return None
         if operation.kind is OperationKind.DISCARD:
             return not isinstance(self._redriver.discard(run), Refusal)
         job_id = run.key.job_id
         if job_id not in jobs:
-            jobs[job_id] = self._p.jobs.get(operation.owner, job_id)
+            jobs[job_id] = self._ports.jobs.get(operation.owner, job_id)
         return not isinstance(self._redriver.redrive(run, jobs[job_id], due_at), Refusal)
 
 

@@ -15,8 +15,8 @@ from carillon.domain.operation import (
     Progress,
 )
 from carillon.errors import HeldError, QueueUnavailableError, RunAloneError, StoreUnavailableError
-from carillon.executor.batch import Handled, Report, send_back, send_on
-from carillon.executor.operations.backfill import LONGEST_HOLD_SECONDS, Backfill
+from carillon.executor.batch import Handled, Report, defer, send_back
+from carillon.executor.operations.backfill import LONGEST_PAUSE_SECONDS, Backfill
 from carillon.executor.operations.dead_letters import DeadLetters
 from carillon.executor.ports import ExecutorPorts
 
@@ -25,7 +25,7 @@ YOUNG_OPERATION = timedelta(seconds=60)
 YOUNG_DELAY = timedelta(seconds=2)
 MOST_TRIES = 5
 """Executors may die so often on a step before the operation is given up."""
-LOOK_AGAIN = timedelta(seconds=60)
+CHECK_AGAIN = timedelta(seconds=60)
 """After the pause that a step orders the next one has begun, unless nobody ordered it."""
 
 _EARLY = timedelta(seconds=2)
@@ -47,7 +47,7 @@ class OperationWorker:
     """
 
     def __init__(self, ports: ExecutorPorts) -> None:
-        self._p = ports
+        self._ports = ports
         self._backfill = Backfill(ports)
         self._dead_letters = DeadLetters(ports)
 
@@ -56,35 +56,39 @@ class OperationWorker:
 
         Raises RunAloneError where it is not `alone`, and an executor died on the step.
         """
-        early = message.due_at - self._p.clock.now()
+        early = message.due_at - self._ports.clock.now()
         if early > _EARLY:
-            return send_on(self._p, message, message.due_at, "before its time")
-        self._p.clock.sleep(early.total_seconds())
+            return defer(self._ports, message, message.due_at, "before its time")
+        self._ports.clock.sleep(early.total_seconds())
         for _ in range(_ROUNDS):
-            now = self._p.clock.now()
-            operation = self._p.operations.get(message.key.owner, message.key.job_id)
+            now = self._ports.clock.now()
+            operation = self._ports.operations.get(message.key.owner, message.key.job_id)
             if operation is None or message.attempt != operation.step or operation.is_final:
                 return self._without_step(message, operation, now)
             if operation.busy_until is not None and now < operation.busy_until:
-                return send_on(self._p, message, operation.busy_until, "another executor is at it")
+                return defer(
+                    self._ports, message, operation.busy_until, "another executor is at it"
+                )
             work_until = min(now + _LONGEST_WORK, ends_at - _RECORD_RESERVE)
             if work_until <= now:
                 at = now + timedelta(seconds=1)
-                return send_on(self._p, message, at, "too little time is left in this process")
+                return defer(self._ports, message, at, "too little time is left in this process")
             if operation.busy_until is not None and not alone:
                 raise RunAloneError(f"an executor died on operation {operation.operation_id}")
             taken = self._taken(operation, now)
-            if self._p.operations.put(taken, operation.revision):
+            if self._ports.operations.put(taken, operation.revision):
                 return self._do(taken, message, work_until)
-        return send_on(self._p, message, self._p.clock.now(), "the operation changed at every step")
+        return defer(
+            self._ports, message, self._ports.clock.now(), "the operation changed at every step"
+        )
 
     def step_dead(self, message: Message) -> Report:
         """Send the order of a step back to its lane; or the operation has failed, since executors
         died on the step too often, or none could begin it for too long. Raises HeldError while
         another executor may be at it."""
         for _ in range(_ROUNDS):
-            now = self._p.clock.now()
-            operation = self._p.operations.get(message.key.owner, message.key.job_id)
+            now = self._ports.clock.now()
+            operation = self._ports.operations.get(message.key.owner, message.key.job_id)
             if operation is None or operation.is_final or message.attempt != operation.step:
                 return self._without_step(message, operation, now)
             if operation.busy_until is not None and now < operation.busy_until:
@@ -99,16 +103,16 @@ class OperationWorker:
                 note=note,
                 busy_until=None,
                 updated_at=now,
-                expires_at=now + self._p.run_lifetime,
+                expires_at=now + self._ports.run_lifetime,
             )
-            if self._p.operations.put(failed, operation.revision):
+            if self._ports.operations.put(failed, operation.revision):
                 return Report(Handled.RAN, message, reason=failed.note)
-        return send_back(self._p, message)
+        return send_back(self._ports, message)
 
     def _given_up(self, operation: Operation, message: Message, now: datetime) -> str | None:
         """The reason why the step is not tried again; None if it is."""
         if operation.busy_until is None:
-            is_too_old = returning.is_too_old(message, now, self._p.queue_retention)
+            is_too_old = returning.is_too_old(message, now, self._ports.queue_retention)
             return _NEVER_BEGUN.format(step=operation.step) if is_too_old else None
         is_used_up = operation.tries >= MOST_TRIES
         return _DIED.format(step=operation.step) if is_used_up else None
@@ -119,7 +123,7 @@ class OperationWorker:
             age = now - message.key.fire_at
             if age < YOUNG_OPERATION:
                 at = now + max(age, YOUNG_DELAY)
-                return send_on(self._p, message, at, "the operation may not be put yet")
+                return defer(self._ports, message, at, "the operation may not be put yet")
             return Report(Handled.DROPPED, message, reason="there is no such operation")
         if operation.is_final:
             reason = f"the operation is {operation.state.value}"
@@ -128,16 +132,16 @@ class OperationWorker:
             return Report(Handled.REPEATED, message, reason="later steps have begun")
         # A duplicate, or its executor died before it sent the next step: the next check will show
         # which.
-        pause_seconds = LONGEST_HOLD_SECONDS if operation.note else STEP_SECONDS
-        look_at = operation.updated_at + timedelta(seconds=pause_seconds) + LOOK_AGAIN
-        if now < look_at:
-            return send_on(self._p, message, look_at, "the next step has yet to begin")
-        self._p.filer.file_message(operation.step_message(ceil_second(now)))
+        pause_seconds = LONGEST_PAUSE_SECONDS if operation.note else STEP_SECONDS
+        check_at = operation.updated_at + timedelta(seconds=pause_seconds) + CHECK_AGAIN
+        if now < check_at:
+            return defer(self._ports, message, check_at, "the next step has yet to begin")
+        self._ports.indexer.schedule_message(operation.step_message(ceil_second(now)))
         return Report(Handled.REPEATED, message, reason="the next step was not ordered")
 
     def _taken(self, operation: Operation, now: datetime) -> Operation:
         """The operation with its step held until this process has surely ended."""
-        longest = timedelta(seconds=self._p.longest_timeout_seconds) + _PROCESS_END
+        longest = timedelta(seconds=self._ports.longest_timeout_seconds) + _PROCESS_END
         hold = max(longest, timedelta(seconds=STEP_SECONDS + 1))
         tries = operation.tries + 1
         return replace(
@@ -145,7 +149,7 @@ class OperationWorker:
         )
 
     def _do(self, operation: Operation, message: Message, work_until: datetime) -> Report:
-        begin = ceil_second(self._p.clock.now())
+        begin = ceil_second(self._ports.clock.now())
         try:
             if operation.kind is OperationKind.BACKFILL:
                 progress = self._backfill.step(operation, begin, work_until)
@@ -159,14 +163,14 @@ class OperationWorker:
             return Report(Handled.DROPPED, message, reason="another executor did the step")
         if not recorded.is_final:
             next_at = begin + timedelta(seconds=progress.pause_seconds)
-            self._p.filer.file_message(recorded.step_message(next_at))
+            self._ports.indexer.schedule_message(recorded.step_message(next_at))
         return Report(Handled.RAN, message)
 
     def _let_go(self, taken: Operation) -> None:
         """Have the step be no try that an executor died on, as far as the store will have it."""
         back = replace(taken, revision=taken.revision + 1, busy_until=None, tries=taken.tries - 1)
         with suppress(StoreUnavailableError):
-            self._p.operations.put(back, taken.revision)
+            self._ports.operations.put(back, taken.revision)
 
     def _record(self, taken: Operation, progress: Progress) -> Operation | None:
         """The operation with the step recorded; None if another one took it over.
@@ -175,11 +179,11 @@ class OperationWorker:
         """
         seen = taken
         for _ in range(_ROUNDS):
-            now = self._p.clock.now()
-            recorded = progress.recorded_on(seen, now, now + self._p.run_lifetime)
-            if self._p.operations.put(recorded, seen.revision):
+            now = self._ports.clock.now()
+            recorded = progress.recorded_on(seen, now, now + self._ports.run_lifetime)
+            if self._ports.operations.put(recorded, seen.revision):
                 return recorded
-            stored = self._p.operations.get(taken.owner, taken.operation_id)
+            stored = self._ports.operations.get(taken.owner, taken.operation_id)
             held = (taken.step, taken.busy_until)
             if stored is None or (stored.step, stored.busy_until) != held:
                 return None

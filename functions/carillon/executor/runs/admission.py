@@ -8,20 +8,20 @@ from datetime import datetime
 from carillon.domain.admission import limits, slowness
 from carillon.domain.admission import limits as rate
 from carillon.domain.admission.limits import Places
-from carillon.domain.admission.overlap import Others, has_job_gate, misfire, pass_job_gate
+from carillon.domain.admission.overlap import Others, check_job, has_job_admission, misfire
 from carillon.domain.admission.rate_line import forget
 from carillon.domain.admission.state import (
-    OWNER_GATE,
-    SLOW_LANE_GATE,
-    Gate,
-    Passage,
-    first_gate,
-    job_gate,
-    key_gate,
+    OWNER_ROW,
+    SLOW_LANE_ROW,
+    AdmissionRow,
+    Verdict,
+    first_admission,
+    job_admission,
+    key_admission,
     poll,
-    rate_gate,
+    rate_admission,
 )
-from carillon.domain.decisions import Claim, Go, SendInstead, Skip, Wait
+from carillon.domain.decisions import Claim, Proceed, Redirect, Skip, Wait
 from carillon.domain.job import Job, Lane
 from carillon.domain.message import Message, RateSlot
 from carillon.domain.policies import Concurrency, Overlap, Rate
@@ -35,12 +35,15 @@ _ROUNDS = 12
 """Others may change a gate under one run this often before its message is deferred."""
 
 
-Held = Skip | Wait | SendInstead
+Held = Skip | Wait | Redirect
 """The reason why a claimed run does not start now."""
 
 
-def change_gate(
-    gates: VersionedRows[Gate], owner: str, name: str, change: Callable[[Gate], Gate | None]
+def change_admission(
+    admission_rows: VersionedRows[AdmissionRow],
+    owner: str,
+    name: str,
+    change: Callable[[AdmissionRow], AdmissionRow | None],
 ) -> bool:
     """Put what `change` makes of the gate as it is; nothing where that is None or the same.
 
@@ -48,43 +51,43 @@ def change_gate(
     live. False if others changed the gate at every step. Raises StoreUnavailableError.
     """
     for _ in range(_ROUNDS):
-        stored = gates.get(owner, name)
-        gate = stored or first_gate(owner, name)
+        stored = admission_rows.get(owner, name)
+        gate = stored or first_admission(owner, name)
         changed = change(gate)
         if changed is None or changed == gate:
             return True
-        if gates.put(changed.next_revision(), None if stored is None else stored.revision):
+        if admission_rows.put(changed.next_revision(), None if stored is None else stored.revision):
             return True
     return False
 
 
-def pass_gate(
-    ports: ExecutorPorts, name: str, message: Message, decide: Callable[[Gate], Passage]
-) -> Go | Skip | Wait:
+def check_admission(
+    ports: ExecutorPorts, name: str, message: Message, decide: Callable[[AdmissionRow], Verdict]
+) -> Proceed | Skip | Wait:
     """Decide by the gate as it is, and put it as decided; again where another was quicker."""
-    outcome: Go | Skip | Wait = Go()
+    outcome: Proceed | Skip | Wait = Proceed()
 
-    def change(gate: Gate) -> Gate | None:
+    def change(gate: AdmissionRow) -> AdmissionRow | None:
         nonlocal outcome
-        passage = decide(gate)
-        outcome = passage.outcome
-        return passage.put
+        verdict = decide(gate)
+        outcome = verdict.outcome
+        return verdict.put
 
-    if change_gate(ports.gates, message.key.owner, name, change):
+    if change_admission(ports.admission_rows, message.key.owner, name, change):
         return outcome
     fraction = ports.entropy.fraction()
     return poll(message, ports.clock.now(), f"many pass the gate {name} at once", fraction)
 
 
-class Gates:
+class Admission:
     """A job costs no read and no write here unless a policy of it needs a memory."""
 
     def __init__(self, ports: ExecutorPorts) -> None:
-        self._p = ports
+        self._ports = ports
         per_minute = ports.owner_starts_per_minute
         self._owners_rate = Rate(per_minute, 60) if per_minute else None
 
-    def admit(self, claim: Claim, context: RunContext) -> Go | Held:
+    def admit(self, claim: Claim, context: RunContext) -> Proceed | Held:
         """The verdict on a claimed run; with Go it holds what it needs, see `leave`.
 
         In order: its grace, its lane and its owner's share of lane slow, its job's own gate, the
@@ -93,34 +96,36 @@ class Gates:
         long, and slots of rates that grow old. Raises StoreUnavailableError.
         """
         message, job = context.message, context.job
-        late = misfire(job, claim.run, message, self._p.clock.now())
+        late = misfire(job, claim.run, message, self._ports.clock.now())
         if late is not None:
             return late
         held = self._by_lane(claim, message, job)
         if held is not None:
             return held
         outcome = self._by_policies(claim, message, job)
-        if not isinstance(outcome, Go):
+        if not isinstance(outcome, Proceed):
             self._leave_lane(claim.run, job)
         return outcome
 
     def leave(self, run: Run, job: Job) -> None:
         """Release the run's permits, of its concurrency key and of lane slow; where that fails, its
         lease ends them."""
-        wanted = limits.needed_place(job, run)
+        wanted = limits.needed_permit(job, run)
         if wanted is not None:
-            self._leave(key_gate(wanted.key), run, job)
+            self._leave(key_admission(wanted.key), run, job)
         self._leave_lane(run, job)
 
     def _leave_lane(self, run: Run, job: Job) -> None:
         if job.lane is Lane.SLOW:
-            self._leave(SLOW_LANE_GATE, run, job)
+            self._leave(SLOW_LANE_ROW, run, job)
 
     def _leave(self, name: str, run: Run, job: Job) -> None:
         with suppress(StoreUnavailableError):
-            change_gate(self._p.gates, job.owner, name, lambda gate: limits.leave(gate, run))
+            change_admission(
+                self._ports.admission_rows, job.owner, name, lambda gate: limits.leave(gate, run)
+            )
 
-    def _by_lane(self, claim: Claim, message: Message, job: Job) -> SendInstead | Wait | None:
+    def _by_lane(self, claim: Claim, message: Message, job: Job) -> Redirect | Wait | None:
         """The lane for a message of another one than its job's, or the next check of one whose
         owner's share of lane slow is taken; None for one that may proceed."""
         if message.lane is not job.lane:
@@ -128,31 +133,33 @@ class Gates:
         if job.lane is not Lane.SLOW:
             return None
 
-        def decide(gate: Gate) -> Passage:
-            now, fraction = self._p.clock.now(), self._p.entropy.fraction()
+        def decide(gate: AdmissionRow) -> Verdict:
+            now, fraction = self._ports.clock.now(), self._ports.entropy.fraction()
             until = claim.run.lease_until or now
-            share = Places(self._p.slow_lane_share, "its owner's share of lane slow", is_share=True)
+            share = Places(
+                self._ports.slow_lane_share, "its owner's share of lane slow", is_share=True
+            )
             return limits.enter(gate, share, claim, message, until, now, fraction)
 
-        outcome = pass_gate(self._p, SLOW_LANE_GATE, message, decide)
+        outcome = check_admission(self._ports, SLOW_LANE_ROW, message, decide)
         return outcome if isinstance(outcome, Wait) else None
 
-    def _by_policies(self, claim: Claim, message: Message, job: Job) -> Go | Skip | Wait:
-        if has_job_gate(job, claim.run):
+    def _by_policies(self, claim: Claim, message: Message, job: Job) -> Proceed | Skip | Wait:
+        if has_job_admission(job, claim.run):
             outcome = self._by_job(claim.run, message, job)
-            if not isinstance(outcome, Go):
+            if not isinstance(outcome, Proceed):
                 return outcome
         return self._by_load(claim, message, job)
 
-    def _by_job(self, run: Run, message: Message, job: Job) -> Go | Skip | Wait:
-        def decide(gate: Gate) -> Passage:
+    def _by_job(self, run: Run, message: Message, job: Job) -> Proceed | Skip | Wait:
+        def decide(gate: AdmissionRow) -> Verdict:
             others = self._others(gate, job, run)
-            now, fraction = self._p.clock.now(), self._p.entropy.fraction()
-            return pass_job_gate(job, run, message, gate, others, now, fraction)
+            now, fraction = self._ports.clock.now(), self._ports.entropy.fraction()
+            return check_job(job, run, message, gate, others, now, fraction)
 
-        return pass_gate(self._p, job_gate(job.job_id), message, decide)
+        return check_admission(self._ports, job_admission(job.job_id), message, decide)
 
-    def _others(self, gate: Gate, job: Job, run: Run) -> Others:
+    def _others(self, gate: AdmissionRow, job: Job, run: Run) -> Others:
         """The rows of the other runs that the gate names, as far as the overlap asks for them."""
         if job.spec.overlap is Overlap.ALLOW or gate.active == run.key.run_id:
             return Others()
@@ -160,32 +167,32 @@ class Gates:
         def row(run_id: str) -> Run | None:
             if run_id in ("", run.key.run_id):
                 return None
-            return self._p.runs.get(RunKey.from_run_id(job.owner, run_id))
+            return self._ports.runs.get(RunKey.from_run_id(job.owner, run_id))
 
         return Others(row(gate.active), row(gate.waiting))
 
-    def _by_load(self, claim: Claim, message: Message, job: Job) -> Go | Skip | Wait:
+    def _by_load(self, claim: Claim, message: Message, job: Job) -> Proceed | Skip | Wait:
         """Take a place of the key, and in it the slots of the rates that count, one by one.
 
         A run without a permit takes no slot: it would be old before it is used. A run whose start
         is granted for soon keeps its place until then: or others would take it each time. One that
         is to start later comes back for a place before.
         """
-        run, place = claim.run, limits.needed_place(job, claim.run)
+        run, place = claim.run, limits.needed_permit(job, claim.run)
         message = rate.with_slots_left(message, claim.over)
         if place is not None:
-            entered = self._enter(place, claim, message, run.lease_until or self._p.clock.now())
-            if not isinstance(entered, Go):
+            entered = self._enter(place, claim, message, run.lease_until or self._ports.clock.now())
+            if not isinstance(entered, Proceed):
                 return entered
         message, slot, outcome = self._by_rates(claim, message, job)
-        now, kept = self._p.clock.now(), limits.KEPT_FOR_A_SLOT
-        if isinstance(outcome, Go) and slot is None:
+        now, kept = self._ports.clock.now(), limits.KEPT_FOR_A_SLOT
+        if isinstance(outcome, Proceed) and slot is None:
             return outcome
         if place is not None:
             if slot is not None and slot.at <= now + kept:
                 self._enter(place, claim, message, slot.at + kept)
             else:
-                self._leave(key_gate(place.key), run, job)
+                self._leave(key_admission(place.key), run, job)
         if slot is None:
             return outcome
         is_far = place is not None and slot.at > now + kept
@@ -193,7 +200,7 @@ class Gates:
 
     def _by_rates(
         self, claim: Claim, message: Message, job: Job
-    ) -> tuple[Message, RateSlot | None, Go | Skip | Wait]:
+    ) -> tuple[Message, RateSlot | None, Proceed | Skip | Wait]:
         """The message with the slots that it holds, and the one that it has to wait for, if any."""
         run = claim.run
         own = rate.needed_slot(job, run)
@@ -201,53 +208,56 @@ class Gates:
         if held is not None and (own is None or own.key != held.rate.key):
             message = self._give_up(held, message, job)
         if own is not None:
-            name = rate_gate(own.key, job.job_id)
+            name = rate_admission(own.key, job.job_id)
             slot, outcome = self._by_rate(name, own, message.rate_slot, run, message)
             message = replace(message, rate_slot=slot)
-            if slot is None or slot.at > self._p.clock.now():
+            if slot is None or slot.at > self._ports.clock.now():
                 return message, slot, outcome
         if self._owners_rate is None:
-            return message, None, Go()
+            return message, None, Proceed()
         slot, outcome = self._by_rate(
-            OWNER_GATE, self._owners_rate, message.owner_slot, run, message
+            OWNER_ROW, self._owners_rate, message.owner_slot, run, message
         )
-        is_to_come = slot is not None and slot.at > self._p.clock.now()
+        is_to_come = slot is not None and slot.at > self._ports.clock.now()
         return replace(message, owner_slot=slot), slot if is_to_come else None, outcome
 
     def _by_rate(
         self, name: str, limit: Rate, held: RateSlot | None, run: Run, message: Message
-    ) -> tuple[RateSlot | None, Go | Skip | Wait]:
+    ) -> tuple[RateSlot | None, Proceed | Skip | Wait]:
         """The slot of one rate: the one that is held, or a new one."""
-        if held is not None and rate.is_in_time(message, held, self._p.clock.now()):
-            return held, Go()
+        if held is not None and rate.is_in_time(message, held, self._ports.clock.now()):
+            return held, Proceed()
         slot: RateSlot | None = None
 
-        def decide(gate: Gate) -> Passage:
+        def decide(gate: AdmissionRow) -> Verdict:
             nonlocal slot
-            taken = rate.take_slot(gate, limit, held, run.claim_id, self._p.clock.now())
+            taken = rate.take_slot(gate, limit, held, run.claim_id, self._ports.clock.now())
             slot = taken.slot
-            return Passage(Go(), taken.put)
+            return Verdict(Proceed(), taken.put)
 
-        outcome = pass_gate(self._p, name, message, decide)
-        return (slot if isinstance(outcome, Go) else None), outcome
+        outcome = check_admission(self._ports, name, message, decide)
+        return (slot if isinstance(outcome, Proceed) else None), outcome
 
     def _give_up(self, held: RateSlot, message: Message, job: Job) -> Message:
         """The message without a slot of a rate that its job has no more."""
-        name, now = rate_gate(held.rate.key, job.job_id), self._p.clock.now()
-        anew = self._p.entropy.new_id(now)
-        change_gate(
-            self._p.gates, job.owner, name, lambda gate: forget(gate, held.line_id, anew, now)
+        name, now = rate_admission(held.rate.key, job.job_id), self._ports.clock.now()
+        anew = self._ports.entropy.new_id(now)
+        change_admission(
+            self._ports.admission_rows,
+            job.owner,
+            name,
+            lambda gate: forget(gate, held.line_id, anew, now),
         )
         return replace(message, rate_slot=None)
 
     def _enter(
         self, wanted: Concurrency, claim: Claim, message: Message, until: datetime
-    ) -> Go | Skip | Wait:
+    ) -> Proceed | Skip | Wait:
         """Take a place of the key, or keep the one that the run has, until `until` at most."""
 
-        def decide(gate: Gate) -> Passage:
-            now, fraction = self._p.clock.now(), self._p.entropy.fraction()
+        def decide(gate: AdmissionRow) -> Verdict:
+            now, fraction = self._ports.clock.now(), self._ports.entropy.fraction()
             places = Places(wanted.limit, f"the concurrency key {wanted.key!r}")
             return limits.enter(gate, places, claim, message, until, now, fraction)
 
-        return pass_gate(self._p, key_gate(wanted.key), message, decide)
+        return check_admission(self._ports, key_admission(wanted.key), message, decide)

@@ -13,7 +13,7 @@ from carillon.executor.targets import Call
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class PreparedCall:
     """A target and the payload that it gets, compact JSON text."""
 
     target: Target
@@ -35,7 +35,7 @@ class Order:
         )
 
 
-def order_of(ports: ExecutorPorts, run: Run, job: Job) -> Order | Skip:
+def prepare_call(ports: ExecutorPorts, run: Run, job: Job) -> PreparedCall | Skip:
     """The call of a claimed run; a callback may have lost its target, or the run that it reports.
 
     Raises StoreUnavailableError.
@@ -46,9 +46,9 @@ def order_of(ports: ExecutorPorts, run: Run, job: Job) -> Order | Skip:
         if told is None or target is None:
             lost = "the run it tells of is gone" if told is None else "its target was taken away"
             return Skip(SkipReason.CHANGED, lost)
-        return Order(target, callback_payload(told, job))
+        return PreparedCall(target, callback_payload(told, job))
     if not job.spec.template:
-        return Order(job.spec.target, job.spec.payload)
+        return PreparedCall(job.spec.target, job.spec.payload)
     values = TemplateValues(
         fire_at=run.key.fire_at,
         effective_at=run.effective_at or run.key.fire_at,
@@ -58,4 +58,4 @@ def order_of(ports: ExecutorPorts, run: Run, job: Job) -> Order | Skip:
         job_name=job.spec.name,
         tags=job.spec.tags,
     )
-    return Order(job.spec.target, render_payload(job.spec.payload, values))
+    return PreparedCall(job.spec.target, render_payload(job.spec.payload, values))

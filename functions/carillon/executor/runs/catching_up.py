@@ -4,7 +4,7 @@ from datetime import datetime
 from math import ceil
 
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
-from carillon.domain.wheel.catch_up import passed_over_row, within_its_filing
+from carillon.domain.wheel.catch_up import passed_over_row, within_its_generation
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.context import RunContext
 from carillon.services.calendar_reader import CalendarReader
@@ -14,20 +14,20 @@ class CatchingUp:
     """Raises StoreUnavailableError and QueueUnavailableError."""
 
     def __init__(self, ports: ExecutorPorts) -> None:
-        self._p = ports
+        self._ports = ports
 
-    def within_its_filing(self, message: Message) -> tuple[Message, bool]:
-        """The message, with its span cut off at the end of its filing; True where others were sent
-        in its place, of which that is the first."""
+    def within_its_generation(self, message: Message) -> tuple[Message, bool]:
+        """The message, with its span cut off at the end of its generation; True where others were
+        sent in its place, of which that is the first."""
         if message.missed is None:
             return message, False
-        job, calendars = self._p.job_of(message), CalendarReader(self._p.calendars)
+        job, calendars = self._ports.job_of(message), CalendarReader(self._ports.calendars)
         closed = calendars.closed_days(message.key.owner, message.missed.calendar)
-        instead = within_its_filing(job, message, closed)
+        instead = within_its_generation(job, message, closed)
         if instead[0].key == message.key:
             return instead[0], False
-        now = self._p.clock.now()
-        self._p.queue.send(instead, [each.delay_seconds(now) for each in instead])
+        now = self._ports.clock.now()
+        self._ports.queue.send(instead, [each.delay_seconds(now) for each in instead])
         return instead[0], True
 
     def record(self, context: RunContext, now: datetime) -> None:
@@ -40,20 +40,20 @@ class CatchingUp:
         if message.missed is None:
             return
         closed = context.calendars.closed_days(message.key.owner, message.missed.calendar)
-        missed = passed_over_row(message, now, now + self._p.run_lifetime, closed)
-        if missed is not None and not self._p.runs.claim(missed, None):
-            missed = self._p.runs.get(missed.key)
+        missed = passed_over_row(message, now, now + self._ports.run_lifetime, closed)
+        if missed is not None and not self._ports.runs.claim(missed, None):
+            missed = self._ports.runs.get(missed.key)
         if missed is not None:
-            self._p.lifecycle.ended(missed, context.job)
+            self._ports.lifecycle.ended(missed, context.job)
 
-    def is_ordered(self, latest: Message, ends_at: datetime) -> bool:
+    def is_sent(self, latest: Message, ends_at: datetime) -> bool:
         """True if the run that represents late ones has a row; else its message is sent, for when
         this process, which is to claim it, has surely ended.
 
         A tick that was away may never send it: a later one could stand for it, too.
         """
-        if self._p.runs.get(latest.key) is not None:
+        if self._ports.runs.get(latest.key) is not None:
             return True
-        seconds = ceil((ends_at - self._p.clock.now()).total_seconds()) + 2
-        self._p.queue.send([latest], [max(0, min(seconds, LONGEST_DELAY_SECONDS))])
+        seconds = ceil((ends_at - self._ports.clock.now()).total_seconds()) + 2
+        self._ports.queue.send([latest], [max(0, min(seconds, LONGEST_DELAY_SECONDS))])
         return False

@@ -5,18 +5,18 @@ from dataclasses import replace
 from datetime import timedelta
 
 from carillon.domain.admission import limits
-from carillon.domain.admission.state import Gate, job_gate
+from carillon.domain.admission.state import AdmissionRow, job_admission
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import DEAD_LETTER, Run, RunKey, RunKind, RunStatus
 from carillon.errors import StoreUnavailableError
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.runs.admission import change_gate
+from carillon.executor.runs.admission import change_admission
 
 _ROUNDS = 8
 """Others may change the job's row under its pause this often before the message is repeated."""
 _COUNT_LIFETIME = timedelta(days=400)
 """A count of failures outlives the pause between two occurrences of a yearly job."""
-_LOOKED_BACK = 50
+_ROWS_READ = 50
 """Rows of the history that are searched for a success after a failure that is redelivered."""
 
 
@@ -24,7 +24,7 @@ class Failures:
     """Raises StoreUnavailableError: then the message is to be repeated."""
 
     def __init__(self, ports: ExecutorPorts) -> None:
-        self._p = ports
+        self._ports = ports
 
     def count(self, run: Run, job: Job, *, repeated: bool) -> Job | None:
         """Count a failure, or forget those before a success; pause the job at its limit.
@@ -42,9 +42,9 @@ class Failures:
 
     def _count_failure(self, run: Run, job: Job, limit: int, *, repeated: bool) -> Job | None:
         """Count it for the job as it is now: it may have been resumed or changed since it was read,
-        and then this failure is the first under its new filing."""
-        current = self._p.jobs.get(job.owner, job.job_id)
-        if current is not None and current.filing != job.filing:
+        and then this failure is the first under its new generation."""
+        current = self._ports.jobs.get(job.owner, job.job_id)
+        if current is not None and current.generation != job.generation:
             return self.count(run, current, repeated=repeated)
         if job.state is not JobState.ACTIVE:
             self._tell(run, current or job)
@@ -64,13 +64,13 @@ class Failures:
             if current.state is not JobState.ACTIVE or limit is None:
                 self._tell(run, current)
                 return current
-            paused = current.paused(self._p.clock.now(), limits.note_of(run, limit))
-            if self._p.jobs.replace(paused, current.revision):
-                self._p.filer.remove_ended_entries(current, paused)
+            paused = current.paused(self._ports.clock.now(), limits.note_of(run, limit))
+            if self._ports.jobs.replace(paused, current.revision):
+                self._ports.indexer.remove_ended_entries(current, paused)
                 self._tell(run, paused)
                 return paused
-            seen, current = current, self._p.jobs.get(job.owner, job.job_id)
-            if current is not None and current.filing != seen.filing:
+            seen, current = current, self._ports.jobs.get(job.owner, job.job_id)
+            if current is not None and current.generation != seen.generation:
                 # A resume, or a change: the count begins anew under it.
                 return self.count(run, current, repeated=False)
         raise StoreUnavailableError(f"the row of job {job.job_id} changed at every step")
@@ -79,9 +79,9 @@ class Failures:
         """Publish the event of a paused job, if this run paused it."""
         limit = job.spec.pause_after_failures
         if job.state is JobState.PAUSED and limit and job.note == limits.note_of(run, limit):
-            self._p.lifecycle.job_paused(job)
+            self._ports.lifecycle.job_paused(job)
 
-    def _after_success(self, run: Run, gate: Gate, repeated: bool) -> Gate:
+    def _after_success(self, run: Run, gate: AdmissionRow, repeated: bool) -> AdmissionRow:
         """The gate with the failures that still count; of a success that is redelivered, those
         after it."""
         ended_at = run.finished_at
@@ -89,14 +89,14 @@ class Failures:
             return replace(gate, failed=())
 
         def is_later(run_id: str) -> bool:
-            row = self._p.runs.get(RunKey.from_run_id(run.key.owner, run_id))
+            row = self._ports.runs.get(RunKey.from_run_id(run.key.owner, run_id))
             return row is not None and row.finished_at is not None and row.finished_at > ended_at
 
         return replace(gate, failed=tuple(filter(is_later, gate.failed)))
 
     def _has_succeeded_since(self, run: Run) -> bool:
         key, ended_at = run.key, run.finished_at or run.updated_at
-        rows = self._p.runs.list(key.owner, key.job_id, _LOOKED_BACK, consistent=True).whole
+        rows = self._ports.runs.list(key.owner, key.job_id, _ROWS_READ, consistent=True).whole
         return any(
             row.status is RunStatus.SUCCEEDED
             and row.key.kind is RunKind.SCHEDULED
@@ -105,16 +105,18 @@ class Failures:
             for row in rows
         )
 
-    def _change(self, job: Job, change: Callable[[Gate], Gate]) -> Gate:
+    def _change(self, job: Job, change: Callable[[AdmissionRow], AdmissionRow]) -> AdmissionRow:
         """The job's gate, with what it counts as failed changed."""
-        until = self._p.clock.now() + max(self._p.run_lifetime, _COUNT_LIFETIME)
-        changed: list[Gate] = []
+        until = self._ports.clock.now() + max(self._ports.run_lifetime, _COUNT_LIFETIME)
+        changed: list[AdmissionRow] = []
 
-        def lasting(gate: Gate) -> Gate:
+        def lasting(gate: AdmissionRow) -> AdmissionRow:
             wanted = change(gate)
             changed.append(wanted)
             return gate if wanted == gate else wanted.lasting(until)
 
-        if not change_gate(self._p.gates, job.owner, job_gate(job.job_id), lasting):
+        if not change_admission(
+            self._ports.admission_rows, job.owner, job_admission(job.job_id), lasting
+        ):
             raise StoreUnavailableError(f"the gate of job {job.job_id} changed at every step")
         return changed[-1]

@@ -5,9 +5,9 @@ A crash before they are done is repaired by the next reception, which repeats th
 
 from dataclasses import replace
 
-from carillon.domain.admission.state import job_gate
+from carillon.domain.admission.state import job_admission
 from carillon.domain.callbacks import callback_message, callback_target
-from carillon.domain.decisions import SendOn
+from carillon.domain.decisions import Defer
 from carillon.domain.execution import next_run
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
@@ -30,20 +30,20 @@ class FollowUp:
     """
 
     def __init__(self, ports: ExecutorPorts) -> None:
-        self._p = ports
+        self._ports = ports
         self._failures = Failures(ports)
 
     def after(self, run: Run, context: RunContext) -> bool:
         """Report the end of an attempt; for a final run, do all that follows from it."""
         if run.is_final and context.message.after_finish:
             # The sequence must not continue over a pause that came while the run was under way.
-            job = self._p.job_of(context.message)
+            job = self._ports.job_of(context.message)
             if job is None:
                 return False
-            context = replace(context, job=job, calendars=CalendarReader(self._p.calendars))
+            context = replace(context, job=job, calendars=CalendarReader(self._ports.calendars))
         return self._after(run, context, repeated=False)
 
-    def again(self, run: Run, context: RunContext) -> SendOn | bool:
+    def again(self, run: Run, context: RunContext) -> Defer | bool:
         """Actions after an attempt: the retry, or events, callback and completion. Idempotent.
 
         Whether that message is a duplicate, or its executor died before it sent the next one of a
@@ -55,25 +55,25 @@ class FollowUp:
         job, following = self._consequences(run, context, repeated=True)
         if following is None:
             return self._complete(job, run, context)
-        read_at = next_run.look_again_at(following, self._p.clock.now())
+        read_at = next_run.check_again_at(following, self._ports.clock.now())
         if read_at is not None and run.status is not RunStatus.CANCELLED:
-            return SendOn(read_at, "the run has ended, and the next one has yet to begin")
-        begun = self._p.runs.get(following.key)
-        if begun is None or begun.filing_id != following.filing_id:
+            return Defer(read_at, "the run has ended, and the next one has yet to begin")
+        begun = self._ports.runs.get(following.key)
+        if begun is None or begun.generation_id != following.generation_id:
             # A row of another generation was left by a change and does not continue this sequence.
-            self._p.filer.file_message(following)
+            self._ports.indexer.schedule_message(following)
         return False
 
     def _after(self, run: Run, context: RunContext, *, repeated: bool) -> bool:
         if not run.is_final:
             # An orphaned message of another generation knows nothing of its attempts.
-            if run.filing_id == context.message.filing_id:
-                self._p.lifecycle.ended(run, context.job)
+            if run.generation_id == context.message.generation_id:
+                self._ports.lifecycle.ended(run, context.job)
             return False
         job, following = self._consequences(run, context, repeated=repeated)
         if following is None:
             return self._complete(job, run, context)
-        self._p.filer.file_message(following)
+        self._ports.indexer.schedule_message(following)
         return False
 
     def _consequences(
@@ -82,9 +82,9 @@ class FollowUp:
         """Do what follows from a final run; answers the job as it is then, and the next occurrence
         of a fixed delay, which is for the caller to send."""
         job = context.job
-        self._p.lifecycle.ended(run, job)
+        self._ports.lifecycle.ended(run, job)
         if callback_target(job, run) is not None:
-            self._p.filer.file_message(callback_message(run, context.message))
+            self._ports.indexer.schedule_message(callback_message(run, context.message))
         if not repeated or run.status is RunStatus.CANCELLED:
             self._wake_queued_run(run, job)
         current = self._failures.count(run, job, repeated=repeated)
@@ -103,14 +103,14 @@ class FollowUp:
             return
         if run.key.kind is RunKind.CALLBACK:
             return
-        gate = self._p.gates.get(job.owner, job_gate(job.job_id))
+        gate = self._ports.admission_rows.get(job.owner, job_admission(job.job_id))
         if gate is None or gate.active != run.key.run_id or not gate.waiting:
             return
-        if gate.waiting_filing != job.filing.filing_id:
+        if gate.waiting_generation != job.generation.generation_id:
             return  # its own message knows more of it
-        waiting = self._p.runs.get(RunKey.from_run_id(job.owner, gate.waiting))
+        waiting = self._ports.runs.get(RunKey.from_run_id(job.owner, gate.waiting))
         if waiting is not None and waiting.status is RunStatus.SCHEDULED:
-            self._p.filer.file_message(next_run.turn_message(waiting, job))
+            self._ports.indexer.schedule_message(next_run.queued_run_message(waiting, job))
 
     def _complete(self, job: Job | None, run: Run, context: RunContext) -> bool:
         """Complete the job if nothing follows the final run; one to be kept stays as it is.
@@ -123,27 +123,29 @@ class FollowUp:
             if job is None:
                 return False
             if job.state is JobState.COMPLETED:
-                self._p.lifecycle.job_completed(job, job.updated_at)
+                self._ports.lifecycle.job_completed(job, job.updated_at)
                 return False
             if not self._is_complete(job, run, context):
                 return False
             if job.spec.on_complete is OnComplete.KEEP:
-                self._p.lifecycle.job_completed(job, run.finished_at or run.updated_at)
+                self._ports.lifecycle.job_completed(job, run.finished_at or run.updated_at)
                 return False
-            now = self._p.clock.now()
-            completed = job.completed(now, next_run.completed_until(job, now, self._p.run_lifetime))
-            if self._p.jobs.replace(completed, job.revision):
-                self._p.filer.remove_ended_entries(job, completed)
-                self._p.lifecycle.job_completed(completed, now)
+            now = self._ports.clock.now()
+            completed = job.completed(
+                now, next_run.completed_until(job, now, self._ports.run_lifetime)
+            )
+            if self._ports.jobs.replace(completed, job.revision):
+                self._ports.indexer.remove_ended_entries(job, completed)
+                self._ports.lifecycle.job_completed(completed, now)
                 return True
-            job = self._p.jobs.get(job.owner, job.job_id)
+            job = self._ports.jobs.get(job.owner, job.job_id)
         raise StoreUnavailableError(f"the row of job {run.key.job_id} changed at every step")
 
     def _is_complete(self, job: Job, run: Run, context: RunContext) -> bool:
         if not next_run.may_complete(job, run):
             return False
         closed = context.calendars.closed_days(job.owner, job.spec.calendar)
-        now = self._p.clock.now()
+        now = self._ports.clock.now()
         if not next_run.is_over(job, run, context.message, closed, now):
             return False
         if job.spec.overlap is Overlap.ALLOW:
@@ -153,12 +155,12 @@ class FollowUp:
         last = next_run.last_of(job, run, context.message, closed, now)
         if last is not None and last != run.key and not self._has_ended(last, absent=False):
             return False
-        gate = self._p.gates.get(job.owner, job_gate(job.job_id))
+        gate = self._ports.admission_rows.get(job.owner, job_admission(job.job_id))
         named = () if gate is None else (gate.active, gate.waiting)
         keys = {RunKey.from_run_id(job.owner, run_id) for run_id in named if run_id}
         return all(self._has_ended(key, absent=True) for key in keys - {run.key})
 
     def _has_ended(self, key: RunKey, *, absent: bool) -> bool:
         """True if the run has; `absent` is the answer for one without a row."""
-        row = self._p.runs.get(key)
+        row = self._ports.runs.get(key)
         return absent if row is None else row.is_final

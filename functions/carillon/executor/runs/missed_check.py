@@ -7,14 +7,14 @@ from carillon.domain.execution import transitions as running
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.run import Run
-from carillon.executor.batch import Handled, Report, send_on
+from carillon.executor.batch import Handled, Report, defer
 from carillon.executor.ports import ExecutorPorts
 from carillon.schedules import ClosedDays
 from carillon.services.calendar_reader import CalendarReader
 
-_ROWS_LOOKED_AT = 100
-"""Rows of an older filing that are searched for the next of its occurrences; where there are more,
-nothing is left to that one."""
+_ROWS_READ = 100
+"""Rows of an older generation that are searched for the next of its occurrences; where there are
+more, nothing is left to that one."""
 _ROWS_OF_AN_INSTANT = 100
 """Rows of one fire time that are searched for a success."""
 
@@ -26,79 +26,80 @@ class Watch:
     """
 
     def __init__(self, ports: ExecutorPorts) -> None:
-        self._p = ports
+        self._ports = ports
 
     def look(self, message: Message) -> Report:
         """Check the occurrence when its time has come; put a row and publish it if it is missed."""
-        early = message.starts_at - self._p.clock.now()
+        early = message.starts_at - self._ports.clock.now()
         if early > running.EARLY:
-            return send_on(self._p, message, message.starts_at, "before its time")
+            return defer(self._ports, message, message.starts_at, "before its time")
         while early > timedelta():
-            self._p.clock.sleep(early.total_seconds())
-            early = message.starts_at - self._p.clock.now()
-        job = self._p.job_of(message)
-        now = self._p.clock.now()
+            self._ports.clock.sleep(early.total_seconds())
+            early = message.starts_at - self._ports.clock.now()
+        job = self._ports.job_of(message)
+        now = self._ports.clock.now()
         report = self._look_at(job, message, now)
-        self._p.filer.remove_stale_entry(job, message)
+        self._ports.indexer.remove_stale_entry(job, message)
         return report
 
     def _look_at(self, job: Job | None, message: Message, now: datetime) -> Report:
         use = None if job is None else job.spec.calendar
-        closed = CalendarReader(self._p.calendars).closed_days(message.key.owner, use)
+        closed = CalendarReader(self._ports.calendars).closed_days(message.key.owner, use)
         if job is None or not missed.is_expected(job, message, closed):
-            return Report(Handled.LOOKED, message, reason="no success is expected")
-        run = missed.last_run(message.key, self._p.runs.get)
-        note = missed.complaint(run)
+            return Report(Handled.CHECKED, message, reason="no success is expected")
+        run = missed.last_run(message.key, self._ports.runs.get)
+        note = missed.alert(run)
         if note is None or self._has_success(message):
-            return self._without_complaint(job, message, now, "nothing is amiss")
-        again = missed.look_again(job, message, closed, now) if run is None else None
+            return self._without_alert(job, message, now, "nothing is amiss")
+        again = missed.check_again(job, message, closed, now) if run is None else None
         if again is not None:
-            return send_on(self._p, again, again.starts_at, "its run may have yet to come")
-        if self._is_another_looked_at(job, message, run, closed):
-            return self._without_complaint(job, message, now, "a later occurrence is looked at")
-        row = missed.watch_row(job, message, note, now, now + self._p.run_lifetime)
-        if self._p.runs.claim(row, None):
-            self._p.lifecycle.missed(row, job)
+            return defer(self._ports, again, again.starts_at, "its run may have yet to come")
+        if self._is_another_checked(job, message, run, closed):
+            return self._without_alert(job, message, now, "a later occurrence is looked at")
+        row = missed.watch_row(job, message, note, now, now + self._ports.run_lifetime)
+        if self._ports.runs.claim(row, None):
+            self._ports.lifecycle.missed(row, job)
             return Report(Handled.RAN, message, row)
-        stored = self._p.runs.get(message.key)
+        stored = self._ports.runs.get(message.key)
         if stored is not None:
-            self._p.lifecycle.missed(stored, job)
+            self._ports.lifecycle.missed(stored, job)
         return Report(Handled.REPEATED, message, stored, "it was told before")
 
-    def _is_another_looked_at(
+    def _is_another_checked(
         self, job: Job, message: Message, run: Run | None, closed: ClosedDays | None
     ) -> bool:
-        """By the job's schedule; of an older filing, whose schedule is gone, by its later rows."""
-        if message.filing_id == job.filing.filing_id:
-            return missed.another_is_looked_at(job, run, closed, self._p.runs.get)
+        """By the job's schedule; of an older generation, whose schedule is gone, by its later
+        rows."""
+        if message.generation_id == job.generation.generation_id:
+            return missed.another_is_checked(job, run, closed, self._ports.runs.get)
         key = message.key
         after = key.fire_at + timedelta(seconds=1)
-        page = self._p.runs.list(
+        page = self._ports.runs.list(
             key.owner,
             key.job_id,
-            _ROWS_LOOKED_AT,
+            _ROWS_READ,
             from_at=after,
-            until_at=max(after, job.filing.from_at),
+            until_at=max(after, job.generation.from_at),
             consistent=True,
         )
         is_whole = page.next_cursor is None
         return is_whole and missed.is_followed(job, run, page.whole)
 
-    def _without_complaint(self, job: Job, message: Message, now: datetime, reason: str) -> Report:
+    def _without_alert(self, job: Job, message: Message, now: datetime, reason: str) -> Report:
         """Nothing is to be published now; but it is if the message is redelivered for an executor
         that had put the row and did not publish it: it died, or the answer was lost. No message
         comes again for either sooner than store_waits.FIRST_WAIT."""
         may_be_again = now - message.starts_at >= store_waits.FIRST_WAIT
-        row = self._p.runs.get(message.key) if may_be_again else None
+        row = self._ports.runs.get(message.key) if may_be_again else None
         if row is None:
-            return Report(Handled.LOOKED, message, reason=reason)
-        self._p.lifecycle.missed(row, job)
+            return Report(Handled.CHECKED, message, reason=reason)
+        self._ports.lifecycle.missed(row, job)
         return Report(Handled.REPEATED, message, row, "it was missed")
 
     def _has_success(self, message: Message) -> bool:
         """True if another run of the occurrence has succeeded; asked only before an alert."""
         key, fire_at = message.key, message.key.fire_at
-        page = self._p.runs.list(
+        page = self._ports.runs.list(
             key.owner,
             key.job_id,
             _ROWS_OF_AN_INSTANT,

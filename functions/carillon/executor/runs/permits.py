@@ -6,13 +6,13 @@ from datetime import datetime
 
 from carillon.domain.admission import limits
 from carillon.domain.admission.limits import Places
-from carillon.domain.admission.state import PERMITS_GATE, Gate, Passage
+from carillon.domain.admission.state import PERMITS_ROW, AdmissionRow, Verdict
 from carillon.domain.decisions import Claim, Wait
 from carillon.domain.message import Message
 from carillon.domain.run import Run
 from carillon.errors import StoreUnavailableError
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.runs.admission import change_gate, pass_gate
+from carillon.executor.runs.admission import change_admission, check_admission
 
 _MOST_KNOWN = 1000
 """Owners that a process remembers at once."""
@@ -22,7 +22,7 @@ class Permits:
     """Without the deployment's limit nothing is read or written here, and no timer runs."""
 
     def __init__(self, ports: ExecutorPorts) -> None:
-        self._p = ports
+        self._ports = ports
         self._limit = ports.owner_concurrent_runs
         self._known: dict[str, tuple[datetime, bool]] = {}
 
@@ -38,13 +38,13 @@ class Permits:
             return self._take(claim, message)
         if not self._are_used_up(message.key.owner):
             return None
-        now, fraction = self._p.clock.now(), self._p.entropy.fraction()
+        now, fraction = self._ports.clock.now(), self._ports.entropy.fraction()
         return limits.wait_for_permit(message, self._limit, now, fraction)
 
     def leave(self, run: Run, message: Message) -> None:
         """Release what `enter` took; where that fails, its lease ends it."""
         if self._is_strict(message):
-            self._give_back(run)
+            self._release(run)
 
     @contextmanager
     def around_call(self, run: Run, message: Message) -> Iterator[None]:
@@ -57,29 +57,29 @@ class Permits:
             yield
             self.leave(run, message)
             return
-        is_asked = False
+        is_requested = False
 
         def take() -> None:
-            nonlocal is_asked
-            is_asked = True
-            now = self._p.clock.now()
+            nonlocal is_requested
+            is_requested = True
+            now = self._ports.clock.now()
             with suppress(StoreUnavailableError):
-                self._change(run, lambda gate: limits.with_place(gate, run, now))
+                self._change(run, lambda gate: limits.with_permit(gate, run, now))
 
-        call_off = self._p.timers.after(limits.SHORT_SECONDS, take)
+        call_off = self._ports.timers.after(limits.SHORT_SECONDS, take)
         yield
         call_off()
-        if is_asked:  # even where the answer was lost
-            self._give_back(run)
+        if is_requested:  # even where the answer was lost
+            self._release(run)
 
     def _is_strict(self, message: Message) -> bool:
         return bool(self._limit) and message.waits > 0
 
     def _are_used_up(self, owner: str) -> bool:
-        now = self._p.clock.now()
+        now = self._ports.clock.now()
         known_at, answer = self._known.get(owner, (None, False))
         if known_at is None or not now - limits.KNOWN_FOR < known_at <= now:
-            gate = self._p.gates.get(owner, PERMITS_GATE)
+            gate = self._ports.admission_rows.get(owner, PERMITS_ROW)
             answer = limits.are_used_up(gate, self._limit, now)
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
@@ -87,18 +87,18 @@ class Permits:
         return answer
 
     def _take(self, claim: Claim, message: Message) -> Wait | None:
-        def decide(gate: Gate) -> Passage:
-            now, fraction = self._p.clock.now(), self._p.entropy.fraction()
+        def decide(gate: AdmissionRow) -> Verdict:
+            now, fraction = self._ports.clock.now(), self._ports.entropy.fraction()
             until = claim.run.lease_until or now
             places = Places(self._limit, "its owner's permits", is_share=True)
             return limits.enter(gate, places, claim, message, until, now, fraction)
 
-        outcome = pass_gate(self._p, PERMITS_GATE, message, decide)
+        outcome = check_admission(self._ports, PERMITS_ROW, message, decide)
         return outcome if isinstance(outcome, Wait) else None
 
-    def _give_back(self, run: Run) -> None:
+    def _release(self, run: Run) -> None:
         with suppress(StoreUnavailableError):
             self._change(run, lambda gate: limits.leave(gate, run))
 
-    def _change(self, run: Run, change: Callable[[Gate], Gate | None]) -> bool:
-        return change_gate(self._p.gates, run.key.owner, PERMITS_GATE, change)
+    def _change(self, run: Run, change: Callable[[AdmissionRow], AdmissionRow | None]) -> bool:
+        return change_admission(self._ports.admission_rows, run.key.owner, PERMITS_ROW, change)

@@ -12,30 +12,30 @@ from math import ceil
 
 from carillon.domain.decisions import (
     Claim,
+    Defer,
     Drop,
-    Go,
     Leave,
+    Proceed,
+    Redirect,
     Repeat,
-    SendInstead,
-    SendOn,
     Skip,
     SkipReason,
-    StandAside,
     Start,
     Wait,
+    YieldToLatest,
 )
 from carillon.domain.execution import returning
 from carillon.domain.execution import start_decision as starting
 from carillon.domain.execution import transitions as running
-from carillon.domain.execution.transitions import Terms
+from carillon.domain.execution.transitions import ClaimTerms
 from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.errors import HeldError, QueueUnavailableError, RunAloneError, StoreUnavailableError
 from carillon.executor.batch import Handled, Report, send_back
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.runs.admission import Gates, Held
-from carillon.executor.runs.call import Order, order_of
+from carillon.executor.runs.admission import Admission, Held
+from carillon.executor.runs.call import PreparedCall, prepare_call
 from carillon.executor.runs.catching_up import CatchingUp
 from carillon.executor.runs.context import RunContext
 from carillon.executor.runs.follow_up import FollowUp
@@ -55,9 +55,9 @@ class RunProtocol:
     """Handles one message at a time; several threads may share it."""
 
     def __init__(self, ports: ExecutorPorts) -> None:
-        self._p = ports
+        self._ports = ports
         self._follow_up = FollowUp(ports)
-        self._gates = Gates(ports)
+        self._admission = Admission(ports)
         self._permits = Permits(ports)
         self._slow_lane = SlowLane(ports)
         self._catching_up = CatchingUp(ports)
@@ -65,33 +65,33 @@ class RunProtocol:
     def handle(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
         """Handle a message of a lane; the process may be stopped at `ends_at`.
 
-        0. early: send on, or wait; 1. claim; 2. read the job and decide; 3. record what an outage
+        0. early: defer, or wait; 1. claim; 2. read the job and decide; 3. record what an outage
            left out; 4. pass the gates; 5. deliver; 6. finish; 7. follow up. A step whose write is
            refused starts again with the row as it is now. Raises StoreUnavailableError,
            QueueUnavailableError, and HeldError for a duplicate of a message that another executor
            is at: all three leave it with the queue. Of a run whose attempt died, RunAloneError
            unless `alone`.
         """
-        early = message.starts_at - self._p.clock.now()
+        early = message.starts_at - self._ports.clock.now()
         if early > running.EARLY:
-            return self._send_on(message, message.starts_at, "before its time")
+            return self._defer(message, message.starts_at, "before its time")
         while early > timedelta():
-            self._p.clock.sleep(early.total_seconds())
-            early = message.starts_at - self._p.clock.now()
-        message, is_sent = self._catching_up.within_its_filing(message)
+            self._ports.clock.sleep(early.total_seconds())
+            early = message.starts_at - self._ports.clock.now()
+        message, is_sent = self._catching_up.within_its_generation(message)
         if is_sent:
-            return Report(Handled.SENT_ON, message, reason="its filing had ended before")
+            return Report(Handled.DEFERRED, message, reason="its generation had ended before")
         for turn in range(_ROUNDS):
             decision = self._decide_claim(message, ends_at, unseen=turn == 0)
             if not isinstance(decision, Claim):
                 return self._without_claim(message, decision)
             if decision.is_takeover and not alone:
                 raise RunAloneError(f"an executor died on {message.key.run_id}")
-            if self._p.runs.claim(decision.run, decision.over):
+            if self._ports.runs.claim(decision.run, decision.over):
                 report = self._go_on(message, decision, ends_at)
                 if report is not None:
                     return report
-        return self._send_on(message, self._p.clock.now(), "the run changed at every step")
+        return self._defer(message, self._ports.clock.now(), "the run changed at every step")
 
     def handle_dead(self, message: Message, ends_at: datetime) -> Report:
         """Handle a message of a dead-letter queue: executors died on it, or never could begin it.
@@ -100,48 +100,48 @@ class RunProtocol:
         a further call of its target (`returning.is_given_up`). Raises HeldError where another
         executor is at it.
         """
-        message, is_sent = self._catching_up.within_its_filing(message)
+        message, is_sent = self._catching_up.within_its_generation(message)
         if is_sent:
-            return Report(Handled.SENT_ON, message, reason="its filing had ended before")
+            return Report(Handled.DEFERRED, message, reason="its generation had ended before")
         for _ in range(_ROUNDS):
             decision = self._decide_claim(message, ends_at, unseen=False)
-            if isinstance(decision, SendOn | Leave):
+            if isinstance(decision, Defer | Leave):
                 raise HeldError(f"{message.key.run_id}: {decision.reason}")
             if isinstance(decision, Drop | Repeat):
                 return self._without_claim(message, decision)
             if not self._is_given_up(message, decision):
                 break
-            if self._p.runs.claim(decision.run, decision.over):
+            if self._ports.runs.claim(decision.run, decision.over):
                 report = self._go_on(message, decision, None)
                 if report is not None:
                     return report
-        return send_back(self._p, message)
+        return send_back(self._ports, message)
 
     def _is_given_up(self, message: Message, claim: Claim) -> bool:
-        job = self._p.job_of(message) if claim.is_takeover else None
-        now, retention = self._p.clock.now(), self._p.queue_retention
+        job = self._ports.job_of(message) if claim.is_takeover else None
+        now, retention = self._ports.clock.now(), self._ports.queue_retention
         return returning.is_given_up(claim, message, job, now, retention)
 
     def _decide_claim(
         self, message: Message, ends_at: datetime, *, unseen: bool
-    ) -> Claim | SendOn | Leave | Repeat | Drop:
+    ) -> Claim | Defer | Leave | Repeat | Drop:
         """Decide by the run row; an ordinary run is claimed without a read, as if absent."""
         key = message.key
         is_first = message.attempt == 1 and not message.waits and not key.redrive
         ordinary = is_first and key.kind is RunKind.SCHEDULED
-        seen = None if unseen and ordinary else self._p.runs.get(message.key)
-        now = self._p.clock.now()
-        terms = Terms(
-            claim_id=self._p.entropy.new_id(now),
+        seen = None if unseen and ordinary else self._ports.runs.get(message.key)
+        now = self._ports.clock.now()
+        terms = ClaimTerms(
+            claim_id=self._ports.entropy.new_id(now),
             lease_until=ends_at + _LEASE_MARGIN,
-            expires_at=now + self._p.run_lifetime,
+            expires_at=now + self._ports.run_lifetime,
         )
         return running.decide_claim(seen, message, now, terms)
 
-    def _without_claim(self, message: Message, decision: SendOn | Leave | Repeat | Drop) -> Report:
+    def _without_claim(self, message: Message, decision: Defer | Leave | Repeat | Drop) -> Report:
         match decision:
-            case SendOn(at, reason):
-                return self._send_on(message, at, reason)
+            case Defer(at, reason):
+                return self._defer(message, at, reason)
             case Leave(reason):
                 raise HeldError(f"{message.key.run_id}: {reason}")
             case Drop(reason):
@@ -154,11 +154,11 @@ class RunProtocol:
                 if message.slot_key:
                     context = self._load(message, None)[0]
                 else:
-                    job = self._p.job_of(message)
+                    job = self._ports.job_of(message)
                     context = None if job is None else self._context(message, job, None)
                 completes = context is not None and self._follow_up.again(run, context)
-                if isinstance(completes, SendOn):
-                    return self._send_on(message, completes.at, completes.reason)
+                if isinstance(completes, Defer):
+                    return self._defer(message, completes.at, completes.reason)
                 reason = f"the run is {run.status.value}"
                 return Report(Handled.REPEATED, message, run, reason, completes)
 
@@ -171,17 +171,17 @@ class RunProtocol:
             context, start = self._load(message, ends_at)
         except StoreUnavailableError:
             # Or the run would wait for its lease to lapse, and that would count as an attempt.
-            if not self._undo(message, claim, made_for_nothing=False):
+            if not self._release_claim(message, claim, made_for_nothing=False):
                 return None
             raise
-        if context is None or isinstance(start, Drop | SendOn | SendInstead):
-            return self._give_back(message, claim, start)
-        now, attempts = self._p.clock.now(), context.job.spec.retry.max_attempts
+        if context is None or isinstance(start, Drop | Defer | Redirect):
+            return self._release(message, claim, start)
+        now, attempts = self._ports.clock.now(), context.job.spec.retry.max_attempts
         if isinstance(start, Skip):
             return self._finish(running.skipped(claim.run, start.reason, now, start.note), context)
-        if isinstance(start, StandAside):
+        if isinstance(start, YieldToLatest):
             if claim.over is None and ends_at is not None:
-                return self._stand_aside(context, claim, start.latest, ends_at)
+                return self._run_latest_instead(context, claim, start.latest, ends_at)
             start = start.go
         if start.note is not None:
             claim = replace(claim, run=replace(claim.run, note=start.note))
@@ -190,7 +190,7 @@ class RunProtocol:
             return self._finish(dead, context)
         return self._start(context, claim, ends_at)
 
-    def _stand_aside(
+    def _run_latest_instead(
         self, context: RunContext, claim: Claim, latest: Message, ends_at: datetime
     ) -> Report | None:
         """Run the latest occurrence that is due in the place of the claimed one, which is late.
@@ -199,17 +199,17 @@ class RunProtocol:
         """
         message, taken = context.message, None
         try:
-            if not self._catching_up.is_ordered(latest, ends_at):
+            if not self._catching_up.is_sent(latest, ends_at):
                 taken = self._decide_claim(latest, ends_at, unseen=True)
-            is_mine = isinstance(taken, Claim) and self._p.runs.claim(taken.run, None)
+            is_mine = isinstance(taken, Claim) and self._ports.runs.claim(taken.run, None)
         except (StoreUnavailableError, QueueUnavailableError):
-            if not self._undo(message, claim, made_for_nothing=False):
+            if not self._release_claim(message, claim, made_for_nothing=False):
                 return None
             raise
-        if isinstance(taken, SendOn):
-            return self._give_back(message, claim, taken)
+        if isinstance(taken, Defer):
+            return self._release(message, claim, taken)
         note = f"{latest.key.run_id} runs in its place"
-        skipped = running.skipped(claim.run, SkipReason.CATCH_UP, self._p.clock.now(), note)
+        skipped = running.skipped(claim.run, SkipReason.CATCH_UP, self._ports.clock.now(), note)
         report = self._finish(skipped, context)
         if isinstance(taken, Claim) and is_mine:
             ran = self._go_on(latest, taken, ends_at)
@@ -219,59 +219,59 @@ class RunProtocol:
     def _start(self, context: RunContext, claim: Claim, ends_at: datetime) -> Report | None:
         """Pass the gates, and deliver the run; a run that is held back waits in its row.
 
-        First a run that another filing's message has claimed is put under the job's own.
+        First a run that another generation's message has claimed is put under the job's own.
         """
         own = starting.adopted(context.job, context.message)
         if own is not None:
             claim = replace(claim, run=running.adopted(claim.run, own))
-            if not self._p.runs.finish(claim.run):
+            if not self._ports.runs.finish(claim.run):
                 return None
         run, message = claim.run, own or context.message
         context = replace(context, message=message, job=self._slow_lane.by_host(context.job))
-        limit_seconds = context.job.time_limit_seconds(self._p.longest_timeout_seconds)
+        limit_seconds = context.job.time_limit_seconds(self._ports.longest_timeout_seconds)
         needed = timedelta(seconds=limit_seconds) + _FINISH_RESERVE
-        if self._p.clock.now() + needed > ends_at:
-            return self._give_back(message, claim, self._another_process())
+        if self._ports.clock.now() + needed > ends_at:
+            return self._release(message, claim, self._another_process())
         try:
-            admitted = self._admit(claim, context)
+            prepared = self._admit(claim, context)
         except StoreUnavailableError:  # a gate's
-            if not self._undo(message, claim, made_for_nothing=False):
+            if not self._release_claim(message, claim, made_for_nothing=False):
                 return None
             raise
-        if isinstance(admitted, SendOn | SendInstead):
-            return self._give_back(message, claim, admitted)
-        now = self._p.clock.now()
-        if isinstance(admitted, Skip):
-            return self._finish(running.skipped(run, admitted.reason, now, admitted.note), context)
-        if isinstance(admitted, Wait):
-            return self._wait(message, claim, admitted)
+        if isinstance(prepared, Defer | Redirect):
+            return self._release(message, claim, prepared)
+        now = self._ports.clock.now()
+        if isinstance(prepared, Skip):
+            return self._finish(running.skipped(run, prepared.reason, now, prepared.note), context)
+        if isinstance(prepared, Wait):
+            return self._wait(message, claim, prepared)
         if now + needed > ends_at:  # the gates were slow
-            self._gates.leave(run, context.job)
+            self._admission.leave(run, context.job)
             self._permits.leave(run, message)
-            return self._give_back(message, claim, self._another_process())
+            return self._release(message, claim, self._another_process())
         with self._permits.around_call(run, message):
-            ended = self._deliver(run, context.job, admitted, limit_seconds)
-        self._gates.leave(run, context.job)
+            ended = self._deliver(run, context.job, prepared, limit_seconds)
+        self._admission.leave(run, context.job)
         report = self._finish(ended, context)
         self._slow_lane.judge(ended, context.job)
         return report
 
-    def _admit(self, claim: Claim, context: RunContext) -> Order | Held:
+    def _admit(self, claim: Claim, context: RunContext) -> PreparedCall | Held:
         """The prepared call, once its owner's permits and every gate have let the run pass."""
-        order = order_of(self._p, claim.run, context.job)
+        order = prepare_call(self._ports, claim.run, context.job)
         if isinstance(order, Skip):
             return order
         waits = self._permits.enter(claim, context.message)
         if waits is not None:
             return waits
-        outcome = self._gates.admit(claim, context)
-        if isinstance(outcome, Go):
+        outcome = self._admission.admit(claim, context)
+        if isinstance(outcome, Proceed):
             return order
         self._permits.leave(claim.run, context.message)
         return outcome
 
     def _context(self, message: Message, job: Job, ends_at: datetime | None) -> RunContext:
-        return RunContext(message, job, CalendarReader(self._p.calendars), ends_at)
+        return RunContext(message, job, CalendarReader(self._ports.calendars), ends_at)
 
     def _load(self, message: Message, ends_at: datetime | None) -> tuple[RunContext | None, Start]:
         """Read the job, then its calendar, and decide; record what an outage left out, remove a
@@ -279,27 +279,27 @@ class RunProtocol:
 
         Done for duplicates, too: a message of another generation may have been quicker.
         """
-        job = self._p.job_of(message)
+        job = self._ports.job_of(message)
         context = None if job is None else self._context(message, job, ends_at)
         by_schedule = starting.is_by_schedule(message)
         closed = context.closed_days if context is not None and by_schedule else None
-        now = self._p.clock.now()
+        now = self._ports.clock.now()
         start = starting.decide_start(job, message, now, closed)
-        if context is not None and isinstance(start, Go | StandAside | Skip | SendInstead):
+        if context is not None and isinstance(start, Proceed | YieldToLatest | Skip | Redirect):
             self._catching_up.record(context, now)
-        self._p.filer.remove_stale_entry(job, message)
+        self._ports.indexer.remove_stale_entry(job, message)
         return context, start
 
-    def _deliver(self, run: Run, job: Job, order: Order, limit_seconds: int) -> Run:
-        run = running.begun(run, self._p.clock.now())
-        self._p.lifecycle.started(run, job, run.attempt_started_at or run.updated_at)
-        outcome = self._p.targets.deliver(order.target, order.call(run, job, limit_seconds))
-        now = self._p.clock.now()
+    def _deliver(self, run: Run, job: Job, order: PreparedCall, limit_seconds: int) -> Run:
+        run = running.begun(run, self._ports.clock.now())
+        self._ports.lifecycle.started(run, job, run.attempt_started_at or run.updated_at)
+        outcome = self._ports.targets.deliver(order.target, order.call(run, job, limit_seconds))
+        now = self._ports.clock.now()
         match outcome:
             case Success(result):
                 return running.succeeded(run, result, now)
             case Failure(error, timed_out, retry_after_seconds):
-                fraction = self._p.entropy.fraction()
+                fraction = self._ports.entropy.fraction()
                 return running.failed(
                     run, job, error, timed_out, now, fraction, retry_after_seconds
                 )
@@ -312,45 +312,47 @@ class RunProtocol:
         """
         message = context.message
         if run.status is RunStatus.RETRYING:
-            self._p.filer.file_message(running.retry_message(run, message))
-        if not self._p.runs.finish(run):
+            self._ports.indexer.schedule_message(running.retry_message(run, message))
+        if not self._ports.runs.finish(run):
             return None
         completes = self._follow_up.after(run, context)
         if run.status is RunStatus.SKIPPED:
             return Report(Handled.SKIPPED, message, run, run.reason or "", completes)
         return Report(Handled.RAN, message, run, completes=completes)
 
-    def _give_back(self, message: Message, claim: Claim, start: Start) -> Report | None:
-        """Undo a claim that must not be gone on with, then send on or drop the message.
+    def _release(self, message: Message, claim: Claim, start: Start) -> Report | None:
+        """Undo a claim that must not be gone on with, then defer or drop the message.
 
         A dropped message represents no occurrence, and one that is sent for another time for none
         at this one: a row that it made itself, by an earlier claim whose holder died, is removed
-        too, since nobody else would ever come for it. One that another filing has claimed as well
-        is left to that.
+        too, since nobody else would ever come for it. One that another generation has claimed as
+        well is left to that.
         """
-        moved = isinstance(start, SendInstead) and start.message.key != message.key
-        if not self._undo(message, claim, made_for_nothing=moved or isinstance(start, Drop)):
+        moved = isinstance(start, Redirect) and start.message.key != message.key
+        if not self._release_claim(
+            message, claim, made_for_nothing=moved or isinstance(start, Drop)
+        ):
             return None
-        if isinstance(start, SendOn):
-            return self._send_on(message, start.at, start.reason)
-        if isinstance(start, SendInstead):
-            self._p.filer.file_message(start.message)
-            return Report(Handled.SENT_ON, start.message, reason=start.reason)
+        if isinstance(start, Defer):
+            return self._defer(message, start.at, start.reason)
+        if isinstance(start, Redirect):
+            self._ports.indexer.schedule_message(start.message)
+            return Report(Handled.DEFERRED, start.message, reason=start.reason)
         reason = start.reason if isinstance(start, Drop) else "there is no such job"
         return Report(Handled.DROPPED, message, reason=reason)
 
-    def _undo(self, message: Message, claim: Claim, *, made_for_nothing: bool) -> bool:
+    def _release_claim(self, message: Message, claim: Claim, *, made_for_nothing: bool) -> bool:
         """Bring the row back to what it was before the claim; False if it is another's now."""
         over = claim.over
         if over is None or (made_for_nothing and running.was_made_by(over, message)):
-            return self._p.runs.withdraw(claim.run)
-        now = self._p.clock.now()
+            return self._ports.runs.discard_claim(claim.run)
+        now = self._ports.clock.now()
         back = (
-            running.renounced(claim.run, over, message, now)
+            running.handed_over(claim.run, over, message, now)
             if made_for_nothing
-            else running.given_back(claim.run, over, now)
+            else running.released(claim.run, over, now)
         )
-        return self._p.runs.finish(back)
+        return self._ports.runs.finish(back)
 
     def _wait(self, message: Message, claim: Claim, wait: Wait) -> Report | None:
         """Send the message that the claimed run waits for, then release the run.
@@ -359,28 +361,28 @@ class RunProtocol:
         """
         wait = running.in_next_wait(wait, claim.run)
         try:
-            self._p.filer.file_message(wait.message)
+            self._ports.indexer.schedule_message(wait.message)
         except (QueueUnavailableError, StoreUnavailableError):
             # Or the run would seem to have died: the message comes again to the row as it was.
-            self._undo(message, claim, made_for_nothing=False)
+            self._release_claim(message, claim, made_for_nothing=False)
             raise
-        if not self._p.runs.finish(
-            running.waiting(claim.run, claim.over, wait, self._p.clock.now())
+        if not self._ports.runs.finish(
+            running.waiting(claim.run, claim.over, wait, self._ports.clock.now())
         ):
             return None
-        return Report(Handled.SENT_ON, wait.message, reason=wait.reason)
+        return Report(Handled.DEFERRED, wait.message, reason=wait.reason)
 
-    def _another_process(self) -> SendOn:
-        at = self._p.clock.now() + timedelta(seconds=1)
-        return SendOn(at, "too little time is left in this process")
+    def _another_process(self) -> Defer:
+        at = self._ports.clock.now() + timedelta(seconds=1)
+        return Defer(at, "too little time is left in this process")
 
-    def _send_on(self, message: Message, at: datetime, reason: str) -> Report:
+    def _defer(self, message: Message, at: datetime, reason: str) -> Report:
         """Send a copy, visible at `at`; before its fire time the executor waits out the rest."""
-        now = self._p.clock.now()
+        now = self._ports.clock.now()
         delay = (
             message.delay_seconds(now)
             if at == message.starts_at
             else ceil((at - now).total_seconds())
         )
-        self._p.queue.send([message], [max(0, min(delay, LONGEST_DELAY_SECONDS))])
-        return Report(Handled.SENT_ON, message, reason=reason)
+        self._ports.queue.send([message], [max(0, min(delay, LONGEST_DELAY_SECONDS))])
+        return Report(Handled.DEFERRED, message, reason=reason)

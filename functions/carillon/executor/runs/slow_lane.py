@@ -7,12 +7,12 @@ from threading import Lock
 
 from carillon.domain.admission import slowness
 from carillon.domain.admission.slowness import TimeOuts, host_of, mark_by_host, with_time_out
-from carillon.domain.admission.state import Gate, job_gate
+from carillon.domain.admission.state import AdmissionRow, job_admission
 from carillon.domain.job import Job, Lane, Slow
 from carillon.domain.run import Run
 from carillon.errors import StoreUnavailableError
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.runs.admission import change_gate
+from carillon.executor.runs.admission import change_admission
 
 _LIMIT = 1_000
 """Hosts; the one that timed out longest ago goes first."""
@@ -54,7 +54,7 @@ class SlowLane:
     """A job whose attempts are quick costs no read and no write here."""
 
     def __init__(self, ports: ExecutorPorts) -> None:
-        self._p = ports
+        self._ports = ports
         self._hosts = Hosts()
 
     def by_host(self, job: Job) -> Job:
@@ -62,7 +62,7 @@ class SlowLane:
 
         Where the mark cannot be set the job is called as before.
         """
-        mark = None if job.lane is Lane.SLOW else self._hosts.mark(job, self._p.clock.now())
+        mark = None if job.lane is Lane.SLOW else self._hosts.mark(job, self._ports.clock.now())
         if mark is not None:
             with suppress(StoreUnavailableError):
                 return replace(job, slow=self._move(job, mark, mark.since))
@@ -73,26 +73,28 @@ class SlowLane:
 
         A store that fails costs a count, never the run.
         """
-        weight = slowness.weight_of(run, self._p.slow_after_seconds)
+        weight = slowness.weight_of(run, self._ports.slow_after_seconds)
         self._hosts.note(job, run.updated_at, timed_out=weight > 1)
         with suppress(StoreUnavailableError):
             if weight:
                 self._count(run, job, weight)
             elif slowness.may_have_behaved(run, job):
-                gate = self._p.gates.get(job.owner, job_gate(job.job_id))
+                gate = self._ports.admission_rows.get(job.owner, job_admission(job.job_id))
                 if slowness.has_behaved(gate, run):
                     self._move(job, None, run.updated_at)
 
     def _count(self, run: Run, job: Job, weight: int) -> None:
         slow: Slow | None = None
 
-        def change(gate: Gate) -> Gate:
+        def change(gate: AdmissionRow) -> AdmissionRow:
             nonlocal slow
             counted = slowness.with_slow_attempt(gate, run, job, weight)
-            slow = slowness.mark(counted, run, self._p.slow_after_seconds)
+            slow = slowness.mark(counted, run, self._ports.slow_after_seconds)
             return counted
 
-        won = change_gate(self._p.gates, job.owner, job_gate(job.job_id), change)
+        won = change_admission(
+            self._ports.admission_rows, job.owner, job_admission(job.job_id), change
+        )
         if won and slow is not None and job.slow is None:
             self._move(job, slow, run.updated_at)
 
@@ -102,16 +104,16 @@ class SlowLane:
         Answers the mark that the row has then, None too if there is no such job any more.
         """
         for _ in range(_ROUNDS):
-            current = self._p.jobs.get(job.owner, job.job_id)
+            current = self._ports.jobs.get(job.owner, job.job_id)
             if current is None or current.is_tombstone:
                 return None
             if (current.slow is None) is (slow is None):
                 return current.slow  # another run was quicker
             moved = replace(current, slow=slow)
-            if self._p.jobs.replace(moved, current.revision):
+            if self._ports.jobs.replace(moved, current.revision):
                 if slow is None:
-                    self._p.lifecycle.job_recovered(moved, at)
+                    self._ports.lifecycle.job_recovered(moved, at)
                 else:
-                    self._p.lifecycle.job_slowed(moved, slow)
+                    self._ports.lifecycle.job_slowed(moved, slow)
                 return slow
         return None

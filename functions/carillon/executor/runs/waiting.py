@@ -7,7 +7,7 @@ from datetime import timedelta
 from carillon.domain.decisions import Claim, Drop, Repeat
 from carillon.domain.execution import store_waits
 from carillon.domain.execution import transitions as running
-from carillon.domain.execution.transitions import Terms
+from carillon.domain.execution.transitions import ClaimTerms
 from carillon.domain.message import Message
 from carillon.domain.operation import OperationState
 from carillon.domain.run import RunKind
@@ -25,13 +25,13 @@ class Waiting:
     """Several threads may share it; raises StoreUnavailableError and QueueUnavailableError."""
 
     def __init__(self, ports: ExecutorPorts) -> None:
-        self._p = ports
+        self._ports = ports
         self._follow_up = FollowUp(ports)
 
     def wait(self, message: Message, error: StoreUnavailableError) -> Report:
         """Send a copy of the message, to be acknowledged then; or give up, a day after a row could
         not be read for the first time: a dead letter with the reason `unreadable`."""
-        now, is_unreadable = self._p.clock.now(), isinstance(error, UnreadableRowError)
+        now, is_unreadable = self._ports.clock.now(), isinstance(error, UnreadableRowError)
         if is_unreadable and store_waits.is_given_up(message, now):
             try:
                 report = self._give_up(store_waits.handled(message), reason_of(error))
@@ -41,9 +41,9 @@ class Waiting:
                 return report
         again = store_waits.held_up(message, now, is_unreadable=is_unreadable)
         delay_seconds = int(store_waits.wait_of(message).total_seconds())
-        self._p.queue.send([again], [delay_seconds])
+        self._ports.queue.send([again], [delay_seconds])
         reason = "a row cannot be read" if is_unreadable else "the store failed"
-        return Report(Handled.SENT_ON, again, reason=reason)
+        return Report(Handled.DEFERRED, again, reason=reason)
 
     def _give_up(self, message: Message, reason: str) -> Report | None:
         """None where it is to wait on: another executor is at it, or its row has changed."""
@@ -56,9 +56,9 @@ class Waiting:
                 return self._bury(message, reason)
 
     def _fail_operation(self, message: Message, reason: str) -> Report | None:
-        operation = self._p.operations.get(message.key.owner, message.key.job_id)
+        operation = self._ports.operations.get(message.key.owner, message.key.job_id)
         if operation is not None and not operation.is_final and operation.step == message.attempt:
-            now = self._p.clock.now()
+            now = self._ports.clock.now()
             failed = replace(
                 operation,
                 state=OperationState.FAILED,
@@ -66,25 +66,25 @@ class Waiting:
                 note=f"step {operation.step}: {reason}",
                 busy_until=None,
                 updated_at=now,
-                expires_at=now + self._p.run_lifetime,
+                expires_at=now + self._ports.run_lifetime,
             )
-            if not self._p.operations.put(failed, operation.revision):
+            if not self._ports.operations.put(failed, operation.revision):
                 return None
         return Report(Handled.DROPPED, message, reason=reason)
 
     def _bury(self, message: Message, reason: str) -> Report | None:
         """Record the run as a dead letter; if it is its own row that cannot be read, over that."""
-        now = self._p.clock.now()
-        terms = Terms(
-            claim_id=self._p.entropy.new_id(now),
+        now = self._ports.clock.now()
+        terms = ClaimTerms(
+            claim_id=self._ports.entropy.new_id(now),
             lease_until=now + _LEASE,
-            expires_at=now + self._p.run_lifetime,
+            expires_at=now + self._ports.run_lifetime,
         )
         try:
-            seen = self._p.runs.get(message.key)
+            seen = self._ports.runs.get(message.key)
         except UnreadableRowError:
             dead = running.unreadable(running.unseen(message, now, terms), reason, now)
-            put = self._p.runs.replace_unreadable(dead)
+            put = self._ports.runs.replace_unreadable(dead)
             handled = Handled.RAN if put else Handled.DROPPED
             return Report(handled, message, dead if put else None, reason)
         claim = running.decide_claim(seen, message, now, terms)
@@ -93,11 +93,11 @@ class Waiting:
         if not isinstance(claim, Claim):
             return None
         dead = running.unreadable(claim.run, reason, now)
-        if not (self._p.runs.claim(claim.run, claim.over) and self._p.runs.finish(dead)):
+        if not (self._ports.runs.claim(claim.run, claim.over) and self._ports.runs.finish(dead)):
             return None
         with suppress(UnreadableRowError):  # its job, in most cases: then nobody can be told
-            job = self._p.job_of(message)
+            job = self._ports.job_of(message)
             if job is not None:
-                context = RunContext(message, job, CalendarReader(self._p.calendars), None)
+                context = RunContext(message, job, CalendarReader(self._ports.calendars), None)
                 self._follow_up.after(dead, context)
         return Report(Handled.RAN, message, dead)

@@ -21,7 +21,7 @@ _START = (
     "from carillon.executor.task_process.child import main; main(int(sys.argv[1]), *sys.argv[2:5])"
 )
 _numbers = itertools.count(1)
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 """Between two checks of a silent child: a fork of it may hold the socket open after its death."""
 _DYING_SECONDS = 1.0
 _LINE_LIMIT_BYTES = 1024 * 1024
@@ -145,7 +145,7 @@ class ChildProcess:
         """The next line, or None when there is none in time; raises ChildLostError."""
         while b"\n" not in self._unread:
             exited = self._process.poll() is not None
-            self._channel.settimeout(min(deadline.remaining(), _LOOK_SECONDS))
+            self._channel.settimeout(min(deadline.remaining(), _POLL_SECONDS))
             try:
                 received = self._channel.recv(65536)
             except (TimeoutError, BlockingIOError):

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from carillon.tasks import TaskContext, task
 
-_LOOK_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 
 
 @task
@@ -30,7 +30,7 @@ def sleep(payload: Any, context: TaskContext) -> dict[str, Any]:
     began = context.remaining()
     slept = 0.0
     while slept < wanted and not context.expired:
-        time.sleep(min(_LOOK_SECONDS, wanted - slept))
+        time.sleep(min(_POLL_SECONDS, wanted - slept))
         slept = began - context.remaining()
     return {"slept_seconds": round(slept, 3), "complete": slept >= wanted}
 

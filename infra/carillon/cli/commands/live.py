@@ -4,22 +4,22 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
-from carillon.simulation.run import Rehearsal
+from carillon.simulation.run import Simulation
 
 _FRAME_SECONDS = 0.1
 _SLICE = timedelta(minutes=1)
 
 
-def hurry(rehearsal: Rehearsal, go_on: Callable[[], bool]) -> None:
+def fast_forward(simulation: Simulation, go_on: Callable[[], bool]) -> None:
     """Go to the end of the plan; `go_on` is asked at each virtual minute."""
-    while not rehearsal.is_over and go_on():
-        rehearsal.advance(rehearsal.now + _SLICE)
-    if rehearsal.is_over and go_on():
-        rehearsal.settle(go_on)
+    while not simulation.is_over and go_on():
+        simulation.advance(simulation.now + _SLICE)
+    if simulation.is_over and go_on():
+        simulation.settle(go_on)
 
 
 def replay(
-    rehearsal: Rehearsal,
+    simulation: Simulation,
     speed: float,
     go_on: Callable[[], bool],
     now: Callable[[], float] = time.monotonic,
@@ -29,11 +29,11 @@ def replay(
 
     What cannot be simulated as fast as that takes longer.
     """
-    began, from_at = now(), rehearsal.now
-    ceil_second = (rehearsal.plan.until_at - from_at).total_seconds()
-    while not rehearsal.is_over and go_on():
+    began, from_at = now(), simulation.now
+    ceil_second = (simulation.plan.until_at - from_at).total_seconds()
+    while not simulation.is_over and go_on():
         sleep(_FRAME_SECONDS)
         passed_seconds = min((now() - began) * speed, ceil_second)
-        rehearsal.advance(from_at + timedelta(seconds=passed_seconds))
-    if rehearsal.is_over and go_on():
-        rehearsal.settle(go_on)
+        simulation.advance(from_at + timedelta(seconds=passed_seconds))
+    if simulation.is_over and go_on():
+        simulation.settle(go_on)

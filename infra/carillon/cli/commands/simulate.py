@@ -24,7 +24,7 @@ from carillon.schedules import parse_duration
 
 if TYPE_CHECKING:
     from carillon.domain.run import Run
-    from carillon.simulation.run import Rehearsal
+    from carillon.simulation.run import Simulation
 
 _LONGEST_SPAN = timedelta(days=366)
 _OUT_OF_SERVICE = "out-of-service"
@@ -89,18 +89,18 @@ def simulate(
         raise typer.BadParameter("--speed shows runs to people: not with --json")
     try:
         begin, until = _span(from_at, span)
-        rehearsal = _rehearsal(file, begin, until, seed, faults, out_of_service or (), first)
+        simulation = _simulation(file, begin, until, seed, faults, out_of_service or (), first)
     except InvalidFieldError as error:
         raise CliError.from_invalid_field(error) from error
     interrupts, is_live = Interrupts(), speed is not None
     with _runs_file(runs) as lines, interrupts:
-        told = _ToldRuns(rehearsal, lines, is_live=is_live)
+        told = _ToldRuns(simulation, lines, is_live=is_live)
         is_shown = not is_json and not is_live
         progress = _Progress(begin, until, interrupts.go_on, is_shown=is_shown)
-        _play(rehearsal, speed, lambda: told.tell() and progress.go_on(rehearsal.now))
+        _play(simulation, speed, lambda: told.tell() and progress.go_on(simulation.now))
         progress.end()
         told.tell()
-    summary = {**rehearsal.summary(), "is_interrupted": interrupts.is_interrupted}
+    summary = {**simulation.summary(), "is_interrupted": interrupts.is_interrupted}
     if is_json:
         write_json(summary)
     else:
@@ -138,16 +138,16 @@ class _Progress:
             sys.stderr.write("\r" + " " * 40 + "\r")
 
 
-def _play(rehearsal: "Rehearsal", speed: float | None, go_on: Callable[[], bool]) -> None:
-    from carillon.cli.commands.live import hurry, replay
+def _play(simulation: "Simulation", speed: float | None, go_on: Callable[[], bool]) -> None:
+    from carillon.cli.commands.live import fast_forward, replay
 
     if speed is None:
-        hurry(rehearsal, go_on)
+        fast_forward(simulation, go_on)
     else:
-        replay(rehearsal, speed, go_on)
+        replay(simulation, speed, go_on)
 
 
-def _rehearsal(
+def _simulation(
     file: str,
     begin: datetime,
     until: datetime,
@@ -155,12 +155,12 @@ def _rehearsal(
     faults: str,
     out_of_service: Sequence[str],
     first: int,
-) -> "Rehearsal":
+) -> "Simulation":
     """Raises InvalidFieldError, and CliError for faults of the fleet."""
     # Imported here: no other command needs the scheduler's own code.
     from carillon.simulation.faults import Faults
-    from carillon.simulation.run import Plan, Rehearsal
-    from carillon.simulation.workload import Fleet, FleetRefusedError, document_of
+    from carillon.simulation.run import Plan, Simulation
+    from carillon.simulation.workload import Workload, WorkloadRefusedError, document_of
 
     down = [_outage(text, begin, until) for text in out_of_service]
     plan = Plan(
@@ -173,8 +173,8 @@ def _rehearsal(
         first,
     )
     try:
-        return Rehearsal(Fleet.of(document_of(read_text(file, "file"))), plan)
-    except FleetRefusedError as error:
+        return Simulation(Workload.of(document_of(read_text(file, "file"))), plan)
+    except WorkloadRefusedError as error:
         errors = [{"field": field, "message": message} for field, message in error.errors]
         problem = {"type": "about:blank", "title": "Bad input", "detail": "", "errors": errors}
         raise CliError(ExitCode.BAD_INPUT, problem) from error
@@ -239,12 +239,12 @@ def _writing(path: object) -> Iterator[None]:
 class _ToldRuns:
     """Each run that ends is written to the file, or shown, or both."""
 
-    def __init__(self, rehearsal: "Rehearsal", lines: TextIO | None, *, is_live: bool) -> None:
+    def __init__(self, simulation: "Simulation", lines: TextIO | None, *, is_live: bool) -> None:
         self._lines = lines
         self._is_live = is_live
         self._records: list[dict[str, Any]] = []
         if lines is not None or is_live:
-            rehearsal.tally.on_ended = self._ended
+            simulation.tally.on_ended = self._ended
 
     def tell(self) -> bool:
         """Show those that have ended since the last time; always true."""

@@ -32,7 +32,7 @@ from carillon.schedules import (
 from carillon.schedules.insight.cost import dollars_of_fires
 from carillon.schedules.insight.rates import fires_per_month
 from carillon.schedules.insight.sentence import sentence
-from carillon.schedules.insight.warnings import touched_transitions, warnings_of
+from carillon.schedules.insight.warnings import transitions_affecting, warnings_of
 from carillon.schedules.zones.offsets import load_zone
 
 _LAST_FRACTION = 1 - 2**-48
@@ -120,10 +120,10 @@ def explain(
     after = instant_of(request.after, request.timezone)
     spread = None if window is None else parse_window(window)
     rule = CalendarRule.SKIP if calendar is None else calendar.rule
-    rolls = rule is not CalendarRule.SKIP
+    shifts = rule is not CalendarRule.SKIP
     largest = None
     if spread is not None:
-        largest = spread_seconds(spread, schedule, _LAST_FRACTION, rolls=rolls)
+        largest = spread_seconds(spread, schedule, _LAST_FRACTION, shifts=shifts)
     fires = fires_per_month(fired, after)
     return Explanation(
         description=_description(schedule, spread, calendar),
@@ -142,9 +142,9 @@ def explain(
                 "first_local": touched.first_local.isoformat(),
                 "effect": touched.effect,
             }
-            for touched in touched_transitions(fired, after)
+            for touched in transitions_affecting(fired, after)
         ],
-        slots=slots(schedule, largest or 0, rolls=rule is CalendarRule.PREVIOUS_BUSINESS_DAY),
+        slots=slots(schedule, largest or 0, shifts=rule is CalendarRule.PREVIOUS_BUSINESS_DAY),
         fires_per_month=fires,
         dollars_per_month=dollars_of_fires(fires),
         window_seconds=largest,

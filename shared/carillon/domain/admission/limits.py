@@ -3,18 +3,18 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from carillon.domain.admission.rate_line import LOOK, forget, reserve
+from carillon.domain.admission.rate_line import RECHECK, forget, reserve
 from carillon.domain.admission.state import (
     LONGEST_POLL_SECONDS,
-    Gate,
-    Holder,
-    Passage,
-    Turn,
+    AdmissionRow,
+    PermitHolder,
+    QueuedRun,
+    Verdict,
     poll,
     wait_for_share,
     wait_until,
 )
-from carillon.domain.decisions import Claim, Go, Wait
+from carillon.domain.decisions import Claim, Proceed, Wait
 from carillon.domain.job import Job
 from carillon.domain.message import Message, RateSlot
 from carillon.domain.policies import Concurrency, Rate
@@ -30,7 +30,7 @@ class Taken:
     """The slot of a run, once `put`, if it is another than the gate, has been put over that."""
 
     slot: RateSlot
-    put: Gate | None = None
+    put: AdmissionRow | None = None
 
 
 def needed_slot(job: Job, run: Run) -> Rate | None:
@@ -38,7 +38,9 @@ def needed_slot(job: Job, run: Run) -> Rate | None:
     return None if run.key.kind is RunKind.CALLBACK else job.spec.rate
 
 
-def take_slot(gate: Gate, rate: Rate, held: RateSlot | None, claim_id: str, now: datetime) -> Taken:
+def take_slot(
+    gate: AdmissionRow, rate: Rate, held: RateSlot | None, claim_id: str, now: datetime
+) -> Taken:
     """The slot that is `held` already, if it is yet to come and the same rate still grants it.
 
     Else the next one is reserved. Of one that is yet to come under another rate, so are all that
@@ -69,7 +71,7 @@ def wait_for(message: Message, slot: RateSlot, at: datetime, now: datetime) -> W
     """Wait until `at` because of a slot that is yet to come, or until the next check."""
     rate = slot.rate
     reason = f"{rate.limit} starts in {rate.per} s are reached, it may start at"
-    return wait_until(message, min(at, now + LOOK), f"{reason} {slot.at:%Y-%m-%dT%H:%M:%SZ}")
+    return wait_until(message, min(at, now + RECHECK), f"{reason} {slot.at:%Y-%m-%dT%H:%M:%SZ}")
 
 
 def with_slots_left(message: Message, over: Run | None) -> Message:
@@ -82,7 +84,7 @@ def with_slots_left(message: Message, over: Run | None) -> Message:
     return replace(message, rate_slot=None, owner_slot=None)
 
 
-def _reserved(gate: Gate, rate: Rate, asked: int, claim_id: str, now: datetime) -> Taken:
+def _reserved(gate: AdmissionRow, rate: Rate, asked: int, claim_id: str, now: datetime) -> Taken:
     granted = reserve(gate, rate, claim_id, now)
     slot_at = now if granted.started_at is None else granted.started_at
     return Taken(RateSlot(slot_at, rate, granted.lines[0].line_id, asked), granted)
@@ -112,20 +114,20 @@ class Places:
     is_share: bool = False
 
 
-def needed_place(job: Job, run: Run) -> Concurrency | None:
+def needed_permit(job: Job, run: Run) -> Concurrency | None:
     """The key whose permit the run must hold; a callback needs none, as it reports a past run."""
     return None if run.key.kind is RunKind.CALLBACK else job.spec.concurrency
 
 
 def enter(
-    gate: Gate,
+    gate: AdmissionRow,
     places: Places,
     claim: Claim,
     message: Message,
     until: datetime,
     now: datetime,
     fraction: float,
-) -> Passage:
+) -> Verdict:
     """Take a permit for the claimed run until `until` at most, or keep the one it has; else check
     again later, with the jitter `fraction`.
 
@@ -140,39 +142,39 @@ def enter(
     ahead = sum((turn.due_at, turn.run_id) < (message.due_at, run_id) for turn in turns)
     free = places.limit - len(others)
     if free > 0 and (len(others) < len(live) or ahead < free):
-        holders = (*others, Holder(claim.run.claim_id, until))
-        return Passage(Go(), replace(gate, holders=holders, turns=turns).lasting(until))
+        holders = (*others, PermitHolder(claim.run.claim_id, until))
+        return Verdict(Proceed(), replace(gate, holders=holders, turns=turns).lasting(until))
     held = f"held by {_runs(len(others))}" if free <= 0 else f"behind {_runs(ahead)}"
     reason = f"waits for {places.what}, {held}"
     waited, most_turns = now - message.due_at, min(places.limit, _MOST_TURNS)
     if waited < _PATIENCE or ahead >= most_turns:
         if places.is_share:
-            return Passage(wait_for_share(message, now, reason, fraction))
+            return Verdict(wait_for_share(message, now, reason, fraction))
         if waited < _PATIENCE:
-            return Passage(poll(message, now, reason, fraction))
-        return Passage(wait_until(message, now + _long_pause(waited, fraction), reason))
+            return Verdict(poll(message, now, reason, fraction))
+        return Verdict(wait_until(message, now + _long_pause(waited, fraction), reason))
     waits = poll(message, now, reason, fraction, _NEXT_POLL_SECONDS)
     renewed_at = now + _TURN_RENEWED
     if any(turn.run_id == run_id and turn.until > renewed_at for turn in gate.turns):
-        return Passage(waits)
-    with_own = (*turns, Turn(run_id, message.due_at, now + _TURN_KEPT))
+        return Verdict(waits)
+    with_own = (*turns, QueuedRun(run_id, message.due_at, now + _TURN_KEPT))
     first = sorted(with_own, key=lambda turn: (turn.due_at, turn.run_id))[:most_turns]
-    return Passage(waits, replace(gate, turns=tuple(first)).lasting(now + _TURN_KEPT))
+    return Verdict(waits, replace(gate, turns=tuple(first)).lasting(now + _TURN_KEPT))
 
 
-def places_taken(gate: Gate, now: datetime) -> int:
+def permits_taken(gate: AdmissionRow, now: datetime) -> int:
     """The number of permits whose runs have neither left nor died."""
     return sum(now < holder.until for holder in gate.holders)
 
 
-def with_place(gate: Gate, run: Run, now: datetime) -> Gate:
+def with_permit(gate: AdmissionRow, run: Run, now: datetime) -> AdmissionRow:
     """The gate with a place for the claimed run, whether one is free or not."""
     live = tuple(holder for holder in gate.holders if now < holder.until)
     until = run.lease_until or now
-    return replace(gate, holders=(*live, Holder(run.claim_id, until))).lasting(until)
+    return replace(gate, holders=(*live, PermitHolder(run.claim_id, until))).lasting(until)
 
 
-def leave(gate: Gate, run: Run) -> Gate | None:
+def leave(gate: AdmissionRow, run: Run) -> AdmissionRow | None:
     """The gate without the run's claim; None if that holds no place."""
     others = tuple(holder for holder in gate.holders if holder.claim_id != run.claim_id)
     return None if len(others) == len(gate.holders) else replace(gate, holders=others)
@@ -189,25 +191,25 @@ def _long_pause(waited: timedelta, fraction: float) -> timedelta:
     return longest * (1 + fraction) / 2
 
 
-def with_failure(gate: Gate, run: Run, job: Job, limit: int) -> Gate:
+def with_failure(gate: AdmissionRow, run: Run, job: Job, limit: int) -> AdmissionRow:
     """The job's gate with one more failed run: each counts once, and no more than matter.
 
-    Another filing (a resume, a change of the schedule) begins the count anew; one that is replaced
-    counts no more.
+    Another generation (a resume, a change of the schedule) begins the count anew; one that is
+    replaced counts no more.
     """
-    filing_id, run_id = job.filing.filing_id, run.key.run_id
-    if gate.failed_filing > filing_id:
+    generation_id, run_id = job.generation.generation_id, run.key.run_id
+    if gate.failed_generation > generation_id:
         return gate
-    failed = gate.failed if gate.failed_filing == filing_id else ()
+    failed = gate.failed if gate.failed_generation == generation_id else ()
     if run_id not in failed:
         failed = (*failed, run_id)
-    return replace(gate, failed=failed[-limit:], failed_filing=filing_id)
+    return replace(gate, failed=failed[-limit:], failed_generation=generation_id)
 
 
 def is_past(run: Run, job: Job) -> bool:
     """True if the run ended before the job's generation began: a resume or a change starts
     afresh."""
-    return (run.finished_at or run.updated_at) <= job.filing.from_at
+    return (run.finished_at or run.updated_at) <= job.generation.from_at
 
 
 def note_of(run: Run, limit: int) -> str:
@@ -222,9 +224,9 @@ KNOWN_FOR = timedelta(seconds=10)
 """A read of an owner's permits is used for this long."""
 
 
-def are_used_up(gate: Gate | None, limit: int, now: datetime) -> bool:
+def are_used_up(gate: AdmissionRow | None, limit: int, now: datetime) -> bool:
     """True if the owner's runs hold `limit` permits; those whose lease has ended hold none."""
-    return gate is not None and places_taken(gate, now) >= limit
+    return gate is not None and permits_taken(gate, now) >= limit
 
 
 def wait_for_permit(message: Message, limit: int, now: datetime, fraction: float) -> Wait:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from carillon.domain.admission.state import Gate, Passage, poll
-from carillon.domain.decisions import Go, Skip, SkipReason
+from carillon.domain.admission.state import AdmissionRow, Verdict, poll
+from carillon.domain.decisions import Proceed, Skip, SkipReason
 from carillon.domain.execution.lateness import follows_its_schedule, grace_of, is_kept_waiting
 from carillon.domain.job import Job
 from carillon.domain.message import Message
@@ -23,8 +23,8 @@ def misfire(job: Job, run: Run, message: Message, now: datetime) -> Skip | None:
         return None
     if job.spec.grace is None and (is_kept_waiting(message) or not follows_its_schedule(job)):
         return None
-    if message.in_time is not None and message.filing_id != job.filing.filing_id:
-        return None  # a tick has caught up on it by the policy of its own, replaced filing
+    if message.in_time is not None and message.generation_id != job.generation.generation_id:
+        return None  # a tick has caught up on it by the policy of its own, replaced generation
     late, grace = now - (run.effective_at or run.key.fire_at), grace_of(job)
     if late <= grace:
         return None
@@ -46,22 +46,22 @@ class Others:
     waiting: Run | None = None
 
 
-def has_job_gate(job: Job, run: Run) -> bool:
+def has_job_admission(job: Job, run: Run) -> bool:
     """True if runs of the job pass its gate; a callback never does, as it reports a past run."""
     if run.key.kind is RunKind.CALLBACK:
         return False
     return job.spec.overlap is not Overlap.ALLOW or _spacing(job, run) is not None
 
 
-def pass_job_gate(
+def check_job(
     job: Job,
     run: Run,
     message: Message,
-    gate: Gate,
+    gate: AdmissionRow,
     others: Others,
     now: datetime,
     fraction: float,
-) -> Passage:
+) -> Verdict:
     """The verdict on a claimed run: first by the time since the last start, then by the overlap.
 
     The run that passes is named as active, and as the one that started last: when it is
@@ -73,14 +73,14 @@ def pass_job_gate(
     if spacing is not None:
         too_soon = _too_soon(run, gate, spacing, now)
         if too_soon is not None:
-            return Passage(too_soon)
-    held = _held_by_overlap(job, run, message, gate, others, now, fraction)
+            return Verdict(too_soon)
+    held = _queued_by_overlap(job, run, message, gate, others, now, fraction)
     if held is not None:
         return held
     run_id, passed, until = run.key.run_id, gate, run.expires_at
     if job.spec.overlap is not Overlap.ALLOW and gate.active != run_id:
         # The run that is named as waiting is this one, or waits no more.
-        passed = replace(passed, active=run_id, waiting="", waiting_filing="")
+        passed = replace(passed, active=run_id, waiting="", waiting_generation="")
     elif job.spec.overlap is not Overlap.ALLOW and run.attempt == 1:
         # Its row may have been withdrawn, and be there again: who has found none is about to take
         # its place.
@@ -88,7 +88,7 @@ def pass_job_gate(
     if spacing is not None:
         passed = replace(passed, started=run_id, started_at=now)
         until = max(until, now + spacing)
-    return Passage(Go(), passed.lasting(until))
+    return Verdict(Proceed(), passed.lasting(until))
 
 
 def _spacing(job: Job, run: Run) -> timedelta | None:
@@ -103,7 +103,7 @@ def _spacing(job: Job, run: Run) -> timedelta | None:
     return timedelta(seconds=job.interval_seconds - job.spec.tolerance)
 
 
-def _too_soon(run: Run, gate: Gate, spacing: timedelta, now: datetime) -> Skip | None:
+def _too_soon(run: Run, gate: AdmissionRow, spacing: timedelta, now: datetime) -> Skip | None:
     """The seed's rule (004_0db9a28ac7739f5f): dropped if now < last start + `spacing`, which is the
     interval less the tolerance."""
     if gate.started_at is None or gate.started == run.key.run_id:
@@ -116,15 +116,15 @@ def _too_soon(run: Run, gate: Gate, spacing: timedelta, now: datetime) -> Skip |
     return Skip(SkipReason.SPACING, note)
 
 
-def _held_by_overlap(
+def _queued_by_overlap(
     job: Job,
     run: Run,
     message: Message,
-    gate: Gate,
+    gate: AdmissionRow,
     others: Others,
     now: datetime,
     fraction: float,
-) -> Passage | None:
+) -> Verdict | None:
     """The verdict on a run that is not alone; None if it may start.
 
     There is no release: the rows of the runs that the gate names show whether they are under way.
@@ -143,14 +143,14 @@ def _held_by_overlap(
         is_skipping = active and job.spec.overlap is Overlap.SKIP
         was = f"{gate.active} was active"
         note = was if is_skipping else f"{gate.waiting} was waiting for its turn"
-        return Passage(Skip(SkipReason.OVERLAP, note))
+        return Verdict(Skip(SkipReason.OVERLAP, note))
     if taken:
-        return Passage(poll(message, now, f"waits behind {gate.waiting}", fraction))
+        return Verdict(poll(message, now, f"waits behind {gate.waiting}", fraction))
     waits = poll(message, now, f"waits for the end of {gate.active}", fraction)
-    placed = replace(gate, waiting=run_id, waiting_filing=message.filing_id)
+    placed = replace(gate, waiting=run_id, waiting_generation=message.generation_id)
     if placed == gate and run.token == 1:  # as above, of who takes the place of the next
         placed = placed.next_revision()
-    return Passage(waits, placed.lasting(run.expires_at))
+    return Verdict(waits, placed.lasting(run.expires_at))
 
 
 def _is_under_way(run: Run | None) -> bool:

@@ -12,10 +12,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from carillon.clock import ceil_second
-from carillon.domain.admission.state import Gate, Line, Starts
+from carillon.domain.admission.state import AdmissionRow, Line, Starts
 from carillon.domain.policies import Rate
 
-LOOK = timedelta(hours=1)
+RECHECK = timedelta(hours=1)
 """A run that waits for a slot checks this often whether its job still has the same rate."""
 _SUMS = 20
 """Into how many parts a window is cut, where the limit is larger than that."""
@@ -24,7 +24,7 @@ _MOST_LINES = 8
 check."""
 
 
-def reserve(gate: Gate, rate: Rate, claim_id: str, now: datetime) -> Gate:
+def reserve(gate: AdmissionRow, rate: Rate, claim_id: str, now: datetime) -> AdmissionRow:
     """The gate once it has granted the next slot, its `started_at`, which is not before `now`.
 
     In the order of the asking: never before a slot that was granted earlier under the same limit. A
@@ -43,18 +43,18 @@ def reserve(gate: Gate, rate: Rate, claim_id: str, now: datetime) -> Gate:
     return granted.lasting(max(line.starts[-1].until for line in lines))
 
 
-def line_of(gate: Gate, rate: Rate) -> Line | None:
+def line_of(gate: AdmissionRow, rate: Rate) -> Line | None:
     """The line of this limit."""
     alike = (each for each in gate.lines if _rate_of(each) == replace(rate, key=""))
     return next(alike, None)
 
 
-def forget(gate: Gate, line_id: str, claim_id: str, now: datetime) -> Gate:
+def forget(gate: AdmissionRow, line_id: str, claim_id: str, now: datetime) -> AdmissionRow:
     """The gate without the slots that were reserved in a line for later than the next check.
 
     Runs that hold one of them ask anew at that check; slots until then stay granted.
     """
-    until = now + LOOK
+    until = now + RECHECK
     lines = tuple(
         replace(
             each,
@@ -69,7 +69,7 @@ def forget(gate: Gate, line_id: str, claim_id: str, now: datetime) -> Gate:
     return replace(gate, lines=lines)
 
 
-def _new_line(gate: Gate, rate: Rate, claim_id: str, now: datetime) -> Line:
+def _new_line(gate: AdmissionRow, rate: Rate, claim_id: str, now: datetime) -> Line:
     """A line that counts what another has counted: of those that look back as far the finest."""
     made = Line(rate.limit, rate.per, claim_id, now, ())
     if not gate.lines:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from carillon.domain.admission.state import Gate
-from carillon.domain.decisions import SendInstead
+from carillon.domain.admission.state import AdmissionRow
+from carillon.domain.decisions import Redirect
 from carillon.domain.job import Job, Lane, Slow
 from carillon.domain.message import Message
 from carillon.domain.run import Run
@@ -40,7 +40,7 @@ def weight_of(run: Run, slow_after_seconds: int) -> int:
     return 2 if run.error is not None and run.error.kind == _TIMEOUT else 1
 
 
-def with_slow_attempt(gate: Gate, run: Run, job: Job, weight: int) -> Gate:
+def with_slow_attempt(gate: AdmissionRow, run: Run, job: Job, weight: int) -> AdmissionRow:
     """The job's gate after a slow attempt of `run` has ended; in lane slow only the last counts."""
     ended_at = run.updated_at
     if job.lane is Lane.SLOW:
@@ -55,7 +55,7 @@ def with_slow_attempt(gate: Gate, run: Run, job: Job, weight: int) -> Gate:
     return replace(gate, slow_at=slow_at).lasting(ended_at + _REMEMBERED)
 
 
-def mark(gate: Gate, run: Run, slow_after_seconds: int) -> Slow | None:
+def mark(gate: AdmissionRow, run: Run, slow_after_seconds: int) -> Slow | None:
     """The mark that the job gets for the slow attempts in its gate; None while they are few."""
     if len(gate.slow_at) < MANY:
         return None
@@ -73,19 +73,19 @@ def may_have_behaved(run: Run, job: Job) -> bool:
     return job.slow is not None and run.updated_at - job.slow.since >= BEHAVED
 
 
-def has_behaved(gate: Gate | None, run: Run) -> bool:
+def has_behaved(gate: AdmissionRow | None, run: Run) -> bool:
     """True if the last slow attempt is long ago when a quick one has ended."""
     last = gate.slow_at[-1:] if gate is not None else ()
     return not last or run.updated_at - last[0] >= BEHAVED
 
 
-def redirected(message: Message, job: Job) -> SendInstead:
+def redirected(message: Message, job: Job) -> Redirect:
     """The message for the lane that its job is served in.
 
     What it stood for besides its own occurrence is recorded by now.
     """
     there = replace(message, lane=job.lane, slot_key="", missed=None)
-    return SendInstead(there, f"its job is served in lane {job.lane.value}")
+    return Redirect(there, f"its job is served in lane {job.lane.value}")
 
 
 def _counts_since(run: Run, job: Job) -> datetime:

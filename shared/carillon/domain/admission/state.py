@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from carillon.clock import ceil_second, seconds_after
-from carillon.domain.decisions import Go, Skip, Wait
+from carillon.domain.decisions import Proceed, Skip, Wait
 from carillon.domain.message import Message
 
 _SPARE = timedelta(days=1)
@@ -13,7 +13,7 @@ _NEVER = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class PermitHolder:
     """The claim of a run that holds a place of a concurrency key, until its lease ends at most."""
 
     claim_id: str
@@ -21,7 +21,7 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class QueuedRun:
     """A run that has waited for a permit since `due_at`; it stays queued until `until`, or its next
     check."""
 
@@ -55,18 +55,19 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class AdmissionRow:
     """A gate row, whole; every write of it is conditional on the revision that was seen.
 
     Of a job: `active` is the run id whose row decides whether the job has an active run, `waiting`
-    the one that waits for its end, with its filing; `started` is the run that started last, at
+    the one that waits for its end, with its generation; `started` is the run that started last, at
     `started_at`; `failed` are the run ids that died since the last success, oldest first, and
-    `failed_filing` the filing that the job had then; `slow_at` is when its last slow attempts
-    ended, oldest first (shared/carillon/domain/admission/slowness.py). Of a concurrency key, of an
-    owner's share of lane slow, and of an owner's permits: `holders`, and `turns`, those that have
-    waited for long, first come first. Of a rate: `lines`, one for each limit that jobs of the key
-    have, the one that granted last first; `started_at`, the slot granted last, which may be yet to
-    come, and `started`, the claim that it was granted to. Empty members are those of the others.
+    `failed_generation` the generation that the job had then; `slow_at` is when its last slow
+    attempts ended, oldest first (shared/carillon/domain/admission/slowness.py). Of a concurrency
+    key, of an owner's share of lane slow, and of an owner's permits: `holders`, and `turns`, those
+    that have waited for long, first come first. Of a rate: `lines`, one for each limit that jobs of
+    the key have, the one that granted last first; `started_at`, the slot granted last, which may be
+    yet to come, and `started`, the claim that it was granted to. Empty members are those of the
+    others.
     """
 
     owner: str
@@ -75,58 +76,58 @@ class Gate:
     expires_at: datetime
     active: str = ""
     waiting: str = ""
-    waiting_filing: str = ""
+    waiting_generation: str = ""
     started: str = ""
     started_at: datetime | None = None
     failed: tuple[str, ...] = ()
-    failed_filing: str = ""
+    failed_generation: str = ""
     slow_at: tuple[datetime, ...] = ()
-    holders: tuple[Holder, ...] = ()
-    turns: tuple[Turn, ...] = ()
+    holders: tuple[PermitHolder, ...] = ()
+    turns: tuple[QueuedRun, ...] = ()
     lines: tuple[Line, ...] = ()
 
-    def next_revision(self) -> "Gate":
+    def next_revision(self) -> "AdmissionRow":
         """The gate as its next version begins: change members of that with `replace`."""
         return replace(self, revision=self.revision + 1)
 
-    def lasting(self, until: datetime) -> "Gate":
+    def lasting(self, until: datetime) -> "AdmissionRow":
         """The gate, which is to live until then at least: it must not expire before what it
         names."""
         return self if self.expires_at >= until else replace(self, expires_at=until + _SPARE)
 
 
-def first_gate(owner: str, name: str) -> Gate:
+def first_admission(owner: str, name: str) -> AdmissionRow:
     """A gate that no run has passed yet: the first change sets how long it is to last."""
-    return Gate(owner, name, 0, _NEVER)
+    return AdmissionRow(owner, name, 0, _NEVER)
 
 
-def job_gate(job_id: str) -> str:
+def job_admission(job_id: str) -> str:
     return f"job/{job_id}"
 
 
-def key_gate(key: str) -> str:
+def key_admission(key: str) -> str:
     return f"key/{key}"
 
 
-def rate_gate(key: str, job_id: str) -> str:
+def rate_admission(key: str, job_id: str) -> str:
     """The gate of a rate's key; without one the job has a rate of its own."""
     return f"rate/{key}" if key else f"rate-of-job/{job_id}"
 
 
-OWNER_GATE = "owner"
+OWNER_ROW = "owner"
 """The gate of the deployment's own limit for each owner."""
-SLOW_LANE_GATE = "lane/slow"
+SLOW_LANE_ROW = "lane/slow"
 """The gate of each owner's share of lane slow."""
-PERMITS_GATE = "permits"
+PERMITS_ROW = "permits"
 """The gate of each owner's runs that last."""
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class Verdict:
     """The verdict on the run, once `put`, if it is another than the gate, has been put over it."""
 
-    outcome: Go | Skip | Wait
-    put: Gate | None = None
+    outcome: Proceed | Skip | Wait
+    put: AdmissionRow | None = None
 
 
 LONGEST_POLL_SECONDS = 30

@@ -42,7 +42,8 @@ def latest_due(
     """The message for the latest occurrence that is due, which represents the message's own.
 
     None where that is in time, where it is the latest itself, or where each is to run. Occurrences
-    are those of the message's filing, as long as that is the job's own: it alone is known whole.
+    are those of the message's generation, as long as that is the job's own: it alone is known
+    whole.
     """
     if (
         job.spec.catch_up is CatchUp.ALL
@@ -50,7 +51,7 @@ def latest_due(
         or is_kept_waiting(message)
     ):
         return None
-    if job.state is not JobState.ACTIVE or message.filing_id != job.filing.filing_id:
+    if job.state is not JobState.ACTIVE or message.generation_id != job.generation.generation_id:
         return None
     if now - message.starts_at <= grace_of(job):
         return None

@@ -12,7 +12,7 @@ from carillon.domain.execution.lateness import follows_its_schedule, latest_due
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.policies import CatchUp
-from carillon.domain.run import Run, RunKey, RunKind, RunStatus, Settled
+from carillon.domain.run import Resolution, Run, RunKey, RunKind, RunStatus
 from carillon.schedules import ClosedDays
 
 JUST_DUE = timedelta(minutes=1)
@@ -46,7 +46,7 @@ def pauses_of(job: Job) -> Iterator[Pause]:
     """The job's pauses that are remembered, newest first."""
     if job.paused_at is not None:
         yield job.paused_at, None
-    resumed_at = job.filing.from_at
+    resumed_at = job.generation.from_at
     for replaced in job.replaced:
         if replaced.until_at < resumed_at:
             yield replaced.until_at, resumed_at
@@ -101,7 +101,7 @@ def _is_within(fire_at: datetime, pauses: Sequence[Pause]) -> bool:
 def _settles(run: Run) -> bool:
     """True if its occurrence needs no other run: succeeded, under way, or decided about."""
     is_done = run.status in (RunStatus.SUCCEEDED, RunStatus.CANCELLED)
-    return is_done or not run.is_final or run.settled is Settled.DISCARDED
+    return is_done or not run.is_final or run.settled is Resolution.DISCARDED
 
 
 NOT_SUCCEEDED = "not_succeeded"
@@ -109,25 +109,25 @@ NOT_SUCCEEDED = "not_succeeded"
 
 _MEANT = frozenset({SkipReason.PAUSED, SkipReason.DELETED, SkipReason.CHANGED, SkipReason.CALENDAR})
 """Skips that are what the owner wants: nobody expects a success then."""
-MOST_LOOKS = 6
+MOST_CHECKS = 6
 """A check that came late waits for the row of a run this often: 45 minutes in all."""
-_FIRST_LOOK_SECONDS = 60
+_FIRST_CHECK_SECONDS = 60
 
 
 def is_expected(job: Job | None, message: Message, closed: ClosedDays | None) -> bool:
     """True if a success is expected by now for the occurrence that the check's message names.
 
-    Not of a job that was deleted or is not watched any more, of an occurrence that its filing does
-    not cover, such as those of a pause, or on a day that is `closed` in the job's calendar. What
-    came before a pause, or before the job was completed, is looked after.
+    Not of a job that was deleted or is not watched any more, of an occurrence that its generation
+    does not cover, such as those of a pause, or on a day that is `closed` in the job's calendar.
+    What came before a pause, or before the job was completed, is looked after.
     """
     if job is None or job.state is JobState.DELETED or job.spec.expect_within is None:
         return False
-    fire_at, filing_id = message.key.fire_at, message.filing_id
-    if filing_id == job.filing.filing_id:
-        covered = job.filing.from_at < fire_at <= (job.paused_at or fire_at)
+    fire_at, generation_id = message.key.fire_at, message.generation_id
+    if generation_id == job.generation.generation_id:
+        covered = job.generation.from_at < fire_at <= (job.paused_at or fire_at)
     else:
-        covered = any(known.covers(filing_id, fire_at) for known in job.replaced)
+        covered = any(known.covers(generation_id, fire_at) for known in job.replaced)
     return covered and (closed is None or local_date(job.schedule, fire_at) not in closed)
 
 
@@ -135,7 +135,7 @@ def last_run(key: RunKey, get: Callable[[RunKey], Run | None]) -> Run | None:
     """The row of the occurrence that a watch's `key` names: of its run, or of the run that runs it
     again after it was a dead letter."""
     run = get(replace(key, kind=RunKind.SCHEDULED))
-    while run is not None and run.settled is Settled.REDRIVEN:
+    while run is not None and run.settled is Resolution.REDRIVEN:
         again = get(run.key.redriven)
         if again is None:
             return run
@@ -154,7 +154,7 @@ def has_success(fire_at: datetime, rows: Iterable[Run]) -> bool:
     )
 
 
-def another_is_looked_at(
+def another_is_checked(
     job: Job, run: Run | None, closed: ClosedDays | None, get: Callable[[RunKey], Run | None]
 ) -> bool:
     """True if an occurrence without a success was skipped since executors were late, so that a
@@ -176,14 +176,15 @@ def another_is_looked_at(
 
 
 def is_followed(job: Job, run: Run | None, later: Iterable[Run]) -> bool:
-    """The same of an occurrence of an older filing, whose schedule is gone: by its `later` rows."""
+    """The same of an occurrence of an older generation, whose schedule is gone: by its `later`
+    rows."""
     if run is None or run.finished_at is None or not _came_late(run):
         return False
     own = [
         row
         for row in later
         if row.key.kind is RunKind.SCHEDULED
-        and any(known.covers(run.filing_id, row.key.fire_at) for known in job.replaced)
+        and any(known.covers(run.generation_id, row.key.fire_at) for known in job.replaced)
     ]
     following = min(own, key=lambda row: row.key.fire_at, default=None)
     if following is None or (following.effective_at or following.key.fire_at) > run.finished_at:
@@ -191,18 +192,18 @@ def is_followed(job: Job, run: Run | None, later: Iterable[Run]) -> bool:
     return job.spec.catch_up is CatchUp.LATEST or _came_late(following)
 
 
-def look_again(
+def check_again(
     job: Job, message: Message, closed: ClosedDays | None, now: datetime
 ) -> Message | None:
     """The message of the next look, where this one came late and found no run: the run's own
     message may be as late, and its row says whether a later occurrence stands for it.
 
-    None once it has checked MOST_LOOKS times. Each waits longer, so that their copies are few.
+    None once it has checked MOST_CHECKS times. Each waits longer, so that their copies are few.
     """
     as_sent = replace(message, waits=0, wait_until=None)
-    if message.waits >= MOST_LOOKS or latest_due(job, as_sent, closed, now) is None:
+    if message.waits >= MOST_CHECKS or latest_due(job, as_sent, closed, now) is None:
         return None
-    delay_seconds = min(_FIRST_LOOK_SECONDS << message.waits, LONGEST_DELAY_SECONDS)
+    delay_seconds = min(_FIRST_CHECK_SECONDS << message.waits, LONGEST_DELAY_SECONDS)
     at = seconds_after(now, delay_seconds)
     return replace(message, wait_until=at, waits=message.waits + 1)
 
@@ -211,7 +212,7 @@ def _came_late(run: Run | None) -> bool:
     return run is not None and run.reason in (SkipReason.CATCH_UP, SkipReason.MISFIRE)
 
 
-def complaint(run: Run | None) -> str | None:
+def alert(run: Run | None) -> str | None:
     """Why the occurrence counts as missed; None if it succeeded or was skipped on purpose."""
     if run is None:
         return "no run of it was recorded"
@@ -234,7 +235,7 @@ def watch_row(job: Job, message: Message, note: str, now: datetime, expires_at: 
         attempt=0,
         token=0,
         claim_id="",
-        filing_id=message.filing_id,
+        generation_id=message.generation_id,
         updated_at=now,
         expires_at=expires_at,
         finished_at=now,

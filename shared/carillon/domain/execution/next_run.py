@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from carillon.clock import ceil_second
 from carillon.domain import policies
-from carillon.domain.calendar import resolve, rolls
+from carillon.domain.calendar import resolve, shifts
 from carillon.domain.decisions import SkipReason
 from carillon.domain.events import EventType
 from carillon.domain.job import Job, JobState
@@ -14,10 +14,10 @@ from carillon.domain.policies import OnComplete, Overlap
 from carillon.domain.run import Run, RunKey, RunKind
 from carillon.domain.wheel.entry import message_of
 from carillon.schedules import ClosedDays, Delay, Recurrence
-from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS
+from carillon.schedules.calendars.closed_days import MOST_SHIFTED_DAYS
 
 
-def turn_message(run: Run, job: Job) -> Message:
+def queued_run_message(run: Run, job: Job) -> Message:
     """The message for the first attempt of a run that waits in its row: its turn has come.
 
     It comes besides the one that checks from time to time, and is as current: the other finds the
@@ -26,7 +26,7 @@ def turn_message(run: Run, job: Job) -> Message:
     is_occurrence = run.key.kind is RunKind.SCHEDULED and run.key.redrive == 0
     return Message(
         key=run.key,
-        filing_id=run.filing_id,
+        generation_id=run.generation_id,
         segment=job.segment,
         lane=job.lane,
         due_at=run.effective_at or run.key.fire_at,
@@ -35,7 +35,7 @@ def turn_message(run: Run, job: Job) -> Message:
     )
 
 
-_ENDS_THE_CHAIN = frozenset({SkipReason.PAUSED, SkipReason.DELETED, SkipReason.CHANGED})
+_ENDS_THE_SEQUENCE = frozenset({SkipReason.PAUSED, SkipReason.DELETED, SkipReason.CHANGED})
 
 SETTLED = timedelta(seconds=5)
 """After its due time a run has begun, unless its queue or its executors are behind."""
@@ -46,12 +46,12 @@ def next_after_finish(
 ) -> Message | None:
     """The message of the occurrence that follows a final run of a fixed delay; None if none does.
 
-    A function of the run's end, so that all executors send the same. Only the job's own filing
+    A function of the run's end, so that all executors send the same. Only the job's own generation
     continues: a resume or change has begun a sequence of its own.
     """
     if job is None or job.state is not JobState.ACTIVE or not isinstance(job.schedule, Delay):
         return None
-    if job.filing.filing_id != message.filing_id or run.reason in _ENDS_THE_CHAIN:
+    if job.generation.generation_id != message.generation_id or run.reason in _ENDS_THE_SEQUENCE:
         return None
     end = _end_of(run)
     # A calendar without any open day does not end the chain: it may be opened again.
@@ -61,16 +61,16 @@ def next_after_finish(
     return None if following is None else message_of(job, following)
 
 
-def look_again_at(following: Message, now: datetime) -> datetime | None:
+def check_again_at(following: Message, now: datetime) -> datetime | None:
     """The instant at which a message whose run had ended checks that `following`, the next one, has
     begun.
 
     None at once: when it must have by now, or when it is for the wheel, which keeps but one of
     it. In the queue each sending would be another one, and each of these would send again.
     """
-    look_at = following.due_at + SETTLED
+    check_at = following.due_at + SETTLED
     ahead_seconds = (following.due_at - now).total_seconds()
-    return look_at if now < look_at and ahead_seconds <= LONGEST_DELAY_SECONDS else None
+    return check_at if now < check_at and ahead_seconds <= LONGEST_DELAY_SECONDS else None
 
 
 def message_of_cancelled(job: Job, run: Run, now: datetime) -> Message | None:
@@ -78,7 +78,7 @@ def message_of_cancelled(job: Job, run: Run, now: datetime) -> Message | None:
     come much later. None where nothing follows."""
     if run.key.kind is RunKind.CALLBACK:
         return None
-    message = turn_message(run, job)
+    message = queued_run_message(run, job)
     if message.after_finish or job.spec.overlap is not Overlap.ALLOW or may_complete(job, run):
         return replace(message, due_at=now.replace(microsecond=0))
     return None
@@ -115,12 +115,12 @@ def is_over(job: Job, run: Run, message: Message, closed: ClosedDays | None, now
 
 
 def _is_owed(job: Job, schedule: Recurrence, now: datetime) -> bool:
-    """True if an occurrence of a replaced filing is to start yet, by its offset in the window: a
-    filing covers what was nominally due before its end."""
+    """True if an occurrence of a replaced generation is to start yet, by its offset in the window:
+    a generation covers what was nominally due before its end."""
     nominal = None
     if job.replaced and job.spread_seconds:
         nominal = schedule.next(now - timedelta(seconds=job.spread_seconds))
-    while nominal is not None and nominal <= job.filing.from_at:
+    while nominal is not None and nominal <= job.generation.from_at:
         if any(each.from_at < nominal <= each.until_at for each in job.replaced):
             return True
         nominal = schedule.next(nominal)
@@ -133,7 +133,7 @@ def last_of(
     """The run of the last occurrence of a job that `is_over`; None where it has no row."""
     opened = resolve(job.schedule, job.spec.calendar, closed).open
     last = opened.previous(_passed(job, run, message, now) + timedelta.resolution)
-    if last is None or last <= job.filing.from_at:
+    if last is None or last <= job.generation.from_at:
         return None
     return RunKey(job.owner, job.job_id, RunKind.SCHEDULED, last)
 
@@ -146,7 +146,7 @@ def completed_until(job: Job, now: datetime, lifetime: timedelta) -> datetime:
         backoff.base_seconds, backoff.cap_seconds, policies.LONGEST_RETRY_DELAY_SECONDS
     )
     waits_seconds = (job.spec.retry.max_attempts - 1) * longest_seconds
-    moved = timedelta(days=MOST_ROLLED_DAYS if rolls(job.spec.calendar) else 0)
+    moved = timedelta(days=MOST_SHIFTED_DAYS if shifts(job.spec.calendar) else 0)
     return now + lifetime + moved + timedelta(seconds=waits_seconds)
 
 
@@ -156,7 +156,7 @@ def _passed(job: Job, run: Run, message: Message, now: datetime) -> datetime:
     Where runs overlap only the run of the last occurrence can be known as the last; where they wait
     for each other, or are skipped, any run may end after it.
     """
-    passed = max(run.key.fire_at, message.nominal_at, job.filing.from_at)
+    passed = max(run.key.fire_at, message.nominal_at, job.generation.from_at)
     if isinstance(job.schedule, Delay):
         passed = max(passed, _end_of(run))
     if job.spec.overlap is not Overlap.ALLOW:

@@ -4,32 +4,32 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 
 from carillon.clock import id_created_at
-from carillon.domain.calendar import CalendarUse, has, local_date, resolve, rolls, rolls_back
+from carillon.domain.calendar import CalendarUse, has, local_date, resolve, shifts, shifts_back
 from carillon.domain.decisions import (
+    Defer,
     Drop,
-    Go,
-    SendInstead,
-    SendOn,
+    Proceed,
+    Redirect,
     Skip,
     SkipReason,
-    StandAside,
     Start,
+    YieldToLatest,
 )
 from carillon.domain.execution.lateness import latest_due
-from carillon.domain.job import MOST_REPLACED, Job, JobState, PreviousFiling
+from carillon.domain.job import MOST_REPLACED, Job, JobState, PastGeneration
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import RunKey, RunKind
 from carillon.domain.wheel.catch_up import skips_itself
 from carillon.schedules import ClosedDays, Delay, OnOpenDays
-from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS
+from carillon.schedules.calendars.closed_days import MOST_SHIFTED_DAYS
 
 YOUNG_MESSAGE = timedelta(seconds=60)
-"""The row of an unknown filing this young may not be committed yet."""
+"""The row of an unknown generation this young may not be committed yet."""
 SHORTEST_YOUNG_DELAY = timedelta(seconds=2)
 """Between two reads of a row that may not be committed yet."""
-_NOISE = "its filing does not count"
-_FAR_BACK = f"its filing was replaced more than {MOST_REPLACED} changes ago"
+_ORPHANED = "its generation does not count"
+_FAR_BACK = f"its generation was replaced more than {MOST_REPLACED} changes ago"
 
 
 def is_by_schedule(message: Message) -> bool:
@@ -53,8 +53,8 @@ def decide_start(
     key = message.key
     by_schedule = is_by_schedule(message)
     if job is None:
-        if by_schedule and _young(message.filing_id, now):
-            return _wait_for_commit(message.filing_id, now)
+        if by_schedule and _young(message.generation_id, now):
+            return _wait_for_commit(message.generation_id, now)
         return Drop("there is no such job")
     moved_back = _moved_back(job, message, closed) if by_schedule else None
     if moved_back is not None:
@@ -63,13 +63,13 @@ def decide_start(
     if stopped is not None:
         return _of_stopped(job, message, now, stopped) if by_schedule else Skip(stopped)
     if not by_schedule:
-        return Go()
-    start = _by_filing(job, message, now, closed)
-    if isinstance(start, Go):
+        return Proceed()
+    start = _by_generation(job, message, now, closed)
+    if isinstance(start, Proceed):
         start = _by_calendar(job, message, closed)
-    if isinstance(start, Go) and job.spec.catch_up is CatchUp.LATEST:
+    if isinstance(start, Proceed) and job.spec.catch_up is CatchUp.LATEST:
         latest = latest_due(job, message, closed, now)
-        return start if latest is None else StandAside(latest, start)
+        return start if latest is None else YieldToLatest(latest, start)
     return start
 
 
@@ -82,79 +82,80 @@ def _stopped(job: Job, key: RunKey) -> SkipReason | None:
 
 
 def _of_stopped(job: Job, message: Message, now: datetime, reason: SkipReason) -> Start:
-    """Of a stopped job, only occurrences of filings that have counted are recorded: the others are
-    orphaned by a change that lost, or belong to a resume that has yet to commit."""
-    if job.has_counted(message.filing_id):
+    """Of a stopped job, only occurrences of generations that have counted are recorded: the others
+    are orphaned by a change that lost, or belong to a resume that has yet to commit."""
+    if job.has_counted(message.generation_id):
         return Skip(reason)
-    newer = message.filing_id > job.filing.filing_id
-    if reason is SkipReason.PAUSED and newer and _young(message.filing_id, now):
-        return _wait_for_commit(message.filing_id, now)  # of a resume
-    return Drop(_NOISE)
+    newer = message.generation_id > job.generation.generation_id
+    if reason is SkipReason.PAUSED and newer and _young(message.generation_id, now):
+        return _wait_for_commit(message.generation_id, now)  # of a resume
+    return Drop(_ORPHANED)
 
 
-def _by_filing(job: Job, message: Message, now: datetime, closed: ClosedDays | None) -> Start:
-    """An occurrence of the job's own filing runs, whatever its zone's rules have become since."""
+def _by_generation(job: Job, message: Message, now: datetime, closed: ClosedDays | None) -> Start:
+    """An occurrence of the job's own generation runs, whatever its zone's rules have become
+    since."""
     key = message.key
-    if message.filing_id == job.filing.filing_id:
-        return Go()
+    if message.generation_id == job.generation.generation_id:
+        return Proceed()
     instants = (key.fire_at, message.nominal_at)
-    if any(at > job.filing.from_at and yields(job, at, closed) for at in instants):
+    if any(at > job.generation.from_at and yields(job, at, closed) for at in instants):
         if message.in_time is not None:
-            return Drop("the job's own filing catches up on it")
+            return Drop("the job's own generation catches up on it")
         due_at = key.fire_at + timedelta(seconds=job.spread_seconds)
         if max(now, message.due_at) < due_at:
-            # Another filing's place in the window: the run starts at the place that counts.
+            # Another generation's place in the window: the run starts at the place that counts.
             later = replace(message, due_at=due_at, slot_key="")
-            return SendInstead(later, "before its place in the window")
-        return Go()
-    return _decide_other_filing(job, message, now)
+            return Redirect(later, "before its place in the window")
+        return Proceed()
+    return _decide_other_generation(job, message, now)
 
 
 def adopted(job: Job, message: Message) -> Message | None:
-    """The message that may start, as one of the job's own filing, which yields its occurrence too;
-    None where it starts on its own filing's account.
+    """The message that may start, as one of the job's own generation, which yields its occurrence
+    too; None where it starts on its own generation's account.
 
-    The outcome of the run then belongs to the filing that counts: that of the message may not count
-    any more when it comes again.
+    The outcome of the run then belongs to the generation that counts: that of the message may not
+    count any more when it comes again.
     """
-    if not is_by_schedule(message) or message.filing_id == job.filing.filing_id:
+    if not is_by_schedule(message) or message.generation_id == job.generation.generation_id:
         return None
-    if max(message.key.fire_at, message.nominal_at) <= job.filing.from_at:
+    if max(message.key.fire_at, message.nominal_at) <= job.generation.from_at:
         return None
-    return replace(message, filing_id=job.filing.filing_id, slot_key="")
+    return replace(message, generation_id=job.generation.generation_id, slot_key="")
 
 
-def _decide_other_filing(job: Job, message: Message, now: datetime) -> Start:
-    """An occurrence that the job's current filing does not contain."""
-    fire_at, filing = message.nominal_at, job.filing
-    is_older = message.filing_id < filing.filing_id
-    if is_older and isinstance(job.schedule, Delay) and message.key.fire_at > filing.from_at:
+def _decide_other_generation(job: Job, message: Message, now: datetime) -> Start:
+    """An occurrence that the job's current generation does not contain."""
+    fire_at, generation = message.nominal_at, job.generation
+    is_older = message.generation_id < generation.generation_id
+    if is_older and isinstance(job.schedule, Delay) and message.key.fire_at > generation.from_at:
         # It may be the instant of the fixed delay's own occurrence, whose chain a row would end.
-        return Drop("its filing had ended")
-    next_from_at = filing.from_at
+        return Drop("its generation had ended")
+    next_from_at = generation.from_at
     for known in job.replaced:
-        if message.filing_id == known.filing_id:
+        if message.generation_id == known.generation_id:
             return _by_replaced(job, known, fire_at, next_from_at)
         next_from_at = known.from_at
-    if not is_older and _young(message.filing_id, now):
-        return _wait_for_commit(message.filing_id, now)
+    if not is_older and _young(message.generation_id, now):
+        return _wait_for_commit(message.generation_id, now)
     if len(job.replaced) == MOST_REPLACED and fire_at <= next_from_at:
         return Skip(SkipReason.CHANGED, _FAR_BACK)
     # Orphaned by a change that never committed. Recording a skip here could take the place of the
     # outcome of a real occurrence of the same instant.
-    return Drop(_NOISE)
+    return Drop(_ORPHANED)
 
 
 def _by_replaced(
-    job: Job, known: PreviousFiling, fire_at: datetime, next_from_at: datetime
+    job: Job, known: PastGeneration, fire_at: datetime, next_from_at: datetime
 ) -> Start:
-    """An occurrence of a filing that was replaced by one that begins at `next_from_at`."""
-    if known.covers(known.filing_id, fire_at):
-        return Go()
+    """An occurrence of a generation that was replaced by one that begins at `next_from_at`."""
+    if known.covers(known.generation_id, fire_at):
+        return Proceed()
     if known.until_at < fire_at <= next_from_at:
         return Skip(SkipReason.PAUSED)
     if known != job.previous:
-        return Drop("later filings decide about it")
+        return Drop("later generations decide about it")
     return Skip(SkipReason.CHANGED)
 
 
@@ -163,14 +164,16 @@ def _by_calendar(job: Job, message: Message, closed: ClosedDays | None) -> Start
     use, fire_at = job.spec.calendar, message.key.fire_at
     passed_over = Skip(SkipReason.CATCH_UP)
     if use is None or closed is None:
-        return passed_over if skips_itself(message) else Go()
+        return passed_over if skips_itself(message) else Proceed()
     day = local_date(job.schedule, fire_at)
     if day not in closed:
         if _is_opened_again(job, message, closed):
             return Drop("the day that it was moved from is open again")
-        return passed_over if skips_itself(message) else Go(_note_of_move(job, message, closed))
+        return (
+            passed_over if skips_itself(message) else Proceed(_note_of_move(job, message, closed))
+        )
     moved_to = None
-    if rolls(use):
+    if shifts(use):
         resolved = resolve(job.schedule, use, closed)
         moved_to = resolved.landing(message.nominal_at)
         if moved_to is not None and moved_to <= fire_at:
@@ -181,12 +184,12 @@ def _by_calendar(job: Job, message: Message, closed: ClosedDays | None) -> Start
     return passed_over if skips_itself(message) else _moved(job, message, moved_to)
 
 
-def _moved_back(job: Job, message: Message, closed: ClosedDays | None) -> SendInstead | None:
+def _moved_back(job: Job, message: Message, closed: ClosedDays | None) -> Redirect | None:
     """The occurrence of a closed day as that of the earlier day which it belongs to.
 
     Its run was to be there: if there is one it has been absorbed, whatever the job has become.
     """
-    if closed is None or not rolls_back(job.spec.calendar) or skips_itself(message):
+    if closed is None or not shifts_back(job.spec.calendar) or skips_itself(message):
         return None
     day = local_date(job.schedule, message.key.fire_at)
     if isinstance(job.schedule, Delay) or day not in closed:
@@ -198,11 +201,11 @@ def _moved_back(job: Job, message: Message, closed: ClosedDays | None) -> SendIn
 def _is_opened_again(job: Job, message: Message, closed: ClosedDays) -> bool:
     """True if a tick sent it for a later, closed day, which will have its own message."""
     return (
-        rolls_back(job.spec.calendar)
+        shifts_back(job.spec.calendar)
         and not isinstance(job.schedule, Delay)
         and message.moved_from is None
         and message.missed is None
-        and message.filing_id == job.filing.filing_id
+        and message.generation_id == job.generation.generation_id
         and not yields(job, message.key.fire_at, closed)
     )
 
@@ -211,10 +214,12 @@ def yields(job: Job, fire_at: datetime, closed: ClosedDays | None = None) -> boo
     """True if the job's schedule has an occurrence at exactly this instant: a nominal one, or one
     that its calendar moves there."""
     resolved = resolve(job.schedule, job.spec.calendar, closed)
-    return has(resolved.sent, fire_at) or (rolls(job.spec.calendar) and has(resolved.open, fire_at))
+    return has(resolved.sent, fire_at) or (
+        shifts(job.spec.calendar) and has(resolved.open, fire_at)
+    )
 
 
-def _moved(job: Job, message: Message, moved_to: datetime) -> SendInstead:
+def _moved(job: Job, message: Message, moved_to: datetime) -> Redirect:
     """The message for the instant that the calendar moves its occurrence to; the occurrences it
     represents are recorded already."""
     key = replace(message.key, fire_at=moved_to)
@@ -234,22 +239,22 @@ def _moved(job: Job, message: Message, moved_to: datetime) -> SendInstead:
         nominal_at = message.nominal_at
         moved = replace(moved, moved_from=None if moved_to == nominal_at else nominal_at)
     day = local_date(job.schedule, message.key.fire_at)
-    return SendInstead(moved, f"{day} is closed")
+    return Redirect(moved, f"{day} is closed")
 
 
 def _note_of_skip(day: date, use: CalendarUse, closed: ClosedDays) -> str:
     note = f"{day} is closed in calendar {use.name}"
-    if not rolls(use):
+    if not shifts(use):
         return note
     open_day = closed.open_day_from(day, use.rule)
     if open_day is None:
-        return f"{note}, as all of {MOST_ROLLED_DAYS} days around it"
+        return f"{note}, as all of {MOST_SHIFTED_DAYS} days around it"
     return f"{note}, and the clocks skip its time on {open_day}"
 
 
 def _note_of_move(job: Job, message: Message, closed: ClosedDays) -> str | None:
     use = job.spec.calendar
-    if use is None or not rolls(use) or isinstance(job.schedule, Delay):
+    if use is None or not shifts(use) or isinstance(job.schedule, Delay):
         return None
     days = {*OnOpenDays(job.schedule, closed, use.rule).moved_from(message.key.fire_at)}
     if message.moved_from is not None:
@@ -259,13 +264,13 @@ def _note_of_move(job: Job, message: Message, closed: ClosedDays) -> str | None:
     return f"moved from {', '.join(map(str, sorted(days)))} by calendar {use.name}"
 
 
-def _young(filing_id: str, now: datetime) -> bool:
-    return now - id_created_at(filing_id) < YOUNG_MESSAGE
+def _young(generation_id: str, now: datetime) -> bool:
+    return now - id_created_at(generation_id) < YOUNG_MESSAGE
 
 
-def _wait_for_commit(filing_id: str, now: datetime) -> SendOn:
-    """Check again when the filing is twice as old: its copies, each of which may be doubled, are
-    few by the time that it is too old."""
-    age = now - id_created_at(filing_id)
+def _wait_for_commit(generation_id: str, now: datetime) -> Defer:
+    """Check again when the generation is twice as old: its copies, each of which may be doubled,
+    are few by the time that it is too old."""
+    age = now - id_created_at(generation_id)
     at = now + max(age, SHORTEST_YOUNG_DELAY)
-    return SendOn(at, "the filing may not be committed yet")
+    return Defer(at, "the generation may not be committed yet")

@@ -4,14 +4,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from carillon.clock import ceil_second, seconds_after
-from carillon.domain.decisions import Claim, Drop, Leave, Repeat, SendOn, SkipReason, Wait
+from carillon.domain.decisions import Claim, Defer, Drop, Leave, Repeat, SkipReason, Wait
 from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.policies import LONGEST_RETRY_DELAY_SECONDS
 from carillon.domain.run import AttemptRecord, DeadReason, Run, RunError, RunStatus, cut
 
 EARLY = timedelta(seconds=2)
-"""A message earlier than this is sent on; otherwise the executor waits."""
+"""A message earlier than this is deferred; otherwise the executor waits."""
 SHORTEST_WAIT = timedelta(seconds=1)
 """Between two reads of a run that another executor holds; doubled as its claim grows older."""
 _AT_ONCE = timedelta(milliseconds=1)
@@ -23,7 +23,7 @@ NEVER_STARTED = RunError("never_started", "no executor could begin it")
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ClaimTerms:
     """The terms of a claim: unique id, lease, and the row's expiry."""
 
     claim_id: str
@@ -32,28 +32,28 @@ class Terms:
 
 
 def decide_claim(
-    seen: Run | None, message: Message, now: datetime, terms: Terms
-) -> Claim | SendOn | Leave | Repeat | Drop:
+    seen: Run | None, message: Message, now: datetime, terms: ClaimTerms
+) -> Claim | Defer | Leave | Repeat | Drop:
     """The decision about a message, by the run row that was read.
 
     A run can be claimed when it is absent (first attempt), scheduled, retrying with this
     attempt's time come, or running under a lapsed lease: a takeover, which counts as an attempt. A
     process that is past its own end claims nothing: its lease would have lapsed already.
 
-    Duplicates die out, however many there are. Of the messages of one filing only that of the
+    Duplicates die out, however many there are. Of the messages of one generation only that of the
     current wait claims a run that waits: it was sent before its wait was recorded, so that the
     others are of no use. And a duplicate that meets a live lease stays with the queue as it is: a
     copy of it could be doubled again at every check.
     """
     decision = _decide_claim(seen, message, now, terms)
     if isinstance(decision, Claim) and terms.lease_until <= now:
-        return SendOn(now, "this process is past its end")
+        return Defer(now, "this process is past its end")
     return decision
 
 
 def _decide_claim(
-    seen: Run | None, message: Message, now: datetime, terms: Terms
-) -> Claim | SendOn | Leave | Repeat | Drop:
+    seen: Run | None, message: Message, now: datetime, terms: ClaimTerms
+) -> Claim | Defer | Leave | Repeat | Drop:
     if seen is None:
         if message.attempt > 1:
             return Drop("the run of this retry has expired")
@@ -73,28 +73,28 @@ def _decide_claim(
         if _is_of_an_earlier_wait(message, seen):
             return Drop(_EARLIER_WAIT)
         if seen.next_attempt_at is not None and now < seen.next_attempt_at:
-            return SendOn(seen.next_attempt_at, "before the retry's time")
+            return Defer(seen.next_attempt_at, "before the retry's time")
         return Claim(_claimed(seen, message, message.attempt, now, terms), seen)
     return Repeat(seen)
 
 
 def _is_of_an_earlier_wait(message: Message, seen: Run) -> bool:
-    """True if a later message of the same filing comes for the run that waits."""
-    return message.filing_id == seen.filing_id and message.waits < seen.waits
+    """True if a later message of the same generation comes for the run that waits."""
+    return message.generation_id == seen.generation_id and message.waits < seen.waits
 
 
 def _meets_live_lease(
     seen: Run, lease_until: datetime, message: Message, now: datetime
-) -> Leave | SendOn:
+) -> Leave | Defer:
     """The decision about a message for a run that another executor holds."""
     is_ahead = (message.attempt, message.waits) > (seen.attempt, seen.waits)
-    if message.filing_id == seen.filing_id and not is_ahead:
+    if message.generation_id == seen.generation_id and not is_ahead:
         return Leave("another executor holds the lease")
-    # The row is about to be put back for it, or the claim of another filing may be given up at
+    # The row is about to be put back for it, or the claim of another generation may be given up at
     # once: it checks again soon, then ever less often.
     age = now - (seen.attempt_started_at or now)
     at = min(lease_until, now + max(age, SHORTEST_WAIT))
-    return SendOn(at, "another executor holds the lease")
+    return Defer(at, "another executor holds the lease")
 
 
 def begun(run: Run, now: datetime) -> Run:
@@ -178,7 +178,7 @@ def unreadable(run: Run, reason: str, now: datetime) -> Run:
     return _without_attempt(_dead(run, DeadReason.UNREADABLE, error, now))
 
 
-def unseen(message: Message, now: datetime, terms: Terms) -> Run:
+def unseen(message: Message, now: datetime, terms: ClaimTerms) -> Run:
     """The claimed run of a message whose row cannot be read."""
     return _claimed(None, message, message.attempt, now, terms)
 
@@ -218,7 +218,7 @@ def waiting(run: Run, over: Run | None, wait: Wait, now: datetime) -> Run:
         status = RunStatus.SCHEDULED
         return replace(back, status=status, attempt=0, started_at=None, attempt_started_at=None)
     if over.status is RunStatus.RETRYING and over.error != EXECUTOR_DIED:
-        as_it_was = given_back(run, over, now)
+        as_it_was = released(run, over, now)
         longer = max(over.expires_at, expires_at)
         return replace(as_it_was, expires_at=longer, waits=back.waits)
     return replace(
@@ -230,7 +230,7 @@ def waiting(run: Run, over: Run | None, wait: Wait, now: datetime) -> Run:
     )
 
 
-def given_back(run: Run, over: Run, now: datetime) -> Run:
+def released(run: Run, over: Run, now: datetime) -> Run:
     """The row as it was before the claim, under the claim's token (for `finish`)."""
     lease_until = now if over.status is RunStatus.RUNNING else None
     return replace(
@@ -238,27 +238,27 @@ def given_back(run: Run, over: Run, now: datetime) -> Run:
     )
 
 
-def renounced(run: Run, over: Run, message: Message, now: datetime) -> Run:
-    """The same for a message that represents nothing: the row is left to those of other filings
+def handed_over(run: Run, over: Run, message: Message, now: datetime) -> Run:
+    """The same for a message that represents nothing: the row is left to those of other generations
     that have claimed it, and come again."""
-    others = tuple(each for each in over.other_filings if each != message.filing_id)
-    back = replace(given_back(run, over, now), other_filings=others)
-    if over.filing_id == message.filing_id and others:
-        return replace(back, filing_id=others[-1], other_filings=others[:-1])
+    others = tuple(each for each in over.other_generations if each != message.generation_id)
+    back = replace(released(run, over, now), other_generations=others)
+    if over.generation_id == message.generation_id and others:
+        return replace(back, generation_id=others[-1], other_generations=others[:-1])
     return back
 
 
 def adopted(run: Run, own: Message) -> Run:
-    """The claimed run as one of the filing of `own`, which is the job's (for `finish`)."""
-    others = tuple(each for each in run.other_filings if each != own.filing_id)
-    return replace(run, filing_id=own.filing_id, other_filings=others)
+    """The claimed run as one of the generation of `own`, which is the job's (for `finish`)."""
+    others = tuple(each for each in run.other_generations if each != own.generation_id)
+    return replace(run, generation_id=own.generation_id, other_generations=others)
 
 
 def was_made_by(over: Run, message: Message) -> bool:
     """True if the row that was claimed over is there for the sake of this message alone: an earlier
-    claim for it ended without a record, or a policy kept it waiting, and no other filing has
+    claim for it ended without a record, or a policy kept it waiting, and no other generation has
     claimed it."""
-    if over.filing_id != message.filing_id or over.other_filings:
+    if over.generation_id != message.generation_id or over.other_generations:
         return False
     waits = over.status is RunStatus.SCHEDULED and over.next_attempt_at is not None
     return waits or over.status is RunStatus.RUNNING
@@ -281,7 +281,9 @@ def retry_message(run: Run, message: Message) -> Message:
     )
 
 
-def _claimed(seen: Run | None, message: Message, attempt: int, now: datetime, terms: Terms) -> Run:
+def _claimed(
+    seen: Run | None, message: Message, attempt: int, now: datetime, terms: ClaimTerms
+) -> Run:
     started_at, effective_at = now, _effective_at(message)
     attempts: tuple[AttemptRecord, ...] = ()
     note = None
@@ -298,7 +300,7 @@ def _claimed(seen: Run | None, message: Message, attempt: int, now: datetime, te
         attempt=attempt,
         token=1 if seen is None else seen.token + 1,
         claim_id=terms.claim_id,
-        filing_id=message.filing_id,
+        generation_id=message.generation_id,
         updated_at=now,
         expires_at=terms.expires_at,
         lease_until=terms.lease_until,
@@ -308,15 +310,15 @@ def _claimed(seen: Run | None, message: Message, attempt: int, now: datetime, te
         note=note,
         waits=message.waits if seen is None else max(seen.waits, message.waits),
         attempts=attempts,
-        other_filings=_other_filings(seen, message),
+        other_generations=_other_generations(seen, message),
     )
 
 
-def _other_filings(seen: Run | None, message: Message) -> tuple[str, ...]:
-    """The filings that have claimed the run, but for the message's own, in order of time."""
+def _other_generations(seen: Run | None, message: Message) -> tuple[str, ...]:
+    """The generations that have claimed the run, but for the message's own, in order of time."""
     if seen is None:
         return ()
-    return tuple(sorted({*seen.other_filings, seen.filing_id} - {message.filing_id}))
+    return tuple(sorted({*seen.other_generations, seen.generation_id} - {message.generation_id}))
 
 
 def _effective_at(message: Message) -> datetime | None:
@@ -348,5 +350,5 @@ def _ended(
         next_attempt_at=None,
         result=result,
         error=error,
-        other_filings=(),
+        other_generations=(),
     )

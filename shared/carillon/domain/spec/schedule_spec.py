@@ -21,9 +21,9 @@ from carillon.domain.spec.options import DATES_HELP, Cli
 from carillon.errors import InvalidFieldError
 from carillon.schedules import (
     DEFAULT_DST,
-    Combined,
     DstRule,
     Schedule,
+    Union,
     parse_schedule,
     parse_window,
 )
@@ -239,7 +239,7 @@ def canonical_members(schedule: Schedule) -> dict[str, Any]:
     """The members of a ScheduleSpec with this schedule, but for its end."""
     said: str | list[str] = schedule.text
     exceptions: list[str] = []
-    if isinstance(schedule, Combined):
+    if isinstance(schedule, Union):
         members = [member.text for member in schedule.schedules]
         said = members[0] if len(members) == 1 else members
         exceptions = [exception.text for exception in schedule.exceptions]

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 
-from carillon.domain.calendar import Resolved, resolve, rolls, rolls_back
+from carillon.domain.calendar import Resolved, resolve, shifts, shifts_back
 from carillon.domain.decisions import SkipReason
 from carillon.domain.job import Job
 from carillon.domain.message import Message, Missed
@@ -22,24 +22,25 @@ def skips_itself(message: Message) -> bool:
     return missed is not None and missed.catch_up is CatchUp.SKIP and not message.in_time
 
 
-def within_its_filing(
+def within_its_generation(
     job: Job | None, message: Message, closed: ClosedDays | None = None
 ) -> list[Message]:
     """The messages to handle instead of one whose generation ended before its occurrence.
 
     The tick cannot know that: it sends one message for all that an outage left out. Here it comes
-    to be one for the last occurrence that was the filing's, and one for the closed days after that,
-    which stands for itself. As it is when its filing goes on, or is unknown; and if nothing is
-    left, for its own occurrence only. `closed` are the days of the calendar that it names.
+    to be one for the last occurrence that was the generation's, and one for the closed days after
+    that, which stands for itself. As it is when its generation goes on, or is unknown; and if
+    nothing is left, for its own occurrence only. `closed` are the days of the calendar that it
+    names.
     """
     missed = message.missed
-    ended_at = None if job is None else job.ended_at(message.filing_id)
+    ended_at = None if job is None else job.ended_at(message.generation_id)
     if missed is None or ended_at is None or message.key.fire_at <= ended_at:
         return [message]
     resolved = resolve(missed.schedule, missed.calendar, closed)
     after_end = ended_at + timedelta.resolution
     last_sent, last_open = resolved.missed.previous(after_end), resolved.open.previous(after_end)
-    if rolls(missed.calendar):
+    if shifts(missed.calendar):
         last_open = last_sent
     found, since = [], missed.since
     for last, catch_up in ((last_open, missed.catch_up), (last_sent, CatchUp.SKIP)):
@@ -54,10 +55,10 @@ def passed_over_row(
 ) -> Run | None:
     """The row that covers the occurrences which a catch-up skipped before the message's own.
 
-    An occurrence in its span that has a row of its own counts by that row. Two filings may cover
-    spans with the same end, so the filing is part of the key. Closed days are covered with the
-    others, and the note has their number: nobody else records them. `closed` are those of the
-    calendar that the message names.
+    An occurrence in its span that has a row of its own counts by that row. Two generations may
+    cover spans with the same end, so the generation is part of the key. Closed days are covered
+    with the others, and the note has their number: nobody else records them. `closed` are those of
+    the calendar that the message names.
     """
     if message.missed is None:
         return None
@@ -72,12 +73,12 @@ def passed_over_row(
     count = 1 + sum(1 for _ in covered)
     exact = count <= COUNT_LIMIT
     return Run(
-        key=RunKey(key.owner, key.job_id, RunKind.MISSED, last, message.filing_id),
+        key=RunKey(key.owner, key.job_id, RunKind.MISSED, last, message.generation_id),
         status=RunStatus.SKIPPED,
         attempt=0,
         token=0,
         claim_id="",
-        filing_id=message.filing_id,
+        generation_id=message.generation_id,
         updated_at=now,
         expires_at=expires_at,
         finished_at=now,
@@ -89,7 +90,8 @@ def passed_over_row(
 
 
 def _instead(message: Message, fire_at: datetime, missed: Missed) -> Message:
-    """The message for another occurrence of its filing, an earlier one: no grace reached that."""
+    """The message for another occurrence of its generation, an earlier one: no grace reached
+    that."""
     key = replace(message.key, fire_at=fire_at)
     due_at = fire_at + (message.due_at - message.key.fire_at)
     return replace(message, key=key, due_at=due_at, missed=missed, in_time=False)
@@ -97,7 +99,7 @@ def _instead(message: Message, fire_at: datetime, missed: Missed) -> Message:
 
 def _closed_among(resolved: Resolved, first: datetime, last: datetime, count: int) -> str | None:
     use, closed = resolved.use, resolved.closed
-    if use is None or closed is None or rolls_back(use):
+    if use is None or closed is None or shifts_back(use):
         return None
     staying = OnOpenDays(resolved.schedule, closed, CalendarRule.SKIP)
     open_count = sum(1 for _ in staying.between(first - timedelta(seconds=1), last))

@@ -1,8 +1,8 @@
 """The messages that a tick sends for an entry: a minute's occurrences, and catch-up after an
 outage.
 
-Minutes, slots and backlogs count effective times; fire times, filings and what a catch-up covers
-are nominal.
+Minutes, slots and backlogs count effective times; fire times, generations and what a catch-up
+covers are nominal.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from carillon.clock import id_created_at
-from carillon.domain.calendar import Resolved, resolve, rolls, rolls_back
+from carillon.domain.calendar import Resolved, resolve, shifts, shifts_back
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message, Missed
 from carillon.domain.policies import CatchUp
@@ -59,26 +59,26 @@ def messages_of(
             yield found
 
 
-def chain_goes_on(
+def continues_sequence(
     entry: Entry, job: Job | None, now: datetime, following: datetime | None = None
 ) -> bool:
     """True if an entry's generation counts, or may yet: the next entry of its sequence is to be
     put.
 
-    `following` is the occurrence of that link. A watch looks after those that its filing still had,
-    whatever has become of it since, unless the job was deleted.
+    `following` is the occurrence of that link. A watch looks after those that its generation still
+    had, whatever has become of it since, unless the job was deleted.
     """
     if job is not None and entry.is_watch and job.state is not JobState.DELETED:
-        ended_at = job.ended_at(entry.filing_id)
+        ended_at = job.ended_at(entry.generation_id)
         if ended_at is not None:
             return following is None or following <= ended_at
-        if job.filing.filing_id == entry.filing_id:
+        if job.generation.generation_id == entry.generation_id:
             return True
-    if job is not None and job.filing.filing_id == entry.filing_id:
+    if job is not None and job.generation.generation_id == entry.generation_id:
         return job.state is JobState.ACTIVE
-    if job is not None and (job.is_tombstone or entry.filing_id < job.filing.filing_id):
+    if job is not None and (job.is_tombstone or entry.generation_id < job.generation.generation_id):
         return False
-    return now - id_created_at(entry.filing_id) < YOUNG_ENTRY
+    return now - id_created_at(entry.generation_id) < YOUNG_ENTRY
 
 
 def _standing_times(entry: Entry, sent: Recurrence, minute: int) -> Iterator[datetime]:
@@ -126,7 +126,7 @@ class _Outage:
         last = minute_end(backlog.until) - spread
         in_time = backlog.taken_up_at - timedelta(seconds=entry.grace_seconds) - spread
         # Under a calendar that moves none, a closed day's occurrence never runs.
-        may_run = resolved.missed if rolls(entry.calendar) else resolved.open
+        may_run = resolved.missed if shifts(entry.calendar) else resolved.open
         since = max(minute_end(backlog.announced) - spread, entry.from_at)
         first = may_run.next(max(since, in_time)) if entry.grace_seconds else None
         return cls(
@@ -163,9 +163,9 @@ class _Outage:
             return self._for(message, self.since, self.entry.catch_up)
         if message.in_time:
             is_before = self.stand_in is not None and fire_at < self.stand_in
-            return None if is_before and not rolls(self.entry.calendar) else message
+            return None if is_before and not shifts(self.entry.calendar) else message
         landing = resolved.landing(fire_at)
-        if landing is None and rolls_back(self.entry.calendar):
+        if landing is None and shifts_back(self.entry.calendar):
             return self._for(message, fire_at, CatchUp.SKIP)
         if landing is not None and not fire_at <= landing <= self.last:
             return message

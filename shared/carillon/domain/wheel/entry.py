@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
-from carillon.domain.calendar import CalendarUse, rolls, rolls_back
+from carillon.domain.calendar import CalendarUse, shifts, shifts_back
 from carillon.domain.job import Job, Lane
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp
@@ -18,7 +18,7 @@ TICK_OUTAGE_DAYS = 14
 """Ticks may be down this long and lose nothing: dated entries live that long after their minute."""
 DATED_ENTRY_LIFETIME = timedelta(days=TICK_OUTAGE_DAYS)
 YOUNG_ENTRY = timedelta(hours=1)
-"""An entry of an unknown filing this young may belong to a creator that has yet to commit."""
+"""An entry of an unknown generation this young may belong to a creator that has yet to commit."""
 ZONE_CHANGE = timedelta(hours=26)
 """A change of a zone's rules moves a local time by less: the largest offsets of the IANA database
 are +14 h and -12 h apart."""
@@ -78,7 +78,7 @@ def slots_of_minute(minute: int) -> tuple[Slot, Slot, Slot]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A slim row: this job, under this filing, may be due in this slot of this segment.
+    """A slim row: this job, under this generation, may be due in this slot of this segment.
 
     Either it carries a `schedule` (a standing entry, or in a dated slot one link of a chain) or a
     `message`, sent as it is when it may start (a retry too far ahead for the queue). Entries are
@@ -92,7 +92,7 @@ class Entry:
     slot: Slot
     owner: str
     job_id: str
-    filing_id: str
+    generation_id: str
     from_at: datetime
     lane: Lane = Lane.NORMAL
     catch_up: CatchUp = CatchUp.LATEST
@@ -114,9 +114,9 @@ class Entry:
         message = self.message
         if message is not None:
             waits = f"#{message.waits}" if message.waits else ""
-            standing = standing_key(self.job_id, self.filing_id)
+            standing = standing_key(self.job_id, self.generation_id)
             return f"{standing}#{message.key.sort_key}#{message.attempt}{waits}"
-        return standing_key(self.job_id, self.filing_id, is_watch=self.is_watch)
+        return standing_key(self.job_id, self.generation_id, is_watch=self.is_watch)
 
     @property
     def spread(self) -> timedelta:
@@ -128,14 +128,14 @@ class Entry:
         kind = RunKind.WATCH if self.is_watch else RunKind.SCHEDULED
         return Message(
             key=RunKey(self.owner, self.job_id, kind, fire_at),
-            filing_id=self.filing_id,
+            generation_id=self.generation_id,
             segment=self.segment,
             lane=self.lane,
             due_at=fire_at + self.spread,
             slot_key=self.slot.key,
         )
 
-    def link_at(self, fire_at: datetime, done: int) -> "Entry":
+    def next_entry_at(self, fire_at: datetime, done: int) -> "Entry":
         """The link of the same dated chain for its next occurrence, nominally at `fire_at`.
 
         It lies beyond the epoch minute `done`. If the zone matters, a link that only checks comes
@@ -176,20 +176,20 @@ class Entry:
         return last + self.spread + DATED_ENTRY_LIFETIME
 
 
-def standing_key(job_id: str, filing_id: str, *, is_watch: bool = False) -> str:
-    """The sort key of a filing's entries with a schedule, and of those of its watch."""
-    return f"{job_id}#{filing_id}#watch" if is_watch else f"{job_id}#{filing_id}"
+def standing_key(job_id: str, generation_id: str, *, is_watch: bool = False) -> str:
+    """The sort key of a generation's entries with a schedule, and of those of its watch."""
+    return f"{job_id}#{generation_id}#watch" if is_watch else f"{job_id}#{generation_id}"
 
 
 def entries_of(job: Job, sent: Recurrence | None = None) -> list[Entry]:
-    """The entries of a job's filing: its standing slots, or the first link of its dated chain, or
-    the message of a fixed delay's first occurrence.
+    """The entries of a job's generation: its standing slots, or the first link of its dated chain,
+    or the message of a fixed delay's first occurrence.
 
     `sent` is the schedule under the job's calendar, where that moves occurrences. Empty when the
-    schedule has none left after the filing's `from_at`. A calendar that leaves none is no reason:
-    it may be opened again.
+    schedule has none left after the generation's `from_at`. A calendar that leaves none is no
+    reason: it may be opened again.
     """
-    from_at = job.filing.from_at
+    from_at = job.generation.from_at
     first = (sent or job.schedule).next(from_at) or job.schedule.next(from_at)
     if first is None:
         return []
@@ -203,7 +203,7 @@ def watch_entries_of(job: Job) -> list[Entry]:
 
     Empty without a watch. A job with a fixed delay, or a calendar that moves occurrences, has none.
     """
-    first = job.schedule.next(job.filing.from_at) if _is_watched(job) else None
+    first = job.schedule.next(job.generation.from_at) if _is_watched(job) else None
     return [] if first is None else _filed(_watch_entry(job), first)
 
 
@@ -215,20 +215,20 @@ def message_of(job: Job, fire_at: datetime) -> Message:
 
 
 def messages_until(job: Job, sent: Recurrence, until: datetime) -> list[Message]:
-    """The messages for a filing's occurrences with effective times up to `until`.
+    """The messages for a generation's occurrences with effective times up to `until`.
 
     `sent` is the schedule under the job's calendar. Of a fixed delay there is but the first: the
     others follow from the runs.
     """
     last = until - timedelta(seconds=job.spread_seconds)
-    fire_times = sent.between(job.filing.from_at, last)
+    fire_times = sent.between(job.generation.from_at, last)
     if isinstance(job.schedule, Delay):
         fire_times = islice(fire_times, 1)
     return [message_of(job, fire_at) for fire_at in fire_times]
 
 
 def watch_messages_until(job: Job, until: datetime) -> list[Message]:
-    """The messages of the missed-run check for the occurrences of a filing that it examines by
+    """The messages of the missed-run check for the occurrences of a generation that it examines by
     `until`."""
     if not _is_watched(job):
         return []
@@ -244,7 +244,7 @@ def entry_of_message(message: Message) -> Entry:
         slot=Slot(SlotKind.DATED, minute_of(message.starts_at)),
         owner=message.key.owner,
         job_id=message.key.job_id,
-        filing_id=message.filing_id,
+        generation_id=message.generation_id,
         from_at=message.key.fire_at,
         lane=message.lane,
         message=message,
@@ -254,28 +254,28 @@ def entry_of_message(message: Message) -> Entry:
 def _filed(entry: Entry, first: datetime) -> list[Entry]:
     """The entry in each slot of its schedule; of a dated chain, the link for the nominal `first`.
 
-    `entry` is in the dated slot of its filing's beginning.
+    `entry` is in the dated slot of its generation's beginning.
     """
     if entry.schedule is None:
         return []
-    moves = rolls_back(entry.calendar)
-    filed = slots(entry.schedule, entry.spread_seconds, moves)
-    if filed.kind is SlotKind.DATED:
-        return [entry.link_at(first, done=entry.slot.number)]
+    moves = shifts_back(entry.calendar)
+    indexed = slots(entry.schedule, entry.spread_seconds, moves)
+    if indexed.kind is SlotKind.DATED:
+        return [entry.next_entry_at(first, done=entry.slot.number)]
     digest = zone_digest(entry.schedule, entry.spread_seconds, moves)
-    places = [Slot(filed.kind, number) for number in sorted(filed.numbers)]
+    places = [Slot(indexed.kind, number) for number in sorted(indexed.numbers)]
     return [replace(entry, slot=place, zone_digest=digest) for place in places]
 
 
 def _entry(job: Job) -> Entry:
-    """An entry of the job's filing, before it has its slots."""
+    """An entry of the job's generation, before it has its slots."""
     return Entry(
         segment=job.segment,
-        slot=Slot(SlotKind.DATED, minute_of(job.filing.from_at)),
+        slot=Slot(SlotKind.DATED, minute_of(job.generation.from_at)),
         owner=job.owner,
         job_id=job.job_id,
-        filing_id=job.filing.filing_id,
-        from_at=job.filing.from_at,
+        generation_id=job.generation.generation_id,
+        from_at=job.generation.from_at,
         lane=job.spec.priority,
         catch_up=job.spec.catch_up,
         schedule=job.schedule,
@@ -286,7 +286,7 @@ def _entry(job: Job) -> Entry:
 
 
 def _is_watched(job: Job) -> bool:
-    has_instants = not isinstance(job.schedule, Delay) and not rolls(job.spec.calendar)
+    has_instants = not isinstance(job.schedule, Delay) and not shifts(job.spec.calendar)
     return bool(job.spec.expect_within) and has_instants
 
 

@@ -30,7 +30,7 @@ class Shares:
     counts: tuple[int, ...]
     placed: tuple[int, ...]
 
-    def has_turn(self, bucket: int) -> bool:
+    def has_share(self, bucket: int) -> bool:
         """True if a message of the bucket was counted that has no place yet."""
         return self.placed[bucket] < self.counts[bucket]
 

@@ -22,7 +22,7 @@ class Backlog:
 
     Catch-up is decided about those after `announced`, and against `until`; neither ever changes, so
     that every tick that works on the backlog decides alike. Minutes up to `announced` are sent
-    whole: the tick that announced them, or a filer, may have sent any part of them already.
+    whole: the tick that announced them, or a indexer, may have sent any part of them already.
     `taken_up_at` is when the gap was noticed.
     """
 
@@ -50,9 +50,9 @@ class Control:
     is how far the live minute that was begun has got, `backlog_cursor` that of the first backlog:
     live minutes come in between, and a minute of a backlog that began anew after each of them would
     never end, and take places ever later. `shares` has the places of what is late, by owner,
-    `paced_until` is the next one behind them, see `placed`. `idle`: the last visit found nothing to
-    send. `tzdata` is the version of the time zone rules that the last tick had, and `tzdata_from`
-    the first minute that was dispatched under it (0: no other has been known).
+    `throttled_until` is the next one behind them, see `placed`. `idle`: the last visit found
+    nothing to send. `tzdata` is the version of the time zone rules that the last tick had, and
+    `tzdata_from` the first minute that was dispatched under it (0: no other has been known).
     """
 
     segment: int
@@ -66,7 +66,7 @@ class Control:
     tzdata: str = ""
     tzdata_from: int = 0
     backlog_cursor: Cursor | None = None
-    paced_until: datetime | None = None
+    throttled_until: datetime | None = None
     shares: Shares | None = None
     idle: bool = False
 
@@ -163,9 +163,9 @@ def shared_out(
 ) -> Control:
     """Reserve starts for the late messages up to the minute `until`, counted by bucket: owners
     alternate, behind all starts that were reserved before."""
-    begins_at = now if held.paced_until is None else max(now, held.paced_until)
+    begins_at = now if held.throttled_until is None else max(now, held.throttled_until)
     shares = Shares(until, begins_at, counts, placed=(0,) * len(counts))
-    return replace(held, shares=shares, paced_until=begins_at + sum(counts) * _spacing(share))
+    return replace(held, shares=shares, throttled_until=begins_at + sum(counts) * _spacing(share))
 
 
 def placed(held: Control, owner: str, now: datetime, share: int) -> tuple[Control, datetime]:
@@ -175,11 +175,13 @@ def placed(held: Control, owner: str, now: datetime, share: int) -> tuple[Contro
     counted comes behind all that was.
     """
     bucket, spacing = bucket_of(owner), _spacing(share)
-    if held.shares is not None and held.paced_until and held.shares.has_turn(bucket):
+    if held.shares is not None and held.throttled_until and held.shares.has_share(bucket):
         shares, place, passed = held.shares.taken(bucket, now, spacing)
-        return replace(held, shares=shares, paced_until=held.paced_until + passed * spacing), place
-    place = now if held.paced_until is None else max(now, held.paced_until)
-    return replace(held, paced_until=place + spacing), place
+        return replace(
+            held, shares=shares, throttled_until=held.throttled_until + passed * spacing
+        ), place
+    place = now if held.throttled_until is None else max(now, held.throttled_until)
+    return replace(held, throttled_until=place + spacing), place
 
 
 def _spacing(share: int) -> timedelta:
@@ -266,5 +268,5 @@ def mended(remains: Remains, now: datetime) -> Control:
     return Control(remains.segment, **kept)
 
 
-_MAY_BE_FORGOTTEN = ("cursor", "backlog_cursor", "paced_until", "shares", "idle")
+_MAY_BE_FORGOTTEN = ("cursor", "backlog_cursor", "throttled_until", "shares", "idle")
 """Without these members a minute is sent again, or the throttling begins anew."""

@@ -34,33 +34,34 @@ class Ended:
 
 
 def ended_entry(job: Job | None, message: Message, now: datetime) -> list[Ended]:
-    """The standing entry that sent `message`, if it has outlived the end of its filing; else none.
+    """The standing entry that sent `message`, if it has outlived the end of its generation; else
+    none.
 
-    `job` is the row as it is now. The end of the filing removed its entries, so messages that may
-    have been announced before prove nothing. No tick comes to a dated entry again: it expires.
+    `job` is the row as it is now. The end of the generation removed its entries, so messages that
+    may have been announced before prove nothing. No tick comes to a dated entry again: it expires.
     """
     if not message.slot_key:
         return []
     slot = Slot.from_key(message.slot_key)
-    ended_at = _ended_at(job, message.filing_id, now)
+    ended_at = _ended_at(job, message.generation_id, now)
     if ended_at is None or slot.kind is SlotKind.DATED:
         return []
     if message.due_at <= ended_at + ANNOUNCED_FOR:
         return []
     key, is_watch = message.key, message.key.kind is RunKind.WATCH
-    entry_key = standing_key(key.job_id, message.filing_id, is_watch=is_watch)
+    entry_key = standing_key(key.job_id, message.generation_id, is_watch=is_watch)
     spread = message.due_at - key.fire_at
     return [Ended((slot, entry_key), _owes_until(job, ended_at, spread, is_watch=is_watch))]
 
 
 def ended_entries(before: Job, after: Job, now: datetime) -> list[Ended]:
-    """The entries of the filing that a change of the row, from `before` to `after`, has ended.
+    """The entries of the generation that a change of the row, from `before` to `after`, has ended.
 
     None if it has ended none. Nor where the job was not active: it may have been changed since its
     entries were put, and they stay as they were. Of a dated chain it is the first link, if that is
     yet to come: a later one is ended by its visit.
     """
-    ended_at = _ended_at(after, before.filing.filing_id, now)
+    ended_at = _ended_at(after, before.generation.generation_id, now)
     if ended_at is None or before.state is not JobState.ACTIVE:
         return []
     return [
@@ -78,15 +79,15 @@ def removable(ended: Iterable[Ended], control: Control | None) -> list[EntryKey]
     return [entry.key for entry in ended if control.dispatched(entry.owes_until)]
 
 
-def _ended_at(job: Job | None, filing_id: str, now: datetime) -> datetime | None:
-    """An instant after which no occurrence of the filing counts; None while it may go on."""
-    if job is not None and filing_id == job.filing.filing_id:
+def _ended_at(job: Job | None, generation_id: str, now: datetime) -> datetime | None:
+    """An instant after which no occurrence of the generation counts; None while it may go on."""
+    if job is not None and generation_id == job.generation.generation_id:
         if job.state is JobState.PAUSED:
             return job.paused_at
         return job.updated_at if job.is_tombstone else None
-    if job is not None and filing_id < job.filing.filing_id:
-        return job.filing.from_at
-    made_at = id_created_at(filing_id)
+    if job is not None and generation_id < job.generation.generation_id:
+        return job.generation.from_at
+    made_at = id_created_at(generation_id)
     return made_at if now - made_at > YOUNG_ENTRY else None
 
 

@@ -1,13 +1,13 @@
 """Standing entries after a change of their zone's rules: where they belong, and what they owe.
 
-An upgrade of the time zone database may move a schedule's occurrences to slots that its filing has
-no entry in. The first of its old entries that a tick reads brings the filing there.
+An upgrade of the time zone database may move a schedule's occurrences to slots that its generation
+has no entry in. The first of its old entries that a tick reads brings the generation there.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from carillon.domain.calendar import Resolved, rolls_back
+from carillon.domain.calendar import Resolved, shifts_back
 from carillon.domain.message import Message
 from carillon.domain.wheel.entry import Entry, Slot, minute_end, minute_of
 from carillon.domain.wheel.segment import Control
@@ -26,19 +26,19 @@ def zone_has_changed(entry: Entry) -> bool:
     )
 
 
-def rehomed(entry: Entry) -> tuple[Entry, list[Entry]]:
-    """A standing entry as one of today's rules, and the others that its filing has by them.
+def migrated(entry: Entry) -> tuple[Entry, list[Entry]]:
+    """A standing entry as one of today's rules, and the others that its generation has by them.
 
     The entry stays where it is. It is to be put last, when the others are there and what they owe
     is sent: until then a tick that reads it begins anew. There are no others when the schedule is
-    filed as a dated chain today.
+    indexed as a dated chain today.
     """
-    moves = rolls_back(entry.calendar)
+    moves = shifts_back(entry.calendar)
     if entry.schedule is None:
         return entry, []
     own = replace(entry, zone_digest=zone_digest(entry.schedule, entry.spread_seconds, moves))
-    filed = slots(entry.schedule, entry.spread_seconds, moves)
-    places = [Slot(filed.kind, number) for number in sorted(filed.numbers)]
+    indexed = slots(entry.schedule, entry.spread_seconds, moves)
+    places = [Slot(indexed.kind, number) for number in sorted(indexed.numbers)]
     return own, [replace(own, slot=place) for place in places if place != own.slot]
 
 
@@ -49,7 +49,7 @@ def owed_messages(
     `minute`.
 
     It was last visited one round of its slot before. Occurrences since then, under the new rules,
-    may have been passed by where the filing had no entry; those that the backlog still comes to
+    may have been passed by where the generation had no entry; those that the backlog still comes to
     are left to it. `resolved` is the schedule under its calendar.
     """
     if entry.schedule is None:

@@ -14,7 +14,7 @@ class CalendarRule(StrEnum):
     PREVIOUS_BUSINESS_DAY = "previous_business_day"
 
 
-MOST_ROLLED_DAYS = 31
+MOST_SHIFTED_DAYS = 31
 """An occurrence moves by at most this many days; if all of them are closed it is skipped."""
 
 
@@ -55,7 +55,7 @@ class ClosedDays:
     def open_day_from(self, day: date, rule: CalendarRule) -> date | None:
         """The open day that an occurrence on `day` moves to (itself when open); None if none."""
         step = timedelta(days=-1 if rule is CalendarRule.PREVIOUS_BUSINESS_DAY else 1)
-        for _ in range(MOST_ROLLED_DAYS + 1):
+        for _ in range(MOST_SHIFTED_DAYS + 1):
             if day not in self:
                 return day
             day += step

@@ -13,15 +13,15 @@ from carillon.schedules.base import (
     Recurrence,
     seconds_down,
 )
-from carillon.schedules.calendars.closed_days import MOST_ROLLED_DAYS, CalendarRule, ClosedDays
+from carillon.schedules.calendars.closed_days import MOST_SHIFTED_DAYS, CalendarRule, ClosedDays
 from carillon.schedules.kinds.interval import Delay
 from carillon.schedules.zones import offsets as zones
-from carillon.schedules.zones.wall_schedule import first_from, last_until, nominal_walls
+from carillon.schedules.zones.wall_schedule import first_from, last_until, nominal_local_times
 
 _DAY_SECONDS = 86_400
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-_LAST_WALL = LAST_SECOND + _DAY_SECONDS
-_REACH_SECONDS = (MOST_ROLLED_DAYS + 2) * _DAY_SECONDS
+_LAST_LOCAL = LAST_SECOND + _DAY_SECONDS
+_REACH_SECONDS = (MOST_SHIFTED_DAYS + 2) * _DAY_SECONDS
 _SEARCHED_DAYS = (40, 400, 50 * 366)
 """The reach of the first search ahead, and of the later ones: a near find makes a far search
 needless."""
@@ -66,11 +66,11 @@ class OnOpenDays(Recurrence):
 
     @property
     def last_second(self) -> int:
-        late = _REACH_SECONDS if self.rolls else 0
+        late = _REACH_SECONDS if self.shifts else 0
         return min(LAST_SECOND, self.base.last_second + late)
 
     @property
-    def rolls(self) -> bool:
+    def shifts(self) -> bool:
         """True if occurrences are moved, not left out."""
         return self.rule is not CalendarRule.SKIP
 
@@ -84,7 +84,7 @@ class OnOpenDays(Recurrence):
             return self._after_delay(self.base, second)
         if self.closed.is_always:
             return None
-        near = nominal_walls(self.base).second_after(second - _REACH_SECONDS)
+        near = nominal_local_times(self.base).second_after(second - _REACH_SECONDS)
         if near is None:
             return None
         start, end = max(second, near - _REACH_SECONDS), self.last_second
@@ -99,7 +99,7 @@ class OnOpenDays(Recurrence):
     def second_before(self, second: int) -> int | None:
         if isinstance(self.base, Delay) or self.closed.is_always:
             return None
-        near = nominal_walls(self.base).second_before(second + _REACH_SECONDS)
+        near = nominal_local_times(self.base).second_before(second + _REACH_SECONDS)
         if near is None:
             return None
         start, end = min(second, near + _REACH_SECONDS), self.first_second
@@ -133,15 +133,15 @@ class OnOpenDays(Recurrence):
 
     def _after_delay(self, base: Delay, second: int) -> int | None:
         found = base.second_after(second)
-        if found is None or found > base.last_second or not self.rolls:
+        if found is None or found > base.last_second or not self.shifts:
             return found
         if self.closed.is_always:
             return None
-        wall = found + zones.offset_at(self.timezone, found)
-        day, time = divmod(wall, _DAY_SECONDS)
+        local_time = found + zones.offset_at(self.timezone, found)
+        day, time = divmod(local_time, _DAY_SECONDS)
         if not self._is_closed(day):
             return found
-        earlier = range(day - 1, day - 1 - MOST_ROLLED_DAYS, -1)
+        earlier = range(day - 1, day - 1 - MOST_SHIFTED_DAYS, -1)
         later = range(day + 1, day + _SEARCHED_DAYS[-1])
         previous_first = self.rule is CalendarRule.PREVIOUS_BUSINESS_DAY
         for days in (earlier, later) if previous_first else (later,):
@@ -170,16 +170,20 @@ class OnOpenDays(Recurrence):
     def _stays(self, second: int) -> bool:
         """True if an occurrence of the base is on an open day, and so remains where it is."""
         span = zones.span_at(self.timezone, second)
-        wall = second + span.offset
+        local_time = second + span.offset
         skipped = second + span.before
-        if second == span.start and skipped // _DAY_SECONDS < wall // _DAY_SECONDS and self.rolls:
+        if (
+            second == span.start
+            and skipped // _DAY_SECONDS < local_time // _DAY_SECONDS
+            and self.shifts
+        ):
             # The clocks skip midnight, as in Nuuk: what fires here may belong to the day before.
             return any(
-                next(self._walls_between(low, high), None) is not None
-                for day, low, high in _days_between(skipped, wall + 1)
+                next(self._local_times_between(low, high), None) is not None
+                for day, low, high in _days_between(skipped, local_time + 1)
                 if not self._is_closed(day)
             )
-        return not self._is_closed(wall // _DAY_SECONDS)
+        return not self._is_closed(local_time // _DAY_SECONDS)
 
     def _same_day_around(self, second: int) -> tuple[int, int]:
         """The first and last instant of a stretch around this one that shows a closed day.
@@ -234,8 +238,8 @@ class OnOpenDays(Recurrence):
         """
         shift = (target - source) * _DAY_SECONDS
         low = max(source * _DAY_SECONDS, low - shift)
-        for wall in self._walls_between(low, (source + 1) * _DAY_SECONDS):
-            landing = self._landing(wall + shift)
+        for local_time in self._local_times_between(low, (source + 1) * _DAY_SECONDS):
+            landing = self._landing(local_time + shift)
             if landing is not None and landing > second:
                 yield landing
                 return
@@ -245,12 +249,15 @@ class OnOpenDays(Recurrence):
         shift = (target - source) * _DAY_SECONDS
         first, last = self._bounds()
         first = max(first, source * _DAY_SECONDS)
-        wall: int | None = min((source + 1) * _DAY_SECONDS, high - shift, last + 1)
-        walls = nominal_walls(self.base)
-        while wall is not None and (wall := walls.second_before(wall)) is not None:
-            if wall < first:
+        local_time: int | None = min((source + 1) * _DAY_SECONDS, high - shift, last + 1)
+        local_times = nominal_local_times(self.base)
+        while (
+            local_time is not None
+            and (local_time := local_times.second_before(local_time)) is not None
+        ):
+            if local_time < first:
                 return
-            landing = self._landing(wall + shift)
+            landing = self._landing(local_time + shift)
             if landing is not None and landing < second:
                 yield landing
                 return
@@ -258,18 +265,18 @@ class OnOpenDays(Recurrence):
     def _landings(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """The places in [start, end) where moved occurrences fire, each with the day it comes
         from."""
-        if not self.rolls:
+        if not self.shifts:
             return
-        for low, high in self._walls_reached(start, end):
+        for low, high in self._local_times_reached(start, end):
             for target, first, last in _days_between(low, high):
                 for source in self._sources(target):
                     shift = (target - source) * _DAY_SECONDS
-                    for wall in self._walls_between(first - shift, last - shift):
-                        landing = self._landing(wall + shift)
+                    for local_time in self._local_times_between(first - shift, last - shift):
+                        landing = self._landing(local_time + shift)
                         if landing is not None and start <= landing < end:
                             yield landing, source
 
-    def _walls_reached(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+    def _local_times_reached(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """The walls (from, until) that clocks show in [start, end), and those they skip there."""
         while start < end:
             span = zones.span_at(self.timezone, start)
@@ -278,49 +285,49 @@ class OnOpenDays(Recurrence):
             yield start + (span.before if skips else span.offset), stop + span.offset
             start = stop
 
-    def _walls_between(self, low: int, high: int) -> Iterator[int]:
+    def _local_times_between(self, low: int, high: int) -> Iterator[int]:
         """The base's nominal walls low <= w < high, ascending."""
-        walls = nominal_walls(self.base)
+        local_times = nominal_local_times(self.base)
         first, last = self._bounds()
         if not low % 60 and high == low + 60:
-            found = (low + second for second in walls.seconds_of_minute(low // 60))
-            yield from (wall for wall in found if first <= wall <= last)
+            found = (low + second for second in local_times.seconds_of_minute(low // 60))
+            yield from (local_time for local_time in found if first <= local_time <= last)
             return
         low, high = max(low, first), min(high, last + 1)
-        wall = walls.second_after(low - 1)
-        while wall is not None and wall < high:
-            yield wall
-            wall = walls.second_after(wall)
+        local_time = local_times.second_after(low - 1)
+        while local_time is not None and local_time < high:
+            yield local_time
+            local_time = local_times.second_after(local_time)
 
     def _bounds(self) -> tuple[int, int]:
         """The first and last wall that the clocks reach between the base's start and end."""
-        first = 0 if self.start_at is None else self._latest_wall(self.base.first_second - 1) + 1
-        last = _LAST_WALL if self.end_at is None else self._latest_wall(self.base.last_second)
+        first = 0 if self.start_at is None else self._latest_local(self.base.first_second - 1) + 1
+        last = _LAST_LOCAL if self.end_at is None else self._latest_local(self.base.last_second)
         return first, last
 
-    def _latest_wall(self, second: int) -> int:
+    def _latest_local(self, second: int) -> int:
         """The latest wall that the clocks have reached by an instant."""
         span = zones.span_at(self.timezone, second)
         return max(second + span.offset, span.start + span.before - 1)
 
     def _sources(self, target: int) -> Iterator[int]:
         """The closed days whose occurrences are moved to a day."""
-        if not self.rolls or self._is_closed(target) or isinstance(self.base, Delay):
+        if not self.shifts or self._is_closed(target) or isinstance(self.base, Delay):
             return
         step = 1 if self.rule is CalendarRule.PREVIOUS_BUSINESS_DAY else -1
-        for distance in range(1, MOST_ROLLED_DAYS + 1):
+        for distance in range(1, MOST_SHIFTED_DAYS + 1):
             day = target + step * distance
             if not self._is_closed(day):
                 return
             yield day
 
-    def _landing(self, wall: int) -> int | None:
+    def _landing(self, local_time: int) -> int | None:
         """The instant at which a moved occurrence fires; None when the DST rule leaves it out."""
-        reached = zones.first_reached(self.timezone, wall)
-        if reached + zones.offset_at(self.timezone, reached) != wall:
+        reached = zones.first_reached(self.timezone, local_time)
+        if reached + zones.offset_at(self.timezone, reached) != local_time:
             return None if self.dst.gap is Gap.SKIP else reached
         if self.dst.fold is Fold.SECOND:
-            return zones.instant_of(self.timezone, wall, second_pass=True)
+            return zones.instant_of(self.timezone, local_time, second_pass=True)
         return reached
 
     def _is_closed(self, day: int) -> bool:
@@ -338,7 +345,7 @@ def _days_between(low: int, high: int) -> Iterator[tuple[int, int, int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Merged(Recurrence):
+class Either(Recurrence):
     """The occurrences of either of two recurrences, each within its own bounds.
 
     Never stored: it has the text, zone and bounds of the second, the schedule that it is made of.

@@ -101,9 +101,9 @@ class Expression:
     def matches_day(self, day: date) -> bool:
         return self.days.matches(day)
 
-    def matches_minute(self, wall: int) -> bool:
+    def matches_minute(self, local_time: int) -> bool:
         """True if the minute of a wall matches, whatever the seconds."""
-        day, second = divmod(wall, _DAY)
+        day, second = divmod(local_time, _DAY)
         hour = second // _HOUR
         return (
             self._hours_up[hour] == hour
@@ -111,10 +111,10 @@ class Expression:
             and (self.days.is_every_day or self.days.next_from(day) == day)
         )
 
-    def after(self, wall: int) -> int | None:
+    def after(self, local_time: int) -> int | None:
         """The first match strictly after a wall; None if there is none within 50 years."""
-        wall += 1
-        day, second = divmod(wall, _DAY)
+        local_time += 1
+        day, second = divmod(local_time, _DAY)
         days = self.days
         found = day if days.is_every_day else days.next_from(day)
         if found == day:
@@ -123,23 +123,23 @@ class Expression:
             if following == hour:
                 place = bisect_left(self._in_hour, rest)
                 if place < len(self._in_hour):
-                    return wall - rest + self._in_hour[place]
+                    return local_time - rest + self._in_hour[place]
                 following = self._hours_up[hour + 1]
             if following < 24:
                 return day * _DAY + following * _HOUR + self._in_hour[0]
             found = days.next_from(day + 1)
         return None if found is None else found * _DAY + self._first
 
-    def before(self, wall: int) -> int | None:
+    def before(self, local_time: int) -> int | None:
         """The last match strictly before a wall; None if there is none within 50 years."""
-        day, second = divmod(wall, _DAY)
+        day, second = divmod(local_time, _DAY)
         days = self.days
         if days.is_every_day or days.next_from(day) == day:
             hour, rest = divmod(second, _HOUR)
             if self._hours_up[hour] == hour:
                 place = bisect_left(self._in_hour, rest)
                 if place:
-                    return wall - rest + self._in_hour[place - 1]
+                    return local_time - rest + self._in_hour[place - 1]
             previous = self._hours_down[hour]
             if previous >= 0:
                 return day * _DAY + previous * _HOUR + self._in_hour[-1]

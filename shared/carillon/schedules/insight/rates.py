@@ -8,7 +8,7 @@ from carillon.schedules.base import EPOCH, LAST_SECOND, Recurrence, seconds_down
 from carillon.schedules.calendars.open_days import OnOpenDays
 from carillon.schedules.kinds.cron import Cron
 from carillon.schedules.kinds.interval import Delay, Every
-from carillon.schedules.kinds.union import Combined
+from carillon.schedules.kinds.union import Union
 from carillon.schedules.zones import offsets as zones
 
 MONTH_DAYS = 30
@@ -57,7 +57,7 @@ def most_fires_per_day(schedule: Recurrence) -> int:
     """An upper bound of the occurrences in a day of 24 hours."""
     if isinstance(schedule, OnOpenDays):
         return most_fires_per_day(schedule.base)
-    if isinstance(schedule, Combined):
+    if isinstance(schedule, Union):
         return min(_DAY_SECONDS, sum(map(most_fires_per_day, schedule.schedules)))
     if isinstance(schedule, Every):
         return -(-_DAY_SECONDS // schedule.interval_seconds)
@@ -104,11 +104,11 @@ def _by_days(schedule: Cron, first: int, last: int) -> int:
 
 def _days(timezone: str, first: int, last: int) -> Iterator[tuple[date, int]]:
     """The local days of (first, last], each with its seconds in it."""
-    wall, end = (second + zones.offset_at(timezone, second) for second in (first, last))
-    while wall < end:
-        midnight = min(wall - wall % _DAY_SECONDS + _DAY_SECONDS, end)
-        yield (EPOCH + timedelta(seconds=wall)).date(), midnight - wall
-        wall = midnight
+    local_time, end = (second + zones.offset_at(timezone, second) for second in (first, last))
+    while local_time < end:
+        midnight = min(local_time - local_time % _DAY_SECONDS + _DAY_SECONDS, end)
+        yield (EPOCH + timedelta(seconds=local_time)).date(), midnight - local_time
+        local_time = midnight
 
 
 def _sample(schedule: Recurrence, first: int, last: int) -> list[int]:

@@ -11,7 +11,7 @@ from carillon.schedules.insight.words import day_words, time_words
 from carillon.schedules.kinds.at import At
 from carillon.schedules.kinds.cron import Cron
 from carillon.schedules.kinds.interval import Delay, Every
-from carillon.schedules.kinds.union import Combined, Simple
+from carillon.schedules.kinds.union import Simple, Union
 from carillon.schedules.placement.window import Window
 from carillon.schedules.zones.offsets import load_zone
 
@@ -72,7 +72,7 @@ def _described(schedule: Recurrence) -> tuple[str, bool]:
     if isinstance(schedule, Delay):
         length = words_of_duration(schedule.delay_seconds)
         return f"{length} after the end of the last run", False
-    if not isinstance(schedule, Combined):
+    if not isinstance(schedule, Union):
         words = _words_of(schedule)
         return _zoned(words, schedule.timezone), words.needs_zone
     members = [_words_of(member) for member in schedule.schedules]
@@ -143,8 +143,8 @@ def _cron_words(schedule: Cron) -> _Words:
 
 def _dst_words(schedule: Recurrence) -> str:
     """Of a rule that is the job's own, where there are transitions for it to rule."""
-    has_walls = any(isinstance(member, Cron) for member in _members(schedule))
-    if schedule.timezone == "UTC" or not has_walls:
+    has_local_times = any(isinstance(member, Cron) for member in _members(schedule))
+    if schedule.timezone == "UTC" or not has_local_times:
         return ""
     rules = []
     if schedule.dst.gap is not None:
@@ -155,7 +155,7 @@ def _dst_words(schedule: Recurrence) -> str:
 
 
 def _members(schedule: Recurrence) -> tuple[Simple | Recurrence, ...]:
-    return schedule.schedules if isinstance(schedule, Combined) else (schedule,)
+    return schedule.schedules if isinstance(schedule, Union) else (schedule,)
 
 
 def _bounds(schedule: Recurrence, names_zone: bool) -> str:

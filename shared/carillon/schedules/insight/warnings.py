@@ -8,19 +8,19 @@ from enum import StrEnum
 
 from carillon.schedules.base import EPOCH, LAST_SECOND, Recurrence
 from carillon.schedules.calendars.open_days import OnOpenDays
-from carillon.schedules.insight.clock_changes import Touch, TouchedTransition, touches_of
+from carillon.schedules.insight.clock_changes import AffectingTransition, Effect, effects_of
 from carillon.schedules.insight.rates import most_fires_per_day
 from carillon.schedules.insight.words import listed, month_name, restrictions_of
 from carillon.schedules.kinds.cron import Cron
-from carillon.schedules.kinds.union import Combined
+from carillon.schedules.kinds.union import Union
 
 __all__ = [
     "MANY_FIRES_A_DAY",
     "REPORTED",
+    "AffectingTransition",
     "ScheduleWarning",
-    "TouchedTransition",
     "WarningCode",
-    "touched_transitions",
+    "transitions_affecting",
     "warnings_of",
 ]
 
@@ -61,21 +61,21 @@ class ScheduleWarning:
     message: str
 
 
-def touched_transitions(
+def transitions_affecting(
     schedule: Recurrence, after: datetime, until: datetime | None = None
-) -> list[TouchedTransition]:
+) -> list[AffectingTransition]:
     """The transitions in (after, until] that affect occurrences, ascending; until None: REPORTED.
 
     One that means different things to different occurrences is listed once for each.
     """
-    return [touch.transition for touch in _touches(schedule, after, until)]
+    return [touch.transition for touch in _affects(schedule, after, until)]
 
 
-def _touches(schedule: Recurrence, after: datetime, until: datetime | None = None) -> list[Touch]:
+def _affects(schedule: Recurrence, after: datetime, until: datetime | None = None) -> list[Effect]:
     if until is None:
         # Not past what a datetime can hold.
         until = min(after, _LAST_INSTANT - REPORTED) + REPORTED
-    return touches_of(schedule, after, until)
+    return effects_of(schedule, after, until)
 
 
 def warnings_of(schedule: Recurrence, after: datetime) -> list[ScheduleWarning]:
@@ -88,7 +88,7 @@ def warnings_of(schedule: Recurrence, after: datetime) -> list[ScheduleWarning]:
     base = schedule.base if isinstance(schedule, OnOpenDays) else schedule
     if isinstance(base, Cron):
         found += _of_days(base, after.date())
-    elif isinstance(base, Combined):
+    elif isinstance(base, Union):
         for member in (*base.schedules, *base.exceptions):
             if isinstance(member, Cron):
                 found += [
@@ -115,7 +115,7 @@ def _far_away(schedule: Recurrence, after: datetime) -> Iterator[ScheduleWarning
 
 def _clock_changes(schedule: Recurrence, after: datetime) -> Iterator[ScheduleWarning]:
     effects = [
-        touch.transition.effect for touch in _touches(schedule, after) if not touch.is_expected
+        touch.transition.effect for touch in _affects(schedule, after) if not touch.is_expected
     ]
     if effects:
         more = len(effects) - _MOST_TOLD

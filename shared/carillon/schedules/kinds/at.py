@@ -38,7 +38,7 @@ class At(Recurrence):
     is_recurring: ClassVar[bool] = False
     first_second: int = field(init=False, repr=False, compare=False)
     last_second: int = field(init=False, repr=False, compare=False)
-    _wall_or_second: int = field(init=False, repr=False, compare=False)
+    _local_or_second: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         moment = self.moment
@@ -52,7 +52,7 @@ class At(Recurrence):
         keep(self, "first_second", first_second_of(self.start_at))
         keep(self, "last_second", last_second_of(self.end_at))
         # The second of a naive moment may change with the zone's rules, so it is not kept here.
-        keep(self, "_wall_or_second", seconds_down(moment if moment.tzinfo else _as_utc(moment)))
+        keep(self, "_local_or_second", seconds_down(moment if moment.tzinfo else _as_utc(moment)))
         self._refuse_never()
 
     def _refuse_never(self) -> None:
@@ -71,16 +71,16 @@ class At(Recurrence):
     def second(self) -> int:
         """The occurrence in epoch seconds."""
         if self.moment.tzinfo is not None:
-            return self._wall_or_second
-        return _instant_of(self.timezone, self._wall_or_second, self.dst.fold is Fold.SECOND)
+            return self._local_or_second
+        return _instant_of(self.timezone, self._local_or_second, self.dst.fold is Fold.SECOND)
 
     @property
     def is_skipped(self) -> bool:
         """True if the zone's clocks never show the moment."""
         if self.moment.tzinfo is not None:
             return False
-        second = zones.instant_of(self.timezone, self._wall_or_second)
-        return second + zones.offset_at(self.timezone, second) != self._wall_or_second
+        second = zones.instant_of(self.timezone, self._local_or_second)
+        return second + zones.offset_at(self.timezone, second) != self._local_or_second
 
     @property
     def text(self) -> str:
@@ -106,13 +106,13 @@ class At(Recurrence):
         return f"{self.moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _as_utc(wall: datetime) -> datetime:
-    return wall.replace(tzinfo=UTC, fold=0)
+def _as_utc(local_time: datetime) -> datetime:
+    return local_time.replace(tzinfo=UTC, fold=0)
 
 
 @lru_cache(maxsize=16_384)
-def _instant_of(timezone: str, wall: int, second_pass: bool) -> int:
-    return zones.instant_of(timezone, wall, second_pass)
+def _instant_of(timezone: str, local_time: int, second_pass: bool) -> int:
+    return zones.instant_of(timezone, local_time, second_pass)
 
 
 zones.when_cleared(_instant_of.cache_clear)

@@ -25,7 +25,7 @@ _KEPT_MONTHS = 4_096
 _KEPT_PHASES = 4_096
 
 
-class Leftover:
+class Exclusion:
     """The instants of `members` that no exception takes out; bounds of the members' ends aside.
 
     An exception in whole minutes (cron without seconds) takes out the minutes that it matches by
@@ -174,10 +174,10 @@ class Leftover:
         if known is not None:
             return known
         matching = {days for number, days in enumerate(self._all_days) if kind >> number & 1}
-        removed = self._exceptions.wall_bits(matching, offset, is_taken_out=True)
+        removed = self._exceptions.local_bits(matching, offset, is_taken_out=True)
         left = 0
         if removed != _WHOLE_DAY:
-            left = self._members.wall_bits(matching, offset, is_taken_out=False) & ~removed
+            left = self._members.local_bits(matching, offset, is_taken_out=False) & ~removed
         if len(self._days) >= _KEPT_DAYS:
             self._days.clear()
         self._days[kind, offset] = left, removed
@@ -258,7 +258,7 @@ class _Side:
         )
         self.single = tuple(part.second for part in parts if isinstance(part, At))
 
-    def wall_bits(self, matching: set[Days], offset: int, *, is_taken_out: bool) -> int:
+    def local_bits(self, matching: set[Days], offset: int, *, is_taken_out: bool) -> int:
         """A whole day of the crons whose days match, and of what is the same on every day."""
         found = 0
         for cron in self.crons:

@@ -112,8 +112,8 @@ class Delay(Recurrence):
 
     The instants follow from the runs and cannot be computed ahead: `next` of the instant at which
     a run ended is the occurrence that follows it, and `between` gives the earliest possible ones,
-    of runs that take no time. The first lies one delay after the job's filing, not before
-    `start_at`. It is filed as a dated message, one at a time, never under standing slots.
+    of runs that take no time. The first lies one delay after the job's generation, not before
+    `start_at`. It is indexed as a dated message, one at a time, never under standing slots.
 
     Raises InvalidFieldError for a delay outside of 1 s to ten years.
     """

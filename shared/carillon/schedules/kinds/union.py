@@ -7,7 +7,7 @@ from functools import lru_cache
 from carillon.schedules.base import DstRule, Recurrence
 from carillon.schedules.kinds.at import At
 from carillon.schedules.kinds.cron import Cron
-from carillon.schedules.kinds.exclusion_search import Leftover
+from carillon.schedules.kinds.exclusion_search import Exclusion
 from carillon.schedules.kinds.interval import Every
 from carillon.schedules.zones import offsets as zones
 
@@ -25,7 +25,7 @@ _NEVER = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class Combined(Recurrence):
+class Union(Recurrence):
     """The union of `schedules`, where an instant counts once, without those of `exceptions`.
 
     An exception in whole minutes (a cron expression without seconds) takes out the minutes that
@@ -81,7 +81,7 @@ class Combined(Recurrence):
             ]
         instants = [at for at in self._instants if at > found and not self._removes(at)]
         limit = min([found + LONGEST_SEARCH_SECONDS, self.last_second + _DAY_SECONDS, *instants])
-        left = _leftover_of(self).after(found + 1, limit)
+        left = _exclusion_of(self).after(found + 1, limit)
         return min(instants, default=None) if left is None else left
 
     def second_before(self, second: int) -> int | None:
@@ -98,7 +98,7 @@ class Combined(Recurrence):
             ]
         instants = [at for at in self._instants if at < found and not self._removes(at)]
         limit = max([found - LONGEST_SEARCH_SECONDS, self.first_second - _DAY_SECONDS, *instants])
-        left = _leftover_of(self).before(found - 1, limit)
+        left = _exclusion_of(self).before(found - 1, limit)
         return max(instants, default=None) if left is None else left
 
     def seconds_of_minute(self, minute: int) -> tuple[int, ...]:
@@ -145,13 +145,13 @@ def _before(schedule: Simple, second: int) -> int:
 
 # The days are kept with it: few, namely those being searched now.
 @lru_cache(maxsize=32)
-def _leftover_of(combined: Combined) -> Leftover:
+def _exclusion_of(combined: Union) -> Exclusion:
     members = [
         schedule
         for schedule in combined.schedules
         if not isinstance(schedule, At) and schedule not in combined.exceptions
     ]
-    return Leftover(members, combined.exceptions, combined.timezone)
+    return Exclusion(members, combined.exceptions, combined.timezone)
 
 
-zones.when_cleared(_leftover_of.cache_clear)
+zones.when_cleared(_exclusion_of.cache_clear)

@@ -13,7 +13,7 @@ from carillon.schedules.cron.expression import compile_expression
 from carillon.schedules.kinds.at import At
 from carillon.schedules.kinds.cron import Cron
 from carillon.schedules.kinds.interval import Delay, Every
-from carillon.schedules.kinds.union import Combined
+from carillon.schedules.kinds.union import Union
 from carillon.schedules.parsing import Schedule
 from carillon.schedules.zones import offsets as zones
 
@@ -54,7 +54,7 @@ def shape_of(zone: str) -> ZoneShape:
 
 @lru_cache(maxsize=1024)
 def digest_of_zone(zone: str) -> str:
-    """Eight hexadecimal digits that change when schedules of the zone may have to be refiled."""
+    """Eight hexadecimal digits that change when schedules of the zone may have to be re-indexed."""
     shape = shape_of(zone)
     text = f"{sorted(shape.offsets)} {sorted(shape.gaps)}"
     return blake2s(text.encode(), digest_size=4).hexdigest()
@@ -64,83 +64,87 @@ zones.when_cleared(shape_of.cache_clear)
 zones.when_cleared(digest_of_zone.cache_clear)
 
 
-def minutes_of(schedule: At | Every | Cron, spread_seconds: int, rolls: bool) -> frozenset[int]:
+def minutes_of(schedule: At | Every | Cron, spread_seconds: int, shifts: bool) -> frozenset[int]:
     """The minutes of the UTC day (0-1439) that hold every effective time of a schedule.
 
-    Effective times lie `spread_seconds` after the nominal ones. If it `rolls`, any of them may be
+    Effective times lie `spread_seconds` after the nominal ones. If it `shifts`, any of them may be
     moved by whole local days. A naive `at` is taken for a wall time on any day.
     """
     match schedule:
         case Cron():
-            return _minutes_of_cron(schedule, spread_seconds, rolls)
+            return _minutes_of_cron(schedule, spread_seconds, shifts)
         case Every():
-            return _minutes_of_every(schedule, spread_seconds, rolls)
+            return _minutes_of_every(schedule, spread_seconds, shifts)
         case At():
-            return _minutes_of_at(schedule, spread_seconds, rolls)
+            return _minutes_of_at(schedule, spread_seconds, shifts)
 
 
-def _minutes_of_cron(schedule: Cron, spread_seconds: int, rolls: bool) -> frozenset[int]:
+def _minutes_of_cron(schedule: Cron, spread_seconds: int, shifts: bool) -> frozenset[int]:
     shape = shape_of(schedule.timezone)
-    walls = schedule.rule.minutes_of_day
+    local_times = schedule.rule.minutes_of_day
     # Fields are independent: every matching minute has the same seconds.
-    shifts = {(second + spread_seconds) // 60 for second in schedule.rule.seconds}
+    moves = {(second + spread_seconds) // 60 for second in schedule.rule.seconds}
     minutes = {
-        ((wall * 60 - offset) // 60 + shift) % _DAY
+        ((local_time * 60 - offset) // 60 + shift) % _DAY
         for offset in shape.offsets
-        for wall in walls
-        for shift in shifts
+        for local_time in local_times
+        for shift in moves
     }
-    if schedule.gap is Gap.RUN_AFTER or _moved_run_after(schedule, rolls):
-        minutes |= _gap_minutes(shape, [wall * 60 for wall in walls], spread_seconds)
+    if schedule.gap is Gap.RUN_AFTER or _moved_run_after(schedule, shifts):
+        minutes |= _gap_minutes(
+            shape, [local_time * 60 for local_time in local_times], spread_seconds
+        )
     return frozenset(minutes)
 
 
-def _minutes_of_every(schedule: Every, spread_seconds: int, rolls: bool) -> frozenset[int]:
+def _minutes_of_every(schedule: Every, spread_seconds: int, shifts: bool) -> frozenset[int]:
     """By the seconds of the UTC day that multiples of the interval can ever reach."""
     step = gcd(schedule.interval_seconds, _DAY_SECONDS)
     if step <= 60:
         return _EVERY_MINUTE
     reached = range(schedule.base_second % step, _DAY_SECONDS, step)
-    return _minutes_of_seconds(schedule, reached, spread_seconds, rolls)
+    return _minutes_of_seconds(schedule, reached, spread_seconds, shifts)
 
 
-def _minutes_of_at(schedule: At, spread_seconds: int, rolls: bool) -> frozenset[int]:
+def _minutes_of_at(schedule: At, spread_seconds: int, shifts: bool) -> frozenset[int]:
     if schedule.moment.tzinfo is not None:
-        return _minutes_of_seconds(schedule, [schedule.second], spread_seconds, rolls)
+        return _minutes_of_seconds(schedule, [schedule.second], spread_seconds, shifts)
     time = schedule.moment.time()
-    wall = time.hour * 3600 + time.minute * 60 + time.second
+    local_time = time.hour * 3600 + time.minute * 60 + time.second
     shape = shape_of(schedule.timezone)
-    minutes = {(wall - offset + spread_seconds) // 60 % _DAY for offset in shape.offsets}
-    if _moved_run_after(schedule, rolls):
-        minutes |= _gap_minutes(shape, [wall], spread_seconds)
+    minutes = {(local_time - offset + spread_seconds) // 60 % _DAY for offset in shape.offsets}
+    if _moved_run_after(schedule, shifts):
+        minutes |= _gap_minutes(shape, [local_time], spread_seconds)
     return frozenset(minutes)
 
 
 def _minutes_of_seconds(
-    schedule: At | Every, seconds: Iterable[int], spread_seconds: int, rolls: bool
+    schedule: At | Every, seconds: Iterable[int], spread_seconds: int, shifts: bool
 ) -> frozenset[int]:
     """Of instants, given by their seconds of the UTC day."""
-    if not rolls:
+    if not shifts:
         return frozenset((second + spread_seconds) // 60 % _DAY for second in seconds)
     # The wall time of one day is kept on another, which may have another offset.
     shape = shape_of(schedule.timezone)
-    walls = {second + offset for second in seconds for offset in shape.offsets}
+    local_times = {second + offset for second in seconds for offset in shape.offsets}
     minutes = {
-        (wall - offset + spread_seconds) // 60 % _DAY for wall in walls for offset in shape.offsets
+        (local_time - offset + spread_seconds) // 60 % _DAY
+        for local_time in local_times
+        for offset in shape.offsets
     }
-    if _moved_run_after(schedule, rolls):
-        minutes |= _gap_minutes(shape, walls, spread_seconds)
+    if _moved_run_after(schedule, shifts):
+        minutes |= _gap_minutes(shape, local_times, spread_seconds)
     return frozenset(minutes)
 
 
-def _moved_run_after(schedule: At | Every | Cron, rolls: bool) -> bool:
+def _moved_run_after(schedule: At | Every | Cron, shifts: bool) -> bool:
     """True if what a calendar moves into a gap fires at the transition."""
-    return rolls and schedule.dst.gap is not Gap.SKIP
+    return shifts and schedule.dst.gap is not Gap.SKIP
 
 
-def _gap_minutes(shape: ZoneShape, walls: Iterable[int], spread_seconds: int) -> set[int]:
+def _gap_minutes(shape: ZoneShape, local_times: Iterable[int], spread_seconds: int) -> set[int]:
     """The minutes of transitions at which something skipped fires; walls in seconds."""
-    times = {wall % _DAY_SECONDS for wall in walls}
+    times = {local_time % _DAY_SECONDS for local_time in local_times}
     return {
         (second + spread_seconds) // 60 % _DAY
         for second, before, after in shape.gaps
@@ -181,10 +185,10 @@ class Slots:
 
 
 @lru_cache(maxsize=8192)
-def slots(schedule: Schedule, spread_seconds: int = 0, rolls: bool = False) -> Slots:
+def slots(schedule: Schedule, spread_seconds: int = 0, shifts: bool = False) -> Slots:
     """The slots that hold every effective time of a schedule from 2024 on.
 
-    Effective times lie `spread_seconds` after the nominal ones; when it `rolls`, a calendar may
+    Effective times lie `spread_seconds` after the nominal ones; when it `shifts`, a calendar may
     move them by whole local days. Of the kinds that take at most 60 entries, the one visited
     least often a day (an hourly number costs 24 visits, a daily one 1), on a tie the one with
     fewer entries. Dated for a single instant, and when even that is visited more than 120 times
@@ -193,22 +197,22 @@ def slots(schedule: Schedule, spread_seconds: int = 0, rolls: bool = False) -> S
     """
     if isinstance(schedule, Delay):
         return Slots(SlotKind.DATED)
-    members = schedule.schedules if isinstance(schedule, Combined) else (schedule,)
+    members = schedule.schedules if isinstance(schedule, Union) else (schedule,)
     minutes = frozenset[int]().union(
-        *(minutes_of(member, spread_seconds, rolls) for member in members)
+        *(minutes_of(member, spread_seconds, shifts) for member in members)
     )
-    visits, filed = _cheapest(minutes)
-    if not rolls:
+    visits, indexed = _cheapest(minutes)
+    if not shifts:
         firing_minutes = sum(_firing_minutes_per_day(member) for member in members)
         if visits > MOST_VISITS_PER_FIRE * firing_minutes:
             return Slots(SlotKind.DATED)
-    return filed
+    return indexed
 
 
 def is_zone_dependent(schedule: Schedule) -> bool:
     """True if other rules of its zone would move occurrences: wall times in a zone not UTC."""
     match schedule:
-        case Combined():
+        case Union():
             return any(is_zone_dependent(member) for member in schedule.schedules)
         case Cron():
             return schedule.timezone != "UTC"
@@ -218,17 +222,17 @@ def is_zone_dependent(schedule: Schedule) -> bool:
             return False
 
 
-def zone_digest(schedule: Schedule, spread_seconds: int = 0, rolls: bool = False) -> str:
-    """By which rules of its zone a schedule's standing entries are filed: 8 hexadecimal digits.
+def zone_digest(schedule: Schedule, spread_seconds: int = 0, shifts: bool = False) -> str:
+    """By which rules of its zone a schedule's standing entries are indexed: 8 hexadecimal digits.
 
     The slots follow from the schedule and from the offsets and gaps of its zone: it is a digest
     of these, `digest_of_zone`. "" where no change of a zone's rules can move the slots, and for
-    dated filing.
+    dated generation.
     """
     # A calendar's days are local ones, so that it moves even an interval by the zone's offsets.
-    if not is_zone_dependent(schedule) and not (rolls and schedule.timezone != "UTC"):
+    if not is_zone_dependent(schedule) and not (shifts and schedule.timezone != "UTC"):
         return ""
-    if slots(schedule, spread_seconds, rolls).kind is SlotKind.DATED:
+    if slots(schedule, spread_seconds, shifts).kind is SlotKind.DATED:
         return ""
     return digest_of_zone(schedule.timezone)
 

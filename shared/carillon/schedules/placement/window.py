@@ -16,7 +16,7 @@ from carillon.schedules.durations import format_duration, parse_duration
 from carillon.schedules.kinds.at import At
 from carillon.schedules.kinds.cron import Cron
 from carillon.schedules.kinds.interval import Delay, Every
-from carillon.schedules.kinds.union import Combined, Simple
+from carillon.schedules.kinds.union import Simple, Union
 from carillon.schedules.placement.slots import FILED_YEARS, shape_of
 from carillon.schedules.zones import offsets as zones
 
@@ -45,12 +45,12 @@ def shortest_gap_seconds(schedule: Recurrence) -> int | None:
             return shortest_gap_seconds(schedule.base)
         case Cron():
             return _shortest_of_crons((_unbounded(schedule),))
-        case Combined():
+        case Union():
             return _shortest_of_union(schedule.schedules)
     raise TypeError(f"{type(schedule).__name__} is no schedule")
 
 
-def shortest_rolling_gap(schedule: Recurrence) -> int | None:
+def shortest_shifted_gap(schedule: Recurrence) -> int | None:
     """The shortest time between two occurrences when a calendar may move each to any other day.
 
     A lower bound: that of times of day which all fire on every day, under a DST rule that leaves
@@ -59,7 +59,7 @@ def shortest_rolling_gap(schedule: Recurrence) -> int | None:
     base = schedule.base if isinstance(schedule, OnOpenDays) else schedule
     if isinstance(base, At | Delay):
         return shortest_gap_seconds(base)
-    members = base.schedules if isinstance(base, Combined) else (base,)
+    members = base.schedules if isinstance(base, Union) else (base,)
     folds = {member.fold for member in members if isinstance(member, Cron)}
     # What is moved fires at the first pass by default, and after a gap unless the rule says skip.
     fold = Fold.BOTH if Fold.BOTH in folds else base.dst.fold or Fold.FIRST
@@ -83,10 +83,10 @@ def _on_every_day(member: Recurrence, dst: DstRule) -> Cron | Every:
             rule = member.rule
             fields = (rule.seconds, rule.minutes, rule.hours)
         case At():
-            wall = member.second + zones.offset_at(zone, member.second)
+            local_time = member.second + zones.offset_at(zone, member.second)
             if member.moment.tzinfo is None:
-                wall = seconds_down(member.moment.replace(tzinfo=UTC))
-            fields = ((wall % 60,), (wall // 60 % 60,), (wall // 3600 % 24,))
+                local_time = seconds_down(member.moment.replace(tzinfo=UTC))
+            fields = ((local_time % 60,), (local_time // 60 % 60,), (local_time // 3600 % 24,))
         case Every():
             # Moved by days, and by what one offset of the zone is more than another.
             offsets = sorted(shape_of(zone).offsets)
@@ -148,8 +148,12 @@ def _unbounded(cron: Cron) -> Cron:
 def _utc_seconds_of_day(crons: Sequence[Cron]) -> frozenset[int]:
     """The seconds of the UTC day at which crons of one zone can fire, transitions included."""
     shape = shape_of(crons[0].timezone)
-    walls = {wall for cron in crons for wall in cron.rule.seconds_of_day}
-    shown = {(wall - offset) % _DAY_SECONDS for wall in walls for offset in shape.offsets}
+    local_times = {local_time for cron in crons for local_time in cron.rule.seconds_of_day}
+    shown = {
+        (local_time - offset) % _DAY_SECONDS
+        for local_time in local_times
+        for offset in shape.offsets
+    }
     return frozenset(shown | {second for second, _, _ in shape.gaps})
 
 
@@ -159,7 +163,7 @@ def _shortest_of_crons(crons: tuple[Cron, ...]) -> int | None:
     on_the_clock = _shortest_on_the_clock([cron.rule for cron in crons])
     if on_the_clock is None or on_the_clock == 1 or crons[0].timezone == "UTC":
         return on_the_clock
-    union = Combined(crons)
+    union = Union(crons)
     around = (_gaps_around(transition, union) for transition in _different_transitions(crons))
     return min(chain([on_the_clock], *around))
 
@@ -176,11 +180,17 @@ def _shortest_on_the_clock(rules: Sequence[Expression]) -> int | None:
         matching = tuple(rule.days.next_from(day) == day for rule in rules)
         if matching not in times:
             chosen = (rule for rule, matches in zip(rules, matching, strict=True) if matches)
-            times[matching] = sorted({wall for rule in chosen for wall in rule.seconds_of_day})
+            times[matching] = sorted(
+                {local_time for rule in chosen for local_time in rule.seconds_of_day}
+            )
         if last is not None:
             meetings.add((last[0], day - last[1], matching))
         last = (matching, day)
-    found = [later - earlier for walls in times.values() for earlier, later in pairwise(walls)]
+    found = [
+        later - earlier
+        for local_times in times.values()
+        for earlier, later in pairwise(local_times)
+    ]
     found += [
         days * _DAY_SECONDS + times[later][0] - times[earlier][-1]
         for earlier, days, later in meetings
@@ -189,7 +199,7 @@ def _shortest_on_the_clock(rules: Sequence[Expression]) -> int | None:
 
 
 def _days_of(rules: Sequence[Expression]) -> Iterator[int]:
-    """The days on which any of the rules matches: of the filed years and of the rules' own.
+    """The days on which any of the rules matches: of the indexed years and of the rules' own.
 
     Beyond these as far as the second one, for a 29 February on a Monday.
     """
@@ -211,7 +221,7 @@ def _days_of(rules: Sequence[Expression]) -> Iterator[int]:
 
 
 def _different_transitions(crons: Sequence[Cron]) -> Iterable[zones.Transition]:
-    """The transitions of the filed years; alike ones once, where all that matters is near.
+    """The transitions of the indexed years; alike ones once, where all that matters is near.
 
     That is so when something matches on each of the days around: no gap is then longer than they.
     """
@@ -231,7 +241,7 @@ def _different_transitions(crons: Sequence[Cron]) -> Iterable[zones.Transition]:
     return found.values()
 
 
-def _gaps_around(transition: zones.Transition, union: Combined) -> Iterator[int]:
+def _gaps_around(transition: zones.Transition, union: Union) -> Iterator[int]:
     """Those of occurrences between which a transition may lie."""
     reach = abs(transition.after - transition.before)
     earlier = union.second_before(transition.second - reach)
@@ -248,7 +258,7 @@ __all__ = [
     "Window",
     "parse_window",
     "shortest_gap_seconds",
-    "shortest_rolling_gap",
+    "shortest_shifted_gap",
     "spread_seconds",
 ]
 
@@ -301,16 +311,16 @@ def parse_window(text: str) -> Window:
 
 
 def spread_seconds(
-    window: Window, schedule: Recurrence, fraction: float, *, rolls: bool = False
+    window: Window, schedule: Recurrence, fraction: float, *, shifts: bool = False
 ) -> int:
     """The offset of the job whose place in the window is `fraction`, in [0, 1).
 
-    One constant for all occurrences, so that it can be filed: it is measured by the shortest gap
-    between two of them, and never reaches the next nominal time; nor where the schedule `rolls`,
+    One constant for all occurrences, so that it can be indexed: it is measured by the shortest gap
+    between two of them, and never reaches the next nominal time; nor where the schedule `shifts`,
     that is where a calendar may move its occurrences to any day. Raises InvalidFieldError on
     `window` for a percentage of a schedule without an interval.
     """
-    gap = shortest_rolling_gap(schedule) if rolls else shortest_gap_seconds(schedule)
+    gap = shortest_shifted_gap(schedule) if shifts else shortest_gap_seconds(schedule)
     if window.seconds is not None:
         room = float(window.seconds if gap is None else min(window.seconds, gap))
     elif gap is not None:

@@ -55,18 +55,18 @@ class Instants:
         """The first instant strictly after an epoch second."""
         first, end, offset = self._span
         if first <= second + 1 < end:
-            wall = self._rule.after(second + offset)
-            if wall is not None and wall - offset < end:
-                return wall - offset
+            local_time = self._rule.after(second + offset)
+            if local_time is not None and local_time - offset < end:
+                return local_time - offset
         return self._after(second + 1)
 
     def before(self, second: int) -> int | None:
         """The last instant strictly before an epoch second."""
         first, end, offset = self._span
         if first < second <= end:
-            wall = self._rule.before(second + offset)
-            if wall is not None and wall - offset >= first:
-                return wall - offset
+            local_time = self._rule.before(second + offset)
+            if local_time is not None and local_time - offset >= first:
+                return local_time - offset
         return self._before(second - 1)
 
     def _seconds_of_minute(self, start: int) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from carillon.errors import InvalidFieldError, quoted
 
-WALL_EPOCH = datetime(1970, 1, 1)
+LOCAL_EPOCH = datetime(1970, 1, 1)
 _SECOND = timedelta(seconds=1)
 
 # Names that a system's zone folder offers beside the IANA ones: copies with another treatment
@@ -98,28 +98,28 @@ def span_at(name: str, second: int) -> Span:
     return spans[bisect_right(starts, second) - 1]
 
 
-def instant_of(name: str, wall: int, second_pass: bool = False) -> int:
-    """The instant at which the clocks show `wall`.
+def instant_of(name: str, local_time: int, second_pass: bool = False) -> int:
+    """The instant at which the clocks show `local_time`.
 
     Where they show it twice, the first one or the second. Where they skip it, as late after the
     transition as the wall lies after the gap's beginning (shifted forward by the gap: RFC 5545).
     """
-    transition = _transition_over(name, wall)
+    transition = _transition_over(name, local_time)
     if transition is None:
-        span = span_at(name, wall - 86_400)
-        while wall - span.offset >= span.end:
+        span = span_at(name, local_time - 86_400)
+        while local_time - span.offset >= span.end:
             span = span_at(name, span.end)
-        return wall - span.offset
+        return local_time - span.offset
     is_second = second_pass and transition.after < transition.before
-    return wall - (transition.after if is_second else transition.before)
+    return local_time - (transition.after if is_second else transition.before)
 
 
-def first_reached(name: str, wall: int) -> int:
-    """The first instant at which the clocks have reached `wall`: in a gap, the transition."""
-    transition = _transition_over(name, wall)
+def first_reached(name: str, local_time: int) -> int:
+    """The first instant at which the clocks have reached `local_time`: in a gap, the transition."""
+    transition = _transition_over(name, local_time)
     if transition is not None and transition.after > transition.before:
         return transition.second
-    return instant_of(name, wall)
+    return instant_of(name, local_time)
 
 
 @lru_cache(maxsize=8192)
@@ -135,13 +135,13 @@ def transitions(name: str, year: int) -> tuple[Transition, ...]:
     return tuple(found)
 
 
-def _transition_over(name: str, wall: int) -> Transition | None:
+def _transition_over(name: str, local_time: int) -> Transition | None:
     """The transition whose clocks skip the wall, or show it twice."""
-    span = span_at(name, wall - 86_400)
+    span = span_at(name, local_time - 86_400)
     # No offset reaches a day: the wall is shown, or skipped, within a day of its UTC reading.
-    while span.end <= wall + 86_400:
+    while span.end <= local_time + 86_400:
         low, high = sorted((span.offset, span.following))
-        if span.end + low <= wall < span.end + high:
+        if span.end + low <= local_time < span.end + high:
             return Transition(span.end, span.offset, span.following)
         span = span_at(name, span.end)
     return None

@@ -8,14 +8,14 @@ from typing import cast
 from carillon.schedules.base import DEFAULT_DST, DstRule, Recurrence
 from carillon.schedules.kinds.at import At
 from carillon.schedules.kinds.cron import Cron
-from carillon.schedules.kinds.union import Combined, Simple
+from carillon.schedules.kinds.union import Simple, Union
 from carillon.schedules.zones import offsets as zones
 
 _DAY_SECONDS = 86_400
 
 
 @lru_cache(maxsize=4096)
-def nominal_walls(schedule: Recurrence) -> Recurrence:
+def nominal_local_times(schedule: Recurrence) -> Recurrence:
     """The wall times of a schedule, as a schedule in UTC whose epoch seconds are the walls.
 
     Cron and a naive `at` are rules of wall time already: skipped walls are among them, repeated
@@ -27,18 +27,18 @@ def nominal_walls(schedule: Recurrence) -> Recurrence:
             return Cron(schedule.expression)
         case At() if schedule.moment.tzinfo is None:
             return At(schedule.moment.replace(tzinfo=UTC))
-        case Combined():
-            members = tuple(nominal_walls(member) for member in schedule.schedules)
-            exceptions = tuple(nominal_walls(exception) for exception in schedule.exceptions)
+        case Union():
+            members = tuple(nominal_local_times(member) for member in schedule.schedules)
+            exceptions = tuple(nominal_local_times(exception) for exception in schedule.exceptions)
             # Combined asks its members nothing that only these three kinds could answer.
-            return Combined(
+            return Union(
                 cast("tuple[Simple, ...]", members), cast("tuple[Simple, ...]", exceptions)
             )
-    return ShownWalls(schedule)
+    return ShownLocalTimes(schedule)
 
 
 @dataclass(frozen=True, slots=True)
-class ShownWalls(Recurrence):
+class ShownLocalTimes(Recurrence):
     """The clock readings at the occurrences of `schedule`, as epoch seconds, each once."""
 
     schedule: Recurrence
@@ -52,15 +52,15 @@ class ShownWalls(Recurrence):
         return self.schedule.text
 
     def second_after(self, second: int) -> int | None:
-        zone, wall = self.schedule.timezone, second
+        zone, local_time = self.schedule.timezone, second
         best = None
         # No offset reaches a day. A wall that a fold repeats lies within a day of its first
         # showing.
-        instant = wall - _DAY_SECONDS
+        instant = local_time - _DAY_SECONDS
         limit = None
         while limit is None or instant <= limit:
             span = zones.span_at(zone, instant)
-            low = max(instant, wall + 1 - span.offset)
+            low = max(instant, local_time + 1 - span.offset)
             found = first_from(self.schedule, low)
             if found is not None and found < span.end:
                 best = found + span.offset if best is None else min(best, found + span.offset)
@@ -71,13 +71,13 @@ class ShownWalls(Recurrence):
         return best
 
     def second_before(self, second: int) -> int | None:
-        zone, wall = self.schedule.timezone, second
+        zone, local_time = self.schedule.timezone, second
         best = None
-        instant = wall + _DAY_SECONDS
+        instant = local_time + _DAY_SECONDS
         limit = None
         while limit is None or instant >= limit:
             span = zones.span_at(zone, instant)
-            high = min(instant, wall - 1 - span.offset)
+            high = min(instant, local_time - 1 - span.offset)
             found = last_until(self.schedule, high)
             if found is not None and found >= span.start:
                 best = found + span.offset if best is None else max(best, found + span.offset)
@@ -88,9 +88,9 @@ class ShownWalls(Recurrence):
         return best
 
     def seconds_of_minute(self, minute: int) -> tuple[int, ...]:
-        wall = minute * 60
-        span = zones.span_at(self.schedule.timezone, wall - _DAY_SECONDS)
-        if span.end <= wall + _DAY_SECONDS or span.offset % 60:
+        local_time = minute * 60
+        span = zones.span_at(self.schedule.timezone, local_time - _DAY_SECONDS)
+        if span.end <= local_time + _DAY_SECONDS or span.offset % 60:
             return Recurrence.seconds_of_minute(self, minute)
         return self.schedule.seconds_of_minute(minute - span.offset // 60)
 

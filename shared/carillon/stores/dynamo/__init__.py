@@ -27,8 +27,8 @@ from carillon.stores.dynamo.table import Table
 from carillon.stores.dynamo.wheel import DynamoWheelStore
 from carillon.stores.memory import NoEvents
 from carillon.stores.ports import (
+    ADMISSION_ROWS,
     CALENDARS,
-    GATES,
     IDEMPOTENCY_RECORDS,
     OPERATIONS,
     EventSink,
@@ -90,7 +90,7 @@ def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None
         wheel=DynamoWheelStore(Table(connection, WheelRow, settings.wheel_table), clock, entropy),
         runs=DynamoRunStore(Table(connection, RunRow, settings.runs_table)),
         queue=SqsLaneQueue(sqs, settings.lane_queues, clock, entropy),
-        gates=DynamoVersionedRows(jobs, GATES),
+        admission_rows=DynamoVersionedRows(jobs, ADMISSION_ROWS),
         operations=DynamoVersionedRows(jobs, OPERATIONS),
         idempotency_records=DynamoVersionedRows(jobs, IDEMPOTENCY_RECORDS),
         events=_event_sink(settings, clock, entropy),

@@ -5,11 +5,11 @@ import json
 from pynamodb.expressions.condition import Condition
 
 from carillon.clock import ceil_second
-from carillon.domain.job import Filing, Job, JobState, PreviousFiling, Slow
+from carillon.domain.job import Generation, Job, JobState, PastGeneration, Slow
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.errors import UnreadableRowError, reason_of
 from carillon.stores.cursors import decode_cursor, encode_cursor
-from carillon.stores.dynamo.models import FilingMap, JobRow, SlowMap
+from carillon.stores.dynamo.models import GenerationMap, JobRow, SlowMap
 from carillon.stores.dynamo.table import RawItem, Table, readable, unchanged
 from carillon.stores.ports import JobFilter, Page
 
@@ -80,7 +80,9 @@ def item_of(job: Job) -> RawItem:
         tags=spec.tags or None,
         ends_at=job.schedule.end_at,
         segment=job.segment,
-        filing=FilingMap(filing_id=job.filing.filing_id, from_at=job.filing.from_at),
+        generation=GenerationMap(
+            generation_id=job.generation.generation_id, from_at=job.generation.from_at
+        ),
         previous=_previous_map(job.previous) if job.previous else None,
         earlier=[_previous_map(each) for each in job.earlier] or None,
         created_at=job.created_at,
@@ -113,7 +115,7 @@ def _job_of(row: JobRow) -> Job:
         spec=spec,
         schedule=spec.parsed(row.ends_at),
         segment=row.segment,
-        filing=Filing(row.filing.filing_id, row.filing.from_at),
+        generation=Generation(row.generation.generation_id, row.generation.from_at),
         previous=_previous_of(row.previous) if row.previous else None,
         earlier=tuple(map(_previous_of, row.earlier or ())),
         created_at=row.created_at,
@@ -139,11 +141,11 @@ def _wanted(only: JobFilter) -> Condition:
     return wanted
 
 
-def _previous_map(previous: PreviousFiling) -> FilingMap:
-    return FilingMap(
-        filing_id=previous.filing_id, from_at=previous.from_at, until_at=previous.until_at
+def _previous_map(previous: PastGeneration) -> GenerationMap:
+    return GenerationMap(
+        generation_id=previous.generation_id, from_at=previous.from_at, until_at=previous.until_at
     )
 
 
-def _previous_of(stored: FilingMap) -> PreviousFiling:
-    return PreviousFiling(stored.filing_id, stored.from_at, stored.until_at)
+def _previous_of(stored: GenerationMap) -> PastGeneration:
+    return PastGeneration(stored.generation_id, stored.from_at, stored.until_at)

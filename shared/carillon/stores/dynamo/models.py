@@ -30,11 +30,11 @@ class Map(MapAttribute[str, Any]):
         super().__init__(**attributes)  # type: ignore[no-untyped-call]
 
 
-class FilingMap(Map):
-    filing_id = UnicodeAttribute()
+class GenerationMap(Map):
+    generation_id = UnicodeAttribute()
     from_at = InstantAttribute()
     until_at = InstantAttribute(null=True)
-    """Only of a filing that was replaced."""
+    """Only of a generation that was replaced."""
 
 
 class CalendarUseMap(Map):
@@ -60,9 +60,9 @@ class JobRow(Model):
     ends_at = InstantAttribute(null=True)
     """The schedule's own end: the earlier of `end_at` and the last of `max_runs` occurrences."""
     segment = IntegerAttribute()
-    filing = FilingMap()
-    previous = FilingMap(null=True)
-    earlier = ListAttribute(of=FilingMap, null=True)
+    generation = GenerationMap()
+    previous = GenerationMap(null=True)
+    earlier = ListAttribute(of=GenerationMap, null=True)
     created_at = InstantAttribute()
     updated_at = InstantAttribute()
     state = UnicodeAttribute()
@@ -90,8 +90,8 @@ class SideRow(Model):
 class WheelRow(Model):
     """One entry; table wheel. Its names are single letters: the tick pays for each byte it reads.
 
-    Job id and filing id are in the key. Absent: lane when normal, catch-up when latest, zone when
-    UTC, and whatever else is the default.
+    Job id and generation id are in the key. Absent: lane when normal, catch-up when latest, zone
+    when UTC, and whatever else is the default.
     """
 
     segment_slot = UnicodeAttribute(hash_key=True)
@@ -151,7 +151,7 @@ class ControlRow(Model):
     backlog = ListAttribute(of=BacklogMap, null=True)
     cursor = CursorMap(null=True)
     backlog_cursor = CursorMap(null=True)
-    paced_until = InstantAttribute(null=True)
+    throttled_until = InstantAttribute(null=True)
     shares = SharesMap(null=True)
     idle = BooleanAttribute(null=True)
     """Present only when true."""
@@ -194,7 +194,7 @@ class RunRow(Model):
     attempt = IntegerAttribute(attr_name="n")
     token = IntegerAttribute(attr_name="t")
     claim_id = UnicodeAttribute(attr_name="c")
-    filing_id = UnicodeAttribute(attr_name="g")
+    generation_id = UnicodeAttribute(attr_name="g")
     updated_at = InstantAttribute(attr_name="u")
     lease_until = InstantAttribute(attr_name="l", null=True)
     started_at = InstantAttribute(attr_name="b", null=True)
@@ -212,7 +212,7 @@ class RunRow(Model):
     waits = IntegerAttribute(attr_name="k", null=True)
     """Only of a run that has waited."""
     attempts = ListAttribute(attr_name="h", of=AttemptMap, null=True)
-    other_filings = UnicodeAttribute(attr_name="og", null=True)
+    other_generations = UnicodeAttribute(attr_name="og", null=True)
     dead_owner = UnicodeAttribute(null=True)
     dead_key = UnicodeAttribute(null=True)
     expires_at = TTLAttribute()

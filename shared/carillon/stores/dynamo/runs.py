@@ -10,12 +10,12 @@ from carillon.clock import ceil_second
 from carillon.domain.run import (
     FINAL,
     AttemptRecord,
+    Resolution,
     Run,
     RunError,
     RunKey,
     RunKind,
     RunStatus,
-    Settled,
     cut,
 )
 from carillon.errors import UnreadableRowError
@@ -63,7 +63,7 @@ class DynamoRunStore:
             has_ended = item.get(RunRow.status.attr_name) in _ENDED
             return not has_ended and self._table.put(item_of(run), unchanged(item))
 
-    def withdraw(self, run: Run) -> bool:
+    def discard_claim(self, run: Run) -> bool:
         key = run.key
         return self._table.delete(
             job_key_of(key.owner, key.job_id), key.sort_key, _stands_as(run, RunStatus.RUNNING)
@@ -120,7 +120,7 @@ def item_of(run: Run) -> RawItem:
         attempt=run.attempt,
         token=run.token,
         claim_id=run.claim_id,
-        filing_id=run.filing_id,
+        generation_id=run.generation_id,
         updated_at=run.updated_at,
         lease_until=run.lease_until,
         started_at=run.started_at,
@@ -137,7 +137,7 @@ def item_of(run: Run) -> RawItem:
         settled=run.settled and run.settled.value,
         waits=run.waits or None,
         attempts=[_attempt_map(record) for record in run.attempts] or None,
-        other_filings=",".join(run.other_filings) or None,
+        other_generations=",".join(run.other_generations) or None,
         dead_owner=key.owner if dead else None,
         dead_key=_dead_key(key) if dead else None,
         expires_at=ceil_second(run.expires_at),
@@ -160,7 +160,7 @@ def _run_of(row: RunRow) -> Run:
         attempt=row.attempt,
         token=row.token,
         claim_id=row.claim_id,
-        filing_id=row.filing_id,
+        generation_id=row.generation_id,
         updated_at=row.updated_at,
         lease_until=row.lease_until,
         started_at=row.started_at,
@@ -174,13 +174,13 @@ def _run_of(row: RunRow) -> Run:
         covers_count=row.covers_count,
         effective_at=row.effective_at,
         note=row.note,
-        settled=Settled(row.settled) if row.settled else None,
+        settled=Resolution(row.settled) if row.settled else None,
         waits=row.waits or 0,
         attempts=tuple(
             AttemptRecord(kept.attempt, kept.started_at, kept.finished_at, _error_of(kept.error))
             for kept in row.attempts or ()
         ),
-        other_filings=tuple(row.other_filings.split(",")) if row.other_filings else (),
+        other_generations=tuple(row.other_generations.split(",")) if row.other_generations else (),
         expires_at=row.expires_at,
     )
 

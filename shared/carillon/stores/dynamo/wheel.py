@@ -51,7 +51,7 @@ def control_item_of(control: Control) -> RawItem:
         or None,
         cursor=control.cursor and _cursor_map(control.cursor),
         backlog_cursor=control.backlog_cursor and _cursor_map(control.backlog_cursor),
-        paced_until=control.paced_until,
+        throttled_until=control.throttled_until,
         shares=control.shares and _shares_map(control.shares),
         idle=control.idle or None,
         tzdata=control.tzdata or None,
@@ -179,7 +179,7 @@ _MEMBERS: dict[str, Callable[[Typed], Any]] = {
     "backlog": _backlog,
     "cursor": _cursor,
     "backlog_cursor": _cursor,
-    "paced_until": _instant,
+    "throttled_until": _instant,
     "shares": _shares,
     "idle": _flag,
     "tzdata": _text,
@@ -280,7 +280,7 @@ def entry_of(segment: int, slot: Slot, item: RawItem) -> Entry:
 
     Parsed here and not by the model: a page of a megabyte holds thousands of them.
     """
-    job_id, filing_id, *_ = item["entry_key"]["S"].split("#", 2)
+    job_id, generation_id, *_ = item["entry_key"]["S"].split("#", 2)
     text, body, grace, within = item.get("s"), item.get("m"), item.get("r"), item.get("x")
     lane, catch_up = item.get("l"), item.get("c")
     spread, calendar, digest = item.get("w"), item.get("k"), item.get("g")
@@ -289,7 +289,7 @@ def entry_of(segment: int, slot: Slot, item: RawItem) -> Entry:
         slot=slot,
         owner=item["o"]["S"],
         job_id=job_id,
-        filing_id=filing_id,
+        generation_id=generation_id,
         from_at=instant_of(int(item["f"]["N"])),
         lane=Lane(lane["S"]) if lane else Lane.NORMAL,
         catch_up=CatchUp(catch_up["S"]) if catch_up else CatchUp.LATEST,

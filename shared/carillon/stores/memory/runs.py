@@ -64,7 +64,7 @@ class MemoryRunStore:
         with self._lock:
             self._spoilt.add(key)
 
-    def withdraw(self, run: Run) -> bool:
+    def discard_claim(self, run: Run) -> bool:
         with self._lock:
             if not _is_held(self._rows.get(run.key), run):
                 return False

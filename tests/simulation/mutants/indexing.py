@@ -1,4 +1,4 @@
-"""Bugs planted into filing, its entries and what removes them, and the reads that decide."""
+"""Bugs planted into generation, its entries and what removes them, and the reads that decide."""
 
 from collections.abc import Callable
 from copy import copy
@@ -8,12 +8,12 @@ from typing import Any
 import carillon.domain.execution.start_decision as starting
 import carillon.domain.wheel.entry as wheel
 import carillon.domain.wheel.stale as stale
-import carillon.services.indexer as filing
+import carillon.services.indexer as generation
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
 from carillon.domain.wheel.segment import Control
 from carillon.errors import CarillonError
-from carillon.services.indexer import Filer
+from carillon.services.indexer import Indexer
 from carillon.simulation.seams import EVENTUAL, SimulatedStores
 from carillon.stores.memory.wheel import MemoryWheelStore
 from tests.simulation.mutants.kit import (
@@ -33,16 +33,16 @@ from tests.simulation.mutants.kit import (
 
 
 def _horizon_first(original: Code) -> Code:
-    def file_job(self: Filer, job: Job, revision: int | None) -> Any:
+    def index_job(self: Indexer, job: Job, revision: int | None) -> Any:
         horizon, hasty = self.control(job.segment), copy(self)
         hasty.control = lambda segment: horizon  # type: ignore[method-assign]
         return original(hasty, job, revision)
 
-    return file_job
+    return index_job
 
 
 def _row_first(original: Code) -> Code:
-    def file_job(self: Filer, job: Job, revision: int | None) -> Any:
+    def index_job(self: Indexer, job: Job, revision: int | None) -> Any:
         held: list[Message] = []
         hasty = copy(self)
         hasty._send = lambda messages, *how: held.extend(messages)  # type: ignore
@@ -51,7 +51,7 @@ def _row_first(original: Code) -> Code:
             self._send(list(dict.fromkeys(held)))
         return committed
 
-    return file_job
+    return index_job
 
 
 def _any_entry_of_the_job(original: Code) -> Code:
@@ -82,7 +82,7 @@ def _owes_nothing_of(watch: bool) -> Callable[[Code], Code]:
 
 
 def _never_sent_again(original: Code) -> Code:
-    def send(self: Filer, messages: Any, at_least: int = 0) -> None:
+    def send(self: Indexer, messages: Any, at_least: int = 0) -> None:
         try:
             original(self, messages, at_least)
         except CarillonError:
@@ -92,13 +92,13 @@ def _never_sent_again(original: Code) -> Code:
 
 
 def _unchecked(original: Code) -> Code:
-    def file_message(self: Filer, messages: Any) -> None:
+    def schedule_message(self: Indexer, messages: Any) -> None:
         """Put late ones on the wheel, and rely on a tick's visit."""
         early = copy(self)
         early.control = lambda segment: Control(segment, -1, -1)  # type: ignore[method-assign]
         original(early, messages)
 
-    return file_message
+    return schedule_message
 
 
 def _pause_unseen(original: Code) -> Code:
@@ -115,14 +115,16 @@ def _stale(port: str, *methods: str) -> tuple[Swap, ...]:
     return (Swap(SimulatedStores, "eventual", instead(reads)),)
 
 
-_JOB_KEY = instead(lambda job_id, filing_id, is_watch=False: f"{job_id}{'#w' if is_watch else ''}")
+_JOB_KEY = instead(
+    lambda job_id, generation_id, is_watch=False: f"{job_id}{'#w' if is_watch else ''}"
+)
 
 FILING = (
     Mutant(
         "horizon_before_entries",
         ("I1",),
-        "a filing reads the horizon before its entries are put",
-        (Swap(Filer, "file_job", _horizon_first),),
+        "a generation reads the horizon before its entries are put",
+        (Swap(Indexer, "index_job", _horizon_first),),
         reshape=MEETING,
     ),
     Mutant(
@@ -161,18 +163,18 @@ FILING = (
         "row_before_sends",
         ("I1",),
         "the job's row is put before its announced occurrences are sent",
-        (Swap(Filer, "file_job", _row_first),),
+        (Swap(Indexer, "index_job", _row_first),),
     ),
     Mutant(
         "entry_overwritten",
         ("I1",),
-        "an entry's key does not name its filing: another filing overwrites it",
+        "an entry's key does not name its generation: another generation overwrites it",
         (Swap(wheel, "standing_key", _JOB_KEY), Swap(stale, "standing_key", _JOB_KEY)),
     ),
     Mutant(
         "entry_removed_whosever",
         ("I1",),
-        "who meets a stale entry removes the job's entries there, of whichever filing",
+        "who meets a stale entry removes the job's entries there, of whichever generation",
         (Swap(MemoryWheelStore, "remove_entries", _any_entry_of_the_job),),
         reshape=both(
             small(70),
@@ -183,8 +185,8 @@ FILING = (
     Mutant(
         "removed_before_dispatched",
         ("I1",),
-        "entries of a filing that has ended are removed whatever they owe",
-        (Swap(filing, "removable", instead(lambda ended, control: [e.key for e in ended])),),
+        "entries of a generation that has ended are removed whatever they owe",
+        (Swap(generation, "removable", instead(lambda ended, control: [e.key for e in ended])),),
     ),
     Mutant(
         "window_ignored",
@@ -215,7 +217,7 @@ FILING = (
         "young_message_dropped",
         ("I1",),
         "a message whose job has yet to be committed is dropped at once",
-        (Swap(starting, "_young", instead(lambda filing_id, now: False)),),
+        (Swap(starting, "_young", instead(lambda generation_id, now: False)),),
         reshape=both(
             small(1, jobs=1),
             scheduled("every 10s", overlap="allow"),
@@ -227,13 +229,13 @@ FILING = (
         "part_sent_taken_for_sent",
         ("I1",),
         "a batch that the queue took in part counts as sent",
-        (Swap(Filer, "_send", _never_sent_again),),
+        (Swap(Indexer, "_send", _never_sent_again),),
     ),
     Mutant(
         "late_retry_not_checked",
         ("I1",),
         "a late message is put on the wheel without a look at the horizon",
-        (Swap(Filer, "file_messages", _unchecked),),
+        (Swap(Indexer, "schedule_messages", _unchecked),),
     ),
     Mutant(
         "pause_unseen",
