@@ -244,6 +244,10 @@ class JobSpec(ScheduleSpec):
         Cli("--tag", "KEY=VALUE; repeatable.", "Labels and events"),
     ] = Field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        # pydantic's own would take every member, of which some are lists and mappings.
+        return hash((self.name, self.payload, self.parent))
+
     @property
     def document(self) -> dict[str, Any]:
         """Its body with every member, in JSON's types."""
