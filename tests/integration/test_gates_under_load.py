@@ -27,6 +27,7 @@ from carillon.executor.targets import Call, Outcome, Success
 from carillon.stores.dynamo import open_stores
 from carillon.stores.memory.messaging import MemoryQueue
 from tests.integration.system import System
+from tests.support.jobs import job_with
 from tests.support.tables import create_deployment
 
 pytestmark = pytest.mark.ministack
@@ -71,7 +72,7 @@ class Load:
         self.sent: list[Message] = []
 
     def job(self, name: str, **policies: object) -> Job:
-        job = replace(self.system.job(name, "every 1s"), **policies)  # type: ignore[arg-type]
+        job = job_with(self.system.job(name, "every 1s"), **policies)
         assert self.system.stores.jobs.create(job)
         return job
 

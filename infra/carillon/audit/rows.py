@@ -6,12 +6,11 @@ from dataclasses import replace
 
 from carillon.audit.evidence import Violation
 from carillon.audit.known import NO_RUNS, Known
+from carillon.domain.decisions import SkipReason
 from carillon.domain.run import DeadReason, Resolution, Run, RunKey, RunStatus
 
 _DEAD = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
-_REASONS = frozenset(
-    {"paused", "deleted", "changed", "catch_up", "calendar", "misfire", "overlap", "spacing"}
-)
+_REASONS = frozenset(SkipReason)
 
 
 def succeeded_again(known: Known) -> Iterator[Violation]:

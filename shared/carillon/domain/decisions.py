@@ -9,7 +9,11 @@ from carillon.domain.run import Run, RunStatus
 
 
 class SkipReason(StrEnum):
-    """The closed list of reasons why an occurrence did not run."""
+    """The closed list of reasons why an occurrence did not run.
+
+    docs/running.md explains each, and tests/simulation/judging/checker_skips.py judges it.
+    `execution/missed.py` says which of them the missed-run check accepts.
+    """
 
     PAUSED = "paused"
     DELETED = "deleted"

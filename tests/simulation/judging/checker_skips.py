@@ -63,7 +63,7 @@ def _wrong(known: Known, row: Run, write: RunWrite, job: Job, claimed_at: dateti
             return _was_alone(known, key, job, claimed_at, write.at)
         case "spacing":
             return _was_spaced(known, row, job, write.at)
-    return None
+    return "no rule judges this reason"
 
 
 def _not_paused(known: Known, key: RunKey, job: Job) -> str | None:
