@@ -227,7 +227,7 @@ def _tell_batches(before: list[Batch], after: list[Batch]) -> None:
 
 
 def _tell_idle(idle: list[tuple[str, float, float]]) -> None:
-    print(f"\nidle tick, {CALL_SECONDS * 1000:.0f} ms a call{'local_time ms':>22} {'CPU ms':>8}")
+    print(f"\nidle tick, {CALL_SECONDS * 1000:.0f} ms a call{'wall ms':>22} {'CPU ms':>8}")
     for name, local_time, cpu in idle:
         print(f"{name:36} {local_time:9.0f} {cpu:8.0f}")
 

@@ -12,9 +12,10 @@ from carillon.domain.calendar import CalendarUse
 from carillon.domain.events import JOB_EVENTS
 from carillon.domain.job import Lane
 from carillon.domain.policies import Backoff, CatchUp, Concurrency, Overlap, Rate, RetryPolicy
-from carillon.domain.run import RESULT_LIMIT_BYTES, RunError, RunStatus
+from carillon.domain.run import DEAD_LETTER, RESULT_LIMIT_BYTES, Resolution, RunError, RunStatus
 from carillon.domain.targets import SecretReference, WebhookTarget
 from carillon.domain.wheel.entry import Slot, entry_of_message
+from carillon.domain.wheel.segment import Backlog, Cursor
 from carillon.schedules import CalendarRule, SlotKind, parse_schedule
 from carillon.schedules.insight.cost import read_units, write_units
 from carillon.stores.dynamo import jobs, runs, side_rows, wheel
@@ -22,6 +23,7 @@ from carillon.stores.dynamo.attributes import item_size
 from carillon.stores.dynamo.models import JobRow, SideRow
 from carillon.stores.dynamo.table import RawItem, keys_of
 from carillon.stores.ports import ADMISSION_ROWS, CALENDARS, OPERATIONS
+from tests.contract.kit import Kit
 from tests.contract.samples import (
     CLAIM_ID,
     FIRE_AT,
@@ -29,6 +31,7 @@ from tests.contract.samples import (
     NOW,
     a_bounded_schedule,
     a_calendar,
+    a_control,
     a_full_operation,
     a_job,
     a_key,
@@ -36,6 +39,7 @@ from tests.contract.samples import (
     a_run,
     an_admission_row,
     an_entry,
+    an_operation,
 )
 
 SUBJECT = "d4c8f4a8-10b1-70aa-5c3e-9f1e2d3c4b5a"
@@ -190,3 +194,94 @@ def test_the_largest_calendar_fits_an_item() -> None:
 def test_what_else_an_owner_has_is_stored_under_the_keys_of_jobs() -> None:
     names = [[key.attr_name for key in keys_of(each)] for each in (JobRow, SideRow)]
     assert names[0] == names[1]
+
+
+def test_a_control_item_is_one_write_unit_in_the_worst_ordinary_case() -> None:
+    control = a_control(
+        15,
+        token=10**9,
+        lease_owner=GENERATION_ID,
+        lease_until=NOW,
+        backlog=tuple(Backlog(29_700_000, 29_700_001, 29_700_999, NOW) for _ in range(4)),
+        cursor=Cursor(29_700_000, "m29700000", f"{GENERATION_ID}#{GENERATION_ID}"),
+    )
+    assert write_units(item_size(wheel.control_item_of(control))) == 1
+
+
+def test_item_sizes_follow_the_documented_rule() -> None:
+    assert item_size({"ab": {"S": "ü"}}) == 2 + 2
+    assert item_size({"n": {"N": "0"}}) == 1 + 1
+    assert item_size({"n": {"N": "1790000000"}}) == 1 + 1 + 2
+    assert item_size({"n": {"N": "-12345"}}) == 1 + 1 + 3 + 1
+    assert item_size({"b": {"BOOL": True}}) == 1 + 1
+    assert item_size({"l": {"L": [{"S": "abc"}]}}) == 1 + 3 + (1 + 3)
+    assert item_size({"m": {"M": {"k": {"S": "abc"}}}}) == 1 + 3 + (1 + 1 + 3)
+    assert [item_size({"a": {"S": "x" * size}}) for size in (1023, 1024)] == [1024, 1025]
+
+
+@pytest.mark.parametrize("status", list(RunStatus))
+def test_only_dead_letters_are_in_their_index(aws_kit: Kit, status: RunStatus) -> None:
+    assert aws_kit.settings is not None
+    owner = aws_kit.new_owner()
+    run = a_run(a_key(owner), status=status)
+    assert aws_kit.runs.claim(run, over=None)
+    (item,) = aws_kit.raw_items(aws_kit.settings.runs_table, job_key=f"{owner}#{run.key.job_id}")
+    if status in DEAD_LETTER:
+        assert item["dead_owner"] == {"S": owner}
+        assert item["dead_key"]["S"].startswith(run.key.sort_key)
+    else:
+        assert not {"dead_owner", "dead_key"} & set(item)
+
+
+@pytest.mark.parametrize("settled", list(Resolution))
+def test_a_settled_dead_letter_leaves_the_index(aws_kit: Kit, settled: Resolution) -> None:
+    assert aws_kit.settings is not None
+    owner = aws_kit.new_owner()
+    run = a_run(a_key(owner), status=RunStatus.DEAD)
+    assert aws_kit.runs.claim(run, over=None)
+    after = dataclasses.replace(run, settled=settled, token=2)
+    assert aws_kit.runs.claim(after, over=run)
+    (item,) = aws_kit.raw_items(aws_kit.settings.runs_table, job_key=f"{owner}#{run.key.job_id}")
+    assert not {"dead_owner", "dead_key"} & set(item)
+
+
+def test_gates_and_operations_expire(aws_kit: Kit) -> None:
+    assert aws_kit.settings is not None
+    owner = aws_kit.new_owner()
+    assert aws_kit.admission_rows.put(an_admission_row(owner, expires_at=NOW), None)
+    assert aws_kit.operations.put(an_operation(owner, expires_at=NOW), None)
+    items = aws_kit.raw_items(aws_kit.settings.jobs_table, owner=owner)
+    second = {"N": str(int(NOW.timestamp()) + 1)}
+    assert [item["expires_at"] for item in items] == [second, second]
+    assert [item["job_id"]["S"].partition("/")[0] for item in items] == ["~gate", "~operation"]
+
+
+def test_expiry_is_a_number_of_seconds(aws_kit: Kit) -> None:
+    settings, owner, segment = aws_kit.settings, aws_kit.new_owner(), aws_kit.new_segment()
+    assert settings is not None
+    assert aws_kit.runs.claim(a_run(a_key(owner)), over=None)
+    assert aws_kit.jobs.create(a_job(owner).deleted(NOW, NOW))
+    standing = an_entry(owner, segment)
+    dated = an_entry(owner, segment, slot=Slot(SlotKind.DATED, 29_700_000))
+    ended = an_entry(owner, segment, slot=Slot(SlotKind.DAILY, 420), schedule=a_bounded_schedule())
+    aws_kit.wheel.put_entries([standing, dated, ended])
+    (run,) = aws_kit.raw_items(settings.runs_table, job_key=f"{owner}#{standing.job_id}")
+    (job,) = aws_kit.raw_items(settings.jobs_table, owner=owner)
+    (first,) = aws_kit.raw_items(settings.wheel_table, segment_slot=f"{segment}#h17")
+    (second,) = aws_kit.raw_items(settings.wheel_table, segment_slot=f"{segment}#m29700000")
+    (third,) = aws_kit.raw_items(settings.wheel_table, segment_slot=f"{segment}#d420")
+    started = int(NOW.timestamp())
+    assert run["expires_at"] == {"N": str(started + 30 * 86400)}
+    assert job["expires_at"] == {"N": str(started + 1)}
+    assert "expires_at" not in first
+    assert second["expires_at"] == {"N": str(29_700_000 * 60 + 14 * 86400)}
+    assert ended.expires_at is not None
+    assert third["expires_at"] == {"N": str(int(ended.expires_at.timestamp()))}
+
+
+def test_control_items_have_the_agreed_key(aws_kit: Kit) -> None:
+    assert aws_kit.settings is not None
+    segment = aws_kit.new_segment()
+    assert aws_kit.wheel.put_control(a_control(segment), over=None)
+    (item,) = aws_kit.raw_items(aws_kit.settings.wheel_table, segment_slot=f"{segment}#control")
+    assert item["entry_key"] == {"S": "control"}

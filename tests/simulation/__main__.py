@@ -52,7 +52,7 @@ def _simulate(seeds: range, processes: int, most_shrunk: int) -> int:
             _say(shrunk_text(shrink(world_of(result.seed), first)))
     _say(figures_text(figures))
     _say(f"{'seeds with violations':24}{len(broken)}")
-    _say(f"{'local_time time':24}{perf_counter() - began:.1f} s with {processes} processes")
+    _say(f"{'wall time':24}{perf_counter() - began:.1f} s with {processes} processes")
     return 1 if broken else 0
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from carillon.domain.admission.state import AdmissionRow
 from carillon.domain.calendar import Calendar
+from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.job import Job
 from carillon.domain.message import Message, encode
 from carillon.domain.operation import Operation
@@ -48,7 +49,7 @@ from carillon.schedules.insight.cost import (
 )
 from carillon.stores.dynamo import jobs, runs, side_rows, wheel
 from carillon.stores.dynamo.attributes import item_size
-from carillon.stores.ports import ADMISSION_ROWS, CALENDARS, OPERATIONS
+from carillon.stores.ports import ADMISSION_ROWS, CALENDARS, IDEMPOTENCY_RECORDS, OPERATIONS
 
 _MEMORY_MB = DEFAULT.memory_mb
 _BATCH = 10
@@ -211,6 +212,7 @@ _ENCODERS: dict[type, Callable[[Any], Any]] = {
     Calendar: partial(side_rows.item_of, CALENDARS),
     AdmissionRow: partial(side_rows.item_of, ADMISSION_ROWS),
     Operation: partial(side_rows.item_of, OPERATIONS),
+    IdempotencyRecord: partial(side_rows.item_of, IDEMPOTENCY_RECORDS),
     Control: wheel.control_item_of,
 }
 _LIKE: dict[type, Callable[[Any], tuple[Any, ...] | None]] = {
@@ -234,6 +236,7 @@ _READS: dict[tuple[str, str], Rows] = {
     ("runs", "dead_letters"): _page,
     ("admission_rows", "get"): _answered,
     ("operations", "get"): _answered,
+    ("idempotency_records", "get"): _answered,
     ("operations", "list"): _page,
 }
 _WRITES: dict[tuple[str, str], Rows] = {
@@ -252,4 +255,5 @@ _WRITES: dict[tuple[str, str], Rows] = {
     ("runs", "discard_claim"): _given,
     ("admission_rows", "put"): _given,
     ("operations", "put"): _given,
+    ("idempotency_records", "put"): _given,
 }

@@ -59,8 +59,11 @@ def test_a_page_holds_twenty_jobs_unless_told(client: Client) -> None:
     assert len(client.get("/jobs", limit="100").json["items"]) == 21
 
 
-def test_a_page_of_large_payloads_is_shorter_and_loses_nothing(client: Client) -> None:
-    body = BODY | {"payload": "x" * 60_000}
+@pytest.mark.parametrize("payload", ["x" * 60_000, "ж" * 30_000], ids=["ascii", "escaped"])
+def test_a_page_of_large_payloads_is_shorter_and_loses_nothing(
+    client: Client, payload: str
+) -> None:
+    body = BODY | {"payload": payload}
     ids = {client.post("/jobs", body, key=str(n)).json["job_id"] for n in range(40)}
     seen: set[str] = set()
     query = {"limit": "100"}

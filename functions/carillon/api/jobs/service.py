@@ -1,5 +1,6 @@
 """Operations on jobs, apart from HTTP: create, read, change, pause, resume, delete."""
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -290,7 +291,8 @@ def is_job_id(text: str) -> bool:
 
 def _fitting(jobs: Sequence[Job]) -> int:
     """The number of the first jobs that fit into one answer; at least one."""
-    sizes = accumulate(len(job.spec.text) for job in jobs)
+    # As the answer escapes it: a letter beyond ASCII takes six bytes.
+    sizes = accumulate(len(json.dumps(job.spec.document)) for job in jobs)
     fitting = sum(1 for size_bytes in sizes if size_bytes <= PAGE_BYTES)
     return max(fitting, min(1, len(jobs)))
 

@@ -261,7 +261,8 @@ class JobSpec(ScheduleSpec):
     @classmethod
     def of_text(cls, text: str) -> Self:
         """The spec that `text` made, now or in another version: members that this one does not
-        know are ignored. Raises pydantic.ValidationError, a ValueError."""
+        know are ignored. A bound may be widened, never tightened: a stored spec beyond it could
+        not be read. Raises pydantic.ValidationError, a ValueError."""
         return cls.model_validate(json.loads(text), context=STORED, extra="ignore")
 
 
