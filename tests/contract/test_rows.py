@@ -253,7 +253,7 @@ def test_gates_and_operations_expire(aws_kit: Kit) -> None:
     items = aws_kit.raw_items(aws_kit.settings.jobs_table, owner=owner)
     second = {"N": str(int(NOW.timestamp()) + 1)}
     assert [item["expires_at"] for item in items] == [second, second]
-    assert [item["job_id"]["S"].partition("/")[0] for item in items] == ["~gate", "~operation"]
+    assert [item["job_id"]["S"].partition("/")[0] for item in items] == ["~admission", "~operation"]
 
 
 def test_expiry_is_a_number_of_seconds(aws_kit: Kit) -> None:

@@ -197,7 +197,7 @@ GATES_OF_ANY_TEXT = [
     "key/\ud800",
     "key/\udfff",
     "~",
-    "~gate/key/database",
+    "~admission/key/database",
     "key/\0",
     "",
 ]

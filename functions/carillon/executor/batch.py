@@ -170,7 +170,7 @@ def tell(telemetry: Telemetry, reports: Sequence[Report], failures: int) -> None
     """Log a batch: a line for each run that did not succeed, and one for the batch as a whole,
     with its metrics.
 
-    A line per successful run would cost more than the run itself (PEERS: logs at 1 KB a job).
+    A line per successful run would cost more than the run itself.
     """
     reports = [*reports, *(report.instead for report in reports if report.instead is not None)]
     for report in reports:

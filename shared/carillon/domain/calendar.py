@@ -75,7 +75,7 @@ class Resolved:
         """The instant at which the occurrence that is nominally at `fire_at` runs; None if not at
         all.
 
-        Several, of walls that the clocks skip at once, are one, and run where the last would.
+        Several, of local times that the clocks skip at once, are one, and run where the last would.
         """
         use, closed = self.use, self.closed
         if use is None or closed is None or local_date(self.schedule, fire_at) not in closed:
@@ -114,7 +114,7 @@ class Resolved:
         )
 
     def _by_local_time(self, fire_at: datetime, near: datetime) -> datetime:
-        """The landing place of an occurrence whose nominal wall time the clocks do not show at
+        """The landing place of an occurrence whose nominal local time the clocks do not show at
         `fire_at`."""
         assert isinstance(self.open, OnOpenDays)
         day = local_date(self.schedule, fire_at)

@@ -19,7 +19,7 @@ class Gap(StrEnum):
 
 
 class Fold(StrEnum):
-    """At which pass a wall time fires that the clocks show twice."""
+    """At which pass a local time fires that the clocks show twice."""
 
     FIRST = "first"
     SECOND = "second"

@@ -149,7 +149,7 @@ def parse_schedule(
     A JSON form is {"at": …}, {"every": …, "offset": …}, {"every": …, "after": "finish"} or
     {"cron": …}; a list is a union, and `except_` what is taken out of it. One text can say all of
     that too (`0 9 * * 1-5 | 0 12 * * 6 except * * 25 12 *`). Naive `start_at` and `end_at` are
-    wall times in `timezone`, both inclusive; one shown twice is the first.
+    local times in `timezone`, both inclusive; one shown twice is the first.
 
     Raises InvalidFieldError whose field is the path in a request that carries these: `schedule`,
     `schedule.every`, `schedule[2].cron`, `except[0]`, `timezone`, `end_at`, ...

@@ -131,7 +131,7 @@ class RowKind(Generic[Row]):
 
 
 CALENDARS = RowKind("calendar", Calendar, "name")
-ADMISSION_ROWS = RowKind("gate", AdmissionRow, "name", any_text=True)
+ADMISSION_ROWS = RowKind("admission", AdmissionRow, "name", any_text=True)
 IDEMPOTENCY_RECORDS = RowKind("idempotency", IdempotencyRecord, "key")
 OPERATIONS = RowKind("operation", Operation, "operation_id", newest_first=True)
 

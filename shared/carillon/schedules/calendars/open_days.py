@@ -31,7 +31,7 @@ needless."""
 class OnOpenDays(Recurrence):
     """The occurrences of `base` whose day, local to its zone, is open; and by `rule` those moved.
 
-    A moved occurrence keeps its nominal wall time, whatever the clocks did on the closed day, and
+    A moved occurrence keeps its nominal local time, whatever the clocks did on the closed day, and
     fires once on the new one: at the first pass of a repeated hour unless the DST rule says second;
     in a gap at the transition, or not at all when the rule says skip. Several at one instant are
     one occurrence. Bounds hold for the nominal times, before moving: what is moved may lie up to 31
@@ -234,7 +234,7 @@ class OnOpenDays(Recurrence):
     def _first_landing(self, source: int, target: int, low: int, second: int) -> Iterator[int]:
         """The first instant after `second` of those moved from one day to another, if any.
 
-        `low`: walls on the target day before it need no search.
+        `low`: local times on the target day before it need no search.
         """
         shift = (target - source) * _DAY_SECONDS
         low = max(source * _DAY_SECONDS, low - shift)
@@ -277,7 +277,8 @@ class OnOpenDays(Recurrence):
                             yield landing, source
 
     def _local_times_reached(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The walls (from, until) that clocks show in [start, end), and those they skip there."""
+        """The local times (from, until) that clocks show in [start, end), and those they skip
+        there."""
         while start < end:
             span = zones.span_at(self.timezone, start)
             skips = start == span.start and span.before < span.offset
@@ -286,7 +287,7 @@ class OnOpenDays(Recurrence):
             start = stop
 
     def _local_times_between(self, low: int, high: int) -> Iterator[int]:
-        """The base's nominal walls low <= w < high, ascending."""
+        """The base's nominal local times low <= w < high, ascending."""
         local_times = nominal_local_times(self.base)
         first, last = self._bounds()
         if not low % 60 and high == low + 60:
@@ -300,13 +301,13 @@ class OnOpenDays(Recurrence):
             local_time = local_times.second_after(local_time)
 
     def _bounds(self) -> tuple[int, int]:
-        """The first and last wall that the clocks reach between the base's start and end."""
+        """The first and last local time that the clocks reach between the base's start and end."""
         first = 0 if self.start_at is None else self._latest_local(self.base.first_second - 1) + 1
         last = _LAST_LOCAL if self.end_at is None else self._latest_local(self.base.last_second)
         return first, last
 
     def _latest_local(self, second: int) -> int:
-        """The latest wall that the clocks have reached by an instant."""
+        """The latest local time that the clocks have reached by an instant."""
         span = zones.span_at(self.timezone, second)
         return max(second + span.offset, span.start + span.before - 1)
 
@@ -339,7 +340,7 @@ def _date_of(day: int) -> date:
 
 
 def _days_between(low: int, high: int) -> Iterator[tuple[int, int, int]]:
-    """The days of walls low <= w < high, each with the part (from, until) that lies in it."""
+    """The days of local times low <= w < high, each with the part (from, until) that lies in it."""
     for day in range(low // _DAY_SECONDS, (high - 1) // _DAY_SECONDS + 1):
         yield day, max(low, day * _DAY_SECONDS), min(high, (day + 1) * _DAY_SECONDS)
 

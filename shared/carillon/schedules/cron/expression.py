@@ -1,4 +1,4 @@
-"""Cron expressions as rules of wall time: no zone, no DST. Compiled once and shared.
+"""Cron expressions as rules of local time: no zone, no DST. Compiled once and shared.
 
 Two dialects, distinguished by the text: `cron(…)` is EventBridge's (eventbridge.py), the others are
 unix cron with five fields, or with six and the second first (fields.py).
@@ -71,8 +71,8 @@ class Expression:
         """The rule of its dialect.
 
         Debian's cron(8): an expression whose minutes and hours do not begin with a star fires once
-        per wall time, a skipped one at the transition; the others whenever the clocks show a match.
-        EventBridge Scheduler: a skipped time is left out, a repeated one fires once.
+        per local time, a skipped one at the transition; the others whenever the clocks show a
+        match. EventBridge Scheduler: a skipped time is left out, a repeated one fires once.
         """
         if self.is_eventbridge:
             return Gap.SKIP, Fold.FIRST
@@ -80,17 +80,17 @@ class Expression:
 
     @property
     def minutes_of_day(self) -> frozenset[int]:
-        """The wall minutes of the day (0-1439) at which it can fire."""
+        """The local minutes of the day (0-1439) at which it can fire."""
         return frozenset(hour * 60 + minute for hour in self.hours for minute in self.minutes)
 
     @property
     def seconds_of_day(self) -> tuple[int, ...]:
-        """The wall seconds of the day (0-86399) at which it can fire, ascending."""
+        """The local seconds of the day (0-86399) at which it can fire, ascending."""
         return tuple(hour * _HOUR + second for hour in self.hours for second in self._in_hour)
 
     @property
     def bits_of_day(self) -> int:
-        """The wall seconds of the day at which it can fire, as a number: bit n is second n."""
+        """The local seconds of the day at which it can fire, as a number: bit n is second n."""
         return _bits_of_day(self.hours, self.minutes, self.seconds)
 
     @property
@@ -102,7 +102,7 @@ class Expression:
         return self.days.matches(day)
 
     def matches_minute(self, local_time: int) -> bool:
-        """True if the minute of a wall matches, whatever the seconds."""
+        """True if the minute of a local time matches, whatever the seconds."""
         day, second = divmod(local_time, _DAY)
         hour = second // _HOUR
         return (
@@ -112,7 +112,7 @@ class Expression:
         )
 
     def after(self, local_time: int) -> int | None:
-        """The first match strictly after a wall; None if there is none within 50 years."""
+        """The first match strictly after a local time; None if there is none within 50 years."""
         local_time += 1
         day, second = divmod(local_time, _DAY)
         days = self.days
@@ -131,7 +131,7 @@ class Expression:
         return None if found is None else found * _DAY + self._first
 
     def before(self, local_time: int) -> int | None:
-        """The last match strictly before a wall; None if there is none within 50 years."""
+        """The last match strictly before a local time; None if there is none within 50 years."""
         day, second = divmod(local_time, _DAY)
         days = self.days
         if days.is_every_day or days.next_from(day) == day:

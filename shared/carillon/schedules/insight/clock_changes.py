@@ -27,8 +27,8 @@ _DAY_SECONDS = 86_400
 class AffectingTransition:
     """A change of the clocks that affects the schedule's occurrences.
 
-    `kind` is "gap" or "fold"; the wall times (naive) from `local_from` up to (not including)
-    `local_until` are skipped or shown twice; `count` of them are occurrences by their wall time
+    `kind` is "gap" or "fold"; the local times (naive) from `local_from` up to (not including)
+    `local_until` are skipped or shown twice; `count` of them are occurrences by their local time
     (None: more than 1,000), the first at `first_local`. `effect` describes in English what happens
     to them.
     """
@@ -51,7 +51,7 @@ class Effect(NamedTuple):
 
 
 class _Fate(StrEnum):
-    """The effect on a wall time that is skipped or shown twice."""
+    """The effect on a local time that is skipped or shown twice."""
 
     MOVED = "moved"
     SHIFTED = "shifted"
@@ -62,7 +62,7 @@ class _Fate(StrEnum):
 
 
 class _Change(NamedTuple):
-    """The walls that one transition skips or repeats: `first` <= wall < `end`."""
+    """The local times that one transition skips or repeats: `first` <= wall < `end`."""
 
     transition: zones.Transition
     is_gap: bool
@@ -113,12 +113,12 @@ class _Meeting:
         self._base = schedule.base if isinstance(schedule, OnOpenDays) else schedule
         is_union = isinstance(self._base, Union)
         self._local_times_of_union = nominal_local_times(self._base) if is_union else None
-        # Answers so far, by minute and by wall.
+        # Answers so far, by minute and by local time.
         self._minutes: dict[int, tuple[int, ...]] = {}
         self._nominal: dict[int, bool] = {}
 
     def affects(self) -> list[Effect]:
-        """One for each different effect on walls."""
+        """One for each different effect on local times."""
         base = self._base
         groups: dict[_Fate, set[int]] = {}
         surprising: set[_Fate] = set()
@@ -141,7 +141,7 @@ class _Meeting:
         ]
 
     def _own_fates(self, member: Recurrence) -> Iterator[tuple[_Fate, int]]:
-        """The effect on the member's wall times, ascending, where there is any."""
+        """The effect on the member's local times, ascending, where there is any."""
         for local_time in _local_times(member, self._change):
             fate = (
                 self._skipped(member, local_time)
@@ -152,7 +152,7 @@ class _Meeting:
                 yield fate, local_time
 
     def _fates_of_moved(self, member: Recurrence) -> Iterator[tuple[_Fate, int]]:
-        """The effect on wall times that a calendar moves here from closed days."""
+        """The effect on local times that a calendar moves here from closed days."""
         is_left_out = self._base.dst.gap is Gap.SKIP
         for local_time in self._moved_local_times(member):
             if not self._change.is_gap:
@@ -177,7 +177,7 @@ class _Meeting:
         second, base, opened = self._change.transition.second, self._base, self._opened
         is_closed = opened is not None and _date(local_time) in opened.closed
         if is_closed and opened is not None and opened.shifts:
-            return None  # It keeps its wall time, on another day.
+            return None  # It keeps its local time, on another day.
         if isinstance(member, At):
             return _Fate.SHIFTED if self._fires(member.second) else None
         if not base.first_second <= second <= base.last_second or _is_excepted(base, local_time):
@@ -188,7 +188,8 @@ class _Meeting:
         return None if is_closed else _Fate.LEFT_OUT
 
     def _moved_local_times(self, member: Recurrence) -> Iterator[int]:
-        """The skipped or repeated walls that occurrences of closed days are moved to, each once."""
+        """The skipped or repeated local times that occurrences of closed days are moved to, each
+        once."""
         if self._opened is None or not self._opened.shifts or isinstance(self._base, Delay):
             return
         local_times = nominal_local_times(member)
@@ -219,7 +220,7 @@ class _Meeting:
 
 
 def _local_times(member: Recurrence, change: _Change) -> Iterator[int]:
-    """The member's wall times that are skipped or repeated, ascending."""
+    """The member's local times that are skipped or repeated, ascending."""
     if isinstance(member, At):
         if member.moment.tzinfo is None:
             local_time = (member.moment - zones.LOCAL_EPOCH) // timedelta(seconds=1)
@@ -233,8 +234,8 @@ def _local_times(member: Recurrence, change: _Change) -> Iterator[int]:
 
 
 def _shifts(opened: OnOpenDays, change: _Change) -> Iterator[tuple[int, int, int]]:
-    """The walls (from, until) of closed days that are moved to those of a change, each with the
-    seconds by which they are."""
+    """The local times (from, until) of closed days that are moved to those of a change, each with
+    the seconds by which they are."""
     step = -1 if opened.rule is CalendarRule.NEXT_BUSINESS_DAY else 1
     for day in range(change.first // _DAY_SECONDS, (change.end - 1) // _DAY_SECONDS + 1):
         midnight = day * _DAY_SECONDS
@@ -249,7 +250,7 @@ def _shifts(opened: OnOpenDays, change: _Change) -> Iterator[tuple[int, int, int
 
 
 def _is_excepted(schedule: Recurrence, local_time: int) -> bool:
-    """True if a skipped wall would have been taken out anyway."""
+    """True if a skipped local time would have been taken out anyway."""
     if not isinstance(schedule, Union):
         return False
     for exception in schedule.exceptions:

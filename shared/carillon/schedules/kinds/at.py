@@ -21,9 +21,9 @@ from carillon.schedules.zones import offsets as zones
 
 @dataclass(frozen=True, slots=True)
 class At(Recurrence):
-    """One occurrence, at `moment`: wall time in `timezone` when naive, else an instant in UTC.
+    """One occurrence, at `moment`: local time in `timezone` when naive, else an instant in UTC.
 
-    A wall time that the zone's clocks skip is shifted forward by the gap (02:30 runs at 03:30), as
+    A local time that the zone's clocks skip is shifted forward by the gap (02:30 runs at 03:30), as
     in RFC 5545; one that they show twice is the first, or the second where `dst` says so. Raises
     InvalidFieldError for a moment with a fraction of a second, outside of the years 1971-9997,
     before `start_at`, or skipped by the clocks where `dst` leaves such times out. One after

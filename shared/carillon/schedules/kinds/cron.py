@@ -23,7 +23,7 @@ class Cron(Recurrence):
 
     Where clocks are put forward or back, `dst` decides what happens, else the dialect. Unix is
     Debian's cron: an expression whose minutes and hours do not begin with a star, with seconds or
-    without, fires once per wall time, a skipped one at the transition (several skipped at one are
+    without, fires once per local time, a skipped one at the transition (several skipped at one are
     one occurrence), a repeated one at its first pass; all others fire whenever the clocks show a
     matching time. EventBridge's `cron(…)` leaves out what is skipped, and fires at the first pass
     of what is repeated.
@@ -58,17 +58,17 @@ class Cron(Recurrence):
 
     @property
     def gap(self) -> Gap:
-        """The rule for skipped walls: the schedule's own, or its dialect's."""
+        """The rule for skipped local times: the schedule's own, or its dialect's."""
         return self.dst.gap or self.rule.default_dst[0]
 
     @property
     def fold(self) -> Fold:
-        """The rule for repeated walls: the schedule's own, or its dialect's."""
+        """The rule for repeated local times: the schedule's own, or its dialect's."""
         return self.dst.fold or self.rule.default_dst[1]
 
     @property
     def seconds_of_day(self) -> tuple[int, ...]:
-        """The wall seconds of the day (0-86399) at which it can fire, ascending."""
+        """The local seconds of the day (0-86399) at which it can fire, ascending."""
         return self.rule.seconds_of_day
 
     @property

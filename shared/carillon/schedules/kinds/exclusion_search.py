@@ -120,7 +120,8 @@ class Exclusion:
         return max(low, self._first + 1), min(high, self._last + 1)
 
     def _day(self, day: int, span: zones.Span) -> tuple[int, int, bool]:
-        """The part of a wall day in a span: where it begins, what is left, and if it is plain."""
+        """The part of a local time day in a span: where it begins, what is left, and if it is
+        plain."""
         midnight = day * _DAY - span.offset
         low, high = self._plain(span)
         if low <= midnight and midnight + _DAY <= high:
@@ -227,7 +228,7 @@ class Exclusion:
         return found
 
     def _shift(self, offset: int) -> int:
-        """Days by the wall are alike whatever the offset, unless intervals are among them."""
+        """Days by the local time are alike whatever the offset, unless intervals are among them."""
         return offset if self._has_steady else 0
 
     def _is_open_kind(self, kind: int, offset: int) -> bool:
@@ -245,8 +246,8 @@ class Exclusion:
 class _Side:
     """The members, or the exceptions, by how their seconds of a day are known.
 
-    Those of a cron are by the wall, `steady` ones are the same on every UTC day, `loose` ones are
-    not, `single` is what an `at` gives.
+    Those of a cron are by the local time, `steady` ones are the same on every UTC day, `loose` ones
+    are not, `single` is what an `at` gives.
     """
 
     def __init__(self, parts: Sequence[Recurrence]) -> None:
@@ -274,7 +275,7 @@ class _Side:
         return found
 
     def bits(self, start: int, end: int, span: zones.Span, *, is_taken_out: bool) -> int:
-        """All in [start, end), a part of one wall day that lies in a span."""
+        """All in [start, end), a part of one local day that lies in a span."""
         found = 0
         for cron in self.crons:
             found |= _bits_around(cron, start, end, span, is_taken_out)
@@ -287,7 +288,8 @@ class _Side:
 
 
 def _bits_of_day(cron: Cron, is_taken_out: bool) -> int:
-    """The seconds of a day whose walls fire; or that an exception in whole minutes takes out."""
+    """The seconds of a day whose local times fire; or that an exception in whole minutes takes
+    out."""
     return cron.rule.bits_of_shown_minutes if _covers(cron, is_taken_out) else cron.rule.bits_of_day
 
 
@@ -296,7 +298,7 @@ def _covers(cron: Cron, is_taken_out: bool) -> bool:
 
 
 def _bits_around(cron: Cron, start: int, end: int, span: zones.Span, is_taken_out: bool) -> int:
-    """Of [start, end), a part of one wall day in a span, also beside a transition."""
+    """Of [start, end), a part of one local day in a span, also beside a transition."""
     day, second = divmod(start + span.offset, _DAY)
     found = 0
     if cron.rule.matches_day(date.fromordinal(day + _EPOCH_ORDINAL)):

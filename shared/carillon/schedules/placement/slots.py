@@ -68,7 +68,7 @@ def minutes_of(schedule: At | Every | Cron, spread_seconds: int, shifts: bool) -
     """The minutes of the UTC day (0-1439) that hold every effective time of a schedule.
 
     Effective times lie `spread_seconds` after the nominal ones. If it `shifts`, any of them may be
-    moved by whole local days. A naive `at` is taken for a wall time on any day.
+    moved by whole local days. A naive `at` is taken for a local time on any day.
     """
     match schedule:
         case Cron():
@@ -124,7 +124,7 @@ def _minutes_of_seconds(
     """Of instants, given by their seconds of the UTC day."""
     if not shifts:
         return frozenset((second + spread_seconds) // 60 % _DAY for second in seconds)
-    # The wall time of one day is kept on another, which may have another offset.
+    # The local time of one day is kept on another, which may have another offset.
     shape = shape_of(schedule.timezone)
     local_times = {second + offset for second in seconds for offset in shape.offsets}
     minutes = {
@@ -143,7 +143,7 @@ def _moved_run_after(schedule: At | Every | Cron, shifts: bool) -> bool:
 
 
 def _gap_minutes(shape: ZoneShape, local_times: Iterable[int], spread_seconds: int) -> set[int]:
-    """The minutes of transitions at which something skipped fires; walls in seconds."""
+    """The minutes of transitions at which something skipped fires; local times in seconds."""
     times = {local_time % _DAY_SECONDS for local_time in local_times}
     return {
         (second + spread_seconds) // 60 % _DAY
@@ -210,7 +210,7 @@ def slots(schedule: Schedule, spread_seconds: int = 0, shifts: bool = False) -> 
 
 
 def is_zone_dependent(schedule: Schedule) -> bool:
-    """True if other rules of its zone would move occurrences: wall times in a zone not UTC."""
+    """True if other rules of its zone would move occurrences: local times in a zone not UTC."""
     match schedule:
         case Union():
             return any(is_zone_dependent(member) for member in schedule.schedules)

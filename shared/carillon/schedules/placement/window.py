@@ -172,7 +172,7 @@ zones.when_cleared(_shortest_of_crons.cache_clear)
 
 
 def _shortest_on_the_clock(rules: Sequence[Expression]) -> int | None:
-    """The shortest time between two walls, as if no clock were ever changed."""
+    """The shortest time between two local times, as if no clock were ever changed."""
     times: dict[tuple[bool, ...], list[int]] = {}
     meetings: set[tuple[tuple[bool, ...], int, tuple[bool, ...]]] = set()
     last: tuple[tuple[bool, ...], int] | None = None

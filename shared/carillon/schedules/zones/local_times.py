@@ -1,8 +1,8 @@
-"""From matching walls to instants: an expression in a zone, under a DST rule.
+"""From matching local times to instants: an expression in a zone, under a DST rule.
 
-The instants are a set. For every transition that puts clocks back, the repeated walls fire at the
-first pass, the second, or both; for every one that puts them forward, its own instant is added
-where a skipped wall matches and the rule is run_after. All else fires as the clocks show it.
+The instants are a set. For every transition that puts clocks back, the repeated local times fire at
+the first pass, the second, or both; for every one that puts them forward, its own instant is added
+where a skipped local time matches and the rule is run_after. All else fires as the clocks show it.
 """
 
 from weakref import WeakValueDictionary
@@ -86,7 +86,7 @@ class Instants:
 
     def _enter(self, span: zones.Span) -> tuple[int, int, int]:
         first, end = self._shown(span)
-        # A gap's skipped walls can fire at the very start.
+        # A gap's skipped local times can fire at the very start.
         if span.before < span.offset and self._runs_after:
             first += 1
         self._span = entered = (first, end, span.offset)

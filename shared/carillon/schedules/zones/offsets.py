@@ -1,7 +1,7 @@
-"""Time zones: names, offsets, transitions, and the two directions between wall and instant.
+"""Time zones: names, offsets, transitions, and the two directions between local time and instant.
 
 Instants are epoch seconds. Walls are what the zone's clocks show, counted alike: seconds from
-1970-01-01T00:00:00 on the wall. Offsets are seconds, positive east of Greenwich.
+1970-01-01T00:00:00 on the local time. Offsets are seconds, positive east of Greenwich.
 
 All that is known of a zone comes through `load_zone` and is kept; `clear_caches` forgets it.
 """
@@ -102,7 +102,8 @@ def instant_of(name: str, local_time: int, second_pass: bool = False) -> int:
     """The instant at which the clocks show `local_time`.
 
     Where they show it twice, the first one or the second. Where they skip it, as late after the
-    transition as the wall lies after the gap's beginning (shifted forward by the gap: RFC 5545).
+    transition as the local time lies after the gap's beginning (shifted forward by the gap: RFC
+    5545).
     """
     transition = _transition_over(name, local_time)
     if transition is None:
@@ -136,9 +137,9 @@ def transitions(name: str, year: int) -> tuple[Transition, ...]:
 
 
 def _transition_over(name: str, local_time: int) -> Transition | None:
-    """The transition whose clocks skip the wall, or show it twice."""
+    """The transition whose clocks skip the local time, or show it twice."""
     span = span_at(name, local_time - 86_400)
-    # No offset reaches a day: the wall is shown, or skipped, within a day of its UTC reading.
+    # No offset reaches a day: the local time is shown, or skipped, within a day of its UTC reading.
     while span.end <= local_time + 86_400:
         low, high = sorted((span.offset, span.following))
         if span.end + low <= local_time < span.end + high:

@@ -1,4 +1,4 @@
-"""A schedule by its wall times alone: what it would do if no clock were ever changed."""
+"""A schedule by its local times alone: what it would do if no clock were ever changed."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,11 +16,11 @@ _DAY_SECONDS = 86_400
 
 @lru_cache(maxsize=4096)
 def nominal_local_times(schedule: Recurrence) -> Recurrence:
-    """The wall times of a schedule, as a schedule in UTC whose epoch seconds are the walls.
+    """The local times of a schedule, as a schedule in UTC whose epoch seconds are the local times.
 
-    Cron and a naive `at` are rules of wall time already: skipped walls are among them, repeated
-    ones count once. Of the others, it is what the clocks show at their instants. The bounds of
-    wall rules are left out. Without meaning for a fixed delay.
+    Cron and a naive `at` are rules of local time already: skipped local times are among them,
+    repeated ones count once. Of the others, it is what the clocks show at their instants. The
+    bounds of local rules are left out. Without meaning for a fixed delay.
     """
     match schedule:
         case Cron():
@@ -54,7 +54,7 @@ class ShownLocalTimes(Recurrence):
     def second_after(self, second: int) -> int | None:
         zone, local_time = self.schedule.timezone, second
         best = None
-        # No offset reaches a day. A wall that a fold repeats lies within a day of its first
+        # No offset reaches a day. A local time that a fold repeats lies within a day of its first
         # showing.
         instant = local_time - _DAY_SECONDS
         limit = None

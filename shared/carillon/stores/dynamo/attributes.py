@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pynamodb.attributes import Attribute
-from pynamodb.constants import LIST, MAP, NUMBER
+from pynamodb.constants import MAP, NUMBER
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.operand import Path
 
@@ -47,30 +47,6 @@ class IntegerAttribute(Attribute[int]):
 
     def deserialize(self, value: str) -> int:
         return int(value)
-
-
-class InstantListAttribute(Attribute[tuple[datetime, ...]]):
-    """Instants in order, each as in InstantAttribute."""
-
-    attr_type = LIST
-
-    def serialize(self, value: tuple[datetime, ...]) -> list[dict[str, str]]:
-        return [{"N": str(microseconds_of(instant))} for instant in value]
-
-    def deserialize(self, value: list[dict[str, str]]) -> tuple[datetime, ...]:
-        return tuple(instant_of(int(typed["N"])) for typed in value)
-
-
-class TextListAttribute(Attribute[tuple[str, ...]]):
-    """Texts in order."""
-
-    attr_type = LIST
-
-    def serialize(self, value: tuple[str, ...]) -> list[dict[str, str]]:
-        return [{"S": text} for text in value]
-
-    def deserialize(self, value: list[dict[str, str]]) -> tuple[str, ...]:
-        return tuple(typed["S"] for typed in value)
 
 
 class TextMapAttribute(Attribute[dict[str, str]]):

@@ -37,11 +37,6 @@ class GenerationMap(Map):
     """Only of a generation that was replaced."""
 
 
-class CalendarUseMap(Map):
-    name = UnicodeAttribute()
-    rule = UnicodeAttribute()
-
-
 class SlowMap(Map):
     since = InstantAttribute()
     reason = UnicodeAttribute()
