@@ -1,7 +1,7 @@
 """The API, put together of its services: from an event of the gateway to its answer."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
@@ -18,7 +18,7 @@ from carillon.api.http.problems import (
     problem_response,
 )
 from carillon.api.http.requests import subject_of, with_checked_body
-from carillon.api.http.routing import Routes
+from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.http.throttle import Throttle
 from carillon.api.jobs.bulk import BulkRoutes
 from carillon.api.jobs.bulk_service import BulkService
@@ -49,8 +49,6 @@ _RESOLVERS_OWN = ("HTTPValidationError", "ValidationError", "ResponseValidationE
 
 class Api:
     """Answers events of an API Gateway HTTP API (payload format 2.0)."""
-
-    _description: dict[str, Any]
 
     def __init__(
         self,
@@ -94,7 +92,8 @@ class Api:
         CalendarRoutes(routes, CalendarService(service, calendars, clock), telemetry)
         overview = OverviewService(service, runs, stores.wheel, calendars, clock, settings)
         StatusRoutes(routes, overview, settings.operators_group)
-        self._add_what_is_open(routes, settings)
+        WellKnownRoutes(routes, settings, VERSION)
+        DescriptionRoutes(routes, self.describe)
 
     def answer(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         """The answer to one event, in the gateway's form."""
@@ -151,23 +150,26 @@ class Api:
                     }
         return description
 
+
+class DescriptionRoutes(Resource):
+    """The API's description; it needs no token."""
+
+    def __init__(self, routes: Routes, describe: Callable[[], dict[str, Any]]) -> None:
+        super().__init__(routes)
+        self._describe = describe
+        self._description: dict[str, Any] = {}
+
+    @route(
+        "GET /openapi.json",
+        "Read the API's OpenAPI description",
+        {200: "The description"},
+        is_open=True,
+    )
     def get_description(self) -> Response[dict[str, Any]]:
         """This description; it needs no token."""
         if not self._description:
-            self._description = self.describe()
+            self._description = self._describe()
         return Response(200, JSON, self._description)
-
-    def _add_what_is_open(self, routes: Routes, settings: Settings) -> None:
-        WellKnownRoutes(routes, settings, VERSION)
-        self._description = {}
-        routes.add(
-            "GET",
-            "/openapi.json",
-            self.get_description,
-            summary="Read the API's OpenAPI description",
-            answers={200: "The description"},
-            is_open=True,
-        )
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from carillon.api.http.fields import UtcTime
 from carillon.api.http.requests import caller_of
-from carillon.api.http.routing import Routes
+from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.routes import JSON
 from carillon.api.jobs.service import JobService
 from carillon.api.schedules.outlook import shown_state
@@ -204,21 +204,15 @@ class StatusForm(BaseModel):
         )
 
 
-class StatusRoutes:
+class StatusRoutes(Resource):
     """One route; `operators_group` names the group whose members see the segments."""
 
     def __init__(self, routes: Routes, service: OverviewService, operators_group: str) -> None:
-        self._app = routes.app
+        super().__init__(routes)
         self._service = service
         self._operators_group = operators_group
-        routes.add(
-            "GET",
-            "/status",
-            self.get_status,
-            summary="Whether your jobs are idle",
-            answers={200: "The status"},
-        )
 
+    @route("GET /status", "Whether your jobs are idle", {200: "The status"})
     def get_status(self) -> Response[StatusForm]:
         """Processing while any of the newest runs of your first 100 jobs is unfinished."""
         caller = caller_of(self._app.current_event.raw_event)

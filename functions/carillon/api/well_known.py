@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from aws_lambda_powertools.event_handler import Response
 from pydantic import BaseModel
 
-from carillon.api.http.routing import Routes
+from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.routes import JSON
 from carillon.settings import Settings
 
@@ -28,10 +28,11 @@ class SignInForm(BaseModel):
     sign_in: Literal["cognito", "oidc"]
 
 
-class WellKnownRoutes:
+class WellKnownRoutes(Resource):
     """The one route about the deployment itself."""
 
     def __init__(self, routes: Routes, settings: Settings, version: str) -> None:
+        super().__init__(routes)
         is_cognito = bool(_COGNITO.fullmatch(urlsplit(settings.issuer).hostname or ""))
         self._form = SignInForm(
             version=version,
@@ -39,15 +40,13 @@ class WellKnownRoutes:
             client_id=settings.audience,
             sign_in="cognito" if is_cognito else "oidc",
         )
-        routes.add(
-            "GET",
-            PATH,
-            self.tell_how_to_sign_in,
-            summary="Read what a client needs to sign in",
-            answers={200: "Issuer and client"},
-            is_open=True,
-        )
 
+    @route(
+        f"GET {PATH}",
+        "Read what a client needs to sign in",
+        {200: "Issuer and client"},
+        is_open=True,
+    )
     def tell_how_to_sign_in(self) -> Response[SignInForm]:
         """The issuer of tokens, and the client that they are for; it needs no token."""
         return Response(200, JSON, self._form)

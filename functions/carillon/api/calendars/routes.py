@@ -10,8 +10,8 @@ from carillon.api.calendars.models import WEEKDAYS, CalendarBody, Day, RangeForm
 from carillon.api.calendars.service import CalendarService
 from carillon.api.http.fields import ListForm, UtcTime, rest_of
 from carillon.api.http.problems import Kind
-from carillon.api.http.requests import ETAG_PATTERN, caller_of, etag, precondition
-from carillon.api.http.routing import Routes
+from carillon.api.http.requests import ETAG_PATTERN, etag, precondition
+from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.routes import JSON, Cursor, Limit
 from carillon.domain.calendar import Calendar
 from carillon.stores.ports import Page
@@ -90,15 +90,24 @@ _ETAG = {"ETag": "The calendar's revision, for If-Match."}
 _PATH = "/calendars/<name>"
 
 
-class CalendarRoutes:
+class CalendarRoutes(Resource):
     """Each method answers one route."""
 
     def __init__(self, routes: Routes, service: CalendarService, telemetry: Telemetry) -> None:
-        self._app = routes.app
+        super().__init__(routes)
         self._service = service
         self._telemetry = telemetry
-        self._add(routes)
 
+    @route(
+        f"PUT {_PATH}",
+        "Create or replace a calendar",
+        {201: "The new calendar", 200: "The calendar as it is now"},
+        Kind.INVALID_HEADER,
+        Kind.NOT_FOUND,  # of a name that no path can carry
+        Kind.CONTENDED,
+        Kind.REVISION_MISMATCH,
+        headers=_ETAG,
+    )
     def put_calendar(
         self,
         name: CalendarName,
@@ -112,63 +121,30 @@ class CalendarRoutes:
         self._report(Action.CALENDAR_PUT, put.calendar)
         return self._answer(put.calendar, 201 if put.is_new else 200)
 
+    @route("GET /calendars", "List your calendars", {200: "A page of calendars"})
     def list_calendars(self, limit: Limit = 20, cursor: Cursor = None) -> Response[CalendarPage]:
         """By name; `next_cursor` is null on the last page."""
         page = self._service.list(self._owner(), limit, cursor)
         return Response(200, JSON, CalendarPage.of(page))
 
+    @route(f"GET {_PATH}", "Read a calendar", {200: "The calendar"}, Kind.NOT_FOUND, headers=_ETAG)
     def get_calendar(self, name: CalendarName) -> Response[CalendarForm]:
         """With all its dates and ranges, imported ones included."""
         return self._answer(self._service.get(self._owner(), name))
 
+    @route(
+        f"DELETE {_PATH}",
+        "Delete a calendar",
+        {204: "Deleted"},
+        Kind.NOT_FOUND,
+        Kind.CONTENDED,
+        Kind.CALENDAR_IN_USE,
+    )
     def delete_calendar(self, name: CalendarName) -> Response[None]:
         """Refused while any of your first 1,000 jobs follows it: the problem names them. A job
         beyond those then runs as if every day were open."""
         self._report(Action.CALENDAR_DELETED, self._service.delete(self._owner(), name))
         return Response(204)
-
-    def _add(self, routes: Routes) -> None:
-        routes.add(
-            "GET",
-            "/calendars",
-            self.list_calendars,
-            summary="List your calendars",
-            answers={200: "A page of calendars"},
-        )
-        routes.add(
-            "PUT",
-            _PATH,
-            self.put_calendar,
-            summary="Create or replace a calendar",
-            answers={201: "The new calendar", 200: "The calendar as it is now"},
-            problems=(
-                Kind.INVALID_HEADER,
-                Kind.NOT_FOUND,  # of a name that no path can carry
-                Kind.CONTENDED,
-                Kind.REVISION_MISMATCH,
-            ),
-            headers=_ETAG,
-        )
-        routes.add(
-            "GET",
-            _PATH,
-            self.get_calendar,
-            summary="Read a calendar",
-            answers={200: "The calendar"},
-            problems=(Kind.NOT_FOUND,),
-            headers=_ETAG,
-        )
-        routes.add(
-            "DELETE",
-            _PATH,
-            self.delete_calendar,
-            summary="Delete a calendar",
-            answers={204: "Deleted"},
-            problems=(Kind.NOT_FOUND, Kind.CONTENDED, Kind.CALENDAR_IN_USE),
-        )
-
-    def _owner(self) -> str:
-        return caller_of(self._app.current_event.raw_event).owner
 
     def _answer(self, calendar: Calendar, status: int = 200) -> Response[CalendarForm]:
         headers = {"ETag": etag(calendar.revision)}

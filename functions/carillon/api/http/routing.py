@@ -3,8 +3,9 @@
 import inspect
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from typing import Any, get_args
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_args
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
@@ -12,7 +13,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse, OpenAPIResponseHeader
 
 from carillon.api.http.problems import Kind, ProblemError, documented, invalid_fields
-from carillon.api.http.requests import body_fields
+from carillon.api.http.requests import body_fields, caller_of
 
 _PARAMETER = re.compile(r"<(\w+)>")
 _ALWAYS = (
@@ -29,6 +30,42 @@ _OF_OWNERS = frozenset({Kind.UNAUTHENTICATED, Kind.TOO_MANY_REQUESTS})
 """An open route does not ask who sent the request."""
 
 
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """`answers`: success statuses and what they mean; `headers`: those of the answers."""
+
+    method: str
+    path: str
+    summary: str
+    answers: Mapping[int, str]
+    problems: tuple[Kind, ...]
+    headers: Mapping[str, str]
+    is_open: bool
+
+
+def route(
+    request: str,
+    summary: str,
+    answers: Mapping[int, str],
+    *problems: Kind,
+    headers: Mapping[str, str] | None = None,
+    is_open: bool = False,
+) -> Callable[[_Method], _Method]:
+    """Mark a method of a Resource as the one that answers `request`, such as `GET /jobs`; if it
+    `is_open`, without a token."""
+    method, path = request.split()
+
+    def mark(call: _Method) -> _Method:
+        found = Route(method, path, summary, answers, problems, headers or {}, is_open)
+        vars(call)["route"] = found
+        return call
+
+    return mark
+
+
 class Routes:
     """Registers routes with the resolver, and remembers what each of them takes."""
 
@@ -39,40 +76,28 @@ class Routes:
         self._with_body: set[tuple[str, str]] = set()
         app.use(middlewares=[self._refuse_unknown])
 
-    def add(
-        self,
-        method: str,
-        path: str,
-        call: Callable[..., Any],
-        *,
-        summary: str,
-        answers: dict[int, str],
-        problems: tuple[Kind, ...] = (),
-        headers: dict[str, str] | None = None,
-        is_open: bool = False,
-    ) -> None:
-        """`answers`: success statuses and what they mean; `headers`: those of the answers."""
-        template = _PARAMETER.sub(r"{\1}", path)
-        self._methods[template].append(method)
-        self._remember(method, template, call)
+    def add(self, route: Route, call: Callable[..., Any]) -> None:
+        template = _PARAMETER.sub(r"{\1}", route.path)
+        self._methods[template].append(route.method)
+        self._remember(route.method, template, call)
         form = _form_of(call)
-        always = [kind for kind in _ALWAYS if not is_open or kind not in _OF_OWNERS]
-        described = {name: _header(text) for name, text in (headers or {}).items()}
+        always = [kind for kind in _ALWAYS if not route.is_open or kind not in _OF_OWNERS]
+        described = {name: _header(text) for name, text in route.headers.items()}
         successes: dict[int, OpenAPIResponse] = {
             status: {"description": meaning, "headers": described, "content": _content(form)}
-            for status, meaning in answers.items()
+            for status, meaning in route.answers.items()
         }
         self.app.route(
-            path,
-            method=method,
-            summary=summary,
+            route.path,
+            method=route.method,
+            summary=route.summary,
             description=inspect.getdoc(call),
-            responses={**documented(*always, *problems), **successes},
+            responses={**documented(*always, *route.problems), **successes},
             tags=[template.strip("/").partition("/")[0]],
             operation_id=call.__name__,
-            status_code=min(answers),
+            status_code=min(route.answers),
             # An open route requires none of the schemes that hold for all others.
-            openapi_extensions={"security": []} if is_open else None,
+            openapi_extensions={"security": []} if route.is_open else None,
         )(call)
 
     def no_route(self) -> ProblemError:
@@ -132,6 +157,19 @@ class Routes:
                 raise invalid_fields(errors[:50])
         answer: Response[Any] = next_middleware(app)
         return answer
+
+
+class Resource:
+    """The routes of a resource: each method that is marked as a `route` answers it."""
+
+    def __init__(self, routes: Routes) -> None:
+        self._app = routes.app
+        for name, member in vars(type(self)).items():
+            if isinstance(getattr(member, "route", None), Route):
+                routes.add(member.route, getattr(self, name))
+
+    def _owner(self) -> str:
+        return caller_of(self._app.current_event.raw_event).owner
 
 
 def _fits(template: str, path: str) -> bool:

@@ -8,8 +8,8 @@ from aws_lambda_powertools.event_handler.openapi.params import Body
 from pydantic import BaseModel, Field
 
 from carillon.api.http.problems import Kind, Problem, problem_members
-from carillon.api.http.requests import MOST_KEY_CHARACTERS, caller_of, idempotency_key
-from carillon.api.http.routing import Routes
+from carillon.api.http.requests import MOST_KEY_CHARACTERS, idempotency_key
+from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.bulk_service import (
     KEY_FIELD,
     MOST_ERRORS,
@@ -103,17 +103,23 @@ def _count(forms: Iterable[BulkItemForm], statuses: Sequence[int]) -> int:
 
 
 PATH = "/jobs/bulk"
+_CHANGED = {200: "How many were changed, and whether to go on"}
 
 
-class BulkRoutes:
+class BulkRoutes(Resource):
     """Each method answers one route."""
 
     def __init__(self, routes: Routes, service: BulkService, telemetry: Telemetry) -> None:
-        self._app = routes.app
+        super().__init__(routes)
         self._service = service
         self._telemetry = telemetry
-        self._add(routes)
 
+    @route(
+        f"POST {PATH}",
+        "Create up to 1,000 jobs",
+        {200: "What became of each item"},
+        Kind.INVALID_HEADER,
+    )
     def create_jobs(
         self, body: Annotated[BulkBody, Body()], key: IdempotencyKey = None
     ) -> Response[BulkForm]:
@@ -130,6 +136,7 @@ class BulkRoutes:
         )
         return Response(200, JSON, BulkForm.of(items, PATH))
 
+    @route("POST /jobs/pause", "Pause jobs by parent or tags", _CHANGED, Kind.CONTENDED)
     def pause_jobs(
         self, parent: ParentQuery = None, tag: TagQuery = None, cursor: Cursor = None
     ) -> Response[ChangedForm]:
@@ -139,6 +146,7 @@ class BulkRoutes:
         page = self._service.pause(self._owner(), only, cursor, tell)
         return Response(200, JSON, ChangedForm.of(page))
 
+    @route("POST /jobs/resume", "Resume jobs by parent or tags", _CHANGED, Kind.CONTENDED)
     def resume_jobs(
         self, parent: ParentQuery = None, tag: TagQuery = None, cursor: Cursor = None
     ) -> Response[ChangedForm]:
@@ -147,6 +155,7 @@ class BulkRoutes:
         page = self._service.resume(self._owner(), only, cursor, tell)
         return Response(200, JSON, ChangedForm.of(page))
 
+    @route("DELETE /jobs", "Delete jobs by parent or tags", _CHANGED, Kind.CONTENDED)
     def delete_jobs(
         self, parent: ParentQuery = None, tag: TagQuery = None, cursor: Cursor = None
     ) -> Response[ChangedForm]:
@@ -154,32 +163,6 @@ class BulkRoutes:
         only, tell = required_filter(parent, tag), self._teller(Action.JOB_DELETED)
         page = self._service.delete(self._owner(), only, cursor, tell)
         return Response(200, JSON, ChangedForm.of(page))
-
-    def _add(self, routes: Routes) -> None:
-        routes.add(
-            "POST",
-            PATH,
-            self.create_jobs,
-            summary="Create up to 1,000 jobs",
-            answers={200: "What became of each item"},
-            problems=(Kind.INVALID_HEADER,),
-        )
-        for method, path, call, verb in (
-            ("POST", "/jobs/pause", self.pause_jobs, "Pause"),
-            ("POST", "/jobs/resume", self.resume_jobs, "Resume"),
-            ("DELETE", "/jobs", self.delete_jobs, "Delete"),
-        ):
-            routes.add(
-                method,
-                path,
-                call,
-                summary=f"{verb} jobs by parent or tags",
-                answers={200: "How many were changed, and whether to go on"},
-                problems=(Kind.CONTENDED,),
-            )
-
-    def _owner(self) -> str:
-        return caller_of(self._app.current_event.raw_event).owner
 
     def _teller(self, action: Action) -> Tell:
         def tell(job: Job) -> None:

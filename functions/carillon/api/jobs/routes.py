@@ -9,12 +9,11 @@ from carillon.api.http.problems import Kind
 from carillon.api.http.requests import (
     ETAG_PATTERN,
     KEY_PATTERN,
-    caller_of,
     etag,
     expected_revision,
     idempotency_key,
 )
-from carillon.api.http.routing import Routes
+from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.request_models import JobPatch, ParentQuery, TagQuery, filter_of
 from carillon.api.jobs.response_models import JobForm, JobPage, JobReport
 from carillon.api.jobs.service import JobService
@@ -59,9 +58,11 @@ Cursor = Annotated[
 ]
 
 _ETAG = {"ETag": "The job's revision, for If-Match."}
+_PATH = "/jobs/<job_id>"
+_CONTENDED = (Kind.NOT_FOUND, Kind.CONTENDED)
 
 
-class JobRoutes:
+class JobRoutes(Resource):
     """Each method answers one route."""
 
     def __init__(
@@ -73,15 +74,22 @@ class JobRoutes:
         telemetry: Telemetry,
         longest_timeout_seconds: int,
     ) -> None:
-        self._app = routes.app
+        super().__init__(routes)
         self._service = service
         self._calendars = calendars
         self._clock = clock
         self._telemetry = telemetry
         self._longest_seconds = longest_timeout_seconds
-        self._add_collection(routes)
-        self._add_item(routes)
 
+    @route(
+        "POST /jobs",
+        "Create a job",
+        {201: "The new job", 200: "The job that the key had created"},
+        Kind.INVALID_HEADER,
+        Kind.CONTENDED,
+        Kind.GONE,
+        headers={**_ETAG, "Location": "The job's path."},
+    )
     def create_job(
         self, body: Annotated[JobSpec, Body()], key: IdempotencyKey = None
     ) -> Response[JobReport]:
@@ -99,6 +107,7 @@ class JobRoutes:
             job, 201 if created.is_new else 200, {"Location": f"/jobs/{job.job_id}"}
         )
 
+    @route("GET /jobs", "List your jobs", {200: "A page of jobs"})
     def list_jobs(
         self,
         limit: Limit = 20,
@@ -114,10 +123,21 @@ class JobRoutes:
         outlooks = [outlook_of(job, calendars, now) for job in page.items]
         return Response(200, JSON, JobPage.of(page, outlooks, self._longest_seconds))
 
+    @route(f"GET {_PATH}", "Read a job", {200: "The job"}, Kind.NOT_FOUND, headers=_ETAG)
     def get_job(self, job_id: JobId) -> Response[JobForm]:
         """A deleted job is not found, nor is a completed one that was to be deleted then."""
         return self._answer(self._service.get(self._owner(), job_id))
 
+    @route(
+        f"PATCH {_PATH}",
+        "Change a job",
+        {200: "The job"},
+        Kind.INVALID_HEADER,
+        Kind.NOT_FOUND,
+        Kind.REVISION_MISMATCH,
+        Kind.REVISION_REQUIRED,
+        headers=_ETAG,
+    )
     def change_job(
         self,
         job_id: JobId,
@@ -133,6 +153,7 @@ class JobRoutes:
         self._report(Action.JOB_CHANGED, job)
         return self._answer_report(job)
 
+    @route(f"DELETE {_PATH}", "Delete a job", {204: "Deleted"}, *_CONTENDED)
     def delete_job(self, job_id: JobId) -> Response[None]:
         """No run starts any more; the history stays until it expires. Again: not found. So is a job
         deleted that cannot be read, but its Idempotency-Key is free again then."""
@@ -147,6 +168,7 @@ class JobRoutes:
             self._report(Action.JOB_DELETED, job)
         return Response(204)
 
+    @route(f"POST {_PATH}/pause", "Pause a job", {200: "The job"}, *_CONTENDED, headers=_ETAG)
     def pause_job(self, job_id: JobId) -> Response[JobForm]:
         """No scheduled run, retry of one or backfill starts until it is resumed; manual runs,
         redrives and callbacks do. A paused job stays as it is."""
@@ -154,65 +176,12 @@ class JobRoutes:
         self._report(Action.JOB_PAUSED, job)
         return self._answer(job)
 
+    @route(f"POST {_PATH}/resume", "Resume a job", {200: "The job"}, *_CONTENDED, headers=_ETAG)
     def resume_job(self, job_id: JobId) -> Response[JobForm]:
         """Fires again from now on; what was missed stays so. An active job stays as it is."""
         job = self._service.resume(self._owner(), job_id).job
         self._report(Action.JOB_RESUMED, job)
         return self._answer(job)
-
-    def _add_collection(self, routes: Routes) -> None:
-        routes.add(
-            "POST",
-            "/jobs",
-            self.create_job,
-            summary="Create a job",
-            answers={201: "The new job", 200: "The job that the key had created"},
-            problems=(Kind.INVALID_HEADER, Kind.CONTENDED, Kind.GONE),
-            headers={**_ETAG, "Location": "The job's path."},
-        )
-        routes.add(
-            "GET",
-            "/jobs",
-            self.list_jobs,
-            summary="List your jobs",
-            answers={200: "A page of jobs"},
-        )
-
-    def _add_item(self, routes: Routes) -> None:
-        missing = (Kind.NOT_FOUND,)
-        contended = (Kind.NOT_FOUND, Kind.CONTENDED)
-        change = (
-            Kind.INVALID_HEADER,
-            Kind.NOT_FOUND,
-            Kind.REVISION_MISMATCH,
-            Kind.REVISION_REQUIRED,
-        )
-        for method, end, call, summary, problems in (
-            ("GET", "", self.get_job, "Read a job", missing),
-            ("PATCH", "", self.change_job, "Change a job", change),
-            ("POST", "/pause", self.pause_job, "Pause a job", contended),
-            ("POST", "/resume", self.resume_job, "Resume a job", contended),
-        ):
-            routes.add(
-                method,
-                f"/jobs/<job_id>{end}",
-                call,
-                summary=summary,
-                answers={200: "The job"},
-                problems=problems,
-                headers=_ETAG,
-            )
-        routes.add(
-            "DELETE",
-            "/jobs/<job_id>",
-            self.delete_job,
-            summary="Delete a job",
-            answers={204: "Deleted"},
-            problems=contended,
-        )
-
-    def _owner(self) -> str:
-        return caller_of(self._app.current_event.raw_event).owner
 
     def _answer(self, job: Job) -> Response[JobForm]:
         calendars = CalendarReader(self._calendars)

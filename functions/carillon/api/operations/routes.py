@@ -8,8 +8,8 @@ from pydantic import BaseModel, Field
 
 from carillon.api.http.fields import UtcTime
 from carillon.api.http.problems import Kind
-from carillon.api.http.requests import caller_of, idempotency_key
-from carillon.api.http.routing import Routes
+from carillon.api.http.requests import idempotency_key
+from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.routes import JSON, Cursor, IdempotencyKey, JobId, Limit
 from carillon.api.operations.models import BackfillBody, OperationForm, OperationPage, OutcomesForm
 from carillon.api.operations.service import MissedService, OperationService
@@ -55,7 +55,7 @@ class MissedList(BaseModel):
         return cls(**{"items": items, "complete": found.is_complete, "from": found.from_at})
 
 
-class BackfillRoutes:
+class BackfillRoutes(Resource):
     """Each method answers one route."""
 
     def __init__(
@@ -65,12 +65,17 @@ class BackfillRoutes:
         operations: OperationService,
         telemetry: Telemetry,
     ) -> None:
-        self._app = routes.app
+        super().__init__(routes)
         self._missed = missed
         self._operations = operations
         self._telemetry = telemetry
-        self._add(routes)
 
+    @route(
+        "GET /jobs/<job_id>/missed",
+        "List what a job has missed",
+        {200: "Missed occurrences"},
+        Kind.NOT_FOUND,
+    )
     def list_missed(
         self,
         job_id: JobId,
@@ -89,6 +94,15 @@ class BackfillRoutes:
         found = self._missed.of_job(self._owner(), job_id, from_at, to, limit)
         return Response(200, JSON, MissedList.of(found))
 
+    @route(
+        "POST /jobs/<job_id>/backfill",
+        "Run a job's occurrences of the past",
+        {202: "The operation, which begins in a moment"},
+        Kind.INVALID_HEADER,
+        Kind.NOT_FOUND,
+        Kind.CONTENDED,
+        headers={"Location": "The operation's path."},
+    )
     def backfill_job(
         self, job_id: JobId, body: Annotated[BackfillBody, Body()], key: IdempotencyKey = None
     ) -> Response[OperationForm]:
@@ -108,51 +122,41 @@ class BackfillRoutes:
         location = {"Location": f"/operations/{operation_id}"}
         return Response(202, JSON, OperationForm.of(operation), location)
 
-    def _add(self, routes: Routes) -> None:
-        routes.add(
-            "GET",
-            "/jobs/<job_id>/missed",
-            self.list_missed,
-            summary="List what a job has missed",
-            answers={200: "Missed occurrences"},
-            problems=(Kind.NOT_FOUND,),
-        )
-        routes.add(
-            "POST",
-            "/jobs/<job_id>/backfill",
-            self.backfill_job,
-            summary="Run a job's occurrences of the past",
-            answers={202: "The operation, which begins in a moment"},
-            problems=(Kind.INVALID_HEADER, Kind.NOT_FOUND, Kind.CONTENDED),
-            headers={"Location": "The operation's path."},
-        )
-
-    def _owner(self) -> str:
-        return caller_of(self._app.current_event.raw_event).owner
-
 
 OperationId = Annotated[str, Path(description="The `operation_id` that the request answered.")]
 
 
-class OperationRoutes:
+class OperationRoutes(Resource):
     """Each method answers one route."""
 
     def __init__(self, routes: Routes, service: OperationService, telemetry: Telemetry) -> None:
-        self._app = routes.app
+        super().__init__(routes)
         self._service = service
         self._telemetry = telemetry
-        self._add(routes)
 
+    @route("GET /operations", "List your operations", {200: "A page of operations"})
     def list_operations(self, limit: Limit = 20, cursor: Cursor = None) -> Response[OperationPage]:
         """Newest first. One that has ended is kept as long as a run."""
         page = self._service.list(self._owner(), limit, cursor)
         return Response(200, JSON, OperationPage.of(page))
 
+    @route(
+        "GET /operations/<operation_id>",
+        "Read an operation",
+        {200: "The operation"},
+        Kind.NOT_FOUND,
+    )
     def get_operation(self, operation_id: OperationId) -> Response[OperationForm]:
         """With its progress."""
         operation = self._service.get(self._owner(), operation_id)
         return Response(200, JSON, OperationForm.of(operation))
 
+    @route(
+        "GET /operations/<operation_id>/outcomes",
+        "Count what became of a backfill's runs",
+        {200: "Counts by state"},
+        Kind.NOT_FOUND,
+    )
     def count_outcomes(
         self, operation_id: OperationId, cursor: Cursor = None
     ) -> Response[OutcomesForm]:
@@ -162,6 +166,14 @@ class OperationRoutes:
         form = OutcomesForm(counts=dict(found.counts), next_cursor=found.next_cursor)
         return Response(200, JSON, form)
 
+    @route(
+        "POST /operations/<operation_id>/cancel",
+        "Cancel an operation",
+        {200: "The cancelled operation"},
+        Kind.NOT_FOUND,
+        Kind.CONTENDED,
+        Kind.OPERATION_ENDED,
+    )
     def cancel_operation(self, operation_id: OperationId) -> Response[OperationForm]:
         """Does no further step of it; the runs that it has sent, at most half a minute's, still
         start."""
@@ -170,39 +182,3 @@ class OperationRoutes:
             Action.OPERATION_CANCELLED, operation_id=operation_id, owner=operation.owner
         )
         return Response(200, JSON, OperationForm.of(operation))
-
-    def _add(self, routes: Routes) -> None:
-        routes.add(
-            "GET",
-            "/operations",
-            self.list_operations,
-            summary="List your operations",
-            answers={200: "A page of operations"},
-        )
-        routes.add(
-            "GET",
-            "/operations/<operation_id>",
-            self.get_operation,
-            summary="Read an operation",
-            answers={200: "The operation"},
-            problems=(Kind.NOT_FOUND,),
-        )
-        routes.add(
-            "GET",
-            "/operations/<operation_id>/outcomes",
-            self.count_outcomes,
-            summary="Count what became of a backfill's runs",
-            answers={200: "Counts by state"},
-            problems=(Kind.NOT_FOUND,),
-        )
-        routes.add(
-            "POST",
-            "/operations/<operation_id>/cancel",
-            self.cancel_operation,
-            summary="Cancel an operation",
-            answers={200: "The cancelled operation"},
-            problems=(Kind.NOT_FOUND, Kind.CONTENDED, Kind.OPERATION_ENDED),
-        )
-
-    def _owner(self) -> str:
-        return caller_of(self._app.current_event.raw_event).owner

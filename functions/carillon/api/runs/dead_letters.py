@@ -6,8 +6,8 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 
 from carillon.api.http.problems import JobGoneError, Kind, MissingError, NotADeadLetterError
-from carillon.api.http.requests import caller_of, idempotency_key
-from carillon.api.http.routing import Routes
+from carillon.api.http.requests import idempotency_key
+from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.routes import JSON, Cursor, IdempotencyKey, Limit
 from carillon.api.jobs.service import JobService
 from carillon.api.operations.models import DeadLetterBody, OperationForm
@@ -96,7 +96,7 @@ ErrorKind = Annotated[
 ]
 
 
-class DeadLetterRoutes:
+class DeadLetterRoutes(Resource):
     """Each method answers one route."""
 
     def __init__(
@@ -106,13 +106,12 @@ class DeadLetterRoutes:
         operations: OperationService,
         telemetry: Telemetry,
     ) -> None:
-        self._app = routes.app
+        super().__init__(routes)
         self._service = service
         self._operations = operations
         self._telemetry = telemetry
-        self._add_collection(routes)
-        self._add_item(routes)
 
+    @route("GET /dead-letters", "List your dead letters", {200: "A page of runs"})
     def list_dead_letters(
         self,
         job_id: OfJob = None,
@@ -132,6 +131,15 @@ class DeadLetterRoutes:
             200, JSON, RunPage.of(self._service.list(self._owner(), limit, cursor, only))
         )
 
+    @route(
+        "POST /dead-letters/<run_id>/redrive",
+        "Redrive a dead letter",
+        {202: "The run that runs it again, which starts in a moment"},
+        Kind.NOT_FOUND,
+        Kind.NOT_A_DEAD_LETTER,
+        Kind.JOB_GONE,
+        headers={"Location": "The new run's path."},
+    )
     def redrive_dead_letter(self, run_id: DeadLetterId) -> Response[RunDetail]:
         """Runs it again, at once and even while its job is paused, with the job's payload and
         target as they are now. Answers the new run; a repetition answers the same one."""
@@ -140,12 +148,27 @@ class DeadLetterRoutes:
         location = f"/jobs/{run.key.job_id}/runs/{run.key.run_id}"
         return Response(202, JSON, RunDetail.of(run), {"Location": location})
 
+    @route(
+        "DELETE /dead-letters/<run_id>",
+        "Discard a dead letter",
+        {204: "Discarded"},
+        Kind.NOT_FOUND,
+        Kind.NOT_A_DEAD_LETTER,
+    )
     def discard_dead_letter(self, run_id: DeadLetterId) -> Response[None]:
         """Takes it off the list; the job's history keeps it until it expires."""
         run = self._service.discard(self._owner(), run_id)
         self._telemetry.record(Action.RUN_DISCARDED, run_id=run_id, owner=run.key.owner)
         return Response(204)
 
+    @route(
+        "POST /dead-letters/redrive",
+        "Redrive dead letters in bulk",
+        {202: "The operation, which begins in a moment"},
+        Kind.INVALID_HEADER,
+        Kind.CONTENDED,
+        headers={"Location": "The operation's path."},
+    )
     def redrive_dead_letters(
         self, body: Annotated[DeadLetterBody, Body()], key: IdempotencyKey = None
     ) -> Response[OperationForm]:
@@ -153,6 +176,14 @@ class DeadLetterRoutes:
         follow and to cancel. Those of deleted jobs are left out."""
         return self._settle(OperationKind.REDRIVE, body)
 
+    @route(
+        "POST /dead-letters/discard",
+        "Discard dead letters in bulk",
+        {202: "The operation, which begins in a moment"},
+        Kind.INVALID_HEADER,
+        Kind.CONTENDED,
+        headers={"Location": "The operation's path."},
+    )
     def discard_dead_letters(
         self, body: Annotated[DeadLetterBody, Body()], key: IdempotencyKey = None
     ) -> Response[OperationForm]:
@@ -169,47 +200,3 @@ class DeadLetterRoutes:
         )
         location = {"Location": f"/operations/{operation_id}"}
         return Response(202, JSON, OperationForm.of(operation), location)
-
-    def _add_collection(self, routes: Routes) -> None:
-        routes.add(
-            "GET",
-            "/dead-letters",
-            self.list_dead_letters,
-            summary="List your dead letters",
-            answers={200: "A page of runs"},
-        )
-        for end, call, summary in (
-            ("redrive", self.redrive_dead_letters, "Redrive dead letters in bulk"),
-            ("discard", self.discard_dead_letters, "Discard dead letters in bulk"),
-        ):
-            routes.add(
-                "POST",
-                f"/dead-letters/{end}",
-                call,
-                summary=summary,
-                answers={202: "The operation, which begins in a moment"},
-                problems=(Kind.INVALID_HEADER, Kind.CONTENDED),
-                headers={"Location": "The operation's path."},
-            )
-
-    def _add_item(self, routes: Routes) -> None:
-        routes.add(
-            "POST",
-            "/dead-letters/<run_id>/redrive",
-            self.redrive_dead_letter,
-            summary="Redrive a dead letter",
-            answers={202: "The run that runs it again, which starts in a moment"},
-            problems=(Kind.NOT_FOUND, Kind.NOT_A_DEAD_LETTER, Kind.JOB_GONE),
-            headers={"Location": "The new run's path."},
-        )
-        routes.add(
-            "DELETE",
-            "/dead-letters/<run_id>",
-            self.discard_dead_letter,
-            summary="Discard a dead letter",
-            answers={204: "Discarded"},
-            problems=(Kind.NOT_FOUND, Kind.NOT_A_DEAD_LETTER),
-        )
-
-    def _owner(self) -> str:
-        return caller_of(self._app.current_event.raw_event).owner

@@ -8,8 +8,8 @@ from pydantic import BaseModel
 
 from carillon.api.http.fields import ListForm, UtcTime, rest_of
 from carillon.api.http.problems import Kind
-from carillon.api.http.requests import caller_of, idempotency_key
-from carillon.api.http.routing import Routes
+from carillon.api.http.requests import idempotency_key
+from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.routes import JSON, Cursor, IdempotencyKey, JobId, Limit
 from carillon.api.runs.service import RunService
 from carillon.api.schedules.request_models import FireTimeFrom, FireTimeTo
@@ -146,17 +146,26 @@ class RunPage(ListForm):
 
 
 RunId = Annotated[str, Path(description="A `run_id` of the job's history.")]
+_PATH = "/jobs/<job_id>/runs"
 
 
-class RunRoutes:
+class RunRoutes(Resource):
     """Each method answers one route."""
 
     def __init__(self, routes: Routes, service: RunService, telemetry: Telemetry) -> None:
-        self._app = routes.app
+        super().__init__(routes)
         self._service = service
         self._telemetry = telemetry
-        self._add(routes)
 
+    @route(
+        "POST /jobs/<job_id>/run",
+        "Run a job now",
+        {202: "The run, which starts in a moment"},
+        Kind.INVALID_HEADER,
+        Kind.NOT_FOUND,
+        Kind.CONTENDED,
+        headers={"Location": "The run's path."},
+    )
     def run_job(self, job_id: JobId, key: IdempotencyKey = None) -> Response[RunDetail]:
         """Runs it now, whatever its schedule is, and even while it is paused.
 
@@ -167,6 +176,7 @@ class RunRoutes:
         location = f"/jobs/{job_id}/runs/{run.key.run_id}"
         return Response(202, JSON, RunDetail.of(run), {"Location": location})
 
+    @route(f"GET {_PATH}", "List a job's runs", {200: "A page of runs"}, Kind.NOT_FOUND)
     def list_runs(
         self,
         job_id: JobId,
@@ -179,52 +189,23 @@ class RunRoutes:
         page = self._service.list(self._owner(), job_id, limit, cursor, from_at, to)
         return Response(200, JSON, RunPage.of(page))
 
+    @route(f"GET {_PATH}/<run_id>", "Read a run", {200: "The run"}, Kind.NOT_FOUND)
     def get_run(self, job_id: JobId, run_id: RunId) -> Response[RunDetail]:
         """With each of its attempts, the last one too."""
         run = self._service.get(self._owner(), job_id, run_id)
         return Response(200, JSON, RunDetail.of(run))
 
+    @route(
+        f"POST {_PATH}/<run_id>/cancel",
+        "Cancel a run that waits",
+        {200: "The cancelled run"},
+        Kind.NOT_FOUND,
+        Kind.CONTENDED,
+        Kind.NOT_CANCELLABLE,
+    )
     def cancel_run(self, job_id: JobId, run_id: RunId) -> Response[RunDetail]:
         """A run that waits, for its start or for a retry, does not start any more. One that was
         cancelled before stays as it is; one that is running or has ended is not cancelled."""
         run = self._service.cancel(self._owner(), job_id, run_id)
         self._telemetry.record(Action.RUN_CANCELLED, run_id=run_id, owner=run.key.owner)
         return Response(200, JSON, RunDetail.of(run))
-
-    def _add(self, routes: Routes) -> None:
-        routes.add(
-            "POST",
-            "/jobs/<job_id>/run",
-            self.run_job,
-            summary="Run a job now",
-            answers={202: "The run, which starts in a moment"},
-            problems=(Kind.INVALID_HEADER, Kind.NOT_FOUND, Kind.CONTENDED),
-            headers={"Location": "The run's path."},
-        )
-        routes.add(
-            "GET",
-            "/jobs/<job_id>/runs",
-            self.list_runs,
-            summary="List a job's runs",
-            answers={200: "A page of runs"},
-            problems=(Kind.NOT_FOUND,),
-        )
-        routes.add(
-            "GET",
-            "/jobs/<job_id>/runs/<run_id>",
-            self.get_run,
-            summary="Read a run",
-            answers={200: "The run"},
-            problems=(Kind.NOT_FOUND,),
-        )
-        routes.add(
-            "POST",
-            "/jobs/<job_id>/runs/<run_id>/cancel",
-            self.cancel_run,
-            summary="Cancel a run that waits",
-            answers={200: "The cancelled run"},
-            problems=(Kind.NOT_FOUND, Kind.CONTENDED, Kind.NOT_CANCELLABLE),
-        )
-
-    def _owner(self) -> str:
-        return caller_of(self._app.current_event.raw_event).owner

@@ -6,8 +6,7 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 
 from carillon.api.http.problems import Kind
-from carillon.api.http.requests import caller_of
-from carillon.api.http.routing import Routes
+from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.routes import JSON, JobId
 from carillon.api.schedules.preview import PreviewService
 from carillon.api.schedules.request_models import LARGEST_COUNT, PreviewBody
@@ -26,7 +25,7 @@ To = Annotated[
 ]
 
 
-class ScheduleRoutes:
+class ScheduleRoutes(Resource):
     """Each method answers one route."""
 
     def __init__(
@@ -36,66 +35,46 @@ class ScheduleRoutes:
         previews: PreviewService,
         forecasts: ForecastService,
     ) -> None:
-        self._app = routes.app
+        super().__init__(routes)
         self._occurrences = occurrences
         self._previews = previews
         self._forecasts = forecasts
-        self._add(routes)
 
+    @route("POST /schedules/preview", "Preview and explain a schedule", {200: "What it does"})
     def preview_schedule(self, body: Annotated[PreviewBody, Body()]) -> Response[PreviewForm]:
         """Describes a schedule that need not belong to any job: its next occurrences, in words, the
         effect of clock changes within a year, what it takes and what it costs."""
         preview = self._previews.preview(self._owner(), body)
         return Response(200, JSON, PreviewForm.of(preview))
 
+    @route(
+        "GET /jobs/<job_id>/upcoming",
+        "List a job's next occurrences",
+        {200: "The next occurrences"},
+        Kind.NOT_FOUND,
+    )
     def list_upcoming_of_job(self, job_id: JobId, count: Count = 10) -> Response[UpcomingForm]:
         """A paused job has none. A fixed delay has at most one: counted from the end of its newest
         run, so none during a run."""
         upcoming = self._occurrences.of_job(self._owner(), job_id, count)
         return Response(200, JSON, UpcomingForm.of(upcoming))
 
+    @route(
+        "GET /upcoming", "List the next occurrences of all your jobs", {200: "The next occurrences"}
+    )
     def list_upcoming(self, count: Count = 10, until: Until = None) -> Response[UpcomingForm]:
         """Across your first 1,000 jobs, by job id; `complete` is false when there are more. In the
         order of effective times; fixed delays are left out."""
         upcoming = self._occurrences.of_owner(self._owner(), count, until)
         return Response(200, JSON, UpcomingForm.of(upcoming))
 
+    @route(
+        "GET /forecast",
+        "Expect the fires of all your jobs, minute by minute",
+        {200: "The forecast"},
+    )
     def get_forecast(self, from_at: From = None, to: To = None) -> Response[ForecastForm]:
         """The number of runs that are expected to start in each minute, over your first 1,000 jobs,
         under their calendars and windows as they are now. Paused jobs do not count."""
         forecast = self._forecasts.of_owner(self._owner(), from_at, to)
         return Response(200, JSON, ForecastForm.of(forecast))
-
-    def _add(self, routes: Routes) -> None:
-        routes.add(
-            "POST",
-            "/schedules/preview",
-            self.preview_schedule,
-            summary="Preview and explain a schedule",
-            answers={200: "What it does"},
-        )
-        routes.add(
-            "GET",
-            "/jobs/<job_id>/upcoming",
-            self.list_upcoming_of_job,
-            summary="List a job's next occurrences",
-            answers={200: "The next occurrences"},
-            problems=(Kind.NOT_FOUND,),
-        )
-        routes.add(
-            "GET",
-            "/upcoming",
-            self.list_upcoming,
-            summary="List the next occurrences of all your jobs",
-            answers={200: "The next occurrences"},
-        )
-        routes.add(
-            "GET",
-            "/forecast",
-            self.get_forecast,
-            summary="Expect the fires of all your jobs, minute by minute",
-            answers={200: "The forecast"},
-        )
-
-    def _owner(self) -> str:
-        return caller_of(self._app.current_event.raw_event).owner
