@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, Field, PlainSerializer, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 from carillon.schedules.zones.offsets import load_zone
 from carillon.stores.ports import Page
@@ -90,6 +90,23 @@ UtcTime = Annotated[
     PlainSerializer(instant_text, return_type=str),
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
+
+
+LocalTime = Annotated[
+    datetime,
+    PlainSerializer(lambda instant: instant.isoformat(timespec="seconds"), return_type=str),
+    WithJsonSchema({"type": "string"}),
+]
+
+
+class SameForm(BaseModel):
+    """Shows a value of the domain whose attributes have the names of its members."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    @classmethod
+    def of(cls, shown: object) -> Self:
+        return cls.model_validate(shown)
 
 
 class UnreadableForm(BaseModel):

@@ -7,6 +7,7 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body
 from pydantic import BaseModel, Field
 
+from carillon.api.http.fields import SameForm
 from carillon.api.http.problems import Kind, Problem, problem_members
 from carillon.api.http.requests import MOST_KEY_CHARACTERS, idempotency_key
 from carillon.api.http.routing import Resource, Routes, route
@@ -14,7 +15,6 @@ from carillon.api.jobs.bulk_service import (
     KEY_FIELD,
     MOST_ERRORS,
     BulkService,
-    ChangedPage,
     Item,
     Tell,
 )
@@ -86,16 +86,12 @@ class BulkForm(BaseModel):
         )
 
 
-class ChangedForm(BaseModel):
+class ChangedForm(SameForm):
     """`changed` counts the jobs that this call changed. Repeat it with the cursor until that is
     null; jobs that are created meanwhile may be left out."""
 
     changed: int
     next_cursor: str | None
-
-    @classmethod
-    def of(cls, page: ChangedPage) -> "ChangedForm":
-        return cls(changed=page.changed, next_cursor=page.next_cursor)
 
 
 def _count(forms: Iterable[BulkItemForm], statuses: Sequence[int]) -> int:

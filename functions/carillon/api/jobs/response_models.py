@@ -77,8 +77,8 @@ class JobReport(JobForm):
     ) -> "JobReport":
         return cls.model_construct(
             **_members(job, outlook, longest_seconds),
-            warnings=[WarningForm.of(warning) for warning in report.warnings],
-            transitions=[TransitionForm.of(touched) for touched in report.transitions],
+            warnings=report.warnings,
+            transitions=report.transitions,
         )
 
 

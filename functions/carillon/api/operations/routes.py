@@ -6,7 +6,7 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 from pydantic import BaseModel, Field
 
-from carillon.api.http.fields import UtcTime
+from carillon.api.http.fields import SameForm, UtcTime
 from carillon.api.http.problems import Kind
 from carillon.api.http.requests import idempotency_key
 from carillon.api.http.routing import Resource, Routes, route
@@ -14,7 +14,6 @@ from carillon.api.jobs.routes import JSON, Cursor, IdempotencyKey, JobId, Limit
 from carillon.api.operations.models import BackfillBody, OperationForm, OperationPage, OutcomesForm
 from carillon.api.operations.service import MissedService, OperationService
 from carillon.api.schedules.request_models import FireTimeFrom, FireTimeTo
-from carillon.domain.execution.missed import MissedOccurrence
 from carillon.domain.run import RunStatus
 from carillon.services.missed_search import Found
 from carillon.telemetry import Action, Telemetry
@@ -22,7 +21,7 @@ from carillon.telemetry import Action, Telemetry
 MissedLimit = Annotated[int, Query(ge=1, le=1000, description="Most occurrences to list.")]
 
 
-class MissedForm(BaseModel):
+class MissedForm(SameForm):
     """An occurrence without a success. `status`, `reason` and `run_id` are those of its row in the
     history, null when there is none: it was never sent."""
 
@@ -30,15 +29,6 @@ class MissedForm(BaseModel):
     status: RunStatus | None
     reason: str | None
     run_id: str | None
-
-    @classmethod
-    def of(cls, missed: MissedOccurrence) -> "MissedForm":
-        return cls(
-            fire_at=missed.fire_at,
-            status=missed.status,
-            reason=missed.reason,
-            run_id=missed.run_id,
-        )
 
 
 class MissedList(BaseModel):
@@ -163,8 +153,7 @@ class OperationRoutes(Resource):
         """The outcomes of the runs of a backfill, a thousand rows of the job's history at a time:
         add up the pages until `next_cursor` is null. Other operations have none."""
         found = self._service.outcomes(self._owner(), operation_id, cursor)
-        form = OutcomesForm(counts=dict(found.counts), next_cursor=found.next_cursor)
-        return Response(200, JSON, form)
+        return Response(200, JSON, found)
 
     @route(
         "POST /operations/<operation_id>/cancel",

@@ -3,8 +3,8 @@
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -17,7 +17,7 @@ from carillon.api.http.problems import (
     OperationEndedError,
 )
 from carillon.api.jobs.service import JobService
-from carillon.api.operations.models import BackfillBody, DeadLetterBody
+from carillon.api.operations.models import BackfillBody, DeadLetterBody, OutcomesForm
 from carillon.api.schedules.request_models import whole_span
 from carillon.clock import Clock, Entropy, ceil_second
 from carillon.domain.calendar import Calendar
@@ -43,14 +43,6 @@ _PAGE_SIZE = 100
 _PAGES_COUNTED = 10
 """Of runs that one request counts."""
 _OPERATION_ID = re.compile(r"[0-9a-z]{26}", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcomes:
-    """The number of runs in each state; `next_cursor` continues behind those counted."""
-
-    counts: Mapping[RunStatus, int]
-    next_cursor: str | None
 
 
 class OperationService:
@@ -125,7 +117,7 @@ class OperationService:
             raise MissingError("operation", operation_id)
         return found
 
-    def outcomes(self, owner: str, operation_id: str, cursor: str | None) -> Outcomes:
+    def outcomes(self, owner: str, operation_id: str, cursor: str | None) -> OutcomesForm:
         """The outcomes of a backfill's runs, those of the first rows behind the cursor.
 
         A dead letter that was redriven is counted as what its redrive is. Raises MissingError, for
@@ -148,7 +140,7 @@ class OperationService:
             cursor = page.next_cursor
             if cursor is None:
                 break
-        return Outcomes(counts, cursor)
+        return OutcomesForm(counts=dict(counts), next_cursor=cursor)
 
     def cancel(self, owner: str, operation_id: str) -> Operation:
         """The cancelled operation, whose next step is not done; runs that are sent already still

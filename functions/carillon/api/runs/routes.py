@@ -6,31 +6,27 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Path
 from pydantic import BaseModel
 
-from carillon.api.http.fields import ListForm, UtcTime, rest_of
+from carillon.api.http.fields import ListForm, SameForm, UtcTime, rest_of
 from carillon.api.http.problems import Kind
 from carillon.api.http.requests import idempotency_key
 from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.routes import JSON, Cursor, IdempotencyKey, JobId, Limit
 from carillon.api.runs.service import RunService
 from carillon.api.schedules.request_models import FireTimeFrom, FireTimeTo
-from carillon.domain.run import DeadReason, Resolution, Run, RunError, RunKind, RunStatus
+from carillon.domain.run import DeadReason, Resolution, Run, RunKind, RunStatus
 from carillon.stores.ports import Page
 from carillon.telemetry import Action, Telemetry
 
 
-class ErrorForm(BaseModel):
+class ErrorForm(SameForm):
     """The reason why an attempt failed; `permanent`: no retry can help."""
 
     kind: str
     message: str
     permanent: bool
 
-    @classmethod
-    def of(cls, error: RunError) -> "ErrorForm":
-        return cls(kind=error.kind, message=error.message, permanent=error.permanent)
 
-
-class AttemptForm(BaseModel):
+class AttemptForm(SameForm):
     """One attempt of a run: `error` is null if it succeeded or has not ended, `finished_at` if it
     has not ended."""
 
@@ -42,15 +38,7 @@ class AttemptForm(BaseModel):
     @classmethod
     def all_of(cls, run: Run) -> "list[AttemptForm]":
         """Every attempt of a run, the last one too."""
-        forms = [
-            cls(
-                attempt=record.attempt,
-                started_at=record.started_at,
-                finished_at=record.finished_at,
-                error=ErrorForm.of(record.error),
-            )
-            for record in run.attempts
-        ]
+        forms = [cls.of(record) for record in run.attempts]
         is_recorded = bool(run.attempts) and run.attempts[-1].attempt >= run.attempt
         # Where executors died each time the last claim only recorded that: it called nothing.
         only_recorded = run.error is not None and run.error.kind == DeadReason.EXECUTOR_DIED

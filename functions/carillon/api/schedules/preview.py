@@ -1,16 +1,24 @@
 """Preview of a schedule: its occurrences, rates and cost; the schedule of a request."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 from carillon.api.calendars.models import CalendarChoice
-from carillon.api.schedules.outlook import FAR, closed_note, moved_note
+from carillon.api.http.fields import local_text
+from carillon.api.schedules.outlook import FAR, closed_note, last_of, moved_note
 from carillon.api.schedules.request_models import PreviewBody
+from carillon.api.schedules.response_models import (
+    PreviewedForm,
+    PreviewForm,
+    SlotsForm,
+    TransitionForm,
+    WarningForm,
+)
 from carillon.clock import Clock
 from carillon.domain.calendar import Calendar
-from carillon.domain.spec.schedule_spec import ScheduleSpec
+from carillon.domain.spec.schedule_spec import ScheduleSpec, canonical_members
 from carillon.errors import InvalidFieldError
 from carillon.schedules import (
     CalendarRule,
@@ -20,7 +28,6 @@ from carillon.schedules import (
     Recurrence,
     Schedule,
     SlotKind,
-    Slots,
     slots,
     spread_seconds,
 )
@@ -28,8 +35,6 @@ from carillon.schedules.insight.cost import dollars_of_fires
 from carillon.schedules.insight.rates import fires_per_month
 from carillon.schedules.insight.sentence import sentence
 from carillon.schedules.insight.warnings import (
-    AffectingTransition,
-    ScheduleWarning,
     transitions_affecting,
     warnings_of,
 )
@@ -122,42 +127,8 @@ _LARGEST_FRACTION = 1 - 2**-48
 class Report:
     """Facts worth knowing about a schedule within the year to come."""
 
-    warnings: tuple[ScheduleWarning, ...]
-    transitions: tuple[AffectingTransition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """An occurrence, or with a note one that a calendar moved, or left out."""
-
-    fire_at: datetime
-    note: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """`window_seconds` is the largest offset that a job's own place in the window can give it."""
-
-    scheduling: Scheduling
-    occurrences: tuple[Listed, ...]
-    skipped: tuple[Listed, ...]
-    description: str
-    report: Report
-    slots: Slots
-    fires_per_month: int
-    window: str | None
-    window_seconds: int
-
-    @property
-    def entry_count(self) -> int:
-        """The number of entries that a job with this schedule takes on the wheel at a time."""
-        if self.slots.kind is SlotKind.DATED:
-            return 1
-        return len(self.slots.numbers)
-
-    @property
-    def dollars_per_month(self) -> float:
-        return dollars_of_fires(self.fires_per_month)
+    warnings: list[WarningForm]
+    transitions: list[TransitionForm]
 
 
 class PreviewService:
@@ -167,7 +138,7 @@ class PreviewService:
         self._calendars = calendars
         self._clock = clock
 
-    def preview(self, owner: str, body: PreviewBody) -> Preview:
+    def preview(self, owner: str, body: PreviewBody) -> PreviewForm:
         """The schedule of the body, under a calendar of the owner's; raises InvalidFieldError."""
         after = body.after or self._clock.now()
         scheduling = scheduling_of(body, after)
@@ -182,21 +153,33 @@ class PreviewService:
         name = "" if choice is None else choice.name or ""
         found = tuple(islice(opened.between(after, FAR), body.count))
         skipped = _skipped(opened, after, found, body.count)
-        return Preview(
-            scheduling=scheduling,
-            occurrences=tuple(_running(opened, found, name)),
-            skipped=tuple(Listed(at, closed_note(opened, at, name)) for at in skipped),
-            description=sentence(
+        skipped_notes = ((at, closed_note(opened, at, name)) for at in skipped)
+        wheel_slots = slots(schedule, window_seconds, shifts_back)
+        # A job has but the next one of its dated entries on the wheel.
+        entries = 1 if wheel_slots.kind is SlotKind.DATED else len(wheel_slots.numbers)
+        fires = fires_per_month(opened, after)
+        report = report_of(opened, after)
+        members = {
+            **canonical_members(schedule),
+            "end_at": scheduling.end_at,
+            "max_runs": scheduling.max_runs,
+            "window": window,
+            "window_seconds": window_seconds,
+            "description": sentence(
                 schedule,
                 calendar=None if choice is None else (name or "given here", choice.rule),
                 window=parse_window(window) if window else None,
             ),
-            report=report_of(opened, after),
-            slots=slots(schedule, window_seconds, shifts_back),
-            fires_per_month=fires_per_month(opened, after),
-            window=window,
-            window_seconds=window_seconds,
-        )
+            "occurrences": _listed(opened, _running(opened, found, name), window),
+            "skipped": _listed(opened, skipped_notes, window),
+            "last_fire_at": last_of(schedule),
+            "warnings": report.warnings,
+            "transitions": report.transitions,
+            "slots": SlotsForm(kind=wheel_slots.kind, count=entries),
+            "fires_per_month": fires,
+            "dollars_per_month": dollars_of_fires(fires),
+        }
+        return PreviewForm.model_validate(members)
 
     def _closed_days(self, owner: str, choice: CalendarChoice) -> ClosedDays:
         if choice.name is None:
@@ -211,8 +194,9 @@ class PreviewService:
 
 def report_of(schedule: Recurrence, after: datetime) -> Report:
     """The warnings, and the transitions of the year after an instant that affect the schedule."""
-    transitions = transitions_affecting(schedule, after)
-    return Report(tuple(warnings_of(schedule, after)), tuple(transitions))
+    warnings = [WarningForm.of(each) for each in warnings_of(schedule, after)]
+    transitions = [TransitionForm.of(each) for each in transitions_affecting(schedule, after)]
+    return Report(warnings, transitions)
 
 
 def _skipped(
@@ -231,15 +215,32 @@ def _skipped(
     return islice(closed, MOST_SKIPPED)
 
 
-def _running(opened: Recurrence, fire_times: Sequence[datetime], calendar: str) -> Iterator[Listed]:
-    """Occurrences that run; a fixed delay also comes by on closed days, where it is skipped.
+def _running(
+    opened: Recurrence, fire_times: Sequence[datetime], calendar: str
+) -> Iterator[tuple[datetime, str | None]]:
+    """Occurrences that run, each with its note; a fixed delay also comes by on closed days, where
+    it is skipped.
 
     All but the first of a fixed delay follow from runs.
     """
     is_delay = isinstance(getattr(opened, "base", opened), Delay)
     for number, fire_at in enumerate(fire_times):
         if not is_delay:
-            yield Listed(fire_at, moved_note(opened, fire_at, calendar))
+            yield fire_at, moved_note(opened, fire_at, calendar)
             continue
         notes = [_EARLIEST if number else None, closed_note(opened, fire_at, calendar)]
-        yield Listed(fire_at, "; ".join(filter(None, notes)) or None)
+        yield fire_at, "; ".join(filter(None, notes)) or None
+
+
+def _listed(
+    opened: Recurrence, noted: Iterable[tuple[datetime, str | None]], window: str | None
+) -> list[PreviewedForm]:
+    return [
+        PreviewedForm(
+            fire_at=fire_at,
+            local=local_text(fire_at, opened.timezone),
+            effective_at=None if window else fire_at,
+            note=note,
+        )
+        for fire_at, note in noted
+    ]

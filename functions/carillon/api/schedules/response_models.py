@@ -1,28 +1,21 @@
-"""Bodies of answers about schedules: pydantic models, and the way each is made."""
+"""Bodies of answers about schedules: pydantic models."""
 
 from pydantic import AliasChoices, BaseModel, Field
 
-from carillon.api.http.fields import UtcTime, local_text
-from carillon.api.schedules.outlook import Occurrence, last_of
-from carillon.api.schedules.preview import Listed, Preview
-from carillon.api.schedules.upcoming import Forecast, Peak, Upcoming
-from carillon.domain.spec.schedule_spec import canonical_members
+from carillon.api.http.fields import LocalTime, SameForm, UtcTime, local_text
+from carillon.api.schedules.outlook import Occurrence
 from carillon.schedules import DstRule, SlotKind
-from carillon.schedules.insight.warnings import AffectingTransition, ScheduleWarning, WarningCode
+from carillon.schedules.insight.warnings import WarningCode
 
 
-class WarningForm(BaseModel):
+class WarningForm(SameForm):
     """Something that may not be meant; `message` is for people."""
 
     code: WarningCode
     message: str
 
-    @classmethod
-    def of(cls, warning: ScheduleWarning) -> "WarningForm":
-        return cls(code=warning.code, message=warning.message)
 
-
-class TransitionForm(BaseModel):
+class TransitionForm(SameForm):
     """A change of the clocks that affects occurrences, and its effect on them.
 
     `kind` is gap (the local times from `local_from` up to `local_until` do not exist) or fold
@@ -32,23 +25,11 @@ class TransitionForm(BaseModel):
 
     transition_at: UtcTime
     kind: str
-    local_from: str
-    local_until: str
+    local_from: LocalTime
+    local_until: LocalTime
     count: int | None
-    first_local: str
+    first_local: LocalTime
     effect: str
-
-    @classmethod
-    def of(cls, touched: AffectingTransition) -> "TransitionForm":
-        return cls(
-            transition_at=touched.transition_at,
-            kind=touched.kind,
-            local_from=touched.local_from.isoformat(timespec="seconds"),
-            local_until=touched.local_until.isoformat(timespec="seconds"),
-            count=touched.count,
-            first_local=touched.first_local.isoformat(timespec="seconds"),
-            effect=touched.effect,
-        )
 
 
 class OccurrenceForm(BaseModel):
@@ -85,11 +66,6 @@ class UpcomingForm(BaseModel):
     items: list[OccurrenceForm]
     complete: bool
 
-    @classmethod
-    def of(cls, upcoming: Upcoming) -> "UpcomingForm":
-        items = [OccurrenceForm.of(found) for found in upcoming.occurrences]
-        return cls(items=items, complete=upcoming.is_complete)
-
 
 class PreviewedForm(BaseModel):
     """`effective_at` is null under a window: the offset in it is of a job, by its id.
@@ -101,15 +77,6 @@ class PreviewedForm(BaseModel):
     local: str
     effective_at: UtcTime | None
     note: str | None
-
-    @classmethod
-    def of(cls, listed: Listed, preview: Preview) -> "PreviewedForm":
-        return cls(
-            fire_at=listed.fire_at,
-            local=local_text(listed.fire_at, preview.scheduling.schedule.timezone),
-            effective_at=None if preview.window else listed.fire_at,
-            note=listed.note,
-        )
 
 
 class SlotsForm(BaseModel):
@@ -151,27 +118,6 @@ class PreviewForm(BaseModel):
     fires_per_month: int
     dollars_per_month: float
 
-    @classmethod
-    def of(cls, preview: Preview) -> "PreviewForm":
-        schedule = preview.scheduling.schedule
-        members = {
-            **canonical_members(schedule),
-            "end_at": preview.scheduling.end_at,
-            "max_runs": preview.scheduling.max_runs,
-            "window": preview.window,
-            "window_seconds": preview.window_seconds,
-            "description": preview.description,
-            "occurrences": [PreviewedForm.of(found, preview) for found in preview.occurrences],
-            "skipped": [PreviewedForm.of(found, preview) for found in preview.skipped],
-            "last_fire_at": last_of(schedule),
-            "warnings": [WarningForm.of(warning) for warning in preview.report.warnings],
-            "transitions": [TransitionForm.of(found) for found in preview.report.transitions],
-            "slots": SlotsForm(kind=preview.slots.kind, count=preview.entry_count),
-            "fires_per_month": preview.fires_per_month,
-            "dollars_per_month": preview.dollars_per_month,
-        }
-        return cls.model_validate(members)
-
 
 class MinuteForm(BaseModel):
     """A minute by its beginning, and the runs expected to start in it."""
@@ -184,10 +130,6 @@ class PeakForm(MinuteForm):
     """`jobs` are the names of up to five jobs that fire in it, the most frequent first."""
 
     jobs: list[str]
-
-    @classmethod
-    def of(cls, peak: Peak) -> "PeakForm":
-        return cls(minute=peak.minute, fires=peak.fires, jobs=list(peak.names))
 
 
 class ForecastForm(BaseModel):
@@ -206,17 +148,3 @@ class ForecastForm(BaseModel):
     total: int
     peaks: list[PeakForm]
     minutes: list[MinuteForm]
-
-    @classmethod
-    def of(cls, forecast: Forecast) -> "ForecastForm":
-        members = {
-            "from": forecast.from_at,
-            "to": forecast.to_at,
-            "complete": forecast.is_complete,
-            "jobs_counted": forecast.jobs_counted,
-            "jobs_after_finish": forecast.jobs_after_finish,
-            "total": forecast.total,
-            "peaks": [PeakForm.of(peak) for peak in forecast.peaks],
-            "minutes": [MinuteForm(minute=at, fires=fires) for at, fires in forecast.minutes],
-        }
-        return cls.model_validate(members)

@@ -44,8 +44,7 @@ class ScheduleRoutes(Resource):
     def preview_schedule(self, body: Annotated[PreviewBody, Body()]) -> Response[PreviewForm]:
         """Describes a schedule that need not belong to any job: its next occurrences, in words, the
         effect of clock changes within a year, what it takes and what it costs."""
-        preview = self._previews.preview(self._owner(), body)
-        return Response(200, JSON, PreviewForm.of(preview))
+        return Response(200, JSON, self._previews.preview(self._owner(), body))
 
     @route(
         "GET /jobs/<job_id>/upcoming",
@@ -56,8 +55,7 @@ class ScheduleRoutes(Resource):
     def list_upcoming_of_job(self, job_id: JobId, count: Count = 10) -> Response[UpcomingForm]:
         """A paused job has none. A fixed delay has at most one: counted from the end of its newest
         run, so none during a run."""
-        upcoming = self._occurrences.of_job(self._owner(), job_id, count)
-        return Response(200, JSON, UpcomingForm.of(upcoming))
+        return Response(200, JSON, self._occurrences.of_job(self._owner(), job_id, count))
 
     @route(
         "GET /upcoming", "List the next occurrences of all your jobs", {200: "The next occurrences"}
@@ -65,8 +63,7 @@ class ScheduleRoutes(Resource):
     def list_upcoming(self, count: Count = 10, until: Until = None) -> Response[UpcomingForm]:
         """Across your first 1,000 jobs, by job id; `complete` is false when there are more. In the
         order of effective times; fixed delays are left out."""
-        upcoming = self._occurrences.of_owner(self._owner(), count, until)
-        return Response(200, JSON, UpcomingForm.of(upcoming))
+        return Response(200, JSON, self._occurrences.of_owner(self._owner(), count, until))
 
     @route(
         "GET /forecast",
@@ -76,5 +73,4 @@ class ScheduleRoutes(Resource):
     def get_forecast(self, from_at: From = None, to: To = None) -> Response[ForecastForm]:
         """The number of runs that are expected to start in each minute, over your first 1,000 jobs,
         under their calendars and windows as they are now. Paused jobs do not count."""
-        forecast = self._forecasts.of_owner(self._owner(), from_at, to)
-        return Response(200, JSON, ForecastForm.of(forecast))
+        return Response(200, JSON, self._forecasts.of_owner(self._owner(), from_at, to))

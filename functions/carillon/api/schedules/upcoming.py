@@ -4,13 +4,20 @@ import heapq
 from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 from carillon.api.jobs.service import JobService
 from carillon.api.schedules.outlook import FAR, Occurrence, after_finish, coming
+from carillon.api.schedules.response_models import (
+    ForecastForm,
+    MinuteForm,
+    OccurrenceForm,
+    PeakForm,
+    UpcomingForm,
+)
 from carillon.clock import Clock
 from carillon.domain.calendar import Calendar
 from carillon.domain.job import Job, JobState
@@ -37,32 +44,6 @@ _DENSE_FIRES_PER_DAY = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Peak:
-    """A minute with the most fires; `names` are of jobs that fire in it."""
-
-    minute: datetime
-    fires: int
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """Expected starts in [from_at, to_at); `minutes` are pairs of beginning and fires, ascending.
-
-    `is_complete` is False when jobs were left out, those after finish apart.
-    """
-
-    from_at: datetime
-    to_at: datetime
-    is_complete: bool
-    jobs_counted: int
-    jobs_after_finish: int
-    total: int
-    peaks: tuple[Peak, ...]
-    minutes: tuple[tuple[datetime, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Group:
     """The common part of jobs that start at the same instants: the occurrences of a schedule from a
     nominal epoch second on, each an offset later."""
@@ -86,7 +67,9 @@ class ForecastService:
         self._calendars = calendars
         self._clock = clock
 
-    def of_owner(self, owner: str, from_at: datetime | None, to_at: datetime | None) -> Forecast:
+    def of_owner(
+        self, owner: str, from_at: datetime | None, to_at: datetime | None
+    ) -> ForecastForm:
         """The forecast over the owner's first 1,000 jobs, by job id; raises InvalidFieldError.
 
         It begins now and spans a day by default. It uses the rows and calendars as they are now:
@@ -107,15 +90,15 @@ class ForecastService:
                 is_complete = False
                 break
             tally.add(group, names)
-        return Forecast(
-            from_at=first,
-            to_at=last,
-            is_complete=is_complete,
+        return ForecastForm(
+            **{"from": first},  # no name of Python's
+            to=last,
+            complete=is_complete,
             jobs_counted=tally.jobs,
             jobs_after_finish=after_finish,
             total=tally.total,
-            peaks=tuple(tally.peaks()),
-            minutes=tuple(tally.minutes()),
+            peaks=list(tally.peaks()),
+            minutes=list(tally.minutes()),
         )
 
     def _groups(self, owner: str, first: int) -> tuple[dict[Group, list[str]], int, bool]:
@@ -174,25 +157,25 @@ class Tally:
         self._names[group] = names
         self.jobs += len(names)
 
-    def minutes(self) -> Iterator[tuple[datetime, int]]:
+    def minutes(self) -> Iterator[MinuteForm]:
         """Each minute with fires, ascending."""
         for minute in sorted(self._fires):
-            yield _minute_start(minute), self._fires[minute]
+            yield MinuteForm(minute=_minute_start(minute), fires=self._fires[minute])
 
-    def peaks(self) -> Iterator[Peak]:
+    def peaks(self) -> Iterator[PeakForm]:
         """The minutes with the most fires, the highest and then the earliest first."""
         highest = sorted(self._fires.items(), key=lambda found: (-found[1], found[0]))
         for minute, fires in highest[:MOST_PEAKS]:
-            yield Peak(_minute_start(minute), fires, self._names_in(minute))
+            yield PeakForm(minute=_minute_start(minute), fires=fires, jobs=self._names_in(minute))
 
-    def _names_in(self, minute: int) -> tuple[str, ...]:
+    def _names_in(self, minute: int) -> list[str]:
         first, last = max(self._first, minute * 60), min(self._last, minute * 60 + 60)
         found: list[tuple[int, str]] = []
         for group, names in self._names.items():
             fires = len(self._starts(group, first, last))
             if fires:
                 found += [(-fires, name) for name in names]
-        return tuple(name for _, name in sorted(found)[:MOST_NAMES])
+        return [name for _, name in sorted(found)[:MOST_NAMES]]
 
     def _starts(self, group: Group, first: int, last: int) -> list[int]:
         """The effective times of a group's jobs in first <= s < last."""
@@ -236,14 +219,6 @@ _RUNS_READ = 100
 """The newest runs among which the last scheduled one is searched: manual ones lie between."""
 
 
-@dataclass(frozen=True, slots=True)
-class Upcoming:
-    """`is_complete` is False when the owner has more jobs than were read."""
-
-    occurrences: tuple[Occurrence, ...]
-    is_complete: bool
-
-
 class OccurrenceService:
     """Nothing here writes; raises MissingError, StoreUnavailableError as JobService."""
 
@@ -255,7 +230,7 @@ class OccurrenceService:
         self._runs = runs
         self._clock = clock
 
-    def of_job(self, owner: str, job_id: str, count: int) -> Upcoming:
+    def of_job(self, owner: str, job_id: str, count: int) -> UpcomingForm:
         """The job's next occurrences, which its calendar leaves; a paused job has none.
 
         Of a fixed delay there is at most one, counted from the end of its newest run.
@@ -267,9 +242,9 @@ class OccurrenceService:
         if isinstance(job.schedule, Delay) and job.state is JobState.ACTIVE:
             following = after_finish(job, self._newest_run(job), calendars, now)
             found = iter(() if following is None else (following,))
-        return Upcoming(tuple(islice(found, count)), is_complete=True)
+        return _listed(islice(found, count), is_complete=True)
 
-    def of_owner(self, owner: str, count: int, until: datetime | None) -> Upcoming:
+    def of_owner(self, owner: str, count: int, until: datetime | None) -> UpcomingForm:
         """The next occurrences across the owner's first 1,000 jobs, at most until an instant.
 
         They are in the order of their effective times; fixed delays have none here.
@@ -284,7 +259,7 @@ class OccurrenceService:
             merged = heapq.merge(nearest, *streams, key=_order)
             nearest = list(islice(merged, count))
             has_more = page.next_cursor is not None
-        return Upcoming(tuple(nearest), is_complete=not has_more)
+        return _listed(nearest, is_complete=not has_more)
 
     def _newest_run(self, job: Job) -> Run | None:
         """The newest scheduled run under the job's generation, if there is one."""
@@ -294,6 +269,11 @@ class OccurrenceService:
             if is_scheduled and run.generation_id == job.generation.generation_id:
                 return run
         return None
+
+
+def _listed(occurrences: Iterable[Occurrence], *, is_complete: bool) -> UpcomingForm:
+    items = [OccurrenceForm.of(found) for found in occurrences]
+    return UpcomingForm(items=items, complete=is_complete)
 
 
 def _order(occurrence: Occurrence) -> tuple[datetime, str]:
