@@ -1,15 +1,14 @@
 """Evidence in order: by job, by run, by revision; and the generations that a job's rows show."""
 
-from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from carillon.audit.evidence import Delivery, Evidence, JobVersion, RunWrite
+from carillon.audit.evidence import Evidence, JobVersion
 from carillon.domain.job import Job, JobState
-from carillon.domain.run import FINAL, Run, RunKey, RunKind
+from carillon.domain.run import Run, RunKind
 from carillon.schedules import CalendarRule, Delay
 from carillon.schedules.base import seconds_down
 
@@ -59,18 +58,6 @@ class Indexed:
         return self.job.schedule.between(max(self.from_at, since or self.from_at), last)
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A time in which a run was not final; `until_at` is None where it never became so."""
-
-    key: RunKey
-    from_at: datetime
-    until_at: datetime | None
-
-    def affects(self, begin: datetime, end: datetime) -> bool:
-        return self.from_at <= end and (self.until_at is None or self.until_at >= begin)
-
-
 class Known:
     """All that rules ask of the evidence, found once."""
 
@@ -78,15 +65,6 @@ class Known:
         self.evidence = evidence
         self.generations = {
             job_id: generations_of(versions, evidence.is_complete)
-            for job_id, versions in evidence.versions.items()
-        }
-        self._revisions = {
-            job_id: {version.job.revision: version for version in versions}
-            for job_id, versions in evidence.versions.items()
-        }
-        self._faults_of: dict[str, Sequence[datetime]] = {}
-        self._commits = {
-            job_id: [version.at for version in versions]
             for job_id, versions in evidence.versions.items()
         }
 
@@ -102,81 +80,13 @@ class Known:
     def by_run_id(self) -> Mapping[str, Run]:
         return {row.key.run_id: row for rows in self.rows.values() for row in rows}
 
-    @cached_property
-    def writes(self) -> Mapping[RunKey, Sequence[RunWrite]]:
-        """By key, in order."""
-        writes: defaultdict[RunKey, list[RunWrite]] = defaultdict(list)
-        for write in self.evidence.writes:
-            row = write.after or write.before
-            if row is not None:
-                writes[row.key].append(write)
-        return writes
+    def was_called(self, run_id: str) -> bool:
+        """True if a target is known to have been called for the run; rows alone do not show it."""
+        return False
 
-    @cached_property
-    def run_ids(self) -> Mapping[str, RunKey]:
-        """The key of every run that was ever written."""
-        keys = {key.run_id: key for key in self.writes}
-        return {**keys, **{run_id: row.key for run_id, row in self.by_run_id.items()}}
-
-    @cached_property
-    def deliveries(self) -> Mapping[str, Sequence[Delivery]]:
-        """By run id, in the order of their beginning."""
-        deliveries: defaultdict[str, list[Delivery]] = defaultdict(list)
-        for each in sorted(self.evidence.deliveries, key=lambda each: each.begun_at):
-            deliveries[each.run_id].append(each)
-        return deliveries
-
-    @cached_property
-    def unfinished(self) -> Mapping[str, Sequence[Span]]:
-        """The spans in which the runs of a job, callbacks apart, were not final, by job id."""
-        spans: defaultdict[str, list[Span]] = defaultdict(list)
-        for key, writes in self.writes.items():
-            if key.kind in NO_RUNS or key.kind is RunKind.CALLBACK:
-                continue
-            begun: datetime | None = None
-            for write in writes:
-                is_open = write.after is not None and write.after.status not in FINAL
-                if is_open and begun is None:
-                    begun = write.at
-                elif not is_open and begun is not None:
-                    spans[key.job_id].append(Span(key, begun, write.at))
-                    begun = None
-            if begun is not None:
-                spans[key.job_id].append(Span(key, begun, None))
-        return spans
-
-    def faults_of(self, owner: str) -> Sequence[datetime]:
-        """The faults that may delay an owner's runs, in order: all but those of others' targets."""
-        if owner not in self._faults_of:
-            others = Counter(
-                at
-                for at, job_id in self.evidence.target_faults
-                if self.evidence.versions.get(job_id)
-                and self.evidence.versions[job_id][-1].job.owner != owner
-            )
-            left = Counter(self.evidence.faults) - others
-            self._faults_of[owner] = sorted(left.elements())
-        return self._faults_of[owner]
-
-    def is_calm(self, begin: datetime, end: datetime) -> bool:
-        """True if nothing struck and no outage was between these instants."""
-        evidence = self.evidence
-        number = bisect_right(evidence.faults, end)
-        is_struck = number > 0 and evidence.faults[number - 1] >= begin
-        return not is_struck and not any(a <= end and b >= begin for a, b in evidence.outages)
-
-    def job_at(self, job_id: str, revision: int | None) -> Job | None:
-        """The row with this revision; of a real stack the last one is the best guess."""
-        version = self._revisions.get(job_id, {}).get(revision or 0)
-        if version is None and not self.evidence.is_complete:
-            versions = self.evidence.versions.get(job_id)
-            return versions[-1].job if versions else None
-        return None if version is None else version.job
-
-    def version_at(self, job_id: str, at: datetime) -> JobVersion | None:
-        """The row in force at an instant, the commits of that instant included."""
-        number = bisect_right(self._commits.get(job_id, []), at)
-        return self.evidence.versions[job_id][number - 1] if number else None
+    def is_forsaken(self, row: Run) -> bool:
+        """True if an unfinished row is known to have no purpose; nor do they show that."""
+        return False
 
 
 def generations_of(versions: Sequence[JobVersion], is_complete: bool = True) -> list[Indexed]:

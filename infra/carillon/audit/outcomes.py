@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import pairwise
 
 from carillon.audit.evidence import Gap, Violation
 from carillon.audit.known import Indexed, Known
@@ -60,13 +59,9 @@ def _waits_for_ticks(known: Known, indexed: Indexed, fire_at: datetime) -> bool:
 
 
 def unexpected(known: Known) -> Iterator[Violation]:
-    """Scheduled runs at instants that are no occurrences, and starts of those that had ended.
+    """Scheduled runs at instants that are no occurrences.
 
-    What an attempt was started for must be covered by the generations by the row that its process
-    had read: a change or pause that was committed after the read comes too late for it. Lenient:
-
-    - Attempts after the first: retries are not asked for their schedule.
-    - In a running deployment, rows of other generations than the ones that are known.
+    Lenient in a running deployment: rows of other generations than the ones that are known.
     """
     for job_id, generations in known.generations.items():
         if not all(indexed.is_computable for indexed in generations):
@@ -80,41 +75,13 @@ def unexpected(known: Known) -> Iterator[Violation]:
 
 def _unexpected(known: Known, row: Run, generations: Sequence[Indexed]) -> Iterator[Violation]:
     job_id, fire_at, run_id = row.key.job_id, row.key.fire_at, row.key.run_id
-    yielding = [indexed for indexed in generations if indexed.yields(fire_at)]
-    # One that is for later than the end, and was not called, may be dropped yet.
-    is_under_way = fire_at > known.evidence.until and run_id not in known.deliveries
-    if not yielding and not row.is_final and (is_under_way or _is_forsaken(known, row)):
+    if any(indexed.yields(fire_at) for indexed in generations):
         return
-    if not yielding:
+    # One that is for later than the end, and was not called, may be dropped yet.
+    is_under_way = fire_at > known.evidence.until and not known.was_called(run_id)
+    if row.is_final or not (is_under_way or known.is_forsaken(row)):
         text = f"{run_id} is {row.status.value}, but no generation of its job yields {fire_at}"
         yield Violation(_I1, job_id, text, fire_at)
-        return
-    if any(indexed.covers(fire_at) for indexed in yielding):
-        return
-    for delivery in known.deliveries.get(run_id, ()):
-        revision = delivery.job_revision
-        if delivery.attempt > 1 or revision is None:
-            continue
-        if not any(f.ended_revision is None or revision < f.ended_revision for f in yielding):
-            text = (
-                f"{run_id} was called at {delivery.begun_at} by {delivery.process}, which had read"
-                f" revision {revision}: by then {' and '.join(map(_span, yielding))} had ended"
-            )
-            yield Violation(_I1, job_id, text, fire_at)
-
-
-def _is_forsaken(known: Known, row: Run) -> bool:
-    """True if a row has no purpose: a process claimed it that had been stopped past its lease, for
-    a generation that never was committed, or after another process had released the run, such as
-    one whose day was moved. Nobody was called."""
-    if row.status is not RunStatus.RUNNING or not known.evidence.is_complete:
-        return False
-    generations = {indexed.generation_id for indexed in known.generations.get(row.key.job_id, ())}
-    writes = known.writes.get(row.key, ())
-    was_released = any(write.method == "discard_claim" for write in writes[:-1])
-    is_late = bool(writes) and writes[-1].at > (row.lease_until or writes[-1].at)
-    is_orphaned = row.generation_id not in generations or (was_released and is_late)
-    return is_orphaned and row.key.run_id not in known.deliveries
 
 
 def passed_over(known: Known) -> Iterator[Violation]:
@@ -186,7 +153,7 @@ def unfinished(known: Known) -> Iterator[Violation]:
     until = known.evidence.until
     for job_id, rows in known.rows.items():
         for row in rows:
-            if row.is_final or _is_forsaken(known, row) or _is_under_way(known, row):
+            if row.is_final or known.is_forsaken(row) or _is_under_way(known, row):
                 continue
             due_at = row.effective_at or row.key.fire_at
             begun_at = row.attempt_started_at if row.status is RunStatus.RUNNING else None
@@ -210,7 +177,7 @@ def _is_under_way(known: Known, row: Run) -> bool:
 
 
 def broken_sequences(known: Known) -> Iterator[Violation]:
-    """Fixed delays whose last run should have been followed by another; and runs of one at once.
+    """Fixed delays whose last run should have been followed by another.
 
     Lenient under a calendar, which moves what follows, and where the next would be due after
     `until`.
@@ -227,7 +194,6 @@ def broken_sequences(known: Known) -> Iterator[Violation]:
             and row.key.redrive == 0
             and row.key.fire_at > generations[-1].from_at
         ]
-        yield from _two_at_once(known, job_id, own)
         if last_job.state is not JobState.ACTIVE:
             continue
         last = max(own, key=lambda row: row.key.fire_at, default=None)
@@ -244,32 +210,6 @@ def broken_sequences(known: Known) -> Iterator[Violation]:
             before = "nothing" if last is None else last.key.run_id
             text = f"{schedule.text!r} was to run at {following}; its chain ended with {before}"
             yield Violation(_I1, job_id, text, following)
-
-
-def _two_at_once(known: Known, job_id: str, rows: Sequence[Run]) -> Iterator[Violation]:
-    """Runs of one generation that were called, at once: a chain never forks.
-
-    A change begins another chain, while the last run of the old one may still be under way. A
-    message that a lost change has sent may claim a run of the same instant, and takes it back.
-    """
-    called = {row.key: row.generation_id for row in rows}
-    spans = [
-        span
-        for span in known.unfinished.get(job_id, ())
-        if span.key in called
-        and any(
-            span.affects(each.begun_at, each.begun_at)
-            for each in known.deliveries.get(span.key.run_id, ())
-        )
-    ]
-    spans.sort(key=lambda span: span.from_at)
-    for generation_id in sorted(set(called.values())):
-        chain = [span for span in spans if called[span.key] == generation_id]
-        for one, other in pairwise(chain):
-            if one.key == other.key or (one.until_at is not None and other.from_at >= one.until_at):
-                continue
-            text = f"{other.key.run_id} began at {other.from_at}, before {one.key.run_id} had ended"
-            yield Violation(_I1, job_id, text, other.key.fire_at)
 
 
 def _covering(rows: Sequence[Run]) -> dict[str, list[tuple[datetime, datetime]]]:

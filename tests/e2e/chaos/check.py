@@ -4,12 +4,12 @@ target, clock and customer are apart from the code."""
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
-from carillon.audit.known import Known
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.domain.targets import WebhookTarget
 from tests.e2e.chaos.evidence import EFFECT_BELOW, Story, evidence_of
 from tests.simulation.judging import checker
+from tests.simulation.judging.known import Known
 
 OUTCOMES = frozenset({RunStatus.SUCCEEDED, RunStatus.DEAD, RunStatus.TIMED_OUT})
 

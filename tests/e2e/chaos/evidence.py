@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from carillon.audit.evidence import Ack, Delivery, Evidence, JobVersion
+from carillon.audit.evidence import JobVersion
 from tests.e2e.chaos.customer import Acknowledgement
 from tests.e2e.chaos.tables import Found
 from tests.e2e.chaos.witness import Arrival
+from tests.simulation.judging.evidence import Ack, Delivery, Evidence
 
 EFFECT_BELOW = 300
 

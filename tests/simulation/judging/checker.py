@@ -4,11 +4,13 @@ oracle of its own.
 What rows alone show is judged by the rules of `carillon admin audit`, which are here, too.
 """
 
-from carillon.audit.evidence import Evidence, Violation
-from carillon.audit.judging import ROW_RULES, Rule
-from carillon.audit.known import Known
+from collections.abc import Callable, Iterator
+
+from carillon.audit.evidence import Violation
+from carillon.audit.judging import ROW_RULES
 from tests.simulation.judging import (
     checker_calls,
+    checker_calls_of_rows,
     checker_ends,
     checker_gone,
     checker_lanes,
@@ -19,9 +21,13 @@ from tests.simulation.judging import (
     checker_skips,
     checker_told,
 )
+from tests.simulation.judging.evidence import Evidence
+from tests.simulation.judging.known import Known
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[Callable[[Known], Iterator[Violation]], ...] = (
     *ROW_RULES,
+    checker_calls_of_rows.called_after_its_end,
+    checker_calls_of_rows.two_at_once,
     checker_rows.left_over,
     checker_rows.forgotten,
     checker_calls.succeeded_twice,

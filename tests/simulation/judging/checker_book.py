@@ -5,21 +5,20 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from carillon.audit.evidence import (
-    Ack,
-    Circumstances,
-    Delivery,
-    Evidence,
-    Gap,
-    Grant,
-    JobVersion,
-    RunWrite,
-    Told,
-)
+from carillon.audit.evidence import Gap, JobVersion
 from carillon.domain.job import Generation, Job, job_id_of
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from tests.simulation.judging.checker import violations
+from tests.simulation.judging.evidence import (
+    Ack,
+    Circumstances,
+    Delivery,
+    Evidence,
+    Grant,
+    RunWrite,
+    Told,
+)
 from tests.support.jobs import make_job
 
 OWNER = "owner-1"

@@ -5,11 +5,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from carillon.audit.evidence import Ack, Circumstances, Delivery, RunWrite, Violation
-from carillon.audit.known import Known, moves
+from carillon.audit.evidence import Violation
+from carillon.audit.known import moves
 from carillon.domain.job import Job, JobState, Lane
 from carillon.domain.policies import Overlap
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
+from tests.simulation.judging.evidence import Ack, Circumstances, Delivery, RunWrite
+from tests.simulation.judging.known import Known
 
 _I2 = "I2"
 _I3 = "I3"

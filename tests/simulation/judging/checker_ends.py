@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence, Set
 from datetime import datetime, timedelta
 
 from carillon.audit.evidence import JobVersion, Violation
-from carillon.audit.known import Known
 from carillon.domain.job import Job, JobState
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import OnComplete
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.schedules import Delay
+from tests.simulation.judging.known import Known
 
 _DEAD = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
 _LIST_LAG = timedelta(seconds=30)

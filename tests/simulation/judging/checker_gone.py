@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from carillon.audit.evidence import Violation
-from carillon.audit.known import Indexed, Known
+from carillon.audit.known import Indexed
 from carillon.domain.job import JobState
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of
 from carillon.schedules import SlotKind
+from tests.simulation.judging.known import Known
 
 _ANNOUNCED = timedelta(minutes=7)
 """The longest look-ahead of any worker of ticks, and what ticks are late at most where nothing has

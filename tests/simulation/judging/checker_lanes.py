@@ -5,8 +5,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from carillon.audit.evidence import Violation
-from carillon.audit.known import Known
 from carillon.domain.job import Job
+from tests.simulation.judging.known import Known
 
 
 def misled(known: Known) -> Iterator[Violation]:

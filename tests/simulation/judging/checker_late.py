@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from carillon.audit.evidence import Violation
-from carillon.audit.known import Known
 from carillon.domain.job import Job
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import RunKey, RunKind
 from carillon.schedules import Delay
+from tests.simulation.judging.known import Known
 
 _SLACK = timedelta(seconds=5)
 """Between the look at the clock that decides and the claim."""

@@ -4,13 +4,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from carillon.audit.evidence import Delivery, Violation
-from carillon.audit.known import Known
+from carillon.audit.evidence import Violation
 from carillon.domain.admission.state import PERMITS_ROW, SLOW_LANE_ROW
 from carillon.domain.job import Job
 from carillon.domain.policies import Overlap
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from tests.simulation.judging.checker_calls import QUICK_SECONDS, lag_of, recovery
+from tests.simulation.judging.evidence import Delivery
+from tests.simulation.judging.known import Known
 
 Limit = tuple[int, int]
 """So many starts in so many seconds."""

@@ -6,13 +6,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
-from carillon.audit.evidence import Delivery, Gap, Violation
-from carillon.audit.known import Known
+from carillon.audit.evidence import Gap, Violation
 from carillon.audit.outcomes import in_gap
 from carillon.domain.job import Lane
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.domain.wheel.pace import bucket_of
 from tests.simulation.judging.checker_calls import QUICK_SECONDS, lag_of, may_wait
+from tests.simulation.judging.evidence import Delivery
+from tests.simulation.judging.known import Known
 
 _SHORT = timedelta(seconds=2)
 """A call that has lasted so long takes a permit."""

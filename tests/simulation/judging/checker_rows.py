@@ -5,10 +5,11 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import timedelta
 
-from carillon.audit.evidence import Ack, RunWrite, Violation
-from carillon.audit.known import Known
+from carillon.audit.evidence import Violation
 from carillon.domain.job import JobState
 from carillon.domain.run import DeadReason, Resolution, Run, RunKind, RunStatus
+from tests.simulation.judging.evidence import Ack, RunWrite
+from tests.simulation.judging.known import Known
 
 _I4 = "I4"
 _R = RunStatus

@@ -4,13 +4,15 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from carillon.audit.evidence import RunWrite, Violation
-from carillon.audit.known import Indexed, Known
+from carillon.audit.evidence import Violation
+from carillon.audit.known import Indexed
 from carillon.audit.outcomes import in_gap
 from carillon.domain.job import Job, JobState
 from carillon.domain.policies import CatchUp, Overlap
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.schedules import Delay
+from tests.simulation.judging.evidence import RunWrite
+from tests.simulation.judging.known import Known
 
 _OF_OCCURRENCES = frozenset({"catch_up", "calendar", "misfire", "spacing"})
 """Reasons that only an occurrence of the schedule can have."""

@@ -6,18 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from carillon.audit.evidence import (
-    Ack,
-    Circumstances,
-    Delivery,
-    Evidence,
-    Gap,
-    Grant,
-    JobVersion,
-    Load,
-    RunWrite,
-    Told,
-)
+from carillon.audit.evidence import Gap, JobVersion
 from carillon.domain.execution import returning
 from carillon.domain.job import Lane
 from carillon.domain.message import Message
@@ -32,6 +21,16 @@ from carillon.simulation.faults import Fault
 from carillon.simulation.loop import Task
 from carillon.simulation.targets import TargetCall
 from carillon.stores.memory.messaging import MemoryQueue, Received
+from tests.simulation.judging.evidence import (
+    Ack,
+    Circumstances,
+    Delivery,
+    Evidence,
+    Grant,
+    Load,
+    RunWrite,
+    Told,
+)
 
 _LASTS = {
     Fault.PAUSED: timedelta(seconds=200),

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from carillon.audit.evidence import Evidence, RunWrite
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import AttemptRecord, Resolution, RunError, RunKind, RunStatus
 from carillon.schedules import parse_schedule
@@ -30,6 +29,7 @@ from tests.simulation.judging.checker_book import (
     only,
     plain,
 )
+from tests.simulation.judging.evidence import Evidence, RunWrite
 from tests.simulation.judging.recorder import Recorder
 from tests.support.requests import API_SECONDS
 

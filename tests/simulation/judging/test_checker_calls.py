@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from carillon.audit.evidence import Circumstances, Evidence
 from carillon.domain.execution.transitions import EXECUTOR_DIED
 from carillon.domain.policies import CatchUp, Overlap, RetryPolicy
 from carillon.domain.run import AttemptRecord, Resolution, RunKind, RunStatus
 from carillon.schedules import parse_schedule
 from tests.simulation.judging.checker_book import JOB_ID, Book, after, found, key_of, only, plain
+from tests.simulation.judging.evidence import Circumstances, Evidence
 from tests.support.jobs import job_with
 
 SKIPPED, RETRYING, DEAD = RunStatus.SKIPPED, RunStatus.RETRYING, RunStatus.DEAD

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from carillon.audit.evidence import Circumstances, Gap
+from carillon.audit.evidence import Gap
 from carillon.domain.policies import CatchUp, Overlap
 from carillon.domain.run import RunStatus
 from tests.simulation.judging.checker_book import OWNER, Book, after, found, key_of, only
+from tests.simulation.judging.evidence import Circumstances
 
 PERMITS = Circumstances(owner_concurrent_runs=1)
 PACE = Circumstances(catch_up_per_minute=12)

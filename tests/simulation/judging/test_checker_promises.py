@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import pytest
 
-from carillon.audit.evidence import Circumstances, Evidence, Load
 from carillon.domain.events import EventType
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import Concurrency, OnComplete, Overlap, Rate
@@ -23,6 +22,7 @@ from tests.simulation.judging.checker_book import (
     key_of,
     only,
 )
+from tests.simulation.judging.evidence import Circumstances, Evidence, Load
 from tests.support.jobs import job_with
 
 TELL = TaskTarget(name="tell")

@@ -13,7 +13,6 @@ from carillon.api.calendars.models import CalendarBody
 from carillon.api.calendars.service import CalendarService
 from carillon.api.http.requests import Precondition
 from carillon.api.operations.models import BackfillBody, DeadLetterBody
-from carillon.audit.evidence import Ack
 from carillon.domain.operation import Operation, OperationKind
 from carillon.domain.run import DEAD_LETTER, Run, RunStatus
 from carillon.errors import CarillonError, QueueUnavailableError, StoreUnavailableError
@@ -21,6 +20,7 @@ from carillon.simulation.deployment import Deployment
 from carillon.simulation.faults import Draws
 from carillon.simulation.loop import Task
 from carillon.simulation.services import Api, job_body
+from tests.simulation.judging.evidence import Ack
 from tests.simulation.worlds.scenario import Scenario
 from tests.simulation.worlds.scenario_parts import CALENDAR, Request
 from tests.support.requests import API_SECONDS, job_patch

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
-from carillon.audit.evidence import Evidence, Violation
+from carillon.audit.evidence import Violation
 from carillon.domain.message import Message
 from carillon.domain.operation import OperationState
 from carillon.domain.run import FINAL, RunError
@@ -21,6 +21,7 @@ from carillon.simulation.faults import Chaos, Draws, Fault, Strike, Struck
 from carillon.simulation.loop import Loop, RunawayError
 from carillon.simulation.targets import Behaviour, SimulatedTargets
 from tests.simulation.judging.checker import violations
+from tests.simulation.judging.evidence import Evidence
 from tests.simulation.judging.recorder import Recorder
 from tests.simulation.worlds.clients import Clients
 from tests.simulation.worlds.scenario import Scenario

@@ -1,0 +1,83 @@
+"""Calls that no row shows to be wrong: for a generation that had ended, and two at once."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from carillon.audit.evidence import Violation
+from carillon.audit.known import Indexed
+from carillon.domain.run import Run, RunKind
+from carillon.schedules import Delay
+from tests.simulation.judging.known import Known
+
+_I1 = "I1"
+
+
+def called_after_its_end(known: Known) -> Iterator[Violation]:
+    """Starts of occurrences whose generation had ended, by the row that the process had read: a
+    change or pause that was committed after the read comes too late for it.
+
+    Lenient: attempts after the first, since retries are not asked for their schedule.
+    """
+    for job_id, generations in known.generations.items():
+        if not all(indexed.is_computable for indexed in generations):
+            continue
+        for row in known.rows.get(job_id, ()):
+            if row.key.kind is RunKind.SCHEDULED and row.key.redrive == 0:
+                yield from _called_after_its_end(known, row, generations)
+
+
+def _called_after_its_end(
+    known: Known, row: Run, generations: Sequence[Indexed]
+) -> Iterator[Violation]:
+    fire_at, run_id = row.key.fire_at, row.key.run_id
+    yielding = [indexed for indexed in generations if indexed.yields(fire_at)]
+    if not yielding or any(indexed.covers(fire_at) for indexed in yielding):
+        return
+    for delivery in known.deliveries.get(run_id, ()):
+        revision = delivery.job_revision
+        if delivery.attempt > 1 or revision is None:
+            continue
+        if not any(f.ended_revision is None or revision < f.ended_revision for f in yielding):
+            text = (
+                f"{run_id} was called at {delivery.begun_at} by {delivery.process}, which had read"
+                f" revision {revision}: by then {' and '.join(map(str, yielding))} had ended"
+            )
+            yield Violation(_I1, row.key.job_id, text, fire_at)
+
+
+def two_at_once(known: Known) -> Iterator[Violation]:
+    """Runs of one generation of a fixed delay that were called, at once: a chain never forks.
+
+    A change begins another chain, while the last run of the old one may still be under way. A
+    message that a lost change has sent may claim a run of the same instant, and takes it back.
+    Lenient under a calendar, which moves what follows.
+    """
+    for job_id, generations in known.generations.items():
+        last_job = known.evidence.versions[job_id][-1].job
+        if not isinstance(last_job.schedule, Delay) or last_job.spec.calendar is not None:
+            continue
+        called = {
+            row.key: row.generation_id
+            for row in known.rows.get(job_id, ())
+            if row.key.kind is RunKind.SCHEDULED
+            and row.key.redrive == 0
+            and row.key.fire_at > generations[-1].from_at
+        }
+        spans = [
+            span
+            for span in known.unfinished.get(job_id, ())
+            if span.key in called
+            and any(
+                span.affects(each.begun_at, each.begun_at)
+                for each in known.deliveries.get(span.key.run_id, ())
+            )
+        ]
+        spans.sort(key=lambda span: span.from_at)
+        for generation_id in sorted(set(called.values())):
+            chain = [span for span in spans if called[span.key] == generation_id]
+            for one, other in pairwise(chain):
+                is_over = one.until_at is not None and other.from_at >= one.until_at
+                if one.key != other.key and not is_over:
+                    began = f"{other.key.run_id} began at {other.from_at}"
+                    text = f"{began}, before {one.key.run_id} had ended"
+                    yield Violation(_I1, job_id, text, other.key.fire_at)
