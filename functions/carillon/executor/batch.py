@@ -5,13 +5,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from math import ceil
 from typing import Protocol, TypeVar
 
 from carillon.domain.canary import is_canary
 from carillon.domain.execution import returning
+from carillon.domain.execution.transitions import EARLY
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message, came_back
 from carillon.domain.run import Run, RunStatus
 from carillon.errors import RunAloneError
@@ -142,11 +143,25 @@ def send_back(ports: ExecutorPorts, message: Message) -> Report:
 
 
 def defer(ports: ExecutorPorts, message: Message, at: datetime, reason: str) -> Report:
-    """Send a copy of a message, visible at `at` or a little later, as far as the queue can delay
-    it; the one received is to be acknowledged then."""
-    wait_seconds = ceil((at - ports.clock.now()).total_seconds())
-    ports.queue.send([message], [max(0, min(wait_seconds, LONGEST_DELAY_SECONDS))])
+    """Send a copy of a message, visible at `at`, as far as the queue can delay it; the one received
+    is to be acknowledged then. Before its time it may come a little early: the rest is waited out.
+    """
+    now = ports.clock.now()
+    is_its_time = at == message.starts_at
+    delay = message.delay_seconds(now) if is_its_time else ceil((at - now).total_seconds())
+    ports.queue.send([message], [max(0, min(delay, LONGEST_DELAY_SECONDS))])
     return Report(Handled.DEFERRED, message, reason=reason)
+
+
+def defer_early(ports: ExecutorPorts, message: Message) -> Report | None:
+    """Defer a message that is early; None at its time, after what is left has been waited out."""
+    early = message.starts_at - ports.clock.now()
+    if early > EARLY:
+        return defer(ports, message, message.starts_at, "before its time")
+    while early > timedelta():
+        ports.clock.sleep(early.total_seconds())
+        early = message.starts_at - ports.clock.now()
+    return None
 
 
 _ACTIONS = {

@@ -1,12 +1,13 @@
 """The ports of an executor."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from carillon.clock import Clock, Entropy, ThreadTimers, Timers
 from carillon.domain.admission.state import AdmissionRow
 from carillon.domain.calendar import Calendar
+from carillon.domain.execution.transitions import ClaimTerms
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.operation import Operation
@@ -68,6 +69,10 @@ class ExecutorPorts:
     @property
     def lifecycle(self) -> LifecycleEvents:
         return LifecycleEvents(self.events)
+
+    def claim_terms(self, now: datetime, lease_until: datetime) -> ClaimTerms:
+        """The terms of a claim that is made now."""
+        return ClaimTerms(self.entropy.new_id(now), lease_until, now + self.run_lifetime)
 
     def job_of(self, message: Message) -> Job | None:
         """The row of the message's job as it is now; raises StoreUnavailableError."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 
 from carillon.audit.evidence import Evidence, Gap, JobVersion, Violation
@@ -19,6 +20,7 @@ from carillon.domain.wheel.entry import (
 )
 from carillon.domain.wheel.segment import Control
 from carillon.errors import UnreadableRowError
+from carillon.stores.cursors import pages
 from carillon.stores.ports import Stores
 from carillon.stores.segments import segments_in_use
 
@@ -80,17 +82,12 @@ class Audit:
     def _all(self) -> Iterator[Finding]:
         for segment in range(segments_in_use(self._stores.wheel, self._segments)):
             yield from self._segment(segment)
-        cursor: str | None = None
-        while True:
-            page = self._stores.jobs.scan(_PAGE, cursor)
+        for page in pages(partial(self._stores.jobs.scan, _PAGE)):
             self.seen.jobs += len(page.items) + len(page.unreadable)
             for reason in page.unreadable.values():
                 yield Finding("unreadable", "", "", reason)
             for job in page.items:
                 yield from self._settled(job)
-            cursor = page.next_cursor
-            if cursor is None:
-                return
 
     def _segment(self, segment: int) -> Iterator[Finding]:
         """Judge the progress of a segment; what it has not dispatched yet is late, and not lost."""
@@ -150,21 +147,13 @@ class Audit:
     def _pages(self, job: Job, last: datetime) -> Iterator[tuple[list[Run], datetime]]:
         """The runs with fire times up to `last`, and from behind when on each page has them all."""
         held: list[Run] = []
-        cursor: str | None = None
-        while True:
-            page = self._stores.runs.list(
-                job.owner,
-                job.job_id,
-                _PAGE,
-                cursor,
-                from_at=self._since + _SECOND,
-                until_at=last,
-                consistent=True,
-            )
+        read = partial(
+            self._stores.runs.list, from_at=self._since + _SECOND, until_at=last, consistent=True
+        )
+        for page in pages(partial(read, job.owner, job.job_id, _PAGE)):
             held += page.items
             self._unreadable.update(page.unreadable)
-            cursor = page.next_cursor
-            if cursor is None:
+            if page.next_cursor is None:
                 yield held, self._since
                 return
             # Of the oldest fire time there may be more to come.
@@ -176,17 +165,10 @@ class Audit:
 
     def _catch_ups_after(self, job: Job, last: datetime) -> list[Run]:
         """Rows of later catch-ups that cover occurrences up to `last`."""
-        found: list[Run] = []
-        cursor: str | None = None
         from_at, until_at = last + _SECOND, last + _LONGEST_CATCH_UP
-        while True:
-            page = self._stores.runs.list(
-                job.owner, job.job_id, _PAGE, cursor, from_at=from_at, until_at=until_at
-            )
-            found += _reaching_back(page.items, last)
-            cursor = page.next_cursor
-            if cursor is None:
-                return found
+        read = partial(self._stores.runs.list, from_at=from_at, until_at=until_at)
+        found = pages(partial(read, job.owner, job.job_id, _PAGE))
+        return [row for page in found for row in _reaching_back(page.items, last)]
 
     def _judged(
         self, job: Job, rows: list[Run], since: datetime, last: datetime

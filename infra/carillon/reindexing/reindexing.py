@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 from carillon.clock import Clock, Entropy
 from carillon.domain.job import Job
@@ -12,6 +13,7 @@ from carillon.domain.wheel.segment import RENEW_AFTER, Control, freed, renewed
 from carillon.errors import StoreUnavailableError, UnreadableRowError
 from carillon.reindexing.owed import History, Owed, owed_to, owing, since_when, step_of
 from carillon.services.indexer import Indexer
+from carillon.stores.cursors import pages
 from carillon.stores.ports import Stores
 
 _PAGE = 500
@@ -97,14 +99,9 @@ class Reindex:
             self._operations(owner)
 
     def _scanned(self) -> Iterator[Job]:
-        cursor: str | None = None
-        while True:
-            page = self._stores.jobs.scan(_PAGE, cursor)
+        for page in pages(partial(self._stores.jobs.scan, _PAGE)):
             self.done.unreadable += page.unreadable.values()
             yield from page.items
-            cursor = page.next_cursor
-            if cursor is None:
-                return
 
     def _batch(self, segment: int, keys: list[_JobKey]) -> None:
         complete_until = minute_end(self._indexer.control(segment).complete_until)
@@ -138,14 +135,12 @@ class Reindex:
         return owed_to(job, history, since, None if calendar is None else calendar.closed)
 
     def _history(self, job: Job) -> History:
-        history, cursor = History(job.generation.generation_id), None
-        while True:
-            page = self._stores.runs.list(job.owner, job.job_id, _PAGE, cursor, consistent=True)
+        history = History(job.generation.generation_id)
+        read = partial(self._stores.runs.list, consistent=True)
+        for page in pages(partial(read, job.owner, job.job_id, _PAGE)):
             self.done.unreadable += page.unreadable.values()
             history.add(page.items)
-            cursor = page.next_cursor
-            if cursor is None:
-                return history
+        return history
 
     def _put(self, segment: int, first: int | None, owed: list[Owed]) -> None:
         for _ in range(_ROUNDS):
@@ -188,15 +183,10 @@ class Reindex:
     def _operations(self, owner: str) -> None:
         """Order the steps of an owner's operations again: what orders them may wait on the wheel.
         One that was ordered twice is done once."""
-        cursor: str | None = None
-        while True:
-            page = self._stores.operations.list(owner, _PAGE, cursor)
+        for page in pages(partial(self._stores.operations.list, owner, _PAGE)):
             orders = [step_of(operation) for operation in page.items if not operation.is_final]
             self._indexer.schedule_messages(orders)
             self.done.operations += len(orders)
-            cursor = page.next_cursor
-            if cursor is None:
-                return
 
     def _note_since(self, segment: int, held: Control) -> None:
         at = minute_end(held.complete_until)

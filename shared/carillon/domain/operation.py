@@ -104,9 +104,16 @@ class Operation:
         )
 
     def cancelled(self, now: datetime, expires_at: datetime) -> "Operation":
+        return self._ended(OperationState.CANCELLED, now, expires_at)
+
+    def failed(self, note: str, now: datetime, expires_at: datetime) -> "Operation":
+        ended = self._ended(OperationState.FAILED, now, expires_at)
+        return replace(ended, note=note, busy_until=None)
+
+    def _ended(self, state: OperationState, now: datetime, expires_at: datetime) -> "Operation":
         return replace(
             self,
-            state=OperationState.CANCELLED,
+            state=state,
             revision=self.revision + 1,
             updated_at=now,
             expires_at=expires_at,

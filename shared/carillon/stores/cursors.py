@@ -2,8 +2,13 @@
 
 import base64
 import json
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from carillon.errors import InvalidFieldError
+from carillon.stores.ports import Page
+
+_T = TypeVar("_T")
 
 _KEY_LIMIT_BYTES = 1000
 """A sort key of DynamoDB may have 1,024: the rest is for what a store puts around the key."""
@@ -28,3 +33,14 @@ def decode_cursor(scope: tuple[str, ...], cursor: str) -> str:
     except (ValueError, TypeError, AttributeError, RecursionError):
         pass
     raise InvalidFieldError("cursor", "must be the next_cursor of the page before, unchanged")
+
+
+def pages(read: Callable[[str | None], Page[_T]]) -> Iterator[Page[_T]]:
+    """All pages of a list; `read` answers the one behind a cursor, None for the first."""
+    cursor: str | None = None
+    while True:
+        page = read(cursor)
+        yield page
+        cursor = page.next_cursor
+        if cursor is None:
+            return

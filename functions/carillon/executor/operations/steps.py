@@ -11,7 +11,6 @@ from carillon.domain.operation import (
     STEP_SECONDS,
     Operation,
     OperationKind,
-    OperationState,
     Progress,
 )
 from carillon.errors import HeldError, QueueUnavailableError, RunAloneError, StoreUnavailableError
@@ -96,15 +95,7 @@ class OperationWorker:
             note = self._given_up(operation, message, now)
             if note is None:
                 break
-            failed = replace(
-                operation,
-                state=OperationState.FAILED,
-                revision=operation.revision + 1,
-                note=note,
-                busy_until=None,
-                updated_at=now,
-                expires_at=now + self._ports.run_lifetime,
-            )
+            failed = operation.failed(note, now, now + self._ports.run_lifetime)
             if self._ports.operations.put(failed, operation.revision):
                 return Report(Handled.RAN, message, reason=failed.note)
         return send_back(self._ports, message)

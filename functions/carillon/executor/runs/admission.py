@@ -79,6 +79,25 @@ def check_admission(
     return poll(message, ports.clock.now(), f"many pass the gate {name} at once", fraction)
 
 
+def enter(
+    ports: ExecutorPorts,
+    name: str,
+    places: Places,
+    claim: Claim,
+    message: Message,
+    until: datetime | None = None,
+) -> Proceed | Skip | Wait:
+    """Take a permit of a gate, or keep the one that the run has, until its lease ends or `until`
+    at most."""
+
+    def decide(gate: AdmissionRow) -> Verdict:
+        now, fraction = ports.clock.now(), ports.entropy.fraction()
+        kept_until = until or claim.run.lease_until or now
+        return limits.enter(gate, places, claim, message, kept_until, now, fraction)
+
+    return check_admission(ports, name, message, decide)
+
+
 class Admission:
     """A job costs no read and no write here unless a policy of it needs a memory."""
 
@@ -132,16 +151,8 @@ class Admission:
             return slowness.redirected(message, job)
         if job.lane is not Lane.SLOW:
             return None
-
-        def decide(gate: AdmissionRow) -> Verdict:
-            now, fraction = self._ports.clock.now(), self._ports.entropy.fraction()
-            until = claim.run.lease_until or now
-            share = Places(
-                self._ports.slow_lane_share, "its owner's share of lane slow", is_share=True
-            )
-            return limits.enter(gate, share, claim, message, until, now, fraction)
-
-        outcome = check_admission(self._ports, SLOW_LANE_ROW, message, decide)
+        share = Places(self._ports.slow_lane_share, "its owner's share of lane slow", is_share=True)
+        outcome = enter(self._ports, SLOW_LANE_ROW, share, claim, message)
         return outcome if isinstance(outcome, Wait) else None
 
     def _by_policies(self, claim: Claim, message: Message, job: Job) -> Proceed | Skip | Wait:
@@ -181,7 +192,7 @@ class Admission:
         run, place = claim.run, limits.needed_permit(job, claim.run)
         message = rate.with_slots_left(message, claim.over)
         if place is not None:
-            entered = self._enter(place, claim, message, run.lease_until or self._ports.clock.now())
+            entered = self._enter(place, claim, message)
             if not isinstance(entered, Proceed):
                 return entered
         message, slot, outcome = self._by_rates(claim, message, job)
@@ -251,13 +262,7 @@ class Admission:
         return replace(message, rate_slot=None)
 
     def _enter(
-        self, wanted: Concurrency, claim: Claim, message: Message, until: datetime
+        self, wanted: Concurrency, claim: Claim, message: Message, until: datetime | None = None
     ) -> Proceed | Skip | Wait:
-        """Take a place of the key, or keep the one that the run has, until `until` at most."""
-
-        def decide(gate: AdmissionRow) -> Verdict:
-            now, fraction = self._ports.clock.now(), self._ports.entropy.fraction()
-            places = Places(wanted.limit, f"the concurrency key {wanted.key!r}")
-            return limits.enter(gate, places, claim, message, until, now, fraction)
-
-        return check_admission(self._ports, key_admission(wanted.key), message, decide)
+        places = Places(wanted.limit, f"the concurrency key {wanted.key!r}")
+        return enter(self._ports, key_admission(wanted.key), places, claim, message, until)

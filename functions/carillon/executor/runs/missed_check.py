@@ -3,11 +3,10 @@
 from datetime import datetime, timedelta
 
 from carillon.domain.execution import missed, store_waits
-from carillon.domain.execution import transitions as running
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.run import Run
-from carillon.executor.batch import Handled, Report, defer
+from carillon.executor.batch import Handled, Report, defer, defer_early
 from carillon.executor.ports import ExecutorPorts
 from carillon.schedules import ClosedDays
 from carillon.services.calendar_reader import CalendarReader
@@ -30,12 +29,9 @@ class Watch:
 
     def look(self, message: Message) -> Report:
         """Check the occurrence when its time has come; put a row and publish it if it is missed."""
-        early = message.starts_at - self._ports.clock.now()
-        if early > running.EARLY:
-            return defer(self._ports, message, message.starts_at, "before its time")
-        while early > timedelta():
-            self._ports.clock.sleep(early.total_seconds())
-            early = message.starts_at - self._ports.clock.now()
+        deferred = defer_early(self._ports, message)
+        if deferred is not None:
+            return deferred
         job = self._ports.job_of(message)
         now = self._ports.clock.now()
         report = self._look_at(job, message, now)

@@ -6,13 +6,13 @@ from datetime import datetime
 
 from carillon.domain.admission import limits
 from carillon.domain.admission.limits import Places
-from carillon.domain.admission.state import PERMITS_ROW, AdmissionRow, Verdict
+from carillon.domain.admission.state import PERMITS_ROW, AdmissionRow
 from carillon.domain.decisions import Claim, Wait
 from carillon.domain.message import Message
 from carillon.domain.run import Run
 from carillon.errors import StoreUnavailableError
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.runs.admission import change_admission, check_admission
+from carillon.executor.runs.admission import change_admission, enter
 
 _MOST_KNOWN = 1000
 """Owners that a process remembers at once."""
@@ -87,13 +87,8 @@ class Permits:
         return answer
 
     def _take(self, claim: Claim, message: Message) -> Wait | None:
-        def decide(gate: AdmissionRow) -> Verdict:
-            now, fraction = self._ports.clock.now(), self._ports.entropy.fraction()
-            until = claim.run.lease_until or now
-            places = Places(self._limit, "its owner's permits", is_share=True)
-            return limits.enter(gate, places, claim, message, until, now, fraction)
-
-        outcome = check_admission(self._ports, PERMITS_ROW, message, decide)
+        places = Places(self._limit, "its owner's permits", is_share=True)
+        outcome = enter(self._ports, PERMITS_ROW, places, claim, message)
         return outcome if isinstance(outcome, Wait) else None
 
     def _release(self, run: Run) -> None:

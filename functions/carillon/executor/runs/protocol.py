@@ -8,7 +8,6 @@ queue counts as receptions only those that ended in a crash.
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from math import ceil
 
 from carillon.domain.decisions import (
     Claim,
@@ -27,12 +26,11 @@ from carillon.domain.decisions import (
 from carillon.domain.execution import returning
 from carillon.domain.execution import start_decision as starting
 from carillon.domain.execution import transitions as running
-from carillon.domain.execution.transitions import ClaimTerms
 from carillon.domain.job import Job
-from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
+from carillon.domain.message import Message
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.errors import HeldError, QueueUnavailableError, RunAloneError, StoreUnavailableError
-from carillon.executor.batch import Handled, Report, send_back
+from carillon.executor.batch import Handled, Report, defer, defer_early, send_back
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.admission import Admission, Held
 from carillon.executor.runs.call import PreparedCall, prepare_call
@@ -72,12 +70,9 @@ class RunProtocol:
            is at: all three leave it with the queue. Of a run whose attempt died, RunAloneError
            unless `alone`.
         """
-        early = message.starts_at - self._ports.clock.now()
-        if early > running.EARLY:
-            return self._defer(message, message.starts_at, "before its time")
-        while early > timedelta():
-            self._ports.clock.sleep(early.total_seconds())
-            early = message.starts_at - self._ports.clock.now()
+        deferred = defer_early(self._ports, message)
+        if deferred is not None:
+            return deferred
         message, is_sent = self._catching_up.within_its_generation(message)
         if is_sent:
             return Report(Handled.DEFERRED, message, reason="its generation had ended before")
@@ -91,7 +86,7 @@ class RunProtocol:
                 report = self._go_on(message, decision, ends_at)
                 if report is not None:
                     return report
-        return self._defer(message, self._ports.clock.now(), "the run changed at every step")
+        return defer(self._ports, message, self._ports.clock.now(), "the run changed at every step")
 
     def handle_dead(self, message: Message, ends_at: datetime) -> Report:
         """Handle a message of a dead-letter queue: executors died on it, or never could begin it.
@@ -131,17 +126,13 @@ class RunProtocol:
         ordinary = is_first and key.kind is RunKind.SCHEDULED
         seen = None if unseen and ordinary else self._ports.runs.get(message.key)
         now = self._ports.clock.now()
-        terms = ClaimTerms(
-            claim_id=self._ports.entropy.new_id(now),
-            lease_until=ends_at + _LEASE_MARGIN,
-            expires_at=now + self._ports.run_lifetime,
-        )
+        terms = self._ports.claim_terms(now, ends_at + _LEASE_MARGIN)
         return running.decide_claim(seen, message, now, terms)
 
     def _without_claim(self, message: Message, decision: Defer | Leave | Repeat | Drop) -> Report:
         match decision:
             case Defer(at, reason):
-                return self._defer(message, at, reason)
+                return defer(self._ports, message, at, reason)
             case Leave(reason):
                 raise HeldError(f"{message.key.run_id}: {reason}")
             case Drop(reason):
@@ -158,7 +149,7 @@ class RunProtocol:
                     context = None if job is None else self._context(message, job, None)
                 completes = context is not None and self._follow_up.again(run, context)
                 if isinstance(completes, Defer):
-                    return self._defer(message, completes.at, completes.reason)
+                    return defer(self._ports, message, completes.at, completes.reason)
                 reason = f"the run is {run.status.value}"
                 return Report(Handled.REPEATED, message, run, reason, completes)
 
@@ -334,7 +325,7 @@ class RunProtocol:
         ):
             return None
         if isinstance(start, Defer):
-            return self._defer(message, start.at, start.reason)
+            return defer(self._ports, message, start.at, start.reason)
         if isinstance(start, Redirect):
             self._ports.indexer.schedule_message(start.message)
             return Report(Handled.DEFERRED, start.message, reason=start.reason)
@@ -375,14 +366,3 @@ class RunProtocol:
     def _another_process(self) -> Defer:
         at = self._ports.clock.now() + timedelta(seconds=1)
         return Defer(at, "too little time is left in this process")
-
-    def _defer(self, message: Message, at: datetime, reason: str) -> Report:
-        """Send a copy, visible at `at`; before its fire time the executor waits out the rest."""
-        now = self._ports.clock.now()
-        delay = (
-            message.delay_seconds(now)
-            if at == message.starts_at
-            else ceil((at - now).total_seconds())
-        )
-        self._ports.queue.send([message], [max(0, min(delay, LONGEST_DELAY_SECONDS))])
-        return Report(Handled.DEFERRED, message, reason=reason)

@@ -1,15 +1,12 @@
 """A message that the store has failed waits, or is given up."""
 
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 
 from carillon.domain.decisions import Claim, Drop, Repeat
 from carillon.domain.execution import store_waits
 from carillon.domain.execution import transitions as running
-from carillon.domain.execution.transitions import ClaimTerms
 from carillon.domain.message import Message
-from carillon.domain.operation import OperationState
 from carillon.domain.run import RunKind
 from carillon.errors import StoreUnavailableError, UnreadableRowError, reason_of
 from carillon.executor.batch import Handled, Report
@@ -59,15 +56,8 @@ class Waiting:
         operation = self._ports.operations.get(message.key.owner, message.key.job_id)
         if operation is not None and not operation.is_final and operation.step == message.attempt:
             now = self._ports.clock.now()
-            failed = replace(
-                operation,
-                state=OperationState.FAILED,
-                revision=operation.revision + 1,
-                note=f"step {operation.step}: {reason}",
-                busy_until=None,
-                updated_at=now,
-                expires_at=now + self._ports.run_lifetime,
-            )
+            note = f"step {operation.step}: {reason}"
+            failed = operation.failed(note, now, now + self._ports.run_lifetime)
             if not self._ports.operations.put(failed, operation.revision):
                 return None
         return Report(Handled.DROPPED, message, reason=reason)
@@ -75,11 +65,7 @@ class Waiting:
     def _bury(self, message: Message, reason: str) -> Report | None:
         """Record the run as a dead letter; if it is its own row that cannot be read, over that."""
         now = self._ports.clock.now()
-        terms = ClaimTerms(
-            claim_id=self._ports.entropy.new_id(now),
-            lease_until=now + _LEASE,
-            expires_at=now + self._ports.run_lifetime,
-        )
+        terms = self._ports.claim_terms(now, now + _LEASE)
         try:
             seen = self._ports.runs.get(message.key)
         except UnreadableRowError:

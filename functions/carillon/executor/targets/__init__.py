@@ -2,7 +2,6 @@
 
 from importlib import import_module
 from threading import Lock
-from types import TracebackType
 
 from carillon.clock import Clock
 from carillon.domain.run import RunError
@@ -62,12 +61,7 @@ class Targets:
     def __enter__(self) -> "Targets":
         return self
 
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _caller(self, target_type: str) -> Caller:
