@@ -4,7 +4,7 @@ import json
 import subprocess
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from carillon.local.api_client import Api, Patient, warm
+from carillon.cli.client import MOST_WAITS, requested_wait_seconds
+from carillon.local.api_client import Api, warm
 from carillon.local.deployment import Deployment, create_user, deploy, sign_in
 from carillon.local.emulator import Emulator
 from carillon.local.receiver import Receiver, read_signing_key
@@ -39,9 +40,22 @@ def deployed(
         endpoint, folder = emulator.endpoint_url, Path(directory)
         deployment = deploy(endpoint, folder, context=context, **arguments)
         user = create_user(deployment, "warmer", operator=True)
-        with Api(deployment.api_url, lambda: sign_in(deployment, user)) as api:
+        with closing(Api(deployment.api_url, lambda: sign_in(deployment, user))) as api:
             warm(deployment, api)
         yield deployment
+
+
+class Patient(httpx.HTTPTransport):
+    """Sends again what comes too soon (429), as often as the command does."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        for _ in range(MOST_WAITS):
+            answer = super().handle_request(request)
+            if answer.status_code != httpx.codes.TOO_MANY_REQUESTS:
+                return answer
+            answer.close()
+            sleep(requested_wait_seconds(answer))
+        return super().handle_request(request)
 
 
 class Person:
@@ -50,9 +64,8 @@ class Person:
     def __init__(self, base_url: str, token: str | None) -> None:
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
         self.carillon = partial(carillon, base_url, token or "")
-        transport = Patient(httpx.HTTPTransport())
         self.http = httpx.Client(
-            base_url=base_url, headers=headers, timeout=30, transport=transport
+            base_url=base_url, headers=headers, timeout=30, transport=Patient()
         )
 
     def __enter__(self) -> "Person":

@@ -4,82 +4,28 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
-
-from carillon.cli.client import MOST_WAITS, requested_wait_seconds
+from carillon.cli.client import ApiClient
 from carillon.local.deployment import LANES, Deployment, Tokens
+
+if TYPE_CHECKING:
+    import httpx
 
 #: A token is exchanged this long before it ends, so that copies of it are good for a while, too.
 RENEW_BEFORE = timedelta(minutes=10)
 
-Json = dict[str, Any]
 
+class Api(ApiClient):
+    """The API at one base URL, with a token that is exchanged before it ends."""
 
-class CallFailed(Exception):
-    """The API refused a call or could not be reached; the message has its own words.
-
-    `status` is that of HTTP, 0 without an answer.
-    """
-
-    def __init__(self, call: str, problem: str, status: int = 0) -> None:
-        super().__init__(f"{call}: {problem}")
-        self.status = status
-
-
-class Patient(httpx.BaseTransport):
-    """Sends again what comes too soon (429), as often as the command does."""
-
-    def __init__(
-        self, inner: httpx.BaseTransport, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
-        self._inner = inner
-        self._sleep = sleep
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        for _ in range(MOST_WAITS):
-            answer = self._inner.handle_request(request)
-            if answer.status_code != httpx.codes.TOO_MANY_REQUESTS:
-                return answer
-            answer.close()
-            self._sleep(requested_wait_seconds(answer))
-        return self._inner.handle_request(request)
-
-    def close(self) -> None:
-        self._inner.close()
-
-
-class Api:
-    """The API at one base URL, with a token that is exchanged before it ends.
-
-    Raises:
-        CallFailed: from every call, for any answer but a success.
-    """
-
-    def __init__(
-        self,
-        base_url: str,
-        sign_in: Callable[[], Tokens],
-        *,
-        transport: httpx.BaseTransport | None = None,
-    ) -> None:
-        self.base_url = base_url
+    def __init__(self, base_url: str, sign_in: Callable[[], Tokens]) -> None:
+        super().__init__(base_url, None)
         self._sign_in = sign_in
         self._tokens: Tokens | None = None
-        # Not through a proxy, whatever the environment has.
-        inner = transport or httpx.HTTPTransport(trust_env=False)
-        self._http = httpx.Client(timeout=30.0, trust_env=False, transport=Patient(inner))
-
-    def __enter__(self) -> Api:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._http.close()
 
     @property
     def token(self) -> str:
@@ -89,51 +35,9 @@ class Api:
             self._tokens = self._sign_in()
         return self._tokens.access_token
 
-    def get(self, path: str, **query: str | int) -> Json:
-        """GET a JSON object."""
-        return self._call("GET", path, query=query)
-
-    def post(self, path: str, body: Json, *, idempotency_key: str = "") -> Json:
-        """POST a JSON object; the same key with the same body does nothing twice."""
-        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
-        return self._call("POST", path, body=body, headers=headers)
-
-    def list_all(self, path: str) -> list[Json]:
-        """The items of every page of a list."""
-        items: list[Json] = []
-        query: dict[str, str | int] = {}
-        while True:
-            page = self.get(path, **query)
-            items += page["items"]
-            cursor = page.get("next_cursor")
-            if not cursor:
-                return items
-            query = {"cursor": str(cursor)}
-
-    def _call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str | int] | None = None,
-        body: Json | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Json:
-        try:
-            answer = self._http.request(
-                method,
-                f"{self.base_url}{path}",
-                params=query,
-                json=body,
-                headers={**(headers or {}), "Authorization": f"Bearer {self.token}"},
-            )
-        except httpx.HTTPError as error:
-            raise CallFailed(f"{method} {path}", repr(error)) from error
-        if not answer.is_success:
-            problem = f"{answer.status_code} {answer.text[:2000]}"
-            raise CallFailed(f"{method} {path}", problem, answer.status_code)
-        result: Json = answer.json()
-        return result
+    def _send(self, method: str, path: str, **arguments: Any) -> httpx.Response:
+        self._http.headers["Authorization"] = f"Bearer {self.token}"
+        return super()._send(method, path, **arguments)
 
 
 class WarmingFailed(Exception):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from carillon.local.api_client import Api, Json
+from carillon.cli.client import ApiClient, Json
 
 #: What the local stack promises of runs that are on time, once warm.
 LAG_LIMIT_SECONDS = 1.5
@@ -162,17 +162,17 @@ _FINAL = frozenset({"succeeded", "dead", "timed_out", "skipped", "cancelled", "m
 class Follower:
     """Reads the runs of every job of the caller, also of those created meanwhile."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: ApiClient) -> None:
         self._api = api
         self._round = 0
         #: By job id: whether all of its runs were final at the last look.
         self._at_rest: dict[str, bool] = {}
 
     def look(self) -> list[SeenRun]:
-        """The newest runs of the jobs that may have changed. Raises CallFailed."""
+        """The newest runs of the jobs that may have changed. Raises CliError."""
         self._round += 1
         runs: list[SeenRun] = []
-        for job in self._api.list_all("/jobs"):
+        for job in self._api.items("/jobs", None):
             if self._may_have_changed(job):
                 runs += self._runs_of(job)
         return runs
@@ -185,7 +185,7 @@ class Follower:
     def _runs_of(self, job: Json) -> list[SeenRun]:
         job_id = str(job["job_id"])
         limit = LOOK_BACK if job_id in self._at_rest else FIRST_LOOK_BACK
-        items = self._api.get(f"/jobs/{job_id}/runs", limit=limit)["items"]
+        items = self._api.get(f"/jobs/{job_id}/runs", {"limit": limit})["items"]
         over = job["next_fire_at"] is None and bool(items)
         self._at_rest[job_id] = over and all(item["status"] in _FINAL for item in items)
         return [SeenRun.from_answer(str(job["name"]), item) for item in items]

@@ -17,7 +17,8 @@ from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
 
-from carillon.local.api_client import Api, CallFailed, WarmingFailed, warm
+from carillon.cli.exits import CliError
+from carillon.local.api_client import Api, WarmingFailed, warm
 from carillon.local.deployment import (
     LOCAL_DIRECTORY,
     DeploymentFailed,
@@ -61,17 +62,15 @@ def main(arguments: list[str] | None = None) -> int:
             _run(state_directory, options.for_seconds)
     except KeyboardInterrupt:
         pass
-    except (
-        AlreadyRunning,
-        CallFailed,
-        DeploymentFailed,
-        EmulatorFailed,
-        WarmingFailed,
-    ) as error:
-        say(f"carillon: {error}\nMore in the logs of {_shortest(state_directory)}.")
+    except (AlreadyRunning, CliError, DeploymentFailed, EmulatorFailed, WarmingFailed) as error:
+        say(f"carillon: {_words_of(error)}\nMore in the logs of {_shortest(state_directory)}.")
         return 1
     say("Stopped. The state is kept; `make run` continues from here.")
     return 0
+
+
+def _words_of(error: Exception) -> str:
+    return error.text(as_json=False) if isinstance(error, CliError) else str(error)
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -143,7 +142,7 @@ def _serve(
     user = create_user(deployment, USER_NAME, operator=True)
     login = {"username": user.name, "password": user.password}
     _write_private(state_directory / "login.json", json.dumps(login))
-    with Api(deployment.api_url, lambda: sign_in(deployment, user)) as api:
+    with contextlib.closing(Api(deployment.api_url, lambda: sign_in(deployment, user))) as api:
         say("Warming up …")
         warm(deployment, api)
         warm_at = datetime.now(UTC)
@@ -155,15 +154,15 @@ def _serve(
 
 def _register(stack: Stack) -> None:
     """Show the jobs that are there from earlier, and register the sample jobs."""
-    found = stack.api.list_all("/jobs")
+    found = list(stack.api.items("/jobs", None))
     if found:
         say("Found from last time: " + ", ".join(sorted(str(job["name"]) for job in found)))
     known = {str(job["job_id"]) for job in found}
     for sample in sample_jobs(datetime.now(UTC), stack.receiver.url):
         try:
-            job = stack.api.post("/jobs", sample.body, idempotency_key=sample.idempotency_key)
-        except CallFailed as error:
-            if error.status != HTTPStatus.GONE:
+            job = stack.api.post("/jobs", sample.body, {"Idempotency-Key": sample.idempotency_key})
+        except CliError as error:
+            if error.problem.get("status") != HTTPStatus.GONE:
                 raise
             # Deleted since an earlier start: that was somebody's wish.
             say(f"  {sample.name:<13} was deleted and is not registered again")
@@ -173,7 +172,7 @@ def _register(stack: Stack) -> None:
 
 
 def _print_addresses(stack: Stack) -> None:
-    url = stack.api.base_url
+    url = stack.api.api_url
     token_path = _write_token(stack)
     token = f"$(cat {shlex.quote(str(token_path))})"
     say(f"""
@@ -235,8 +234,8 @@ def _reporting_failures() -> Iterator[None]:
     """A call that fails once is worth a line, not the end."""
     try:
         yield
-    except CallFailed as error:
-        say(f"carillon: {error}")
+    except CliError as error:
+        say(f"carillon: {_words_of(error)}")
 
 
 def _print_summary(watch: Watch, receiver: Receiver) -> None:

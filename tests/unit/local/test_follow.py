@@ -48,7 +48,9 @@ class History:
         def sign_in() -> Tokens:
             return Tokens("access", "id", datetime.now(UTC) + timedelta(hours=1))
 
-        return Follower(Api("http://api", sign_in, transport=httpx.MockTransport(self)))
+        api = Api("http://api", sign_in)
+        api._http = httpx.Client(transport=httpx.MockTransport(self))
+        return Follower(api)
 
     def reads(self, job_id: str) -> int:
         return sum(read == job_id for read, _ in self.read)
