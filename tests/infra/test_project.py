@@ -99,6 +99,22 @@ def test_what_npm_installs_is_pinned() -> None:
         assert lock["packages"][f"node_modules/{name}"]["version"] == version
 
 
+def test_mypy_follows_the_parts_of_the_cdk_that_are_imported() -> None:
+    """The others are of the type Any to it, and with them all that is done with them."""
+    (followed,) = (
+        each["module"]
+        for each in project()["tool"]["mypy"]["overrides"]
+        if each["follow_imports"] == "normal"
+    )
+    imported = {
+        module
+        for path in (REPOSITORY / "infra" / "carillon").rglob("*.py")
+        for module in re.findall(r"^from aws_cdk import (aws_\w+)", path.read_text(), re.MULTILINE)
+    }
+    assert len(imported) > 10
+    assert {f"aws_cdk.{module}" for module in imported} <= set(followed)
+
+
 def test_help_tells_of_every_target() -> None:
     text = (REPOSITORY / "Makefile").read_text()
     (phony,) = re.findall(r"^\.PHONY: (.+)$", text, re.MULTILINE)
