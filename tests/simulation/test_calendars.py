@@ -8,12 +8,12 @@ import pytest
 
 from carillon.domain.calendar import Calendar
 from carillon.domain.job import Job
-from carillon.domain.message import Missed
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.domain.wheel.entry import message_of
-from carillon.errors import StoreUnavailableError, UnreadableRowError
+from carillon.errors import StoreUnavailableError
 from carillon.schedules import CalendarRule
+from tests.simulation.story import succeeded
 from tests.support.world import FUNCTION_SECONDS, World
 
 SKIP = CalendarRule.SKIP
@@ -45,11 +45,6 @@ def over_nines(world: World, *days: int) -> None:
 
 def outcomes(world: World, job: Job) -> dict[datetime, tuple[RunStatus, str | None]]:
     return {run.key.fire_at: (run.status, run.note) for run in world.history(job)}
-
-
-def succeeded(world: World, job: Job) -> list[datetime]:
-    history = world.history(job)
-    return [run.key.fire_at for run in history if run.status is RunStatus.SUCCEEDED]
 
 
 def test_a_closed_day_is_skipped_and_the_history_says_why() -> None:
@@ -279,33 +274,6 @@ def test_a_tick_that_cannot_read_a_calendar_repeats_the_minute(
     assert world.fired(job) == [day(23)], "at its closed day's time, as its earlier day is over"
 
 
-@pytest.mark.parametrize(
-    ("rule", "closed", "ran_on"),
-    [
-        (NEXT, "2026-12-31", day(25)),
-        (NEXT, "2026-12-25", day(26)),
-        (PREVIOUS, "2026-12-31", day(25)),
-        (PREVIOUS, "2026-12-25", day(24)),
-    ],
-)
-def test_a_calendar_of_a_later_version_holds_up_its_own_jobs_only(
-    rule: CalendarRule, closed: str, ran_on: datetime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After a rollback its row cannot be read; the next version can read it again."""
-    world = World(day(25, 8, 50), segments=1)
-    world.close("holidays", closed)
-    job = world.create("shifts", "0 9 25 12 *", calendar=("holidays", rule))
-    plain = world.create("plain", "0 9 * * *")
-    with monkeypatch.context() as patch:
-        patch.setattr(world.calendars, "get", failing(UnreadableRowError("of a later version")))
-        jump(world, day(25, 9, 30))
-    assert (world.fired(plain), world.fired(job)) == ([day(25)], [])
-    assert any("UnreadableRowError" in where for where in world.bad_entries) is (rule is PREVIOUS)
-    jump(world, day(25, 9, 40))
-    over_nines(world, 26)
-    assert world.fired(job) == [ran_on]
-
-
 def failing(error: StoreUnavailableError) -> Callable[[str, str], Calendar | None]:
     def get(owner: str, name: str) -> Calendar | None:
         raise error
@@ -352,25 +320,3 @@ def test_a_manual_run_does_not_ask_the_calendar() -> None:
     world.clock.set(day(24))
     world.executor.handle(manual, ends_at)
     assert world.fired(job) == [day(24)]
-
-
-def test_a_missed_row_waits_for_a_calendar_that_cannot_be_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    world = World(day(24, 8), segments=1)
-    world.close("holidays", "2026-12-23")
-    job = world.create("job", "0 9 * * *", calendar=("holidays", SKIP))
-    changed = world.refile(job, calendar=None)
-    missed = Missed(day(20, 12), CatchUp.LATEST, job.schedule, job.spec.calendar)
-    message = replace(message_of(changed, day(24)), missed=missed)
-    world.clock.set(day(24))
-    ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
-    with monkeypatch.context() as patch:
-        patch.setattr(world.calendars, "get", failing(StoreUnavailableError("throttled")))
-        with pytest.raises(StoreUnavailableError):
-            world.executor.handle(message, ends_at)
-        assert world.history(job) == []
-    world.executor.handle(message, ends_at)
-    row, run = world.history(job)
-    assert (row.covers_count, row.note) == (3, "1 of them on days closed in calendar holidays")
-    assert run.status is RunStatus.SUCCEEDED

@@ -3,29 +3,22 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from carillon.domain.admission.limits import with_failure
-from carillon.domain.admission.state import first_admission, job_admission
+from carillon.domain.admission.state import first_admission
 from carillon.domain.events import EventType
 from carillon.domain.job import Job, JobState
-from carillon.domain.policies import Overlap, RetryPolicy
+from carillon.domain.policies import RetryPolicy
 from carillon.domain.run import Run, RunError, RunKind, RunStatus
 from carillon.domain.targets import TaskTarget
 from carillon.domain.wheel.entry import message_of
 from carillon.errors import StoreUnavailableError
-from carillon.executor.runs.failures import Failures
 from carillon.executor.targets import Call, Failure, Outcome, Success
+from tests.simulation.story import NOON, SECOND, Killed, gate_of, handle, row_of, runs_of_kind
 from tests.support.world import OWNER, World
-
-NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
-
-
-class Killed(BaseException):
-    """The process dies here."""
-
 
 FAILURE = Failure(RunError("E", "broken", permanent=True))
 CALLBACKS = {"on_success": TaskTarget(name="praised"), "on_failure": TaskTarget(name="told")}
@@ -41,7 +34,7 @@ def world() -> World:
 
 
 def callbacks(world: World, job: Job) -> list[Run]:
-    return [run for run in world.history(job) if run.key.kind is RunKind.CALLBACK]
+    return runs_of_kind(world, job, RunKind.CALLBACK)
 
 
 def calls_back(call: Call) -> bool:
@@ -57,12 +50,6 @@ def failing_at(*numbers: int) -> Callable[[Call], Outcome]:
         return FAILURE if fails else Success('"done"')
 
     return behave
-
-
-def stored(world: World, job: Job) -> Job:
-    row = world.jobs.get(OWNER, job.job_id)
-    assert row is not None
-    return row
 
 
 class TestCallbacks:
@@ -83,7 +70,7 @@ class TestCallbacks:
     def test_a_retrying_or_skipped_run_calls_nobody(self, world: World) -> None:
         job = world.create("job", "* * * * *", retry=RetryPolicy(max_attempts=9), **CALLBACKS)
         world.targets.behave = lambda call: Failure(RunError("E", "e"))
-        world.run_until(minute(1) + timedelta(seconds=1))
+        world.run_until(minute(1) + SECOND)
         world.pause(job)
         world.run_until(minute(8))
         assert {run.status for run in world.history(job)} == {RunStatus.SKIPPED}
@@ -108,7 +95,7 @@ class TestCallbacks:
         message = world.reports[0].message
         world.clock.advance(30)
         for _ in range(3):
-            world.executor.handle(message, world.clock.now() + timedelta(seconds=60))
+            handle(world, message)
             world.execute()
         assert len([call for call in world.targets.calls if calls_back(call)]) == 1
         assert len(callbacks(world, job)) == 1
@@ -123,9 +110,9 @@ class TestPauseAfterFailures:
         )
         world.targets.behave = failing_at(1, 3, 4, 5, 6)
         world.run_until(minute(4) + timedelta(seconds=30))
-        assert stored(world, job).state is JobState.ACTIVE, "a success came in between"
+        assert row_of(world, job).state is JobState.ACTIVE, "a success came in between"
         world.run_until(minute(8))
-        row = stored(world, job)
+        row = row_of(world, job)
         last = f"{job.job_id}_20261201T120500Z_scheduled_0"
         assert (row.state, row.paused_at) == (JobState.PAUSED, minute(5))
         assert row.note == f"paused since 3 runs in a row failed, last {last}"
@@ -137,11 +124,11 @@ class TestPauseAfterFailures:
         job = world.create("job", "* * * * *", pause_after_failures=2)
         world.targets.behave = lambda call: FAILURE
         world.run_until(minute(2) + timedelta(seconds=30))
-        world.refile(stored(world, job))
+        world.refile(row_of(world, job))
         world.run_until(minute(3) + timedelta(seconds=30))
-        assert stored(world, job).state is JobState.ACTIVE
+        assert row_of(world, job).state is JobState.ACTIVE
         world.run_until(minute(4))
-        assert stored(world, job).state is JobState.PAUSED
+        assert row_of(world, job).state is JobState.PAUSED
 
     def test_duplicates_count_once_and_not_after_a_later_success(self, world: World) -> None:
         job = world.create("job", "* * * * *", pause_after_failures=2)
@@ -151,11 +138,10 @@ class TestPauseAfterFailures:
         ends_at = minute(3)
         for _ in range(3):
             world.executor.handle(message, ends_at)
-        assert stored(world, job).state is JobState.ACTIVE
+        assert row_of(world, job).state is JobState.ACTIVE
         world.run_until(minute(2))
         world.executor.handle(message, ends_at)
-        gate = world.admission_rows.get(OWNER, job_admission(job.job_id))
-        assert gate is not None
+        gate = gate_of(world, job)
         assert gate.failed == ()
 
     def test_a_duplicate_of_an_old_success_forgets_no_later_failure(self, world: World) -> None:
@@ -163,8 +149,7 @@ class TestPauseAfterFailures:
         world.targets.behave = failing_at(2, 3)
         world.run_until(minute(3))
         world.executor.handle(world.reports[0].message, minute(5))
-        gate = world.admission_rows.get(OWNER, job_admission(job.job_id))
-        assert gate is not None
+        gate = gate_of(world, job)
         assert len(gate.failed) == 2
 
     def test_a_crash_before_the_pause_is_repaired_by_the_next_reception(
@@ -183,66 +168,21 @@ class TestPauseAfterFailures:
             patch.setattr(world.jobs, "replace", unavailable)
             with pytest.raises(StoreUnavailableError):
                 world.executor.handle(received.message, minute(2))
-        assert stored(world, job).state is JobState.ACTIVE
+        assert row_of(world, job).state is JobState.ACTIVE
         world.executor.handle(received.message, minute(2))
-        assert stored(world, job).state is JobState.PAUSED
+        assert row_of(world, job).state is JobState.PAUSED
 
     def test_a_resume_begins_the_count_anew_whoever_had_paused(self, world: World) -> None:
         job = world.create("job", "* * * * *", pause_after_failures=3)
         world.targets.behave = lambda call: FAILURE
         world.run_until(minute(2) + timedelta(seconds=10))
-        world.pause(stored(world, job))
+        world.pause(row_of(world, job))
         world.run_until(minute(5) + timedelta(seconds=10))
-        world.refile(stored(world, job))
+        world.refile(row_of(world, job))
         world.run_until(minute(7) + timedelta(seconds=10))
-        assert stored(world, job).state is JobState.ACTIVE, "two failures since the resume"
+        assert row_of(world, job).state is JobState.ACTIVE, "two failures since the resume"
         world.run_until(minute(8))
-        assert stored(world, job).state is JobState.PAUSED
-
-    def test_a_run_that_fails_after_the_resume_does_not_bring_the_old_count_along(
-        self, world: World
-    ) -> None:
-        """Found by the simulation: it was under way during a pause and its resume; with the job as
-        it had been read, it was the third failure, and paused the resumed job."""
-        job = world.create("job", "* * * * *", pause_after_failures=3)
-        under_way = minute(3)
-
-        def behave(call: Call) -> Outcome:
-            if call.fire_at == under_way:
-                world.refile(world.pause(stored(world, job)))
-                world.clock.advance(5)
-            return FAILURE
-
-        world.targets.behave = behave
-        world.run_until(minute(4) - timedelta(seconds=10))
-        assert stored(world, job).state is JobState.ACTIVE
-        gate = world.admission_rows.get(OWNER, job_admission(job.job_id))
-        assert gate is not None
-        assert len(gate.failed) == 1
-        assert gate.failed_generation == stored(world, job).generation.generation_id
-        world.run_until(minute(5))
-        assert stored(world, job).state is JobState.PAUSED
-
-    def test_a_failure_of_a_run_that_began_during_the_pause_counts_after_the_resume(
-        self, world: World
-    ) -> None:
-        """Found by the simulation: a redriven run had read the job while it was paused, and died
-        after the resume: nobody counted it."""
-        job = world.create("job", "* * * * *", pause_after_failures=1)
-        world.targets.behave = lambda call: FAILURE
-        world.run_until(minute(2))
-        paused = stored(world, job)
-        assert paused.state is JobState.PAUSED
-        run = world.history(job)[0]
-        world.refile(paused)
-        world.clock.advance(5)
-        now = world.clock.now()
-        died = replace(run, key=run.key.redriven, finished_at=now, updated_at=now)
-        counted = Failures(world.executor_ports).count(died, paused, repeated=False)
-        assert counted == stored(world, job)
-        assert counted is not None
-        assert counted.state is JobState.PAUSED
-        assert died.key.run_id in (counted.note or "")
+        assert row_of(world, job).state is JobState.PAUSED
 
     def test_a_failure_under_way_during_pause_and_resume_is_the_first_of_the_new_count(
         self, world: World
@@ -251,13 +191,13 @@ class TestPauseAfterFailures:
 
         def behave(call: Call) -> Outcome:
             if call.fire_at == minute(1):
-                world.refile(world.pause(stored(world, job)))
+                world.refile(world.pause(row_of(world, job)))
                 world.clock.advance(5)
             return FAILURE
 
         world.targets.behave = behave
         world.run_until(minute(2) + timedelta(seconds=30))
-        assert stored(world, job).state is JobState.PAUSED, "two have died since the resume"
+        assert row_of(world, job).state is JobState.PAUSED, "two have died since the resume"
 
     def test_a_failure_of_a_replaced_filing_leaves_the_new_count_alone(self) -> None:
         world = World(NOON, segments=1)
@@ -286,10 +226,10 @@ class TestPauseAfterFailures:
             patch.setattr(world.jobs, "replace", die)
             with pytest.raises(Killed):
                 world.run_until(minute(5))
-        world.refile(stored(world, job))
+        world.refile(row_of(world, job))
         world.clock.advance(1)
         world.run_until(minute(3) + timedelta(seconds=10))
-        assert stored(world, job).state is JobState.ACTIVE, "one failure since the resume"
+        assert row_of(world, job).state is JobState.ACTIVE, "one failure since the resume"
 
     def test_a_fixed_delay_that_failures_pause_ends_its_chain(self, world: World) -> None:
         job = world.create("job", "every 1m after finish", pause_after_failures=1)
@@ -305,37 +245,4 @@ class TestPauseAfterFailures:
         key = replace(message.key, kind=RunKind.MANUAL, request_id="r")
         world.executor.handle(replace(message, key=key), minute(1))
         assert [run.status for run in world.history(job)] == [RunStatus.DEAD]
-        assert stored(world, job).state is JobState.ACTIVE
-
-
-class TestTurns:
-    @pytest.mark.parametrize("overlap", [Overlap.SKIP, Overlap.QUEUE_ONE])
-    @pytest.mark.parametrize("schedule", ["0 0 1 1 *", "every 10m after finish"])
-    def test_the_end_of_a_run_calls_the_one_that_waits_for_it(
-        self, world: World, overlap: Overlap, schedule: str
-    ) -> None:
-        """One that somebody asked for: it begins no chain of its own."""
-        job = world.create("job", schedule, overlap=overlap)
-        chain = world.queue.kept()
-        message = message_of(job, NOON)
-        first, second = (
-            replace(message.key, kind=RunKind.MANUAL, request_id=name) for name in "ab"
-        )
-        row = Run(second, RunStatus.SCHEDULED, 0, 1, "c", message.generation_id, NOON, minute(99))
-        assert world.runs.claim(row, None)
-
-        def behave(call: Call) -> Outcome:
-            gate = world.admission_rows.get(OWNER, job_admission(job.job_id))
-            assert gate is not None
-            if gate.active == first.run_id:
-                waits = replace(
-                    gate, waiting=second.run_id, waiting_generation=message.generation_id
-                )
-                assert world.admission_rows.put(waits.next_revision(), gate.revision)
-            return Success(None)
-
-        world.targets.behave = behave
-        world.executor.handle(replace(message, key=first, after_finish=False), minute(2))
-        world.execute()
-        assert [run.status for run in world.history(job)] == [RunStatus.SUCCEEDED] * 2
-        assert world.queue.kept() == chain
+        assert row_of(world, job).state is JobState.ACTIVE

@@ -1,28 +1,22 @@
 """Catch-up when something else happens too: no occurrence ends without a record."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
-from carillon.domain.events import EventType
 from carillon.domain.job import Job
 from carillon.domain.message import Missed
 from carillon.domain.policies import CatchUp, Rate
 from carillon.domain.run import RunKind, RunStatus
-from carillon.domain.wheel.entry import Slot, message_of
+from carillon.domain.wheel.entry import message_of
 from carillon.executor.batch import Handled
-from carillon.schedules import Schedule, SlotKind, slots
-from carillon.stores.ports import EntryPage
+from carillon.schedules import Schedule
+from tests.simulation.story import MIDNIGHT, SECOND, run_of
 from tests.support.world import FUNCTION_SECONDS, World
 
-MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 TICKS_STOP = MIDNIGHT + timedelta(minutes=10, seconds=59)
 TICKS_RETURN = MIDNIGHT + timedelta(hours=3, minutes=1)
-
-
-class Killed(BaseException):
-    """The process dies here: nothing after it runs, not even an except clause."""
 
 
 def every_five_minutes(first: int, last: int) -> set[datetime]:
@@ -36,7 +30,7 @@ def recorded(world: World, job: Job, schedule: Schedule) -> set[datetime]:
     for run in world.history(job):
         if run.key.kind is RunKind.MISSED:
             assert run.covers_from is not None
-            before = run.covers_from - timedelta(seconds=1)
+            before = run.covers_from - SECOND
             instants |= set(schedule.between(before, run.key.fire_at))
         else:
             instants.add(run.key.fire_at)
@@ -52,7 +46,7 @@ def test_what_an_outage_passed_over_is_recorded_though_the_schedule_changed_in_i
     world.run_until(TICKS_STOP)
     world.run_until(MIDNIGHT + timedelta(hours=2, minutes=2), ticking=False)
     world.refile(job, "7 5 * * *")
-    world.run_until(TICKS_RETURN - timedelta(seconds=1), ticking=False)
+    world.run_until(TICKS_RETURN - SECOND, ticking=False)
     world.run_until(MIDNIGHT + timedelta(hours=4, minutes=10))
     assert every_five_minutes(5, 120) - recorded(world, job, job.schedule) == set()
 
@@ -63,7 +57,7 @@ def test_what_an_outage_passed_over_is_recorded_though_the_schedule_changes_afte
     world = World(MIDNIGHT, segments=1)
     job = world.create("caught", "*/5 * * * *")
     world.run_until(TICKS_STOP)
-    world.run_until(TICKS_RETURN - timedelta(seconds=1), ticking=False)
+    world.run_until(TICKS_RETURN - SECOND, ticking=False)
     world.tick()
     world.clock.advance(2)
     world.refile(job, "7 5 * * *")
@@ -81,7 +75,7 @@ def test_a_pause_and_resume_in_an_outage_lose_nothing_when_the_newer_filing_come
     paused = world.pause(job)
     world.run_until(MIDNIGHT + timedelta(hours=1, minutes=32), ticking=False)
     world.refile(paused)
-    world.run_until(TICKS_RETURN - timedelta(seconds=1), ticking=False)
+    world.run_until(TICKS_RETURN - SECOND, ticking=False)
     world.tick()
     handle_newest_filing_first(world)
     world.run_until(MIDNIGHT + timedelta(hours=3, minutes=10))
@@ -112,8 +106,7 @@ def test_a_catch_up_in_the_dead_letter_queue_is_recorded_with_all_that_it_passed
     missed = Missed(TICKS_STOP, policy, job.schedule)
     message = replace(message_of(job, MIDNIGHT + timedelta(hours=2, minutes=55)), missed=missed)
     world.executor.handle_dead(message, world.clock.now() + timedelta(seconds=FUNCTION_SECONDS))
-    run = world.runs.get(message.key)
-    assert run is not None
+    run = run_of(world, message.key)
     assert run.status is outcome
     assert recorded(world, job, job.schedule) == every_five_minutes(15, 175)
 
@@ -135,50 +128,3 @@ def test_a_catch_up_is_recorded_though_the_run_that_it_stands_for_waits_for_its_
     by_the_tick = replace(plain, missed=missed, in_time=True)
     assert world.executor.handle(by_the_tick, ends_at).handled is Handled.DROPPED
     assert recorded(world, job, job.schedule) == every_five_minutes(15, 175)
-
-
-def test_what_was_passed_over_is_told_though_its_recorder_died_before_it_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    world = World(MIDNIGHT, segments=1)
-    skips = (EventType.RUN_SKIPPED,)
-    job = world.create("caught", "*/5 * * * *", catch_up=CatchUp.LATEST, events=skips)
-    missed = Missed(TICKS_STOP, CatchUp.LATEST, job.schedule)
-    message = replace(message_of(job, MIDNIGHT + timedelta(hours=2, minutes=55)), missed=missed)
-
-    def die(events: object) -> int:
-        raise Killed
-
-    function_time = timedelta(seconds=FUNCTION_SECONDS)
-    world.clock.set(TICKS_RETURN)
-    monkeypatch.setattr(world.events, "emit", die)
-    with pytest.raises(Killed):
-        world.executor.handle(message, TICKS_RETURN + function_time)
-    monkeypatch.undo()
-    world.clock.set(TICKS_RETURN + 10 * function_time)
-    world.executor.handle(message, world.clock.now() + function_time)
-    (row,) = (run for run in world.history(job) if run.key.kind is RunKind.MISSED)
-    assert row.key.run_id in [event.data["run_id"] for event in world.events.emitted]
-
-
-def test_a_dated_chain_over_two_gaps_keeps_to_its_policy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tick takes up the first gap and dies. The chain's link lies in that gap and reaches over
-    the second one, whose occurrences are as much missed as those of the first."""
-    world = World(MIDNIGHT, segments=1)
-    job = world.create("rare", "every 181m", start_at=MIDNIGHT, catch_up=CatchUp.SKIP)
-    assert slots(job.schedule).kind is SlotKind.DATED
-    world.run_until(MIDNIGHT + timedelta(minutes=10))
-    world.clock.set(MIDNIGHT + timedelta(hours=4))
-
-    def die(segment: int, slot: Slot, after_key: str | None = None) -> EntryPage:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(world.wheel, "query", die)
-        with pytest.raises(Killed):
-            world.tick()
-    world.clock.set(MIDNIGHT + timedelta(hours=8))
-    world.run_until(MIDNIGHT + timedelta(hours=8, minutes=3))
-    missed = {MIDNIGHT + timedelta(minutes=181 * n) for n in (1, 2)}
-    assert recorded(world, job, job.schedule) == missed
-    assert world.fired(job) == []

@@ -15,14 +15,15 @@ from carillon.domain.wheel.entry import Slot, minute_of
 from carillon.schedules import SlotKind, slots
 from carillon.stores.memory.messaging import Received
 from carillon.stores.ports import EntryPage
+from tests.simulation.story import HOUR, MINUTE, SECOND
 from tests.support.world import World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
-LAST_TICK = START + timedelta(minutes=1)
+LAST_TICK = START + MINUTE
 ANNOUNCED = START + timedelta(minutes=3, seconds=59)
 """The last tick's minute and its look-ahead of two."""
 RETURN = START + timedelta(hours=3, minutes=2)
-MISSED_UNTIL = RETURN - timedelta(seconds=1)
+MISSED_UNTIL = RETURN - SECOND
 
 SEGMENTS = 4
 PACE_PER_MINUTE = 3000
@@ -108,7 +109,7 @@ def test_three_hours_of_backlog_drain_while_live_runs_keep_their_time() -> None:
 
     lags = live_lags(world, jobs)
     assert len(lags) >= sum(
-        len(fire_times(n, MISSED_UNTIL, end - timedelta(seconds=1))) for n in range(len(jobs))
+        len(fire_times(n, MISSED_UNTIL, end - SECOND)) for n in range(len(jobs))
     )
     assert max(lags) <= LAG_BOUND_SECONDS
     for number, job in enumerate(jobs):
@@ -140,7 +141,7 @@ def expect_policy(policy: CatchUp, rows: list[Run], due: list[datetime]) -> None
 def test_without_a_pace_the_backlog_would_delay_what_is_due() -> None:
     """The test above can fail: executors of this capacity are too slow for all of it at once."""
     world, jobs = stopped_and_returned(60, None)
-    world.run_until(RETURN + timedelta(minutes=1))
+    world.run_until(RETURN + MINUTE)
     assert max(live_lags(world, jobs)) > 10 * LAG_BOUND_SECONDS
 
 
@@ -182,7 +183,7 @@ def test_the_messages_of_one_link_keep_the_pace_too() -> None:
     world.tick()
     back = start + timedelta(hours=2)
     world.clock.set(back)
-    late_until = back - timedelta(seconds=1)
+    late_until = back - SECOND
     late = list(job.schedule.between(start, late_until))
     world.run_until(back + timedelta(minutes=len(late) // 30 + 2))
     runs = [run for run in world.history(job) if run.key.fire_at <= late_until]
@@ -195,7 +196,7 @@ def test_the_messages_of_one_link_keep_the_pace_too() -> None:
 
 def test_live_occurrences_of_a_chain_do_not_wait_for_the_backlog() -> None:
     world = world_behind(share=4)
-    job = world.create("rare", "every 181m", start_at=START - timedelta(hours=1))
+    job = world.create("rare", "every 181m", start_at=START - HOUR)
     assert slots(job.schedule).kind is SlotKind.DATED
     world.run_until(START + timedelta(minutes=10))
     back = START + timedelta(hours=3)  # the link of 14:01 is in the backlog; 17:02 is live

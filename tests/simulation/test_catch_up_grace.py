@@ -1,7 +1,7 @@
 """Catch-up with grace: what an outage delayed by less than it is no miss."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -12,11 +12,11 @@ from carillon.domain.job import Job
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.schedules import CalendarRule, parse_schedule
+from tests.simulation.story import HOUR, MIDNIGHT, SECOND
 from tests.simulation.test_catch_up import recorded
 from tests.support.world import World
 from tests.unit.schedules.strategies import exact_and_slow
 
-MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 STOP = MIDNIGHT + timedelta(minutes=10)
 ANNOUNCED = MIDNIGHT + timedelta(minutes=12, seconds=59)
 POLICIES = st.sampled_from([CatchUp.SKIP, CatchUp.LATEST])
@@ -44,7 +44,7 @@ def missed_rows(world: World, job: Job, back: datetime) -> list[Run]:
 
 @pytest.mark.parametrize("policy", [CatchUp.SKIP, CatchUp.LATEST])
 def test_what_is_within_the_grace_runs_and_the_first_of_it_covers_the_rest(policy: CatchUp) -> None:
-    back = MIDNIGHT + timedelta(hours=1)
+    back = MIDNIGHT + HOUR
     world, job = after_an_outage("*/5 * * * *", back, policy, grace_seconds=720)
     row, *ran = missed_rows(world, job, back)
     assert [(run.key.fire_at.minute, run.status) for run in ran] == [
@@ -57,14 +57,14 @@ def test_what_is_within_the_grace_runs_and_the_first_of_it_covers_the_rest(polic
 
 
 def test_what_is_due_exactly_its_grace_ago_is_missed() -> None:
-    back = MIDNIGHT + timedelta(hours=1)
+    back = MIDNIGHT + HOUR
     world, job = after_an_outage("*/5 * * * *", back, CatchUp.SKIP, grace_seconds=600)
     ran = [run.key.fire_at.minute for run in missed_rows(world, job, back) if run.started_at]
     assert ran == [55]
 
 
 def test_grace_has_no_say_where_all_are_to_run() -> None:
-    back = MIDNIGHT + timedelta(hours=1)
+    back = MIDNIGHT + HOUR
     world, job = after_an_outage("*/5 * * * *", back, CatchUp.ALL, grace_seconds=600)
     rows = missed_rows(world, job, back)
     assert [run.key.fire_at.minute for run in rows] == list(range(15, 60, 5))
@@ -82,7 +82,7 @@ def test_a_closed_day_within_the_grace_stands_for_nothing(grace_seconds: int | N
     world.tick()
     world.clock.set(back)
     world.run_until(back + timedelta(minutes=2))
-    assert world.fired(job) == [MIDNIGHT - timedelta(hours=1)]
+    assert world.fired(job) == [MIDNIGHT - HOUR]
 
 
 def test_closed_ones_before_the_first_that_runs_are_covered_with_the_others() -> None:
@@ -107,7 +107,7 @@ def test_nothing_of_a_replaced_filing_runs_because_it_is_stood_for() -> None:
     world.run_until(STOP)
     world.clock.set(MIDNIGHT + timedelta(minutes=31))
     world.refile(job, grace=None)
-    back = MIDNIGHT + timedelta(hours=1)
+    back = MIDNIGHT + HOUR
     world.clock.set(back)
     world.run_until(back + timedelta(minutes=2))
     rows = missed_rows(world, job, back - timedelta(minutes=10))
@@ -171,7 +171,7 @@ def test_the_policy_decides_about_what_is_later_than_the_grace(
         fraction=0.999999,
     )
     spread = timedelta(seconds=job.spread_seconds)
-    until = back.replace(second=0) - timedelta(seconds=1) - spread
+    until = back.replace(second=0) - SECOND - spread
     first = max(ANNOUNCED - spread, job.generation.from_at)
     due = list(parse_schedule(schedule).between(first, until))
     in_time = [at for at in due if at + spread > back - timedelta(seconds=grace_seconds)]

@@ -12,6 +12,7 @@ from carillon.domain.policies import CatchUp
 from carillon.domain.run import RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of, minute_end
 from carillon.schedules import ClosedDays, Schedule, parse_schedule
+from tests.simulation.story import SECOND
 from tests.support.jobs import job_with
 from tests.support.world import OWNER, World
 from tests.unit.schedules.strategies import (
@@ -83,7 +84,7 @@ def test_any_ticks_dispatch_exactly_the_occurrences_of_the_span(
     sent = {received.message.key.fire_at for received in world.queue.kept()}
     assert sorted(sent) == expected
 
-    world.clock.set(dispatched_until + timedelta(seconds=1))
+    world.clock.set(dispatched_until + SECOND)
     world.execute()
     succeeded = [run for run in world.history(job) if run.status is RunStatus.SUCCEEDED]
     now = world.clock.now() - timedelta(seconds=spread_seconds)

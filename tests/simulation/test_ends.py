@@ -15,28 +15,24 @@ from carillon.domain.run import RunError, RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of, message_of
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.schedules import CalendarRule
+from tests.simulation.story import (
+    HOUR,
+    MIDNIGHT,
+    MINUTE,
+    Killed,
+    row_of,
+)
 from tests.support.jobs import job_with
-from tests.support.world import OWNER, World, times
+from tests.support.world import World, times
 
-MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 DELETE = OnComplete.DELETE
 COMPLETED = (EventType.JOB_COMPLETED,)
 QUEUED = {"overlap": Overlap.QUEUE_ONE, "timeout_seconds": 40, "events": COMPLETED}
 
 
-class Killed(BaseException):
-    """The process dies here: nothing after it runs, not even an except clause."""
-
-
 @pytest.fixture
 def world() -> World:
     return World(MIDNIGHT, segments=1)
-
-
-def state_of(world: World, job: Job) -> JobState:
-    stored = world.jobs.get(OWNER, job.job_id)
-    assert stored is not None
-    return stored.state
 
 
 @pytest.mark.parametrize("runs", [1, 2, 7])
@@ -80,47 +76,15 @@ def test_the_standing_entries_of_a_job_with_an_end_leave_the_wheel_by_themselves
     assert {entry.expires_at for entry in entries_of(job)} == {None}
 
 
-@pytest.mark.parametrize(
-    ("schedule", "options"),
-    [
-        ("at 2026-12-01T00:10:00", {}),
-        ("*/5 * * * *", {"max_runs": 2}),
-        ("every 5m", {"end_at": MIDNIGHT + timedelta(minutes=14)}),
-        ("every 4m after finish", {"end_at": MIDNIGHT + timedelta(minutes=11)}),
-    ],
-)
-def test_a_job_that_is_to_be_deleted_then_is_gone_with_its_last_run(
-    schedule: str, options: dict[str, object]
-) -> None:
-    world = World(MIDNIGHT)
-    job = world.create("ends", schedule, on_complete=DELETE, **options)
-    kept = world.create("stays", schedule, **options)
-    world.run_until(MIDNIGHT + timedelta(minutes=7, seconds=59))
-    assert state_of(world, job) is JobState.ACTIVE
-    world.run_until(MIDNIGHT + timedelta(minutes=30))
-    tombstone = world.jobs.get(OWNER, job.job_id)
-    assert tombstone is not None
-    assert (tombstone.state, tombstone.revision) == (JobState.COMPLETED, 2)
-    assert tombstone.expires_at is not None
-    assert tombstone.expires_at > world.clock.now() + timedelta(days=25)
-    assert [report.message.key.job_id for report in world.reports if report.completes] == [
-        job.job_id
-    ]
-    assert world.jobs.get(OWNER, kept.job_id) == kept, "no write of a row that stays"
-    assert world.fired(job) == world.fired(kept)
-    listed = world.jobs.list(OWNER, 10).items
-    assert [found.job_id for found in listed] == [kept.job_id]
-
-
 def test_it_is_the_end_of_the_last_run_that_completes_not_its_first_attempt() -> None:
     world = World(MIDNIGHT)
     world.targets.behave = lambda call: Failure(RunError("busy", "later"))
     policy = RetryPolicy(3, Backoff(base_seconds=60, factor=1, cap_seconds=60))
     job = world.create("ends", "at 2026-12-01T00:10:00", on_complete=DELETE, retry=policy)
     world.run_until(MIDNIGHT + timedelta(minutes=10, seconds=5))
-    assert state_of(world, job) is JobState.ACTIVE
+    assert row_of(world, job).state is JobState.ACTIVE
     world.run_until(MIDNIGHT + timedelta(minutes=15))
-    assert state_of(world, job) is JobState.COMPLETED
+    assert row_of(world, job).state is JobState.COMPLETED
     assert [run.status for run in world.history(job)] == [RunStatus.DEAD]
 
 
@@ -136,11 +100,11 @@ def test_a_retry_of_an_earlier_run_still_runs_when_the_job_has_completed() -> No
     policy = RetryPolicy(2, Backoff(base_seconds=1800, factor=1, cap_seconds=1800))
     job = world.create("ends", "*/5 * * * *", max_runs=2, on_complete=DELETE, retry=policy)
     world.run_until(MIDNIGHT + timedelta(minutes=20))
-    assert state_of(world, job) is JobState.COMPLETED
+    assert row_of(world, job).state is JobState.COMPLETED
     world.run_until(MIDNIGHT + timedelta(minutes=40))
     outcomes = [(run.status, run.attempt) for run in world.history(job)]
     assert outcomes == [(RunStatus.SUCCEEDED, 2), (RunStatus.SUCCEEDED, 1)]
-    assert state_of(world, job) is JobState.COMPLETED
+    assert row_of(world, job).state is JobState.COMPLETED
 
 
 def test_what_still_waits_when_the_last_run_has_ended_runs_too(
@@ -149,15 +113,15 @@ def test_what_still_waits_when_the_last_run_has_ended_runs_too(
     """An outage is caught up in any order: the last occurrence may be the first that runs."""
     world = World(MIDNIGHT, segments=1)
     job = world.create("ends", "*/5 * * * *", max_runs=4, on_complete=DELETE, catch_up=CatchUp.ALL)
-    world.run_until(MIDNIGHT + timedelta(minutes=1))
-    world.clock.set(MIDNIGHT + timedelta(hours=1))
+    world.run_until(MIDNIGHT + MINUTE)
+    world.clock.set(MIDNIGHT + HOUR)
     world.tick()
     receive = world.queue.receive
     monkeypatch.setattr(world.queue, "receive", lambda now, n: list(reversed(receive(now, 100))))
     world.execute()
     assert world.fired(job) == times("00:20 00:15 00:10 00:05", MIDNIGHT)
     assert {run.status for run in world.history(job)} == {RunStatus.SUCCEEDED}
-    assert state_of(world, job) is JobState.COMPLETED
+    assert row_of(world, job).state is JobState.COMPLETED
 
 
 def test_an_executor_that_dies_before_the_tombstone_leaves_it_to_the_next_reception(
@@ -174,9 +138,9 @@ def test_an_executor_that_dies_before_the_tombstone_leaves_it_to_the_next_recept
         patch.setattr(world.jobs, "replace", die)
         with pytest.raises(Killed):
             world.execute()
-    assert (state_of(world, job), len(world.fired(job))) == (JobState.ACTIVE, 1)
+    assert (row_of(world, job).state, len(world.fired(job))) == (JobState.ACTIVE, 1)
     world.run_until(MIDNIGHT + timedelta(minutes=20))
-    assert (state_of(world, job), len(world.fired(job))) == (JobState.COMPLETED, 1)
+    assert (row_of(world, job).state, len(world.fired(job))) == (JobState.COMPLETED, 1)
 
 
 def test_a_change_that_comes_first_keeps_the_job() -> None:
@@ -191,10 +155,10 @@ def test_a_change_that_comes_first_keeps_the_job() -> None:
 
     world.targets.behave = change
     world.run_until(MIDNIGHT + timedelta(minutes=19))
-    assert state_of(world, job) is JobState.ACTIVE
+    assert row_of(world, job).state is JobState.ACTIVE
     world.run_until(MIDNIGHT + timedelta(minutes=21))
     assert world.fired(job) == times("00:10 00:20", MIDNIGHT)
-    assert state_of(world, job) is JobState.COMPLETED
+    assert row_of(world, job).state is JobState.COMPLETED
 
 
 def test_a_paused_job_is_not_completed_by_the_skip_of_its_last_occurrence() -> None:
@@ -203,17 +167,17 @@ def test_a_paused_job_is_not_completed_by_the_skip_of_its_last_occurrence() -> N
     world.pause(job)
     world.run_until(MIDNIGHT + timedelta(minutes=11))
     assert [run.reason for run in world.history(job)] == ["paused"]
-    assert state_of(world, job) is JobState.PAUSED
+    assert row_of(world, job).state is JobState.PAUSED
 
 
 @pytest.mark.parametrize("policy", [CatchUp.SKIP, CatchUp.LATEST])
 def test_a_job_whose_end_falls_into_an_outage_completes_after_it(policy: CatchUp) -> None:
     world = World(MIDNIGHT, segments=1)
     job = world.create("ends", "*/5 * * * *", max_runs=4, on_complete=DELETE, catch_up=policy)
-    world.run_until(MIDNIGHT + timedelta(minutes=1))
-    world.clock.set(MIDNIGHT + timedelta(hours=1))
+    world.run_until(MIDNIGHT + MINUTE)
+    world.clock.set(MIDNIGHT + HOUR)
     world.run_until(MIDNIGHT + timedelta(hours=1, minutes=1))
-    assert state_of(world, job) is JobState.COMPLETED
+    assert row_of(world, job).state is JobState.COMPLETED
     assert len(world.fired(job)) == (1 if policy is CatchUp.LATEST else 0)
 
 
@@ -228,8 +192,7 @@ def test_a_doubled_last_message_completes_once(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(world.queue, "send", twice)
     world.run_until(MIDNIGHT + timedelta(minutes=12))
-    stored = world.jobs.get(OWNER, job.job_id)
-    assert stored is not None
+    stored = row_of(world, job)
     assert (stored.state, stored.revision) == (JobState.COMPLETED, 2)
     assert len(world.fired(job)) == 1
 
@@ -244,11 +207,11 @@ def test_a_moved_last_occurrence_is_the_last() -> None:
         calendar=("holidays", CalendarRule.NEXT_BUSINESS_DAY),
     )
     world.run_until(datetime(2026, 12, 25, 9, 5, tzinfo=UTC))
-    assert state_of(world, job) is JobState.ACTIVE
+    assert row_of(world, job).state is JobState.ACTIVE
     world.leap_to(datetime(2026, 12, 26, 8, 57, tzinfo=UTC))
     world.run_until(datetime(2026, 12, 26, 9, 1, tzinfo=UTC))
     assert world.fired(job) == [datetime(2026, 12, 26, 9, tzinfo=UTC)]
-    assert state_of(world, job) is JobState.COMPLETED
+    assert row_of(world, job).state is JobState.COMPLETED
 
 
 class TestNoRunIsActiveOrWaits:
@@ -282,7 +245,7 @@ class TestNoRunIsActiveOrWaits:
         assert [run.status for run in rows] == [RunStatus.SUCCEEDED] * 2 + [RunStatus.SKIPPED]
         assert told == [rows[1].finished_at]
         kept = on_complete is OnComplete.KEEP
-        assert state_of(world, job) is (JobState.ACTIVE if kept else JobState.COMPLETED)
+        assert row_of(world, job).state is (JobState.ACTIVE if kept else JobState.COMPLETED)
 
     def test_a_retry_of_an_earlier_run_is_the_last_to_end(self, world: World) -> None:
         def behave(call: Call) -> Outcome:
@@ -293,10 +256,10 @@ class TestNoRunIsActiveOrWaits:
         skip = {"overlap": Overlap.SKIP, "events": COMPLETED}
         job = world.create("job", "*/2 * * * *", **skip, max_runs=3, on_complete=DELETE)
         told = self.completed_at(world, job, MIDNIGHT + timedelta(minutes=11))
-        assert (told, state_of(world, job)) == ([], JobState.ACTIVE)
+        assert (told, row_of(world, job).state) == ([], JobState.ACTIVE)
         told = self.completed_at(world, job, MIDNIGHT + timedelta(minutes=13))
         assert told == [MIDNIGHT + timedelta(minutes=12)]
-        assert state_of(world, job) is JobState.COMPLETED
+        assert row_of(world, job).state is JobState.COMPLETED
 
     def test_the_last_occurrence_lies_in_the_queue_yet(self, world: World) -> None:
         """An earlier run ends after the last instant of the schedule, the executors are behind."""
@@ -305,32 +268,9 @@ class TestNoRunIsActiveOrWaits:
         ends_at = MIDNIGHT + timedelta(minutes=2)
         world.clock.set(MIDNIGHT + timedelta(seconds=21))
         world.executor.handle(first, ends_at)
-        assert state_of(world, job) is JobState.ACTIVE
+        assert row_of(world, job).state is JobState.ACTIVE
         world.executor.handle(last, ends_at)
-        assert state_of(world, job) is JobState.COMPLETED
-
-    def test_a_run_that_somebody_asked_for_is_the_last_to_end(self, world: World) -> None:
-        """The last occurrence is skipped beside it."""
-        job = world.create(
-            "job", "at 2026-12-01T00:10:00", overlap=Overlap.SKIP, on_complete=DELETE
-        )
-        message = message_of(job, MIDNIGHT + timedelta(minutes=10))
-        requested_at = MIDNIGHT + timedelta(minutes=9, seconds=59)
-        key = replace(message.key, kind=RunKind.MANUAL, fire_at=requested_at, request_id="r")
-        asked = replace(message, key=key, due_at=requested_at)
-        states = []
-
-        def behave(call: Call) -> Outcome:
-            world.run_until(MIDNIGHT + timedelta(minutes=10))
-            states.append(state_of(world, job))
-            return Success(None)
-
-        world.targets.behave = behave
-        world.run_until(requested_at - timedelta(seconds=1))
-        world.executor.handle(asked, MIDNIGHT + timedelta(minutes=12))
-        assert {run.reason for run in world.history(job)} == {None, "overlap"}
-        assert states == [JobState.ACTIVE]
-        assert state_of(world, job) is JobState.COMPLETED
+        assert row_of(world, job).state is JobState.COMPLETED
 
     def test_a_run_by_hand_before_the_end_completes_nothing(self, world: World) -> None:
         job = world.create("job", "every 5m after finish", end_at=MIDNIGHT + timedelta(minutes=7))
@@ -341,9 +281,9 @@ class TestNoRunIsActiveOrWaits:
         key = replace(message.key, kind=RunKind.MANUAL, request_id="r")
         by_hand = replace(message, key=key, after_finish=False)
         world.executor.handle(by_hand, MIDNIGHT + timedelta(minutes=12))
-        assert state_of(world, job) is JobState.ACTIVE, "one is to come at 00:05"
+        assert row_of(world, job).state is JobState.ACTIVE, "one is to come at 00:05"
         world.run_until(MIDNIGHT + timedelta(minutes=5))
-        assert state_of(world, job) is JobState.COMPLETED
+        assert row_of(world, job).state is JobState.COMPLETED
 
     def test_a_run_by_hand_after_a_change_leaves_what_the_window_puts_off(
         self, world: World
@@ -356,9 +296,9 @@ class TestNoRunIsActiveOrWaits:
         job = world.refile(job, priority=Lane.HIGH)
         world.ask(job)
         world.run_until(MIDNIGHT + timedelta(minutes=15))
-        assert state_of(world, job) is JobState.ACTIVE, "that of 00:10 is to start at 00:16"
+        assert row_of(world, job).state is JobState.ACTIVE, "that of 00:10 is to start at 00:16"
         world.run_until(MIDNIGHT + timedelta(minutes=17))
-        assert state_of(world, job) is JobState.COMPLETED
+        assert row_of(world, job).state is JobState.COMPLETED
         rows = world.history(job)
         assert {run.status for run in rows} == {RunStatus.SUCCEEDED}
         assert {run.key.kind for run in rows} == {RunKind.SCHEDULED, RunKind.MANUAL}

@@ -14,6 +14,7 @@ from carillon.domain.policies import CatchUp
 from carillon.domain.wheel.pace import bucket_of
 from carillon.simulation.run import Plan, Simulation
 from carillon.simulation.workload import Workload
+from tests.simulation.story import MINUTE, SECOND, row_of
 from tests.support.world import World
 
 START = datetime(2026, 12, 1, 0, 15, tzinfo=UTC)
@@ -59,7 +60,7 @@ def behind(*owners: tuple[str, str, int]) -> World:
             job = world.new_job(f"{owner}-{number}", schedule, catch_up=CatchUp.ALL)
             assert world.indexer.index_job(replace(job, owner=owner), None)
     world.run_until(OUT_FROM)
-    world.run_until(OUT_UNTIL - timedelta(seconds=1), ticking=False)
+    world.run_until(OUT_UNTIL - SECOND, ticking=False)
     world.targets.calls.clear()
     return world
 
@@ -82,7 +83,7 @@ def started(world: World, minutes: int) -> list[tuple[str, datetime, datetime]]:
 def test_the_pace_of_all_owners_together_is_never_more_than_the_share() -> None:
     world = behind(("a", "every 5s", 4), ("b", "*/5 * * * *", 9), ("c", "every 20s", 1))
     starts = started(world, 25)
-    per_minute = Counter((at - OUT_UNTIL) // timedelta(minutes=1) for _, _, at in starts)
+    per_minute = Counter((at - OUT_UNTIL) // MINUTE for _, _, at in starts)
     assert max(per_minute.values()) <= SHARE + 1, "places are whole seconds"
     busy = [per_minute[minute] for minute in range(max(per_minute))]
     assert min(busy) >= SHARE - 1, "none is left unused while anybody waits"
@@ -133,6 +134,5 @@ def test_nothing_is_lost_when_a_tick_dies_in_the_middle(
 
 
 def row_schedule(world: World, job: Any) -> Any:
-    stored = world.jobs.get(job.owner, job.job_id)
-    assert stored is not None
+    stored = row_of(world, job)
     return stored.schedule

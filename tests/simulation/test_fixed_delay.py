@@ -1,7 +1,7 @@
 """`every … after finish`: each occurrence one delay after the end of the run before it."""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -14,15 +14,11 @@ from carillon.domain.run import Run, RunError, RunStatus
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.schedules import CalendarRule
+from tests.simulation.story import HOUR, MIDNIGHT, SECOND, Killed
 from tests.support.world import FUNCTION_SECONDS, World, times
 
-MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 SHORT, LONG = "every 10m after finish", "every 40m after finish"
 """A delay that the queue can bear, and one that goes over the wheel."""
-
-
-class Killed(BaseException):
-    """The process dies here: nothing after it runs, not even an except clause."""
 
 
 def taking(world: World, seconds: float) -> Callable[[Call], Outcome]:
@@ -42,7 +38,7 @@ def chain_of(world: World, job: Job) -> list[Run]:
     for before, after in pairwise(history):
         assert before.finished_at is not None
         wait = after.key.fire_at - before.finished_at
-        assert delay_of <= wait < delay_of + timedelta(seconds=1), "rounded up to a second"
+        assert delay_of <= wait < delay_of + SECOND, "rounded up to a second"
     return history
 
 
@@ -97,7 +93,7 @@ def test_an_executor_that_dies_between_finish_and_follow_up_does_not_end_the_cha
     world = World(MIDNIGHT)
     job = world.create("chain", schedule)
     first = MIDNIGHT + timedelta(minutes=10 if schedule == SHORT else 40)
-    world.run_until(first - timedelta(seconds=1))
+    world.run_until(first - SECOND)
 
     def die(*args: object) -> None:
         raise Killed
@@ -107,7 +103,7 @@ def test_an_executor_that_dies_between_finish_and_follow_up_does_not_end_the_cha
         with pytest.raises(Killed):
             world.execute()
     assert [run.status for run in world.history(job)] == [RunStatus.SUCCEEDED]
-    world.run_until(first + timedelta(hours=1))
+    world.run_until(first + HOUR)
     assert len(chain_of(world, job)) > 1, "the message came again and found the run finished"
     assert len(set(world.fired(job))) == len(world.fired(job))
 
@@ -170,7 +166,7 @@ def test_a_pause_that_comes_while_the_run_is_under_way_ends_the_chain() -> None:
         return Success(None)
 
     world.targets.behave = pause
-    world.run_until(MIDNIGHT + timedelta(hours=1))
+    world.run_until(MIDNIGHT + HOUR)
     assert world.fired(job) == times("00:10", MIDNIGHT)
     assert world.queue.kept() == []
     assert len(world.history(job)) == 1
@@ -189,7 +185,7 @@ def test_the_chain_ends_at_the_jobs_end_and_keeps_to_its_window() -> None:
     world = World(MIDNIGHT)
     end_at = MIDNIGHT + timedelta(minutes=31)
     job = world.create("chain", SHORT, end_at=end_at, window="60s", fraction=0.5)
-    world.run_until(MIDNIGHT + timedelta(hours=1))
+    world.run_until(MIDNIGHT + HOUR)
     history = world.history(job)
     assert [run.started_at for run in history] == times("00:10:30 00:21:00 00:31:30", MIDNIGHT)
     assert world.fired(job) == times("00:10:00 00:20:30 00:31:00", MIDNIGHT)
@@ -226,7 +222,7 @@ def test_an_outage_of_the_ticks_delays_the_chain_and_passes_over_nothing() -> No
     job = world.create("chain", LONG)
     world.run_until(MIDNIGHT + timedelta(minutes=20))
     back_at = MIDNIGHT + timedelta(hours=3)
-    world.run_until(back_at - timedelta(seconds=1), ticking=False)
+    world.run_until(back_at - SECOND, ticking=False)
     world.run_until(back_at + timedelta(minutes=45))
     first, second = world.history(job)
     assert first.key.fire_at == MIDNIGHT + timedelta(minutes=40)

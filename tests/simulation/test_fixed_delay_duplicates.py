@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,16 +10,16 @@ import pytest
 from carillon.domain.execution.next_run import SETTLED
 from carillon.domain.job import Job
 from carillon.domain.message import Message
-from carillon.domain.run import Run, RunError, RunStatus
+from carillon.domain.run import RunError, RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Failure, Success
 from carillon.schedules import Delay
-from tests.support.world import FUNCTION_SECONDS, LIFETIME, World
+from tests.simulation.story import MIDNIGHT, MINUTE, empty_queue
+from tests.support.world import FUNCTION_SECONDS, World
 
-MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 DELAYS = {
-    "every 1m after finish": timedelta(minutes=1),
+    "every 1m after finish": MINUTE,
     "every 10m after finish": timedelta(minutes=10),
     "every 17m after finish": timedelta(minutes=17),
     "every 40m after finish": timedelta(minutes=40),
@@ -99,8 +99,7 @@ class TestAMessageThatFindsItsRunEnded:
         """The message of the first run, which is over; nothing follows from it yet."""
         message = message_of(job, MIDNIGHT + timedelta(minutes=10))
         world.run_until(message.due_at)
-        for kept in world.queue.kept():
-            world.queue.delete(kept.receipt)
+        empty_queue(world)
         assert [run.status for run in world.history(job)] == [RunStatus.SUCCEEDED]
         return message
 
@@ -122,31 +121,6 @@ class TestAMessageThatFindsItsRunEnded:
         assert self.handled(world, message) is Handled.REPEATED
         world.run_until(MIDNIGHT + timedelta(minutes=21))
         assert world.fired(job) == [MIDNIGHT + timedelta(minutes=10 * n) for n in (1, 2)]
-
-    def test_sends_the_next_one_if_only_noise_of_another_filing_has_begun(
-        self, world: World, job: Job
-    ) -> None:
-        """For an hour after a change the old generation's entries send noise; an executor that dies
-        on it leaves a row at the chain's next instant."""
-        message = self.ended(world, job)
-        next_at = MIDNIGHT + timedelta(minutes=20)
-        noise = Run(
-            key=replace(message.key, fire_at=next_at),
-            status=RunStatus.RUNNING,
-            attempt=1,
-            token=1,
-            claim_id="noise",
-            generation_id=world.entropy.new_id(MIDNIGHT - timedelta(hours=1)),
-            updated_at=next_at,
-            expires_at=next_at + LIFETIME,
-            lease_until=next_at + timedelta(seconds=60),
-        )
-        assert world.runs.claim(noise, None)
-        world.clock.set(next_at + SETTLED)
-        assert self.handled(world, message) is Handled.REPEATED
-        world.run_until(MIDNIGHT + timedelta(minutes=33))
-        assert world.fired(job)[:2] == [MIDNIGHT + timedelta(minutes=10), next_at]
-        assert len(world.fired(job)) == 3
 
     def test_of_another_filing_orders_no_retry(self, world: World, job: Job) -> None:
         """It would take the place of the one that the chain goes on with."""

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from inspect import getmembers, ismethod
 from typing import Any
 
@@ -12,18 +12,17 @@ import pytest
 from carillon.api.jobs.service import JobService
 from carillon.domain.job import Job, JobState
 from carillon.domain.policies import CatchUp, OnComplete, Overlap, RetryPolicy
-from carillon.domain.run import RunError, RunKind, RunStatus
+from carillon.domain.run import RunKind, RunStatus
 from carillon.domain.wheel.entry import Entry
 from carillon.errors import StoreUnavailableError
-from carillon.executor.targets import Failure, Success
+from carillon.executor.targets import Success
 from carillon.schedules import SlotKind
+from tests.simulation.story import MINUTE, NOON, REFUSED, SECOND, row_of, runs_of_kind
 from tests.simulation.test_operations_by_request import job_service
 from tests.support.requests import job_patch
 from tests.support.world import OWNER, World
 
-NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-LAST_ANNOUNCED = NOON + 3 * MINUTE - timedelta(seconds=1)
+LAST_ANNOUNCED = NOON + 3 * MINUTE - SECOND
 """By the tick of noon, with a look-ahead of two minutes."""
 TO_EVERY_HOUR = job_patch({"schedule": "0 5 * * *"})
 
@@ -48,12 +47,6 @@ def entries_of(world: World, job: Job) -> list[Entry]:
     """The entries of the job's generation as it was."""
     slots = [entries.values() for entries in world.wheel._slots.values()]
     return [e for slot in slots for e in slot if e.generation_id == job.generation.generation_id]
-
-
-def row(world: World, job: Job) -> Job:
-    stored = world.jobs.get(OWNER, job.job_id)
-    assert stored is not None
-    return stored
 
 
 def requests_of(world: World, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
@@ -118,13 +111,13 @@ def test_what_waits_for_its_place_in_the_window_is_not_lost(world: World, end: E
 
 
 def test_the_watch_looks_after_what_came_before_a_pause(world: World) -> None:
-    world.targets.behave = lambda call: Failure(RunError("http_400", "no", permanent=True))
+    world.targets.behave = lambda call: REFUSED
     job = world.create("job", "*/10 * * * *", expect_within=1200)
     world.run_until(NOON + 11 * MINUTE)
     job_service(world).pause(OWNER, job.job_id)
     assert {entry.is_watch for entry in entries_of(world, job)} == {True}
     world.run_until(NOON + 120 * MINUTE)
-    looked = [run.key.fire_at for run in world.history(job) if run.key.kind is RunKind.WATCH]
+    looked = [run.key.fire_at for run in runs_of_kind(world, job, RunKind.WATCH)]
     assert looked == [NOON + 10 * MINUTE]
     assert entries_of(world, job) == []
 
@@ -137,12 +130,12 @@ def test_the_watch_of_a_deleted_job_goes_at_once(world: World) -> None:
 
 
 def test_a_job_that_failures_have_paused_has_no_entries(world: World) -> None:
-    world.targets.behave = lambda call: Failure(RunError("http_400", "no", permanent=True))
+    world.targets.behave = lambda call: REFUSED
     job = world.create(
         "job", "every 10s", pause_after_failures=2, retry=RetryPolicy(max_attempts=1)
     )
     world.run_until(NOON + MINUTE)
-    assert row(world, job).state is JobState.PAUSED
+    assert row_of(world, job).state is JobState.PAUSED
     assert entries_of(world, job) == []
     assert len(world.history(job)) <= 18
 
@@ -150,7 +143,7 @@ def test_a_job_that_failures_have_paused_has_no_entries(world: World) -> None:
 def test_a_job_that_is_completed_and_deleted_has_no_entries(world: World) -> None:
     job = world.create("job", "every 10s", max_runs=3, on_complete=OnComplete.DELETE)
     world.run_until(NOON + MINUTE)
-    assert row(world, job).state is JobState.COMPLETED
+    assert row_of(world, job).state is JobState.COMPLETED
     assert [run.status for run in world.history(job)] == [RunStatus.SUCCEEDED] * 3
     assert entries_of(world, job) == []
 
@@ -169,7 +162,7 @@ def test_the_end_of_a_one_shot_costs_no_read_of_the_control_item(world: World) -
     read = world.wheel.get_control
     world.wheel.get_control = lambda segment: asked.append(segment) or read(segment)  # type: ignore[method-assign,func-returns-value]
     world.run_until(NOON + 30 * MINUTE + timedelta(seconds=5), ticking=False)
-    assert row(world, job).state is JobState.COMPLETED
+    assert row_of(world, job).state is JobState.COMPLETED
     assert asked == []
 
 
@@ -211,7 +204,7 @@ def test_a_store_that_fails_after_the_commit_fails_no_request(
     with monkeypatch.context() as patched:
         patched.setattr(world.wheel, "get_control", fails)
         job_service(world).delete(OWNER, job.job_id)
-    assert row(world, job).state is JobState.DELETED
+    assert row_of(world, job).state is JobState.DELETED
     assert len(entries_of(world, job)) == 60
     world.run_until(NOON + 75 * MINUTE)
     assert entries_of(world, job) == []

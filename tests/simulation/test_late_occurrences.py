@@ -1,7 +1,6 @@
 """Catch-up where ticks were there and executors were not: what was sent, and came late."""
 
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 import pytest
@@ -10,22 +9,23 @@ from carillon.domain.events import EventType
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp, Rate
-from carillon.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.domain.run import Run, RunKind, RunStatus
+from tests.simulation.story import (
+    HOUR,
+    MINUTE,
+    NOON,
+    run_of,
+    runs_of_kind,
+)
 from tests.support.world import FUNCTION_SECONDS, World
 
-NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 BACK = NOON + timedelta(hours=1, seconds=30)
 """The executors are out from noon to here."""
 
 
-class Killed(BaseException):
-    """The process dies here."""
-
-
 @pytest.fixture
 def world() -> World:
-    return World(NOON - timedelta(minutes=1), segments=1)
+    return World(NOON - MINUTE, segments=1)
 
 
 def without_executors(world: World, until: datetime) -> None:
@@ -37,7 +37,7 @@ def without_executors(world: World, until: datetime) -> None:
 
 def own_rows(world: World, job: Job) -> list[Run]:
     """Its occurrences' rows in order of fire time."""
-    rows = [run for run in world.history(job) if run.key.kind is RunKind.SCHEDULED]
+    rows = runs_of_kind(world, job, RunKind.SCHEDULED)
     return sorted(rows, key=lambda run: run.key.fire_at)
 
 
@@ -86,9 +86,8 @@ def test_the_latest_runs_though_its_own_message_has_yet_to_come(world: World) ->
     report = world.executor.handle(first.message, ends_at)
     assert (report.run and report.run.status) is RunStatus.SKIPPED
     assert report.instead is not None
-    assert world.fired(job) == [NOON + timedelta(hours=1)]
-    run = world.runs.get(report.instead.message.key)
-    assert run is not None
+    assert world.fired(job) == [NOON + HOUR]
+    run = run_of(world, report.instead.message.key)
     assert run.lag_seconds == 30
 
 
@@ -106,49 +105,6 @@ def test_a_steady_lag_starves_nothing(world: World, monkeypatch: pytest.MonkeyPa
     assert len(fired) == len(set(fired)) >= 28
     assert all(b - a <= 2.5 * MINUTE for a, b in pairwise(sorted(fired)))
     assert fired[-1] >= NOON + 27 * MINUTE
-
-
-@pytest.mark.parametrize("dies_at", ["claim", "send", "finish"])
-@pytest.mark.parametrize("before", [True, False])
-def test_whatever_crashes_the_latest_runs_and_each_has_its_row(
-    world: World, monkeypatch: pytest.MonkeyPatch, dies_at: str, before: bool
-) -> None:
-    """Ticks go away, too: what they pass over may be covered without a message of its own."""
-    job = world.create("job", "every 1m")
-    without_executors(world, NOON + 3 * MINUTE)
-    world.clock.set(NOON + 8.5 * MINUTE)
-    port = world.queue if dies_at == "send" else world.runs
-    act, calls = getattr(port, dies_at), 0
-    fatal = 2 if dies_at == "claim" else 1  # the second claim is that of the latest
-
-    def die(*arguments: object) -> object:
-        nonlocal calls
-        calls += 1
-        if calls == fatal and before:
-            raise Killed
-        answer = act(*arguments)
-        if calls == fatal:
-            raise Killed
-        return answer
-
-    with monkeypatch.context() as patch:
-        patch.setattr(port, dies_at, die)
-        with pytest.raises(Killed):
-            world.execute()
-    world.clock.set(NOON + 14 * MINUTE)
-    world.run_until(NOON + 30 * MINUTE)
-    rows = own_rows(world, job)
-    assert all(run.is_final for run in rows)
-    covered = [run for run in world.history(job) if run.key.kind is RunKind.MISSED]
-    ran = {run.key.fire_at for run in rows if run.status is RunStatus.SUCCEEDED}
-    skipped = {run.key.fire_at: run.note for run in rows if run.status is RunStatus.SKIPPED}
-    for number in range(26):
-        at = NOON + number * MINUTE
-        is_covered = any(c.covers_from and c.covers_from <= at <= c.key.fire_at for c in covered)
-        assert at in ran or at in skipped or is_covered, at
-    for note in skipped.values():
-        assert note is not None
-        assert any(f"{at:%Y%m%dT%H%M%SZ}" in note for at in ran), note
 
 
 def test_a_run_that_its_rate_held_back_is_not_late(world: World) -> None:
@@ -188,33 +144,6 @@ def test_the_watch_rings_once_where_it_comes_before_the_runs(world: World) -> No
     assert [run.note for run in alarms(world, job)] == ["no run of it was recorded"]
 
 
-def test_the_watch_rings_for_what_came_late_and_was_only_kept_waiting(world: World) -> None:
-    """Found by seed 412001262: the look came first, and took the occurrence for one passed over."""
-    job = world.create("job", "every 1m", expect_within=60, rate=Rate(1, 600))
-    world.run_until(NOON + timedelta(seconds=30))
-    for kept in world.queue.kept():
-        if kept.message.key.fire_at == NOON + MINUTE and kept.message.key.kind is RunKind.WATCH:
-            look = kept
-    world.queue.delete(look.receipt)
-    late = NOON + 4 * MINUTE
-    without_executors(world, late)
-    ends_at = late + timedelta(seconds=FUNCTION_SECONDS)
-    assert world.executor.handle(look.message, ends_at).message.waits == 1
-    assert alarms(world, job) == []
-    held = [k for k in world.queue.kept() if k.message.key == own_key(look.message)]
-    for kept in held:
-        world.queue.delete(kept.receipt)
-    waits = replace(held[0].message, wait_until=late + timedelta(seconds=1))
-    world.queue.send([waits], [1])
-    world.run_until(late + 3 * MINUTE)
-    assert NOON + MINUTE in {run.key.fire_at for run in alarms(world, job)}
-
-
-def own_key(message: Message) -> RunKey:
-    """The key of the run that a look asks after."""
-    return replace(message.key, kind=RunKind.SCHEDULED)
-
-
 def watched(world: World, policy: CatchUp, within: int) -> Job:
     """A job that was watched while the executors were out."""
     told = (EventType.RUN_MISSED,)
@@ -224,4 +153,4 @@ def watched(world: World, policy: CatchUp, within: int) -> Job:
 
 
 def alarms(world: World, job: Job) -> list[Run]:
-    return [run for run in world.history(job) if run.key.kind is RunKind.WATCH]
+    return runs_of_kind(world, job, RunKind.WATCH)

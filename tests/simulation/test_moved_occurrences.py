@@ -13,14 +13,13 @@ from carillon.domain.run import RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of, message_of
 from carillon.executor.batch import Handled
 from carillon.schedules import CalendarRule, SlotKind
-from tests.simulation.test_calendars import day, jump, over_nines, succeeded
-from tests.support.world import OWNER, World
+from tests.simulation.story import MINUTE, row_of, succeeded
+from tests.simulation.test_calendars import day, jump, over_nines
+from tests.support.world import World
 
 SKIP = CalendarRule.SKIP
 NEXT = CalendarRule.NEXT_BUSINESS_DAY
 PREVIOUS = CalendarRule.PREVIOUS_BUSINESS_DAY
-
-MINUTE = timedelta(minutes=1)
 
 
 def outcomes(world: World, job: Job) -> list[tuple[datetime, str]]:
@@ -60,9 +59,7 @@ def test_what_is_postponed_runs_though_its_day_is_opened_again(later: str) -> No
     world.close("holidays", later)
     over_nines(world, 26, 27)
     assert outcomes(world, job) == [(day(26), "succeeded")]
-    stored = world.jobs.get(OWNER, job.job_id)
-    assert stored is not None
-    assert stored.state is JobState.COMPLETED
+    assert row_of(world, job).state is JobState.COMPLETED
 
 
 @pytest.mark.parametrize("rule", [SKIP, NEXT, PREVIOUS])
@@ -164,14 +161,10 @@ def test_what_runs_early_completes_its_job_on_its_own_day() -> None:
         jump(world, day(24, 15, 3 if hour == 14 else 33))
     for number in range(13):
         at = day(25) + timedelta(minutes=30 * number)
-        stored = world.jobs.get(OWNER, job.job_id)
-        assert stored is not None
-        assert stored.state is JobState.ACTIVE
+        assert row_of(world, job).state is JobState.ACTIVE
         world.leap_to(at - 3 * MINUTE)
         jump(world, at + 3 * MINUTE)
-    stored = world.jobs.get(OWNER, job.job_id)
-    assert stored is not None
-    assert stored.state is JobState.COMPLETED
+    assert row_of(world, job).state is JobState.COMPLETED
     assert succeeded(world, job) == [day(24) + timedelta(minutes=30 * n) for n in range(13)]
 
 

@@ -9,7 +9,6 @@ import pytest
 from carillon.domain.job import Job
 from carillon.domain.operation import STEP_SECONDS, OperationKind, OperationState
 from carillon.domain.run import Resolution, RunError, RunStatus
-from carillon.errors import StoreUnavailableError
 from carillon.executor.targets import Failure
 from tests.support.operation_kit import (
     MINUTE,
@@ -189,28 +188,6 @@ def test_a_redrive_survives_a_crash_at_each_call(
         assert now_of(world, operation).state is OperationState.SUCCEEDED, number
         check_redriven(world, job, 4, 4)
     assert number > 30
-
-
-def test_a_step_that_died_before_it_ordered_the_next_is_repaired(
-    world: World, job: Job, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put_dead(world, job, 50)
-    operation = begin(world, OperationKind.DISCARD, 20)
-    (order,) = world.queue.kept()
-    with monkeypatch.context() as patch:
-
-        def die(message: object) -> None:
-            raise StoreUnavailableError("it died here")
-
-        patch.setattr(world.indexer, "schedule_message", die)
-        world.clock.advance(1)
-        with pytest.raises(StoreUnavailableError):
-            world.executor.handle(order.message, world.clock.now() + MINUTE)
-    assert now_of(world, operation).step == 2
-
-    ended = run_to_end(world, operation)
-    assert (ended.state, ended.done) == (OperationState.SUCCEEDED, 50)
-    assert world.queue.kept() == []
 
 
 def test_doubled_orders_do_not_live_on(world: World, job: Job) -> None:

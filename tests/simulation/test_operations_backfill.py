@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from carillon.domain.job import Job
-from carillon.domain.operation import Operation, OperationKind, OperationState
+from carillon.domain.operation import OperationKind, OperationState
 from carillon.domain.run import Resolution, RunKey, RunKind, RunStatus
-from carillon.errors import StoreUnavailableError
 from carillon.schedules import CalendarRule
+from tests.simulation.story import empty_queue
 from tests.support.operation_kit import (
     MINUTE,
     NOON,
@@ -40,36 +40,11 @@ def backfilled(world: World, job: Job) -> list[datetime]:
 def regular(world: World) -> Job:
     """A job every five minutes. Nothing ticks here, so that nothing of it runs by itself."""
     job = world.create("regular", SCHEDULE)
-    for received in world.queue.kept():
-        world.queue.delete(received.receipt)
+    empty_queue(world)
     return job
 
 
 SPAN = {"from_at": NOON - timedelta(hours=2), "until_at": NOON - timedelta(minutes=5)}
-
-
-def test_a_backfill_runs_each_occurrence_once_in_order_and_paced(
-    world: World, regular: Job
-) -> None:
-    operation = begin(world, OperationKind.BACKFILL, 6, job_id=regular.job_id, **SPAN)
-
-    ended = run_to_end(world, operation)
-
-    wanted = [NOON - timedelta(minutes=5 * n) for n in range(24, 0, -1)]
-    assert backfilled(world, regular) == wanted
-    assert (ended.state, ended.done, ended.reached_at) == (
-        OperationState.SUCCEEDED,
-        24,
-        wanted[-1],
-    )
-    history = world.history(regular)
-    assert {(run.key.kind, run.key.request_id, run.status) for run in history} == {
-        (RunKind.BACKFILL, operation.operation_id, RunStatus.SUCCEEDED)
-    }
-    assert {RunKey.from_run_id(OWNER, run.key.run_id) for run in history} == {
-        run.key for run in history
-    }
-    assert most_in_a_minute(starts(world, regular)) == 6
 
 
 def test_a_second_backfill_runs_them_again(world: World, regular: Job) -> None:
@@ -156,31 +131,6 @@ def test_a_backfill_survives_crashes_and_counts_right(
     assert len(set(backfilled(world, regular))) == 24
     assert {run.status for run in world.history(regular)} == {RunStatus.SUCCEEDED}
     assert most_in_a_minute(starts(world, regular)) <= 6
-
-
-def test_a_step_that_is_done_again_counts_what_it_had_sent(
-    world: World, regular: Job, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It died between the sending and the record: by now the runs are over."""
-    operation = begin(
-        world, OperationKind.BACKFILL, 6, job_id=regular.job_id, only_missed=True, **SPAN
-    )
-    put = world.operations.put
-    died: list[Operation] = []
-
-    def die_once(changed: Operation, over_revision: int | None) -> bool:
-        if changed.step == 2 and not died:
-            died.append(changed)
-            raise StoreUnavailableError("it died here")
-        return put(changed, over_revision)
-
-    monkeypatch.setattr(world.operations, "put", die_once)
-    execute_badly(world, NOON + timedelta(hours=1), doubled=False)
-
-    ended = now_of(world, operation)
-    assert died
-    assert (ended.state, ended.done, ended.passed_over) == (OperationState.SUCCEEDED, 24, 0)
-    assert len(backfilled(world, regular)) == 24
 
 
 def _key(job: Job, minutes_before_noon: int) -> RunKey:

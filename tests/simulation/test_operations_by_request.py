@@ -1,7 +1,7 @@
 """What requests about single runs come to: the api's services beside ticks and executors."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -15,15 +15,14 @@ from carillon.errors import QueueUnavailableError
 from carillon.executor.targets import Failure, Success
 from carillon.services.redrive import Redriver
 from carillon.telemetry import create_telemetry
+from tests.simulation.story import MINUTE, NOON, SECOND, empty_queue, row_of, run_of
 from tests.support.world import LIFETIME, OWNER, World
 from tests.unit.api.conftest import SETTINGS
-
-NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
 def world() -> World:
-    world = World(NOON - timedelta(minutes=1))
+    world = World(NOON - MINUTE)
     world.targets.behave = lambda call: Failure(RunError("http_503", "down"))
     return world
 
@@ -125,7 +124,7 @@ def test_whoever_cancels_again_orders_what_follows_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = world.create("job", "every 1m after finish")
-    world.run_until(NOON + timedelta(seconds=1))
+    world.run_until(NOON + SECOND)
     run = only_run(world, job)
 
     def down(*args: object) -> None:
@@ -135,8 +134,7 @@ def test_whoever_cancels_again_orders_what_follows_again(
         patch.setattr(world.queue, "send", down)
         with pytest.raises(QueueUnavailableError):
             run_service(world).cancel(OWNER, job.job_id, run.key.run_id)
-    for kept in world.queue.kept():
-        world.queue.delete(kept.receipt)
+    empty_queue(world)
     run_service(world).cancel(OWNER, job.job_id, run.key.run_id)
     world.run_until(NOON + timedelta(minutes=2))
     assert len(world.history(job)) > 1
@@ -151,8 +149,7 @@ def test_the_run_that_waits_for_a_cancelled_one_is_woken(world: World) -> None:
     world.clock.set(NOON + timedelta(minutes=3, seconds=10))
     run_service(world).cancel(OWNER, job.job_id, run.key.run_id)
     world.run_until(world.clock.now())
-    waited = world.runs.get(replace(run.key, fire_at=run.key.fire_at + timedelta(minutes=1)))
-    assert waited is not None
+    waited = run_of(world, replace(run.key, fire_at=run.key.fire_at + MINUTE))
     assert waited.status is RunStatus.SUCCEEDED
 
 
@@ -162,9 +159,7 @@ def test_a_job_whose_last_run_is_cancelled_is_complete(world: World) -> None:
     run = only_run(world, job)
     run_service(world).cancel(OWNER, job.job_id, run.key.run_id)
     world.execute()
-    stored = world.jobs.get(OWNER, job.job_id)
-    assert stored is not None
-    assert stored.state is JobState.COMPLETED
+    assert row_of(world, job).state is JobState.COMPLETED
 
 
 def test_nothing_is_sent_for_a_cancelled_run_that_nothing_follows(world: World) -> None:

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from threading import Event
 from time import sleep
 
@@ -25,10 +25,9 @@ from carillon.simulation.faults import Chaos, Draws, Faults
 from carillon.simulation.loop import Loop
 from carillon.simulation.services import Api, job_body
 from carillon.simulation.targets import Behaviour, SimulatedTargets, TargetCall
+from tests.simulation.story import MINUTE, NOON, SECOND
 from tests.support.world import FUNCTION_SECONDS, OWNER, World
 
-NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
-SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 LIMIT = 5
 ANEW_WITHIN_TWELVE_SECONDS = 40
 """Of twenty jobs, each asked every ten seconds: two times, where the twelve begin with one."""
@@ -227,31 +226,6 @@ def test_a_run_that_lasts_holds_a_permit_until_its_call_has_ended(outcome: Outco
     one.world.targets.behave = behave
     one.handle(one.due(1))
     assert (held, one.permits()) == ([1], 0)
-
-
-def test_the_next_run_waits_and_starts_when_the_permit_is_given_back() -> None:
-    one = OneRun()
-    answers: list[Report] = []
-
-    def behave(call: Call) -> Outcome:
-        if not answers:
-            one.timers.pass_()
-            one.world.clock.advance(11)
-            answers.append(one.handle(one.due(1)))
-        return Success(None)
-
-    one.world.targets.behave = behave
-    key = one.world.ask(one.job)
-    first = Message(
-        key, one.job.generation.generation_id, one.job.segment, one.job.lane, key.fire_at
-    )
-    one.world.clock.set(NOON + 50 * SECOND)
-    one.handle(first)
-    (waits,) = answers
-    assert waits.handled is Handled.DEFERRED
-    assert waits.message.wait_until is not None
-    one.world.clock.set(waits.message.wait_until)
-    assert one.handle(waits.message).handled is Handled.RAN
 
 
 def test_an_executor_that_dies_keeps_its_permit_for_its_lease_only() -> None:

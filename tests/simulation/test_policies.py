@@ -1,6 +1,6 @@
 """Overlap and spacing in virtual time: what starts when, and what the history says of the rest."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -9,11 +9,8 @@ from carillon.domain.job import Job
 from carillon.domain.policies import Backoff, CatchUp, Overlap, RetryPolicy
 from carillon.domain.run import Run, RunError, RunStatus
 from carillon.executor.targets import Call, Failure, Outcome, Success
+from tests.simulation.story import MINUTE, NOON, SECOND
 from tests.support.world import World
-
-NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
-SECOND = timedelta(seconds=1)
-MINUTE = timedelta(minutes=1)
 
 
 class Slow:
@@ -94,32 +91,6 @@ class TestQueueOne:
         assert slow.most_active == 1
         skips = skipped(world, job, SkipReason.OVERLAP)
         assert skips[0].key.fire_at == NOON + 40 * SECOND, "one waited already"
-
-    def test_while_it_waits_its_row_says_for_what(self, world: World) -> None:
-        slow = Slow(world, 30)
-        job = world.create("job", "every 20s", overlap=Overlap.QUEUE_ONE)
-        world.run_until(NOON + 19 * SECOND)
-        seen: list[Run] = []
-
-        def look(call: Call) -> Outcome:
-            world.run_until(NOON + 41 * SECOND)
-            seen.extend(world.history(job))
-            world.run_until(NOON + 49 * SECOND)
-            world.targets.behave = slow
-            return Success(None)
-
-        world.targets.behave = look
-        world.run_until(NOON + 20 * SECOND)
-        active, waiting = seen
-        assert active.status is RunStatus.RUNNING
-        assert (waiting.status, waiting.attempt) == (RunStatus.SCHEDULED, 0)
-        assert waiting.note == f"waits for the end of {active.key.run_id}"
-        assert waiting.next_attempt_at is not None
-        world.run_until(NOON + 79 * SECOND)
-        ended = world.history(job)[1]
-        assert (ended.status, ended.attempt, ended.attempts) == (RunStatus.SUCCEEDED, 1, ())
-        assert ended.note is None
-        assert ended.lag_seconds == 10, "waiting counts as lag, from its own time on"
 
     def test_a_pause_ends_the_wait(self, world: World) -> None:
         job = world.create("job", "every 20s", overlap=Overlap.QUEUE_ONE)

@@ -4,7 +4,7 @@ nothing runs twice, nobody waits for ever."""
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,15 +17,10 @@ from carillon.errors import HeldError, QueueUnavailableError, StoreUnavailableEr
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.services.indexer import Indexer
+from tests.simulation.story import NOON, SECOND, Killed
 from tests.support.world import FUNCTION_SECONDS, OWNER, World
 
-NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
-SECOND = timedelta(seconds=1)
 OCCURRENCES = 4
-
-
-class Killed(BaseException):
-    """The process dies here: nothing after it runs."""
 
 
 class Fault:
@@ -193,29 +188,3 @@ def assert_nothing_is_held(play: Play, where: str) -> None:
     key = world.admission_rows.get(OWNER, key_admission("db"))
     assert key is not None, where
     assert all(holder.until <= world.clock.now() for holder in key.holders), where
-
-
-def test_a_run_whose_executor_died_says_for_what_it_waits() -> None:
-    """Its next attempt is another start, and the rate has none left: it can be cancelled too."""
-    world = World(NOON, segments=1)
-
-    def die(call: Call) -> Outcome:
-        raise Killed
-
-    world.targets.behave = die
-    job = world.create("job", "at 2026-12-01T12:00:10Z", rate=Rate(1, 3600))
-    with pytest.raises(Killed):
-        world.run_until(NOON + 20 * SECOND)
-    world.targets.behave = lambda call: Success(None)
-    world.run_until(NOON + 600 * SECOND)
-    (run,) = world.history(job)
-    assert (run.status, run.note) == (
-        RunStatus.RETRYING,
-        "1 starts in 3600 s are reached, it may start at 2026-12-01T13:00:10Z",
-    )
-    assert run.next_attempt_at == NOON + 3610 * SECOND
-    assert [(each.attempt, each.error.kind) for each in run.attempts] == [(1, "executor_died")]
-    world.run_until(NOON + 3620 * SECOND)
-    (run,) = world.history(job)
-    assert (run.status, run.attempt, run.note) == (RunStatus.SUCCEEDED, 2, None)
-    assert run.attempt_started_at == NOON + 3610 * SECOND

@@ -1,7 +1,6 @@
 """Rates and concurrency keys in virtual time: how many start, when, and nothing is lost."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
@@ -11,11 +10,10 @@ from carillon.domain.policies import Concurrency, Overlap, Rate, RetryPolicy
 from carillon.domain.run import Run, RunError, RunStatus
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Outcome, Success
+from tests.simulation.story import NOON, SECOND
 from tests.simulation.test_policies import Slow
 from tests.support.world import World
 
-NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
-SECOND = timedelta(seconds=1)
 AT = "at 2026-12-01T12:00:30"
 FIRST = NOON + 30 * SECOND
 

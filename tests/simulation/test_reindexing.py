@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -22,10 +22,10 @@ from carillon.reindexing.reindexing import Done, Reindex
 from carillon.schedules import CalendarRule
 from carillon.stores.memory.wheel import MemoryWheelStore
 from carillon.stores.ports import Stores
+from tests.simulation.story import MINUTE, NOON, REFUSED, row_of, runs_of_kind
 from tests.support import operation_kit
 from tests.support.world import World, times
 
-NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 LOST = NOON + timedelta(minutes=20, seconds=30)
 MENDED = NOON + timedelta(minutes=47, seconds=20)
 AFTER = NOON + timedelta(minutes=75)
@@ -192,8 +192,8 @@ def test_an_occurrence_on_its_way_to_an_open_day_comes(world: World) -> None:
     job = world.create("moved", "10 12 * * *", calendar=("closed", rule))
     lose_and_mend(world)
     tomorrow = NOON + timedelta(days=1, minutes=10)
-    world.leap_to(tomorrow - timedelta(minutes=1))
-    world.run_until(tomorrow + timedelta(minutes=1))
+    world.leap_to(tomorrow - MINUTE)
+    world.run_until(tomorrow + MINUTE)
     assert [call.fire_at for call in world.targets.calls] == [tomorrow]
     assert job.job_id == world.targets.calls[0].job_id
 
@@ -279,10 +279,10 @@ def test_one_that_waits_for_another_to_end_is_no_second_run(world: World) -> Non
 
 def test_missed_run_checks_ring_for_what_was_due_before_and_after(world: World) -> None:
     options = {"expect_within": 900, "events": (EventType.RUN_MISSED,)}
-    world.targets.behave = lambda call: Failure(RunError("http_400", "no", permanent=True))
+    world.targets.behave = lambda call: REFUSED
     job = world.create("watched", "*/10 * * * *", **options)
     lose_and_mend(world)
-    told = [run.key.fire_at for run in world.history(job) if run.key.kind is RunKind.WATCH]
+    told = [run.key.fire_at for run in runs_of_kind(world, job, RunKind.WATCH)]
     # 12:10 is looked at 12:25, when there was no wheel; 12:30 was passed over for 12:40.
     assert told == times("12:10 12:20 12:40 12:50 13:00", NOON)
     assert len(told) == len(world.events.emitted)
@@ -290,12 +290,12 @@ def test_missed_run_checks_ring_for_what_was_due_before_and_after(world: World) 
 
 def test_what_a_paused_job_was_to_be_looked_at_for_is(world: World) -> None:
     options = {"expect_within": 2400, "events": (EventType.RUN_MISSED,)}
-    world.targets.behave = lambda call: Failure(RunError("http_400", "no", permanent=True))
+    world.targets.behave = lambda call: REFUSED
     job = world.create("watched", "*/10 * * * *", **options)
     world.run_until(NOON + timedelta(minutes=15))
     world.pause(job)
     lose_and_mend(world)
-    told = [run.key.fire_at for run in world.history(job) if run.key.kind is RunKind.WATCH]
+    told = [run.key.fire_at for run in runs_of_kind(world, job, RunKind.WATCH)]
     assert told == times("12:10", NOON)
 
 
@@ -317,29 +317,6 @@ def test_operations_go_on(world: World) -> None:
 
 class TestRestored:
     """To an earlier instant than the jobs and runs."""
-
-    def test_what_was_filed_since_is_there_and_what_ended_since_is_not(self, world: World) -> None:
-        kept = world.create("kept", "*/10 * * * *")
-        changed = world.create("changed", "*/10 * * * *")
-        paused = world.create("paused", "*/10 * * * *")
-        world.run_until(NOON + timedelta(minutes=5))
-        earlier = copied(world)
-        world.run_until(NOON + timedelta(minutes=12))
-        changed = world.refile(changed, "5-59/10 * * * *")
-        paused = world.pause(paused)
-        new = world.create("new", "*/10 * * * *")
-        world.run_until(LOST)
-        put_wheel(world, earlier)
-        world.run_until(MENDED)
-        reindex(world)
-        world.run_until(AFTER)
-        assert minutes(kept, world) == [10, 20, 30, 40, 50, 60, 70]
-        assert minutes(changed, world)[:2] == [10, 15]
-        assert minutes(changed, world)[-3:] == [55, 65, 75]
-        assert minutes(new, world)[:1] == [20]
-        assert minutes(new, world)[-3:] == [50, 60, 70]
-        assert minutes(paused, world) == [10]
-        assert twice(world) == []
 
     def test_jobs_and_runs_restored_to_an_earlier_instant_than_the_wheel(
         self, world: World
@@ -363,7 +340,7 @@ class TestRestored:
         world.run_until(NOON + timedelta(minutes=50))
         assert minutes(job, world) == list(range(2, 51, 2))
         assert minutes(chain, world) == [20, 40]
-        assert [run for run in world.history(job) if run.key.kind is RunKind.MISSED] == []
+        assert runs_of_kind(world, job, RunKind.MISSED) == []
 
 
 def test_it_begins_where_its_operator_says(world: World) -> None:
@@ -495,8 +472,7 @@ def test_a_change_of_its_owners_meanwhile_wins(world: World, at: int) -> None:
 
     reindex(world, Interfering(world.wheel, at, change))
     world.run_until(AFTER)
-    stored = world.jobs.get(paused.owner, paused.job_id)
-    assert stored is not None
+    stored = row_of(world, paused)
     assert (stored.state, stored.revision) == (JobState.PAUSED, 2)
     assert [at for at in minutes(paused, world) if at > 47] == []
     assert [at for at in minutes(changed, world) if at > 47] == [55, 65, 75]

@@ -14,6 +14,7 @@ from carillon.domain.run import RunError, RunStatus
 from carillon.domain.wheel.segment import Control
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.settings import Settings
+from tests.simulation.story import Killed
 from tests.support.world import World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -28,10 +29,6 @@ SETTINGS = Settings.from_environment(
         "QUEUE_RETENTION_DAYS": "10",
     }
 )
-
-
-class Killed(BaseException):
-    """The process dies here: nothing after it runs, not even an except clause."""
 
 
 @pytest.fixture

@@ -1,15 +1,14 @@
 """Real dispatch and execution under a virtual clock: what fires, when, and what is recorded."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from carillon.domain.policies import Backoff, CatchUp, RetryPolicy
-from carillon.domain.run import RunError, RunKind, RunStatus
+from carillon.domain.run import RunError, RunStatus
 from carillon.executor.targets import Call, Failure, Outcome, Success
+from tests.simulation.story import MIDNIGHT, MINUTE, SECOND
 from tests.support.world import World, times
-
-MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +25,7 @@ def test_the_seeds_jobs_fire_at_the_seeds_times(schedule: str, expected: str) ->
     world = World(MIDNIGHT)
     job = world.create("seed", schedule, start_at=MIDNIGHT)
     wanted = times(expected, MIDNIGHT)
-    world.run_until(wanted[-1] + timedelta(seconds=1))
+    world.run_until(wanted[-1] + SECOND)
     assert world.fired(job) == wanted
     assert [run.status for run in world.history(job)] == [RunStatus.SUCCEEDED] * len(wanted)
 
@@ -55,7 +54,7 @@ def test_a_rare_schedule_goes_on_as_a_dated_chain() -> None:
     for n in (1, 2, 3):
         due_at = MIDNIGHT + timedelta(minutes=1001 * n)
         world.leap_to(due_at - timedelta(minutes=3))
-        world.run_until(due_at + timedelta(seconds=1))
+        world.run_until(due_at + SECOND)
     assert world.fired(job) == [MIDNIGHT + timedelta(minutes=1001 * n) for n in (1, 2, 3)]
 
 
@@ -92,36 +91,9 @@ def test_a_retry_later_than_the_queue_can_delay_comes_on_its_second() -> None:
     assert after.attempt_started_at == run.next_attempt_at
 
 
-@pytest.mark.parametrize("policy", list(CatchUp))
-def test_after_an_outage_each_occurrence_has_one_outcome_by_the_policy(policy: CatchUp) -> None:
-    world = World(MIDNIGHT)
-    job = world.create("caught", "*/5 * * * *", catch_up=policy)
-    world.run_until(MIDNIGHT + timedelta(minutes=10, seconds=59))
-    resumed_at = MIDNIGHT + timedelta(hours=3, minutes=1)
-    world.run_until(resumed_at - timedelta(seconds=1), ticking=False)
-    world.run_until(resumed_at + timedelta(minutes=6))
-
-    history = world.history(job)
-    own = [run for run in history if run.key.kind is RunKind.SCHEDULED]
-    succeeded = {run.key.fire_at for run in own if run.status is RunStatus.SUCCEEDED}
-    missed = {MIDNIGHT + timedelta(minutes=5 * n) for n in range(3, 37)}
-    last = max(missed)
-    expected_runs = {CatchUp.ALL: missed, CatchUp.LATEST: {last}, CatchUp.SKIP: set()}[policy]
-    assert succeeded & missed == expected_runs
-    covered: set[datetime] = {run.key.fire_at for run in own if run.status is RunStatus.SKIPPED}
-    for row in (run for run in history if run.key.kind is RunKind.MISSED):
-        assert row.reason == "catch_up"
-        assert row.covers_from is not None
-        span = list(job.schedule.between(row.covers_from - timedelta(1e-5), row.key.fire_at))
-        assert row.covers_count == len(span)
-        covered |= set(span)
-    assert succeeded | covered == {MIDNIGHT + timedelta(minutes=5 * n) for n in range(1, 38)}
-    assert not succeeded & covered
-
-
 def test_a_one_shot_missed_in_an_outage_always_runs() -> None:
     world = World(MIDNIGHT)
-    world.run_until(MIDNIGHT + timedelta(minutes=1))
+    world.run_until(MIDNIGHT + MINUTE)
     job = world.create("once", "at 2026-12-01T01:00:00", catch_up=CatchUp.SKIP)
     world.run_until(MIDNIGHT + timedelta(hours=2), ticking=False)
     world.run_until(MIDNIGHT + timedelta(hours=2, minutes=1))

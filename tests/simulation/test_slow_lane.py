@@ -6,7 +6,7 @@ The executors have as many places as messages come; what counts here is who goes
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -14,17 +14,14 @@ from carillon.domain.admission.state import SLOW_LANE_ROW, job_admission
 from carillon.domain.events import JOB_EVENTS, EventType
 from carillon.domain.job import Job, JobState, Lane, Slow
 from carillon.domain.message import Message
-from carillon.domain.policies import Backoff, Rate, RetryPolicy
-from carillon.domain.run import RunError, RunKind, RunStatus
+from carillon.domain.policies import Rate, RetryPolicy
+from carillon.domain.run import RunError, RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.errors import StoreUnavailableError
-from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, Failure, Outcome, Success
-from tests.support.jobs import job_with
+from tests.simulation.story import MINUTE, NOON, SECOND, empty_queue, row_of
 from tests.support.world import FUNCTION_SECONDS, World
 
-NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
-SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 ONCE = RetryPolicy(max_attempts=1)
 MARK = Slow(NOON, "attempts keep lasting longer than 2 s")
 
@@ -54,15 +51,9 @@ def hangs(world: World) -> None:
     world.targets.behave = behave
 
 
-def row(world: World, job: Job) -> Job:
-    stored = world.jobs.get(job.owner, job.job_id)
-    assert stored is not None
-    return stored
-
-
 def marked(world: World, job: Job, slow: Slow = MARK) -> Job:
     """The job with the mark in its row, under the same revision."""
-    moved = replace(row(world, job), slow=slow)
+    moved = replace(row_of(world, job), slow=slow)
     assert world.jobs.replace(moved, job.revision)
     return moved
 
@@ -76,8 +67,7 @@ def due(world: World, job: Job, **changes: object) -> Message:
 
 
 def empty(world: World) -> None:
-    for kept in world.queue.kept():
-        world.queue.delete(kept.receipt)
+    empty_queue(world)
 
 
 def handle(world: World, message: Message) -> object:
@@ -90,7 +80,7 @@ class TestMark:
         hangs(world)
         job = world.create("job", "every 10s", timeout_seconds=5, events=JOB_EVENTS)
         world.run_until(NOON + 30 * SECOND)
-        stored = row(world, job)
+        stored = row_of(world, job)
         assert stored.slow is not None
         assert replace(stored, slow=None) == job
         assert (stored.lane, stored.spec.priority, stored.revision) == (Lane.SLOW, Lane.NORMAL, 1)
@@ -102,7 +92,7 @@ class TestMark:
         lasts(world, 1.9)
         job = world.create("job", "every 10s")
         world.run_until(NOON + 2 * MINUTE)
-        assert row(world, job) == job
+        assert row_of(world, job) == job
         assert world.admission_rows.get(job.owner, job_admission(job.job_id)) is None
 
     def test_failures_in_a_row_are_counted_over_the_move(self, world: World) -> None:
@@ -110,10 +100,10 @@ class TestMark:
         hangs(world)
         job = world.create("job", "every 1m", timeout_seconds=5, pause_after_failures=4, retry=ONCE)
         world.run_until(NOON + 3 * MINUTE + 30 * SECOND)
-        assert row(world, job).slow is not None
-        assert row(world, job).state is JobState.ACTIVE
+        assert row_of(world, job).slow is not None
+        assert row_of(world, job).state is JobState.ACTIVE
         world.run_until(NOON + 10 * MINUTE)
-        paused = row(world, job)
+        paused = row_of(world, job)
         assert paused.state is JobState.PAUSED
         assert paused.slow is not None
         assert len(world.targets.calls) == 4
@@ -125,39 +115,15 @@ class TestMark:
         def behave(call: Call) -> Outcome:
             world.clock.advance(3)
             if len(world.targets.calls) == 3:  # its end would move the job
-                changed.append(world.refile(row(world, job), "every 20s"))
+                changed.append(world.refile(row_of(world, job), "every 20s"))
             return Success(None)
 
         world.targets.behave = behave
         world.run_until(NOON + 40 * SECOND)
         (owners,) = changed
-        stored = row(world, job)
+        stored = row_of(world, job)
         assert stored.slow is not None
         assert replace(stored, slow=None) == owners
-
-    def test_a_mark_over_a_change_that_came_in_between_is_refused(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The owner's change commits between the read of the row and the mark."""
-        job = world.create("job", "every 10s", timeout_seconds=5)
-        lasts(world, 3)
-        replace_job, changes = world.jobs.replace, 0
-
-        def late(wanted: Job, revision: int) -> bool:
-            nonlocal changes
-            if wanted.slow is not None and not changes:
-                changes = 1
-                current = row(world, job)
-                mine = job_with(current, payload='"new"', revision=current.revision + 1)
-                assert replace_job(mine, current.revision)
-            return replace_job(wanted, revision)
-
-        monkeypatch.setattr(world.jobs, "replace", late)
-        world.run_until(NOON + 40 * SECOND)
-        stored = row(world, job)
-        assert changes
-        assert (stored.spec.payload, stored.revision) == ('"new"', 2)
-        assert stored.slow is not None
 
     def test_a_store_that_fails_costs_a_count_and_no_run(
         self, world: World, monkeypatch: pytest.MonkeyPatch
@@ -169,7 +135,7 @@ class TestMark:
         job = world.create("job", "every 10s", timeout_seconds=5, retry=ONCE)
         monkeypatch.setattr(world.admission_rows, "get", fails)
         world.run_until(NOON + 60 * SECOND)
-        assert row(world, job) == job
+        assert row_of(world, job) == job
         assert {run.status for run in world.history(job)} == {RunStatus.TIMED_OUT}
 
     def test_a_deleted_job_stays_deleted(self, world: World) -> None:
@@ -178,15 +144,15 @@ class TestMark:
         def behave(call: Call) -> Outcome:
             world.clock.advance(3)
             if len(world.targets.calls) == 3:
-                current = row(world, job)
+                current = row_of(world, job)
                 gone = current.deleted(world.clock.now(), world.clock.now() + 30 * MINUTE)
                 assert world.jobs.replace(gone, current.revision)
             return Success(None)
 
         world.targets.behave = behave
         world.run_until(NOON + 60 * SECOND)
-        assert row(world, job).state is JobState.DELETED
-        assert row(world, job).slow is None
+        assert row_of(world, job).state is JobState.DELETED
+        assert row_of(world, job).slow is None
 
 
 class TestWayBack:
@@ -196,13 +162,13 @@ class TestWayBack:
         hangs(world)
         job = world.create("job", "every 1m", timeout_seconds=5, events=JOB_EVENTS)
         world.run_until(NOON + 5 * MINUTE + 30 * SECOND)
-        assert row(world, job).lane is Lane.SLOW
+        assert row_of(world, job).lane is Lane.SLOW
         lasts(world, 0.1)
         last = max(run.updated_at for run in world.history(job))
         world.run_until(last + 59 * MINUTE)
-        assert row(world, job).lane is Lane.SLOW
+        assert row_of(world, job).lane is Lane.SLOW
         world.run_until(last + 62 * MINUTE)
-        assert row(world, job) == job
+        assert row_of(world, job) == job
         told = [each for each in world.events.emitted if each.type.value.startswith("job.")]
         assert [each.type for each in told] == [EventType.JOB_SLOWED, EventType.JOB_RECOVERED]
         assert len({each.event_id for each in told}) == 2
@@ -213,57 +179,15 @@ class TestWayBack:
         world.run_until(NOON + 3 * MINUTE)
         lasts(world, 0.1)
         world.run_until(NOON + 70 * MINUTE)
-        assert row(world, job).lane is Lane.NORMAL
+        assert row_of(world, job).lane is Lane.NORMAL
         lasts(world, 3)
         world.run_until(NOON + 71 * MINUTE)
-        assert row(world, job).lane is Lane.NORMAL
+        assert row_of(world, job).lane is Lane.NORMAL
 
 
 class TestRedirection:
     """A message that came by another lane than its job's is sent there, before its target is
     called."""
-
-    @pytest.mark.parametrize("kind", ["occurrence", "retry", "by hand", "backfill", "redrive"])
-    def test_each_kind_goes_to_the_lane_of_its_job_and_runs_there_once(
-        self, world: World, kind: str
-    ) -> None:
-        again = RetryPolicy(3, Backoff(base_seconds=1))
-        job = world.create("job", "* * * * *", retry=again)
-        message = due(world, job)
-        if kind == "retry":
-            failing = Failure(RunError("http_503", "busy"))
-            world.targets.behave = lambda call: failing
-            handle(world, message)
-            (kept,) = world.queue.kept()
-            message = kept.message
-            world.targets.calls.clear()
-            world.targets.behave = lambda call: Success(None)
-            world.clock.set(message.due_at)
-        elif kind == "by hand":
-            key = world.ask(job)
-            message = replace(message, key=key, due_at=key.fire_at)
-        elif kind == "backfill":
-            key = replace(message.key, kind=RunKind.BACKFILL, request_id="operation")
-            message = replace(message, key=key)
-        elif kind == "redrive":
-            message = replace(message, key=replace(message.key, redrive=1))
-        empty(world)
-        before = world.runs.get(message.key)
-        marked(world, job)
-        report = handle(world, message)
-        assert report.handled is Handled.DEFERRED  # type: ignore[attr-defined]
-        assert world.targets.calls == []
-        after = world.runs.get(message.key)
-        assert (after and after.status) == (before and before.status)
-        (there,) = world.queue.kept()
-        assert there.lane is Lane.SLOW
-        assert there.message == replace(message, lane=Lane.SLOW, slot_key="")
-        empty(world)
-        handle(world, there.message)
-        assert len(world.targets.calls) == 1
-        ended = world.runs.get(message.key)
-        assert ended is not None
-        assert ended.status is RunStatus.SUCCEEDED
 
     def test_after_a_change_of_the_priority_what_lies_in_the_old_lane_goes_to_the_new(
         self, world: World
@@ -295,31 +219,9 @@ class TestRedirection:
         hangs(world)
         job = world.create("job", "every 20s after finish", timeout_seconds=5, retry=ONCE)
         world.run_until(NOON + 5 * MINUTE)
-        assert row(world, job).lane is Lane.SLOW
+        assert row_of(world, job).lane is Lane.SLOW
         starts = world.fired(job)
         assert len(starts) == len(set(starts)) == 12
-
-    def test_a_takeover_goes_there_too_and_stays_an_attempt(self, world: World) -> None:
-        job = world.create("job", "* * * * *", retry=RetryPolicy(2))
-        message = due(world, job)
-
-        def die(call: Call) -> Outcome:
-            raise KeyboardInterrupt
-
-        world.targets.behave = die
-        with pytest.raises(KeyboardInterrupt):
-            handle(world, message)
-        marked(world, job)
-        world.clock.advance(FUNCTION_SECONDS + 2)
-        world.targets.behave = lambda call: Success(None)
-        world.targets.calls.clear()
-        handle(world, message)
-        assert world.targets.calls == []
-        (there,) = world.queue.kept()
-        empty(world)
-        handle(world, there.message)
-        (call,) = world.targets.calls
-        assert (call.attempt, call.fire_at) == (2, message.key.fire_at)
 
 
 class TestShareOfAnOwner:
@@ -352,34 +254,6 @@ class TestShareOfAnOwner:
         assert len(lags) >= 5
         assert max(lags) <= 2 * SECOND
 
-    def test_what_is_held_back_says_so_and_comes_again(self, world: World) -> None:
-        job = marked(world, world.create("job", "* * * * *"))
-        others = marked(world, world.create("other", "* * * * *"))
-        message, second = due(world, job), message_of(others, NOON + MINUTE)
-        seen: list[object] = []
-
-        def behave(call: Call) -> Outcome:
-            if call.job_id == job.job_id:
-                seen.append(handle(world, second))
-            return Success(None)
-
-        world.targets.behave = behave
-        handle(world, message)
-        (held,) = seen
-        assert held.handled is Handled.DEFERRED  # type: ignore[attr-defined]
-        (waiting,) = world.history(others)
-        assert waiting.status is RunStatus.SCHEDULED
-        assert waiting.note == "waits for its owner's share of lane slow, held by 1 run"
-        (kept,) = world.queue.kept()
-        assert kept.message.key == second.key
-        assert kept.visible_at > world.clock.now()
-        gate = world.admission_rows.get(job.owner, SLOW_LANE_ROW)
-        assert gate is not None
-        assert gate.holders == (), "the place is free again when the run has ended"
-        world.clock.set(kept.message.starts_at)
-        handle(world, kept.message)
-        assert {run.status for run in world.history(others)} == {RunStatus.SUCCEEDED}
-
     def test_a_run_that_another_gate_holds_back_leaves_its_place(self, world: World) -> None:
         job = marked(world, world.create("job", "* * * * *", rate=Rate(1, 600)))
         handle(world, due(world, job))
@@ -399,7 +273,7 @@ def test_jobs_on_one_hanging_host_cost_one_move_each(
     for store, name in ((world.wheel, "put_entries"), (world.jobs, "replace")):
         monkeypatch.setattr(store, name, counted(calls, name, getattr(store, name)))
     world.run_until(NOON + 61 * MINUTE)
-    assert all(row(world, job).slow is not None for job in jobs)
+    assert all(row_of(world, job).slow is not None for job in jobs)
     assert calls == {"replace": len(jobs)}
 
 

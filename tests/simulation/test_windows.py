@@ -1,17 +1,14 @@
 """Windows: each job at a place of its own after the nominal time, to the second."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from carillon.domain.job import Job
-from carillon.domain.policies import CatchUp
-from carillon.domain.run import RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of
 from carillon.schedules import SlotKind, slots
+from tests.simulation.story import MIDNIGHT
 from tests.support.world import World, times
-
-MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 
 
 def effective(world: World, job: Job) -> list[datetime]:
@@ -70,32 +67,6 @@ def test_a_spread_herd_is_not_at_one_second() -> None:
     assert max(starts) < MIDNIGHT + timedelta(minutes=6)
 
 
-def test_what_is_due_before_a_pause_but_later_in_the_window_is_skipped_then_and_runs_after_it() -> (
-    None
-):
-    """00:10 is before the first pause, its place at 00:14 within it: nothing starts in a pause.
-    00:20 is before the second one, its place at 00:24 after the resume: it runs."""
-    world = World(MIDNIGHT)
-    job = world.create("paused", "*/10 * * * *", window="8m", fraction=0.5)
-    world.run_until(MIDNIGHT + timedelta(minutes=12))
-    paused = world.pause(job)
-    world.run_until(MIDNIGHT + timedelta(minutes=16))
-    resumed = world.refile(paused)
-    world.run_until(MIDNIGHT + timedelta(minutes=21))
-    paused = world.pause(resumed)
-    world.run_until(MIDNIGHT + timedelta(minutes=22))
-    world.refile(paused)
-    world.run_until(MIDNIGHT + timedelta(minutes=35))
-    outcomes = {run.key.fire_at: (run.status, run.reason) for run in world.history(job)}
-    ten, twenty, thirty = times("00:10 00:20 00:30", MIDNIGHT)
-    assert outcomes == {
-        ten: (RunStatus.SKIPPED, "paused"),
-        twenty: (RunStatus.SUCCEEDED, None),
-        thirty: (RunStatus.SUCCEEDED, None),
-    }
-    assert effective(world, job) == times("00:24 00:34", MIDNIGHT)
-
-
 def test_entries_of_a_paused_job_stay_until_their_last_effective_minute_is_dispatched() -> None:
     world = World(MIDNIGHT, segments=1)
     job = world.create("paused", "*/10 * * * *", window="100%", fraction=0.9)
@@ -132,35 +103,6 @@ def test_a_change_of_the_window_moves_every_later_run_and_doubles_none(
     offsets = [240 * before] + 3 * [240 * after]
     expected = [t + timedelta(seconds=o) for t, o in zip(fired, offsets, strict=True)]
     assert effective(world, job) == expected
-
-
-@pytest.mark.parametrize("policy", list(CatchUp))
-def test_an_outage_is_caught_up_by_effective_times_and_recorded_by_nominal_ones(
-    policy: CatchUp,
-) -> None:
-    world = World(MIDNIGHT)
-    job = world.create("caught", "*/5 * * * *", window="5m", fraction=0.7, catch_up=policy)
-    world.run_until(MIDNIGHT + timedelta(minutes=10, seconds=59))
-    back_at = MIDNIGHT + timedelta(hours=1, minutes=1)
-    world.run_until(back_at - timedelta(seconds=1), ticking=False)
-    world.run_until(MIDNIGHT + timedelta(hours=1, minutes=14))
-    own = {run.key.fire_at: run.status for run in world.history(job) if run.attempt}
-    covered: set[datetime] = set()
-    for row in world.history(job):
-        if row.key.kind is RunKind.MISSED:
-            assert row.covers_from is not None
-            before = row.covers_from - timedelta(seconds=1)
-            covered |= set(job.schedule.between(before, row.key.fire_at))
-    assert not covered & own.keys()
-    every = {MIDNIGHT + timedelta(minutes=n) for n in range(5, 71, 5)}
-    assert covered | own.keys() == every
-    # 00:55 is effective at 00:58:30: the last of the outage. 00:10 was announced before it.
-    missed = {MIDNIGHT + timedelta(minutes=n) for n in range(15, 56, 5)}
-    ran = {fire_at for fire_at, status in own.items() if status is RunStatus.SUCCEEDED}
-    last = MIDNIGHT + timedelta(minutes=55)
-    assert (
-        missed & ran == {CatchUp.ALL: missed, CatchUp.LATEST: {last}, CatchUp.SKIP: set()}[policy]
-    )
 
 
 def test_a_dated_chain_with_a_window_goes_on_link_by_link() -> None:

@@ -17,6 +17,7 @@ from carillon.domain.job import Job
 from carillon.domain.run import RunStatus
 from carillon.domain.wheel.entry import Slot, entries_of, minute_end, minute_of
 from carillon.schedules import CalendarRule, Schedule, SlotKind, parse_schedule, slots
+from tests.simulation.story import HOUR, Killed, row_of
 from tests.simulation.zone_files import put, zone_of, zones_put_back
 from tests.support.world import World
 
@@ -30,10 +31,6 @@ NEW = {
     "back": zone_of(5, (CHANGE, 4)),
     "half an hour forward": zone_of(5, (CHANGE, 5.5)),
 }
-
-
-class Killed(BaseException):
-    """The process dies here: nothing after it runs, not even an except clause."""
 
 
 UPGRADES = {
@@ -103,8 +100,7 @@ def run_over(
     before = list(job.schedule.between(job.generation.from_at, dispatched))
     upgrade_functions(world, monkeypatch, change)
     pass_by(world, END)
-    stored = world.jobs.get(job.owner, job.job_id)
-    assert stored is not None
+    stored = row_of(world, job)
     after = list(stored.schedule.between(dispatched, END - spread))
     if slots(job.schedule).kind is SlotKind.DATED:
         # Its chain has gone on beyond the local time that it was at: that does not come again.
@@ -189,8 +185,7 @@ def test_rehoming_is_done_once_and_then_costs_no_write(
     pass_by(world, END)
     assert writes == []
     for job in jobs:
-        stored = world.jobs.get(job.owner, job.job_id)
-        assert stored is not None
+        stored = row_of(world, job)
         wanted = {entry.slot for entry in entries_of(stored)} | before[job.job_id]
         assert {slot for slot in wanted if stands_in(world, stored, slot)} == wanted
 
@@ -249,8 +244,7 @@ def test_a_paused_job_is_not_rehomed(monkeypatch: pytest.MonkeyPatch) -> None:
     world.pause(job)
     upgrade_functions(world, monkeypatch, "back")
     pass_by(world, START + timedelta(days=1))
-    stored = world.jobs.get(job.owner, job.job_id)
-    assert stored is not None
+    stored = row_of(world, job)
     (new_slot,) = {e.slot for e in entries_of(stored)} - {Slot(SlotKind.DAILY, 4 * 60)}
     assert not stands_in(world, job, new_slot)
 
@@ -260,7 +254,7 @@ def test_an_upgrade_that_leaves_the_zone_alone_touches_no_entry(
 ) -> None:
     world = World(START, segments=1)
     world.create("job", "0 9 * * *", timezone=ALMATY)
-    pass_by(world, START + timedelta(hours=1))
+    pass_by(world, START + HOUR)
     world.tick_ports = replace(world.tick_ports, tzdata="new")
     writes: list[object] = []
     monkeypatch.setattr(world.wheel, "put_entries", writes.append)

@@ -17,11 +17,11 @@ from carillon.domain.policies import CatchUp
 from carillon.domain.wheel.entry import Slot, minute_of
 from carillon.domain.wheel.segment import Cursor
 from carillon.schedules import SlotKind
+from tests.simulation.story import MIDNIGHT, MINUTE
 from tests.simulation.test_zone_changes import ALMATY, OLD, pass_by, upgrade_functions
 from tests.simulation.zone_files import put, zones_put_back
 from tests.support.world import World
 
-MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 NINE_AND_TEN = "15 9,10 10-11 12 *"
 """A dated chain: at 04:15Z and 05:15Z of the 10th and the 11th."""
 PASSING_OVER = pytest.mark.parametrize("policy", [CatchUp.SKIP, CatchUp.LATEST])
@@ -104,7 +104,7 @@ def with_new_rules_after_an_outage(
     start = datetime(2026, 12, 9, 18, tzinfo=UTC)
     world = World(start, segments=1)
     job = world.create("hourly", "30 * * * *", timezone=ALMATY, catch_up=policy)
-    pass_by(world, TICKS_STOP - timedelta(minutes=1))
+    pass_by(world, TICKS_STOP - MINUTE)
     world.clock.set(BACK)
     upgrade_functions(world, monkeypatch, "half an hour forward")
     return world, job

@@ -3,7 +3,7 @@ only."""
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -11,14 +11,11 @@ from carillon.domain.decisions import SkipReason
 from carillon.domain.job import MOST_REPLACED, Generation, Job, Lane
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import RunKind, RunStatus
-from carillon.domain.wheel.entry import Slot, minute_of
-from carillon.schedules import CalendarRule, SlotKind, parse_schedule
-from carillon.stores.ports import EntryPage
-from carillon.tick.counting import SegmentOutcome
+from carillon.schedules import CalendarRule, parse_schedule
+from tests.simulation.story import MIDNIGHT, MINUTE, SECOND, succeeded
 from tests.support.jobs import job_with
 from tests.support.world import FUNCTION_SECONDS, World, times
 
-MIDNIGHT = datetime(2026, 12, 1, tzinfo=UTC)
 TICKS_STOP = MIDNIGHT + timedelta(minutes=2)
 TICKS_RETURN = MIDNIGHT + timedelta(hours=1, minutes=1)
 NEVER_SOON = "30 5 * * *"
@@ -36,13 +33,8 @@ def outage(world: World, *steps: tuple[int, Callable[[], object]]) -> None:
     for minute, step in steps:
         world.run_until(*minutes(minute), ticking=False)
         step()
-    world.run_until(TICKS_RETURN - timedelta(seconds=1), ticking=False)
+    world.run_until(TICKS_RETURN - SECOND, ticking=False)
     world.run_until(TICKS_RETURN + timedelta(minutes=2))
-
-
-def succeeded(world: World, job: Job) -> list[datetime]:
-    history = world.history(job)
-    return [run.key.fire_at for run in history if run.status is RunStatus.SUCCEEDED]
 
 
 def covered(world: World, job: Job) -> list[datetime]:
@@ -51,7 +43,7 @@ def covered(world: World, job: Job) -> list[datetime]:
     for run in world.history(job):
         if run.key.kind is RunKind.MISSED:
             assert run.covers_from is not None
-            before = run.covers_from - timedelta(seconds=1)
+            before = run.covers_from - SECOND
             found = list(job.schedule.between(before, run.key.fire_at))
             assert run.covers_count == len(found)
             instants += found
@@ -160,38 +152,11 @@ class TestOutages:
         world.refile(job, "30 5 5 * *")
         open_again = MIDNIGHT + timedelta(days=1, minutes=7)
         world.clock.set(open_again)
-        world.run_until(open_again + timedelta(minutes=1))
+        world.run_until(open_again + MINUTE)
         assert succeeded(world, job) == minutes(-5)
         reasons = {run.key.fire_at: run.reason for run in world.history(job) if run.attempt}
         assert reasons == {minutes(-5)[0]: None, minutes(10)[0]: SkipReason.CALENDAR}
         assert covered(world, job) == minutes(-25, -20, -15, -10, 0, 5)
-
-    def test_an_entry_stays_until_the_whole_outage_is_caught_up_on(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The tick has no time to go on beyond 01:45 at first. The job was paused at 01:30; but the
-        entry is yet to send 02:00, which stands for 01:00."""
-        world = World(MIDNIGHT + timedelta(minutes=1), segments=1)
-        job = world.create("job", "0 * * * *")
-        world.run_until(*minutes(3))
-        world.run_until(*minutes(90), ticking=False)
-        world.pause(job)
-        world.run_until(MIDNIGHT + timedelta(minutes=177, seconds=59), ticking=False)
-        query = world.wheel.query
-
-        def late(segment: int, slot: Slot, after_key: str | None = None) -> EntryPage:
-            if slot == Slot(SlotKind.DATED, minute_of(*minutes(105))):
-                world.clock.advance(FUNCTION_SECONDS)
-            return query(segment, slot, after_key)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(world.wheel, "query", late)
-            *_, report = world.tick()
-        assert report.outcome is SegmentOutcome.OUT_OF_TIME
-        world.run_until(*minutes(180), ticking=False)
-        world.run_until(*minutes(185))
-        reasons = {run.key.fire_at: run.reason for run in world.history(job)}
-        assert reasons == dict.fromkeys(minutes(60, 180), SkipReason.PAUSED)
 
 
 class TestWhoseCatchUpCounts:
@@ -224,7 +189,7 @@ class TestWhoseCatchUpCounts:
         noise = job_with(job.in_new_generation(generation, now), catch_up=CatchUp.SKIP)
         assert not world.indexer.index_job(noise, revision=99)
         world.run_until(TICKS_STOP)
-        world.run_until(TICKS_RETURN - timedelta(seconds=1), ticking=False)
+        world.run_until(TICKS_RETURN - SECOND, ticking=False)
         world.tick()
         ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
         for kept in sorted(world.queue.kept(), key=lambda kept: kept.message.generation_id)[::-1]:
