@@ -81,7 +81,7 @@ def a_held_control(segment: int) -> Control:
         lease_owner="tick-1",
         lease_until=NOW + timedelta(seconds=45),
         backlog=(Backlog(MINUTE - 30, MINUTE - 30, MINUTE - 20, NOW),),
-        cursor=Cursor(MINUTE, SLOT, "job#filing"),
+        cursor=Cursor(MINUTE, SLOT, "job#generation"),
     )
 
 

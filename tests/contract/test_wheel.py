@@ -117,7 +117,7 @@ def test_an_entry_with_a_message_comes_back_whole(kit: Kit) -> None:
     assert _all_entries(kit, entry.segment, entry.slot) == [entry]
 
 
-def test_messages_of_one_filing_have_entries_of_their_own(kit: Kit) -> None:
+def test_messages_of_one_generation_have_entries_of_their_own(kit: Kit) -> None:
     owner, segment = kit.new_owner(), kit.new_segment()
     entries = [
         entry_of_message(a_message(owner, segment=segment, attempt=attempt)) for attempt in (2, 3)
@@ -180,7 +180,7 @@ def test_remove_takes_exactly_one_key(kit: Kit) -> None:
     assert _all_entries(kit, segment) == [kept]
 
 
-def test_remove_takes_all_entries_of_a_filing(kit: Kit) -> None:
+def test_remove_takes_all_entries_of_a_generation(kit: Kit) -> None:
     """Sixty, in more than one request; some are gone already, some are named twice."""
     owner, segment = kit.new_owner(), kit.new_segment()
     slots = [Slot(SlotKind.HOURLY, number) for number in range(60)]
@@ -214,10 +214,10 @@ def _full(segment: int) -> Control:
         lease_owner="tick-1",
         lease_until=LEASE_UNTIL,
         backlog=(Backlog(10, 12, 20, NOW), Backlog(30, 30, 31, NOW + timedelta(microseconds=1))),
-        cursor=Cursor(29_700_000, "h0", "job#filing"),
+        cursor=Cursor(29_700_000, "h0", "job#generation"),
         tzdata="2026.6",
         tzdata_from=29_699_000,
-        backlog_cursor=Cursor(15, "d15", "job#filing#watch"),
+        backlog_cursor=Cursor(15, "d15", "job#generation#watch"),
         throttled_until=NOW + timedelta(microseconds=1),
         shares=Shares(20, NOW, counts=tuple(range(BUCKETS)), placed=(0,) * BUCKETS),
         idle=True,

@@ -124,7 +124,7 @@ class TestPauseAfterFailures:
         job = world.create("job", "* * * * *", pause_after_failures=2)
         world.targets.behave = lambda call: FAILURE
         world.run_until(minute(2) + timedelta(seconds=30))
-        world.refile(row_of(world, job))
+        world.new_generation(row_of(world, job))
         world.run_until(minute(3) + timedelta(seconds=30))
         assert row_of(world, job).state is JobState.ACTIVE
         world.run_until(minute(4))
@@ -178,7 +178,7 @@ class TestPauseAfterFailures:
         world.run_until(minute(2) + timedelta(seconds=10))
         world.pause(row_of(world, job))
         world.run_until(minute(5) + timedelta(seconds=10))
-        world.refile(row_of(world, job))
+        world.new_generation(row_of(world, job))
         world.run_until(minute(7) + timedelta(seconds=10))
         assert row_of(world, job).state is JobState.ACTIVE, "two failures since the resume"
         world.run_until(minute(8))
@@ -191,7 +191,7 @@ class TestPauseAfterFailures:
 
         def behave(call: Call) -> Outcome:
             if call.fire_at == minute(1):
-                world.refile(world.pause(row_of(world, job)))
+                world.new_generation(world.pause(row_of(world, job)))
                 world.clock.advance(5)
             return FAILURE
 
@@ -199,11 +199,11 @@ class TestPauseAfterFailures:
         world.run_until(minute(2) + timedelta(seconds=30))
         assert row_of(world, job).state is JobState.PAUSED, "two have died since the resume"
 
-    def test_a_failure_of_a_replaced_filing_leaves_the_new_count_alone(self) -> None:
+    def test_a_failure_of_a_replaced_generation_leaves_the_new_count_alone(self) -> None:
         world = World(NOON, segments=1)
         job = world.create("job", "* * * * *", pause_after_failures=3)
         world.clock.advance(1)
-        newer = world.refile(job)
+        newer = world.new_generation(job)
         world.targets.behave = lambda call: FAILURE
         world.run_until(minute(1))
         (run,) = world.history(job)
@@ -226,7 +226,7 @@ class TestPauseAfterFailures:
             patch.setattr(world.jobs, "replace", die)
             with pytest.raises(Killed):
                 world.run_until(minute(5))
-        world.refile(row_of(world, job))
+        world.new_generation(row_of(world, job))
         world.clock.advance(1)
         world.run_until(minute(3) + timedelta(seconds=10))
         assert row_of(world, job).state is JobState.ACTIVE, "one failure since the resume"

@@ -45,7 +45,7 @@ def test_what_an_outage_passed_over_is_recorded_though_the_schedule_changed_in_i
     job = world.create("caught", "*/5 * * * *", catch_up=policy)
     world.run_until(TICKS_STOP)
     world.run_until(MIDNIGHT + timedelta(hours=2, minutes=2), ticking=False)
-    world.refile(job, "7 5 * * *")
+    world.new_generation(job, "7 5 * * *")
     world.run_until(TICKS_RETURN - SECOND, ticking=False)
     world.run_until(MIDNIGHT + timedelta(hours=4, minutes=10))
     assert every_five_minutes(5, 120) - recorded(world, job, job.schedule) == set()
@@ -60,12 +60,14 @@ def test_what_an_outage_passed_over_is_recorded_though_the_schedule_changes_afte
     world.run_until(TICKS_RETURN - SECOND, ticking=False)
     world.tick()
     world.clock.advance(2)
-    world.refile(job, "7 5 * * *")
+    world.new_generation(job, "7 5 * * *")
     world.run_until(MIDNIGHT + timedelta(hours=3, minutes=10))
     assert every_five_minutes(5, 180) - recorded(world, job, job.schedule) == set()
 
 
-def test_a_pause_and_resume_in_an_outage_lose_nothing_when_the_newer_filing_comes_first() -> None:
+def test_a_pause_and_resume_in_an_outage_lose_nothing_when_the_newer_generation_comes_first() -> (
+    None
+):
     """Both generations send the outage's last occurrence. The queue keeps no order: the message
     that comes second is a duplicate, and the only one that knows of the span before the pause."""
     world = World(MIDNIGHT, segments=1)
@@ -74,16 +76,16 @@ def test_a_pause_and_resume_in_an_outage_lose_nothing_when_the_newer_filing_come
     world.run_until(MIDNIGHT + timedelta(hours=1, minutes=2), ticking=False)
     paused = world.pause(job)
     world.run_until(MIDNIGHT + timedelta(hours=1, minutes=32), ticking=False)
-    world.refile(paused)
+    world.new_generation(paused)
     world.run_until(TICKS_RETURN - SECOND, ticking=False)
     world.tick()
-    handle_newest_filing_first(world)
+    handle_newest_generation_first(world)
     world.run_until(MIDNIGHT + timedelta(hours=3, minutes=10))
     before_the_pause, after_it = every_five_minutes(5, 60), every_five_minutes(95, 190)
     assert (before_the_pause | after_it) - recorded(world, job, job.schedule) == set()
 
 
-def handle_newest_filing_first(world: World) -> None:
+def handle_newest_generation_first(world: World) -> None:
     """Handle every message that is visible now."""
     ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
     visible = [kept for kept in world.queue.kept() if kept.visible_at <= world.clock.now()]

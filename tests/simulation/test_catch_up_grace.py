@@ -100,13 +100,13 @@ def test_closed_ones_before_the_first_that_runs_are_covered_with_the_others() ->
     ]
 
 
-def test_nothing_of_a_replaced_filing_runs_because_it_is_stood_for() -> None:
+def test_nothing_of_a_replaced_generation_runs_because_it_is_stood_for() -> None:
     """`skip` before and after the change, which only takes the grace away while ticks are down."""
     world = World(MIDNIGHT, segments=1)
     job = world.create("job", "*/5 * * * *", catch_up=CatchUp.SKIP, grace=600)
     world.run_until(STOP)
     world.clock.set(MIDNIGHT + timedelta(minutes=31))
-    world.refile(job, grace=None)
+    world.new_generation(job, grace=None)
     back = MIDNIGHT + HOUR
     world.clock.set(back)
     world.run_until(back + timedelta(minutes=2))
@@ -123,7 +123,7 @@ def test_a_duplicate_that_comes_late_by_the_wheel_records_what_it_stands_for() -
     job = world.create("job", "every 181m", grace=20_000)
     world.create("others", "*/5 * * * *", catch_up=CatchUp.ALL)
     world.clock.advance(9000)
-    world.refile(job, grace=None)
+    world.new_generation(job, grace=None)
     back = start + timedelta(seconds=24_000)
     world.clock.set(back)
     world.run_until(back + timedelta(minutes=90))

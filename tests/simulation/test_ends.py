@@ -150,7 +150,7 @@ def test_a_change_that_comes_first_keeps_the_job() -> None:
 
     def change(call: Call) -> Outcome:
         if call.fire_at.minute == 10:
-            world.refile(job, "at 2026-12-01T00:20:00")
+            world.new_generation(job, "at 2026-12-01T00:20:00")
         return Success(None)
 
     world.targets.behave = change
@@ -293,7 +293,7 @@ class TestNoRunIsActiveOrWaits:
         skip = {"overlap": Overlap.SKIP, "on_complete": DELETE}
         job = world.create("job", "every 10m", **skip, **window)
         world.run_until(MIDNIGHT + timedelta(minutes=11))
-        job = world.refile(job, priority=Lane.HIGH)
+        job = world.new_generation(job, priority=Lane.HIGH)
         world.ask(job)
         world.run_until(MIDNIGHT + timedelta(minutes=15))
         assert row_of(world, job).state is JobState.ACTIVE, "that of 00:10 is to start at 00:16"

@@ -53,7 +53,7 @@ def test_a_change_at_the_instant_of_the_creation_or_by_a_clock_behind_leaves_one
         world = World(MIDNIGHT, seed=seed)
         job = world.create("chain", schedule)
         world.clock.advance(seconds)
-        changed = world.refile(job, priority=Lane.HIGH)
+        changed = world.new_generation(job, priority=Lane.HIGH)
         world.run_until(MIDNIGHT + timedelta(hours=2))
         assert {run.status for run in chain_of(world, changed)} == {RunStatus.SUCCEEDED}
         assert len(world.fired(changed)) == (12 if schedule == SHORT else 3)
@@ -151,7 +151,7 @@ def test_a_pause_ends_the_chain_and_a_resume_begins_one_only(schedule: str) -> N
     paused = world.pause(job)
     world.run_until(MIDNIGHT + 2 * delay - timedelta(minutes=2))
     resumed_at = world.clock.now()
-    world.refile(paused)
+    world.new_generation(paused)
     world.run_until(resumed_at + delay + timedelta(seconds=30))
     assert world.fired(job) == [MIDNIGHT + delay, resumed_at + delay]
     assert {run.status for run in world.history(job)} == {RunStatus.SUCCEEDED}
@@ -176,7 +176,7 @@ def test_a_change_to_another_schedule_ends_the_chain() -> None:
     world = World(MIDNIGHT)
     job = world.create("chain", SHORT)
     world.run_until(MIDNIGHT + timedelta(minutes=15))
-    world.refile(job, "*/30 * * * *")
+    world.new_generation(job, "*/30 * * * *")
     world.run_until(MIDNIGHT + timedelta(hours=1, minutes=1))
     assert world.fired(job) == times("00:10 00:30 01:00", MIDNIGHT)
 

@@ -122,7 +122,7 @@ class TestAMessageThatFindsItsRunEnded:
         world.run_until(MIDNIGHT + timedelta(minutes=21))
         assert world.fired(job) == [MIDNIGHT + timedelta(minutes=10 * n) for n in (1, 2)]
 
-    def test_of_another_filing_orders_no_retry(self, world: World, job: Job) -> None:
+    def test_of_another_generation_orders_no_retry(self, world: World, job: Job) -> None:
         """It would take the place of the one that the chain goes on with."""
         busy = Failure(RunError("busy", "x"), retry_after_seconds=30)
         world.targets.behave = lambda call: busy if call.attempt == 1 else Success(None)

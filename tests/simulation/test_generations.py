@@ -60,16 +60,16 @@ class TestFixedDelays:
         world.run_until(MIDNIGHT + timedelta(minutes=1, seconds=59))
         world.tick()
         changed_at = world.clock.now()
-        world.refile(job, "every 1m after finish")
+        world.new_generation(job, "every 1m after finish")
         world.run_until(MIDNIGHT + timedelta(minutes=20))
         assert len([fire_at for fire_at in world.fired(job) if fire_at > changed_at]) >= 16
 
-    def test_one_refiled_in_the_second_in_which_its_run_ended_goes_on(self) -> None:
+    def test_one_renewed_in_the_second_in_which_its_run_ended_goes_on(self) -> None:
         world = World(MIDNIGHT)
         job = world.create("job", "every 10m after finish")
         world.run_until(*minutes(10))
         world.clock.set(MIDNIGHT + timedelta(minutes=10, milliseconds=400))
-        world.refile(job, priority=Lane.HIGH)
+        world.new_generation(job, priority=Lane.HIGH)
         world.clock.set(MIDNIGHT + timedelta(minutes=10, seconds=1))
         world.run_until(*minutes(60))
         assert len(world.fired(job)) >= 5
@@ -77,13 +77,13 @@ class TestFixedDelays:
 
 class TestOutages:
     @pytest.mark.parametrize("policy", [CatchUp.LATEST, CatchUp.SKIP])
-    def test_each_filing_is_caught_up_on_as_far_as_it_reached(self, policy: CatchUp) -> None:
+    def test_each_generation_is_caught_up_on_as_far_as_it_reached(self, policy: CatchUp) -> None:
         """Three changes in an outage: the first generation is not even the last but one."""
         world = World(MIDNIGHT, segments=1)
         box = [world.create("job", "*/5 * * * *", catch_up=policy)]
 
         def change(schedule: str) -> Callable[[], None]:
-            return lambda: box.append(world.refile(box[-1], schedule))
+            return lambda: box.append(world.new_generation(box[-1], schedule))
 
         outage(
             world,
@@ -108,7 +108,7 @@ class TestOutages:
         world = World(MIDNIGHT, segments=1)
         box = [world.create("job", "*/5 * * * *")]
         steps = [
-            (12 + n, lambda n=n: box.append(world.refile(box[-1], f"{n} 5 * * *")))
+            (12 + n, lambda n=n: box.append(world.new_generation(box[-1], f"{n} 5 * * *")))
             for n in range(MOST_REPLACED + 1)
         ]
         outage(world, *steps)
@@ -122,10 +122,10 @@ class TestOutages:
         )
         assert last.note == "its generation was replaced more than 4 changes ago"
 
-    def test_a_change_within_the_first_span_leaves_the_filing_nothing_to_catch_up(self) -> None:
+    def test_a_change_within_the_first_span_leaves_the_generation_nothing_to_catch_up(self) -> None:
         world = World(MIDNIGHT, segments=1)
         job = world.create("job", "10 * * * *")
-        outage(world, (8, lambda: world.refile(job, NEVER_SOON)))
+        outage(world, (8, lambda: world.new_generation(job, NEVER_SOON)))
         assert [run.reason for run in world.history(job)] == [SkipReason.CHANGED]
 
     @pytest.mark.parametrize("resumed", [True, False])
@@ -135,7 +135,7 @@ class TestOutages:
         box: list[Job] = []
         steps: list[tuple[int, Callable[[], object]]] = [(12, lambda: box.append(world.pause(job)))]
         if resumed:
-            steps.append((52, lambda: world.refile(box[0])))
+            steps.append((52, lambda: world.new_generation(box[0])))
         outage(world, *steps)
         assert covered(world, job) == minutes(5, *([55] if resumed else []))
         last = next(run for run in world.history(job) if run.key.fire_at == minutes(10)[0])
@@ -149,7 +149,7 @@ class TestOutages:
         job = world.create("job", "*/5 * * * *", calendar=calendar)
         world.run_until(start + timedelta(minutes=2))
         world.run_until(*minutes(12), ticking=False)
-        world.refile(job, "30 5 5 * *")
+        world.new_generation(job, "30 5 5 * *")
         open_again = MIDNIGHT + timedelta(days=1, minutes=7)
         world.clock.set(open_again)
         world.run_until(open_again + MINUTE)
@@ -160,22 +160,22 @@ class TestOutages:
 
 
 class TestWhoseCatchUpCounts:
-    def test_the_jobs_own_policy_decides_from_its_filing_on(self) -> None:
+    def test_the_jobs_own_policy_decides_from_its_generation_on(self) -> None:
         world = World(MIDNIGHT, segments=1)
         job = world.create("job", "*/5 * * * *", catch_up=CatchUp.SKIP)
-        outage(world, (32, lambda: world.refile(job, catch_up=CatchUp.ALL)))
+        outage(world, (32, lambda: world.new_generation(job, catch_up=CatchUp.ALL)))
         assert succeeded(world, job) == minutes(*range(35, 61, 5))
         assert covered(world, job) == minutes(5, 10, 15, 20, 25)
 
     @pytest.mark.parametrize("policy", [CatchUp.SKIP, CatchUp.LATEST])
-    def test_what_the_replaced_filing_would_all_have_run_is_left_to_the_jobs_own(
+    def test_what_the_replaced_generation_would_all_have_run_is_left_to_the_jobs_own(
         self, policy: CatchUp
     ) -> None:
         """Found by seed 77001325: a job that was to skip ran all that its old generation had
         missed."""
         world = World(MIDNIGHT, segments=1)
         job = world.create("job", "*/5 * * * *", catch_up=CatchUp.ALL)
-        outage(world, (32, lambda: world.refile(job, catch_up=policy)))
+        outage(world, (32, lambda: world.new_generation(job, catch_up=policy)))
         last = [60] if policy is CatchUp.LATEST else []
         assert succeeded(world, job) == minutes(*range(5, 31, 5), *last)
         assert covered(world, job) == minutes(35, 40, 45, 50, 55)
@@ -226,7 +226,7 @@ def test_short_pauses_before_its_place_in_the_window_do_not_cost_the_run() -> No
     box = [job]
     for minute in range(12, 12 + MOST_REPLACED):
         world.run_until(*minutes(minute))
-        box.append(world.refile(world.pause(box[-1])))
+        box.append(world.new_generation(world.pause(box[-1])))
     world.run_until(*minutes(55))
     (run,) = world.history(job)
     assert (run.status, run.key.fire_at) == (RunStatus.SUCCEEDED, *minutes(10))

@@ -72,7 +72,7 @@ def test_a_day_closed_after_its_run_does_not_run_a_second_time(rule: CalendarRul
     assert outcomes(world, job) == [(day(25), "succeeded")]
 
 
-def test_an_occurrence_before_the_filing_is_not_moved_into_it() -> None:
+def test_an_occurrence_before_the_generation_is_not_moved_into_it() -> None:
     """The 25th is a Friday; its occurrence was over before the job was made."""
     world = World(day(25, 12), segments=1)
     world.close("holidays", "2026-12-25", weekdays=[5, 6])
@@ -120,7 +120,7 @@ def test_the_end_of_thirty_one_closed_days_is_recorded() -> None:
     assert run.note == note
 
 
-def test_a_moved_occurrence_belongs_to_the_filing_of_its_nominal_time() -> None:
+def test_a_moved_occurrence_belongs_to_the_generation_of_its_nominal_time() -> None:
     """Paused and resumed between its two days, it runs; paused on the second, it does not."""
     world = World(day(25, 8), segments=1)
     world.close("holidays", "2026-12-25", "2026-12-26", "2026-12-27")
@@ -130,10 +130,10 @@ def test_a_moved_occurrence_belongs_to_the_filing_of_its_nominal_time() -> None:
     paused = world.create("paused", "0 9 25 12 *", calendar=calendar)
     over_nines(world, 25, 26)
     world.pause(paused)
-    world.refile(changed, "0 9 1 1 *")
+    world.new_generation(changed, "0 9 1 1 *")
     resumed = world.pause(resumed)
     world.clock.advance(60)
-    world.refile(resumed)
+    world.new_generation(resumed)
     over_nines(world, 27, 28)
     assert outcomes(world, resumed) == outcomes(world, changed) == [(day(28), "succeeded")]
     assert outcomes(world, paused) == [(day(28), "paused")]
@@ -264,7 +264,7 @@ class Days:
             self.job = self.world.pause(self.job)
             self.active[-1] = (since, self.world.clock.now())
         else:
-            self.job = self.world.refile(self.job)
+            self.job = self.world.new_generation(self.job)
             self.active.append((self.job.generation.from_at, None))
 
     def maybe(self) -> None:

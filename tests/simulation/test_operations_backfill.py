@@ -88,7 +88,7 @@ def test_a_backfill_of_a_paused_job_holds_until_it_is_resumed(world: World, regu
     world.run_until(world.clock.now() + 60 * MINUTE, ticking=False)
     assert now_of(world, operation).step == 12, "... and at last once in ten minutes"
     assert backfilled(world, regular) == []
-    world.refile(paused)
+    world.new_generation(paused)
     ended = run_to_end(world, operation)
     assert (ended.state, ended.done, ended.note) == (OperationState.SUCCEEDED, 24, "")
 

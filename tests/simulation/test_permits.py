@@ -265,7 +265,7 @@ def test_a_store_that_fails_meanwhile_costs_no_run(monkeypatch: pytest.MonkeyPat
 
 def test_a_run_that_another_gate_holds_back_keeps_no_permit() -> None:
     one = OneRun()
-    one.job = one.world.refile(one.job, rate=Rate(1, 600))
+    one.job = one.world.new_generation(one.job, rate=Rate(1, 600))
     one.handle(one.due(1))
     held_back = one.handle(replace(one.due(2), waits=1))
     assert held_back.handled is Handled.DEFERRED

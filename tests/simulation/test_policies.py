@@ -183,7 +183,7 @@ class TestBetweenDispatchAndStart:
         }
 
     def test_a_change_of_schedule(self, world: World, job: Job) -> None:
-        changed = world.refile(job, "*/2 * * * *")
+        changed = world.new_generation(job, "*/2 * * * *")
         world.run_until(NOON + 4 * MINUTE)
         assert world.fired(changed) == [NOON + 2 * MINUTE, NOON + 4 * MINUTE]
         assert {run.status for run in world.history(job) if run.reason != "changed"} == {

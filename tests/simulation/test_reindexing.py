@@ -162,7 +162,7 @@ def test_rows_of_jobs_stay_as_they_are(world: World) -> None:
 def test_rare_occurrences_run_once(world: World, schedule: str) -> None:
     job = world.create("once", schedule, timezone="Europe/Berlin" if "*" in schedule else "UTC")
     if "*" in schedule:
-        job = world.refile(job, "30 13 1 12 *")  # 12:30 in UTC
+        job = world.new_generation(job, "30 13 1 12 *")  # 12:30 in UTC
     lose_and_mend(world)
     assert minutes(job, world) == [49 if ":49" in schedule else 30]
 
@@ -323,7 +323,7 @@ class TestRestored:
     ) -> None:
         job = world.create("job", "*/10 * * * *")
         world.run_until(NOON + timedelta(minutes=12))
-        changed = world.refile(job, "0 0 1 1 *")
+        changed = world.new_generation(job, "0 0 1 1 *")
         world.run_until(NOON + timedelta(minutes=15))
         world.indexer.remove_ended_entries(job, changed)
         assert world.jobs.replace(job, 2)  # the change is forgotten, but not by the wheel
@@ -468,7 +468,7 @@ def test_a_change_of_its_owners_meanwhile_wins(world: World, at: int) -> None:
 
     def change() -> None:
         world.pause(paused)
-        world.refile(changed, "5-59/10 * * * *")
+        world.new_generation(changed, "5-59/10 * * * *")
 
     reindex(world, Interfering(world.wheel, at, change))
     world.run_until(AFTER)

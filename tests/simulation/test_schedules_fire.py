@@ -112,7 +112,7 @@ def test_a_paused_job_does_not_run_and_its_entries_leave_the_wheel() -> None:
     assert {run.reason for run in skipped} == {"paused"}
     # Those that may have been announced before the pause prove nothing: they are met twice.
     assert len(skipped) <= 60 + 3 + 11, "each standing entry is met once more, then removed"
-    world.refile(paused)
+    world.new_generation(paused)
     world.run_until(world.clock.now() + timedelta(minutes=3))
     assert len(world.fired(job)) == before + 3
 
@@ -121,6 +121,6 @@ def test_a_change_of_schedule_runs_what_the_old_one_covered_and_then_the_new_one
     world = World(MIDNIGHT)
     job = world.create("changed", "*/2 * * * *")
     world.run_until(MIDNIGHT + timedelta(minutes=4, seconds=30))
-    world.refile(job, "1-59/2 * * * *")
+    world.new_generation(job, "1-59/2 * * * *")
     world.run_until(MIDNIGHT + timedelta(minutes=9, seconds=30))
     assert world.fired(job) == times("00:02 00:04 00:05 00:07 00:09", MIDNIGHT)

@@ -115,7 +115,7 @@ class TestMark:
         def behave(call: Call) -> Outcome:
             world.clock.advance(3)
             if len(world.targets.calls) == 3:  # its end would move the job
-                changed.append(world.refile(row_of(world, job), "every 20s"))
+                changed.append(world.new_generation(row_of(world, job), "every 20s"))
             return Success(None)
 
         world.targets.behave = behave
@@ -194,7 +194,7 @@ class TestRedirection:
     ) -> None:
         job = world.create("job", "* * * * *")
         message = due(world, job)
-        world.refile(job, priority=Lane.HIGH)
+        world.new_generation(job, priority=Lane.HIGH)
         empty(world)
         handle(world, message)
         (there,) = world.queue.kept()

@@ -143,7 +143,7 @@ def test_what_is_paused_or_closed_or_not_watched_any_more_is_not_missed(world: W
     world.targets.behave = lambda call: REFUSED
     world.run_until(FIRST - MINUTE)
     world.pause(job)
-    world.refile(unwatched, expect_within=None)
+    world.new_generation(unwatched, expect_within=None)
     world.run_until(FIRST + WITHIN + SECOND)
     assert rows(world, job) == rows(world, closed) == rows(world, unwatched) == []
 
@@ -153,14 +153,16 @@ def test_an_occurrence_of_a_pause_is_not_missed_when_it_is_over(world: World) ->
     world.run_until(FIRST - 5 * MINUTE)
     paused = world.pause(job)
     world.run_until(FIRST + 5 * MINUTE)
-    world.refile(paused)
+    world.new_generation(paused)
     world.run_until(FIRST + 70 * MINUTE)
     assert rows(world, job) == []
 
 
 @pytest.mark.parametrize("end", ["pause", "change", "complete"])
-def test_a_dated_chain_looks_after_what_its_filing_had_when_it_ends(world: World, end: str) -> None:
-    """Each look files the next: the chain must outlive the generation by what is still to be
+def test_a_dated_chain_looks_after_what_its_generation_had_when_it_ends(
+    world: World, end: str
+) -> None:
+    """Each look puts the next: the chain must outlive the generation by what is still to be
     seen."""
     complete = {"on_complete": OnComplete.DELETE, "max_runs": 3} if end == "complete" else {}
     job = watched(
@@ -177,7 +179,7 @@ def test_a_dated_chain_looks_after_what_its_filing_had_when_it_ends(world: World
     if end == "pause":
         world.pause(job)
     if end == "change":
-        world.refile(job, "0 0 1 1 *")
+        world.new_generation(job, "0 0 1 1 *")
     world.run_until(fire_times[-1] + timedelta(hours=4, minutes=1))
     assert looks(world, job) == fire_times
     world.run_until(fire_times[-1] + 6 * HOUR)
@@ -203,7 +205,7 @@ HOURLY, ONCE = "30 * * * *", "at 2026-12-01T12:30:00Z"
     ("schedule", "options", "act"),
     [
         (HOURLY, {}, World.pause),
-        (HOURLY, {}, lambda world, job: world.refile(job, "0 5 * * *")),
+        (HOURLY, {}, lambda world, job: world.new_generation(job, "0 5 * * *")),
         (HOURLY, {"pause_after_failures": 1}, None),
         (ONCE, {"on_complete": OnComplete.DELETE}, None),
         (ONCE, {"expect_within": 3600}, None),
@@ -223,7 +225,7 @@ def test_what_was_due_is_missed_whatever_becomes_of_its_job(
 
 
 @pytest.mark.parametrize(("policy", "alarms"), [(CatchUp.LATEST, 0), (CatchUp.SKIP, 1)])
-def test_what_came_late_is_left_to_the_next_of_its_filing_though_that_is_replaced(
+def test_what_came_late_is_left_to_the_next_of_its_generation_though_that_is_replaced(
     world: World, policy: CatchUp, alarms: int
 ) -> None:
     """Twenty came while executors were away. Under `latest` the last of them ran, under `skip` it
@@ -232,20 +234,20 @@ def test_what_came_late_is_left_to_the_next_of_its_filing_though_that_is_replace
     back = world.clock.now() + 20 * MINUTE
     without_executors(world, back)
     world.run_until(back + 5 * MINUTE)
-    world.refile(job, "0 5 * * *")
+    world.new_generation(job, "0 5 * * *")
     world.run_until(back + 3 * HOUR)
     late = [run for run in world.history(job) if run.reason in ("catch_up", "misfire")]
     assert len(late) > 15
     assert len(rows(world, job)) == alarms
 
 
-def test_its_standing_entries_go_when_the_filing_is_replaced(world: World) -> None:
+def test_its_standing_entries_go_when_the_generation_is_replaced(world: World) -> None:
     job = watched(world)
     world.run_until(FIRST + 20 * MINUTE)
     slot = Slot(SlotKind.HOURLY, 40)
     (entry,) = world.wheel.query(0, slot).entries
     assert entry.key == f"{job.job_id}#{job.generation.generation_id}#watch"
-    world.refile(job, "0 5 * * *")
+    world.new_generation(job, "0 5 * * *")
     world.run_until(FIRST + 100 * MINUTE)
     assert world.wheel.query(0, slot).entries == ()
     assert world.wheel.query(0, Slot(SlotKind.HOURLY, 30)).entries == ()

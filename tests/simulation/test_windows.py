@@ -80,7 +80,7 @@ def test_entries_of_a_paused_job_stay_until_their_last_effective_minute_is_dispa
         if entry.key == indexed.key
     ]
     assert left == []
-    world.refile(paused)
+    world.new_generation(paused)
     world.run_until(MIDNIGHT + timedelta(hours=2, minutes=20))
     assert world.fired(job) == times("00:10 02:10", MIDNIGHT)
     skipped = [run.key.fire_at for run in world.history(job) if run.reason == "paused"]
@@ -96,7 +96,7 @@ def test_a_change_of_the_window_moves_every_later_run_and_doubles_none(
     world = World(MIDNIGHT)
     job = world.create("moved", "*/4 * * * *", window="4m", fraction=before)
     world.run_until(MIDNIGHT + timedelta(minutes=5, seconds=30))
-    world.refile(job, spread_seconds=int(240 * after))
+    world.new_generation(job, spread_seconds=int(240 * after))
     world.run_until(MIDNIGHT + timedelta(minutes=20))
     fired = times("00:04 00:08 00:12 00:16", MIDNIGHT)
     assert world.fired(job) == fired

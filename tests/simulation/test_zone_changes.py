@@ -279,7 +279,7 @@ def test_a_job_filed_about_a_day_ahead_of_its_occurrence_does_not_rely_on_a_minu
 
 
 def test_a_dated_chain_of_a_zone_looks_ahead_of_its_occurrence() -> None:
-    """One link a day and more before, which files the next one by the rules of that day."""
+    """One link a day and more before, which puts the next one by the rules of that day."""
     world = World(START, segments=1)
     job = world.create("yearly", "0 9 10 12 *", timezone=ALMATY)
     (entry,) = entries_of(job)

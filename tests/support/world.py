@@ -187,7 +187,7 @@ class World:
         assert self.jobs.replace(paused, job.revision)
         return paused
 
-    def refile(self, job: Job, schedule: str | None = None, **changes: object) -> Job:
+    def new_generation(self, job: Job, schedule: str | None = None, **changes: object) -> Job:
         """Resume, or change the schedule or other members of the row."""
         now = self.clock.now()
         generation_id = self.entropy.new_id(job.generation.next_id_at(now))

@@ -24,7 +24,7 @@ from tests.support.jobs import make_job
 OWNER = "owner-1"
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 JOB_ID = job_id_of(OWNER, "book")
-FILING = "01KBD0000000000000000000F1"
+GENERATION_ID = "01KBD0000000000000000000F1"
 
 
 def after(seconds: float) -> datetime:
@@ -57,7 +57,7 @@ class Book:
             owner=OWNER,
             job_id=JOB_ID,
             segment=0,
-            generation=Generation(FILING, NOON),
+            generation=Generation(GENERATION_ID, NOON),
             created_at=NOON,
             updated_at=NOON,
             **members,
@@ -84,7 +84,7 @@ class Book:
     def pause(self, second: float) -> None:
         self.becomes(second, self.job.paused(after(second)))
 
-    def resume(self, second: float, generation_id: str = FILING[:-1] + "2") -> None:
+    def resume(self, second: float, generation_id: str = GENERATION_ID[:-1] + "2") -> None:
         from_at = after(int(second))
         self.becomes(
             second, self.job.in_new_generation(Generation(generation_id, from_at), after(second))
@@ -108,7 +108,7 @@ class Book:
             attempt=attempt,
             token=1 if before is None else before.token + 1,
             claim_id=f"claim of {name}",
-            generation_id=FILING,
+            generation_id=GENERATION_ID,
             updated_at=at,
             expires_at=at + timedelta(days=30),
             lease_until=at + timedelta(seconds=60),
@@ -184,7 +184,7 @@ class Book:
         return self.finished(row, at + timedelta(seconds=0.1), RunStatus.SKIPPED, reason=reason)
 
     def passed_over(
-        self, first: int, last: int, count: int, at: float, generation_id: str = FILING
+        self, first: int, last: int, count: int, at: float, generation_id: str = GENERATION_ID
     ) -> None:
         """A catch-up covers a span with a row."""
         key = key_of(last, RunKind.MISSED, request_id=generation_id)

@@ -75,7 +75,7 @@ def _not_paused(known: Known, key: RunKey, job: Job) -> str | None:
         return "somebody had asked for it, or it tells of the past"
     if job.state is JobState.PAUSED:
         return None
-    generations = _filings_by(known, job)
+    generations = _generations_by(known, job)
     for one, other in pairwise(generations):
         was_paused = one.until_at is not None and one.until_at < other.from_at
         if was_paused and not one.is_computable:
@@ -90,7 +90,7 @@ def _not_changed(known: Known, key: RunKey, job: Job) -> str | None:
     target."""
     if key.kind is RunKind.CALLBACK:
         return None
-    generations = _filings_by(known, job)
+    generations = _generations_by(known, job)
     if known.evidence.is_complete and len(generations) < 2:
         return "its generation was the first one"
     if generations and generations[-1].is_computable and generations[-1].covers(key.fire_at):
@@ -104,7 +104,9 @@ def _not_passed_over(known: Known, row: Run, job: Job, write: RunWrite) -> str |
     key = row.key
     if job.spec.catch_up is CatchUp.LATEST and row.note is not None:
         return _not_superseded(known, row, job, write)
-    covering = [f for f in _filings_by(known, job) if not f.is_computable or f.yields(key.fire_at)]
+    covering = [
+        f for f in _generations_by(known, job) if not f.is_computable or f.yields(key.fire_at)
+    ]
     if not any(_skips(indexed.job) for indexed in covering):
         return "no generation of it skips what an outage passes over"
     gaps = [gap for gap in known.evidence.gaps if gap.segment == job.segment]
@@ -181,7 +183,7 @@ def _was_spaced(known: Known, row: Run, job: Job, skipped_at: datetime) -> str |
     return f"no other run had begun since {since}"
 
 
-def _filings_by(known: Known, job: Job) -> Sequence[Indexed]:
+def _generations_by(known: Known, job: Job) -> Sequence[Indexed]:
     """The generations that had been committed when the row had this revision."""
     generations = known.generations.get(job.job_id, ())
     if not known.evidence.is_complete:

@@ -19,7 +19,7 @@ from carillon.simulation.loop import Loop
 from carillon.simulation.services import Api, job_body
 from carillon.simulation.targets import SimulatedTargets
 from tests.simulation.judging.checker_book import (
-    FILING,
+    GENERATION_ID,
     JOB_ID,
     NOON,
     Book,
@@ -61,7 +61,7 @@ def test_an_occurrence_is_due_at_its_place_in_the_window() -> None:
     only(book.evidence(35), "I1", "12:00:30+00:00 has no row")
 
 
-def test_a_filing_owes_nothing_after_its_pause_and_the_next_owes_from_its_beginning() -> None:
+def test_a_generation_owes_nothing_after_its_pause_and_the_next_owes_from_its_beginning() -> None:
     book = Book()
     book.ran_at(10)
     book.pause(15)
@@ -106,7 +106,7 @@ def test_a_skip_at_no_occurrence_is_one_too_many(reason: str) -> None:
     only(story(25), "I1", "no generation of its job yields")
 
 
-def test_a_catch_up_of_a_filing_that_never_counted_is_one_too_many() -> None:
+def test_a_catch_up_of_a_generation_that_never_counted_is_one_too_many() -> None:
     book = outage()
     book.pause(16)
     book.passed_over(20, 40, 3, at=60, generation_id="noise")
@@ -225,7 +225,7 @@ def test_a_claim_that_is_taken_back_uncalled_forks_no_chain() -> None:
     assert "I1" not in dict(found(book.evidence(27))), "late it is"
 
 
-def test_of_a_real_stack_the_last_row_tells_of_all_filings() -> None:
+def test_of_a_real_stack_the_last_row_tells_of_all_generations() -> None:
     book = plain()
     book.pause(35)
     book.resume(55)
@@ -234,7 +234,7 @@ def test_of_a_real_stack_the_last_row_tells_of_all_filings() -> None:
     assert found(book.evidence(65, versions=last, writes=(), is_complete=False)) == []
     del book.rows[key_of(20)]
     book.deliveries = [each for each in book.deliveries if "T120020Z" not in each.run_id]
-    only(book.evidence(65, versions=last, writes=(), is_complete=False), "I1", FILING)
+    only(book.evidence(65, versions=last, writes=(), is_complete=False), "I1", GENERATION_ID)
 
 
 def simulated(chaos: Chaos | None, *, minutes: int) -> Evidence:

@@ -80,7 +80,7 @@ def ended() -> Book:
     return book
 
 
-def test_of_a_filing_that_has_ended_nothing_more_comes() -> None:
+def test_of_a_generation_that_has_ended_nothing_more_comes() -> None:
     book = ended()
     assert found(book.evidence(700)) == []
     book.skipped(key_of(1100), after(1100), "deleted")
@@ -89,7 +89,7 @@ def test_of_a_filing_that_has_ended_nothing_more_comes() -> None:
     assert found(book.evidence(1200)) == []
 
 
-def test_what_an_ended_filing_has_sent_is_met_once() -> None:
+def test_what_an_ended_generation_has_sent_is_met_once() -> None:
     book = ended()
     book.faults.append(after(620))
     book.skipped(key_of(1400), after(1400), "deleted")

@@ -13,7 +13,7 @@ from os import cpu_count
 
 from carillon.audit.evidence import Violation
 from tests.simulation.mutants.gone import GONE
-from tests.simulation.mutants.indexing import FILING
+from tests.simulation.mutants.indexing import GENERATIONS
 from tests.simulation.mutants.isolation import ISOLATION
 from tests.simulation.mutants.kit import Mutant, swapped
 from tests.simulation.mutants.lanes import SLOW_LANE
@@ -27,7 +27,7 @@ from tests.simulation.worlds.runner import Outcome, run
 from tests.simulation.worlds.scenario import scenario_of
 
 MUTANTS: tuple[Mutant, ...] = (
-    *FILING,
+    *GENERATIONS,
     *TICKS,
     *RUNS,
     *RECEPTIONS,

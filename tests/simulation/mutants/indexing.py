@@ -119,7 +119,7 @@ _JOB_KEY = instead(
     lambda job_id, generation_id, is_watch=False: f"{job_id}{'#w' if is_watch else ''}"
 )
 
-FILING = (
+GENERATIONS = (
     Mutant(
         "horizon_before_entries",
         ("I1",),

@@ -209,4 +209,4 @@ MEETING = both(
     given(most_latency_us=400_000, ticks_down=(), executors_down=()),
     faulty(slow=0.1),
 )
-"""Filings and ticks that come together all the time, over slow stores."""
+"""Generations and ticks that come together all the time, over slow stores."""

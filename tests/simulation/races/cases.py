@@ -47,14 +47,14 @@ def generation() -> Setting:
     return race(at(4, 55), lived(at(4, 50), ticks_down=at(4)), actors, passing_seconds=[10])
 
 
-def filing_first() -> Setting:
+def indexing_first() -> Setting:
     """Nobody has ever met the segment."""
     actors = [request("create", create(**cron("5,6,7"))), tick("tick a"), tick("tick b")]
     contents = lived(at(0), ticks_down=at(0))
     return race(at(4, 1), contents, actors)
 
 
-def filing_chain() -> Setting:
+def indexing_chain() -> Setting:
     """A one-shot: its only entry stands in a dated slot that the tick may just have passed."""
     actors = [request("create", create(**one_shot(6))), tick("tick a"), tick("tick b")]
     return race(at(4, 1), lived(at(3, 50)), actors, passing_seconds=[46])
@@ -278,8 +278,8 @@ _DEAD = frozenset({RunStatus.DEAD})
 
 RACES = (
     Race("indexing against tick", generation, "horizon_first", 10_000, losses=0),
-    Race("indexing in a new segment", filing_first, "horizon_first", 10_000),
-    Race("indexing of a one-shot", filing_chain, "horizon_first", 10_000),
+    Race("indexing in a new segment", indexing_first, "horizon_first", 10_000),
+    Race("indexing of a one-shot", indexing_chain, "horizon_first", 10_000),
     Race("two ticks", two_ticks, "control_unconditional", 5000, losses=0),
     Race("three ticks", three_ticks, "control_unconditional", 10_000),
     Race("two executors, one message", duplicate, "claim_unconditional", 500),

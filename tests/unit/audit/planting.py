@@ -25,11 +25,11 @@ def an_hour() -> World:
     world.create("rare", "every 7h")
     changed, paused = world.create("changed", "every 30s"), world.create("paused", "every 1m")
     world.run_until(START + timedelta(minutes=15))
-    world.refile(changed, "every 50s")
+    world.new_generation(changed, "every 50s")
     paused = world.pause(paused)
     world.run_until(OUTAGE[0])
     world.run_until(OUTAGE[1], ticking=False)
-    world.refile(paused)
+    world.new_generation(paused)
     world.run_until(END)
     return world
 

@@ -131,7 +131,7 @@ def test_many_findings_of_a_job_are_counted() -> None:
 def test_a_job_that_changed_meanwhile_is_judged_as_it_is_then() -> None:
     world = an_hour()
     stale = job(world, "steady")
-    world.refile(stale, "every 50s")
+    world.new_generation(stale, "every 50s")
 
     class Behind:
         def __getattr__(self, name: str) -> object:

@@ -537,7 +537,7 @@ class TestRunsThatWait:
         changed = job
         for _ in range(6):
             world.clock.advance(1)
-            changed = world.refile(changed, "0 0 * * *")
+            changed = world.new_generation(changed, "0 0 * * *")
         without = replace(changed, previous=None, earlier=(), revision=changed.revision + 1)
         assert world.jobs.replace(without, changed.revision)
         world.clock.advance(120)

@@ -418,7 +418,9 @@ def test_noise_takes_no_row_along_that_another_filing_has_claimed_too(
     """Found by the simulation: the message of a generation that was replaced took a run over,
     died, came again and removed the row, and with it the attempts of the generation that counts."""
     first = job
-    job = world.refile(job)  # both had the occurrence announced when the generation was replaced
+    job = world.new_generation(
+        job
+    )  # both had the occurrence announced when the generation was replaced
     counts, noise = due(world, job), message_of(first, NOON + timedelta(minutes=1))
     crash_in_call(world, counts)
     world.clock.advance(FUNCTION_SECONDS + 2)
@@ -431,7 +433,7 @@ def test_noise_takes_no_row_along_that_another_filing_has_claimed_too(
         noise.generation_id,
     )
 
-    world.refile(job)
+    world.new_generation(job)
     world.clock.advance(FUNCTION_SECONDS + 2)
     assert world.executor.handle(noise, ends_at(world)).handled is Handled.DROPPED
     assert run_of(world, counts).generation_id == counts.generation_id
@@ -448,7 +450,7 @@ def test_a_run_that_another_filing_begins_is_the_own_filings(
     that counts, came again after the next resume, and removed the row with the attempts that were
     made; the own message had been acknowledged when it met the run."""
     first = job
-    job = world.refile(job)
+    job = world.new_generation(job)
     own, older = due(world, job), message_of(first, NOON + timedelta(minutes=1))
     if fails:
         world.targets.behave = lambda call: Failure(RunError("busy", "later"))
@@ -463,7 +465,7 @@ def test_a_run_that_another_filing_begins_is_the_own_filings(
     begun = run_of(world, own)
     assert (begun.generation_id, begun.other_generations) == (job.generation.generation_id, ())
 
-    world.refile(job)
+    world.new_generation(job)
     world.clock.advance(FUNCTION_SECONDS + 2)
     assert world.executor.handle(older, ends_at(world)).handled is Handled.DROPPED
     assert len(run_of(world, own).attempts) == begun.attempt - 1
@@ -478,10 +480,10 @@ def test_the_last_filing_that_does_not_count_removes_its_row(
 ) -> None:
     messages = [due(world, job)]
     for _ in range(2):
-        job = world.refile(job)
+        job = world.new_generation(job)
         messages.append(due(world, job))
     world.clock.set(NOON + timedelta(minutes=1))
-    world.refile(job, "0 0 1 1 *")
+    world.new_generation(job, "0 0 1 1 *")
     monkeypatch.setattr(starting, "decide_start", lambda *args: Drop("none of them counts"))
     for message in messages:
         with monkeypatch.context() as patch:

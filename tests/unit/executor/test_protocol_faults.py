@@ -146,7 +146,7 @@ class TestNoise:
         it must not wait for the end of a lease that is given back at once."""
         job = world.create("job", "* * * * *")
         real = due(world, job)
-        world.refile(job, "0 0 * * *")  # 12:01:00 itself belongs to the generation before
+        world.new_generation(job, "0 0 * * *")  # 12:01:00 itself belongs to the generation before
         noise = replace(real, generation_id=world.entropy.new_id(world.clock.now()))
         get = world.jobs.get
         inner: list[Handled] = []
@@ -177,7 +177,7 @@ class TestNoise:
             "0 1 * * *",
         ):  # the first generation is not even the previous one
             world.clock.advance(10)
-            job = world.refile(job, schedule)
+            job = world.new_generation(job, schedule)
         empty_queue(world)
         world.clock.set(noise.due_at)
 
@@ -206,7 +206,7 @@ class TestNoise:
         noise = replace(real, generation_id=world.entropy.new_id(world.clock.now()))
         empty_queue(world)
         world.clock.set(real.due_at)
-        world.refile(job, "0 0 * * *")
+        world.new_generation(job, "0 0 * * *")
         throttle_reads_of_jobs(world, monkeypatch, 1)
         world.queue.send([noise, real], [0, 1])
         execute_for(world, 600)
