@@ -106,28 +106,6 @@ def test_with_json_every_item_is_told(signed_in: Run, api: FakeApi) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("content", "field"),
-    [
-        ("", "file"),
-        ("[]", "file"),
-        ("[1", "file"),
-        ('{"name": "a"}\nnope', "line 2"),
-        ('\n"a"', "line 2"),
-        ('[{"name": "a"}, 1]', "items[1]"),
-        (b"\xff", "file"),
-    ],
-)
-def test_a_file_that_is_wrong_creates_nothing(
-    signed_in: Run, api: FakeApi, content: str | bytes, field: str
-) -> None:
-    result = signed_in("jobs", "import", "-", "--json", stdin=content)
-
-    assert result.exit_code == 3
-    assert [error["field"] for error in json.loads(result.stderr)["errors"]] == [field]
-    assert api.requests == []
-
-
 def test_requests_stay_within_the_limits(
     api: FakeApi, client: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,35 +95,3 @@ def test_one_that_is_not_waited_for_may_still_go_on(signed_in: Run, api: FakeApi
     assert result.exit_code == 0
     assert "state         running" in result.stdout
     assert len(api.requests) == 1
-
-
-@pytest.mark.parametrize("command", ["redrive", "discard"])
-@pytest.mark.parametrize(
-    ("arguments", "exit_code"),
-    [
-        ([], 2),
-        ([RUN_ID, "--all"], 2),
-        ([RUN_ID, "--job", "j1"], 2),
-        (["--all", "--reason", "refused"], 2),
-        (["--from", "soon"], 3),
-        (["--per-minute", "0", "--all"], 2),
-        ([RUN_ID, "--per-minute", "5"], 2),
-        ([RUN_ID, "--idempotency-key", "k"], 2),
-        ([".."], 3),
-    ],
-)
-def test_which_are_meant_must_be_clear(
-    signed_in: Run, api: FakeApi, command: str, arguments: list[str], exit_code: int
-) -> None:
-    assert signed_in("dead-letters", command, *arguments).exit_code == exit_code
-    assert api.requests == []
-
-
-def test_when_the_outcome_is_unknown_it_tells_how_to_repeat(signed_in: Run, api: FakeApi) -> None:
-    api.answer("POST", "/dead-letters/redrive", {"message": "no"}, status=503)
-
-    result = signed_in("dead-letters", "redrive", "--all")
-
-    key = api.requests[0].headers["idempotency-key"]
-    assert result.exit_code == 7
-    assert f"repeat with --idempotency-key {key}" in result.stderr

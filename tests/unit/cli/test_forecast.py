@@ -109,14 +109,6 @@ def test_an_answer_that_is_no_forecast_is_unexpected(
     assert signed_in("forecast").exit_code == 1
 
 
-def test_a_bad_instant_is_refused_here(signed_in: Run, api: FakeApi) -> None:
-    result = signed_in("forecast", "--to", "noon", "--json")
-
-    assert result.exit_code == 3
-    assert json.loads(result.stderr)["errors"][0]["field"] == "to"
-    assert api.requests == []
-
-
 @pytest.mark.parametrize(
     ("values", "width", "expected"),
     [

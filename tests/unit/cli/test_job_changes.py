@@ -125,35 +125,6 @@ def test_what_is_cleared_is_nested_as_the_api_nests_it(
     assert api.requests[0].body == body
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        [],
-        ["--clear", "retry", "--clear", "retry.backoff.type"],
-        ["--clear", "retry.backoff", "--clear", "retry.backoff.type"],
-        ["--backoff", "fixed", "--clear", "retry.backoff.type"],
-        ["--grace", "5m", "--clear", "grace"],
-        ["--tag", "a=b", "--clear", "tags.a"],
-        ["--tag", "a=b", "--clear", "tags"],
-        ["--name", "a", "--clear", "name.first"],
-        ["--clear", "tags", "--clear", "tags.a"],
-        ["--task", "a", "--webhook", "https://a.test"],
-    ],
-)
-def test_a_change_that_is_none_is_a_wrong_command_line(
-    signed_in: Run, api: FakeApi, options: list[str]
-) -> None:
-    assert signed_in("jobs", "change", "j1", *options).exit_code == 2
-    assert api.requests == []
-
-
-def test_another_revision_is_a_conflict(signed_in: Run, api: FakeApi) -> None:
-    problem = {"title": "Precondition failed", "status": 412, "detail": "it is at revision 4"}
-    api.answer("PATCH", "/jobs/j1", problem, status=412)
-
-    assert signed_in("jobs", "change", "j1", "--name", "b", "--revision", "3").exit_code == 6
-
-
 def test_labels_and_targets_are_one_line_each(signed_in: Run, api: FakeApi) -> None:
     job = {
         **JOB,

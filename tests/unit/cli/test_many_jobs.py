@@ -104,26 +104,6 @@ def test_a_failure_in_between_tells_what_is_done(signed_in: Run, api: FakeApi) -
     assert "2 were changed before that; repeat the same command" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["pause", "resume", "delete"])
-@pytest.mark.parametrize(
-    ("arguments", "exit_code"),
-    [
-        ([], 2),
-        (["j1", "--parent", "p"], 2),
-        (["j1", "--tag", "a=b"], 2),
-        (["--parent", ""], 3),
-        (["--parent", "", "--tag", "a=b"], 3),
-        (["--tag", "a"], 3),
-        (["--tag", ""], 3),
-    ],
-)
-def test_which_jobs_must_be_clear(
-    signed_in: Run, api: FakeApi, command: str, arguments: list[str], exit_code: int
-) -> None:
-    assert signed_in("jobs", command, *arguments).exit_code == exit_code
-    assert api.requests == []
-
-
 @pytest.mark.parametrize(
     ("options", "typed", "exit_code"), [([], "n\n", 1), ([], "y\n", 0), (["--yes"], "", 0)]
 )
@@ -157,15 +137,3 @@ class _Terminal:
 
     stdin = _Stdin
     stderr = sys.stderr
-
-
-@pytest.mark.parametrize("tag", ["team=a,env:prod", "team:a=b", "team=a\nb", f"{'k' * 65}=a"])
-@pytest.mark.parametrize("command", ["list", "pause", "delete"])
-def test_a_tag_that_no_filter_can_name_is_refused(
-    signed_in: Run, api: FakeApi, command: str, tag: str
-) -> None:
-    """Sent all the same, `team:a,env:prod` would choose jobs with two other tags."""
-    result = signed_in("jobs", command, "--tag", tag)
-
-    assert (result.exit_code, api.requests) == (3, [])
-    assert "tag" in result.stderr

@@ -56,14 +56,6 @@ def test_show_and_cancel(signed_in: Run, api: FakeApi) -> None:
     assert cancelled.exit_code == 0
 
 
-@pytest.mark.parametrize("command", ["show", "cancel"])
-def test_what_is_no_operation_id_is_refused_here(
-    signed_in: Run, api: FakeApi, command: str
-) -> None:
-    assert signed_in("operations", command, "..").exit_code == 3
-    assert api.requests == []
-
-
 @pytest.mark.parametrize(
     ("options", "more"),
     [([], {"only": "all"}), (["--only", "missed", "--per-minute", "6"],
@@ -84,17 +76,6 @@ def test_backfill_sends_its_span(
     span = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}
     assert request.body == {**span, **more}
     assert request.headers["idempotency-key"] == "k"
-
-
-@pytest.mark.parametrize(
-    ("options", "exit_code"),
-    [([], 2), (["--from", "2026-01-01"], 2), (["--from", "soon", "--to", "2026-01-01"], 3)],
-)
-def test_backfill_needs_its_span(
-    signed_in: Run, api: FakeApi, options: list[str], exit_code: int
-) -> None:
-    assert signed_in("jobs", "backfill", "j1", *options).exit_code == exit_code
-    assert api.requests == []
 
 
 def test_missed_lists_what_has_no_success(signed_in: Run, api: FakeApi) -> None:

@@ -253,36 +253,6 @@ def test_a_window_ends_before_what_a_calendar_moves_near(run: Run, tmp_path: Pat
     assert largest("skip") == 24 * 3600 - 1
 
 
-@pytest.mark.parametrize(
-    ("content", "field"),
-    [
-        ("[]", "calendar"),
-        ('{"days": []}', "calendar.days"),
-        ('{"dates": ["9998-01-01", "2026-12-25"]}', "calendar.dates[0]"),
-        ('{"ranges": [{"from": "1970-12-31", "to": "2026-12-25"}]}', "calendar.ranges[0].from"),
-        ('{"dates": "2026-12-25"}', "calendar.dates"),
-        ('{"dates": ["2026-12-25", 7]}', "calendar.dates[1]"),
-        ('{"weekdays": ["samedi"]}', "calendar.weekdays[0]"),
-        ('{"ranges": [{"from": "2026-12-25"}]}', "calendar.ranges[0]"),
-        ('{"ranges": [{"from": "2026-12-25", "to": "2026-12-24"}]}', "calendar.ranges[0].to"),
-        ('{"ranges": [{"from": "soon", "to": "2026-12-24"}]}', "calendar.ranges[0].from"),
-        ("{}", "calendar.rule"),
-    ],
-)
-def test_a_bad_calendar_is_named_by_field(
-    run: Run, tmp_path: Path, content: str, field: str
-) -> None:
-    file = tmp_path / "holidays.json"
-    file.write_text(content)
-
-    result = run(
-        "preview", "0 9 * * *", "--calendar-file", str(file), "--calendar-rule", "stay", "--json"
-    )
-
-    assert result.exit_code == 3
-    assert [error["field"] for error in json.loads(result.stderr)["errors"]] == [field]
-
-
 @pytest.mark.parametrize("schedule", ["every 25m offset 2m", '{"every": "25m", "offset": "2m"}'])
 def test_text_and_json_forms_count_from_start_at(run: Run, schedule: str) -> None:
     result = run(
@@ -319,57 +289,3 @@ def test_a_schedule_that_is_over_yields_an_empty_array(run: Run) -> None:
 
     assert (result.exit_code, json.loads(result.stdout)) == (0, [])
     assert "No occurrence is left.\n" in run("preview", "at 2020-01-01T00:00:00").stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "field"),
-    [
-        (["61 * * * *"], "schedule"),
-        (['{"every": "0s"}'], "schedule.every"),
-        (['{"every": '], "schedule"),
-        (["0 * * * *", "--timezone", "Europe/Rigga"], "timezone"),
-        (["0 * * * *", "--after", "yesterday"], "after"),
-        (["0 * * * *", "--after", "0001-01-01T00:00:00+05:00"], "after"),
-        (["0 * * * *", "--after", "0001-01-01", "--timezone", "Asia/Tokyo"], "after"),
-        (["0 * * * *", "--after", "1970-12-31T23:59:59Z"], "after"),
-        (["0 * * * *", "--after", "1971-01-01T00:00:00+14:00"], "after"),
-        (["0 * * * *", "--after", "9997-12-31T23:00:00-12:00"], "after"),
-        (["0 * * * *", "--after", "9998-01-01T00:00:00Z"], "after"),
-        (["0 * * * *", "--after", "9999-12-31T23:59:59-12:00"], "after"),
-        (["0 * * * *", "--start-at", "2026-13-01"], "start_at"),
-        (["0 * * * *", "--end-at", "noon"], "end_at"),
-        (["0 * * * *", "--dst-gap", "leap"], "dst.gap"),
-        (["0 * * * *", "--dst-fold", "leap"], "dst.fold"),
-        (["0 * * * *", "--except", "["], "except[0]"),
-        (["0 * * * *", "--calendar-file", "/nowhere/at/all"], "calendar"),
-        (["every 5m after finish", "--max-runs", "3"], "max_runs"),
-        (['{"any": []}'], "schedule"),
-    ],
-)
-def test_bad_input_is_named_by_field(run: Run, arguments: list[str], field: str) -> None:
-    plain = run("preview", *arguments)
-    as_json = run("preview", *arguments, "--json")
-
-    assert (plain.exit_code, as_json.exit_code) == (3, 3)
-    assert plain.stdout == as_json.stdout == ""
-    assert plain.stderr.splitlines()[1].startswith(f"  {field}: ")
-    assert [error["field"] for error in json.loads(as_json.stderr)["errors"]] == [field]
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["0 * * * *", "--batch"],
-        ["0 * * * *", "--count", "0"],
-        ["0 * * * *", "--cuont", "1"],
-        ["0 * * * *", "--max-runs", "0"],
-        ["--batch", "--explain"],
-        ["--batch", "--window", "5m"],
-        ["--batch", "--calendar-file", "a.json"],
-        ["--batch", "--calendar-rule", "skip"],
-        ["0 * * * *", "--calendar-rule", "skip"],
-    ],
-)
-def test_a_wrong_command_line_ends_with_2(run: Run, arguments: list[str]) -> None:
-    assert run("preview", *arguments).exit_code == 2

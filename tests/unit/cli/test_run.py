@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-import pytest
-
 from tests.unit.cli.conftest import FakeApi, Run
 
 RUN_ID = "j1_20260101T000000Z_scheduled_0"
@@ -59,21 +57,3 @@ def test_cancel(signed_in: Run, api: FakeApi) -> None:
     answer = json.loads(signed_in("run", "cancel", RUN_ID, "--json").stdout)
 
     assert answer["status"] == "cancelled"
-
-
-def test_a_run_under_way_is_a_conflict(signed_in: Run, api: FakeApi) -> None:
-    problem = {"title": "Not cancellable", "status": 409, "detail": "it is running"}
-    api.answer("POST", f"{PATH}/cancel", problem, status=409)
-
-    result = signed_in("run", "cancel", RUN_ID)
-
-    assert (result.exit_code, result.stderr) == (6, "Error: Not cancellable (409): it is running\n")
-
-
-@pytest.mark.parametrize("command", ["show", "cancel"])
-@pytest.mark.parametrize("run_id", ["j1", "", "_x", ".._x"])
-def test_what_is_no_run_id_is_refused_here(
-    signed_in: Run, api: FakeApi, command: str, run_id: str
-) -> None:
-    assert signed_in("run", command, run_id).exit_code == 3
-    assert api.requests == []

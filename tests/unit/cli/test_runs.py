@@ -188,12 +188,6 @@ def test_runs_of_a_span_of_time(signed_in: Run, api: FakeApi) -> None:
     ]
 
 
-def test_what_comes_has_no_span(signed_in: Run, api: FakeApi) -> None:
-    assert signed_in("runs", "j1", "--follow", "--from", "2026-01-01").exit_code == 2
-    assert signed_in("runs", "j1", "--to", "soon").exit_code == 3
-    assert api.requests == []
-
-
 def test_a_settled_run_says_so(signed_in: Run, api: FakeApi) -> None:
     error = {"kind": "http_503", "message": "busy"}
     api.answer("GET", "/jobs/j1/runs", _page(_run(0) | {"error": error, "settled": "redriven"}))

@@ -95,34 +95,6 @@ def dead_run_id(world: World, carillon: Command) -> str:
     return dead.key.run_id
 
 
-def test_a_job_has_every_policy_that_options_name(carillon: Command) -> None:
-    created = carillon("jobs", "create", "--name", "a", *POLICIES)
-
-    told = {
-        "priority": "low",
-        "overlap": "queue_one",
-        "tolerance": "30s",
-        "grace": "5m",
-        "expect_within": "10m",
-        "pause_after_failures": 3,
-        "concurrency": {"key": "database", "limit": 2},
-        "rate": {"limit": 60, "per": "1m", "key": "supplier"},
-        "timeout_seconds": 20,
-        "on_success": {"type": "task", "name": "notify"},
-        "parent": "channel-7",
-        "tags": {"team": "billing"},
-        "events": ["run.dead"],
-        "template": True,
-    }
-    assert {name: created[name] for name in told} == told
-    assert created["retry"] == {
-        "max_attempts": 5,
-        "backoff": {"type": "fixed", "base_seconds": 10, "factor": 1.5, "cap_seconds": 60},
-        "retry_on": ["http_5xx"],
-    }
-    assert created["on_failure"]["url"] == "https://a.test/hook"
-
-
 def test_a_change_merges_and_clears(carillon: Command) -> None:
     job_id = carillon("jobs", "create", "--name", "a", *POLICIES)["job_id"]
 
