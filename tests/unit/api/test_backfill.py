@@ -66,29 +66,6 @@ def test_under_a_key_there_is_one_for_each_job(client: Client, job: dict[str, An
     assert (changed.status, changed.fields) == (422, ["Idempotency-Key"])
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"from": "2026-03-01T12:00:00Z"}, "to"),
-        ({"to": "2026-03-01T12:00:01Z"}, "to"),
-        ({"from": "2025-02-27T00:00:00Z"}, "to"),
-        ({"from": None}, "from"),
-        ({"to": "now"}, "to"),
-        ({"only": "failed"}, "only"),
-        ({"per_minute": 0}, "per_minute"),
-        ({"per_minute": 1001}, "per_minute"),
-        ({"until": "2026-03-01T00:00:00Z"}, "until"),
-    ],
-)
-def test_a_span_that_cannot_be_is_refused(
-    client: Client, world: World, job: dict[str, Any], change: dict[str, Any], field: str
-) -> None:
-    answer = client.post(f"/jobs/{job['job_id']}/backfill", SPAN | change)
-
-    assert (answer.status, answer.fields) == (422, [field])
-    assert world.queue.kept() == []
-
-
 def test_the_occurrences_of_a_backfill_are_limited(client: Client) -> None:
     path = f"/jobs/{client.post('/jobs', BODY | {'schedule': 'every 1s'}).json['job_id']}/backfill"
     to = SPAN["to"]
@@ -107,16 +84,6 @@ def test_a_fixed_delay_has_nothing_to_fill(client: Client) -> None:
 
     assert (answer.status, answer.fields) == (422, ["schedule"])
     assert client.get(f"/jobs/{job_id}/missed").json["items"] == []
-
-
-def test_no_backfill_of_another_s_job_or_of_none(
-    client: Client, stranger: Client, world: World, job: dict[str, Any]
-) -> None:
-    assert stranger.post(f"/jobs/{job['job_id']}/backfill", SPAN).status == 404
-    assert client.post(f"/jobs/{'0' * 26}/backfill", SPAN).status == 404
-    client.delete(f"/jobs/{job['job_id']}")
-    assert client.post(f"/jobs/{job['job_id']}/backfill", SPAN).status == 404
-    assert world.queue.kept() == []
 
 
 def test_a_paused_job_s_backfill_is_taken_on(client: Client, job: dict[str, Any]) -> None:

@@ -18,35 +18,6 @@ def refused(client: Client, **changes: Any) -> Answer:
     return answer
 
 
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"schedule": None}, "schedule"),
-        ({"except_": ["* * 25 12 *"]}, "except_"),
-        ({"end_at": "2026-02-28T00:00:00Z"}, "end_at"),
-        ({"start_at": "2026-12-01T00:00:00Z", "end_at": "2026-11-01T00:00:00Z"}, "end_at"),
-        ({"max_runs": 3, "schedule": "every 5m after finish"}, "max_runs"),
-        ({"window": "50%", "schedule": "at 2026-03-02T12:00:00Z"}, "window"),
-        ({"calendar": {"name": "holidays"}}, "calendar.name"),
-        ({"schedule": "at 2026-03-01T12:00:00Z"}, "schedule"),
-        ({"target": {"type": "webhook", "url": "http://example.com/"}}, "target.url"),
-        ({"target": {"type": "webhook", "url": "http://localhost/"}}, "target.url"),
-        ({"target": {"type": "webhook", "url": "http://10.0.0.1/"}}, "target.url"),
-        ({"target": {"type": "webhook", "url": "http://167772161/"}}, "target.url"),
-        ({"timeout_seconds": 56}, "timeout_seconds"),
-        ({"colour": "red"}, "colour"),
-        ({"job_id": "mine"}, "job_id"),
-    ],
-)
-def test_a_bad_field_is_named(client: Client, changes: dict[str, Any], field: str) -> None:
-    answer = refused(client, **changes)
-
-    assert answer.status == 422, answer.text
-    assert answer.fields == [field]
-    assert answer.json["errors"][0]["message"]
-    assert field in answer.json["detail"]
-
-
 @pytest.mark.parametrize("field", ["target", "retry", "dst", "calendar"])
 def test_a_refusal_speaks_of_json(client: Client, field: str) -> None:
     assert refused(client, **{field: 5}).json["detail"] == f"{field} must be an object"

@@ -1,6 +1,5 @@
 """Jobs that end, spread, combine or override the rule for clock changes."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,7 +7,6 @@ import pytest
 
 from carillon.domain.job import JobState, fraction_of
 from carillon.domain.policies import OnComplete
-from carillon.domain.run import RunStatus
 from carillon.domain.wheel.entry import minute_of, slots_of_minute
 from carillon.schedules import Fold, Gap, Union
 from tests.unit.api.conftest import BODY, NOW, World
@@ -260,12 +258,6 @@ def test_a_union_is_stored_and_answered_as_its_parts(client: Client, world: Worl
     assert len(schedule.schedules) == 2
 
 
-def test_an_only_schedule_with_exceptions_is_text(client: Client) -> None:
-    job = create(client, schedule="0 9 * * *", **{"except": ["* * 25 12 *"]})
-
-    assert (job["schedule"], job["except"]) == ("0 9 * * *", ["* * 25 12 *"])
-
-
 def test_schedule_and_exceptions_change_apart_from_each_other(client: Client) -> None:
     job = create(client, schedule=["0 9 * * 1-5", "0 12 * * 6"], **{"except": ["* * 25 12 *"]})
 
@@ -311,29 +303,6 @@ def test_a_repetition_under_the_key_is_told_the_same(client: Client) -> None:
     again = client.post("/jobs", body, key="k")
 
     assert (first.status, again.status, again.json) == (201, 200, first.json)
-
-
-def test_a_run_tells_both_times_and_its_note(
-    client: Client, world: World, job: dict[str, Any]
-) -> None:
-    run = make_run(
-        job["job_id"],
-        SECOND,
-        status=RunStatus.SKIPPED,
-        reason="calendar",
-        note="2026-03-01 is closed in calendar holidays",
-        effective_at=SECOND + timedelta(seconds=90),
-        started_at=SECOND + timedelta(seconds=90.25),
-    )
-    put(world, run)
-    put(world, replace(run, key=replace(run.key, fire_at=NOW.replace(microsecond=0, hour=1))))
-
-    (listed, _) = client.get(f"/jobs/{job['job_id']}/runs").json["items"]
-
-    assert listed["fire_at"] == "2026-03-01T12:00:00Z"
-    assert listed["effective_at"] == "2026-03-01T12:01:30Z"
-    assert (listed["lag_seconds"], listed["reason"]) == (0.25, "calendar")
-    assert listed["note"] == "2026-03-01 is closed in calendar holidays"
 
 
 def test_the_entry_stands_where_the_effective_time_is(client: Client, world: World) -> None:

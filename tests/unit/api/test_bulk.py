@@ -106,25 +106,6 @@ def test_a_refused_item_of_many_errors_is_told_of_ten(client: Client) -> None:
     assert "more" in item["problem"]["detail"]
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({}, "items"),
-        ({"items": []}, "items"),
-        ({"items": {}}, "items"),
-        ({"items": [{}] * 1001}, "items"),
-        ({"items": [BODY], "dry": True}, "dry"),
-    ],
-)
-def test_a_body_that_is_no_list_of_jobs_is_refused(
-    client: Client, body: dict[str, Any], field: str
-) -> None:
-    answer = client.post("/jobs/bulk", body)
-
-    assert (answer.status, answer.fields) == (422, [field])
-    assert client.get("/jobs").json["items"] == []
-
-
 def test_a_body_over_one_mebibyte_is_refused(client: Client) -> None:
     answer = bulk(client, [BODY | {"payload": "x" * 60_000}] * 20)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from carillon.domain.run import AttemptRecord, DeadReason, Run, RunError, RunStatus
-from tests.unit.api.conftest import BODY, World
+from tests.unit.api.conftest import World
 from tests.unit.api.gateway import Answer, Client
 from tests.unit.api.test_runs import SECOND, make_run, put
 
@@ -112,16 +112,6 @@ def test_a_claim_that_comes_between_wins(
     assert stored(world, retrying) == started
 
 
-def test_another_owner_s_run_cannot_be_told_from_none(
-    client: Client, stranger: Client, retrying: Run
-) -> None:
-    gone = replace(retrying, key=replace(retrying.key, fire_at=SECOND - timedelta(days=1)))
-
-    assert (cancel(stranger, retrying).status, cancel(stranger, gone).status) == (404, 404)
-    other = client.post("/jobs", BODY).json["job_id"]
-    assert client.post(f"/jobs/{other}/runs/{retrying.key.run_id}/cancel").status == 404
-
-
 # Spans of the history
 
 
@@ -146,86 +136,56 @@ def test_the_history_can_be_narrowed_to_a_span(
 
 # Attempts
 
-
-def attempts(client: Client, world: World, run: Run) -> list[tuple[int, bool, str | None]]:
-    """Number, whether it has ended, and kind of error."""
-    put(world, run)
-    told = client.get(f"/jobs/{run.key.job_id}/runs/{run.key.run_id}").json["attempts"]
-    return [
-        (each["attempt"], each["finished_at"] is not None, each["error"] and each["error"]["kind"])
-        for each in told
-    ]
+DIED = RunError("executor_died", "the executor stopped before it recorded a result")
+DEAD = {"status": RunStatus.DEAD, "finished_at": SECOND + timedelta(seconds=19)}
 
 
-def after_one(job_id: str, **values: Any) -> Run:
-    """A run in its second attempt."""
-    first = AttemptRecord(1, SECOND, SECOND + timedelta(seconds=1), ERROR)
-    second_at = SECOND + timedelta(seconds=9)
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"finished_at": SECOND + timedelta(seconds=10)}, [(1, True, "http_503"), (2, True, None)]),
+        ({"status": RunStatus.RUNNING}, [(1, True, "http_503"), (2, False, None)]),
+        ({"status": RunStatus.RETRYING, "attempt": 1, "error": ERROR}, [(1, True, "http_503")]),
+        (
+            {**DEAD, "error": RunError("timeout", "slow"), "reason": DeadReason.EXHAUSTED},
+            [(1, True, "http_503"), (2, True, "timeout")],
+        ),
+        (
+            {
+                **DEAD,
+                "error": DIED,
+                "reason": DeadReason.EXECUTOR_DIED,
+                "attempts": (AttemptRecord(1, SECOND, SECOND + timedelta(seconds=1), DIED),),
+            },
+            [(1, True, "executor_died")],
+        ),
+        (
+            {"status": RunStatus.SKIPPED, "attempts": (), "started_at": None, "attempt": 1}
+            | {"attempt_started_at": None, "reason": "paused"},
+            [],
+        ),
+    ],
+    ids=["a success is one", "under way", "none twice", "the last failure", "given up", "a skip"],
+)
+def test_each_attempt_is_told_once(
+    client: Client, world: World, job: dict[str, Any], values: dict[str, Any], told: list[Any]
+) -> None:
+    """Number, whether it has ended, and kind of error, of a run in its second attempt."""
     run = make_run(
-        job_id,
+        job["job_id"],
         SECOND,
         attempt=2,
         started_at=SECOND,
-        attempt_started_at=second_at,
-        attempts=(first,),
+        attempt_started_at=SECOND + timedelta(seconds=9),
+        attempts=(AttemptRecord(1, SECOND, SECOND + timedelta(seconds=1), ERROR),),
     )
-    return replace(run, **values)
+    put(world, replace(run, **values))
 
+    attempts = client.get(f"/jobs/{job['job_id']}/runs/{run.key.run_id}").json["attempts"]
 
-def test_a_success_is_an_attempt_too(client: Client, world: World, job: dict[str, Any]) -> None:
-    run = after_one(job["job_id"], finished_at=SECOND + timedelta(seconds=10))
-
-    assert attempts(client, world, run) == [(1, True, "http_503"), (2, True, None)]
-    told = client.get(f"/jobs/{job['job_id']}/runs/{run.key.run_id}").json["attempts"]
-    assert told[1] == {
-        "attempt": 2,
-        "started_at": "2026-03-01T12:00:09Z",
-        "finished_at": "2026-03-01T12:00:10Z",
-        "error": None,
-    }
-
-
-def test_the_last_failure_is_an_attempt_too(
-    client: Client, world: World, job: dict[str, Any]
-) -> None:
-    dead = after_one(
-        job["job_id"],
-        status=RunStatus.DEAD,
-        error=RunError("timeout", "slow"),
-        reason=DeadReason.EXHAUSTED,
-        finished_at=SECOND + timedelta(seconds=19),
-    )
-    assert attempts(client, world, dead) == [(1, True, "http_503"), (2, True, "timeout")]
-
-
-def test_an_attempt_under_way_has_no_end(client: Client, world: World, job: dict[str, Any]) -> None:
-    running = after_one(job["job_id"], status=RunStatus.RUNNING)
-    assert attempts(client, world, running) == [(1, True, "http_503"), (2, False, None)]
-
-
-def test_a_retrying_run_lists_no_attempt_twice(
-    client: Client, world: World, job: dict[str, Any]
-) -> None:
-    retrying = after_one(job["job_id"], status=RunStatus.RETRYING, attempt=1, error=ERROR)
-    assert attempts(client, world, retrying) == [(1, True, "http_503")]
-
-
-def test_a_skip_has_no_attempt(client: Client, world: World, job: dict[str, Any]) -> None:
-    skipped = make_run(job["job_id"], SECOND, status=RunStatus.SKIPPED, reason="paused")
-    assert attempts(client, world, skipped) == []
-
-
-def test_giving_up_on_a_deadly_run_is_no_attempt(
-    client: Client, world: World, job: dict[str, Any]
-) -> None:
-    died = RunError("executor_died", "the executor stopped before it recorded a result")
-    record = AttemptRecord(1, SECOND, SECOND + timedelta(seconds=1), died)
-    dead = after_one(
-        job["job_id"],
-        status=RunStatus.DEAD,
-        error=died,
-        reason=DeadReason.EXECUTOR_DIED,
-        finished_at=SECOND + timedelta(seconds=9),
-        attempts=(record,),
-    )
-    assert attempts(client, world, dead) == [(1, True, "executor_died")]
+    assert [
+        (each["attempt"], each["finished_at"] is not None, each["error"] and each["error"]["kind"])
+        for each in attempts
+    ] == told
+    if len(attempts) == 2:
+        assert attempts[1]["started_at"] == "2026-03-01T12:00:09Z"

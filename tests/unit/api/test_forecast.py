@@ -212,25 +212,6 @@ def test_a_week_of_a_dense_job_is_counted_exactly(client: Client) -> None:
     assert {entry["fires"] for entry in answer["minutes"]} == {90}
 
 
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ({"from": "x"}, "from"),
-        ({"to": "x"}, "to"),
-        ({"from": "2026-03-02T00:00:00"}, "from"),
-        ({"to": "2026-03-01T12:00:00Z"}, "to"),
-        ({"from": FROM, "to": FROM}, "to"),
-        ({"from": FROM, "to": "2026-03-09T00:00:01Z"}, "to"),
-        ({"from_at": FROM}, "from_at"),
-        ({"count": "5"}, "count"),
-    ],
-)
-def test_a_bad_query_is_named(client: Client, query: dict[str, str], field: str) -> None:
-    answer = client.get("/forecast", **query)
-
-    assert (answer.status, answer.fields) == (422, [field])
-
-
 def test_instants_of_other_offsets_are_taken(client: Client) -> None:
     create(client, "noon", "0 12 * * *")
     answer = forecast(client, "2026-03-02T14:00:00+02:00", "2026-03-02T14:01:00+02:00")

@@ -178,15 +178,3 @@ def test_a_step_at_every_turn_is_contention(
     answer = client.post(f"/operations/{operation_id}/cancel")
 
     assert (answer.status, answer.json["type"]) == (409, "urn:carillon:problem:contended")
-
-
-def test_another_owner_s_operation_cannot_be_told_from_none(
-    client: Client, stranger: Client
-) -> None:
-    operation_id = client.post("/dead-letters/discard", ALL).json["operation_id"]
-
-    for found in (operation_id, "0" * 26, "x", "A" * 26):
-        assert stranger.get(f"/operations/{found}").status == 404
-        assert stranger.post(f"/operations/{found}/cancel").status == 404
-    assert stranger.get("/operations").json["items"] == []
-    assert client.get(f"/operations/{operation_id}").json["state"] == "running"

@@ -55,13 +55,6 @@ def test_a_paused_job_takes_a_new_schedule_when_it_is_resumed(
     assert row(world, job["job_id"]).generation.generation_id > generation.generation_id
 
 
-@pytest.mark.parametrize("action", ["pause", "resume", "run"])
-def test_actions_take_no_body(client: Client, job: dict[str, Any], action: str) -> None:
-    answer = client.post(f"/jobs/{job['job_id']}/{action}", {"now": True})
-
-    assert (answer.status, answer.fields) == (422, ["now"])
-
-
 def test_a_deleted_job_leaves_a_tombstone_and_is_not_found(
     client: Client, world: World, job: dict[str, Any]
 ) -> None:

@@ -5,11 +5,8 @@ from typing import Any
 
 import pytest
 
-from carillon.domain.events import EventType
 from carillon.domain.job import Job, Slow
-from carillon.domain.policies import Concurrency, Overlap, Rate
-from carillon.domain.targets import LambdaTarget, TaskTarget
-from tests.unit.api.conftest import BODY, World, without_report
+from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Client
 
 QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders"
@@ -44,55 +41,6 @@ def stored(world: World, job_id: str) -> Job:
     job = world.jobs.get(OWNER, job_id)
     assert job is not None
     return job
-
-
-def test_every_policy_is_stored_and_answered(client: Client, world: World) -> None:
-    answer = client.post("/jobs", BODY | POLICIES)
-
-    assert answer.status == 201, answer.text
-    assert {name: answer.json[name] for name in POLICIES} == POLICIES
-    assert client.get(f"/jobs/{answer.json['job_id']}").json == without_report(answer.json)
-    job = stored(world, answer.json["job_id"])
-    assert (job.spec.grace, job.spec.tolerance, job.spec.expect_within) == (600, 30, 120)
-    assert job.spec.overlap is Overlap.QUEUE_ONE
-    assert job.spec.concurrency == Concurrency("printer / 3", 2)
-    assert job.spec.rate == Rate(5, 60, "mail")
-    assert job.spec.pause_after_failures == 3
-    assert job.spec.on_success == TaskTarget(name="thank")
-    assert job.spec.on_failure == LambdaTarget(function_arn=FUNCTION, invocation="event")
-    assert job.spec.events == (EventType.RUN_DEAD, EventType.JOB_PAUSED)
-    assert (job.spec.template, job.spec.parent) == (True, "channel 7")
-    assert job.spec.tags == {"a.b-c_D": "", "team": "billing"}
-
-
-@pytest.mark.parametrize(
-    ("text", "answered"), [("PT10M", "10m"), ("600s", "10m"), ("1h90m", "2h30m")]
-)
-def test_durations_are_answered_in_one_form(client: Client, text: str, answered: str) -> None:
-    assert client.post("/jobs", BODY | {"grace": text}).json["grace"] == answered
-
-
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"lane": "high"}, "lane"),
-        ({"grace": "1m", "catch_up": "all"}, "grace"),
-        ({"tolerance": "5m"}, "tolerance"),
-        ({"tolerance": "1s", "schedule": "* * * * *"}, "tolerance"),
-        ({"tolerance": "1s", "schedule": "every 5m after finish"}, "tolerance"),
-        ({"expect_within": "5m", "schedule": "every 5m after finish"}, "expect_within"),
-        ({"on_failure": {"name": "x"}}, "on_failure.type"),
-        ({"on_failure": {"type": "webhook", "url": "http://example.com/"}}, "on_failure.url"),
-        ({"on_failure": {"type": "sqs", "queue_arn": QUEUE}}, "on_failure.queue_arn"),
-        ({"target": {"type": "sqs", "queue_arn": QUEUE}}, "target.queue_arn"),
-        ({"template": True, "payload": {"a": ["{{now}}"]}}, "payload.a[0]"),
-    ],
-)
-def test_a_bad_member_is_named(client: Client, changes: dict[str, Any], field: str) -> None:
-    answer = client.post("/jobs", BODY | changes)
-
-    assert (answer.status, answer.fields) == (422, [field]), answer.text
-    assert client.get("/jobs").json["items"] == []
 
 
 @pytest.mark.parametrize("rule", ["next_business_day", "previous_business_day"])

@@ -14,6 +14,7 @@ from carillon.stores.memory import MemoryJobStore
 from carillon.telemetry import create_telemetry
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Answer, Client
+from tests.unit.api.test_dead_letters import put_dead
 
 Request = Callable[[Client, str], Answer]
 
@@ -70,12 +71,18 @@ def test_another_owner_s_run_cannot_be_told_from_none(
 
 
 def test_lists_hold_only_the_caller_s(
-    client: Client, stranger: Client, job: dict[str, Any]
+    client: Client, stranger: Client, world: World, job: dict[str, Any]
 ) -> None:
     client.post(f"/jobs/{job['job_id']}/run")
     own = stranger.post("/jobs", BODY | {"name": "theirs", "schedule": "every 1h"}).json
 
+    put_dead(world, job["job_id"])
+    client.post("/dead-letters/discard", {"all": True})
+
     assert [found["job_id"] for found in stranger.get("/jobs").json["items"]] == [own["job_id"]]
+    for path in ("/dead-letters", "/operations"):
+        assert len(client.get(path).json["items"]) == 1
+        assert stranger.get(path).json["items"] == []
     upcoming = stranger.get("/upcoming", count="100").json["items"]
     assert {found["job_id"] for found in upcoming} == {own["job_id"]}
     status = stranger.get("/status").json
@@ -110,7 +117,8 @@ def test_another_owner_s_operation_cannot_be_told_from_none(
 
     assert stranger.get(path).status == 404
     assert stranger.post(f"{path}/cancel").status == 404
-    assert stranger.get("/operations").json["items"] == []
+    for nothing in ("0" * 26, "x", "A" * 26):
+        assert client.get(f"/operations/{nothing}").status == 404
     assert client.get(path).json["state"] == "running"
 
 
