@@ -187,29 +187,6 @@ def test_an_instant_far_ahead_is_found_when_nothing_is_taken_out() -> None:
     assert schedule.next(utc("2026-01-01")) == utc("2190-01-01")
 
 
-def test_text() -> None:
-    schedule = combined(
-        "0 9 * * mon-fri | every  90s offset 5s except * * 25 12 * | at 2027-01-01T00:00:00"
-    )
-    assert schedule.text == (
-        "0 9 * * MON-FRI | every 1m30s offset 5s except * * 25 12 * | at 2027-01-01T00:00:00"
-    )
-    union = combined("0 9 * * * | 0 10 * * *")
-    assert union.text == "0 9 * * * | 0 10 * * *"
-
-
-def test_it_has_the_setting_of_its_members() -> None:
-    start, end = utc("2026-01-01"), utc("2027-01-01")
-    dst = DstRule(Gap.SKIP, Fold.SECOND)
-    schedule = parse_schedule("0 9 * * * | 0 10 * * *", "Europe/Riga", start, end, dst)
-    assert (schedule.timezone, schedule.start_at, schedule.end_at, schedule.dst) == (
-        ("Europe/Riga", start, end, dst)
-    )
-    assert schedule.next(utc("2020-01-01")) == utc("2026-01-01T07:00")
-    assert schedule.next(utc("2026-12-31T08:00")) is None
-    assert schedule.previous(utc("2030-01-01")) == utc("2026-12-31T08:00")
-
-
 def test_members_must_agree() -> None:
     nine = Cron("0 9 * * *", "Europe/Riga")
     for members, exceptions in (
@@ -226,13 +203,6 @@ def test_only_instants_do_not_recur() -> None:
     at, every = At(utc("2026-01-01")), Every(60)
     assert not Union((at, At(utc("2027-01-01")))).is_recurring
     assert Union((at, every)).is_recurring
-
-
-def test_equal_members_make_equal_values() -> None:
-    text = "0 9 * * * | every 5m except * * 25 12 *"
-    assert combined(text) == combined(text)
-    assert hash(combined(text)) == hash(combined(text))
-    assert combined(text) != combined(text, "Europe/Riga")
 
 
 def expected_of(schedule: Union, after: datetime, until: datetime) -> list[datetime]:

@@ -1,11 +1,7 @@
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
-import pytest
-
-from carillon.errors import InvalidFieldError
-from carillon.schedules import Delay, SlotKind, Slots, slots
-from carillon.schedules.placement.slots import zone_digest
+from carillon.schedules import Delay
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -42,21 +38,3 @@ def test_what_follows_from_runs_cannot_be_looked_up() -> None:
     minute = int(NOW.timestamp()) // 60
     assert delay.seconds_of_minute(minute) == ()
     assert not delay.has(minute * 60)
-
-
-def test_text() -> None:
-    assert Delay(5400).text == "every 1h30m after finish"
-
-
-@pytest.mark.parametrize("seconds", [0, -1, 3_653 * 86_400 + 1])
-def test_too_short_and_too_long_delays_are_refused(seconds: int) -> None:
-    with pytest.raises(InvalidFieldError, match="no delay: use 1s to 3653d") as refused:
-        Delay(seconds)
-    assert refused.value.field == "schedule.every"
-
-
-@pytest.mark.parametrize("shifts", [False, True])
-def test_it_is_filed_one_by_one(shifts: bool) -> None:
-    delay = Delay(60, "Europe/Riga")
-    assert slots(delay, 7, shifts) == Slots(SlotKind.DATED)
-    assert zone_digest(delay, 7, shifts) == ""

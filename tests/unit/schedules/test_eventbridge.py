@@ -8,7 +8,7 @@ Scheduler User Guide, "Schedule types". The expected times are literals, read of
 import pytest
 
 from carillon.errors import InvalidFieldError
-from carillon.schedules import parse_schedule
+from carillon.schedules import DstRule, Fold, parse_schedule
 from tests.unit.schedules.dst_oracle import assert_fires, fires, utc
 
 
@@ -129,77 +129,36 @@ def test_nothing_fires_after_the_years_of_an_expression(expression: str, last: s
     assert list(schedule.between(utc("2200-01-01T00:00"), utc("2300-01-01T00:00"))) == []
 
 
-def test_times_are_those_of_the_zone() -> None:
-    # Europe/Riga 2027-03-28: clocks go from 03:00 EET to 04:00 EEST at 01:00Z.
-    schedule = parse_schedule("cron(0 10 * * ? *)", "Europe/Riga")
-    expected = [utc("2027-03-27T08:00"), utc("2027-03-28T07:00"), utc("2027-03-29T07:00")]
-    assert_fires(schedule, utc("2027-03-27T00:00"), utc("2027-03-29T12:00"), expected)
-
-
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [
-        # The examples of rate, which are `every` in our words.
-        ("rate(1 minute)", "every 1m"),
-        ("rate(5 minutes)", "every 5m"),
-        ("rate(1 hour)", "every 1h"),
-        ("rate(12 hours)", "every 12h"),
-        ("rate(1 day)", "every 1d"),
-        ("rate(7 days)", "every 7d"),
-        ("at(2022-11-20T13:00:00)", "at 2022-11-20T13:00:00"),
-        ("cron(0 18 ? * MON-FRI *)", "cron(0 18 ? * MON-FRI *)"),
-        (" Cron( 0  18 ? * mon-fri *\t) ", "cron(0 18 ? * MON-FRI *)"),
-        ("cron(15 10 ? * 6l 2022-2023)", "cron(15 10 ? * 6L 2022-2023)"),
-    ],
-)
-def test_canonical_text(given: str, text: str) -> None:
-    schedule = parse_schedule(given)
-    assert schedule.text == text
-    assert parse_schedule(text) == schedule
-
-
-def test_rate_fires_at_its_interval() -> None:
-    expected = [utc("2027-01-01T00:05"), utc("2027-01-01T00:10"), utc("2027-01-01T00:15")]
-    schedule = parse_schedule("rate(5 minutes)")
-    assert_fires(schedule, utc("2027-01-01T00:01"), utc("2027-01-01T00:15"), expected)
-
-
-def test_at_is_wall_time_in_the_zone() -> None:
-    # The guide's one-time example: 1:00 PM, UTC-8, on November 20, 2022.
-    schedule = parse_schedule("at(2022-11-20T13:00:00)", "America/Los_Angeles")
-    expected = [utc("2022-11-20T21:00")]
-    assert_fires(schedule, utc("2022-11-01T00:00"), utc("2022-12-01T00:00"), expected)
+def test_the_last_year_ends_with_its_second_pass() -> None:
+    # Europe/Riga, 2026-10-25: 04:00 EEST -> 03:00 EET, at 01:00 UTC.
+    both = parse_schedule("cron(30 3 25 10 ? 2026)", "Europe/Riga", dst=DstRule(None, Fold.BOTH))
+    first, second = utc("2026-10-25T00:30"), utc("2026-10-25T01:30")
+    assert both.next(utc("2026-01-01T00:00")) == first
+    assert both.next(first) == second
+    assert both.next(second) is None
+    assert both.previous(utc("2030-01-01T00:00")) == second
+    assert both.previous(second) == first
+    assert both.previous(first) is None
 
 
 @pytest.mark.parametrize(
     "expression",
     [
         # "If you specify a value or a * in one of the fields, you must use a ? in the other."
-        "cron(0 10 * * * *)",
-        "cron(0 10 1 * MON *)",
         "cron(0 10 * * MON *)",
         "cron(0 10 1 * * *)",
-        "cron(0 10 ? * ? *)",
-        # "3#1,6#3 is not valid because it is interpreted as two expressions."
-        "cron(0 10 ? * 3#1,6#3 *)",
-        "cron(0 10 ? * 3#6 *)",
         "cron(0 10 ? * 3#0 *)",
         # "Cron expressions have six required fields", within their values.
         "cron(0 10 * * ?)",
         "cron(0 10 * * ? * *)",
         "cron()",
-        "cron(0 10 * * ? *",
         "cron(60 10 * * ? *)",
-        "cron(0 24 * * ? *)",
         "cron(0 10 0 * ? *)",
         "cron(0 10 32 * ? *)",
         "cron(0 10 * 13 ? *)",
-        "cron(0 10 ? * 0 *)",
         "cron(0 10 ? * 8 *)",
-        "cron(0 10 * * ? 1969)",
         "cron(0 10 * * ? 2200)",
         "cron(0 10 30 2 ? *)",
-        "cron(0 10 29 2 ? 2027)",
         # Each wildcard belongs to some fields only.
         "cron(? 10 * * ? *)",
         "cron(0 ? * * ? *)",
@@ -210,24 +169,19 @@ def test_at_is_wall_time_in_the_zone() -> None:
         "cron(0 10 3#2 * ? *)",
         # "If the value is equal to 1, then the unit must be singular", and else plural.
         "rate(1 minutes)",
-        "rate(1 hours)",
         "rate(1 days)",
-        "rate(5 minute)",
         "rate(5 hour)",
         "rate(2 day)",
         # "A positive number", and one of its units.
-        "rate(0 minutes)",
         "rate(-5 minutes)",
-        "rate(1.5 hours)",
-        "rate(5 seconds)",
         "rate(5)",
         "rate(minutes)",
-        "rate(5 minutes",
         "at(2022-11-20)",
         "at(tomorrow)",
     ],
 )
 def test_what_the_documentation_excludes_is_refused(expression: str) -> None:
+    """More of it, with messages: `test_expression` and `test_sugar`."""
     with pytest.raises(InvalidFieldError) as caught:
         parse_schedule(expression)
     assert caught.value.field.startswith("schedule")

@@ -58,21 +58,6 @@ def on_open_days(
 
 
 @pytest.mark.parametrize(
-    ("rule", "expected"),
-    [
-        (SKIP, ["12-23T07:00", "12-24T07:00", "12-28T07:00"]),
-        (NEXT, ["12-23T07:00", "12-24T07:00", "12-28T07:00"]),
-    ],
-)
-def test_daily_around_christmas(rule: CalendarRule, expected: list[str]) -> None:
-    # 2026-12-25 is a Friday.
-    closed = ClosedDays.of({5, 6}, [(date(2026, 12, 25), date(2026, 12, 26))])
-    schedule = on_open_days("0 9 * * *", "Europe/Riga", closed, rule)
-    found = schedule.between(utc("2026-12-23"), utc("2026-12-29"))
-    assert texts(found) == expected
-
-
-@pytest.mark.parametrize(
     ("rule", "expected", "moved_from"),
     [
         (SKIP, [], ()),
