@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -15,11 +14,7 @@ from carillon.domain.targets import Target, TaskTarget
 from carillon.domain.wheel.entry import message_of
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, Failure, Outcome, Success
-from tests.support.jobs import job_with
-from tests.support.world import FUNCTION_SECONDS, World
-
-NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
+from tests.unit.executor.kit import MINUTE, NOON, World
 
 
 class NotingTargets:
@@ -35,11 +30,6 @@ class NotingTargets:
 
 
 @pytest.fixture
-def world() -> World:
-    return World(NOON)
-
-
-@pytest.fixture
 def targets(world: World) -> NotingTargets:
     noting = NotingTargets()
     world.targets.behave = lambda call: noting.deliver(TaskTarget(name="echo"), call)
@@ -48,35 +38,16 @@ def targets(world: World) -> NotingTargets:
     return noting
 
 
-def due(world: World, job: Job) -> Message:
-    message = message_of(job, NOON + MINUTE)
-    world.clock.set(message.due_at)
-    for kept in world.queue.kept():
-        world.queue.delete(kept.receipt)
-    return message
-
-
-def handle(world: World, message: Message) -> Handled:
-    ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
-    return world.executor.handle(message, ends_at).handled
-
-
 def test_a_template_is_filled_in_for_each_attempt(world: World, targets: NotingTargets) -> None:
     template = {"at": "{{fire_at}}", "n": "{{attempt}}", "of": "{{tags.team}}", "id": "{{run_id}}"}
-    job = world.create(
-        "job",
-        "* * * * *",
-        template=True,
-        tags={"team": 'a "b"'},
-    )
-    stored = job_with(job, payload=json.dumps(template), revision=job.revision + 1)
-    assert world.jobs.replace(stored, job.revision)
+    job = world.create("job", "* * * * *", template=True, tags={"team": 'a "b"'})
+    world.change(job, payload=json.dumps(template))
     targets.outcome = Failure(RunError("busy", "later"))
-    message = due(world, job)
-    handle(world, message)
-    handle(world, replace(message, attempt=2, due_at=world.clock.now() + 2 * MINUTE))
+    message = world.due(job)
+    world.handle(message)
+    world.handle(replace(message, attempt=2, due_at=world.clock.now() + 2 * MINUTE))
     world.clock.advance(120)
-    handle(world, replace(message, attempt=2))
+    world.handle(replace(message, attempt=2))
     payloads = [json.loads(call.payload) for _, call in targets.called]
     assert [payload["n"] for payload in payloads] == [1, 2]
     assert {payload["at"] for payload in payloads} == {"2026-12-01T12:01:00Z"}
@@ -86,9 +57,8 @@ def test_a_template_is_filled_in_for_each_attempt(world: World, targets: NotingT
 
 def test_a_payload_that_is_no_template_goes_as_it_is(world: World, targets: NotingTargets) -> None:
     job = world.create("job", "* * * * *")
-    stored = job_with(job, payload='"{{fire_at}}"', revision=2)
-    assert world.jobs.replace(stored, 1)
-    handle(world, due(world, job))
+    world.change(job, payload='"{{fire_at}}"')
+    world.handle(world.due(job))
     ((_, call),) = targets.called
     assert call.payload == '"{{fire_at}}"'
 
@@ -99,7 +69,7 @@ class TestCallbacks:
     def ended(self, world: World, status: RunStatus, **options: object) -> tuple[Job, Message]:
         """A job whose run has ended so, and the message that calls back about it."""
         job = world.create("job", "* * * * *", on_success=self.WON, on_failure=self.LOST, **options)
-        message = due(world, job)
+        message = world.due(job)
         now = world.clock.now()
         run = Run(message.key, status, 1, 1, "c", message.generation_id, now, now + MINUTE)
         assert world.runs.claim(replace(run, finished_at=now), None)
@@ -113,7 +83,7 @@ class TestCallbacks:
         self, world: World, targets: NotingTargets, status: RunStatus, name: str
     ) -> None:
         _, callback = self.ended(world, status)
-        assert handle(world, callback) is Handled.RAN
+        assert world.handle(callback).handled is Handled.RAN
         ((target, call),) = targets.called
         assert target == TaskTarget(name=name)
         told = json.loads(call.payload)
@@ -128,9 +98,8 @@ class TestCallbacks:
     ) -> None:
         _, callback = self.ended(world, RunStatus.DEAD, retry=RetryPolicy(max_attempts=1))
         targets.outcome = Failure(RunError("busy", "later"))
-        handle(world, callback)
-        run = world.runs.get(callback.key)
-        assert run is not None
+        world.handle(callback)
+        run = world.run_of(callback)
         assert (run.status, run.reason) == (RunStatus.DEAD, "exhausted")
 
     def test_they_pass_no_gate_of_their_job(self, world: World, targets: NotingTargets) -> None:
@@ -141,19 +110,18 @@ class TestCallbacks:
             rate=Rate(1, 86_400),
             concurrency=Concurrency("db", 1),
         )
-        assert handle(world, callback) is Handled.RAN
-        assert handle(world, replace(message_of(job, NOON + 2 * MINUTE))) is not Handled.RAN
+        assert world.handle(callback).handled is Handled.RAN
+        assert world.handle(replace(message_of(job, NOON + 2 * MINUTE))).handled is not Handled.RAN
         world.clock.advance(60)
-        assert handle(world, message_of(job, NOON + 2 * MINUTE)) is Handled.RAN
+        assert world.handle(message_of(job, NOON + 2 * MINUTE)).handled is Handled.RAN
 
     def test_of_a_target_that_was_taken_away_nothing_is_called(
         self, world: World, targets: NotingTargets
     ) -> None:
         job, callback = self.ended(world, RunStatus.DEAD)
-        assert world.jobs.replace(job_with(job, on_failure=None, revision=2), 1)
-        assert handle(world, callback) is Handled.SKIPPED
-        run = world.runs.get(callback.key)
-        assert run is not None
+        world.change(job, on_failure=None)
+        assert world.handle(callback).handled is Handled.SKIPPED
+        run = world.run_of(callback)
         assert (run.reason, run.note) == ("changed", "its target was taken away")
         assert targets.called == []
 
@@ -167,5 +135,5 @@ def test_an_attempt_that_begins_is_told_before_its_target_is_called(world: World
         return Success(None)
 
     world.targets.behave = look
-    handle(world, due(world, job))
+    world.handle(world.due(job))
     assert told_before == [EventType.RUN_STARTED]

@@ -2,11 +2,8 @@
 behind."""
 
 from collections import Counter
-from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from itertools import pairwise
-from typing import Any
 
 import pytest
 
@@ -19,63 +16,16 @@ from carillon.domain.admission.state import (
     rate_admission,
 )
 from carillon.domain.job import Job
-from carillon.domain.message import Message, encode
 from carillon.domain.policies import Concurrency, Overlap, Rate
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.domain.wheel.entry import message_of
-from carillon.errors import QueueUnavailableError, StoreUnavailableError
+from carillon.errors import QueueUnavailableError
 from carillon.executor.batch import Handled
 from carillon.executor.router import Router
 from carillon.executor.runs.admission import change_admission
 from carillon.executor.targets import Call, Outcome, Success
-from tests.simulation.mutants.kit import swapped
-from tests.simulation.mutants.rates import RESERVATION_OUTLIVES
-from tests.support.jobs import job_with
-from tests.support.world import FUNCTION_SECONDS, OWNER, World
-
-NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
-SECOND = timedelta(seconds=1)
-MINUTE = timedelta(minutes=1)
-
-
-@pytest.fixture
-def world() -> World:
-    return World(NOON)
-
-
-@pytest.fixture
-def calls(world: World, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often gates are read and put."""
-    counted: Counter[str] = Counter()
-    for name in ("get", "put"):
-        original = getattr(world.admission_rows, name)
-
-        def count(*arguments: object, _name: str = name, _original: object = original) -> object:
-            counted[_name] += 1
-            return _original(*arguments)  # type: ignore[operator]
-
-        monkeypatch.setattr(world.admission_rows, name, count)
-    return counted
-
-
-def due(world: World, job: Job, minutes: int = 1) -> Message:
-    """The message of an occurrence, at its very instant; the queue holds nothing."""
-    message = message_of(job, NOON + minutes * MINUTE)
-    world.clock.set(message.due_at)
-    for kept in world.queue.kept():
-        world.queue.delete(kept.receipt)
-    return message
-
-
-def handle(world: World, message: Message) -> Handled:
-    ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
-    return world.executor.lane(encode(message), ends_at).handled
-
-
-def run_of(world: World, message: Message) -> Run:
-    run = world.runs.get(message.key)
-    assert run is not None
-    return run
+from tests.support.world import OWNER
+from tests.unit.executor.kit import LEASE_SECONDS, MINUTE, NOON, SECOND, World
 
 
 def active_run(world: World, job: Job) -> Run:
@@ -104,25 +54,25 @@ class TestCosts:
         self, world: World, calls: Counter[str], policy: object, reads: int, writes: int
     ) -> None:
         job = world.create("job", "* * * * *", **policy)  # type: ignore[arg-type]
-        assert handle(world, due(world, job)) is Handled.RAN
+        assert world.lane(world.due(job)) is Handled.RAN
         assert (calls["get"], calls["put"]) == (reads, writes)
 
     def test_spacing_and_overlap_share_one_write(self, world: World, calls: Counter[str]) -> None:
         job = world.create("job", "every 1m", overlap=Overlap.SKIP, tolerance=5)
-        handle(world, due(world, job))
+        world.lane(world.due(job))
         assert (calls["get"], calls["put"]) == (2, 1)
 
     def test_who_has_waited_for_a_slot_takes_no_second_one(
         self, world: World, calls: Counter[str]
     ) -> None:
         job = world.create("job", "* * * * *", rate=Rate(1, 100))
-        assert handle(world, due(world, job)) is Handled.RAN
-        assert handle(world, due(world, job, 2)) is Handled.DEFERRED
+        assert world.lane(world.due(job)) is Handled.RAN
+        assert world.lane(world.due(job, 2)) is Handled.DEFERRED
         (kept,) = world.queue.kept()
         assert kept.visible_at == kept.message.wait_until == NOON + 160 * SECOND
         writes = calls["put"]
         world.clock.set(kept.visible_at)
-        assert handle(world, kept.message) is Handled.RAN
+        assert world.lane(kept.message) is Handled.RAN
         assert calls["put"] == writes
 
 
@@ -183,8 +133,8 @@ class TestSlots:
         assert world.admission_rows.put(held, None if stored is None else stored.revision)
 
     def test_one_gate_at_a_time(self, world: World, job: Job) -> None:
-        assert handle(world, due(world, job)) is Handled.RAN
-        assert handle(world, due(world, job, 2)) is Handled.DEFERRED
+        assert world.lane(world.due(job)) is Handled.RAN
+        assert world.lane(world.due(job, 2)) is Handled.DEFERRED
         (kept,) = world.queue.kept()
         assert kept.message.wait_until == NOON + 160 * SECOND
         assert kept.message.rate_slot is not None
@@ -192,29 +142,29 @@ class TestSlots:
         world.clock.set(kept.visible_at)
         other = world.create("other", "* * * * *")
         first = message_of(other, NOON + 2 * MINUTE)
-        assert handle(world, first) is Handled.RAN, "the owner's slots are free meanwhile"
-        assert handle(world, kept.message) is Handled.DEFERRED
+        assert world.lane(first) is Handled.RAN, "the owner's slots are free meanwhile"
+        assert world.lane(kept.message) is Handled.DEFERRED
         again = next(each for each in world.queue.kept() if each.message.owner_slot)
         assert again.message.rate_slot == kept.message.rate_slot
         assert again.message.wait_until == NOON + 220 * SECOND
         world.clock.set(again.visible_at)
-        assert handle(world, again.message) is Handled.RAN
+        assert world.lane(again.message) is Handled.RAN
 
     def test_none_is_taken_while_the_key_is_held(self, world: World, job: Job) -> None:
-        message = due(world, job)
+        message = world.due(job)
         self.hold(world, 30)
-        assert handle(world, message) is Handled.DEFERRED
-        assert run_of(world, message).note == "waits for the concurrency key 'db', held by 1 run"
+        assert world.lane(message) is Handled.DEFERRED
+        assert world.run_of(message).note == "waits for the concurrency key 'db', held by 1 run"
         assert self.names(world) == []
 
     def test_the_place_is_kept_until_a_start_that_comes_soon(self, world: World, job: Job) -> None:
-        handle(world, due(world, job))
-        handle(world, due(world, job, 2))
+        world.lane(world.due(job))
+        world.lane(world.due(job, 2))
         (kept,) = world.queue.kept()
         other = world.create("other", "* * * * *", concurrency=Concurrency("db", 1))
-        assert handle(world, message_of(other, NOON + 2 * MINUTE)) is Handled.DEFERRED
+        assert world.lane(message_of(other, NOON + 2 * MINUTE)) is Handled.DEFERRED
         world.clock.set(kept.visible_at)
-        assert handle(world, kept.message) is Handled.RAN
+        assert world.lane(kept.message) is Handled.RAN
         gate = world.admission_rows.get(OWNER, key_admission("db"))
         assert gate is not None
         assert gate.holders == ()
@@ -223,17 +173,17 @@ class TestSlots:
         key = Concurrency("db", 1)
         job = world.create("job", "* * * * *", rate=Rate(1, 600), concurrency=key)
         other = world.create("other", "* * * * *", concurrency=key)
-        handle(world, due(world, job))
-        handle(world, due(world, job, 2))
+        world.lane(world.due(job))
+        world.lane(world.due(job, 2))
         (kept,) = world.queue.kept()
         assert kept.message.rate_slot is not None
         assert kept.message.rate_slot.at == NOON + 660 * SECOND
         assert kept.message.wait_until == NOON + 570 * SECOND, "it comes for a place before"
-        assert handle(world, message_of(other, NOON + 2 * MINUTE)) is Handled.RAN
+        assert world.lane(message_of(other, NOON + 2 * MINUTE)) is Handled.RAN
         for at in (570, 660):
             world.clock.set(NOON + at * SECOND)
             world.queue.delete(kept.receipt)
-            handled = handle(world, kept.message)
+            handled = world.lane(kept.message)
             (kept,) = world.queue.kept() or [kept]
         assert handled is Handled.RAN
 
@@ -243,178 +193,73 @@ class TestSlots:
     ) -> None:
         """Or all that an outage has held back would start at once (seeds 61001465, 77005534)."""
         job = world.create("job", "* * * * *", rate=Rate(1, 100))
-        handle(world, due(world, job))
-        handle(world, due(world, job, 2))
+        world.lane(world.due(job))
+        world.lane(world.due(job, 2))
         (kept,) = world.queue.kept()
         for _ in range(3):
             world.ask(job)
         for asked in [each for each in world.queue.kept() if each.message.key.request_id]:
-            handle(world, asked.message)
+            world.lane(asked.message)
         world.clock.set(kept.visible_at + late * SECOND)
-        assert handle(world, kept.message) is handled
+        assert world.lane(kept.message) is handled
         if handled is Handled.DEFERRED:
             again = max(world.queue.kept(), key=lambda each: each.visible_at).message.rate_slot
             assert again is not None
             assert (again.at, again.asked) == (NOON + 560 * SECOND, 2)
 
 
-class TestLooks:
-    """A run that waits for a slot looks each hour whether its job has the same rate still."""
-
-    def waiting(self, world: World, job: Job, count: int) -> None:
-        for _ in range(count + 1):
-            world.ask(job)
-        world.run_until(NOON + MINUTE)
-        assert len(world.targets.calls) == 1
-
-    def test_it_costs_no_write_of_the_gate_and_keeps_the_place(
-        self, world: World, calls: Counter[str]
-    ) -> None:
-        job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 3 * 3600))
-        self.waiting(world, job, 1)
-        writes = calls["put"]
-        world.run_until(NOON + 180 * MINUTE)
-        assert (len(world.targets.calls), calls["put"]) == (2, writes)
-        first, second = sorted(run.started_at for run in world.history(job) if run.started_at)
-        assert second - first <= timedelta(hours=3, seconds=1)
-
-    def test_a_raised_rate_starts_what_waits_within_the_hour_and_new_ones_at_once(
-        self, world: World
-    ) -> None:
-        job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 86_400))
-        self.waiting(world, job, 50)
-        raised = job_with(job, rate=Rate(100, 60), revision=job.revision + 1)
-        assert world.jobs.replace(raised, job.revision)
-        world.ask(raised)
-        world.run_until(NOON + 2 * MINUTE)
-        assert len(world.targets.calls) == 2
-        world.run_until(NOON + 62 * MINUTE)
-        assert len(world.targets.calls) == 52
-
-    def test_planted_a_reservation_that_outlives_its_rate_starts_nothing(
-        self, world: World
-    ) -> None:
-        job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 86_400))
-        self.waiting(world, job, 50)
-        raised = job_with(job, rate=Rate(100, 60), revision=job.revision + 1)
-        assert world.jobs.replace(raised, job.revision)
-        with swapped((RESERVATION_OUTLIVES,)):
-            world.run_until(NOON + 62 * MINUTE)
-        assert len(world.targets.calls) == 1
-
-    def test_a_rate_raised_and_lowered_again_leaves_no_debt(self, world: World) -> None:
-        job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 86_400))
-        self.waiting(world, job, 50)
-        raised = job_with(job, rate=Rate(100, 60), revision=job.revision + 1)
-        assert world.jobs.replace(raised, job.revision)
-        world.run_until(NOON + 62 * MINUTE)
-        assert len(world.targets.calls) == 51
-        lowered = replace(job, revision=raised.revision + 1)
-        assert world.jobs.replace(lowered, raised.revision)
-        asked = world.ask(lowered)
-        world.run_until(NOON + 63 * MINUTE)
-        run = world.runs.get(asked)
-        assert run is not None
-        assert run.note is not None
-        assert "may start at 2026-12-02T" in run.note, "a day after the last start, not 51"
-
-    def test_a_lowered_rate_has_those_who_wait_ask_anew(self, world: World) -> None:
-        job = world.create("quick", "0 0 1 1 *", rate=Rate(1, 3600))
-        self.waiting(world, job, 5)
-        lowered = job_with(job, rate=Rate(1, 7200), revision=job.revision + 1)
-        assert world.jobs.replace(lowered, job.revision)
-        world.run_until(NOON + timedelta(hours=12))
-        starts = sorted(run.started_at for run in world.history(job) if run.started_at)
-        hours = [round((at - NOON).total_seconds() / 3600) for at in starts]
-        assert hours[:2] == [0, 1], "what was granted within the hour stays granted"
-        gaps = [later - before for before, later in pairwise(hours[1:])]
-        assert gaps == [3, 2, 2, 2], "what was granted for the next hour counts, used or not"
-
-    def test_a_job_without_a_rate_any_more_gives_up_what_it_had_reserved(
-        self, world: World
-    ) -> None:
-        job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 86_400, "mail"))
-        self.waiting(world, job, 20)
-        other = world.create("other", "0 0 1 1 *", rate=Rate(1, 86_400, "mail"))
-        free = job_with(job, rate=None, revision=job.revision + 1)
-        assert world.jobs.replace(free, job.revision)
-        world.run_until(NOON + 62 * MINUTE)
-        assert len(world.targets.calls) == 21
-        asked = world.ask(other)
-        world.run_until(NOON + 63 * MINUTE)
-        run = world.runs.get(asked)
-        assert run is not None
-        assert run.next_attempt_at is not None
-        slot = world.admission_rows.get(OWNER, rate_admission("mail", ""))
-        assert slot is not None
-        assert slot.started_at is not None
-        assert slot.started_at <= NOON + timedelta(days=1, hours=2)
-
-
 class TestFaults:
-    def test_gates_that_cannot_be_read_use_up_no_attempt(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        message = due(world, world.create("job", "* * * * *", overlap=Overlap.SKIP))
+    def test_gates_that_cannot_be_read_use_up_no_attempt(self, world: World) -> None:
+        message = world.due(world.create("job", "* * * * *", overlap=Overlap.SKIP))
 
-        def throttled(owner: str, name: str) -> AdmissionRow | None:
-            raise StoreUnavailableError("throttled")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(world.admission_rows, "get", throttled)
-            assert handle(world, message) is Handled.DEFERRED
+        with world.failing(world.admission_rows, "get"):
+            assert world.lane(message) is Handled.DEFERRED
         (kept,) = world.queue.kept()
         assert kept.visible_at == message.due_at + 10 * SECOND
-        assert handle(world, kept.message) is Handled.RAN
-        assert run_of(world, message).attempt == 1
+        assert world.lane(kept.message) is Handled.RAN
+        assert world.run_of(message).attempt == 1
 
     def test_a_gate_that_changes_at_every_step_is_passed_later(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        message = due(world, world.create("job", "* * * * *", rate=Rate(9, 60)))
+        message = world.due(world.create("job", "* * * * *", rate=Rate(9, 60)))
         with monkeypatch.context() as patch:
             patch.setattr(world.admission_rows, "put", lambda gate, over_revision: False)
-            assert handle(world, message) is Handled.DEFERRED
-        waiting = run_of(world, message)
+            assert world.lane(message) is Handled.DEFERRED
+        waiting = world.run_of(message)
         assert (waiting.status, waiting.attempt) == (RunStatus.SCHEDULED, 0)
         assert waiting.note is not None
         assert waiting.note.startswith("many pass the gate")
         (kept,) = world.queue.kept()
         assert kept.message.rate_slot is None
         world.clock.set(kept.visible_at)
-        assert handle(world, kept.message) is Handled.RAN
+        assert world.lane(kept.message) is Handled.RAN
 
-    def test_a_place_that_cannot_be_given_back_ends_with_its_lease(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_place_that_cannot_be_given_back_ends_with_its_lease(self, world: World) -> None:
         job = world.create("job", "* * * * *", concurrency=Concurrency("db", 1))
-        message = due(world, job)
-        get = world.admission_rows.get
+        message = world.due(job)
+        with ExitStack() as stack:
 
-        def fail_from_now_on(call: Call) -> Outcome:
-            def throttled(owner: str, name: str) -> AdmissionRow | None:
-                raise StoreUnavailableError("throttled")
+            def fail_from_now_on(call: Call) -> Outcome:
+                stack.enter_context(world.failing(world.admission_rows, "get"))
+                return Success(None)
 
-            monkeypatch.setattr(world.admission_rows, "get", throttled)
-            return Success(None)
-
-        world.targets.behave = fail_from_now_on
-        assert handle(world, message) is Handled.RAN
-        assert run_of(world, message).status is RunStatus.SUCCEEDED
-        monkeypatch.setattr(world.admission_rows, "get", get)
+            world.targets.behave = fail_from_now_on
+            assert world.lane(message) is Handled.RAN
+        assert world.run_of(message).status is RunStatus.SUCCEEDED
         world.targets.behave = lambda call: Success(None)
         following = message_of(job, NOON + 2 * MINUTE)
         world.clock.set(following.due_at)
-        assert handle(world, following) is Handled.DEFERRED, "the lease ends after 61 seconds"
+        assert world.lane(following) is Handled.DEFERRED, "the lease ends after 61 seconds"
         (waiting,) = world.queue.kept()
         world.clock.set(waiting.visible_at)
-        assert handle(world, waiting.message) is Handled.RAN
+        assert world.lane(waiting.message) is Handled.RAN
 
     def test_slow_gates_start_no_run_that_cannot_end_in_time(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         job = world.create("job", "* * * * *", concurrency=Concurrency("db", 1))
-        message = due(world, job)
+        message = world.due(job)
         get = world.admission_rows.get
 
         def slow(owner: str, name: str) -> AdmissionRow | None:
@@ -423,8 +268,7 @@ class TestFaults:
 
         with monkeypatch.context() as patch:
             patch.setattr(world.admission_rows, "get", slow)
-            ends_at = world.clock.now() + 25 * SECOND
-            report = world.executor.handle(message, ends_at)
+            report = world.handle(message, 25)
         assert (report.handled, report.reason) == (
             Handled.DEFERRED,
             "too little time is left in this process",
@@ -443,14 +287,14 @@ class TestRunsThatWait:
         return job
 
     def test_duplicates_of_the_message_die_out(self, world: World, job: Job) -> None:
-        message = due(world, job)
-        assert handle(world, message) is Handled.DEFERRED
-        assert handle(world, message) is Handled.DROPPED
+        message = world.due(job)
+        assert world.lane(message) is Handled.DEFERRED
+        assert world.lane(message) is Handled.DROPPED
         (first,) = world.queue.kept()
         world.clock.set(first.visible_at)
-        outcomes = [handle(world, first.message) for _ in range(3)]
+        outcomes = [world.lane(first.message) for _ in range(3)]
         assert outcomes == [Handled.DEFERRED, Handled.DROPPED, Handled.DROPPED]
-        assert run_of(world, message).waits == 2
+        assert world.run_of(message).waits == 2
         key = replace(message.key, kind=RunKind.MANUAL, request_id="other", fire_at=NOON)
         other = world.runs.get(key)
         assert other is not None
@@ -458,81 +302,66 @@ class TestRunsThatWait:
         world.queue.delete(first.receipt)
         (second,) = world.queue.kept()
         world.clock.set(second.visible_at)
-        assert [handle(world, second.message) for _ in range(2)] == [
+        assert [world.lane(second.message) for _ in range(2)] == [
             Handled.RAN,
             Handled.REPEATED,
         ]
         assert len(world.targets.calls) == 1
 
     def test_a_crash_behind_the_copy_leaves_a_message_that_is_current(
-        self, world: World, job: Job, monkeypatch: pytest.MonkeyPatch
+        self, world: World, job: Job
     ) -> None:
         """The copy was sent and the row not put back: whichever comes first takes the run over."""
-        message = due(world, job)
+        message = world.due(job)
 
-        class Killed(BaseException):
-            pass
-
-        def die(run: Run) -> bool:
-            raise Killed
-
-        with monkeypatch.context() as patch:
-            patch.setattr(world.runs, "finish", die)
-            with pytest.raises(Killed):
-                handle(world, message)
+        with world.dying(world.runs, "finish"):
+            world.lane(message)
         (copy,) = world.queue.kept()
         world.clock.set(copy.visible_at)
-        assert handle(world, copy.message) is Handled.DEFERRED, "ahead of its row: it looks again"
-        world.clock.advance(FUNCTION_SECONDS + 2)
-        assert handle(world, message) is Handled.DEFERRED
-        run = run_of(world, message)
+        assert world.lane(copy.message) is Handled.DEFERRED, "ahead of its row: it looks again"
+        world.clock.advance(LEASE_SECONDS)
+        assert world.lane(message) is Handled.DEFERRED
+        run = world.run_of(message)
         assert (run.status, run.waits) == (RunStatus.RETRYING, 1)
-        assert handle(world, message) is Handled.REPEATED
+        assert world.lane(message) is Handled.REPEATED
 
-    def test_a_queue_that_takes_no_copy_costs_no_attempt(
-        self, world: World, job: Job, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        message = due(world, job)
+    def test_a_queue_that_takes_no_copy_costs_no_attempt(self, world: World, job: Job) -> None:
+        message = world.due(job)
 
-        def refuse(messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
-            raise QueueUnavailableError(1, "throttled")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(world.queue, "send", refuse)
-            with pytest.raises(QueueUnavailableError):
-                handle(world, message)
+        gone = QueueUnavailableError(1, "throttled")
+        with world.failing(world.queue, "send", gone), pytest.raises(QueueUnavailableError):
+            world.lane(message)
         assert world.runs.get(message.key) is None
-        assert handle(world, message) is Handled.DEFERRED
-        assert run_of(world, message).attempt == 0
+        assert world.lane(message) is Handled.DEFERRED
+        assert world.run_of(message).attempt == 0
 
     def test_a_dead_letter_queue_ends_it_at_last(self, world: World, job: Job) -> None:
         """No executor could begin it for ten days: whoever waits behind it must go on."""
-        message = due(world, job)
-        handle(world, message)
+        message = world.due(job)
+        world.lane(message)
         (kept,) = world.queue.kept()
         world.clock.advance(11 * 86_400)
-        ends_at = world.clock.now() + MINUTE
-        assert world.executor.handle_dead(kept.message, ends_at).handled is Handled.RAN
-        run = run_of(world, message)
+        assert world.handle_dead(kept.message).handled is Handled.RAN
+        run = world.run_of(message)
         assert (run.status, run.reason) == (RunStatus.DEAD, "never_started")
 
     def test_a_cancelled_one_absorbs_its_message(self, world: World, job: Job) -> None:
-        message = due(world, job)
-        handle(world, message)
-        waiting = run_of(world, message)
+        message = world.due(job)
+        world.lane(message)
+        waiting = world.run_of(message)
         now = world.clock.now()
         cancelled = replace(waiting, status=RunStatus.CANCELLED, finished_at=now)
         assert world.runs.claim(cancelled, waiting)
         (kept,) = world.queue.kept()
         world.clock.advance(5)
-        assert handle(world, kept.message) is Handled.REPEATED
+        assert world.lane(kept.message) is Handled.REPEATED
         assert world.targets.calls == []
         assert len(world.queue.kept()) == 1, "nothing was sent"
 
     def test_noise_that_waited_leaves_no_row(self, world: World, job: Job) -> None:
         """The job was re-indexed meanwhile, more often than it remembers the generations of."""
-        message = due(world, job)
-        handle(world, message)
+        message = world.due(job)
+        world.lane(message)
         (kept,) = world.queue.kept()
         changed = job
         for _ in range(6):
@@ -541,15 +370,15 @@ class TestRunsThatWait:
         without = replace(changed, previous=None, earlier=(), revision=changed.revision + 1)
         assert world.jobs.replace(without, changed.revision)
         world.clock.advance(120)
-        assert handle(world, kept.message) is Handled.DROPPED
+        assert world.lane(kept.message) is Handled.DROPPED
         assert world.runs.get(message.key) is None
 
 
 def test_a_fixed_delay_goes_on_after_a_cancelled_run(world: World) -> None:
     job = world.create("job", "every 60s after finish")
-    message = due(world, job)
+    message = world.due(job)
     row = Run(message.key, RunStatus.CANCELLED, 0, 1, "c", message.generation_id, NOON, NOON)
     assert world.runs.claim(replace(row, finished_at=message.due_at), None)
-    handle(world, message)
+    world.lane(message)
     world.run_until(NOON + 4 * MINUTE)
     assert world.fired(job)[0] == NOON + 2 * MINUTE

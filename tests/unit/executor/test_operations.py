@@ -1,7 +1,7 @@
 """What the executor does with the messages of operations, one at a time."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -12,13 +12,9 @@ from carillon.domain.run import RunKind
 from carillon.errors import HeldError, RunAloneError, StoreUnavailableError
 from carillon.executor.batch import Handled, Report
 from carillon.executor.operations.steps import MOST_TRIES
-from tests.support.operation_kit import NOON, begin, now_of, put_dead
-from tests.support.world import FUNCTION_SECONDS, LIFETIME, OWNER, World
-
-
-@pytest.fixture
-def world() -> World:
-    return World(NOON)
+from tests.support.operation_kit import begin, now_of, put_dead
+from tests.support.world import FUNCTION_SECONDS, LIFETIME, OWNER
+from tests.unit.executor.kit import NOON, World
 
 
 @pytest.fixture
@@ -31,16 +27,9 @@ def operation(world: World, job: Job) -> Operation:
     """A discard of 30 dead letters, ten in each step; its message is taken off the queue."""
     put_dead(world, job, 30)
     begun = begin(world, OperationKind.DISCARD, 20)
-    drain(world)
+    world.drain()
     world.clock.advance(1)
     return begun
-
-
-def drain(world: World) -> list[Message]:
-    kept = world.queue.kept()
-    for each in kept:
-        world.queue.delete(each.receipt)
-    return [each.message for each in kept]
 
 
 def order(world: World, operation: Operation) -> Message:
@@ -48,32 +37,14 @@ def order(world: World, operation: Operation) -> Message:
 
 
 def handled(world: World, message: Message, seconds_left: float = FUNCTION_SECONDS) -> Handled:
-    ends_at = world.clock.now() + timedelta(seconds=seconds_left)
-    return world.executor.handle(message, ends_at).handled
-
-
-def ends_at(world: World) -> datetime:
-    return world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
+    return world.handle(message, seconds_left).handled
 
 
 def handle_dead(world: World, operation: Operation) -> Report:
     """What the dead-letter queue's consumer does with the order of the present step."""
-    report = world.executor.handle_dead(order(world, operation), ends_at(world))
-    drain(world)
+    report = world.handle_dead(order(world, operation))
+    world.drain()
     return report
-
-
-def die_at_work(world: World, operation: Operation) -> None:
-    class Killed(BaseException):
-        pass
-
-    def die(*terms: object) -> None:
-        raise Killed
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(world.runs, "dead_letters", die)
-        with pytest.raises(Killed):
-            world.executor.handle(order(world, operation), ends_at(world))
 
 
 def test_the_order_survives_its_queue(world: World, operation: Operation) -> None:
@@ -90,7 +61,7 @@ def test_a_step_is_recorded_and_the_next_one_ordered(world: World, operation: Op
     after = now_of(world, operation)
     assert (after.step, after.done, after.busy_until) == (2, 10, None)
     assert after.state is OperationState.RUNNING
-    (following,) = drain(world)
+    (following,) = world.drain()
     assert following.attempt == 2
     assert following.due_at == world.clock.now() + timedelta(seconds=30)
 
@@ -98,13 +69,13 @@ def test_a_step_is_recorded_and_the_next_one_ordered(world: World, operation: Op
 def test_the_last_step_orders_nothing(world: World, operation: Operation) -> None:
     for _ in range(3):
         handled(world, order(world, now_of(world, operation)))
-        drain(world)
+        world.drain()
 
     ended = now_of(world, operation)
     assert (ended.state, ended.done) == (OperationState.SUCCEEDED, 30)
     assert ended.expires_at >= world.clock.now() + LIFETIME
     assert handled(world, order(world, ended)) is Handled.REPEATED
-    assert drain(world) == []
+    assert world.drain() == []
 
 
 def test_an_early_order_waits(world: World, operation: Operation) -> None:
@@ -150,7 +121,7 @@ def test_a_step_is_held_longer_than_its_process_can_live(
 def test_a_step_needs_time_in_its_process(world: World, operation: Operation) -> None:
     assert handled(world, order(world, operation), seconds_left=2) is Handled.DEFERRED
     assert now_of(world, operation) == operation
-    assert len(drain(world)) == 1
+    assert len(world.drain()) == 1
 
 
 def test_an_order_before_its_operation_s_row_waits_for_it(world: World) -> None:
@@ -159,10 +130,10 @@ def test_an_order_before_its_operation_s_row_waits_for_it(world: World) -> None:
         OWNER, "0" * 26, OperationKind.DISCARD, now, now, now + LIFETIME, per_minute=60
     )
     assert handled(world, order(world, operation)) is Handled.DEFERRED
-    (message,) = drain(world)
+    (message,) = world.drain()
     world.clock.advance(60)
     assert handled(world, message) is Handled.DROPPED
-    assert drain(world) == []
+    assert world.drain() == []
 
 
 def test_a_step_that_kills_executors_fails_its_operation(
@@ -171,11 +142,12 @@ def test_a_step_that_kills_executors_fails_its_operation(
     """Five of them; until then its order goes back to the lane, and is tried alone."""
     for died in range(1, MOST_TRIES + 1):
         assert handle_dead(world, operation).handled is Handled.SENT_BACK
-        die_at_work(world, operation)
+        with world.dying(world.runs, "dead_letters"):
+            world.handle(order(world, operation))
         assert now_of(world, operation).tries == died
         world.clock.advance(70)
         with pytest.raises(RunAloneError):
-            world.executor.handle(order(world, operation), ends_at(world), alone=False)
+            world.handle(order(world, operation), alone=False)
 
     assert handle_dead(world, operation).handled is Handled.RAN
     failed = now_of(world, operation)
@@ -189,23 +161,19 @@ def test_a_step_that_nobody_could_begin_for_ten_days_fails_its_operation(
 ) -> None:
     message = order(world, operation)
     world.clock.set(message.due_at + timedelta(days=10))
-    assert world.executor.handle_dead(message, ends_at(world)).handled is Handled.SENT_BACK
+    assert world.handle_dead(message).handled is Handled.SENT_BACK
     world.clock.advance(1)
-    assert world.executor.handle_dead(message, ends_at(world)).handled is Handled.RAN
+    assert world.handle_dead(message).handled is Handled.RAN
     failed = now_of(world, operation)
     assert failed.note == "no executor could begin step 1: start another operation to go on"
 
 
 def test_a_store_that_fails_under_a_step_is_no_executor_that_died(
-    world: World, operation: Operation, monkeypatch: pytest.MonkeyPatch
+    world: World, operation: Operation
 ) -> None:
-    def throttle(*terms: object) -> None:
-        raise StoreUnavailableError("throttled")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(world.runs, "dead_letters", throttle)
-        with pytest.raises(StoreUnavailableError):
-            world.executor.handle(order(world, operation), ends_at(world))
+    with world.failing(world.runs, "dead_letters"), pytest.raises(StoreUnavailableError):
+        world.handle(order(world, operation))
     assert (now_of(world, operation).tries, now_of(world, operation).busy_until) == (0, None)
     assert handled(world, order(world, operation)) is Handled.RAN
 
@@ -224,12 +192,12 @@ def test_a_dead_order_waits_while_its_step_may_be_under_way(
 def test_a_dead_order_of_an_earlier_step_fails_nothing(world: World, operation: Operation) -> None:
     first = order(world, operation)
     handled(world, first)
-    (second,) = drain(world)
+    (second,) = world.drain()
     world.clock.set(second.due_at)
     handled(world, second)
-    drain(world)
+    world.drain()
 
-    report = world.executor.handle_dead(first, ends_at(world))
+    report = world.handle_dead(first)
 
     assert report.handled is Handled.REPEATED
     assert now_of(world, operation).state is OperationState.RUNNING
@@ -253,10 +221,10 @@ def test_a_doubled_order_waits_for_the_next_look_at_a_paused_job(world: World, j
     world.clock.advance(86_400)
     span = {"from_at": NOON - timedelta(days=1), "until_at": NOON}
     holding = begin(world, OperationKind.BACKFILL, 60, job_id=job.job_id, **span)
-    drain(world)
+    world.drain()
     world.clock.advance(1)
     assert handled(world, order(world, holding)) is Handled.RAN
-    (following,) = drain(world)
+    (following,) = world.drain()
     assert following.due_at == world.clock.now() + timedelta(seconds=600)
     assert handled(world, order(world, holding)) is Handled.DEFERRED
     (kept,) = world.queue.kept()

@@ -1,11 +1,10 @@
 """The run protocol under faults around it: throttled reads, changed limits, noise."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
-from carillon.domain.calendar import Calendar
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
 from carillon.domain.policies import Backoff, OnComplete, RetryPolicy
@@ -15,42 +14,8 @@ from carillon.errors import HeldError, StoreUnavailableError
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Failure
 from carillon.schedules import CalendarRule, SlotKind
-from tests.support.jobs import job_with
-from tests.support.world import FUNCTION_SECONDS, World
-
-NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
-
-
-class Killed(BaseException):
-    """The process dies here: nothing after it runs."""
-
-
-@pytest.fixture
-def world() -> World:
-    return World(NOON)
-
-
-def empty_queue(world: World) -> None:
-    for kept in world.queue.kept():
-        world.queue.delete(kept.receipt)
-
-
-def due(world: World, job: Job) -> Message:
-    """The message of the next occurrence, at its very instant; the queue holds nothing."""
-    message = message_of(job, NOON + timedelta(minutes=1))
-    world.clock.set(message.due_at)
-    empty_queue(world)
-    return message
-
-
-def ends_at(world: World, seconds: float = FUNCTION_SECONDS) -> datetime:
-    return world.clock.now() + timedelta(seconds=seconds)
-
-
-def run_of(world: World, message: Message) -> Run:
-    run = world.runs.get(message.key)
-    assert run is not None
-    return run
+from tests.support.world import FUNCTION_SECONDS
+from tests.unit.executor.kit import LEASE_SECONDS, NOON, World
 
 
 def execute_for(world: World, seconds: int) -> None:
@@ -58,24 +23,11 @@ def execute_for(world: World, seconds: int) -> None:
     for _ in range(seconds):
         for received in world.queue.receive(world.clock.now(), 10):
             try:
-                world.executor.lane(received.body, ends_at(world))
+                world.executor.lane(received.body, world.ends_at())
             except HeldError:
                 continue
             world.queue.delete(received.receipt)
         world.clock.advance(1)
-
-
-def throttle_reads_of_jobs(world: World, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """The next `number` reads of a job fail."""
-    get = world.jobs.get
-    failures = iter(range(number))
-
-    def throttled(owner: str, job_id: str) -> Job | None:
-        if next(failures, None) is not None:
-            raise StoreUnavailableError("throttled")
-        return get(owner, job_id)
-
-    monkeypatch.setattr(world.jobs, "get", throttled)
 
 
 class TestTimeLimits:
@@ -85,11 +37,11 @@ class TestTimeLimits:
         """The function's timeout was lowered to a minute under a job of two: its message must not
         go round for ever in search of a process that has the time."""
         job = world.create("job", "* * * * *", timeout_seconds=2 * FUNCTION_SECONDS)
-        message = due(world, job)
+        message = world.due(job)
         world.queue.send([message], [0])
         execute_for(world, 600)
         assert world.queue.kept() == []
-        assert run_of(world, message).status is RunStatus.SUCCEEDED
+        assert world.run_of(message).status is RunStatus.SUCCEEDED
         (call,) = world.targets.calls
         assert call.timeout_seconds < FUNCTION_SECONDS
 
@@ -99,8 +51,8 @@ class TestTimeLimits:
     ) -> None:
         """The lease lasts a little longer than the process, and is no measure for the limit."""
         job = world.create("job", "* * * * *", timeout_seconds=10)
-        message = due(world, job)
-        report = world.executor.handle(message, ends_at(world, seconds_left))
+        message = world.due(job)
+        report = world.handle(message, seconds_left)
         assert report.handled is Handled.DEFERRED
         assert world.targets.calls == []
         assert world.runs.get(message.key) is None
@@ -111,26 +63,25 @@ class TestAttempts:
 
     @pytest.mark.parametrize("attempts", [1, 3])
     def test_throttled_reads_of_the_job_use_up_no_attempt(
-        self, world: World, monkeypatch: pytest.MonkeyPatch, attempts: int
+        self, world: World, attempts: int
     ) -> None:
         policy = RetryPolicy(max_attempts=attempts)
-        message = due(world, world.create("job", "at 2026-12-01T12:01:00", retry=policy))
-        throttle_reads_of_jobs(world, monkeypatch, attempts)
+        message = world.due(world.create("job", "at 2026-12-01T12:01:00", retry=policy))
         world.queue.send([message], [0])
-        execute_for(world, 900)
-        run = run_of(world, message)
+        with world.failing(world.jobs, "get", times=attempts):
+            execute_for(world, 900)
+        run = world.run_of(message)
         assert (run.status, run.attempt, run.attempts) == (RunStatus.SUCCEEDED, 1, ())
 
     def test_fewer_attempts_after_a_change_blame_the_targets_error(self, world: World) -> None:
         policy = RetryPolicy(max_attempts=3, backoff=Backoff(base_seconds=60))
         job = world.create("job", "at 2026-12-01T12:01:00", retry=policy)
         world.targets.behave = lambda call: Failure(RunError("busy", "later"))
-        message = due(world, job)
-        world.executor.handle(message, ends_at(world))
-        changed = job_with(job, retry=RetryPolicy(max_attempts=1), revision=job.revision + 1)
-        assert world.jobs.replace(changed, job.revision)
+        message = world.due(job)
+        world.handle(message)
+        world.change(job, retry=RetryPolicy(max_attempts=1))
         execute_for(world, 300)
-        run = run_of(world, message)
+        run = world.run_of(message)
         assert (run.status, run.reason) == (RunStatus.DEAD, "exhausted")
         assert run.error == RunError("busy", "later")
         assert len(world.targets.calls) == 1
@@ -145,7 +96,7 @@ class TestNoise:
         """The real message comes in the milliseconds between the noise's claim and its withdrawal:
         it must not wait for the end of a lease that is given back at once."""
         job = world.create("job", "* * * * *")
-        real = due(world, job)
+        real = world.due(job)
         world.new_generation(job, "0 0 * * *")  # 12:01:00 itself belongs to the generation before
         noise = replace(real, generation_id=world.entropy.new_id(world.clock.now()))
         get = world.jobs.get
@@ -153,21 +104,19 @@ class TestNoise:
 
         def read_while_the_real_one_comes(owner: str, job_id: str) -> Job | None:
             monkeypatch.setattr(world.jobs, "get", get)
-            inner.append(world.executor.handle(real, ends_at(world)).handled)
+            inner.append(world.handle(real).handled)
             return get(owner, job_id)
 
         monkeypatch.setattr(world.jobs, "get", read_while_the_real_one_comes)
-        world.executor.handle(noise, ends_at(world))
+        world.handle(noise)
         assert inner == [Handled.DEFERRED]
         execute_for(world, 2 * FUNCTION_SECONDS)
-        run = run_of(world, real)
+        run = world.run_of(real)
         assert run.status is RunStatus.SUCCEEDED
         assert run.lag_seconds is not None
         assert run.lag_seconds < 5
 
-    def test_it_leaves_no_run_that_never_ends(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_it_leaves_no_run_that_never_ends(self, world: World) -> None:
         """Its executor dies behind the claim. The next reception takes over and drops the message,
         the last one that knows of the row: nobody else would ever come for it."""
         job = world.create("job", "* * * * *")
@@ -178,39 +127,32 @@ class TestNoise:
         ):  # the first generation is not even the previous one
             world.clock.advance(10)
             job = world.new_generation(job, schedule)
-        empty_queue(world)
+        world.drain()
         world.clock.set(noise.due_at)
 
-        def die(owner: str, job_id: str) -> Job | None:
-            raise Killed
-
-        with monkeypatch.context() as patch:
-            patch.setattr(world.jobs, "get", die)
-            with pytest.raises(Killed):
-                world.executor.handle(noise, ends_at(world))
-        assert run_of(world, noise).status is RunStatus.RUNNING
+        with world.dying(world.jobs, "get"):
+            world.handle(noise)
+        assert world.run_of(noise).status is RunStatus.RUNNING
         world.queue.send([noise], [0])
         execute_for(world, 600)
         assert world.queue.kept() == []
         run = world.runs.get(noise.key)
         assert run is None or run.is_final
 
-    def test_it_uses_up_no_attempt_of_the_real_occurrence(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_it_uses_up_no_attempt_of_the_real_occurrence(self, world: World) -> None:
         """A change died before its commit. Its message for 12:02 goes first and meets a throttled
         read; the real 12:02 has one attempt, and that must be left for it."""
         job = world.create("job", "*/2 * * * *", retry=RetryPolicy(max_attempts=1))
         world.clock.advance(5)
         real = message_of(job, NOON + timedelta(minutes=2))
         noise = replace(real, generation_id=world.entropy.new_id(world.clock.now()))
-        empty_queue(world)
+        world.drain()
         world.clock.set(real.due_at)
         world.new_generation(job, "0 0 * * *")
-        throttle_reads_of_jobs(world, monkeypatch, 1)
         world.queue.send([noise, real], [0, 1])
-        execute_for(world, 600)
-        run = run_of(world, real)
+        with world.failing(world.jobs, "get", times=1):
+            execute_for(world, 600)
+        run = world.run_of(real)
         assert (run.status, run.attempt) == (RunStatus.SUCCEEDED, 1)
 
 
@@ -220,19 +162,16 @@ class TestEndsOfJobs:
     @pytest.fixture
     def last(self, world: World) -> Message:
         job = world.create("job", "at 2026-12-01T12:01:00", on_complete=OnComplete.DELETE)
-        return due(world, job)
+        return world.due(job)
 
     def test_a_row_that_cannot_be_written_makes_the_message_come_again(
-        self, world: World, last: Message, monkeypatch: pytest.MonkeyPatch
+        self, world: World, last: Message
     ) -> None:
-        def throttled(job: Job, revision: int) -> bool:
-            raise StoreUnavailableError("throttled")
 
         world.queue.send([last], [0])
-        with monkeypatch.context() as patch:
-            patch.setattr(world.jobs, "replace", throttled)
+        with world.failing(world.jobs, "replace"):
             execute_for(world, 5)
-        assert run_of(world, last).status is RunStatus.SUCCEEDED
+        assert world.run_of(last).status is RunStatus.SUCCEEDED
         execute_for(world, 30)
         stored = world.jobs.get(last.key.owner, last.key.job_id)
         assert stored is not None
@@ -245,14 +184,14 @@ class TestEndsOfJobs:
         with monkeypatch.context() as patch:
             patch.setattr(world.jobs, "replace", lambda job, revision: False)
             with pytest.raises(StoreUnavailableError):
-                world.executor.handle(last, ends_at(world))
-        assert world.executor.handle(last, ends_at(world)).completes
+                world.handle(last)
+        assert world.handle(last).completes
 
     def test_a_duplicate_of_an_earlier_run_completes_nothing(self, world: World) -> None:
         job = world.create("job", "* * * * *", max_runs=3, on_complete=OnComplete.DELETE)
-        message = due(world, job)
-        assert not world.executor.handle(message, ends_at(world)).completes
-        assert not world.executor.handle(message, ends_at(world)).completes
+        message = world.due(job)
+        assert not world.handle(message).completes
+        assert not world.handle(message).completes
         assert world.jobs.get(job.owner, job.job_id) == job
 
     def test_its_row_outlives_the_longest_waits_of_its_retries(self, world: World) -> None:
@@ -261,7 +200,7 @@ class TestEndsOfJobs:
         job = world.create(
             "job", "at 2026-12-01T12:01:00", on_complete=OnComplete.DELETE, retry=policy
         )
-        world.executor.handle(due(world, job), ends_at(world))
+        world.handle(world.due(job))
         stored = world.jobs.get(job.owner, job.job_id)
         assert stored is not None
         assert stored.expires_at is not None
@@ -271,24 +210,17 @@ class TestEndsOfJobs:
 class TestClosedLate:
     """A day that is closed when its message is on its way already, and that rolls."""
 
-    def test_the_row_of_an_executor_that_died_on_it_does_not_stay(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_row_of_an_executor_that_died_on_it_does_not_stay(self, world: World) -> None:
         calendar = ("holidays", CalendarRule.NEXT_BUSINESS_DAY)
         job = world.create("job", "0 12 * * *", calendar=calendar)
         message = message_of(job, NOON + timedelta(days=1))
         world.clock.set(message.due_at)
 
-        def die(owner: str, job_id: str) -> Job | None:
-            raise Killed
-
-        with monkeypatch.context() as patch:
-            patch.setattr(world.jobs, "get", die)
-            with pytest.raises(Killed):
-                world.executor.handle(message, ends_at(world))
-        world.clock.advance(FUNCTION_SECONDS + 2)
+        with world.dying(world.jobs, "get"):
+            world.handle(message)
+        world.clock.advance(LEASE_SECONDS)
         world.close("holidays", "2026-12-02")
-        report = world.executor.handle(message, ends_at(world))
+        report = world.handle(message)
         assert report.handled is Handled.DEFERRED
         assert report.message.key.fire_at == NOON + timedelta(days=2)
         assert world.runs.get(message.key) is None
@@ -297,19 +229,14 @@ class TestClosedLate:
         assert entry.message == report.message, "farther than a queue can delay: by the wheel"
 
     def test_a_calendar_that_cannot_be_read_at_a_takeover_forgets_no_attempt(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
+        self, world: World
     ) -> None:
         job = world.create("job", "* * * * *", calendar=("holidays", CalendarRule.SKIP))
-        message = due(world, job)
+        message = world.due(job)
         row = Run(message.key, RunStatus.RUNNING, 1, 1, "c", message.generation_id, NOON, NOON)
         assert world.runs.claim(row, None)
 
-        def throttled(owner: str, name: str) -> Calendar | None:
-            raise StoreUnavailableError("throttled")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(world.calendars, "get", throttled)
-            with pytest.raises(StoreUnavailableError):
-                world.executor.handle(message, ends_at(world))
-        world.executor.handle(message, ends_at(world))
-        assert run_of(world, message).attempt == 2
+        with world.failing(world.calendars, "get"), pytest.raises(StoreUnavailableError):
+            world.handle(message)
+        world.handle(message)
+        assert world.run_of(message).attempt == 2

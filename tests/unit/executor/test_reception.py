@@ -3,8 +3,9 @@
 import importlib
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from types import ModuleType
 from typing import Any
 
@@ -24,9 +25,9 @@ from carillon.executor.batch import Handled, Report
 from carillon.executor.router import Router
 from carillon.executor.targets import Targets
 from carillon.tick.canary import CanaryKeeper
-from tests.support.world import FUNCTION_SECONDS, World
+from tests.support.world import FUNCTION_SECONDS
+from tests.unit.executor.kit import NOON, World
 
-NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 HANDLER = "carillon.executor.handler"
 
 
@@ -34,42 +35,34 @@ class Received:
     """A world whose clock stands at an occurrence, and how its message is received."""
 
     def __init__(self) -> None:
-        self.world = World(NOON)
+        self.world = World()
         self.job = self.world.create("job", "* * * * *")
-        for kept in self.world.queue.kept():
-            self.world.queue.delete(kept.receipt)
-        self.message = message_of(self.job, NOON + timedelta(minutes=1))
-        self.world.clock.set(self.message.due_at)
+        self.message = self.world.due(self.job)
         self.told: list[tuple[Message, StoreUnavailableError]] = []
         self.router = Router(
             self.world.executor_ports, lambda message, error: self.told.append((message, error))
         )
 
     @property
-    def ends_at(self) -> datetime:
-        return self.world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
-
-    @property
     def run(self) -> Run | None:
         return self.world.runs.get(self.message.key)
 
     def lane(self) -> Report:
-        return self.router.lane(encode(self.message), self.ends_at)
+        return self.router.lane(encode(self.message), self.world.ends_at())
 
     def dead(self) -> Report:
-        return self.router.dead(encode(self.message), self.ends_at)
+        return self.router.dead(encode(self.message), self.world.ends_at())
+
+    def no_claims(self) -> AbstractContextManager[None]:
+        return self.world.failing(self.world.runs, "claim")
+
+    def no_queue(self) -> AbstractContextManager[None]:
+        return self.world.failing(self.world.queue, "send", QueueUnavailableError(1, "gone"))
 
 
 @pytest.fixture
 def received() -> Received:
     return Received()
-
-
-def fail_the_claims(received: Received, monkeypatch: pytest.MonkeyPatch) -> None:
-    def claim(run: Run, over: Run | None) -> bool:
-        raise StoreUnavailableError("throttled")
-
-    monkeypatch.setattr(received.world.runs, "claim", claim)
 
 
 def test_a_record_of_a_lane_is_handled(received: Received) -> None:
@@ -81,10 +74,10 @@ def test_a_record_of_a_lane_is_handled(received: Received) -> None:
 
 
 def test_a_record_whose_store_fails_is_told_and_comes_again_in_ten_seconds(
-    received: Received, monkeypatch: pytest.MonkeyPatch
+    received: Received,
 ) -> None:
-    fail_the_claims(received, monkeypatch)
-    report = received.lane()
+    with received.no_claims():
+        report = received.lane()
     assert report.handled is Handled.DEFERRED
     ((message, error),) = received.told
     assert (message, str(error)) == (received.message, "throttled")
@@ -93,23 +86,15 @@ def test_a_record_whose_store_fails_is_told_and_comes_again_in_ten_seconds(
     assert copy.visible_at == received.message.due_at + timedelta(seconds=10)
 
 
-def test_a_record_stays_with_the_queue_when_not_even_the_queue_answers(
-    received: Received, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fail_the_claims(received, monkeypatch)
-
-    def send(messages: object, delays: object) -> None:
-        raise QueueUnavailableError(1, "gone")
-
-    monkeypatch.setattr(received.world.queue, "send", send)
-    with pytest.raises(QueueUnavailableError):
+def test_a_record_stays_with_the_queue_when_not_even_the_queue_answers(received: Received) -> None:
+    with received.no_claims(), received.no_queue(), pytest.raises(QueueUnavailableError):
         received.lane()
 
 
 @pytest.mark.parametrize("kind", ["lane", "dead"])
 def test_a_body_that_nobody_can_read_is_refused(received: Received, kind: str) -> None:
     with pytest.raises(MalformedMessageError):
-        getattr(received.router, kind)('{"v":99,"runs":[]}', received.ends_at)
+        getattr(received.router, kind)('{"v":99,"runs":[]}', received.world.ends_at())
     assert received.told == []
 
 
@@ -133,40 +118,22 @@ def test_a_record_whose_run_is_held_by_a_live_lease_stays_where_it_is(received: 
 
 
 def test_a_record_stays_in_the_dead_letter_queue_when_it_cannot_be_sent_back(
-    received: Received, monkeypatch: pytest.MonkeyPatch
+    received: Received,
 ) -> None:
-    def send(messages: object, delays: object) -> None:
-        raise QueueUnavailableError(1, "gone")
-
-    monkeypatch.setattr(received.world.queue, "send", send)
-    with pytest.raises(QueueUnavailableError):
+    with received.no_queue(), pytest.raises(QueueUnavailableError):
         received.dead()
 
 
-def test_a_store_that_fails_leaves_a_dead_letter_where_it_is(
-    received: Received, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fail_the_claims(received, monkeypatch)
+def test_a_store_that_fails_leaves_a_dead_letter_where_it_is(received: Received) -> None:
     received.world.clock.advance(11 * 86_400)
-    with pytest.raises(StoreUnavailableError, match="throttled"):
+    with received.no_claims(), pytest.raises(StoreUnavailableError, match="throttled"):
         received.dead()
     assert (received.told, received.world.queue.kept()) == ([], [])
 
 
 def hold(received: Received) -> None:
     """Have an executor die in the midst of the call."""
-
-    class Killed(BaseException):
-        pass
-
-    def die(call: object) -> Any:
-        raise Killed
-
-    behave = received.world.targets.behave
-    received.world.targets.behave = die
-    with pytest.raises(Killed):
-        received.lane()
-    received.world.targets.behave = behave
+    received.world.crash_in_call(received.message)
     received.world.targets.calls.clear()
 
 
@@ -253,11 +220,10 @@ class TestHandlers:
         self,
         handlers: ModuleType,
         received: Received,
-        monkeypatch: pytest.MonkeyPatch,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
-        fail_the_claims(received, monkeypatch)
-        answer = handlers.handler(self.event(encode(received.message)), Context())
+        with received.no_claims():
+            answer = handlers.handler(self.event(encode(received.message)), Context())
         assert answer == {"batchItemFailures": []}
         failed, finished = self.actions(caplog)
         assert failed["run_id"] == received.message.key.run_id

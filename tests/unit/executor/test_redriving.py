@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,18 +14,8 @@ from carillon.domain.run import Resolution, Run, RunError, RunStatus
 from carillon.errors import StoreUnavailableError
 from carillon.executor.targets import Failure, Success
 from carillon.services.redrive import Redriver, Refusal
-from tests.support.world import LIFETIME, OWNER, World
-
-NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
-
-
-class Killed(BaseException):
-    """The process dies here: nothing after it runs."""
-
-
-@pytest.fixture
-def world() -> World:
-    return World(NOON)
+from tests.support.world import LIFETIME, OWNER
+from tests.unit.executor.kit import NOON, Killed, World
 
 
 def redriver(world: World) -> Redriver:
@@ -182,18 +172,14 @@ def test_a_discarded_one_is_off_the_list_and_stays_in_the_history(
 
 @pytest.mark.parametrize("dies", [False, True])
 def test_a_discard_cancels_what_a_redrive_has_left_half_done(
-    world: World, job: Job, dead: Run, monkeypatch: pytest.MonkeyPatch, dies: bool
+    world: World, job: Job, dead: Run, dies: bool
 ) -> None:
     """The owner was answered 503, and takes the dead letter off the list instead."""
-    with monkeypatch.context() as patch:
-        patch.setattr(world.queue, "send", _die)
-        with pytest.raises(Killed):
-            redriver(world).redrive(dead, job, now_of(world))
+    with world.dying(world.queue, "send"):
+        redriver(world).redrive(dead, job, now_of(world))
     if dies:
-        with monkeypatch.context() as patch:
-            patch.setattr(Redriver, "_settle", _die)
-            with pytest.raises(Killed):
-                redriver(world).discard(dead)
+        with world.dying(Redriver, "_settle"):
+            redriver(world).discard(dead)
         assert redriver(world).redrive(dead, job, now_of(world)) is Refusal.DISCARDED
     else:
         assert isinstance(redriver(world).discard(dead), Run)
@@ -216,9 +202,9 @@ def test_a_redrive_that_comes_while_a_letter_is_discarded_runs_nothing(
     answers: list[Run | Refusal] = []
 
     def late(self: Redriver, letter: Run) -> Run:
-        with monkeypatch.context() as patch:
-            patch.setattr(Redriver, "_settle", _die if dies else settle)
-            with suppress(Killed):
+        with monkeypatch.context() as patch, suppress(Killed):
+            patch.setattr(Redriver, "_settle", settle)
+            with world.failing(Redriver, "_settle", Killed(), times=None if dies else 0):
                 answers.append(redriver(world).redrive(dead, job, now_of(world)))
         return settle(self, letter)
 
@@ -232,14 +218,10 @@ def test_a_redrive_that_comes_while_a_letter_is_discarded_runs_nothing(
     assert {run.status for run in world.history(job)} == {RunStatus.DEAD, RunStatus.CANCELLED}
 
 
-def test_one_whose_new_run_has_begun_is_not_discarded(
-    world: World, job: Job, dead: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_whose_new_run_has_begun_is_not_discarded(world: World, job: Job, dead: Run) -> None:
     """A redrive that died before it settled the dead letter counts all the same."""
-    with monkeypatch.context() as patch:
-        patch.setattr(Redriver, "_settle", _die)
-        with pytest.raises(Killed):
-            redriver(world).redrive(dead, job, now_of(world))
+    with world.dying(Redriver, "_settle"):
+        redriver(world).redrive(dead, job, now_of(world))
     settle_down(world)
 
     assert redriver(world).discard(dead) is Refusal.REDRIVEN
@@ -274,10 +256,8 @@ def test_a_redrive_that_loses_its_run_to_a_discard_says_so(
 def test_a_discard_whose_redrive_has_settled_meanwhile_stands_if_it_has_cancelled_the_run(
     world: World, job: Job, dead: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(world.queue, "send", _die)
-        with pytest.raises(Killed):
-            redriver(world).redrive(dead, job, now_of(world))
+    with world.dying(world.queue, "send"):
+        redriver(world).redrive(dead, job, now_of(world))
     claim = world.runs.claim
 
     def late(run: Run, over: Run | None) -> bool:
@@ -326,10 +306,6 @@ def test_a_row_that_changes_at_every_step_is_given_up(
     monkeypatch.setattr(world.runs, "claim", lambda run, over: False)
     with pytest.raises(StoreUnavailableError):
         redriver(world).discard(dead)
-
-
-def _die(*args: object) -> None:
-    raise Killed
 
 
 def _stored(world: World, run: Run) -> Run:

@@ -1,8 +1,9 @@
 """Messages wait for stores ever longer; for a row that cannot be read no longer than a day."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,14 +12,13 @@ from carillon.domain.execution import store_waits
 from carillon.domain.message import Message, decode, encode
 from carillon.domain.policies import CatchUp, Overlap
 from carillon.domain.run import DeadReason, Run, RunKey, RunKind, RunStatus
-from carillon.domain.wheel.entry import message_of
-from carillon.errors import StoreUnavailableError, UnreadableRowError
+from carillon.errors import MalformedMessageError, StoreUnavailableError, UnreadableRowError
 from carillon.executor.batch import Handled, Report
 from carillon.schedules import CalendarRule
 from carillon.services.redrive import Redriver
-from tests.support.world import FUNCTION_SECONDS, LIFETIME, World
+from tests.support.world import FUNCTION_SECONDS, LIFETIME
+from tests.unit.executor.kit import NOON, World
 
-NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 WAITS = [10, 20, 40, 80, 160, 300, 300, 300]
 
@@ -27,15 +27,12 @@ class Lane:
     """One message of a job, received again and again; each reception doubled, if asked for."""
 
     def __init__(self, **options: Any) -> None:
-        self.world = World(NOON, segments=1)
+        self.world = World(segments=1)
         self.world.close("holidays", "2027-01-01")
         # All run, however late: no later occurrence stands for this one.
         options = {"catch_up": CatchUp.ALL, "schedule": "* * * * *"} | options
         self.job = self.world.create("job", options.pop("schedule"), **options)
-        for kept in self.world.queue.kept():
-            self.world.queue.delete(kept.receipt)
-        self.message = message_of(self.job, NOON + timedelta(minutes=1))
-        self.world.clock.set(self.message.due_at)
+        self.message = self.world.due(self.job)
         self.world.queue.send([self.message], [0])
         self.reports: list[Report] = []
 
@@ -51,9 +48,8 @@ class Lane:
     def receive_until(self, until: datetime) -> None:
         while (now := self.world.clock.now()) <= until and self.world.queue.kept():
             self.receive()
-            self.world.clock.set(max(now, min(k.visible_at for k in self.world.queue.kept()))) if (
-                self.world.queue.kept()
-            ) else None
+            if kept := self.world.queue.kept():
+                self.world.clock.set(max(now, kept[0].visible_at))
 
     @property
     def run(self) -> Run | None:
@@ -72,13 +68,10 @@ ERRORS = [StoreUnavailableError("throttled"), UnreadableRowError("of a later ver
 
 @pytest.mark.parametrize("error", ERRORS, ids=["unavailable", "unreadable"])
 @pytest.mark.parametrize(("port", "method"), [("jobs", "get"), ("runs", "claim")])
-def test_a_message_waits_ever_longer(
-    error: Exception, port: str, method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_message_waits_ever_longer(error: Exception, port: str, method: str) -> None:
     lane = Lane()
     waits = []
-    with monkeypatch.context() as patch:
-        patch.setattr(getattr(lane.world, port), method, raising(error))
+    with lane.world.failing(getattr(lane.world, port), method, error):
         for _ in WAITS:
             (wait,) = lane.receive()
             waits.append(wait.total_seconds())
@@ -89,12 +82,9 @@ def test_a_message_waits_ever_longer(
     assert (lane.run.status, lane.run.attempt) == (RunStatus.SUCCEEDED, 1)
 
 
-def test_a_store_that_is_away_is_waited_for_as_long_as_it_takes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_store_that_is_away_is_waited_for_as_long_as_it_takes() -> None:
     lane = Lane()
-    with monkeypatch.context() as patch:
-        patch.setattr(lane.world.jobs, "get", raising(StoreUnavailableError("away")))
+    with lane.world.failing(lane.world.jobs, "get", StoreUnavailableError("away")):
         lane.receive_until(NOON + 3 * DAY)
     assert {report.handled for report in lane.reports} == {Handled.DEFERRED}
     assert len(lane.reports) < 3 * 300, "every five minutes"
@@ -103,26 +93,14 @@ def test_a_store_that_is_away_is_waited_for_as_long_as_it_takes(
     assert lane.run.status is RunStatus.SUCCEEDED
 
 
-def of_the_job(lane: Lane) -> tuple[Any, str]:
-    return lane.world.jobs, "get"
-
-
-def of_the_calendar(lane: Lane) -> tuple[Any, str]:
-    return lane.world.calendars, "get"
-
-
-def of_the_gate(lane: Lane) -> tuple[Any, str]:
-    return lane.world.admission_rows, "get"
-
-
-@pytest.mark.parametrize("row", [of_the_job, of_the_calendar, of_the_gate])
+@pytest.mark.parametrize("rows", ["jobs", "calendars", "admission_rows"])
 def test_a_row_that_cannot_be_read_for_a_day_makes_a_dead_letter(
-    row: Callable[[Lane], tuple[Any, str]], monkeypatch: pytest.MonkeyPatch
+    rows: str,
 ) -> None:
     lane = Lane(calendar=("holidays", CalendarRule.SKIP), overlap=Overlap.SKIP)
-    store, method = row(lane)
-    with monkeypatch.context() as patch:
-        patch.setattr(store, method, raising(UnreadableRowError("of a later version")))
+    with lane.world.failing(
+        getattr(lane.world, rows), "get", UnreadableRowError("of a later version")
+    ):
         lane.receive_until(lane.message.due_at + DAY - timedelta(seconds=1))
         assert lane.run is None or not lane.run.is_final, "not before a day has passed"
         lane.receive_until(lane.message.due_at + DAY + timedelta(minutes=5))
@@ -172,8 +150,7 @@ def test_a_run_that_has_ended_stays_as_it_is_though_nobody_can_read_it() -> None
 def test_the_run_of_a_fixed_delay_is_never_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     lane = Lane(schedule="every 60s after finish")
     message = replace(lane.message, after_finish=True)
-    for kept in lane.world.queue.kept():
-        lane.world.queue.delete(kept.receipt)
+    lane.world.drain()
     lane.world.queue.send([message], [0])
     monkeypatch.setattr(lane.world.jobs, "get", raising(UnreadableRowError("of a later version")))
     lane.receive_until(NOON + 2 * DAY)
@@ -187,8 +164,7 @@ def test_what_is_no_run_is_dropped_after_a_day(
 ) -> None:
     lane = Lane()
     key = RunKey(lane.job.owner, lane.job.job_id, kind, lane.message.key.fire_at)
-    for kept in lane.world.queue.kept():
-        lane.world.queue.delete(kept.receipt)
+    lane.world.drain()
     lane.world.queue.send([replace(lane.message, key=key)], [0])
     for store in (lane.world.jobs, lane.world.operations):
         monkeypatch.setattr(store, "get", raising(UnreadableRowError("of a later version")))
@@ -209,8 +185,6 @@ def test_what_could_not_be_read_counts_from_the_first_time_and_is_forgotten_once
 
 
 def a_body(message: Message, **changes: object) -> str:
-    import json
-
     body = json.loads(encode(message))
     body["runs"][0] |= changes
     return json.dumps(body)
@@ -238,8 +212,6 @@ MALFORMED: dict[str, Callable[[Message], str]] = {
 def test_every_body_that_cannot_be_decoded_is_malformed(
     queue: str, body: Callable[[Message], str]
 ) -> None:
-    from carillon.errors import MalformedMessageError
-
     lane = Lane()
     with pytest.raises(MalformedMessageError):
         getattr(lane.world.executor, queue)(body(lane.message), NOON + timedelta(minutes=2))

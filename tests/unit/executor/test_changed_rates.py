@@ -1,0 +1,90 @@
+"""A run that waits for a slot looks each hour whether its job has the same rate still."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
+
+from carillon.domain.admission.state import (
+    rate_admission,
+)
+from carillon.domain.job import Job
+from carillon.domain.policies import Rate
+from tests.support.world import OWNER
+from tests.unit.executor.kit import MINUTE, NOON, World
+
+
+def waiting(world: World, job: Job, count: int) -> None:
+    for _ in range(count + 1):
+        world.ask(job)
+    world.run_until(NOON + MINUTE)
+    assert len(world.targets.calls) == 1
+
+
+def test_it_costs_no_write_of_the_gate_and_keeps_the_place(
+    world: World, calls: Counter[str]
+) -> None:
+    job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 3 * 3600))
+    waiting(world, job, 1)
+    writes = calls["put"]
+    world.run_until(NOON + 180 * MINUTE)
+    assert (len(world.targets.calls), calls["put"]) == (2, writes)
+    first, second = sorted(run.started_at for run in world.history(job) if run.started_at)
+    assert second - first <= timedelta(hours=3, seconds=1)
+
+
+def test_a_raised_rate_starts_what_waits_within_the_hour_and_new_ones_at_once(world: World) -> None:
+    job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 86_400))
+    waiting(world, job, 50)
+    raised = world.change(job, rate=Rate(100, 60))
+    world.ask(raised)
+    world.run_until(NOON + 2 * MINUTE)
+    assert len(world.targets.calls) == 2
+    world.run_until(NOON + 62 * MINUTE)
+    assert len(world.targets.calls) == 52
+
+
+def test_a_rate_raised_and_lowered_again_leaves_no_debt(world: World) -> None:
+    job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 86_400))
+    waiting(world, job, 50)
+    raised = world.change(job, rate=Rate(100, 60))
+    world.run_until(NOON + 62 * MINUTE)
+    assert len(world.targets.calls) == 51
+    lowered = replace(job, revision=raised.revision + 1)
+    assert world.jobs.replace(lowered, raised.revision)
+    asked = world.ask(lowered)
+    world.run_until(NOON + 63 * MINUTE)
+    run = world.runs.get(asked)
+    assert run is not None
+    assert run.note is not None
+    assert "may start at 2026-12-02T" in run.note, "a day after the last start, not 51"
+
+
+def test_a_lowered_rate_has_those_who_wait_ask_anew(world: World) -> None:
+    job = world.create("quick", "0 0 1 1 *", rate=Rate(1, 3600))
+    waiting(world, job, 5)
+    world.change(job, rate=Rate(1, 7200))
+    world.run_until(NOON + timedelta(hours=12))
+    starts = sorted(run.started_at for run in world.history(job) if run.started_at)
+    hours = [round((at - NOON).total_seconds() / 3600) for at in starts]
+    assert hours[:2] == [0, 1], "what was granted within the hour stays granted"
+    gaps = [later - before for before, later in pairwise(hours[1:])]
+    assert gaps == [3, 2, 2, 2], "what was granted for the next hour counts, used or not"
+
+
+def test_a_job_without_a_rate_any_more_gives_up_what_it_had_reserved(world: World) -> None:
+    job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 86_400, "mail"))
+    waiting(world, job, 20)
+    other = world.create("other", "0 0 1 1 *", rate=Rate(1, 86_400, "mail"))
+    world.change(job, rate=None)
+    world.run_until(NOON + 62 * MINUTE)
+    assert len(world.targets.calls) == 21
+    asked = world.ask(other)
+    world.run_until(NOON + 63 * MINUTE)
+    run = world.runs.get(asked)
+    assert run is not None
+    assert run.next_attempt_at is not None
+    slot = world.admission_rows.get(OWNER, rate_admission("mail", ""))
+    assert slot is not None
+    assert slot.started_at is not None
+    assert slot.started_at <= NOON + timedelta(days=1, hours=2)
