@@ -77,11 +77,15 @@ def tags_of(texts: Sequence[str]) -> dict[str, str]:
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     """The command as typer is to see it: a parameter that is a dataclass becomes its fields.
 
-    Every field needs a default and an `Annotated` type, as a command's own options have them.
+    Every field needs a default and an `Annotated` type, as a command's own options have them; but a
+    field `ctx` gets the call's context.
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, type[Any]] = {}
     parameters: list[inspect.Parameter] = []
+    if "ctx" not in hints:
+        context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+        parameters.append(context)
     for name, parameter in inspect.signature(command).parameters.items():
         if is_dataclass(hints[name]):
             groups[name] = hints[name]
@@ -92,9 +96,16 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
             )
 
     @wraps(command)
-    def called(**given: Any) -> None:
+    def called(ctx: typer.Context, **given: Any) -> None:
+        if "ctx" in hints:
+            given["ctx"] = ctx
         filled = {
-            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            name: group(
+                **{
+                    field.name: ctx if field.name == "ctx" else given.pop(field.name)
+                    for field in fields(group)
+                }
+            )
             for name, group in groups.items()
         }
         command(**given, **filled)
@@ -102,6 +113,19 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {each.name: each.annotation for each in parameters}
     return called
+
+
+class Commands(typer.Typer):
+    """A group of commands, whose parameters may be groups of options."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[..., Any]:
+        register = super().command(name, **settings)
+
+        def add(command: Callable[..., None]) -> Callable[..., None]:
+            register(with_option_groups(command))
+            return command
+
+        return add
 
 
 def _options_of(group: type[Any]) -> list[inspect.Parameter]:
@@ -114,6 +138,7 @@ def _options_of(group: type[Any]) -> list[inspect.Parameter]:
             annotation=hints[field.name],
         )
         for field in fields(group)
+        if field.name != "ctx"
     ]
 
 

@@ -100,28 +100,39 @@ IdempotencyKeyOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class SessionOptions:
+class OutputOptions:
+    """The options of every command; `ctx` is the call's own context."""
+
+    ctx: typer.Context
+    as_json: JsonOption = False
+
+    @property
+    def is_json(self) -> bool:
+        """True if `--json` was given, before the command or behind it."""
+        return invocation_of(self.ctx).as_json
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions(OutputOptions):
     """The options of every command that calls the API."""
 
     api_url: ApiUrlOption = None
     token: TokenOption = None
-    as_json: JsonOption = False
+
+    def connect(self) -> ApiClient:
+        """A client for the API; closed with the context. Raises as `sign_in_of`."""
+        client = ApiClient(*sign_in_of(self))
+        self.ctx.call_on_close(client.close)
+        return client
 
 
-def connect(ctx: typer.Context, session: SessionOptions) -> ApiClient:
-    """A client for the API; closed with the context. Raises as `sign_in_of`."""
-    client = ApiClient(*sign_in_of(ctx, session))
-    ctx.call_on_close(client.close)
-    return client
-
-
-def sign_in_of(ctx: typer.Context, session: SessionOptions) -> tuple[str, str]:
+def sign_in_of(session: SessionOptions) -> tuple[str, str]:
     """The API's address and the token for it.
 
     Address and token: the command's option, the global option or environment variable, the
     stored sign-in, in this order. Raises CliError when one is missing.
     """
-    invocation = invocation_of(ctx)
+    invocation = invocation_of(session.ctx)
     url = session.api_url or invocation.api_url
     secret = session.token or invocation.token
     if url is None or secret is None:

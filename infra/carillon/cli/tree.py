@@ -17,6 +17,7 @@ from carillon.cli.commands.overview import forecast, status, upcoming
 from carillon.cli.commands.runs import run, runs
 from carillon.cli.commands.simulate import simulate
 from carillon.cli.exits import EXIT_CODES_HELP, CliError, ExitCode
+from carillon.cli.options import Commands
 from carillon.cli.output import write_error, write_line
 from carillon.cli.preview.command import preview
 from carillon.cli.session import Invocation, JsonOption, invocation_of
@@ -46,7 +47,7 @@ class CarillonGroup(TyperGroup):
             raise CliError.local(ExitCode.USAGE, title, detail) from error
 
 
-app = typer.Typer(
+app = Commands(
     name="carillon",
     cls=CarillonGroup,
     epilog=EXIT_CODES_HELP,

@@ -7,12 +7,12 @@ import typer
 from carillon.cli.client import calendar_path
 from carillon.cli.exits import CliError
 from carillon.cli.inputs import read_json, read_text
-from carillon.cli.options import YesOption, confirm, with_option_groups
+from carillon.cli.options import Commands, YesOption, confirm
 from carillon.cli.output import write_answer, write_done, write_items
-from carillon.cli.session import SessionOptions, connect, invocation_of
+from carillon.cli.session import SessionOptions
 from carillon.errors import InvalidFieldError
 
-calendars = typer.Typer(help="Calendars of closed days, for jobs.", no_args_is_help=True)
+calendars = Commands(help="Calendars of closed days, for jobs.", no_args_is_help=True)
 
 _COLUMNS = ("name", "weekdays", "dates", "ranges", "description", "updated_at")
 
@@ -44,9 +44,7 @@ DescriptionOption = Annotated[str | None, typer.Option(help="What the calendar i
 
 
 @calendars.command()
-@with_option_groups
 def put(
-    ctx: typer.Context,
     name: NameArgument,
     *,
     file: FileOption = None,
@@ -61,7 +59,7 @@ def put(
 
     Every job that follows the calendar follows the new one from then on.
     """
-    as_json = invocation_of(ctx).as_json
+    as_json = session.is_json
     if file == "-" and ics == "-":
         raise typer.BadParameter("--file - and --ics - cannot both read stdin")
     try:
@@ -70,46 +68,41 @@ def put(
         raise CliError.from_invalid_field(error) from error
     if not body:
         raise typer.BadParameter("give --file, --ics, --weekday, --date or --range")
-    api = connect(ctx, session)
+    api = session.connect()
     write_answer(api.put(calendar_path(name), body), as_json)
 
 
 @calendars.command(name="list")
-@with_option_groups
-def list_calendars(ctx: typer.Context, *, session: SessionOptions) -> None:
+def list_calendars(*, session: SessionOptions) -> None:
     """List your calendars; with --json, an array."""
-    found = list(connect(ctx, session).items("/calendars", None))
-    write_items(found, _COLUMNS, invocation_of(ctx).as_json, _cell)
+    found = list(session.connect().items("/calendars", None))
+    write_items(found, _COLUMNS, session.is_json, _cell)
 
 
 @calendars.command()
-@with_option_groups
 def show(
-    ctx: typer.Context,
     name: NameArgument,
     *,
     session: SessionOptions,
 ) -> None:
     """Show one calendar, whole."""
-    answer = connect(ctx, session).get(calendar_path(name))
-    write_answer(answer, invocation_of(ctx).as_json)
+    answer = session.connect().get(calendar_path(name))
+    write_answer(answer, session.is_json)
 
 
 @calendars.command()
-@with_option_groups
 def delete(
-    ctx: typer.Context,
     name: NameArgument,
     *,
     yes: YesOption = False,
     session: SessionOptions,
 ) -> None:
     """Delete a calendar; refused while a job follows it."""
-    api = connect(ctx, session)
+    api = session.connect()
     path = calendar_path(name)
     confirm(f"Delete the calendar {name} for good?", yes)
     api.delete(path)
-    write_done(f"deleted {name}", {"name": name, "state": "deleted"}, invocation_of(ctx).as_json)
+    write_done(f"deleted {name}", {"name": name, "state": "deleted"}, session.is_json)
 
 
 def _body(

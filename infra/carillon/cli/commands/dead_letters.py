@@ -6,12 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from carillon.cli.client import dead_letter_path
-from carillon.cli.options import LengthOptions, SpanOptions, YesOption, confirm, with_option_groups
+from carillon.cli.options import Commands, LengthOptions, SpanOptions, YesOption, confirm
 from carillon.cli.output import run_cell, write_done, write_items, write_run
 from carillon.cli.polling import finish
-from carillon.cli.session import IdempotencyKeyOption, SessionOptions, connect, invocation_of
+from carillon.cli.session import IdempotencyKeyOption, SessionOptions
 
-dead_letters = typer.Typer(
+dead_letters = Commands(
     help="Runs that failed for good: list, redrive, discard.", no_args_is_help=True
 )
 
@@ -80,19 +80,16 @@ class ManyOptions(DeadLetterFilter):
 
 
 @dead_letters.command(name="list")
-@with_option_groups
 def list_dead_letters(
-    ctx: typer.Context, *, chosen: DeadLetterFilter, length: LengthOptions, session: SessionOptions
+    *, chosen: DeadLetterFilter, length: LengthOptions, session: SessionOptions
 ) -> None:
     """List runs that failed for good, newest first; with --json, an array."""
-    found = list(connect(ctx, session).items("/dead-letters", length.most, chosen.members))
-    write_items(found, _COLUMNS, invocation_of(ctx).as_json, run_cell)
+    found = list(session.connect().items("/dead-letters", length.most, chosen.members))
+    write_items(found, _COLUMNS, session.is_json, run_cell)
 
 
 @dead_letters.command()
-@with_option_groups
 def redrive(
-    ctx: typer.Context,
     run_id: RunIdArgument = None,
     *,
     many: ManyOptions,
@@ -103,8 +100,8 @@ def redrive(
     Shows the new run, or the operation.
     """
     body = many.body(run_id)
-    api = connect(ctx, session)
-    as_json = invocation_of(ctx).as_json
+    api = session.connect()
+    as_json = session.is_json
     if run_id is not None:
         write_run(api.post(dead_letter_path(run_id, "/redrive")), as_json)
         return
@@ -113,9 +110,7 @@ def redrive(
 
 
 @dead_letters.command()
-@with_option_groups
 def discard(
-    ctx: typer.Context,
     run_id: RunIdArgument = None,
     *,
     many: ManyOptions,
@@ -124,8 +119,8 @@ def discard(
 ) -> None:
     """Take a dead letter off the list, or all that the options choose; histories keep them."""
     body = many.body(run_id)
-    api = connect(ctx, session)
-    as_json = invocation_of(ctx).as_json
+    api = session.connect()
+    as_json = session.is_json
     if run_id is not None:
         path = dead_letter_path(run_id)
         confirm(f"Discard {run_id} for good?", yes)

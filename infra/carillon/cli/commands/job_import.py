@@ -12,9 +12,8 @@ import typer
 from carillon.cli.client import ApiClient, Json
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.inputs import parse_json, read_text
-from carillon.cli.options import with_option_groups
 from carillon.cli.output import progress_line, write_error, write_json, write_line
-from carillon.cli.session import IdempotencyKeyOption, SessionOptions, connect, invocation_of
+from carillon.cli.session import IdempotencyKeyOption, SessionOptions
 from carillon.errors import InvalidFieldError
 
 MOST_ITEMS = 1_000
@@ -57,9 +56,7 @@ class Item:
 _ANSWERED = ("status", "job_id", "problem")
 
 
-@with_option_groups
 def import_jobs(
-    ctx: typer.Context,
     file: FileArgument,
     *,
     idempotency_key: IdempotencyKeyOption = None,
@@ -70,13 +67,13 @@ def import_jobs(
     Each job has an idempotency key: its own member `idempotency_key`, or KEY/0, KEY/1, ...
     With --json, {"items": [...], "created", "existing", "refused", "unavailable"}.
     """
-    as_json = invocation_of(ctx).as_json
+    as_json = session.is_json
     key = idempotency_key or uuid4().hex  # an empty one would be shared by all files
     try:
         items = _with_keys(_items_of(read_text(file, "file")), key)
     except InvalidFieldError as error:
         raise CliError.from_invalid_field(error) from error
-    api = connect(ctx, session)
+    api = session.connect()
     try:
         with progress_line() as show:
             done = create_all(api, items, show=show)

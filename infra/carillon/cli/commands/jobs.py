@@ -9,11 +9,11 @@ from carillon.cli.client import ApiClient, Query, job_path
 from carillon.cli.commands.job_options import JobOptions, is_empty, job_body, refuse_contradictions
 from carillon.cli.exits import CliError
 from carillon.cli.options import (
+    Commands,
     FilterOptions,
     LengthOptions,
     YesOption,
     confirm,
-    with_option_groups,
 )
 from carillon.cli.output import (
     NOTED,
@@ -30,12 +30,10 @@ from carillon.cli.session import (
     IdempotencyKeyOption,
     JobIdArgument,
     SessionOptions,
-    connect,
-    invocation_of,
 )
 from carillon.errors import InvalidFieldError
 
-jobs = typer.Typer(help="Create, show and change jobs.", no_args_is_help=True)
+jobs = Commands(help="Create, show and change jobs.", no_args_is_help=True)
 
 _COLUMNS = ("job_id", "name", "state", "schedule", "timezone", "target", "next_fire_at")
 
@@ -54,28 +52,24 @@ ClearOption = Annotated[
 
 
 @jobs.command()
-@with_option_groups
 def create(
-    ctx: typer.Context,
     *,
     options: JobOptions,
     idempotency_key: IdempotencyKeyOption = None,
     session: SessionOptions,
 ) -> None:
     """Create a job and show it; warnings about its schedule go to stderr."""
-    as_json = invocation_of(ctx).as_json
+    as_json = session.is_json
     if is_empty(options):
         raise typer.BadParameter(
             "give --file, or --name, --schedule and --task, --webhook or --target"
         )
     body = _body(options)
-    _show(connect(ctx, session).post_once("/jobs", body, idempotency_key), as_json)
+    _show(session.connect().post_once("/jobs", body, idempotency_key), as_json)
 
 
 @jobs.command()
-@with_option_groups
 def change(
-    ctx: typer.Context,
     job_id: JobIdArgument,
     *,
     options: JobOptions,
@@ -87,80 +81,68 @@ def change(
 
     A change of when it fires counts from now on.
     """
-    as_json = invocation_of(ctx).as_json
+    as_json = session.is_json
     body = _body(options)
     for name in clear or ():
         _clear(body, name)
     if not body:
         raise typer.BadParameter("give what is to change")
     condition = "*" if revision is None else f'"{revision}"'
-    answer = connect(ctx, session).patch(job_path(job_id), body, {"If-Match": condition})
+    answer = session.connect().patch(job_path(job_id), body, {"If-Match": condition})
     _show(answer, as_json)
 
 
 @jobs.command(name="list")
-@with_option_groups
-def list_jobs(
-    ctx: typer.Context, *, chosen: FilterOptions, length: LengthOptions, session: SessionOptions
-) -> None:
+def list_jobs(*, chosen: FilterOptions, length: LengthOptions, session: SessionOptions) -> None:
     """List your jobs, all or those of a parent or tag; with --json, an array."""
-    found = list(connect(ctx, session).items("/jobs", length.most, chosen.query))
-    write_items(found, _COLUMNS, invocation_of(ctx).as_json, _cell)
+    found = list(session.connect().items("/jobs", length.most, chosen.query))
+    write_items(found, _COLUMNS, session.is_json, _cell)
 
 
 @jobs.command()
-@with_option_groups
-def show(ctx: typer.Context, job_id: JobIdArgument, *, session: SessionOptions) -> None:
+def show(job_id: JobIdArgument, *, session: SessionOptions) -> None:
     """Show one job, whole."""
-    answer = connect(ctx, session).get(job_path(job_id))
-    _show(answer, invocation_of(ctx).as_json)
+    answer = session.connect().get(job_path(job_id))
+    _show(answer, session.is_json)
 
 
 @jobs.command()
-@with_option_groups
 def pause(
-    ctx: typer.Context,
     job_id: OptionalJobIdArgument = None,
     *,
     chosen: FilterOptions,
     session: SessionOptions,
 ) -> None:
     """Stop the occurrences of a job, or of all of a parent or tag, until they are resumed."""
-    _act(ctx, session, job_id, chosen, "pause", "paused")
+    _act(session, job_id, chosen, "pause", "paused")
 
 
 @jobs.command()
-@with_option_groups
 def resume(
-    ctx: typer.Context,
     job_id: OptionalJobIdArgument = None,
     *,
     chosen: FilterOptions,
     session: SessionOptions,
 ) -> None:
     """Let a paused job, or all of a parent or tag, fire again from now on."""
-    _act(ctx, session, job_id, chosen, "resume", "resumed")
+    _act(session, job_id, chosen, "resume", "resumed")
 
 
 @jobs.command()
-@with_option_groups
 def run(
-    ctx: typer.Context,
     job_id: JobIdArgument,
     *,
     idempotency_key: IdempotencyKeyOption = None,
     session: SessionOptions,
 ) -> None:
     """Run a job now, whatever its schedule; shows the run."""
-    api = connect(ctx, session)
+    api = session.connect()
     answer = api.post_once(job_path(job_id, "/run"), None, idempotency_key)
-    write_run(answer, invocation_of(ctx).as_json)
+    write_run(answer, session.is_json)
 
 
 @jobs.command()
-@with_option_groups
 def delete(
-    ctx: typer.Context,
     job_id: OptionalJobIdArgument = None,
     *,
     chosen: FilterOptions,
@@ -169,8 +151,8 @@ def delete(
 ) -> None:
     """Delete a job, or all of a parent or tag, for good; histories stay until they expire."""
     query = _one_or_many(job_id, chosen)
-    api = connect(ctx, session)
-    as_json = invocation_of(ctx).as_json
+    api = session.connect()
+    as_json = session.is_json
     if job_id is None:
         confirm(f"Delete all jobs of {_told(query)} for good?", yes)
         _change_all(api, "DELETE", "/jobs", query, "deleted", as_json)
@@ -182,7 +164,6 @@ def delete(
 
 
 def _act(
-    ctx: typer.Context,
     session: SessionOptions,
     job_id: str | None,
     chosen: FilterOptions,
@@ -190,8 +171,8 @@ def _act(
     done: str,
 ) -> None:
     query = _one_or_many(job_id, chosen)
-    api = connect(ctx, session)
-    as_json = invocation_of(ctx).as_json
+    api = session.connect()
+    as_json = session.is_json
     if job_id is None:
         _change_all(api, "POST", f"/jobs/{action}", query, done, as_json)
     else:

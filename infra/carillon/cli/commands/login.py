@@ -15,7 +15,6 @@ import typer
 from carillon.cli.client import ApiClient, Json, checked_token, checked_url, new_http_client
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.instants import utc_text
-from carillon.cli.options import with_option_groups
 from carillon.cli.output import write_answer, write_json, write_line
 from carillon.cli.session import (
     ApiUrlOption,
@@ -221,13 +220,12 @@ def _ask(what: str, otherwise: str, *, twice: bool = False) -> str:
 _NAMES = ("username", "cognito:username", "preferred_username", "email")
 
 
-@with_option_groups
-def whoami(ctx: typer.Context, *, session: SessionOptions) -> None:
+def whoami(*, session: SessionOptions) -> None:
     """Show who you are to the API: the name, the owner of your jobs, and when the token expires.
 
     Read off the token; the API is not asked. Exit code 5 where it has expired.
     """
-    api_url, token = sign_in_of(ctx, session)
+    api_url, token = sign_in_of(session)
     claims = _claims(token)
     expires_at = datetime.fromtimestamp(int(claims.get("exp", 0)), UTC)
     expired = expires_at <= datetime.now(UTC)
@@ -238,7 +236,7 @@ def whoami(ctx: typer.Context, *, session: SessionOptions) -> None:
         "expires_at": utc_text(expires_at),
         "expired": expired,
     }
-    write_answer(told, invocation_of(ctx).as_json)
+    write_answer(told, session.is_json)
     if expired:
         raise typer.Exit(ExitCode.NOT_ALLOWED)
 

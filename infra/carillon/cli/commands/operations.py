@@ -5,18 +5,16 @@ from typing import Annotated, Any
 import typer
 
 from carillon.cli.client import job_path, operation_path
-from carillon.cli.options import LengthOptions, LimitOption, SpanOptions, with_option_groups
+from carillon.cli.options import Commands, LengthOptions, LimitOption, SpanOptions
 from carillon.cli.output import write_answer, write_error, write_items
 from carillon.cli.polling import finish
 from carillon.cli.session import (
     IdempotencyKeyOption,
     JobIdArgument,
     SessionOptions,
-    connect,
-    invocation_of,
 )
 
-operations = typer.Typer(help="Backfills, bulk redrives: list, show, cancel.", no_args_is_help=True)
+operations = Commands(help="Backfills, bulk redrives: list, show, cancel.", no_args_is_help=True)
 
 _OPERATION_COLUMNS = (
     "operation_id", "kind", "state", "job_id", "done", "passed_over", "reached", "created_at",
@@ -27,44 +25,36 @@ OperationIdArgument = Annotated[str, typer.Argument(metavar="OPERATION_ID", show
 
 
 @operations.command(name="list")
-@with_option_groups
-def list_operations(ctx: typer.Context, *, length: LengthOptions, session: SessionOptions) -> None:
+def list_operations(*, length: LengthOptions, session: SessionOptions) -> None:
     """List your operations, newest first; with --json, an array."""
-    found = list(connect(ctx, session).items("/operations", length.most))
-    write_items(found, _OPERATION_COLUMNS, invocation_of(ctx).as_json)
+    found = list(session.connect().items("/operations", length.most))
+    write_items(found, _OPERATION_COLUMNS, session.is_json)
 
 
 @operations.command()
-@with_option_groups
 def show(
-    ctx: typer.Context,
     operation_id: OperationIdArgument,
     *,
     wait: Annotated[bool, typer.Option("--wait", help="Show progress until it is over.")] = False,
     session: SessionOptions,
 ) -> None:
     """Show one operation, whole."""
-    api = connect(ctx, session)
+    api = session.connect()
     operation = api.get(operation_path(operation_id))
-    finish(api, operation, wait, invocation_of(ctx).as_json)
+    finish(api, operation, wait, session.is_json)
 
 
 @operations.command()
-@with_option_groups
-def cancel(
-    ctx: typer.Context, operation_id: OperationIdArgument, *, session: SessionOptions
-) -> None:
+def cancel(operation_id: OperationIdArgument, *, session: SessionOptions) -> None:
     """Stop an operation before its next step; finished steps stay done."""
-    answer = connect(ctx, session).post(operation_path(operation_id, "/cancel"))
-    write_answer(answer, invocation_of(ctx).as_json)
+    answer = session.connect().post(operation_path(operation_id, "/cancel"))
+    write_answer(answer, session.is_json)
 
 
 _MISSED_COLUMNS = ("fire_at", "status", "reason", "run_id")
 
 
-@with_option_groups
 def backfill(
-    ctx: typer.Context,
     job_id: JobIdArgument,
     *,
     span: SpanOptions,
@@ -89,14 +79,12 @@ def backfill(
     body: dict[str, Any] = {**span.span, "only": only}
     if per_minute is not None:
         body["per_minute"] = per_minute
-    api = connect(ctx, session)
+    api = session.connect()
     operation = api.post_once(job_path(job_id, "/backfill"), body, idempotency_key)
-    finish(api, operation, wait, invocation_of(ctx).as_json)
+    finish(api, operation, wait, session.is_json)
 
 
-@with_option_groups
 def missed(
-    ctx: typer.Context,
     job_id: JobIdArgument,
     *,
     span: SpanOptions,
@@ -108,10 +96,10 @@ def missed(
     `carillon jobs backfill JOB_ID --only missed --from ... --to ...` runs them. With --json, an
     array.
     """
-    api = connect(ctx, session)
+    api = session.connect()
     answer = api.get(job_path(job_id, "/missed"), {**span.span, "limit": limit})
     if answer.get("complete") is False:
         write_error(
             f"Note: only searched since {answer.get('from')}; give an earlier --to for more"
         )
-    write_items(answer.get("items", []), _MISSED_COLUMNS, invocation_of(ctx).as_json)
+    write_items(answer.get("items", []), _MISSED_COLUMNS, session.is_json)

@@ -11,7 +11,7 @@ import typer
 from carillon.cli.client import job_path
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.instants import utc_text
-from carillon.cli.options import span_of, with_option_groups
+from carillon.cli.options import span_of
 from carillon.cli.output import (
     ASCII,
     BLOCKS,
@@ -24,7 +24,7 @@ from carillon.cli.output import (
     write_record,
     write_table,
 )
-from carillon.cli.session import SessionOptions, connect, invocation_of
+from carillon.cli.session import SessionOptions
 
 _HEIGHT = 8
 _PLAIN_WIDTH = 80
@@ -41,9 +41,7 @@ UntilOption = Annotated[
 ]
 
 
-@with_option_groups
 def forecast(
-    ctx: typer.Context,
     *,
     from_at: FromOption = None,
     until_at: UntilOption = None,
@@ -54,9 +52,9 @@ def forecast(
     With --json, the API's answer:
     {"from", "to", "complete", "total", "peaks", "minutes"}.
     """
-    as_json = invocation_of(ctx).as_json
+    as_json = session.is_json
     query = span_of(from_at, until_at)
-    answer = connect(ctx, session).get("/forecast", query)
+    answer = session.connect().get("/forecast", query)
     if answer.get("complete") is False:
         write_error("Note: not all of your jobs were counted; there may be more fires than shown")
     if as_json:
@@ -137,9 +135,7 @@ def _minute(text: str) -> datetime:
 _COLUMNS = ("fire_at", "local", "effective_at", "name", "job_id")
 
 
-@with_option_groups
 def upcoming(
-    ctx: typer.Context,
     job_id: Annotated[
         str | None, typer.Argument(metavar="JOB_ID", show_default="all your jobs")
     ] = None,
@@ -148,13 +144,13 @@ def upcoming(
     session: SessionOptions,
 ) -> None:
     """Show the next occurrences, of one job or across all of yours; with --json, an array."""
-    api = connect(ctx, session)
+    api = session.connect()
     path = "/upcoming" if job_id is None else job_path(job_id, "/upcoming")
     answer = api.get(path, {"count": count})
     found = answer.get("items", [])
     if answer.get("complete") is False:
         write_error("Note: you have more jobs than the API reads; some occurrences may be left out")
-    if invocation_of(ctx).as_json:
+    if session.is_json:
         write_json(found)
     else:
         rows = [item | {"effective_at": effective_at(item)} for item in found]
@@ -163,11 +159,10 @@ def upcoming(
         write_table(columns, [[row.get(column) for column in columns] for row in rows])
 
 
-@with_option_groups
-def status(ctx: typer.Context, *, session: SessionOptions) -> None:
+def status(*, session: SessionOptions) -> None:
     """Show whether your jobs are idle or being processed; operators see every segment too."""
-    answer = connect(ctx, session).get("/status")
-    if invocation_of(ctx).as_json:
+    answer = session.connect().get("/status")
+    if session.is_json:
         write_json(answer)
         return
     segments = answer.get("segments")

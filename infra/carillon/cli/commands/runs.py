@@ -10,7 +10,7 @@ import typer
 
 from carillon.cli.client import ApiClient, Json, job_path, run_path
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.options import SpanOptions, with_option_groups
+from carillon.cli.options import Commands, SpanOptions
 from carillon.cli.output import (
     COLUMNS,
     printable,
@@ -21,14 +21,12 @@ from carillon.cli.output import (
     write_run,
 )
 from carillon.cli.polling import looks
-from carillon.cli.session import JobIdArgument, SessionOptions, connect, invocation_of
+from carillon.cli.session import JobIdArgument, SessionOptions
 
 _FINAL = frozenset({"succeeded", "dead", "timed_out", "skipped", "cancelled", "missed"})
 
 
-@with_option_groups
 def runs(
-    ctx: typer.Context,
     job_id: JobIdArgument,
     *,
     span: SpanOptions,
@@ -49,9 +47,9 @@ def runs(
     query = span.span
     if follow and query:
         raise typer.BadParameter("--follow shows what comes: no --from or --to")
-    api = connect(ctx, session)
+    api = session.connect()
     path = job_path(job_id, "/runs")
-    as_json = invocation_of(ctx).as_json
+    as_json = session.is_json
     if follow:
         write_changes(Follower(api, path, limit), interval, as_json)
         return
@@ -144,22 +142,20 @@ def _fire_text(run: Json) -> str:
     return str(run.get("fire_at"))
 
 
-run = typer.Typer(help="Show one run, or cancel it.", no_args_is_help=True)
+run = Commands(help="Show one run, or cancel it.", no_args_is_help=True)
 
 RunIdArgument = Annotated[str, typer.Argument(metavar="RUN_ID", show_default=False)]
 
 
 @run.command()
-@with_option_groups
-def show(ctx: typer.Context, run_id: RunIdArgument, *, session: SessionOptions) -> None:
+def show(run_id: RunIdArgument, *, session: SessionOptions) -> None:
     """Show one run, whole, with each of its attempts."""
-    answer = connect(ctx, session).get(run_path(run_id))
-    write_run(answer, invocation_of(ctx).as_json)
+    answer = session.connect().get(run_path(run_id))
+    write_run(answer, session.is_json)
 
 
 @run.command()
-@with_option_groups
-def cancel(ctx: typer.Context, run_id: RunIdArgument, *, session: SessionOptions) -> None:
+def cancel(run_id: RunIdArgument, *, session: SessionOptions) -> None:
     """Cancel a run that waits or is to be retried; one under way is not stopped."""
-    answer = connect(ctx, session).post(run_path(run_id, "/cancel"))
-    write_run(answer, invocation_of(ctx).as_json)
+    answer = session.connect().post(run_path(run_id, "/cancel"))
+    write_run(answer, session.is_json)

@@ -14,15 +14,14 @@ from carillon.cli.commands.admin.stores import AdminOptions, open_deployment, re
 from carillon.cli.commands.admin.users import add_user
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.instants import utc_text
-from carillon.cli.options import with_option_groups
+from carillon.cli.options import Commands
 from carillon.cli.output import write_done
-from carillon.cli.session import invocation_of
 
 if TYPE_CHECKING:
     from carillon.domain.wheel.segment import Control
     from carillon.stores.ports import WheelStore
 
-admin = typer.Typer(
+admin = Commands(
     help="For operators: works on the deployment itself, with AWS credentials.",
     no_args_is_help=True,
 )
@@ -31,8 +30,7 @@ SegmentArgument = Annotated[int, typer.Argument(metavar="SEGMENT", min=0, show_d
 
 
 @admin.command(name="mend-segment")
-@with_option_groups
-def mend_segment(ctx: typer.Context, segment: SegmentArgument, *, options: AdminOptions) -> None:
+def mend_segment(segment: SegmentArgument, *, options: AdminOptions) -> None:
     """Mend a segment's control item that cannot be read, or whose lease no tick has taken.
 
     What can be read of it is kept. A lost watermark costs a backlog of 14 days, sent whole at the
@@ -48,7 +46,7 @@ def mend_segment(ctx: typer.Context, segment: SegmentArgument, *, options: Admin
     except StoreUnavailableError as error:
         raise CliError.local(ExitCode.UNREACHABLE, "Not mended", str(error)) from error
     text = "\n".join(f"{name}: {value}" for name, value in told.items())
-    write_done(text, told, invocation_of(ctx).as_json)
+    write_done(text, told, options.is_json)
 
 
 admin.command(name="audit")(audit)

@@ -10,9 +10,7 @@ import typer
 from carillon.cli.commands.admin.stores import AdminOptions, open_deployment
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.instants import parse_instant, utc_text
-from carillon.cli.options import with_option_groups
 from carillon.cli.output import printable, write_json, write_line
-from carillon.cli.session import invocation_of
 from carillon.errors import InvalidFieldError, StoreUnavailableError
 
 if TYPE_CHECKING:
@@ -36,9 +34,7 @@ UntilOption = Annotated[
 ]
 
 
-@with_option_groups
 def audit(
-    ctx: typer.Context,
     *,
     from_at: FromOption = None,
     until: UntilOption = None,
@@ -60,7 +56,7 @@ def audit(
     except InvalidFieldError as error:
         raise CliError.from_invalid_field(error) from error
     work = Audit(stores, settings.segments, begin, end, rest_at=now - _UNDER_WAY)
-    as_json = invocation_of(ctx).as_json
+    as_json = options.is_json
     try:
         for finding in work.findings():
             _tell(finding, as_json)

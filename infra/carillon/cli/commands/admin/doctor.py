@@ -6,13 +6,10 @@ import typer
 
 from carillon.cli.commands.admin.stores import AdminOptions, open_deployment
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.options import with_option_groups
 from carillon.cli.output import printable, write_json, write_line
-from carillon.cli.session import invocation_of
 
 
-@with_option_groups
-def doctor(ctx: typer.Context, *, options: AdminOptions) -> None:
+def doctor(*, options: AdminOptions) -> None:
     """Check a deployment for faults: a line for each check, with the remedy.
 
     Only reads, with AWS credentials. Exit code 1 where something is wrong.
@@ -33,7 +30,7 @@ def doctor(ctx: typer.Context, *, options: AdminOptions) -> None:
         raise CliError.local(ExitCode.NOT_ALLOWED, "Not checked to the end", detail) from error
     verdicts = examine(seen)
     wrong = sum(each.level is Level.WRONG for each in verdicts)
-    if invocation_of(ctx).as_json:
+    if options.is_json:
         write_json([asdict(each) for each in verdicts])
     else:
         for each in verdicts:

@@ -9,9 +9,7 @@ import typer
 from carillon.cli.commands.admin.stores import AdminOptions, open_deployment, require_segment
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.instants import parse_instant, utc_text
-from carillon.cli.options import with_option_groups
 from carillon.cli.output import progress_line, write_done, write_error
-from carillon.cli.session import invocation_of
 from carillon.errors import InvalidFieldError, QueueUnavailableError, StoreUnavailableError
 
 if TYPE_CHECKING:
@@ -29,9 +27,7 @@ SinceOption = Annotated[
 ]
 
 
-@with_option_groups
 def reindex(
-    ctx: typer.Context,
     *,
     segment: SegmentOption = None,
     since: SinceOption = None,
@@ -60,7 +56,7 @@ def reindex(
     except (StoreUnavailableError, QueueUnavailableError) as error:
         detail = f"{error}; so far {_text(work.done)}: repeat it"
         raise CliError.local(ExitCode.UNREACHABLE, "Not done to the end", detail) from error
-    write_done(_text(work.done), _told(work.done), invocation_of(ctx).as_json)
+    write_done(_text(work.done), _told(work.done), options.is_json)
     for reason in work.done.unreadable:
         write_error(f"left as it is: {reason}")
     if work.done.unreadable:

@@ -9,9 +9,7 @@ import typer
 from carillon.cli.commands.admin.stores import AdminOptions, outputs_of
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.instants import utc_text
-from carillon.cli.options import with_option_groups
 from carillon.cli.output import write_done, write_items
-from carillon.cli.session import invocation_of
 
 if TYPE_CHECKING:
     from carillon.cdk.releases import Versions
@@ -22,8 +20,7 @@ ReleaseArgument = Annotated[
 _COLUMNS = ("release", "published_at", "live")
 
 
-@with_option_groups
-def release(ctx: typer.Context, release: ReleaseArgument = "", *, options: AdminOptions) -> None:
+def release(release: ReleaseArgument = "", *, options: AdminOptions) -> None:
     """List the releases of a deployment, newest first; or make one of them live.
 
     Every function's alias is switched to its version of that release, with the environment, memory
@@ -35,7 +32,7 @@ def release(ctx: typer.Context, release: ReleaseArgument = "", *, options: Admin
 
     from carillon.cdk.releases import switches
 
-    as_json = invocation_of(ctx).as_json
+    as_json = options.is_json
     try:
         outputs_of(options.stack)
         functions = list(_functions(options.stack))

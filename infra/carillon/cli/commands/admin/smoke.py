@@ -11,9 +11,8 @@ import typer
 from carillon.cli.client import is_loopback
 from carillon.cli.commands.admin.stores import AdminOptions, open_deployment
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.options import with_option_groups
 from carillon.cli.output import printable, write_json, write_line
-from carillon.cli.session import SessionOptions, connect, invocation_of
+from carillon.cli.session import SessionOptions
 from carillon.smoke.judging import P99_SECONDS
 
 if TYPE_CHECKING:
@@ -41,9 +40,7 @@ MostLagOption = Annotated[
 ]
 
 
-@with_option_groups
 def smoke(
-    ctx: typer.Context,
     *,
     quick: QuickOption = False,
     target: TargetOption = None,
@@ -62,10 +59,10 @@ def smoke(
     from carillon.smoke.smoke import Result, Smoke
 
     settings, _ = open_deployment(options)
-    api = connect(ctx, SessionOptions())
+    api = SessionOptions(options.ctx).connect()
     clock = SystemClock()
     work = Smoke(api, clock, f"smoke-{clock.now():%Y%m%dT%H%M%S}")
-    as_json = invocation_of(ctx).as_json
+    as_json = options.is_json
     failed = 0
     with _receiver(settings, api.api_url, listen, public_url) as receiver:
         url = public_url or (receiver.url if receiver else "")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.session import JsonOption
+from carillon.cli.session import OutputOptions
 
 if TYPE_CHECKING:
     from carillon.settings import Settings
@@ -18,7 +18,7 @@ _TABLES = ("JOBS_TABLE", "WHEEL_TABLE", "RUNS_TABLE")
 
 
 @dataclass(frozen=True, slots=True)
-class AdminOptions:
+class AdminOptions(OutputOptions):
     """The options of every command that works on the tables themselves."""
 
     stack: Annotated[
@@ -29,7 +29,6 @@ class AdminOptions:
             f"functions' own variables ({', '.join(_TABLES)} and the others).",
         ),
     ] = "Carillon"
-    as_json: JsonOption = False
 
 
 def open_deployment(options: AdminOptions) -> "tuple[Settings, Stores]":

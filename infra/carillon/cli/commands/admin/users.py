@@ -8,9 +8,7 @@ import typer
 
 from carillon.cli.commands.admin.stores import AdminOptions, outputs_of
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.options import with_option_groups
 from carillon.cli.output import write_done
-from carillon.cli.session import invocation_of
 
 if TYPE_CHECKING:
     from mypy_boto3_cognito_idp import CognitoIdentityProviderClient
@@ -23,9 +21,7 @@ OperatorOption = Annotated[
 ]
 
 
-@with_option_groups
 def add_user(
-    ctx: typer.Context,
     name: NameArgument,
     *,
     email: EmailOption = None,
@@ -44,7 +40,7 @@ def add_user(
         detail = f"stack {options.stack}: {error}"
         raise CliError.local(ExitCode.NOT_ALLOWED, f"{name} was not added", detail) from error
     text = "\n".join(f"{key}: {value}" for key, value in told.items())
-    write_done(text, told, invocation_of(ctx).as_json)
+    write_done(text, told, options.is_json)
 
 
 def _added(
