@@ -13,7 +13,7 @@ from typing import Any
 from carillon.domain.run import RunError
 from carillon.domain.targets import region_of
 from carillon.executor.deadlines import Deadline, call_within
-from carillon.executor.targets.call import Call, Failure, Outcome
+from carillon.executor.targets.call import Call, Caller, Failure, Outcome
 from carillon.executor.targets.secrets import Recent
 from carillon.executor.task_process.wire import exception_line, one_line
 
@@ -107,7 +107,7 @@ class AwsClients:
         return self._session.client(self._service, region_name=region, config=config)
 
 
-class AwsCaller:
+class AwsCaller(Caller):
     """Calls one AWS service under the call's limit.
 
     Kinds of failure: `timeout`, `throttled`, `connect_error`, `network_error`, `no_credentials`;
@@ -125,12 +125,6 @@ class AwsCaller:
         except TimeoutError:
             message = f"no answer within {call.timeout_seconds:g} s"
             return Failure(RunError("timeout", message), timed_out=True)
-
-    def prepare(self, count: int) -> None:
-        """Nothing to do: clients are made when they are needed."""
-
-    def close(self) -> None:
-        """Nothing to do: connections end with the process."""
 
     def _call(self, target: Any, call: Call, deadline: Deadline) -> Outcome:
         from botocore.exceptions import BotoCoreError, ClientError

@@ -2,10 +2,11 @@
 
 import hashlib
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from carillon.clock import utc_text
 from carillon.domain.run import RunError
@@ -54,20 +55,18 @@ class Failure:
 Outcome = Success | Failure
 
 
-class Caller(Protocol):
+class Caller(ABC):
     """Delivers calls to targets of one type; usable from several threads."""
 
+    @abstractmethod
     def deliver(self, target: Any, call: Call) -> Outcome:
         """Answer within the call's limit; raises nothing for what the target does."""
-        ...
 
-    def prepare(self, count: int) -> None:
+    def prepare(self, count: int) -> None:  # noqa: B027 - most have nothing to do
         """Get ready for `count` calls at once, without waiting."""
-        ...
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Release what is held."""
-        ...
 
 
 _ID = re.compile(r"[A-Za-z0-9_-]+")

@@ -4,7 +4,7 @@ from carillon.clock import Clock
 from carillon.domain.run import RunError
 from carillon.domain.targets import TaskTarget
 from carillon.executor.deadlines import Deadline
-from carillon.executor.targets.call import Call, Failure, Outcome, Success
+from carillon.executor.targets.call import Call, Caller, Failure, Outcome, Success
 from carillon.executor.task_process.parent import (
     CallTimeoutError,
     ChildLostError,
@@ -22,7 +22,7 @@ def create_caller(settings: Settings, clock: Clock) -> "TaskCaller":
     return TaskCaller(ChildPool((OWN_TASKS, *settings.task_modules)))
 
 
-class TaskCaller:
+class TaskCaller(Caller):
     """Kinds of failure besides the classes of what tasks raise: `fail` (for good) and `retry`,
     which tasks ask for; `unknown_task` (for good), `task_import_failed`, `task_died`,
     `task_not_ready`, `task_not_started`, `timeout`."""

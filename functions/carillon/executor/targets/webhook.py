@@ -15,7 +15,7 @@ from carillon.domain.addresses import Network
 from carillon.domain.run import RunError
 from carillon.domain.targets import WebhookTarget, check_header_value
 from carillon.executor.deadlines import Deadline
-from carillon.executor.targets.call import Call, Failure, Outcome
+from carillon.executor.targets.call import Call, Caller, Failure, Outcome
 from carillon.executor.targets.secrets import (
     AwsSecrets,
     KeptText,
@@ -118,7 +118,7 @@ class Prepared:
     hidden: list[str] = field(repr=False)
 
 
-class WebhookCaller:
+class WebhookCaller(Caller):
     """Kinds of failure: `timeout`, `http_<status>`, `dns_error`, `address_refused` and
     `plain_http_refused` (for good), `connect_error`, `tls_error`, `network_error`,
     `protocol_error`, `signing_key_error`, `secret_missing`, `secret_unavailable`,
@@ -163,12 +163,6 @@ class WebhookCaller:
         except tuple(KIND_OF_ERROR) as error:
             return _failure(kind_of_error(error), error, hidden=hidden)
         return judge(answer, self._clock.now(), hidden)
-
-    def prepare(self, count: int) -> None:
-        """Nothing to do: connections are not kept."""
-
-    def close(self) -> None:
-        """Nothing to do: connections are not kept."""
 
     def _prepare(self, target: WebhookTarget, call: Call, deadline: Deadline) -> Prepared:
         """The request with its signature and its secrets; raises SecretError, SigningKeyError."""
