@@ -75,6 +75,7 @@ class Deployment:
         self.taken_from: dict[str, Lane] = {}
         """By the name of a task that handles a message: the lane that it came from."""
         self.on_report: Callable[[Report], None] = lambda report: None
+        self.on_invoke: Callable[[Task, int], None] = lambda task, at_us: None
         self.on_tick: Callable[[list[SegmentReport]], None] = lambda reports: None
         self.ticks_down = ticks_down
         self.executors_down = executors_down
@@ -82,7 +83,7 @@ class Deployment:
         self._received: Counter[str] = Counter()
         self._named = 0
         self.dead_letter_queue, self.lanes = self._queues()
-        self.stores = SimulatedStores(loop, self.lanes)
+        self.stores = SimulatedStores(loop, self.lanes, options.page_size)
         ports = self.stores.ports
         self.indexer = Indexer(
             ports.jobs,
@@ -170,6 +171,7 @@ class Deployment:
         task = loop.spawn(process, name, partial(self._run, name, run), at_us)
         limit_seconds = self.options.function_timeout_seconds if seconds is None else seconds
         loop.end_at(process, at_us + limit_seconds * _SECOND_US)
+        self.on_invoke(task, at_us)
         return task
 
     def tick(self, name: str, *, at: datetime | None = None, skew_us: int = 0) -> Task:

@@ -93,14 +93,14 @@ class Simulation:
             segments=_SEGMENTS, run_lifetime=_row_lifetime(fleet, plan), page_size=_PAGE_SIZE
         )
         targets = SimulatedTargets(self.loop, self._behave, self._on_call)
-        self.deployment = _Metered(
+        self.deployment = Deployment(
             self.loop,
             options,
             targets,
-            self._meters,
             ticks_down=plan.ticks_down,
             executors_down=plan.executors_down,
         )
+        self.deployment.on_invoke = self._count_invocation
         self.deployment.start()
         # A second before, so that jobs due at the very begin are part of it.
         self.loop.run(self.loop.us_of(plan.from_at - timedelta(seconds=1)))
@@ -249,6 +249,14 @@ class Simulation:
         if call.ended_at is None:
             self.tally.called(call.call.job_id, call.call.fire_at)
 
+    def _count_invocation(self, task: Task, began_us: int) -> None:
+        meter = self._meters[_who(task.process.name)]
+        task.on_end = lambda: meter.lasted(self.loop.us - began_us)
+        if meter is self._meters["ticks"]:
+            meter.ticked()
+        else:
+            meter.received()
+
     def _observe(
         self, task: Task | None, port: str, method: str, args: tuple[Any, ...], answer: object
     ) -> None:
@@ -270,45 +278,6 @@ class Simulation:
         injected = self.loop.chaos.injected
         self._injected.update(struck.strike.fault.value for struck in injected)
         injected.clear()
-
-
-class _Metered(Deployment):
-    """A deployment whose invocations are counted, and how long they last."""
-
-    def __init__(
-        self,
-        loop: Loop,
-        options: Options,
-        targets: SimulatedTargets,
-        meters: dict[str, Meter],
-        *,
-        ticks_down: Sequence[Span],
-        executors_down: Sequence[Span],
-    ) -> None:
-        super().__init__(
-            loop, options, targets, ticks_down=ticks_down, executors_down=executors_down
-        )
-        self._meters = meters
-
-    def invoke(
-        self,
-        name: str,
-        run: Callable[[], Any],
-        *,
-        at: datetime | None = None,
-        seconds: int | None = None,
-        skew_us: int = 0,
-        freezes: bool = False,
-    ) -> Task:
-        began_us = self.loop.us if at is None else self.loop.us_of(at)
-        task = super().invoke(name, run, at=at, seconds=seconds, skew_us=skew_us, freezes=freezes)
-        meter = self._meters[_who(name)]
-        task.on_end = lambda: meter.lasted(self.loop.us - began_us)
-        if meter is self._meters["ticks"]:
-            meter.ticked()
-        else:
-            meter.received()
-        return task
 
 
 def _meters() -> dict[str, Meter]:

@@ -235,7 +235,20 @@ class SimulatedQueue:
         return True
 
 
-class SimulatedStores:
+class MemoryRows:
+    """The stores whose rows a deployment has, in memory, by the names of the ports."""
+
+    def __init__(self, page_size: int) -> None:
+        self.jobs = MemoryJobStore()
+        self.calendars = MemoryVersionedRows(CALENDARS)
+        self.wheel = MemoryWheelStore(page_size)
+        self.runs = MemoryRunStore()
+        self.admission_rows = MemoryVersionedRows(ADMISSION_ROWS)
+        self.operations = MemoryVersionedRows(OPERATIONS)
+        self.idempotency_records = MemoryVersionedRows(IDEMPOTENCY_RECORDS)
+
+
+class SimulatedStores(MemoryRows):
     """Members named after the ports hold the truth; `ports` lead every call through the loop.
 
     Reads that the ports allow to be behind are answered from a replica where the fault `stale`
@@ -244,30 +257,16 @@ class SimulatedStores:
 
     eventual = EVENTUAL
 
-    def __init__(self, loop: Loop, lanes: MemoryQueue, page_size: int = 7) -> None:
+    def __init__(self, loop: Loop, lanes: MemoryQueue, page_size: int) -> None:
+        super().__init__(page_size)
         self._loop = loop
-        self.jobs = MemoryJobStore()
-        self.calendars = MemoryVersionedRows(CALENDARS)
-        self.wheel = MemoryWheelStore(page_size)
-        self.runs = MemoryRunStore()
-        self.admission_rows = MemoryVersionedRows(ADMISSION_ROWS)
-        self.operations = MemoryVersionedRows(OPERATIONS)
-        self.idempotency_records = MemoryVersionedRows(IDEMPOTENCY_RECORDS)
         self.events = MemoryEvents()
+        replica = vars(MemoryRows(page_size))
+        rows: dict[str, Any] = {
+            name: self._port(getattr(self, name), behind, name) for name, behind in replica.items()
+        }
         self.ports = Stores(
-            jobs=self._port(self.jobs, MemoryJobStore(), "jobs"),
-            calendars=self._port(self.calendars, MemoryVersionedRows(CALENDARS), "calendars"),
-            wheel=self._port(self.wheel, MemoryWheelStore(page_size), "wheel"),
-            runs=self._port(self.runs, MemoryRunStore(), "runs"),
-            admission_rows=self._port(
-                self.admission_rows, MemoryVersionedRows(ADMISSION_ROWS), "admission_rows"
-            ),
-            operations=self._port(self.operations, MemoryVersionedRows(OPERATIONS), "operations"),
-            idempotency_records=self._port(
-                self.idempotency_records,
-                MemoryVersionedRows(IDEMPOTENCY_RECORDS),
-                "idempotency_records",
-            ),
+            **rows,
             queue=seam(SimulatedQueue(lanes, loop), "queue", loop),
             events=seam(self.events, "events", loop),
             skew_seconds=lambda: None,
