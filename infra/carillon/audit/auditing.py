@@ -8,7 +8,7 @@ from itertools import islice
 
 from carillon.audit.evidence import Evidence, Gap, JobVersion, Violation
 from carillon.audit.judging import ROW_RULES
-from carillon.audit.known import Indexed, Known, generations_of
+from carillon.audit.known import Indexed, Known, current_generation
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import Run, RunKind
 from carillon.domain.wheel.entry import (
@@ -183,7 +183,6 @@ class Audit:
             until=last + timedelta(seconds=job.spread_seconds),
             since=since,
             gaps=self._gaps,
-            is_complete=False,
             rest_at=self._rest_at,
         )
         known = Known(evidence)
@@ -193,7 +192,7 @@ class Audit:
 
     def _unfiled(self, job: Job) -> str | None:
         """True if the wheel does not hold the job's next occurrence: then it would never come."""
-        (indexed,) = generations_of([JobVersion(job.updated_at, job)])
+        indexed = current_generation(JobVersion(job.updated_at, job))
         is_indexed = job.state is JobState.ACTIVE and indexed.is_computable
         known = self._announced.get(job.segment)
         missing = self._missing(indexed, known) if is_indexed and known is not None else None

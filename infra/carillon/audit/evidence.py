@@ -37,7 +37,7 @@ class Evidence:
     `runs` are the rows at the end. `until`: everything due up to here must have ended at the end.
     `gaps` are the backlogs, by which alone a catch-up may skip something.
 
-    For a deployment that continues to run (not `is_complete`) there are more bounds: occurrences up
+    For a deployment that continues to run there are more bounds: occurrences up
     to `since` are not asked for, nor those in a gap that is not worked off; what was written after
     `rest_at`, or is under a lease then, is under way; and what lies beyond `until` is not known.
     """
@@ -45,7 +45,6 @@ class Evidence:
     versions: Mapping[str, Sequence[JobVersion]]
     runs: Sequence[Run]
     until: datetime
-    is_complete: bool = True
     gaps: Sequence[Gap] = ()
     since: datetime | None = None
     rest_at: datetime | None = None

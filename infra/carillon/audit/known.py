@@ -64,9 +64,12 @@ class Known:
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
         self.generations = {
-            job_id: generations_of(versions, evidence.is_complete)
-            for job_id, versions in evidence.versions.items()
+            job_id: self._generations(versions) for job_id, versions in evidence.versions.items()
         }
+
+    def _generations(self, versions: Sequence[JobVersion]) -> Sequence[Indexed]:
+        """Those of a job whose schedules are known, oldest first."""
+        return [current_generation(version) for version in versions[-1:]]
 
     @cached_property
     def rows(self) -> Mapping[str, Sequence[Run]]:
@@ -89,53 +92,21 @@ class Known:
         return False
 
 
-def generations_of(versions: Sequence[JobVersion], is_complete: bool = True) -> list[Indexed]:
-    """The generations of a job, oldest first.
+def current_generation(version: JobVersion) -> Indexed:
+    """The generation that a job's row shows; it ends at the pause or the deletion.
 
-    A generation ends at the pause after which another follows, else where that other begins; the
-    last one at the pause or the deletion. What a completed job still owes is all that it has left:
-    it may be completed only when that is nothing. Where only the last row is known it shows those
-    before it, and their schedules are taken to be its own.
+    What a completed job still owes is all that it has left: it may be completed only when that is
+    nothing.
     """
-    found: list[Indexed] = []
-    if not is_complete and versions:
-        last = versions[-1]
-        found = [
-            Indexed(old.generation_id, last.job, old.from_at, last.job.created_at, old.until_at)
-            for old in reversed(last.job.replaced)
-        ]
-        versions = [last]
-    of_one: list[JobVersion] = []
-    for version in versions:
-        if (
-            of_one
-            and version.job.generation.generation_id != of_one[0].job.generation.generation_id
-        ):
-            found.append(_filed(of_one, version))
-            of_one = []
-        of_one.append(version)
-    if of_one:
-        found.append(_filed(of_one, None))
-    return found
-
-
-def _filed(versions: Sequence[JobVersion], following: JobVersion | None) -> Indexed:
-    """The generation that these rows share."""
-    first = versions[0].job
-    stopped = (JobState.PAUSED, JobState.DELETED)
-    end = next((version.job for version in versions if version.job.state in stopped), None)
-    if end is not None:
-        until_at: datetime | None = end.paused_at or end.updated_at
-    else:
-        end = None if following is None else following.job
-        until_at = None if end is None else end.generation.from_at
+    job = version.job
+    is_stopped = job.state in (JobState.PAUSED, JobState.DELETED)
     return Indexed(
-        generation_id=first.generation.generation_id,
-        job=first,
-        from_at=first.generation.from_at,
-        committed_at=versions[0].at,
-        until_at=until_at,
-        ended_revision=None if end is None else end.revision,
+        generation_id=job.generation.generation_id,
+        job=job,
+        from_at=job.generation.from_at,
+        committed_at=version.at,
+        until_at=(job.paused_at or job.updated_at) if is_stopped else None,
+        ended_revision=job.revision if is_stopped else None,
     )
 
 

@@ -85,8 +85,8 @@ def _unexpected(known: Known, row: Run, generations: Sequence[Indexed]) -> Itera
 
 
 def passed_over(known: Known) -> Iterator[Violation]:
-    """Rows of catch-ups: they cover occurrences that an outage left out, all of those in their
-    span, counted right; their job does not run all; and the one that follows ran.
+    """Rows of catch-ups: they cover all occurrences in their span, counted right; their job does
+    not run all; and the one that follows ran.
 
     Lenient where there is a calendar: closed days are covered, too, and occurrences move.
     """
@@ -106,11 +106,7 @@ def _wrong_about(known: Known, row: Run, own: set[datetime]) -> Iterator[str]:
         return
     generations = known.generations.get(key.job_id, ())
     indexed = next((each for each in generations if each.generation_id == key.request_id), None)
-    if indexed is None:
-        if known.evidence.is_complete:
-            yield f"no generation {key.request_id} was ever committed"
-        return
-    if not indexed.is_computable:
+    if indexed is None or not indexed.is_computable:
         return
     schedule, job = indexed.job.schedule, indexed.job
     count = sum(1 for _ in schedule.between(first - _SECOND, key.fire_at))
@@ -122,11 +118,6 @@ def _wrong_about(known: Known, row: Run, own: set[datetime]) -> Iterator[str]:
         yield f"it covers {first}, which is not after its generation began at {indexed.from_at}"
     if job.spec.catch_up is CatchUp.ALL or not schedule.is_recurring:
         yield f"its job runs what was missed ({job.spec.catch_up.value})"
-    if known.evidence.is_complete:
-        gaps = [gap for gap in known.evidence.gaps if gap.segment == job.segment]
-        for fire_at in schedule.between(first - _SECOND, key.fire_at):
-            if not in_gap(gaps, fire_at + indexed.spread):
-                yield f"{fire_at} lay in no outage of segment {job.segment}"
     following = schedule.next(key.fire_at)
     is_due = following is not None and indexed.covers(following)
     if is_due and following not in own and not _is_beyond(known, following):

@@ -10,7 +10,7 @@ from carillon.audit.evidence import Violation
 from carillon.audit.judging import ROW_RULES
 from tests.simulation.judging import (
     checker_calls,
-    checker_calls_of_rows,
+    checker_causes,
     checker_ends,
     checker_gone,
     checker_lanes,
@@ -26,8 +26,9 @@ from tests.simulation.judging.known import Known
 
 RULES: tuple[Callable[[Known], Iterator[Violation]], ...] = (
     *ROW_RULES,
-    checker_calls_of_rows.called_after_its_end,
-    checker_calls_of_rows.two_at_once,
+    checker_causes.called_after_its_end,
+    checker_causes.two_at_once,
+    checker_causes.caught_up_on_nothing,
     checker_rows.left_over,
     checker_rows.forgotten,
     checker_calls.succeeded_twice,

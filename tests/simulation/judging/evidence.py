@@ -126,6 +126,7 @@ class Evidence(evidence.Evidence):
     called it.
     """
 
+    is_complete: bool = True
     deliveries: Sequence[Delivery] = ()
     acks: Sequence[Ack] = ()
     writes: Sequence[RunWrite] = ()

@@ -9,8 +9,8 @@ from functools import cached_property
 
 from carillon.audit import known
 from carillon.audit.evidence import JobVersion
-from carillon.audit.known import NO_RUNS
-from carillon.domain.job import Job
+from carillon.audit.known import NO_RUNS, Indexed
+from carillon.domain.job import Job, JobState
 from carillon.domain.run import FINAL, Run, RunKey, RunKind, RunStatus
 from tests.simulation.judging.evidence import Delivery, Evidence, RunWrite
 
@@ -87,6 +87,9 @@ class Known(known.Known):
                 spans[key.job_id].append(Span(key, begun, None))
         return spans
 
+    def _generations(self, versions: Sequence[JobVersion]) -> Sequence[Indexed]:
+        return generations_of(versions, self.evidence.is_complete)
+
     def was_called(self, run_id: str) -> bool:
         return run_id in self.deliveries
 
@@ -137,3 +140,53 @@ class Known(known.Known):
         """The row in force at an instant, the commits of that instant included."""
         number = bisect_right(self._commits.get(job_id, []), at)
         return self.evidence.versions[job_id][number - 1] if number else None
+
+
+def generations_of(versions: Sequence[JobVersion], is_complete: bool = True) -> list[Indexed]:
+    """The generations of a job, oldest first.
+
+    A generation ends at the pause after which another follows, else where that other begins; the
+    last one at the pause or the deletion. What a completed job still owes is all that it has left:
+    it may be completed only when that is nothing. Where only the last row is known it shows those
+    before it, and their schedules are taken to be its own.
+    """
+    found: list[Indexed] = []
+    if not is_complete and versions:
+        last = versions[-1]
+        found = [
+            Indexed(old.generation_id, last.job, old.from_at, last.job.created_at, old.until_at)
+            for old in reversed(last.job.replaced)
+        ]
+        versions = [last]
+    of_one: list[JobVersion] = []
+    for version in versions:
+        if (
+            of_one
+            and version.job.generation.generation_id != of_one[0].job.generation.generation_id
+        ):
+            found.append(_filed(of_one, version))
+            of_one = []
+        of_one.append(version)
+    if of_one:
+        found.append(_filed(of_one, None))
+    return found
+
+
+def _filed(versions: Sequence[JobVersion], following: JobVersion | None) -> Indexed:
+    """The generation that these rows share."""
+    first = versions[0].job
+    stopped = (JobState.PAUSED, JobState.DELETED)
+    end = next((version.job for version in versions if version.job.state in stopped), None)
+    if end is not None:
+        until_at: datetime | None = end.paused_at or end.updated_at
+    else:
+        end = None if following is None else following.job
+        until_at = None if end is None else end.generation.from_at
+    return Indexed(
+        generation_id=first.generation.generation_id,
+        job=first,
+        from_at=first.generation.from_at,
+        committed_at=versions[0].at,
+        until_at=until_at,
+        ended_revision=None if end is None else end.revision,
+    )

@@ -1,10 +1,13 @@
-"""Calls that no row shows to be wrong: for a generation that had ended, and two at once."""
+"""What no row shows to be wrong: calls for a generation that had ended, two at once, catch-ups
+without an outage."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 from carillon.audit.evidence import Violation
 from carillon.audit.known import Indexed
+from carillon.audit.outcomes import in_gap
 from carillon.domain.run import Run, RunKind
 from carillon.schedules import Delay
 from tests.simulation.judging.known import Known
@@ -81,3 +84,29 @@ def two_at_once(known: Known) -> Iterator[Violation]:
                     began = f"{other.key.run_id} began at {other.from_at}"
                     text = f"{began}, before {one.key.run_id} had ended"
                     yield Violation(_I1, job_id, text, other.key.fire_at)
+
+
+def caught_up_on_nothing(known: Known) -> Iterator[Violation]:
+    """Rows of catch-ups of generations that never were, or for occurrences that no outage left
+    out."""
+    if not known.evidence.is_complete:
+        return
+    for job_id, rows in known.rows.items():
+        for row in rows:
+            if row.key.kind is RunKind.MISSED and row.covers_from is not None:
+                for text in _caught_up_on_nothing(known, row, row.covers_from):
+                    yield Violation(_I1, job_id, f"{row.key.run_id}: {text}", row.key.fire_at)
+
+
+def _caught_up_on_nothing(known: Known, row: Run, first: datetime) -> Iterator[str]:
+    generations, name = known.generations.get(row.key.job_id, ()), row.key.request_id
+    indexed = next((each for each in generations if each.generation_id == name), None)
+    if indexed is None:
+        yield f"no generation {name} was ever committed"
+        return
+    gaps = [gap for gap in known.evidence.gaps if gap.segment == indexed.job.segment]
+    if not indexed.is_computable:
+        return
+    for fire_at in indexed.job.schedule.between(first - timedelta(seconds=1), row.key.fire_at):
+        if not in_gap(gaps, fire_at + indexed.spread):
+            yield f"{fire_at} lay in no outage of segment {indexed.job.segment}"
