@@ -1,6 +1,7 @@
-"""The whole stack, deployed once per session by the real CDK command to a MiniStack of its own."""
+"""The whole stack, deployed by the real CDK command to a MiniStack of its own."""
 
 import json
+import os
 import subprocess
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator, Mapping
@@ -16,7 +17,7 @@ import pytest
 
 from carillon.cli.client import MOST_WAITS, requested_wait_seconds
 from carillon.local.api_client import Api, warm
-from carillon.local.deployment import Deployment, create_user, deploy, sign_in
+from carillon.local.deployment import Deployment, create_user, deploy, sign_in, synthesize
 from carillon.local.emulator import Emulator
 from carillon.local.receiver import Receiver, read_signing_key
 
@@ -25,24 +26,33 @@ LONGEST_DELAY_SECONDS = 60
 SEGMENTS = 16
 ENDED = {"succeeded", "dead", "timed_out", "skipped", "cancelled"}
 COMMAND = Path(__file__).resolve().parents[2] / ".venv" / "bin" / "carillon"
-TASK_MODULES = ("carillon.executor.tasks.samples", "carillon.executor.tasks.faults")
+CONTEXT = {
+    "task_modules": "carillon.executor.tasks.samples,carillon.executor.tasks.faults",
+    "segments": SEGMENTS,
+    "alarm_email": "on-call@example.com",
+    "alarm_lost_runs": 1,
+}
+SHARED = "CARILLON_E2E_STACK"
+"""Names a stack that is there already, by the members of its Deployment, as JSON."""
 
 
 @contextmanager
 def deployed(
-    context: Mapping[str, object] | None = None,
-    emulator: Emulator | None = None,
-    **arguments: Any,
+    context: Mapping[str, object] | None = None, emulator: Emulator | None = None, **options: Any
 ) -> Iterator[Deployment]:
-    """A stack with these options, each of its functions called once, on a MiniStack of its own;
-    `arguments` are those of `deploy`."""
+    """A stack with these options of `synthesize` on a MiniStack of its own."""
     with emulator or Emulator() as emulator, TemporaryDirectory() as directory:
-        endpoint, folder = emulator.endpoint_url, Path(directory)
-        deployment = deploy(endpoint, folder, context=context, **arguments)
-        user = create_user(deployment, "warmer", operator=True)
-        with closing(Api(deployment.api_url, lambda: sign_in(deployment, user))) as api:
-            warm(deployment, api)
-        yield deployment
+        endpoint = emulator.endpoint_url
+        yield installed(endpoint, synthesize(endpoint, Path(directory), context=context, **options))
+
+
+def installed(endpoint_url: str, assembly: Path) -> Deployment:
+    """An assembly as a stack, each of whose functions has been called once."""
+    deployment = deploy(endpoint_url, assembly)
+    user = create_user(deployment, "warmer", operator=True)
+    with closing(Api(deployment.api_url, lambda: sign_in(deployment, user))) as api:
+        warm(deployment, api)
+    return deployment
 
 
 class Patient(httpx.HTTPTransport):
@@ -102,18 +112,17 @@ class Person:
 
 @pytest.fixture(scope="session")
 def deployment() -> Iterator[Deployment]:
-    context = {
-        "task_modules": ",".join(TASK_MODULES),
-        "segments": SEGMENTS,
-        "alarm_email": "on-call@example.com",
-        "alarm_lost_runs": 1,
-    }
-    with deployed(context, longest_delay_seconds=LONGEST_DELAY_SECONDS) as deployment:
+    """The stack that `python -m tests.e2e` has deployed, or one for this session."""
+    if shared := os.environ.get(SHARED):
+        yield Deployment(**json.loads(shared))
+        return
+    with deployed(CONTEXT, longest_delay_seconds=LONGEST_DELAY_SECONDS) as deployment:
         yield deployment
 
 
 def person(deployment: Deployment, name: str, *, operator: bool = False) -> Person:
-    user = create_user(deployment, name, operator=operator)
+    """Somebody whom no other session on the same stack knows."""
+    user = create_user(deployment, f"{name}-{os.getpid()}", operator=operator)
     return Person(deployment.api_url, sign_in(deployment, user).access_token)
 
 

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
+from carillon.cdk.app import build
+from tests.e2e.__main__ import STACKS
 from tests.infra.stacks import REPOSITORY
 from tests.lanes import EVERYTHING
 
@@ -115,6 +117,12 @@ def test_mypy_follows_the_parts_of_the_cdk_that_are_imported() -> None:
     assert {f"aws_cdk.{module}" for module in imported} <= set(followed)
 
 
+def test_the_cdk_command_starts_the_app() -> None:
+    """That this synthesises is seen by every other test here, and by the deployed stacks."""
+    command = json.loads((REPOSITORY / "cdk.json").read_text())["app"]
+    assert command == f".venv/bin/python -m {build.__module__}"
+
+
 def test_help_tells_of_every_target() -> None:
     text = (REPOSITORY / "Makefile").read_text()
     (phony,) = re.findall(r"^\.PHONY: (.+)$", text, re.MULTILINE)
@@ -133,6 +141,15 @@ def test_no_test_is_left_out_of_make_test() -> None:
     files = [*(REPOSITORY / "tests").rglob("test_*.py")]
     assert files
     assert [f for f in files if sum(part.holds(f) for part in EVERYTHING) != 1] == []
+
+
+def test_no_test_is_left_out_of_the_shared_stacks() -> None:
+    sessions = [paths for rows in STACKS for row in rows for paths in row]
+    named = [REPOSITORY / path for paths in sessions for path in paths.split()]
+    files = (REPOSITORY / "tests" / "e2e").glob("[!c]*/test_*.py")
+    found = [[path for path in named if path in (file, file.parent)] for file in files]
+    assert len(found) > 8
+    assert {len(each) for each in found} == {1}
 
 
 def test_ci_calls_make_test_with_no_aws_set_up(tmp_path: Path) -> None:

@@ -202,19 +202,17 @@ def install_dependencies(services: Collection[str], parent: Path = LOCAL_DIRECTO
     return target
 
 
-def deploy(
+def synthesize(
     endpoint_url: str,
     work_directory: Path,
     *,
     context: Mapping[str, object] | None = None,
     longest_delay_seconds: int = LONGEST_DELAY_SECONDS,
-    stack_name: str = STACK_NAME,
-) -> Deployment:
-    """Bootstrap (once) and deploy the app to the emulator at `endpoint_url`.
+) -> Path:
+    """The folder of the app's assembly, `cdk.out` in `work_directory`; deploy.log tells of it.
 
-    `work_directory` receives cdk.out and deploy.log. `context` changes or adds to the local
-    options; `stack_name` is that of its stage. Retries later than `longest_delay_seconds` come by
-    the wheel.
+    `context` changes or adds to the local options. Retries later than `longest_delay_seconds` come
+    by the wheel. The command asks the emulator at `endpoint_url` whose account it is.
 
     Raises:
         DeploymentFailed: with the end of the failed command's output.
@@ -225,18 +223,30 @@ def deploy(
     if not CDK.exists():
         raise DeploymentFailed(f"the CDK command is not installed at {CDK}: make setup")
     layer_directory = install_dependencies(listed()((context or {}).get("task_services", "")))
-    environment = aws_environment(endpoint_url, os.environ)
-    # Synthesized once; bootstrapping and deploying then read the assembly.
-    assembly = str(work_directory / "cdk.out")
+    assembly = work_directory / "cdk.out"
     chosen = synthesis_arguments(layer_directory, context or {}, longest_delay_seconds)
-    run([str(CDK), "synth", "--quiet", "--output", assembly, *chosen], environment, log_path)
+    command = [str(CDK), "synth", "--quiet", "--output", str(assembly), *chosen]
+    run(command, aws_environment(endpoint_url, os.environ), log_path)
+    return assembly
+
+
+def deploy(endpoint_url: str, assembly: Path, *, stack_name: str = STACK_NAME) -> Deployment:
+    """Bootstrap (once) and deploy an assembly to the emulator at `endpoint_url`.
+
+    `stack_name` is that of the assembly's stage. deploy.log is beside the assembly.
+
+    Raises:
+        DeploymentFailed: with the end of the failed command's output.
+    """
+    log_path = assembly.with_name("deploy.log")
+    environment = aws_environment(endpoint_url, os.environ)
     cloudformation: CloudFormationClient = client("cloudformation", endpoint_url)
     if not _stack_exists(cloudformation, BOOTSTRAP_STACK_NAME):
-        bootstrap = [str(CDK), "bootstrap", f"aws://{ACCOUNT_ID}/{REGION}", "--app", assembly]
+        bootstrap = [str(CDK), "bootstrap", f"aws://{ACCOUNT_ID}/{REGION}", "--app", str(assembly)]
         run([*bootstrap, "--no-notices"], environment, log_path)
     options = ["--require-approval", "never", "--no-notices", "--progress", "events"]
-    run([str(CDK), "deploy", stack_name, "--app", assembly, *options], environment, log_path)
-    template = work_directory / "cdk.out" / f"{stack_name}.template.json"
+    run([str(CDK), "deploy", stack_name, "--app", str(assembly), *options], environment, log_path)
+    template = assembly / f"{stack_name}.template.json"
     settle_tables(template, stack_name, partial(client, endpoint_url=endpoint_url))
     return find_deployment(endpoint_url, stack_name)
 

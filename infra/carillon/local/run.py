@@ -26,6 +26,7 @@ from carillon.local.deployment import (
     deploy,
     find_deployment,
     sign_in,
+    synthesize,
 )
 from carillon.local.emulator import RECEIVER_PORTS, Emulator, EmulatorFailed, port_of_state
 from carillon.local.live_view import Follower, LagSummary, Watch
@@ -138,7 +139,8 @@ def _serve(
 ) -> None:
     since = datetime.now(UTC)
     say(f"Deploying the CDK app to {emulator.endpoint_url} …")
-    deployment = deploy(emulator.endpoint_url, state_directory)
+    assembly = synthesize(emulator.endpoint_url, state_directory)
+    deployment = deploy(emulator.endpoint_url, assembly)
     user = create_user(deployment, USER_NAME, operator=True)
     login = {"username": user.name, "password": user.password}
     _write_private(state_directory / "login.json", json.dumps(login))

@@ -40,7 +40,7 @@ def fleet(url: str, begins_at: datetime, ends_at: datetime) -> list[Json]:
     one_try = {"max_attempts": 1}
     jittered = {"max_attempts": 5, "backoff": {"base_seconds": 1, "factor": 2, "cap_seconds": 4}}
     shared = {"key": "till", "limit": 1}
-    spread = [once(begins_at + timedelta(seconds=seconds)) for seconds in (9, 23, 41, 58, 77)]
+    spread = [once(begins_at + timedelta(seconds=seconds)) for seconds in (9, 19, 31, 42, 55)]
     return [
         recurring("seconds", "*/3 * * * * *"),
         recurring("seconds-low", "1-59/6 * * * * *", priority="low", retry=jittered),
@@ -65,5 +65,5 @@ def fleet(url: str, begins_at: datetime, ends_at: datetime) -> list[Json]:
         recurring("windowed", "every 10s", window="5s", priority="low"),
         webhook_job("listed", spread, url),
         webhook_job("once-soon", once(begins_at + timedelta(seconds=8)), url, priority="high"),
-        webhook_job("once-late", once(begins_at + timedelta(seconds=70)), url, retry=one_try),
+        webhook_job("once-late", once(begins_at + timedelta(seconds=50)), url, retry=one_try),
     ]

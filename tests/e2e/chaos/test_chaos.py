@@ -1,7 +1,8 @@
 """The whole stack under SIGKILLs, doubled ticks and restarts: nothing lost, no success doubled.
 
 It has an emulator of its own, whose state outlives a clean stop. `CHAOS_SEED` chooses the seed,
-which is printed; alone: `.venv/bin/python -m pytest tests/e2e/chaos -s`.
+which is printed, and `CHAOS_SECONDS` how long the faults last; alone:
+`.venv/bin/python -m pytest tests/e2e/chaos -s`.
 """
 
 import os
@@ -36,7 +37,7 @@ pytestmark = [
 ]
 
 SEED = int(os.environ.get("CHAOS_SEED", "5"))
-CHAOS_SECONDS = 90
+CHAOS_SECONDS = int(os.environ.get("CHAOS_SECONDS", "60"))
 QUIET_SECONDS = 300
 """Longest time until nothing is under way; on an idle machine a visibility timeout or two do."""
 EXECUTOR_TIMEOUT_SECONDS = 6
@@ -82,7 +83,7 @@ class Chaos:
 
 @pytest.fixture(scope="module")
 def chaos(stage: Stage) -> Chaos:
-    """Ninety seconds of faults, then quiet until nothing is under way."""
+    """Faults for a while, then quiet until nothing is under way."""
     workers = Workers(stage.emulator)
     is_up = Event()
     is_up.set()

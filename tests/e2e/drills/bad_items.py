@@ -31,7 +31,7 @@ BAD_SEGMENT = 14
 ON_TIME_SECONDS = 3.0
 """1.5 s are promised; the emulator's idle poll takes up to another one."""
 _AHEAD_MINUTES = 3
-_SETTLED_SECONDS = 15
+_SETTLED_SECONDS = 2 * ON_TIME_SECONDS
 
 
 @dataclass(frozen=True)

@@ -118,12 +118,13 @@ def drill(
     measured: timedelta,
     culprits: int,
     announced: timedelta = ANNOUNCED,
+    bystanders: int = BYSTANDERS,
 ) -> Drill:
     """Let one hang and the other be on time; `measured` begins with the second minute, `announced`
     with the deletion. What follows is looked at only where that is the whole of ANNOUNCED."""
     theirs = [
         bystander.create("every 5s", name=f"bystander {number}", parent="drill")
-        for number in range(BYSTANDERS)
+        for number in range(bystanders)
     ]
     with hanging_host() as url:
         _create_culprits(culprit, culprits, url)

@@ -24,6 +24,7 @@ from carillon.local.deployment import (
     deploy,
     find_deployment,
     sign_in,
+    synthesize,
 )
 from carillon.local.deployment import run as run_command
 from carillon.local.emulator import REPOSITORY, Emulator
@@ -59,8 +60,8 @@ class Drill:
 
 def drill(emulator: Emulator, directory: Path) -> Drill:
     endpoint_url = emulator.endpoint_url
-    context = {"stage": "production"}
-    before = deploy(endpoint_url, directory, context=context, stack_name=STACK)
+    assembly = synthesize(endpoint_url, directory, context={"stage": "production"})
+    before = deploy(endpoint_url, assembly, stack_name=STACK)
     secret = _secret(before)
     user = create_user(before, "alice")
     with _person(before, user) as alice:
@@ -69,12 +70,12 @@ def drill(emulator: Emulator, directory: Path) -> Drill:
     sleep(_FIRES_BEFORE.total_seconds())
     environment, log = aws_environment(endpoint_url, os.environ), directory / "destroy.log"
     run_command(
-        [str(CDK), "destroy", STACK, "--app", str(directory / "cdk.out"), "--force"],
+        [str(CDK), "destroy", STACK, "--app", str(assembly), "--force"],
         environment,
         log,
     )
     sleep(_WITHOUT_A_STACK.total_seconds())
-    command = [sys.executable, "-m", "carillon.cdk.take_up", "--app", str(directory / "cdk.out")]
+    command = [sys.executable, "-m", "carillon.cdk.take_up", "--app", str(assembly)]
     subprocess.run(command, cwd=REPOSITORY, env=environment, check=True)
     after = find_deployment(endpoint_url, STACK)
     last = datetime.now(UTC) + _FIRES_AFTER

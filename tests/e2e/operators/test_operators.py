@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from time import sleep
@@ -206,13 +206,16 @@ PLANTED: list[tuple[Plant, str, str]] = [
 
 
 def test_the_doctor_finds_each_planted_fault_and_says_what_to_do(deployment: Deployment) -> None:
-    for plant, check, advice in PLANTED:
-        with plant(deployment):
-            code, wrong = doctor(deployment)
-        assert code == 1
-        (found,) = wrong.values()
-        assert found["check"].startswith(check), found
+    with ExitStack() as planted:
+        for plant, _, _ in PLANTED:
+            planted.enter_context(plant(deployment))
+        code, wrong = doctor(deployment)
+    assert code == 1
+    for _, check, advice in PLANTED:
+        (found,) = (wrong.pop(name) for name in [*wrong] if name.startswith(check))
         assert advice in found["advice"], found
+    assert wrong == {}, "and nothing that was not planted"
+    assert doctor(deployment) == (0, {}), "what was planted is gone"
 
 
 def test_what_lay_beyond_the_horizon_of_the_lost_wheel_has_run(owner: Person, later: Json) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.conftest import Json, Person
 
-LATE_RETRY_SECONDS = 240
+LATE_RETRY_SECONDS = 200
 """Later than a queue may delay here, and than ticks announce: the wheel must bring it."""
 
 

@@ -1,0 +1,105 @@
+"""The tests of two deployed stacks: `python -m tests.e2e`, as `make test` runs them.
+
+Both stacks come from one synthesis. Tests that bear company run beside each other; those that spoil
+a stack, or flood it, come when these have ended. Chaos has a stack of its own.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import deque
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import sleep
+
+from carillon.local.deployment import Deployment, synthesize
+from carillon.local.emulator import REPOSITORY, Emulator
+from tests.e2e.conftest import CONTEXT, LONGEST_DELAY_SECONDS, SHARED, installed
+
+JOBS = "tests/e2e/jobs"
+STACKS = [
+    [
+        [
+            "tests/e2e/runs",
+            f"{JOBS}/test_api.py {JOBS}/test_firing.py",
+            f"{JOBS}/test_schedules.py {JOBS}/test_targets.py",
+        ],
+        ["tests/e2e/drills/test_bad_items.py"],
+    ],
+    [["tests/e2e/operators"], ["tests/e2e/drills/test_neighbours.py"]],
+]
+"""For each stack, what runs beside each other, and then what runs after that."""
+
+
+@dataclass
+class Session:
+    """A pytest of its own."""
+
+    paths: str
+    output: Path
+    process: "subprocess.Popen[bytes]"
+
+
+@dataclass
+class Track:
+    """The sessions on one stack; those of the next row begin when all others have ended."""
+
+    deployment: Deployment
+    rows: "deque[list[str]]"
+    logs: Path
+    sessions: list[Session] = field(default_factory=list)
+
+    def goes_on(self) -> bool:
+        """True until all have ended; begins the next row where it is its turn."""
+        if any(each.process.poll() is None for each in self.sessions):
+            return True
+        if not self.rows:
+            return False
+        self.sessions += [self._begun(paths) for paths in self.rows.popleft()]
+        return True
+
+    def _begun(self, paths: str) -> Session:
+        words = [sys.executable, "-m", "pytest", "-p", "no:schemathesis", *paths.split()]
+        environment = {**os.environ, SHARED: json.dumps(asdict(self.deployment))}
+        output = self.logs / paths.replace("/", "-")
+        with output.open("wb") as log:
+            process = subprocess.Popen(
+                words, cwd=REPOSITORY, env=environment, stdout=log, stderr=log
+            )
+        return Session(paths, output, process)
+
+    def end(self) -> None:
+        for each in self.sessions:
+            each.process.kill()
+            each.process.wait()
+
+
+def main() -> int:
+    with ExitStack() as stacks:
+        work = Path(stacks.enter_context(TemporaryDirectory()))
+        emulators = [stacks.enter_context(Emulator()) for _ in STACKS]
+        assembly = synthesize(
+            emulators[0].endpoint_url,
+            work,
+            context=CONTEXT,
+            longest_delay_seconds=LONGEST_DELAY_SECONDS,
+        )
+        tracks: list[Track] = []
+        for emulator, rows in zip(emulators, STACKS, strict=True):
+            track = Track(installed(emulator.endpoint_url, assembly), deque(rows), work)
+            stacks.callback(track.end)
+            track.goes_on()
+            tracks.append(track)
+        while sum(track.goes_on() for track in tracks):
+            sleep(0.5)
+        sessions = [each for track in tracks for each in track.sessions]
+        for each in sessions:
+            sys.stdout.write(f"\n== {each.paths}\n{each.output.read_text(errors='replace')}")
+    return 1 if any(each.process.returncode for each in sessions) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
