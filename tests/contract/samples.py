@@ -1,5 +1,6 @@
 """Ordinary jobs, runs, entries and messages."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from carillon.domain.admission.state import (
     job_admission,
 )
 from carillon.domain.calendar import Calendar
+from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.job import Generation, Job, Lane, job_id_of
 from carillon.domain.message import Message
 from carillon.domain.operation import Operation, OperationKind, OperationState
@@ -133,6 +135,12 @@ def a_full_admission_row(owner: str, **changes: Any) -> AdmissionRow:
         ),
     }
     return an_admission_row(owner, **{**fields, **changes})
+
+
+def a_record(owner: str, **changes: Any) -> IdempotencyRecord:
+    expires_at = NOW.replace(microsecond=0) + timedelta(days=7)
+    record = IdempotencyRecord(owner, "0f" * 13, "answer", expires_at, "digest")
+    return replace(record, **changes)
 
 
 def operation_id(number: int = 0) -> str:

@@ -31,10 +31,9 @@ from carillon.domain.targets import (
     TaskTarget,
     WebhookTarget,
 )
-from carillon.schedules import CalendarRule, DstRule, Fold, Gap, Schedule, parse_schedule
-from tests.contract.kit import CONTENDERS, Kit, contend
+from carillon.schedules import CalendarRule, Schedule, parse_schedule
+from tests.contract.kit import Kit
 from tests.contract.samples import (
-    FIRE_AT,
     GENERATION_ID,
     NOW,
     a_bounded_schedule,
@@ -129,16 +128,6 @@ def test_a_schedule_comes_back_whole(kit: Kit, schedule: Callable[[], Schedule])
     assert kit.jobs.get(job.owner, job.job_id) == job
 
 
-def test_the_end_of_the_schedule_is_not_the_owners_end(kit: Kit) -> None:
-    job = a_job(kit.new_owner(), schedule=a_bounded_schedule(), end_at=NOW + timedelta(days=99))
-    assert kit.jobs.create(job)
-    stored = kit.jobs.get(job.owner, job.job_id)
-    assert stored is not None
-    assert stored.schedule.end_at == FIRE_AT + timedelta(days=30)
-    assert stored.schedule.dst == DstRule(Gap.SKIP, Fold.BOTH)
-    assert stored.spec.end_at == NOW + timedelta(days=99)
-
-
 def test_create_puts_only_where_there_is_none(kit: Kit) -> None:
     job = a_job(kit.new_owner())
     assert kit.jobs.create(job)
@@ -222,20 +211,3 @@ def test_a_completed_job_keeps_its_key_and_payload(kit: Kit) -> None:
     assert kit.jobs.get(job.owner, job.job_id) == completed
     assert not kit.jobs.create(job)
     assert kit.jobs.list(job.owner, 10).items == ()
-
-
-def test_one_of_many_creators_wins(threaded_kit: Kit) -> None:
-    owner = threaded_kit.new_owner()
-    jobs = [a_job(owner, name=f"creator {number}") for number in range(CONTENDERS)]
-    won = contend(lambda number: threaded_kit.jobs.create(jobs[number]))
-    assert won.count(True) == 1
-    assert threaded_kit.jobs.get(owner, job_id()) == jobs[won.index(True)]
-
-
-def test_one_of_many_writers_of_a_revision_wins(threaded_kit: Kit) -> None:
-    owner = threaded_kit.new_owner()
-    assert threaded_kit.jobs.create(a_job(owner))
-    jobs = [a_job(owner, name=f"writer {number}", revision=2) for number in range(CONTENDERS)]
-    won = contend(lambda number: threaded_kit.jobs.replace(jobs[number], 1))
-    assert won.count(True) == 1
-    assert threaded_kit.jobs.get(owner, job_id()) == jobs[won.index(True)]

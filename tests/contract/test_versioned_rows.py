@@ -2,13 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from carillon.domain.idempotency import IdempotencyRecord
-from carillon.domain.operation import OperationKind, OperationState
 from carillon.errors import InvalidFieldError
 from carillon.stores.cursors import encode_cursor
 from carillon.stores.ports import (
@@ -18,23 +16,18 @@ from carillon.stores.ports import (
     OPERATIONS,
     RowKind,
 )
-from tests.contract.kit import CONTENDERS, Kit, contend
+from tests.contract.kit import Kit, contend
 from tests.contract.samples import (
     NOW,
     a_calendar,
     a_full_admission_row,
     a_full_operation,
     a_job,
+    a_record,
     an_admission_row,
     an_operation,
     operation_id,
 )
-
-
-def a_record(owner: str, **changes: Any) -> IdempotencyRecord:
-    expires_at = NOW.replace(microsecond=0) + timedelta(days=7)
-    record = IdempotencyRecord(owner, "0f" * 13, "answer", expires_at, "digest")
-    return replace(record, **changes)
 
 
 @dataclass(frozen=True)
@@ -79,47 +72,6 @@ def test_a_row_comes_back_whole_and_its_members_can_go_again(kit: Kit, case: Cas
     assert rows.get(full.owner, case.kind.key_of(full)) == full
     assert rows.put(few, full.revision)
     assert rows.get(full.owner, case.kind.key_of(full)) == few
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"weekdays": frozenset(range(7)), "ranges": ()},
-        {"weekdays": frozenset()},
-        {"weekdays": frozenset(), "ranges": ()},
-        {
-            "name": "Feiertage/Österreich ~1",
-            "description": "von Hand gepflegt — bis 2030",
-            "revision": 12,
-            "created_at": NOW - timedelta(days=400, microseconds=1),
-        },
-        {
-            "ranges": (
-                (date(2027, 5, 1), date(2027, 5, 1)),
-                (date(1970, 1, 1), date(9998, 12, 31)),
-                (date(2026, 12, 25), date(2026, 12, 25)),
-                (date(2026, 12, 24), date(2026, 12, 31)),
-            )
-        },
-    ],
-    ids=["weekdays", "ranges", "nothing closed", "words", "ranges in any order"],
-)
-def test_any_calendar_comes_back_whole(kit: Kit, changes: dict[str, Any]) -> None:
-    calendar = a_calendar(kit.new_owner(), **changes)
-    assert kit.calendars.put(calendar, None)
-    assert kit.calendars.get(calendar.owner, calendar.name) == calendar
-
-
-def test_kinds_and_states_of_operations_come_back(kit: Kit) -> None:
-    owner = kit.new_owner()
-    pairs = [(kind, state) for kind in OperationKind for state in OperationState]
-    operations = [
-        an_operation(owner, number, kind=kind, state=state)
-        for number, (kind, state) in enumerate(pairs)
-    ]
-    for operation in operations:
-        assert kit.operations.put(operation, None)
-    assert list(kit.operations.list(owner, 50).items) == operations[::-1]
 
 
 @every_kind
@@ -267,20 +219,6 @@ def test_a_forged_cursor_leads_to_rows_of_the_kind_only(kit: Kit, key: str, coun
     assert kit.admission_rows.put(an_admission_row(owner), None)
     page = kit.operations.list(owner, 5, encode_cursor(("operations", owner), key))
     assert (len(page.items), page.next_cursor) == (count, None)
-
-
-@every_kind
-@pytest.mark.parametrize("over", [None, 1])
-def test_one_of_many_writers_wins(threaded_kit: Kit, case: Case, over: int | None) -> None:
-    rows, first = rows_of(threaded_kit, case), case.few(threaded_kit.new_owner(), revision=1)
-    if over is not None:
-        assert rows.put(first, None)
-    written = [
-        case.changed(first, f"writer {number}", (over or 0) + 1) for number in range(CONTENDERS)
-    ]
-    won = contend(lambda number: rows.put(written[number], over))
-    assert won.count(True) == 1
-    assert rows.get(first.owner, case.kind.key_of(first)) == written[won.index(True)]
 
 
 @every_kind

@@ -83,22 +83,6 @@ def test_an_entrys_schedule_comes_back_whole(kit: Kit, schedule: Callable[[], Sc
     assert stored == sorted([entry, plain], key=lambda one: one.key)
 
 
-def test_schedules_of_one_text_are_told_apart(kit: Kit) -> None:
-    owner, segment = kit.new_owner(), kit.new_segment()
-    bounded = a_bounded_schedule()
-    texts = [
-        bounded,
-        parse_schedule(bounded.text, bounded.timezone, bounded.start_at, bounded.end_at),
-        parse_schedule(bounded.text, bounded.timezone, bounded.start_at),
-        parse_schedule(bounded.text, bounded.timezone),
-        parse_schedule(bounded.text),
-    ]
-    assert len(set(texts)) == 5
-    entries = [an_entry(owner, segment, n, schedule=one) for n, one in enumerate(texts)]
-    kit.wheel.put_entries(entries)
-    assert _all_entries(kit, segment) == sorted(entries, key=lambda entry: entry.key)
-
-
 def test_an_entry_with_a_message_comes_back_whole(kit: Kit) -> None:
     message = a_message(
         kit.new_owner(),
@@ -297,27 +281,6 @@ def test_the_rest_of_a_control_is_not_compared(kit: Kit) -> None:
     assert kit.wheel.put_control(_full(segment), over=None)
     seen = dataclasses.replace(_full(segment), horizon=1, watermark=1, backlog=(), cursor=None)
     assert kit.wheel.put_control(a_control(segment), over=seen)
-
-
-def test_one_of_many_first_controls_wins(threaded_kit: Kit) -> None:
-    segment = threaded_kit.new_segment()
-    controls = [a_control(segment, horizon=number) for number in range(CONTENDERS)]
-    won = contend(lambda number: threaded_kit.wheel.put_control(controls[number], over=None))
-    assert won.count(True) == 1
-    assert threaded_kit.wheel.get_control(segment) == controls[won.index(True)]
-
-
-def test_one_of_many_leases_wins(threaded_kit: Kit) -> None:
-    segment = threaded_kit.new_segment()
-    seen = a_control(segment)
-    assert threaded_kit.wheel.put_control(seen, over=None)
-    leases = [
-        dataclasses.replace(seen, token=1, lease_owner=f"tick-{number}", lease_until=LEASE_UNTIL)
-        for number in range(CONTENDERS)
-    ]
-    won = contend(lambda number: threaded_kit.wheel.put_control(leases[number], over=seen))
-    assert won.count(True) == 1
-    assert threaded_kit.wheel.get_control(segment) == leases[won.index(True)]
 
 
 def test_many_put_entries_into_one_slot(threaded_kit: Kit) -> None:

@@ -20,7 +20,6 @@ from tests.contract.samples import (
     FIRE_AT,
     NOW,
     a_calendar,
-    a_control,
     a_job,
     a_key,
     a_run,
@@ -30,11 +29,9 @@ from tests.contract.samples import (
     job_id,
 )
 from tests.contract.wire import Wire
+from tests.contract.writes import WRITES, Write
 
 HOURLY_17 = Slot(SlotKind.HOURLY, 17)
-LEASE_UNTIL = NOW + timedelta(seconds=45)
-
-Write = Callable[[], bool]
 
 
 def _settings(kit: Kit) -> Settings:
@@ -42,96 +39,7 @@ def _settings(kit: Kit) -> Settings:
     return kit.settings
 
 
-def _create(kit: Kit) -> Write:
-    job = a_job(kit.new_owner())
-    return lambda: kit.jobs.create(job)
-
-
-def _replace(kit: Kit) -> Write:
-    job = a_job(kit.new_owner())
-    assert kit.jobs.create(job)
-    return lambda: kit.jobs.replace(dataclasses.replace(job, revision=2), 1)
-
-
-def _first_claim(kit: Kit) -> Write:
-    run = a_run(a_key(kit.new_owner()))
-    return lambda: kit.runs.claim(run, over=None)
-
-
-def _takeover(kit: Kit) -> Write:
-    run = a_run(a_key(kit.new_owner()))
-    assert kit.runs.claim(run, over=None)
-    return lambda: kit.runs.claim(dataclasses.replace(run, token=2), over=run)
-
-
-def _finish(kit: Kit) -> Write:
-    run = a_run(a_key(kit.new_owner()), expires_at=NOW)
-    assert kit.runs.claim(run, over=None)
-    return lambda: kit.runs.finish(dataclasses.replace(run, status=RunStatus.DEAD))
-
-
-def _first_calendar(kit: Kit) -> Write:
-    calendar = a_calendar(kit.new_owner())
-    return lambda: kit.calendars.put(calendar, None)
-
-
-def _changed_calendar(kit: Kit) -> Write:
-    calendar = a_calendar(kit.new_owner())
-    assert kit.calendars.put(calendar, None)
-    changed = dataclasses.replace(calendar, revision=2, ranges=())
-    return lambda: kit.calendars.put(changed, 1)
-
-
-def _first_gate(kit: Kit) -> Write:
-    gate = an_admission_row(kit.new_owner())
-    return lambda: kit.admission_rows.put(gate, None)
-
-
-def _passed_gate(kit: Kit) -> Write:
-    gate = an_admission_row(kit.new_owner())
-    assert kit.admission_rows.put(gate, None)
-    return lambda: kit.admission_rows.put(gate.next_revision(), gate.revision)
-
-
-def _first_operation(kit: Kit) -> Write:
-    operation = an_operation(kit.new_owner())
-    return lambda: kit.operations.put(operation, None)
-
-
-def _operation_step(kit: Kit) -> Write:
-    operation = an_operation(kit.new_owner())
-    assert kit.operations.put(operation, None)
-    return lambda: kit.operations.put(dataclasses.replace(operation, revision=2, step=2), 1)
-
-
-def _first_control(kit: Kit) -> Write:
-    segment = kit.new_segment()
-    return lambda: kit.wheel.put_control(a_control(segment), over=None)
-
-
-def _lease(kit: Kit) -> Write:
-    seen = a_control(kit.new_segment())
-    leased = dataclasses.replace(seen, token=1, lease_owner="tick", lease_until=LEASE_UNTIL)
-    assert kit.wheel.put_control(seen, over=None)
-    return lambda: kit.wheel.put_control(leased, over=seen)
-
-
-CONDITIONAL_PUTS = [
-    _create,
-    _replace,
-    _first_claim,
-    _takeover,
-    _finish,
-    _first_calendar,
-    _changed_calendar,
-    _first_gate,
-    _passed_gate,
-    _first_operation,
-    _operation_step,
-    _first_control,
-    _lease,
-]
-conditional_puts = pytest.mark.parametrize("prepare", CONDITIONAL_PUTS)
+conditional_puts = pytest.mark.parametrize("prepare", WRITES, ids=lambda prepare: prepare.__name__)
 
 
 @conditional_puts
