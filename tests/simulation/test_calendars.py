@@ -130,27 +130,6 @@ def test_a_calendar_without_any_open_day_can_be_opened_again(
     assert len(succeeded(world, job)) >= 2
 
 
-@pytest.mark.parametrize(("rule", "ran_on"), [(SKIP, []), (NEXT, [day(26)])])
-def test_a_day_closed_after_its_dispatch_is_closed_all_the_same(
-    rule: CalendarRule, ran_on: list[datetime]
-) -> None:
-    """The message is on its way with two minutes of delay when the calendar is changed."""
-    world = World(XMAS_EVE + NINE)
-    world.close("holidays", "2026-12-31")
-    job = world.create("daily", "0 9 25 12 *", calendar=("holidays", rule))
-    world.leap_to(day(25, 8, 50))
-    jump(world, day(25, 8, 59))
-    assert any(kept.message.key.fire_at == day(25) for kept in world.queue.kept())
-    world.close("holidays", "2026-12-25")
-    jump(world, day(25, 9, 10))
-    over_nines(world, 26)
-    assert succeeded(world, job) == world.fired(job) == ran_on
-    if rule is SKIP:
-        assert outcomes(world, job)[day(25)][0] is RunStatus.SKIPPED
-    else:
-        assert list(outcomes(world, job)) == ran_on, "the closed day has no occurrence"
-
-
 def test_a_day_that_the_previous_day_should_have_had_runs_at_once_when_it_is_closed_late() -> None:
     world = World(XMAS_EVE + NINE)
     job = world.create("daily", "0 9 25 12 *", calendar=("holidays", PREVIOUS))

@@ -19,7 +19,6 @@ from tests.simulation.story import (
     HOUR,
     MIDNIGHT,
     MINUTE,
-    Killed,
     row_of,
 )
 from tests.support.jobs import job_with
@@ -122,25 +121,6 @@ def test_what_still_waits_when_the_last_run_has_ended_runs_too(
     assert world.fired(job) == times("00:20 00:15 00:10 00:05", MIDNIGHT)
     assert {run.status for run in world.history(job)} == {RunStatus.SUCCEEDED}
     assert row_of(world, job).state is JobState.COMPLETED
-
-
-def test_an_executor_that_dies_before_the_tombstone_leaves_it_to_the_next_reception(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    world = World(MIDNIGHT)
-    job = world.create("ends", "at 2026-12-01T00:10:00", on_complete=DELETE)
-    world.run_until(MIDNIGHT + timedelta(minutes=9, seconds=59))
-
-    def die(job: Job, revision: int) -> bool:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(world.jobs, "replace", die)
-        with pytest.raises(Killed):
-            world.execute()
-    assert (row_of(world, job).state, len(world.fired(job))) == (JobState.ACTIVE, 1)
-    world.run_until(MIDNIGHT + timedelta(minutes=20))
-    assert (row_of(world, job).state, len(world.fired(job))) == (JobState.COMPLETED, 1)
 
 
 def test_a_change_that_comes_first_keeps_the_job() -> None:

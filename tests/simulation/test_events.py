@@ -1,20 +1,25 @@
-"""Lifecycle events: what a subscriber hears of runs, jobs and the scheduler itself."""
+"""What a subscriber hears of runs and jobs, whom runs call back, and jobs that failures pause."""
 
+import json
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
+from carillon.domain.admission.limits import with_failure
+from carillon.domain.admission.state import first_admission
 from carillon.domain.events import JOB_EVENTS, EventType
-from carillon.domain.job import Job
+from carillon.domain.job import Job, JobState
 from carillon.domain.policies import OnComplete, RetryPolicy
-from carillon.domain.run import RunError
+from carillon.domain.run import Run, RunError, RunKind, RunStatus
 from carillon.domain.targets import TaskTarget
+from carillon.domain.wheel.entry import message_of
 from carillon.executor.runs.lifecycle_events import BufferedEvents
-from carillon.executor.targets import Failure
+from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.stores.memory.messaging import MemoryEvents
-from carillon.tick.counting import change_of
-from tests.simulation.story import NOON
-from tests.support.world import World
+from tests.simulation.story import NOON, SECOND, gate_of, handle, row_of, runs_of_kind
+from tests.support.world import OWNER, World
 
 ONCE = "at 2026-12-01T12:01:00Z"
 
@@ -98,25 +103,6 @@ def test_events_of_callbacks_say_that_they_are(world: World) -> None:
     assert kinds == [("run.succeeded", "scheduled"), ("run.succeeded", "callback")]
 
 
-def test_the_scheduler_tells_once_when_it_begins_and_ceases_to_find_anything_due() -> None:
-    """Two segments: the worker is idle when both of them are. Minutes are dispatched two ahead."""
-    world = World(NOON, segments=2)
-    world.create("even", "*/10 * * * *")
-    world.create("odd", "11-59/10 * * * *")
-    told = []
-    for number in range(20):
-        world.clock.set(minute(number))
-        for _ in range(2):  # a doubled tick
-            event = change_of(world.tick(), range(2), 3, world.clock.now())
-            if event is not None:
-                told.append((number, event.type, event.subject))
-    idle, started = EventType.SCHEDULER_IDLE, EventType.SCHEDULER_STARTED
-    assert told == [
-        (number, what, "worker/3")
-        for number, what in [(0, idle), (8, started), (10, idle), (18, started)]
-    ]
-
-
 def test_gathered_events_go_out_together_and_those_not_taken_are_counted() -> None:
     class Full(MemoryEvents):
         def emit(self, events: object) -> int:
@@ -133,3 +119,164 @@ def test_gathered_events_go_out_together_and_those_not_taken_are_counted() -> No
     assert buffered.flush() == lost.flush() == 0
     assert len(sink.emitted) == len({event.event_id for event in sink.emitted})
     assert {event.data["job_id"] for event in sink.emitted} == {job.job_id}
+
+
+FAILURE = Failure(RunError("E", "broken", permanent=True))
+CALLBACKS = {"on_success": TaskTarget(name="praised"), "on_failure": TaskTarget(name="told")}
+
+
+def callbacks(world: World, job: Job) -> list[Run]:
+    return runs_of_kind(world, job, RunKind.CALLBACK)
+
+
+def calls_back(call: Call) -> bool:
+    return "_callback-" in call.run_id
+
+
+def failing_at(*numbers: int) -> Callable[[Call], Outcome]:
+    """A target that fails at these minutes, and succeeds with all else."""
+    instants = {minute(number) for number in numbers}
+
+    def behave(call: Call) -> Outcome:
+        fails = call.fire_at in instants and not calls_back(call)
+        return FAILURE if fails else Success('"done"')
+
+    return behave
+
+
+class TestCallbacks:
+    def test_a_success_and_a_failure_call_their_own_target_with_the_run(self, world: World) -> None:
+        job = world.create("job", "* * * * *", tags={"env": "prod"}, **CALLBACKS)
+        world.targets.behave = failing_at(2)
+        world.run_until(minute(2) + timedelta(seconds=5))
+        told = [json.loads(call.payload) for call in world.targets.calls if calls_back(call)]
+        assert [(each["fire_at"], each["status"]) for each in told] == [
+            ("2026-12-01T12:01:00Z", "succeeded"),
+            ("2026-12-01T12:02:00Z", "dead"),
+        ]
+        success, failure = told
+        assert (success["result"], success["tags"]) == ('"done"', {"env": "prod"})
+        assert failure["error"] == {"kind": "E", "message": "broken"}
+        assert [run.status for run in callbacks(world, job)] == [RunStatus.SUCCEEDED] * 2
+
+    def test_a_retrying_or_skipped_run_calls_nobody(self, world: World) -> None:
+        job = world.create("job", "* * * * *", retry=RetryPolicy(max_attempts=9), **CALLBACKS)
+        world.targets.behave = lambda call: Failure(RunError("E", "e"))
+        world.run_until(minute(1) + SECOND)
+        world.pause(job)
+        world.run_until(minute(8))
+        assert {run.status for run in world.history(job)} == {RunStatus.SKIPPED}
+        assert callbacks(world, job) == []
+
+    def test_a_callback_is_retried_and_a_dead_one_is_told_to_nobody(self, world: World) -> None:
+        job = world.create(
+            "job", "at 2026-12-01T12:01:00Z", retry=RetryPolicy(max_attempts=2), **CALLBACKS
+        )
+
+        def behave(call: Call) -> Outcome:
+            return Failure(RunError("E", "e")) if calls_back(call) else Success("done")
+
+        world.targets.behave = behave
+        world.run_until(minute(10))
+        (callback,) = callbacks(world, job)
+        assert (callback.status, callback.attempt) == (RunStatus.DEAD, 2)
+
+    def test_a_duplicate_calls_back_once(self, world: World) -> None:
+        job = world.create("job", "at 2026-12-01T12:01:00Z", **CALLBACKS)
+        world.run_until(minute(1))
+        message = world.reports[0].message
+        world.clock.advance(30)
+        for _ in range(3):
+            handle(world, message)
+            world.execute()
+        assert len([call for call in world.targets.calls if calls_back(call)]) == 1
+        assert len(callbacks(world, job)) == 1
+
+
+class TestPauseAfterFailures:
+    def test_after_a_resume_the_count_begins_anew(self, world: World) -> None:
+        job = world.create("job", "* * * * *", pause_after_failures=2)
+        world.targets.behave = lambda call: FAILURE
+        world.run_until(minute(2) + timedelta(seconds=30))
+        world.new_generation(row_of(world, job))
+        world.run_until(minute(3) + timedelta(seconds=30))
+        assert row_of(world, job).state is JobState.ACTIVE
+        world.run_until(minute(4))
+        assert row_of(world, job).state is JobState.PAUSED
+
+    def test_duplicates_count_once_and_not_after_a_later_success(self, world: World) -> None:
+        job = world.create("job", "* * * * *", pause_after_failures=2)
+        world.targets.behave = failing_at(1)
+        world.run_until(minute(1))
+        message = world.reports[0].message
+        ends_at = minute(3)
+        for _ in range(3):
+            world.executor.handle(message, ends_at)
+        assert row_of(world, job).state is JobState.ACTIVE
+        world.run_until(minute(2))
+        world.executor.handle(message, ends_at)
+        gate = gate_of(world, job)
+        assert gate.failed == ()
+
+    def test_a_duplicate_of_an_old_success_forgets_no_later_failure(self, world: World) -> None:
+        job = world.create("job", "* * * * *", pause_after_failures=3)
+        world.targets.behave = failing_at(2, 3)
+        world.run_until(minute(3))
+        world.executor.handle(world.reports[0].message, minute(5))
+        gate = gate_of(world, job)
+        assert len(gate.failed) == 2
+
+    def test_a_resume_begins_the_count_anew_whoever_had_paused(self, world: World) -> None:
+        job = world.create("job", "* * * * *", pause_after_failures=3)
+        world.targets.behave = lambda call: FAILURE
+        world.run_until(minute(2) + timedelta(seconds=10))
+        world.pause(row_of(world, job))
+        world.run_until(minute(5) + timedelta(seconds=10))
+        world.new_generation(row_of(world, job))
+        world.run_until(minute(7) + timedelta(seconds=10))
+        assert row_of(world, job).state is JobState.ACTIVE, "two failures since the resume"
+        world.run_until(minute(8))
+        assert row_of(world, job).state is JobState.PAUSED
+
+    def test_a_failure_under_way_during_pause_and_resume_is_the_first_of_the_new_count(
+        self, world: World
+    ) -> None:
+        job = world.create("job", "* * * * *", pause_after_failures=2)
+
+        def behave(call: Call) -> Outcome:
+            if call.fire_at == minute(1):
+                world.new_generation(world.pause(row_of(world, job)))
+                world.clock.advance(5)
+            return FAILURE
+
+        world.targets.behave = behave
+        world.run_until(minute(2) + timedelta(seconds=30))
+        assert row_of(world, job).state is JobState.PAUSED, "two have died since the resume"
+
+    def test_a_failure_of_a_replaced_generation_leaves_the_new_count_alone(self) -> None:
+        world = World(NOON, segments=1)
+        job = world.create("job", "* * * * *", pause_after_failures=3)
+        world.clock.advance(1)
+        newer = world.new_generation(job)
+        world.targets.behave = lambda call: FAILURE
+        world.run_until(minute(1))
+        (run,) = world.history(job)
+        counted = with_failure(first_admission(OWNER, "g"), run, newer, 3)
+        assert with_failure(counted, run, job, 3) == counted
+        assert counted.failed == (run.key.run_id,)
+
+    def test_a_fixed_delay_that_failures_pause_ends_its_chain(self, world: World) -> None:
+        job = world.create("job", "every 1m after finish", pause_after_failures=1)
+        world.targets.behave = lambda call: FAILURE
+        world.run_until(minute(5))
+        assert [run.status for run in world.history(job)] == [RunStatus.DEAD]
+        assert world.queue.kept() == []
+
+    def test_runs_that_somebody_asked_for_do_not_count(self, world: World) -> None:
+        job = world.create("job", "0 5 * * *", pause_after_failures=1)
+        world.targets.behave = lambda call: FAILURE
+        message = message_of(job, NOON)
+        key = replace(message.key, kind=RunKind.MANUAL, request_id="r")
+        world.executor.handle(replace(message, key=key), minute(1))
+        assert [run.status for run in world.history(job)] == [RunStatus.DEAD]
+        assert row_of(world, job).state is JobState.ACTIVE

@@ -76,52 +76,6 @@ class TestFixedDelays:
 
 
 class TestOutages:
-    @pytest.mark.parametrize("policy", [CatchUp.LATEST, CatchUp.SKIP])
-    def test_each_generation_is_caught_up_on_as_far_as_it_reached(self, policy: CatchUp) -> None:
-        """Three changes in an outage: the first generation is not even the last but one."""
-        world = World(MIDNIGHT, segments=1)
-        box = [world.create("job", "*/5 * * * *", catch_up=policy)]
-
-        def change(schedule: str) -> Callable[[], None]:
-            return lambda: box.append(world.new_generation(box[-1], schedule))
-
-        outage(
-            world,
-            (12, change("40 6 * * *")),
-            (20, change("*/7 * * * *")),
-            (40, change("5 5 * * *")),
-        )
-        runs = {run.key.fire_at: run for run in world.history(box[0]) if run.attempt}
-        assert sorted(runs) == minutes(10, 35)
-        ran = policy is CatchUp.LATEST
-        assert {run.status for run in runs.values()} == {
-            RunStatus.SUCCEEDED if ran else RunStatus.SKIPPED
-        }
-        assert {run.reason for run in runs.values()} == {None if ran else SkipReason.CATCH_UP}
-        missed = [run for run in world.history(box[0]) if run.key.kind is RunKind.MISSED]
-        spans = [(run.covers_from, run.key.fire_at, run.covers_count) for run in missed]
-        assert spans == [(*minutes(5, 5), 1), (*minutes(21, 28), 2)]
-
-    def test_the_oldest_of_many_changes_leaves_a_record(self) -> None:
-        """Beyond those that the job's row remembers, nothing tells where a generation ended but the
-        beginning of the oldest that is known."""
-        world = World(MIDNIGHT, segments=1)
-        box = [world.create("job", "*/5 * * * *")]
-        steps = [
-            (12 + n, lambda n=n: box.append(world.new_generation(box[-1], f"{n} 5 * * *")))
-            for n in range(MOST_REPLACED + 1)
-        ]
-        outage(world, *steps)
-        (missed,) = [run for run in world.history(box[0]) if run.key.kind is RunKind.MISSED]
-        (last,) = [run for run in world.history(box[0]) if run.attempt]
-        assert (missed.covers_from, missed.key.fire_at) == tuple(minutes(5, 5))
-        assert (last.key.fire_at, last.status, last.reason) == (
-            *minutes(10),
-            RunStatus.SKIPPED,
-            SkipReason.CHANGED,
-        )
-        assert last.note == "its generation was replaced more than 4 changes ago"
-
     def test_a_change_within_the_first_span_leaves_the_generation_nothing_to_catch_up(self) -> None:
         world = World(MIDNIGHT, segments=1)
         job = world.create("job", "10 * * * *")

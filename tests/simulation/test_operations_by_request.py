@@ -11,11 +11,10 @@ from carillon.api.runs.service import RunService
 from carillon.domain.job import Job, JobState
 from carillon.domain.policies import Backoff, BackoffType, OnComplete, Overlap, RetryPolicy
 from carillon.domain.run import Resolution, Run, RunError, RunStatus
-from carillon.errors import QueueUnavailableError
 from carillon.executor.targets import Failure, Success
 from carillon.services.redrive import Redriver
 from carillon.telemetry import create_telemetry
-from tests.simulation.story import MINUTE, NOON, SECOND, empty_queue, row_of, run_of
+from tests.simulation.story import MINUTE, NOON, row_of, run_of
 from tests.support.world import LIFETIME, OWNER, World
 from tests.unit.api.conftest import SETTINGS
 
@@ -118,26 +117,6 @@ def test_a_cancelled_retry_of_a_fixed_delay_lets_its_job_go_on(world: World) -> 
     assert [run.status for run in others] == [RunStatus.SUCCEEDED] * len(others)
     assert {run.lag_seconds for run in others} == {0}
     assert len(others) == 4
-
-
-def test_whoever_cancels_again_orders_what_follows_again(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job = world.create("job", "every 1m after finish")
-    world.run_until(NOON + SECOND)
-    run = only_run(world, job)
-
-    def down(*args: object) -> None:
-        raise QueueUnavailableError(1, "down")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(world.queue, "send", down)
-        with pytest.raises(QueueUnavailableError):
-            run_service(world).cancel(OWNER, job.job_id, run.key.run_id)
-    empty_queue(world)
-    run_service(world).cancel(OWNER, job.job_id, run.key.run_id)
-    world.run_until(NOON + timedelta(minutes=2))
-    assert len(world.history(job)) > 1
 
 
 def test_the_run_that_waits_for_a_cancelled_one_is_woken(world: World) -> None:

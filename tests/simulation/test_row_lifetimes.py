@@ -11,10 +11,8 @@ import pytest
 
 from carillon.domain.policies import Backoff, RetryPolicy
 from carillon.domain.run import RunError, RunStatus
-from carillon.domain.wheel.segment import Control
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.settings import Settings
-from tests.simulation.story import Killed
 from tests.support.world import World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -52,33 +50,6 @@ def tick_and_execute(world: World, *, tick_on_day: int, days_in_queue: int) -> N
     world.clock.advance(timedelta(days=days_in_queue).total_seconds())
     expire(world)
     world.execute()
-
-
-def test_a_minute_that_is_sent_again_after_an_outage_repeats_no_run(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A tick sends 12:05 and dies before it moves the watermark; the run succeeds. Days later the
-    next tick sends that minute again: the run's row has to be there still."""
-    job = world.create("job", "at 2026-12-01T12:05:00")
-    world.run_until(START + timedelta(minutes=2, seconds=59))
-    put_control = world.wheel.put_control
-    writes = iter(["the acquisition"])
-
-    def die_at_the_second(control: Control, over: Control | None) -> bool:
-        if next(writes, None) is None:
-            raise Killed
-        return put_control(control, over)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(world.wheel, "put_control", die_at_the_second)
-        with pytest.raises(Killed):
-            world.tick()
-    world.run_until(START + timedelta(minutes=6), ticking=False)
-    assert world.fired(job) == [START + timedelta(minutes=5)]
-    reports = len(world.reports)
-    tick_and_execute(world, tick_on_day=13, days_in_queue=9)
-    assert len(world.reports) > reports, "the minute is sent again"
-    assert world.fired(job) == [START + timedelta(minutes=5)]
 
 
 def test_a_retry_that_waits_a_week_finds_its_run(

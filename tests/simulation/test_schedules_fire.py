@@ -6,7 +6,7 @@ import pytest
 
 from carillon.domain.policies import Backoff, CatchUp, RetryPolicy
 from carillon.domain.run import RunError, RunStatus
-from carillon.executor.targets import Call, Failure, Outcome, Success
+from carillon.executor.targets import Failure
 from tests.simulation.story import MIDNIGHT, MINUTE, SECOND
 from tests.support.world import World, times
 
@@ -70,25 +70,6 @@ def test_a_failing_run_is_retried_and_ends_as_a_dead_letter_with_its_reason() ->
     assert run.error is not None
     assert run.error.message == "boom"
     assert [call.attempt for call in world.targets.calls] == [1, 2, 3]
-
-
-def test_a_retry_later_than_the_queue_can_delay_comes_on_its_second() -> None:
-    world = World(MIDNIGHT)
-
-    def once(call: Call) -> Outcome:
-        return Failure(RunError("busy", "later")) if call.attempt == 1 else Success(None)
-
-    world.targets.behave = once
-    policy = RetryPolicy(2, Backoff(base_seconds=2400, factor=1, cap_seconds=2400))
-    job = world.create("patient", "at 2026-12-01T00:00:30", retry=policy)
-    world.run_until(MIDNIGHT + timedelta(seconds=31))
-    (run,) = world.history(job)
-    assert run.next_attempt_at is not None
-    assert run.next_attempt_at > world.clock.now() + timedelta(seconds=900)
-    world.run_until(run.next_attempt_at)
-    (after,) = world.history(job)
-    assert after.status is RunStatus.SUCCEEDED
-    assert after.attempt_started_at == run.next_attempt_at
 
 
 def test_a_one_shot_missed_in_an_outage_always_runs() -> None:

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 import pytest
 
 from carillon.domain.job import Job
-from carillon.domain.wheel.entry import entries_of
 from carillon.schedules import SlotKind, slots
 from tests.simulation.story import MIDNIGHT
 from tests.support.world import World, times
@@ -65,26 +64,6 @@ def test_a_spread_herd_is_not_at_one_second() -> None:
     assert len(set(starts)) > 20
     assert min(starts) >= MIDNIGHT + timedelta(minutes=5)
     assert max(starts) < MIDNIGHT + timedelta(minutes=6)
-
-
-def test_entries_of_a_paused_job_stay_until_their_last_effective_minute_is_dispatched() -> None:
-    world = World(MIDNIGHT, segments=1)
-    job = world.create("paused", "*/10 * * * *", window="100%", fraction=0.9)
-    world.run_until(MIDNIGHT + timedelta(minutes=20))
-    paused = world.pause(job)
-    world.run_until(MIDNIGHT + timedelta(hours=2, minutes=5))
-    left = [
-        entry
-        for indexed in entries_of(job)
-        for entry in world.wheel.query(0, indexed.slot).entries
-        if entry.key == indexed.key
-    ]
-    assert left == []
-    world.new_generation(paused)
-    world.run_until(MIDNIGHT + timedelta(hours=2, minutes=20))
-    assert world.fired(job) == times("00:10 02:10", MIDNIGHT)
-    skipped = [run.key.fire_at for run in world.history(job) if run.reason == "paused"]
-    assert skipped[0] == MIDNIGHT + timedelta(minutes=20)
 
 
 @pytest.mark.parametrize(("before", "after"), [(0.25, 0.75), (0.75, 0.25)])

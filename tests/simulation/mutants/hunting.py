@@ -12,14 +12,10 @@ from multiprocessing import get_context
 from os import cpu_count
 
 from carillon.audit.evidence import Violation
-from tests.simulation.mutants.gone import GONE
-from tests.simulation.mutants.indexing import GENERATIONS
-from tests.simulation.mutants.isolation import ISOLATION
+from tests.simulation.mutants.indexing import GENERATIONS, GONE
 from tests.simulation.mutants.kit import Mutant, swapped
-from tests.simulation.mutants.lanes import SLOW_LANE
-from tests.simulation.mutants.late import LATE
-from tests.simulation.mutants.owners import OWNERS_APART
-from tests.simulation.mutants.rates import RATES
+from tests.simulation.mutants.owners import ISOLATION, OWNERS_APART
+from tests.simulation.mutants.policies import LATE, RATES, SLOW_LANE
 from tests.simulation.mutants.receptions import RECEPTIONS
 from tests.simulation.mutants.runs import RUNS
 from tests.simulation.mutants.ticks import TICKS
