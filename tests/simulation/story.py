@@ -68,3 +68,8 @@ def without_executors(world: World, until: datetime) -> None:
         if world.clock.now().second == 0:
             world.tick()
         world.clock.advance(1)
+
+
+def die(*terms: object) -> None:
+    """What happens in a call in which the process dies."""
+    raise Killed

@@ -129,10 +129,5 @@ def test_nothing_is_lost_when_a_tick_dies_in_the_middle(
     world.clock.advance(60)
     world.run_until(OUT_UNTIL + timedelta(minutes=40))
     for job in jobs:
-        due = list(row_schedule(world, job).between(job.generation.from_at, OUT_UNTIL))
+        due = list(row_of(world, job).schedule.between(job.generation.from_at, OUT_UNTIL))
         assert [run.key.fire_at for run in world.history(job)][: len(due)] == due
-
-
-def row_schedule(world: World, job: Any) -> Any:
-    stored = row_of(world, job)
-    return stored.schedule

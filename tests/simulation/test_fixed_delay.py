@@ -89,25 +89,6 @@ def test_retries_belong_to_the_run_and_a_dead_one_does_not_end_the_chain(schedul
     assert len(history) > 2
 
 
-@pytest.mark.parametrize("schedule", [SHORT, LONG])
-def test_every_message_doubled_makes_one_chain(
-    schedule: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world = World(MIDNIGHT)
-    job = world.create("chain", schedule)
-    send = world.queue.send
-
-    def twice(messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
-        send(messages, delays)
-        send(messages, delays)
-
-    monkeypatch.setattr(world.queue, "send", twice)
-    monkeypatch.setattr(world, "tick", lambda tick=world.tick: (tick(), tick()))
-    world.run_until(MIDNIGHT + timedelta(minutes=55))
-    assert len(chain_of(world, job)) == (5 if schedule == SHORT else 1)
-    assert len(world.fired(job)) == len(set(world.fired(job)))
-
-
 def test_an_executor_that_died_for_good_leaves_the_chain_to_the_dead_letter_consumer() -> None:
     world = World(MIDNIGHT)
     job = world.create("chain", SHORT)

@@ -27,19 +27,6 @@ def outcomes(world: World, job: Job) -> list[tuple[datetime, str]]:
     return [(run.key.fire_at, run.reason or run.status.value) for run in world.history(job)]
 
 
-@pytest.mark.parametrize("schedule", ["at 2026-12-25T09:00:00", "0 9 25 12 *"])
-def test_what_belongs_to_a_time_before_the_job_was_made_runs_at_its_nominal_time(
-    schedule: str,
-) -> None:
-    world = World(day(24, 12), segments=1)
-    world.close("holidays", "2026-12-25")
-    job = world.create("late", schedule, calendar=("holidays", PREVIOUS))
-    over_nines(world, 25)
-    assert world.history(job)[0].note == "moved from 2026-12-25 by calendar holidays"
-    over_nines(world, 26)
-    assert outcomes(world, job) == [(day(24), "succeeded")]
-
-
 def test_a_day_closed_after_the_day_before_is_over_runs_at_its_nominal_time() -> None:
     world = World(day(24, 8), segments=1)
     job = world.create("job", "0 9 25 12 *", calendar=("holidays", PREVIOUS))
@@ -81,19 +68,6 @@ def test_an_occurrence_before_the_generation_is_not_moved_into_it() -> None:
     assert outcomes(world, job) == []
 
 
-def test_a_day_opened_before_its_time_has_its_own_occurrence_back() -> None:
-    """The tick has sent the one of the 24th already, when the 25th is opened."""
-    world = World(day(24, 8, 50), segments=1)
-    world.close("holidays", "2026-12-25")
-    job = world.create("job", "0 9 25 12 *", calendar=("holidays", PREVIOUS))
-    jump(world, day(24, 8, 59))
-    assert any(kept.message.key.fire_at == day(24) for kept in world.queue.kept())
-    world.close("holidays")
-    jump(world, day(24, 9, 5))
-    over_nines(world, 25)
-    assert outcomes(world, job) == [(day(25), "succeeded")]
-
-
 def test_what_is_moved_on_again_is_moved_from_its_own_day() -> None:
     world = World(day(25, 8), segments=1)
     world.close("holidays", "2026-12-25")
@@ -118,25 +92,6 @@ def test_the_end_of_thirty_one_closed_days_is_recorded() -> None:
     assert (run.key.fire_at, run.reason) == (day(25), "calendar")
     note = "2026-12-25 is closed in calendar never, as all of 31 days around it"
     assert run.note == note
-
-
-def test_a_moved_occurrence_belongs_to_the_generation_of_its_nominal_time() -> None:
-    """Paused and resumed between its two days, it runs; paused on the second, it does not."""
-    world = World(day(25, 8), segments=1)
-    world.close("holidays", "2026-12-25", "2026-12-26", "2026-12-27")
-    calendar = ("holidays", NEXT)
-    resumed = world.create("resumed", "0 9 25 12 *", calendar=calendar)
-    changed = world.create("changed", "0 9 25 12 *", calendar=calendar)
-    paused = world.create("paused", "0 9 25 12 *", calendar=calendar)
-    over_nines(world, 25, 26)
-    world.pause(paused)
-    world.new_generation(changed, "0 9 1 1 *")
-    resumed = world.pause(resumed)
-    world.clock.advance(60)
-    world.new_generation(resumed)
-    over_nines(world, 27, 28)
-    assert outcomes(world, resumed) == outcomes(world, changed) == [(day(28), "succeeded")]
-    assert outcomes(world, paused) == [(day(28), "paused")]
 
 
 def test_a_pause_after_the_earlier_day_adds_no_row_for_the_closed_one() -> None:

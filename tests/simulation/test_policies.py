@@ -1,13 +1,13 @@
 """Overlap and spacing in virtual time: what starts when, and what the history says of the rest."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pytest
 
 from carillon.domain.decisions import SkipReason
 from carillon.domain.job import Job
-from carillon.domain.policies import Backoff, Overlap, RetryPolicy
+from carillon.domain.policies import Overlap
 from carillon.domain.run import Run, RunError, RunKind, RunStatus
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.story import MINUTE, NOON, SECOND, run_of
@@ -121,54 +121,6 @@ class TestSpacing:
         assert (dropped.status, dropped.reason) == (RunStatus.SKIPPED, "spacing")
         assert dropped.note == f"20 s after the start of {late.key.run_id}; 50 s are due"
         assert [third.started_at, fourth.started_at] == [NOON + 3 * MINUTE, NOON + 4 * MINUTE]
-
-    def test_retries_do_not_count(self, world: World) -> None:
-        policy = RetryPolicy(max_attempts=2, backoff=Backoff(base_seconds=50, factor=1))
-        world.targets.behave = lambda call: (
-            Failure(RunError("busy", "later"), retry_after_seconds=55)
-            if call.attempt == 1
-            else Success(None)
-        )
-        job = world.create("job", "every 1m", tolerance=10, retry=policy)
-        world.run_until(NOON + 5 * MINUTE)
-        assert skipped(world, job, SkipReason.SPACING) == []
-        assert [run.attempt for run in world.history(job)] == [2, 2, 2, 2, 1]
-
-
-class TestBetweenDispatchAndStart:
-    """The messages for the next minutes are in the queue when the job changes."""
-
-    @pytest.fixture
-    def job(self, world: World) -> Job:
-        job = world.create("job", "* * * * *", overlap=Overlap.SKIP)
-        world.tick()
-        assert world.queue.kept() != []
-        return job
-
-    def test_a_pause(self, world: World, job: Job) -> None:
-        world.pause(job)
-        world.run_until(NOON + 3 * MINUTE)
-        assert world.targets.calls == []
-        assert {(run.status, run.reason) for run in world.history(job)} == {
-            (RunStatus.SKIPPED, "paused")
-        }
-
-    def test_a_deletion(self, world: World, job: Job) -> None:
-        now = world.clock.now()
-        assert world.jobs.replace(job.deleted(now, now + timedelta(days=30)), job.revision)
-        world.run_until(NOON + 3 * MINUTE)
-        assert world.targets.calls == []
-        assert {(run.status, run.reason) for run in world.history(job)} == {
-            (RunStatus.SKIPPED, "deleted")
-        }
-
-    def test_a_change_of_schedule(self, world: World, job: Job) -> None:
-        changed = world.new_generation(job, "*/2 * * * *")
-        world.run_until(NOON + 4 * MINUTE)
-        assert world.fired(changed) == [NOON + 2 * MINUTE, NOON + 4 * MINUTE]
-        assert {run.status for run in world.history(job) if run.reason != "changed"} == {
-            RunStatus.SUCCEEDED
-        }
 
 
 def test_a_retry_that_the_target_asks_for_comes_on_its_second(world: World) -> None:
