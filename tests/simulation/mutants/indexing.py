@@ -46,7 +46,7 @@ def _row_first(original: Code) -> Code:
     def index_job(self: Indexer, job: Job, revision: int | None) -> Any:
         held: list[Message] = []
         hasty = copy(self)
-        hasty._send = lambda messages, *how: held.extend(messages)  # type: ignore
+        hasty._send = lambda messages, **how: held.extend(messages)  # type: ignore
         committed = original(hasty, job, revision)
         if committed:
             self._send(list(dict.fromkeys(held)))
@@ -83,9 +83,9 @@ def _owes_nothing_of(watch: bool) -> Callable[[Code], Code]:
 
 
 def _never_sent_again(original: Code) -> Code:
-    def send(self: Indexer, messages: Any, at_least: int = 0) -> None:
+    def send(self: Indexer, messages: Any, **how: Any) -> None:
         try:
-            original(self, messages, at_least)
+            original(self, messages, **how)
         except CarillonError:
             return
 
