@@ -29,7 +29,7 @@ from carillon.stores.memory import (
 )
 from carillon.stores.ports import ADMISSION_ROWS, CALENDARS, IDEMPOTENCY_RECORDS, OPERATIONS, Stores
 from carillon.telemetry import Telemetry
-from tests.unit.api.gateway import STRANGER, Client
+from tests.unit.api.gateway import STRANGER, Client, Json
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 
@@ -43,7 +43,7 @@ SETTINGS = Settings(
     slow_lane_share=25,
 )
 
-BODY: dict[str, Any] = {
+BODY: Json = {
     "name": "nightly report",
     "schedule": "every 5m",
     "target": {"type": "task", "name": "echo"},
@@ -79,7 +79,7 @@ class World:
         telemetry = Telemetry(
             Logger(service=service, stream=self.log), Metrics(namespace="Carillon", service=service)
         )
-        parts: dict[str, Any] = {
+        parts: Json = {
             "jobs": self.jobs,
             "calendars": self.calendars,
             "wheel": self.wheel,
@@ -141,13 +141,29 @@ def stranger(api: Api) -> Client:
 
 
 @pytest.fixture
-def job(client: Client) -> dict[str, Any]:
+def job(client: Client) -> Json:
     """An active job of the client."""
     created = client.post("/jobs", BODY)
     assert created.status == 201, created.text
     return without_report(created.json)
 
 
-def without_report(answered: dict[str, Any]) -> dict[str, Any]:
+def create(client: Client, *, key: str | None = None, **members: Any) -> Json:
+    """A job of BODY with these members."""
+    answer = client.post("/jobs", BODY | members, key=key)
+    assert answer.status == 201, answer.text
+    made: Json = answer.json
+    return made
+
+
+def change(client: Client, job: Json, **members: Any) -> Json:
+    """The job after a change, whatever its revision."""
+    answer = client.patch(f"/jobs/{job['job_id']}", members, "*")
+    assert answer.status == 200, answer.text
+    changed: Json = answer.json
+    return changed
+
+
+def without_report(answered: Json) -> Json:
     """A job as a creation or a change answers it, as reading it does."""
     return {name: value for name, value in answered.items() if name not in REPORT}

@@ -10,6 +10,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from carillon.api.app import Api
 
+Json = dict[str, Any]
+"""An object of JSON."""
+
 OWNER = "owner-1"
 STRANGER = "owner-2"
 CONTEXT = cast(LambdaContext, None)
@@ -23,10 +26,10 @@ def event(
     body: str | None = None,
     query: dict[str, str] | None = None,
     headers: dict[str, str] | None = None,
-    claims: dict[str, Any] | None = None,
-) -> dict[str, Any]:
+    claims: Json | None = None,
+) -> Json:
     """An event; without `claims` it has no authorizer."""
-    made: dict[str, Any] = {
+    made: Json = {
         "version": "2.0",
         "routeKey": "$default",
         "rawPath": path,
@@ -119,7 +122,7 @@ class Client:
         return self.send("DELETE", path)
 
 
-def answer_of(api: Api, made: dict[str, Any]) -> Answer:
+def answer_of(api: Api, made: Json) -> Answer:
     answer = api.answer(made, CONTEXT)
     headers = {str(name).lower(): str(value) for name, value in answer["headers"].items()}
     return Answer(answer["statusCode"], headers, answer["body"] or "")

@@ -8,13 +8,13 @@ import pytest
 
 from carillon.domain.run import Resolution, RunKey, RunKind, RunStatus
 from tests.unit.api.conftest import BODY, World
-from tests.unit.api.gateway import OWNER, Client
+from tests.unit.api.gateway import OWNER, Client, Json
 from tests.unit.api.test_runs import make_run
 
 SPAN = {"from": "2026-02-28T00:00:00.5Z", "to": "2026-03-01T11:59:59.5Z"}
 
 
-def test_a_backfill_is_an_operation(client: Client, world: World, job: dict[str, Any]) -> None:
+def test_a_backfill_is_an_operation(client: Client, world: World, job: Json) -> None:
     answer = client.post(f"/jobs/{job['job_id']}/backfill", SPAN | {"only": "missed"})
 
     assert answer.status == 202
@@ -41,7 +41,7 @@ def test_a_backfill_is_an_operation(client: Client, world: World, job: dict[str,
     assert client.post(f"/jobs/{job['job_id']}/backfill", SPAN).json["only"] == "all"
 
 
-def test_its_progress_is_shown(client: Client, world: World, job: dict[str, Any]) -> None:
+def test_its_progress_is_shown(client: Client, world: World, job: Json) -> None:
     made = client.post(f"/jobs/{job['job_id']}/backfill", SPAN).json
     seen = world.operations.get(OWNER, made["operation_id"])
     assert seen is not None
@@ -55,7 +55,7 @@ def test_its_progress_is_shown(client: Client, world: World, job: dict[str, Any]
     assert told["reached"] == "2026-03-01T11:00:00Z"
 
 
-def test_under_a_key_there_is_one_for_each_job(client: Client, job: dict[str, Any]) -> None:
+def test_under_a_key_there_is_one_for_each_job(client: Client, job: Json) -> None:
     other = client.post("/jobs", BODY).json
     ids = [
         client.post(f"/jobs/{one['job_id']}/backfill", SPAN, key="k").json["operation_id"]
@@ -86,22 +86,20 @@ def test_a_fixed_delay_has_nothing_to_fill(client: Client) -> None:
     assert client.get(f"/jobs/{job_id}/missed").json["items"] == []
 
 
-def test_a_paused_job_s_backfill_is_taken_on(client: Client, job: dict[str, Any]) -> None:
+def test_a_paused_job_s_backfill_is_taken_on(client: Client, job: Json) -> None:
     """It holds until the job is resumed."""
     client.post(f"/jobs/{job['job_id']}/pause")
     assert client.post(f"/jobs/{job['job_id']}/backfill", SPAN).status == 202
 
 
-def test_a_backfill_may_reach_back_before_its_job(
-    client: Client, world: World, job: dict[str, Any]
-) -> None:
+def test_a_backfill_may_reach_back_before_its_job(client: Client, world: World, job: Json) -> None:
     world.clock.advance(timedelta(days=1).total_seconds())
     span = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-31T00:00:00Z"}
     assert client.post(f"/jobs/{job['job_id']}/backfill", span).status == 202
 
 
 def test_a_repetition_is_answered_whatever_has_become_of_the_job(
-    client: Client, world: World, job: dict[str, Any]
+    client: Client, world: World, job: Json
 ) -> None:
     path = f"/jobs/{job['job_id']}/backfill"
     first = client.post(path, SPAN, key="k")
@@ -117,7 +115,7 @@ def test_a_repetition_is_answered_whatever_has_become_of_the_job(
     assert client.post(path, SPAN, key="another").status == 404
 
 
-def test_what_was_refused_leaves_its_key_free(client: Client, job: dict[str, Any]) -> None:
+def test_what_was_refused_leaves_its_key_free(client: Client, job: Json) -> None:
     path = f"/jobs/{job['job_id']}/backfill"
     backwards = {"from": SPAN["to"], "to": SPAN["from"]}
 
@@ -126,7 +124,7 @@ def test_what_was_refused_leaves_its_key_free(client: Client, job: dict[str, Any
 
 
 def test_what_became_of_the_runs_is_counted(
-    client: Client, stranger: Client, world: World, job: dict[str, Any]
+    client: Client, stranger: Client, world: World, job: Json
 ) -> None:
     path = f"/jobs/{job['job_id']}/backfill"
     body = {"from": "2026-03-01T00:00:00Z", "to": "2026-03-01T12:00:00Z"}
@@ -161,7 +159,7 @@ def test_what_became_of_the_runs_is_counted(
 
 
 def test_the_runs_are_counted_page_by_page(
-    client: Client, world: World, job: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    client: Client, world: World, job: Json, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("carillon.api.operations.service._PAGE_SIZE", 2)
     monkeypatch.setattr("carillon.api.operations.service._PAGES_COUNTED", 2)

@@ -8,23 +8,11 @@ import pytest
 from carillon.domain.job import JobState, fraction_of
 from carillon.domain.policies import OnComplete
 from carillon.domain.wheel.entry import minute_of, slots_of_minute
-from carillon.schedules import Fold, Gap, Union
-from tests.unit.api.conftest import BODY, NOW, World
-from tests.unit.api.gateway import Client
+from carillon.schedules import Fold, Gap
+from tests.unit.api.conftest import BODY, NOW, World, change, create
+from tests.unit.api.gateway import Client, Json
 from tests.unit.api.test_jobs import row
 from tests.unit.api.test_runs import SECOND, make_run, put
-
-
-def create(client: Client, **values: Any) -> Any:
-    answer = client.post("/jobs", BODY | values)
-    assert answer.status == 201, answer.text
-    return answer.json
-
-
-def change(client: Client, job: Any, **values: Any) -> Any:
-    answer = client.patch(f"/jobs/{job['job_id']}", values, "*")
-    assert answer.status == 200, answer.text
-    return answer.json
 
 
 def upcoming(client: Client, job: Any) -> list[str]:
@@ -165,14 +153,6 @@ def test_a_change_to_what_is_past_is_refused(client: Client, world: World) -> No
     assert (answer.status, answer.fields) == (422, ["end_at"])
 
 
-def test_an_end_can_be_taken_back(client: Client) -> None:
-    job = create(client, schedule="0 9 * * *", end_at="2026-04-01T00:00:00Z")
-
-    changed = change(client, job, end_at=None)
-
-    assert (changed["end_at"], changed["last_fire_at"]) == (None, None)
-
-
 def test_tombstones_of_completed_jobs_are_not_found_and_hold_their_keys(
     client: Client, world: World
 ) -> None:
@@ -247,19 +227,9 @@ def test_a_change_of_schedule_measures_the_window_anew(client: Client) -> None:
     assert answer.fields == ["window"]
 
 
-def test_a_union_is_stored_and_answered_as_its_parts(client: Client, world: World) -> None:
-    members = ["0 9 * * 1-5", {"cron": "0 12 * * 6"}]
-    job = create(client, schedule=members, **{"except": ["* * 25 12 *"]})
-
-    assert job["schedule"] == ["0 9 * * 1-5", "0 12 * * 6"]
-    assert job["except"] == ["* * 25 12 *"]
-    schedule = row(world, job["job_id"]).schedule
-    assert isinstance(schedule, Union)
-    assert len(schedule.schedules) == 2
-
-
 def test_schedule_and_exceptions_change_apart_from_each_other(client: Client) -> None:
-    job = create(client, schedule=["0 9 * * 1-5", "0 12 * * 6"], **{"except": ["* * 25 12 *"]})
+    members: Json = {"schedule": ["0 9 * * 1-5", "0 12 * * 6"], "except": ["* * 25 12 *"]}
+    job = create(client, **members)
 
     changed = change(client, job, schedule="0 10 * * *")
     assert (changed["schedule"], changed["except"]) == ("0 10 * * *", ["* * 25 12 *"])

@@ -10,10 +10,10 @@ from carillon.domain.job import Job, job_id_of
 from carillon.errors import StoreUnavailableError
 from carillon.stores.memory import MemoryJobStore
 from tests.unit.api.conftest import BODY, World
-from tests.unit.api.gateway import OWNER, STRANGER, Answer, Client
+from tests.unit.api.gateway import OWNER, STRANGER, Answer, Client, Json
 
 
-def bodies(count: int) -> list[dict[str, Any]]:
+def bodies(count: int) -> list[Json]:
     return [BODY | {"name": f"job {n}"} for n in range(count)]
 
 

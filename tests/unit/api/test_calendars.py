@@ -9,14 +9,13 @@ import pytest
 from carillon.api.calendars.models import MOST_RANGES
 from carillon.api.calendars.service import PAGE_RANGES
 from carillon.domain.calendar import Calendar
-from carillon.schedules import CalendarRule
 from carillon.stores.memory import MemoryVersionedRows
 from carillon.stores.ports import CALENDARS
 from tests.unit.api.conftest import BODY, World
-from tests.unit.api.gateway import OWNER, Client
+from tests.unit.api.gateway import OWNER, Client, Json
 from tests.unit.api.test_jobs import row
 
-HOLIDAYS: dict[str, Any] = {
+HOLIDAYS: Json = {
     "description": "days off",
     "weekdays": ["Sunday", "sat", "SAT"],
     "dates": ["2026-12-25", "2026-03-03", "2026-12-25"],
@@ -203,13 +202,6 @@ def test_a_page_of_large_calendars_is_shorter_and_loses_none(client: Client) -> 
     assert [calendar["name"] for calendar in first["items"] + rest["items"]] == names
 
 
-def test_calendars_are_not_among_the_jobs(client: Client, job: dict[str, Any]) -> None:
-    put(client, **HOLIDAYS)
-
-    assert [found["job_id"] for found in client.get("/jobs").json["items"]] == [job["job_id"]]
-    assert client.get("/status").json["active_jobs"] == 1
-
-
 def test_a_calendar_is_deleted(client: Client) -> None:
     put(client, **HOLIDAYS)
 
@@ -339,17 +331,3 @@ def test_a_calendar_that_went_closes_no_day_and_does_not_hinder_other_changes(
 
     assert client.get(path).json["next_fire_at"] == "2026-03-01T12:05:00Z"
     assert client.patch(path, {"name": "renamed"}, 1).status == 200
-
-
-def test_the_stored_use_is_the_domain_s(client: Client, world: World) -> None:
-    put(client, **HOLIDAYS)
-    rule = {"name": "holidays", "rule": "previous_business_day"}
-    use = row(world, following(client, calendar=rule)["job_id"]).spec.calendar
-
-    assert use is not None
-    assert (use.name, use.rule) == ("holidays", CalendarRule.PREVIOUS_BUSINESS_DAY)
-    stored = world.calendars.get(OWNER, "holidays")
-    assert stored is not None
-    assert date(2027, 1, 1) in stored.closed
-    assert date(2026, 3, 1) in stored.closed
-    assert date(2026, 3, 2) not in stored.closed

@@ -8,8 +8,9 @@ import pytest
 
 from carillon.domain.run import AttemptRecord, DeadReason, Run, RunError, RunStatus
 from tests.unit.api.conftest import World
-from tests.unit.api.gateway import Answer, Client
-from tests.unit.api.test_runs import SECOND, make_run, put
+from tests.unit.api.gateway import Answer, Client, Json
+from tests.unit.api.test_runs import SECOND, make_run, put, stored
+from tests.unit.faults import preceded
 
 ERROR = RunError("http_503", "down")
 ERROR_FORM = {"kind": "http_503", "message": "down", "permanent": False}
@@ -19,14 +20,8 @@ def cancel(client: Client, run: Run) -> Answer:
     return client.post(f"/jobs/{run.key.job_id}/runs/{run.key.run_id}/cancel")
 
 
-def stored(world: World, run: Run) -> Run:
-    found = world.runs.get(run.key)
-    assert found is not None
-    return found
-
-
 @pytest.fixture
-def retrying(world: World, job: dict[str, Any]) -> Run:
+def retrying(world: World, job: Json) -> Run:
     run = make_run(
         job["job_id"],
         SECOND,
@@ -57,7 +52,7 @@ def test_a_run_that_waits_for_a_retry_is_cancelled(
     assert '"action":"run.cancelled"' in world.log.getvalue()
 
 
-def test_a_run_that_has_not_started_is_cancelled(client: Client, job: dict[str, Any]) -> None:
+def test_a_run_that_has_not_started_is_cancelled(client: Client, job: Json) -> None:
     path = client.post(f"/jobs/{job['job_id']}/run").headers["location"]
 
     assert client.post(f"{path}/cancel").json["status"] == "cancelled"
@@ -81,7 +76,7 @@ def test_a_repetition_changes_nothing(client: Client, world: World, retrying: Ru
     ],
 )
 def test_no_other_run_is_cancelled(
-    client: Client, world: World, job: dict[str, Any], status: RunStatus
+    client: Client, world: World, job: Json, status: RunStatus
 ) -> None:
     run = put(world, make_run(job["job_id"], SECOND, status=status))
 
@@ -92,32 +87,20 @@ def test_no_other_run_is_cancelled(
     assert stored(world, run) == run
 
 
-def test_a_claim_that_comes_between_wins(
-    client: Client, world: World, retrying: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    original = world.runs.claim
+def test_a_claim_that_comes_between_wins(client: Client, world: World, retrying: Run) -> None:
     started = replace(retrying, status=RunStatus.RUNNING, attempt=2, token=2, claim_id="other")
-    times = 0
+    claim = world.runs.claim
 
-    def executor_first(run: Run, over: Run | None) -> bool:
-        nonlocal times
-        times += 1
-        if times == 1:
-            assert original(started, retrying)
-        return original(run, over)
+    with preceded(world.runs, "claim", lambda: claim(started, retrying)):
+        assert cancel(client, retrying).status == 409
 
-    monkeypatch.setattr(world.runs, "claim", executor_first)
-
-    assert cancel(client, retrying).status == 409
     assert stored(world, retrying) == started
 
 
 # Spans of the history
 
 
-def test_the_history_can_be_narrowed_to_a_span(
-    client: Client, world: World, job: dict[str, Any]
-) -> None:
+def test_the_history_can_be_narrowed_to_a_span(client: Client, world: World, job: Json) -> None:
     for minute in range(5):
         put(world, make_run(job["job_id"], SECOND + timedelta(minutes=minute)))
 
@@ -168,7 +151,7 @@ DEAD = {"status": RunStatus.DEAD, "finished_at": SECOND + timedelta(seconds=19)}
     ids=["a success is one", "under way", "none twice", "the last failure", "given up", "a skip"],
 )
 def test_each_attempt_is_told_once(
-    client: Client, world: World, job: dict[str, Any], values: dict[str, Any], told: list[Any]
+    client: Client, world: World, job: Json, values: Json, told: list[Any]
 ) -> None:
     """Number, whether it has ended, and kind of error, of a run in its second attempt."""
     run = make_run(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from carillon.domain.job import fraction_of
-from tests.unit.api.conftest import BODY, World
+from tests.unit.api.conftest import World, create
 from tests.unit.api.gateway import OWNER, Client
 from tests.unit.api.test_jobs import row
 
@@ -19,12 +19,6 @@ MEETING = ["0 9 * * 6", "30 9 * * 1"]
 @pytest.fixture(autouse=True)
 def _weekend(client: Client) -> None:
     assert client.put("/calendars/weekend", {"weekdays": ["sat", "sun"]}).status == 201
-
-
-def create(client: Client, **values: Any) -> Any:
-    answer = client.post("/jobs", BODY | values)
-    assert answer.status == 201, answer.text
-    return answer.json
 
 
 def test_a_window_never_reaches_the_next_occurrence_that_a_calendar_moves(client: Client) -> None:
@@ -93,24 +87,3 @@ def test_a_preview_of_a_fixed_delay_tells_which_are_skipped(client: Client) -> N
     body |= {"after": "2026-03-01T00:00:00Z"}
     second = client.post(PREVIEW, body).json["occurrences"][1]
     assert second["note"] == f"{earliest}; 2026-03-01 is closed in the calendar"
-
-
-def test_what_an_import_made_can_be_put_again(client: Client) -> None:
-    lines = (
-        "BEGIN:VCALENDAR",
-        "VERSION:2.0",
-        "PRODID:-//test//EN",
-        "BEGIN:VEVENT",
-        "UID:1",
-        "DTSTART;VALUE=DATE:20260101",
-        "DTEND;VALUE=DATE:20280101",
-        "END:VEVENT",
-        "END:VCALENDAR",
-    )
-    made = client.put("/calendars/first", {"icalendar": "\r\n".join(lines)}).json
-    body = {name: made[name] for name in ("description", "weekdays", "dates", "ranges")}
-
-    again = client.put("/calendars/second", body)
-
-    assert again.status == 201, again.text
-    assert again.json["ranges"] == [{"from": "2026-01-01", "to": "2027-12-31"}]

@@ -9,8 +9,8 @@ import pytest
 from carillon.domain.operation import OperationState
 from carillon.domain.run import DeadReason, Resolution, Run, RunError, RunKind, RunStatus
 from tests.unit.api.conftest import BODY, World
-from tests.unit.api.gateway import OWNER, Answer, Client
-from tests.unit.api.test_runs import SECOND, FailingQueue, make_run, put
+from tests.unit.api.gateway import OWNER, Answer, Client, Json
+from tests.unit.api.test_runs import SECOND, FailingQueue, make_run, put, stored
 
 
 def put_dead(world: World, job_id: str, fire_at: datetime = SECOND, **values: Any) -> Run:
@@ -26,12 +26,6 @@ def put_dead(world: World, job_id: str, fire_at: datetime = SECOND, **values: An
     return put(world, replace(dead, **values))
 
 
-def stored(world: World, run: Run) -> Run:
-    found = world.runs.get(run.key)
-    assert found is not None
-    return found
-
-
 def redrive(client: Client, run: Run) -> Answer:
     return client.post(f"/dead-letters/{run.key.run_id}/redrive")
 
@@ -41,13 +35,11 @@ def discard(client: Client, run: Run) -> Answer:
 
 
 @pytest.fixture
-def dead(world: World, job: dict[str, Any]) -> Run:
+def dead(world: World, job: Json) -> Run:
     return put_dead(world, job["job_id"])
 
 
-def test_the_list_holds_what_has_failed_for_good(
-    client: Client, world: World, job: dict[str, Any]
-) -> None:
+def test_the_list_holds_what_has_failed_for_good(client: Client, world: World, job: Json) -> None:
     rows = [put_dead(world, job["job_id"], SECOND + timedelta(minutes=n)) for n in range(3)]
     put(world, make_run(job["job_id"], SECOND + timedelta(minutes=9)))
     timed_out = put_dead(
@@ -64,7 +56,7 @@ def test_the_list_holds_what_has_failed_for_good(
     assert client.get("/dead-letters", cursor="x").fields == ["cursor"]
 
 
-def test_the_list_can_be_narrowed(client: Client, world: World, job: dict[str, Any]) -> None:
+def test_the_list_can_be_narrowed(client: Client, world: World, job: Json) -> None:
     other = client.post("/jobs", BODY).json["job_id"]
     put_dead(world, job["job_id"], error=RunError("timeout", "slow"))
     put_dead(world, job["job_id"], SECOND - timedelta(hours=1), reason=DeadReason.REFUSED)
@@ -159,9 +151,7 @@ def test_a_redriven_one_is_not_discarded(client: Client, dead: Run) -> None:
     assert run_id in answer.json["detail"]
 
 
-def test_a_run_that_is_none_is_not_settled(
-    client: Client, world: World, job: dict[str, Any]
-) -> None:
+def test_a_run_that_is_none_is_not_settled(client: Client, world: World, job: Json) -> None:
     run = put(world, make_run(job["job_id"], SECOND))
 
     for answer in (redrive(client, run), discard(client, run)):
@@ -223,7 +213,7 @@ def test_an_operation_takes_all_dead_letters_where_all_are_asked_for(client: Cli
     assert told["per_minute"] == 600
 
 
-def test_settling_is_told(client: Client, world: World, dead: Run, job: dict[str, Any]) -> None:
+def test_settling_is_told(client: Client, world: World, dead: Run, job: Json) -> None:
     redrive(client, dead)
     discard(client, put_dead(world, job["job_id"], SECOND - timedelta(minutes=5)))
     operation = client.post("/dead-letters/discard", {"all": True}).json["operation_id"]

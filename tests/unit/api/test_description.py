@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.unit.api.conftest import BODY, new_world
-from tests.unit.api.gateway import OWNER, Client, answer_of, event
+from tests.unit.api.gateway import OWNER, Client, Json, answer_of, event
 from tests.unit.api.wsgi import Gateway
 
 API = new_world().api()
@@ -106,20 +106,20 @@ test_the_api_does_what_it_says = SCHEMA.parametrize()(bounded(_check))
 
 
 @pytest.fixture(scope="module")
-def description() -> dict[str, Any]:
+def description() -> Json:
     # Tools fetch it without a token.
     answer = answer_of(API, event("GET", "/openapi.json"))
     assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
-    described: dict[str, Any] = answer.json
+    described: Json = answer.json
     return described
 
 
-def test_every_route_is_described_and_no_other(description: dict[str, Any]) -> None:
+def test_every_route_is_described_and_no_other(description: Json) -> None:
     assert {path: set(methods) for path, methods in description["paths"].items()} == ROUTES
     assert description["openapi"].startswith("3.1")
 
 
-def test_every_refusal_is_described_as_a_problem(description: dict[str, Any]) -> None:
+def test_every_refusal_is_described_as_a_problem(description: Json) -> None:
     for path, methods in description["paths"].items():
         for method, operation in methods.items():
             for status, response in operation["responses"].items():
@@ -132,13 +132,13 @@ def test_every_refusal_is_described_as_a_problem(description: dict[str, Any]) ->
                     assert types == (set() if status == "204" else {"application/json"}), where
 
 
-def test_it_is_valid_openapi(description: dict[str, Any]) -> None:
+def test_it_is_valid_openapi(description: Json) -> None:
     errors = OpenAPIV31SpecValidator(description).iter_errors()
 
     assert [error.message for error in errors] == []
 
 
-def test_every_target_must_say_its_type(description: dict[str, Any]) -> None:
+def test_every_target_must_say_its_type(description: Json) -> None:
     schemas = description["components"]["schemas"]
     targets = [name for name in schemas if name.endswith("Target")]
 
@@ -158,7 +158,7 @@ def test_every_target_must_say_its_type(description: dict[str, Any]) -> None:
     ],
 )
 def test_headers_and_cursors_have_patterns(
-    description: dict[str, Any], name: str, taken: list[str], refused: list[str]
+    description: Json, name: str, taken: list[str], refused: list[str]
 ) -> None:
     patterns = {
         parameter["schema"].get("pattern")
@@ -178,7 +178,7 @@ def test_keys_are_taken_as_they_are_described(client: Client) -> None:
         assert client.post("/jobs", BODY, key=key).status == status, key
 
 
-def test_paths_that_can_be_taken_for_items_tell_of_405(description: dict[str, Any]) -> None:
+def test_paths_that_can_be_taken_for_items_tell_of_405(description: Json) -> None:
     told = {
         (method, path)
         for path, methods in description["paths"].items()
@@ -193,14 +193,14 @@ def test_paths_that_can_be_taken_for_items_tell_of_405(description: dict[str, An
     }
 
 
-def test_the_gateway_s_own_refusal_is_described(description: dict[str, Any]) -> None:
+def test_the_gateway_s_own_refusal_is_described(description: Json) -> None:
     content = description["paths"]["/jobs"]["get"]["responses"]["401"]["content"]
 
     assert content["application/json"]["schema"] == {"$ref": "#/components/schemas/GatewayMessage"}
     assert "401" not in description["paths"]["/openapi.json"]["get"]["responses"]
 
 
-def test_every_reference_leads_somewhere(description: dict[str, Any]) -> None:
+def test_every_reference_leads_somewhere(description: Json) -> None:
     text = json.dumps(description)
     names = {part.partition('"')[0] for part in text.split("#/components/schemas/")[1:]}
 
@@ -208,7 +208,7 @@ def test_every_reference_leads_somewhere(description: dict[str, Any]) -> None:
 
 
 def test_only_instants_with_an_offset_are_said_to_be_date_times(
-    description: dict[str, Any],
+    description: Json,
 ) -> None:
     """RFC 3339, to which the format refers, knows no time without an offset."""
     members = description["components"]["schemas"]["PreviewBody"]["properties"]
@@ -220,7 +220,7 @@ def test_only_instants_with_an_offset_are_said_to_be_date_times(
     assert formats("after") == {"date-time", None}
 
 
-def test_all_but_the_description_needs_a_token(description: dict[str, Any]) -> None:
+def test_all_but_the_description_needs_a_token(description: Json) -> None:
     assert description["security"] == [{"jwt": []}]
     assert description["components"]["securitySchemes"]["jwt"]["scheme"] == "bearer"
     open_paths = [

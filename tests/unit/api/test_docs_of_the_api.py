@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.api.conftest import BODY, new_world
-from tests.unit.api.gateway import Client
+from tests.unit.api.gateway import Client, Json
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "api.md").read_text()
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -30,7 +30,7 @@ def test_there_are_bodies_to_try() -> None:
 
 
 @pytest.mark.parametrize(("method", "path", "body"), bodies())
-def test_the_body_is_taken(method: str, path: str, body: dict[str, Any]) -> None:
+def test_the_body_is_taken(method: str, path: str, body: Json) -> None:
     client = Client(new_world(NOW).api())
     job_id = client.post("/jobs", BODY).json["job_id"]
 

@@ -10,10 +10,10 @@ from carillon.domain.job import Job, JobState
 from carillon.errors import StoreUnavailableError
 from carillon.stores.memory import MemoryJobStore
 from tests.support.jobs import job_with
-from tests.unit.api.conftest import BODY, World
-from tests.unit.api.gateway import OWNER, Answer, Client
+from tests.unit.api.conftest import BODY, World, create
+from tests.unit.api.gateway import OWNER, Answer, Client, Json
 
-KINDS: list[dict[str, Any]] = [
+KINDS: list[Json] = [
     {"name": "a", "parent": "channel, 1", "tags": {"team": "x", "city": "Riga"}},
     {"name": "b", "parent": "channel, 1", "tags": {"team": "y"}},
     {"name": "c", "parent": "channel", "tags": {"team": "x"}},
@@ -25,13 +25,6 @@ KINDS: list[dict[str, Any]] = [
 def jobs(client: Client) -> dict[str, str]:
     """Ids by name."""
     return {kind["name"]: create(client, **kind)["job_id"] for kind in KINDS}
-
-
-def create(client: Client, key: str | None = None, **members: Any) -> dict[str, Any]:
-    answer = client.post("/jobs", BODY | members, key=key)
-    assert answer.status == 201, answer.text
-    made: dict[str, Any] = answer.json
-    return made
 
 
 def names(client: Client, **query: str) -> str:
@@ -123,7 +116,7 @@ def test_what_a_call_does_not_reach_the_next_one_does(world: World) -> None:
     client = Client(world.api())
     total = 3 * PAGE_SIZE + 1
     for n in range(total):
-        create(client, str(n), parent="p")
+        create(client, key=str(n), parent="p")
 
     first = change(client, "delete", parent="p").json
     assert first["changed"] == 2 * PAGE_SIZE
@@ -154,7 +147,7 @@ def test_changes_of_others_meanwhile_count_for_them(world: World) -> None:
     racing = Racing()
     world.jobs = racing
     client = Client(world.api())
-    ids = [create(client, str(n), parent="p")["job_id"] for n in range(3)]
+    ids = [create(client, key=str(n), parent="p")["job_id"] for n in range(3)]
     racing.rivals = {ids[0]: True, ids[1]: False}
 
     assert change(client, "pause", parent="p").json["changed"] == 1
@@ -174,7 +167,7 @@ def test_a_store_that_fails_is_told_and_the_call_can_be_repeated(world: World) -
     failing = Failing()
     world.jobs = failing
     client = Client(world.api())
-    ids = [create(client, str(n), parent="p")["job_id"] for n in range(5)]
+    ids = [create(client, key=str(n), parent="p")["job_id"] for n in range(5)]
     failing.failing = ids[2]
 
     assert change(client, "pause", parent="p").status == 503
@@ -191,8 +184,8 @@ def test_each_deleted_job_is_told_of(client: Client, world: World, jobs: dict[st
 
 
 def test_a_pause_is_an_event_where_the_job_wants_it(world: World, client: Client) -> None:
-    quiet = create(client, "q", parent="p")["job_id"]
-    loud = create(client, "l", parent="p", tags={"a": "b"})["job_id"]
+    quiet = create(client, key="q", parent="p")["job_id"]
+    loud = create(client, key="l", parent="p", tags={"a": "b"})["job_id"]
     job = world.jobs.get(OWNER, loud)
     assert job is not None
     assert world.jobs.replace(with_events(job), job.revision)

@@ -13,7 +13,7 @@ from carillon.domain.wheel.segment import Control
 from carillon.errors import StoreUnavailableError
 from carillon.stores.memory import MemoryJobStore, MemoryWheelStore
 from tests.unit.api.conftest import BODY, NOW, World
-from tests.unit.api.gateway import Client
+from tests.unit.api.gateway import Client, Json
 
 DISPATCHED = minute_of(NOW + timedelta(minutes=2))
 BULK = (("POST", "/jobs/pause"), ("DELETE", "/jobs"))
@@ -56,7 +56,7 @@ def entries(world: World) -> list[Entry]:
 
 
 def made(client: Client, count: int = 1) -> list[str]:
-    body: dict[str, Any] = BODY | {"schedule": "every 5m", "parent": "p"}
+    body: Json = BODY | {"schedule": "every 5m", "parent": "p"}
     return [client.post("/jobs", body).json["job_id"] for _ in range(count)]
 
 

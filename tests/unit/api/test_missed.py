@@ -9,7 +9,7 @@ import pytest
 from carillon.domain.run import Resolution, Run, RunKind, RunStatus
 from carillon.services import missed_search as missing
 from tests.unit.api.conftest import BODY, World
-from tests.unit.api.gateway import Client
+from tests.unit.api.gateway import Client, Json
 from tests.unit.api.test_runs import SECOND, make_run, put
 
 EVERY = timedelta(minutes=5)
@@ -17,7 +17,7 @@ EVERY = timedelta(minutes=5)
 
 
 @pytest.fixture
-def later(world: World, job: dict[str, Any]) -> dict[str, Any]:
+def later(world: World, job: Json) -> Json:
     """The job an hour and some seconds after its creation: twelve occurrences."""
     world.clock.advance(3600 + 120)
     return job
@@ -28,7 +28,7 @@ def at(number: int) -> datetime:
     return SECOND + number * EVERY
 
 
-def missed(client: Client, job: dict[str, Any], **query: str) -> dict[int, dict[str, Any]]:
+def missed(client: Client, job: Json, **query: str) -> dict[int, Json]:
     """What was missed, by the number of the occurrence, in the order of the answer."""
     answer = client.get(f"/jobs/{job['job_id']}/missed", **query)
     assert answer.status == 200, answer.text
@@ -39,7 +39,7 @@ def missed(client: Client, job: dict[str, Any], **query: str) -> dict[int, dict[
     return found
 
 
-def test_what_was_never_sent_is_missed_newest_first(client: Client, later: dict[str, Any]) -> None:
+def test_what_was_never_sent_is_missed_newest_first(client: Client, later: Json) -> None:
     found = missed(client, later)
 
     assert list(found) == list(range(12, 0, -1))
@@ -51,7 +51,7 @@ def test_what_was_never_sent_is_missed_newest_first(client: Client, later: dict[
     }
 
 
-def test_an_answer_says_how_far_it_looked(client: Client, later: dict[str, Any]) -> None:
+def test_an_answer_says_how_far_it_looked(client: Client, later: Json) -> None:
     path = f"/jobs/{later['job_id']}/missed"
     whole = client.get(path).json
     assert (whole["complete"], whole["from"]) == (True, "2026-03-01T12:00:00.250Z")
@@ -63,12 +63,12 @@ def test_an_answer_says_how_far_it_looked(client: Client, later: dict[str, Any])
     assert part["items"] + rest["items"] == whole["items"]
 
 
-def row(world: World, job: dict[str, Any], number: int, **values: Any) -> Run:
+def row(world: World, job: Json, number: int, **values: Any) -> Run:
     return put(world, make_run(job["job_id"], at(number), **values))
 
 
 def test_success_and_what_is_under_way_are_not_missed(
-    client: Client, world: World, later: dict[str, Any]
+    client: Client, world: World, later: Json
 ) -> None:
     row(world, later, 1, status=RunStatus.SUCCEEDED)
     row(world, later, 2, status=RunStatus.RUNNING)
@@ -88,7 +88,7 @@ def test_success_and_what_is_under_way_are_not_missed(
 
 
 def test_any_run_of_an_occurrence_may_be_its_success(
-    client: Client, world: World, later: dict[str, Any]
+    client: Client, world: World, later: Json
 ) -> None:
     for number in (1, 2, 3):
         dead = row(world, later, number, status=RunStatus.DEAD, settled=Resolution.REDRIVEN)
@@ -115,7 +115,7 @@ def test_any_run_of_an_occurrence_may_be_its_success(
 
 
 def test_what_a_catch_up_passed_over_is_missed(
-    client: Client, world: World, later: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    client: Client, world: World, later: Json, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its row covers occurrences far before its own fire time."""
     monkeypatch.setattr(missing, "CHUNK", 3)
@@ -145,7 +145,7 @@ def test_what_a_catch_up_passed_over_is_missed(
 
 
 def test_an_occurrence_that_has_just_come_is_not_missed_yet(
-    client: Client, world: World, job: dict[str, Any]
+    client: Client, world: World, job: Json
 ) -> None:
     world.clock.set(at(1) + timedelta(seconds=59))
     assert missed(client, job) == {}
@@ -156,7 +156,7 @@ def test_an_occurrence_that_has_just_come_is_not_missed_yet(
     assert set(missed(client, job)) == {1}, "its row says so already"
 
 
-def test_a_pause_is_where_it_begins(client: Client, world: World, job: dict[str, Any]) -> None:
+def test_a_pause_is_where_it_begins(client: Client, world: World, job: Json) -> None:
     path = f"/jobs/{job['job_id']}"
     world.clock.set(at(3) + timedelta(seconds=1))
     client.post(f"{path}/pause")
@@ -172,7 +172,7 @@ def test_a_pause_is_where_it_begins(client: Client, world: World, job: dict[str,
 
 
 def test_what_a_pause_keeps_from_running_is_missed_at_once(
-    client: Client, world: World, job: dict[str, Any]
+    client: Client, world: World, job: Json
 ) -> None:
     path = f"/jobs/{job['job_id']}"
     world.clock.set(at(3) - timedelta(seconds=5))
@@ -186,9 +186,7 @@ def test_what_a_pause_keeps_from_running_is_missed_at_once(
     assert set(missed(client, job)) == {3}, "the fourth may yet run"
 
 
-def test_without_a_pause_it_looks_back_a_day(
-    client: Client, world: World, job: dict[str, Any]
-) -> None:
+def test_without_a_pause_it_looks_back_a_day(client: Client, world: World, job: Json) -> None:
     world.clock.set(SECOND + timedelta(days=3))
     told = client.get(f"/jobs/{job['job_id']}/missed", limit="1000").json
     assert (told["from"], told["complete"]) == ("2026-03-03T12:00:00Z", True)
@@ -221,9 +219,7 @@ def test_a_search_is_bounded(client: Client, world: World) -> None:
     assert looked_at.total_seconds() == pytest.approx(missing.MOST_READ, abs=missing.CHUNK)
 
 
-def test_a_long_pause_is_looked_at_for_a_year(
-    client: Client, world: World, job: dict[str, Any]
-) -> None:
+def test_a_long_pause_is_looked_at_for_a_year(client: Client, world: World, job: Json) -> None:
     client.post(f"/jobs/{job['job_id']}/pause")
     world.clock.advance(timedelta(days=400).total_seconds())
 
@@ -232,7 +228,7 @@ def test_a_long_pause_is_looked_at_for_a_year(
     assert [item["fire_at"] for item in told["items"]] == ["2027-04-05T12:00:00Z"]
 
 
-def test_a_long_span_is_refused(client: Client, world: World, job: dict[str, Any]) -> None:
+def test_a_long_span_is_refused(client: Client, world: World, job: Json) -> None:
     world.clock.advance(timedelta(days=400).total_seconds())
     answer = client.get(f"/jobs/{job['job_id']}/missed", **{"from": "2026-03-01T00:00:00Z"})
     assert (answer.status, answer.fields) == (422, ["from"])

@@ -8,10 +8,10 @@ import pytest
 from carillon.domain.message import Message
 from carillon.domain.operation import Operation, OperationState
 from carillon.domain.run import RunKind
-from carillon.errors import StoreUnavailableError
 from tests.unit.api.conftest import World
 from tests.unit.api.gateway import OWNER, Client
 from tests.unit.api.test_runs import FailingQueue
+from tests.unit.faults import failing, preceded
 
 ALL = {"all": True}
 
@@ -90,13 +90,9 @@ def test_a_refused_order_leaves_no_operation(world: World) -> None:
 
 
 def test_a_crash_before_its_row_leaves_an_order_that_does_nothing(
-    client: Client, world: World, monkeypatch: pytest.MonkeyPatch
+    client: Client, world: World
 ) -> None:
-    def fail(*_: object) -> bool:
-        raise StoreUnavailableError("down")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(world.operations, "put", fail)
+    with failing(world.operations, "put"):
         assert client.post("/dead-letters/redrive", ALL, key="k").status == 503
     (lost,) = orders(world)
     world.clock.advance(3600)
@@ -147,24 +143,10 @@ def test_one_that_has_ended_is_not_cancelled(
     assert stored(world, operation_id) == ended
 
 
-def test_a_cancellation_wins_over_a_step_that_comes_between(
-    client: Client, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cancellation_wins_over_a_step_that_comes_between(client: Client, world: World) -> None:
     operation_id = client.post("/dead-letters/discard", ALL).json["operation_id"]
-    original = world.operations.put
-    times = 0
-
-    def step_first(operation: Operation, over_revision: int | None) -> bool:
-        nonlocal times
-        times += 1
-        if times == 1:
-            seen = stored(world, operation_id)
-            stepped = replace(seen, revision=seen.revision + 1, step=2, done=5)
-            assert original(stepped, seen.revision)
-        return original(operation, over_revision)
-
-    monkeypatch.setattr(world.operations, "put", step_first)
-    answer = client.post(f"/operations/{operation_id}/cancel")
+    with preceded(world.operations, "put", lambda: put(world, operation_id, step=2, done=5)):
+        answer = client.post(f"/operations/{operation_id}/cancel")
 
     assert (answer.status, answer.json["state"], answer.json["done"]) == (200, "cancelled", 5)
 

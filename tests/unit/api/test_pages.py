@@ -1,24 +1,22 @@
 """Pages of jobs: what an answer has room for, and pages that are short."""
 
-from typing import Any
-
 import pytest
 
 from carillon.domain.job import Job, JobState
 from carillon.stores.memory import MemoryJobStore
 from carillon.stores.ports import JobFilter, Page
 from tests.unit.api.conftest import BODY, World
-from tests.unit.api.gateway import OWNER, Client
+from tests.unit.api.gateway import OWNER, Client, Json
 
 LARGEST_ANSWER_BYTES = 6 * 1024 * 1024
 """Of a Lambda function, in which the body is escaped once more."""
 
-BIG: dict[str, Any] = {
+BIG: Json = {
     "type": "webhook",
     "url": "https://example.com/hook",
     "headers": {f"X-{n}": "v" * 1024 for n in range(20)},
 }
-QUOTES: dict[str, Any] = {**BIG, "headers": {f"X-{n}": '"' * 1024 for n in range(20)}}
+QUOTES: Json = {**BIG, "headers": {f"X-{n}": '"' * 1024 for n in range(20)}}
 
 
 @pytest.mark.parametrize(
@@ -31,9 +29,7 @@ QUOTES: dict[str, Any] = {**BIG, "headers": {f"X-{n}": '"' * 1024 for n in range
     ],
     ids=["targets", "quotes", "tags", "payload"],
 )
-def test_whole_jobs_are_weighed_for_a_page(
-    client: Client, world: World, members: dict[str, Any]
-) -> None:
+def test_whole_jobs_are_weighed_for_a_page(client: Client, world: World, members: Json) -> None:
     for _ in range(100):
         assert client.post("/jobs", BODY | members).status == 201
     found: list[str] = []

@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -13,11 +12,12 @@ from carillon.domain.job import Job, JobState
 from carillon.stores.memory import MemoryEvents, MemoryJobStore
 from tests.support.jobs import job_with
 from tests.unit.api.conftest import BODY, NOW, World
-from tests.unit.api.gateway import Client
+from tests.unit.api.gateway import Client, Json
 from tests.unit.api.test_jobs import row
+from tests.unit.faults import preceded
 
 
-def test_pause_and_resume_are_idempotent(client: Client, world: World, job: dict[str, Any]) -> None:
+def test_pause_and_resume_are_idempotent(client: Client, world: World, job: Json) -> None:
     path = f"/jobs/{job['job_id']}"
     paused = client.post(f"{path}/pause")
     assert (paused.status, paused.json["state"], paused.json["next_fire_at"]) == (
@@ -41,7 +41,7 @@ def test_pause_and_resume_are_idempotent(client: Client, world: World, job: dict
 
 
 def test_a_paused_job_takes_a_new_schedule_when_it_is_resumed(
-    client: Client, world: World, job: dict[str, Any]
+    client: Client, world: World, job: Json
 ) -> None:
     path = f"/jobs/{job['job_id']}"
     client.post(f"{path}/pause")
@@ -56,7 +56,7 @@ def test_a_paused_job_takes_a_new_schedule_when_it_is_resumed(
 
 
 def test_a_deleted_job_leaves_a_tombstone_and_is_not_found(
-    client: Client, world: World, job: dict[str, Any]
+    client: Client, world: World, job: Json
 ) -> None:
     path = f"/jobs/{job['job_id']}"
     answer = client.delete(path)
@@ -100,28 +100,18 @@ def test_a_tombstone_outlives_messages_and_runs(
 
 
 @pytest.mark.parametrize(("action", "state"), [("pause", "paused"), ("resume", "active")])
-def test_an_action_that_loses_a_race_is_repeated(world: World, action: str, state: str) -> None:
-    class RacingOnce(MemoryJobStore):
-        is_armed = False
-
-        def replace(self, job: Job, revision: int) -> bool:
-            if self.is_armed:
-                self.is_armed = False
-                stored = self.get(job.owner, job.job_id)
-                assert stored is not None
-
-                super().replace(job_with(stored, name="raced", revision=revision + 1), revision)
-            return super().replace(job, revision)
-
-    jobs = RacingOnce()
-    world.jobs = jobs
-    client = Client(world.api())
-    path = f"/jobs/{client.post('/jobs', BODY).json['job_id']}"
+def test_an_action_that_loses_a_race_is_repeated(
+    client: Client, world: World, job: Json, action: str, state: str
+) -> None:
+    path = f"/jobs/{job['job_id']}"
     if action == "resume":
         client.post(f"{path}/pause")
-    jobs.is_armed = True
+    stored = row(world, job["job_id"])
+    raced = job_with(stored, name="raced", revision=stored.revision + 1)
+    replace_row = world.jobs.replace
 
-    answer = client.post(f"{path}/{action}")
+    with preceded(world.jobs, "replace", lambda: replace_row(raced, stored.revision)):
+        answer = client.post(f"{path}/{action}")
 
     assert (answer.status, answer.json["state"], answer.json["name"]) == (200, state, "raced")
 

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from carillon.domain.job import Job, Slow
+from carillon.domain.job import Slow
 from tests.unit.api.conftest import BODY, World
-from tests.unit.api.gateway import OWNER, Client
+from tests.unit.api.gateway import Client, Json
+from tests.unit.api.test_jobs import row
 
 QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders"
 FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:work"
-POLICIES: dict[str, Any] = {
+POLICIES: Json = {
     "payload": {"at": "{{fire_at}}"},
     "template": True,
     "grace": "10m",
@@ -35,12 +36,6 @@ def client(world: World) -> Client:
     """Of a deployment with an event bus that may call one function."""
     world.settings = replace(world.settings, event_bus="bus", target_arns=(FUNCTION,))
     return Client(world.api())
-
-
-def stored(world: World, job_id: str) -> Job:
-    job = world.jobs.get(OWNER, job_id)
-    assert job is not None
-    return job
 
 
 @pytest.mark.parametrize("rule", ["next_business_day", "previous_business_day"])
@@ -121,29 +116,13 @@ def test_members_of_objects_are_merged(client: Client) -> None:
     ],
 )
 def test_a_change_that_contradicts_the_rest_is_refused(
-    client: Client, change: dict[str, Any], field: str
+    client: Client, change: Json, field: str
 ) -> None:
     job = client.post("/jobs", BODY | POLICIES).json
 
     answer = client.patch(f"/jobs/{job['job_id']}", change, 1)
 
     assert (answer.status, answer.fields) == (422, [field]), answer.text
-
-
-@pytest.mark.parametrize(
-    ("change", "is_new_filing"),
-    [({"grace": "20m"}, True), ({"expect_within": "3m"}, True), ({"overlap": "skip"}, False)],
-)
-def test_what_entries_carry_is_a_new_filing(
-    client: Client, world: World, change: dict[str, Any], is_new_filing: bool
-) -> None:
-    job_id = client.post("/jobs", BODY | POLICIES).json["job_id"]
-    before = stored(world, job_id).generation
-    world.clock.advance(60)
-
-    assert client.patch(f"/jobs/{job_id}", change, 1).status == 200
-
-    assert (stored(world, job_id).generation != before) == is_new_filing
 
 
 def test_a_job_tells_since_when_and_why_it_is_served_in_lane_slow(
@@ -153,7 +132,7 @@ def test_a_job_tells_since_when_and_why_it_is_served_in_lane_slow(
     created = client.post("/jobs", BODY | {"priority": "high"})
     job_id = created.json["job_id"]
     slow = Slow(world.clock.now(), "attempts keep lasting longer than 2 s")
-    marked = replace(stored(world, job_id), slow=slow)
+    marked = replace(row(world, job_id), slow=slow)
     assert world.jobs.replace(marked, 1)
 
     told = client.get(f"/jobs/{job_id}")
@@ -171,7 +150,7 @@ def test_a_job_tells_since_when_and_why_it_is_served_in_lane_slow(
 
 def test_a_job_tells_why_it_was_paused(client: Client, world: World) -> None:
     job_id = client.post("/jobs", BODY).json["job_id"]
-    job = stored(world, job_id)
+    job = row(world, job_id)
     assert world.jobs.replace(job.paused(world.clock.now(), "3 runs failed in a row"), 1)
 
     assert client.get(f"/jobs/{job_id}").json["note"] == "3 runs failed in a row"

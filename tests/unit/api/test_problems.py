@@ -10,7 +10,7 @@ from carillon.domain.job import Job
 from carillon.errors import QueueUnavailableError, StoreUnavailableError
 from carillon.stores.memory import MemoryJobStore
 from tests.unit.api.conftest import BODY, World, new_world
-from tests.unit.api.gateway import Client, answer_of, event
+from tests.unit.api.gateway import Client, Json, answer_of, event
 
 MEMBERS = ["type", "title", "status", "detail", "instance", "errors"]
 
@@ -206,7 +206,7 @@ def test_a_wrong_answer_of_ours_is_500_and_not_the_caller_s_fault() -> None:
     "claims",
     [None, {}, {"sub": ""}, {"sub": None}, {"sub": ["a"]}, {"sub": "a" * 256}, {"sub": "ā"}],
 )
-def test_a_request_without_an_owner_is_refused(world: World, claims: dict[str, Any] | None) -> None:
+def test_a_request_without_an_owner_is_refused(world: World, claims: Json | None) -> None:
     api = world.api()
     bodies = {"/schedules/preview": '{"schedule": "every 1m"}', "/calendars/{name}": "{}"}
     for path, methods in api.describe()["paths"].items():

@@ -12,7 +12,7 @@ from carillon.domain.run import AttemptRecord, Run, RunError, RunKey, RunKind, R
 from carillon.errors import QueueUnavailableError
 from carillon.stores.memory import MemoryQueue
 from tests.unit.api.conftest import BODY, NOW, World
-from tests.unit.api.gateway import OWNER, STRANGER, Client
+from tests.unit.api.gateway import OWNER, STRANGER, Client, Json
 
 SECOND = NOW.replace(microsecond=0)
 
@@ -47,15 +47,19 @@ def put(world: World, run: Run) -> Run:
     return run
 
 
+def stored(world: World, run: Run) -> Run:
+    found = world.runs.get(run.key)
+    assert found is not None
+    return found
+
+
 def only_run(world: World, run_id: str) -> Run:
     run = world.runs.get(RunKey.from_run_id(OWNER, run_id))
     assert run is not None
     return run
 
 
-def test_a_manual_run_is_recorded_and_sent(
-    client: Client, world: World, job: dict[str, Any]
-) -> None:
+def test_a_manual_run_is_recorded_and_sent(client: Client, world: World, job: Json) -> None:
     answer = client.post(f"/jobs/{job['job_id']}/run")
 
     assert answer.status == 202
@@ -72,16 +76,14 @@ def test_a_manual_run_is_recorded_and_sent(
     assert message.key.request_id.isalnum()
 
 
-def test_each_request_without_a_key_is_another_run(
-    client: Client, world: World, job: dict[str, Any]
-) -> None:
+def test_each_request_without_a_key_is_another_run(client: Client, world: World, job: Json) -> None:
     ids = {client.post(f"/jobs/{job['job_id']}/run").json["run_id"] for _ in range(3)}
 
     assert len(ids) == len(world.queue.kept()) == 3
 
 
 def test_a_repetition_under_the_key_is_the_same_run_at_any_later_time(
-    client: Client, world: World, job: dict[str, Any]
+    client: Client, world: World, job: Json
 ) -> None:
     path = f"/jobs/{job['job_id']}/run"
     first = client.post(path, key="k").json
@@ -99,7 +101,7 @@ def test_a_repetition_under_the_key_is_the_same_run_at_any_later_time(
 
 
 def test_a_repetition_of_a_started_run_sends_nothing(
-    client: Client, world: World, job: dict[str, Any]
+    client: Client, world: World, job: Json
 ) -> None:
     path = f"/jobs/{job['job_id']}/run"
     run = only_run(world, client.post(path, key="k").json["run_id"])
@@ -112,7 +114,7 @@ def test_a_repetition_of_a_started_run_sends_nothing(
     assert len(world.queue.kept()) == 1
 
 
-def test_the_key_is_the_job_s_own(client: Client, job: dict[str, Any]) -> None:
+def test_the_key_is_the_job_s_own(client: Client, job: Json) -> None:
     other = client.post("/jobs", BODY).json
     runs = [client.post(f"/jobs/{j['job_id']}/run", key="k").json for j in (job, other)]
 
@@ -174,15 +176,13 @@ def test_an_executor_may_be_quicker_than_the_row(world: World) -> None:
     assert (answer.status, answer.json["status"]) == (202, "succeeded")
 
 
-def test_a_paused_job_can_be_run(client: Client, job: dict[str, Any]) -> None:
+def test_a_paused_job_can_be_run(client: Client, job: Json) -> None:
     client.post(f"/jobs/{job['job_id']}/pause")
 
     assert client.post(f"/jobs/{job['job_id']}/run").status == 202
 
 
-def test_history_is_newest_first_and_paged(
-    client: Client, world: World, job: dict[str, Any]
-) -> None:
+def test_history_is_newest_first_and_paged(client: Client, world: World, job: Json) -> None:
     for minute in (1, 3, 2, 5, 4):
         put(world, make_run(job["job_id"], SECOND + timedelta(minutes=minute)))
     path = f"/jobs/{job['job_id']}/runs"
@@ -197,7 +197,7 @@ def test_history_is_newest_first_and_paged(
     assert client.get("/jobs", cursor=first["next_cursor"]).fields == ["cursor"]
 
 
-def test_history_outlives_its_job(client: Client, world: World, job: dict[str, Any]) -> None:
+def test_history_outlives_its_job(client: Client, world: World, job: Json) -> None:
     run = put(world, make_run(job["job_id"], SECOND))
     client.delete(f"/jobs/{job['job_id']}")
     path = f"/jobs/{job['job_id']}/runs"
@@ -235,7 +235,7 @@ ATTEMPT_FORM = {
 }
 
 
-def test_a_run_is_told_whole(client: Client, world: World, job: dict[str, Any]) -> None:
+def test_a_run_is_told_whole(client: Client, world: World, job: Json) -> None:
     error = RunError("http_503", "no answer", permanent=False)
     run = make_run(
         job["job_id"],
@@ -259,7 +259,7 @@ def test_a_run_is_told_whole(client: Client, world: World, job: dict[str, Any]) 
     assert told == listed | {"attempts": [ATTEMPT_FORM]}
 
 
-def test_a_skip_row_tells_what_it_covers(client: Client, world: World, job: dict[str, Any]) -> None:
+def test_a_skip_row_tells_what_it_covers(client: Client, world: World, job: Json) -> None:
     covers_from = SECOND - timedelta(minutes=10)
     skipped = {"status": RunStatus.SKIPPED, "reason": "catch_up"}
     row = make_run(job["job_id"], SECOND, covers_from=covers_from, covers_count=3, **skipped)
@@ -289,7 +289,7 @@ def test_a_skip_row_tells_what_it_covers(client: Client, world: World, job: dict
     ],
 )
 def test_text_that_is_no_run_of_the_job_is_not_found(
-    client: Client, world: World, job: dict[str, Any], run_id: str
+    client: Client, world: World, job: Json, run_id: str
 ) -> None:
     put(world, make_run(job["job_id"], SECOND))
     other = client.post("/jobs", BODY).json["job_id"]

@@ -10,7 +10,7 @@ from carillon.api.jobs.service import MOST_PAGES, PAGE_SIZE
 from carillon.domain.run import RunStatus
 from carillon.schedules.insight.cost import dollars_of_fires
 from tests.unit.api.conftest import BODY, NOW, World
-from tests.unit.api.gateway import Client
+from tests.unit.api.gateway import Client, Json
 from tests.unit.api.test_jobs import row
 from tests.unit.api.test_runs import make_run, put
 
@@ -113,7 +113,7 @@ def test_preview_of_the_last_second_in_any_zone(client: Client) -> None:
     ],
 )
 def test_the_last_occurrence_is_told_however_late(
-    client: Client, schedule: dict[str, Any], last: str | None
+    client: Client, schedule: Json, last: str | None
 ) -> None:
     assert preview(client, **schedule)["last_fire_at"] == last
 
@@ -124,7 +124,7 @@ def preview(client: Client, **body: Any) -> Any:
     return answer.json
 
 
-def days(listed: list[dict[str, Any]]) -> list[str]:
+def days(listed: list[Json]) -> list[str]:
     return [found["fire_at"][:10] for found in listed]
 
 
@@ -228,7 +228,7 @@ def test_preview_warns(client: Client) -> None:
     assert skipping["effect"] != found["transitions"][0]["effect"]
 
 
-def test_upcoming_of_a_job(client: Client, job: dict[str, Any]) -> None:
+def test_upcoming_of_a_job(client: Client, job: Json) -> None:
     path = f"/jobs/{job['job_id']}/upcoming"
     answer = client.get(path, count="2")
 

@@ -13,7 +13,7 @@ from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.merge_patch import merged_document
 from tests.settings import BAD, BODY, FUNCTION, GOOD, REQUIRED, SETTINGS, members
 from tests.unit.api.conftest import World, without_report
-from tests.unit.api.gateway import Client
+from tests.unit.api.gateway import Client, Json
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_a_bad_change_is_named_at_its_place(name: str, value: Any, path: str) ->
     assert [field for field, _ in field_errors(raised.value.errors())] == [path]
 
 
-def refusal(form: type[JobSpec], document: dict[str, Any]) -> list[tuple[str, str]]:
+def refusal(form: type[JobSpec], document: Json) -> list[tuple[str, str]]:
     with pytest.raises(ValidationError) as raised:
         form.model_validate(document)
     return field_errors(raised.value.errors())

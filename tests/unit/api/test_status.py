@@ -10,7 +10,7 @@ from carillon.api.status import JOBS_READ
 from carillon.domain.run import RunStatus
 from carillon.domain.wheel.segment import acquired, first_control
 from tests.unit.api.conftest import BODY, NOW, World
-from tests.unit.api.gateway import Client
+from tests.unit.api.gateway import Client, Json
 from tests.unit.api.test_runs import SECOND, make_run, put
 
 
@@ -42,7 +42,7 @@ def test_an_owner_without_jobs_is_idle(client: Client) -> None:
     ],
 )
 def test_an_unfinished_run_means_processing(
-    client: Client, world: World, job: dict[str, Any], status: RunStatus, state: str
+    client: Client, world: World, job: Json, status: RunStatus, state: str
 ) -> None:
     put(world, make_run(job["job_id"], SECOND, status=status))
 
@@ -51,7 +51,7 @@ def test_an_unfinished_run_means_processing(
     assert (answer["state"], answer["active_jobs"]) == (state, 1)
 
 
-def test_paused_jobs_are_counted_apart(client: Client, job: dict[str, Any]) -> None:
+def test_paused_jobs_are_counted_apart(client: Client, job: Json) -> None:
     client.post("/jobs", BODY)
     client.post(f"/jobs/{job['job_id']}/pause")
 

@@ -7,12 +7,12 @@ import pytest
 from carillon.domain.targets import WebhookTarget
 from tests.support.jobs import job_with
 from tests.unit.api.conftest import BODY, World
-from tests.unit.api.gateway import OWNER, Client
+from tests.unit.api.gateway import OWNER, Client, Json
 
 URL = "https://example.com/hook"
 
 
-def hook(**members: Any) -> dict[str, Any]:
+def hook(**members: Any) -> Json:
     return {"type": "webhook", "url": URL, **members}
 
 
@@ -48,7 +48,7 @@ def test_a_change_refuses_what_a_target_does_not_have(
     ],
 )
 def test_headers_are_merged_and_their_values_replaced_whole(
-    client: Client, change: Any, headers: dict[str, Any]
+    client: Client, change: Any, headers: Json
 ) -> None:
     path = made(client, headers={"X": {"parameter": "p"}, "Y": "1"})
 

@@ -5,7 +5,6 @@ import json
 import logging
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from aws_lambda_powertools import Logger
@@ -13,7 +12,7 @@ from aws_lambda_powertools.metrics import Metrics
 
 from carillon.telemetry import Action, Metric, Telemetry, create_telemetry
 from tests.unit.api.conftest import BODY, World
-from tests.unit.api.gateway import Client
+from tests.unit.api.gateway import Client, Json
 
 
 def new_telemetry(service: str) -> tuple[Telemetry, io.StringIO]:
@@ -22,7 +21,7 @@ def new_telemetry(service: str) -> tuple[Telemetry, io.StringIO]:
     return Telemetry(Logger(service=service, stream=stream), metrics), stream
 
 
-def records(stream: io.StringIO) -> list[dict[str, Any]]:
+def records(stream: io.StringIO) -> list[Json]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from carillon.api.app import Api
-from tests.unit.api.gateway import CONTEXT, event
+from tests.unit.api.gateway import CONTEXT, Json, event
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
@@ -14,11 +14,11 @@ StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 class Gateway:
     """Passes every request on as the owner's of `claims`."""
 
-    def __init__(self, api: Api, claims: dict[str, Any]) -> None:
+    def __init__(self, api: Api, claims: Json) -> None:
         self._api = api
         self._claims = claims
 
-    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+    def __call__(self, environ: Json, start_response: StartResponse) -> Iterable[bytes]:
         length = int(environ.get("CONTENT_LENGTH") or 0)
         body = environ["wsgi.input"].read(length) if length else b""
         made = event(
@@ -45,7 +45,7 @@ def _query(text: str) -> dict[str, str]:
     return joined
 
 
-def _headers(environ: dict[str, Any]) -> dict[str, str]:
+def _headers(environ: Json) -> dict[str, str]:
     headers = {
         name.removeprefix("HTTP_").replace("_", "-"): str(value)
         for name, value in environ.items()

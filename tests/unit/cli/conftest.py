@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 from carillon.cli.client import ApiClient
 from carillon.cli.tree import app
+from carillon.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,16 @@ def moto(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     with mock_aws():
         yield
+
+
+def name_deployment(patch: pytest.MonkeyPatch, settings: Settings, segments: int) -> None:
+    """Have the environment name a deployment, as an operator's does."""
+    patch.setenv("JOBS_TABLE", settings.jobs_table)
+    patch.setenv("WHEEL_TABLE", settings.wheel_table)
+    patch.setenv("RUNS_TABLE", settings.runs_table)
+    urls = {lane.value: url for lane, url in settings.lane_queues.items()}
+    patch.setenv("LANE_QUEUES", json.dumps(urls))
+    patch.setenv("SEGMENTS", str(segments))
 
 
 class Run(Protocol):

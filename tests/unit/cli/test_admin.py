@@ -15,7 +15,7 @@ from carillon.errors import UnreadableRowError
 from carillon.settings import Settings
 from tests.support.tables import create_deployment
 from tests.support.world import World
-from tests.unit.cli.conftest import Run
+from tests.unit.cli.conftest import Run, name_deployment
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
 CALLS = ("examine_control", "mend_control")
@@ -28,12 +28,7 @@ class Cut(BaseException):
 @pytest.fixture
 def deployment(moto: None, monkeypatch: pytest.MonkeyPatch) -> Settings:
     settings = create_deployment("test")
-    monkeypatch.setenv("JOBS_TABLE", settings.jobs_table)
-    monkeypatch.setenv("WHEEL_TABLE", settings.wheel_table)
-    monkeypatch.setenv("RUNS_TABLE", settings.runs_table)
-    urls = {lane.value: url for lane, url in settings.lane_queues.items()}
-    monkeypatch.setenv("LANE_QUEUES", json.dumps(urls))
-    monkeypatch.setenv("SEGMENTS", "16")
+    name_deployment(monkeypatch, settings, 16)
     return settings
 
 

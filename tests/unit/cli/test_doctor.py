@@ -5,7 +5,7 @@ import json
 import pytest
 
 from carillon.settings import Settings
-from tests.unit.cli.conftest import Run
+from tests.unit.cli.conftest import Run, name_deployment
 from tests.unit.doctor.test_collecting import account
 
 __all__ = ["account"]
@@ -13,12 +13,7 @@ __all__ = ["account"]
 
 @pytest.fixture(autouse=True)
 def environment(account: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    urls = {lane.value: url for lane, url in account.lane_queues.items()}
-    named = {"JOBS": account.jobs_table, "WHEEL": account.wheel_table, "RUNS": account.runs_table}
-    for kind, table in named.items():
-        monkeypatch.setenv(f"{kind}_TABLE", table)
-    monkeypatch.setenv("LANE_QUEUES", json.dumps(urls))
-    monkeypatch.setenv("SEGMENTS", "2")
+    name_deployment(monkeypatch, account, 2)
     monkeypatch.setenv("CARILLON_STACK", "Carillon")
 
 

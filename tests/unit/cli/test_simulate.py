@@ -151,12 +151,8 @@ def test_ten_days_of_a_daily_job_take_seconds(run: Run, tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("jobs: [", "file: is not YAML: line 1"),
-        ("", "jobs: must be a list of at least one job"),
         ("[]", "jobs: must be a list of at least one job"),
-        ("- {name: a}", "jobs[0].schedule: is required"),
         ("- {name: a, schedul: x}", "jobs[0].schedul: is not a known field"),
-        (FLEET + "more: 1\n", "more: is not a known member"),
-        (FLEET.replace("copies", "copis"), "simulate.sync.copis: is not a known field"),
         (FLEET.replace("every 5m", "every 5x"), "jobs[1].schedule:"),
         (FLEET.replace("0 6 * * *", "at 2020-01-01"), "jobs[0].schedule:"),
     ],
@@ -180,7 +176,6 @@ def test_a_bad_fleet_is_told_by_job_and_field(
         (("--for", "0s"), "for: must be from 1s to 366d"),
         (("--for", "two days"), "for:"),
         (("--faults", "dyes=0.1"), "faults: 'dyes' is none of dies,"),
-        (("--faults", "dies=2"), "faults: dies takes a probability"),
         (("--out-of-service", "api 2026-12-01/PT1H"), "out-of-service:"),
         (("--out-of-service", "ticks 2026-12-01"), "out-of-service:"),
         (("--out-of-service", "ticks 2026-12-01/x"), "out-of-service:"),
@@ -252,16 +247,8 @@ def test_the_first_interrupt_is_a_wish_and_the_second_an_order() -> None:
 
 
 def test_ctrl_c_ends_with_the_summary_so_far(fleet: str) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "carillon.cli.main",
-        "simulate",
-        fleet,
-        *FROM,
-        "--speed",
-        "600",
-    ]
+    command = [sys.executable, "-m", "carillon.cli.main", "simulate", fleet, *FROM]
+    command += ["--speed", "600"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline().startswith("2026-12-01T00:00:00Z  succeeded")
@@ -273,14 +260,3 @@ def test_ctrl_c_ends_with_the_summary_so_far(fleet: str) -> None:
     assert (process.returncode, alert) == (130, "")
     assert "Interrupted: these are the figures so far" in told
     assert "cost " in told
-
-
-def test_other_commands_load_nothing_of_it() -> None:
-    heavy = ("greenlet", "yaml", "carillon.simulation", "carillon.executor", "carillon.tick")
-    probe = (
-        f"import sys, carillon.cli.tree\nprint([name for name in {heavy!r} if name in sys.modules])"
-    )
-
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, check=True, text=True)
-
-    assert done.stdout.strip() == "[]"

@@ -16,12 +16,12 @@ from carillon.domain.admission.state import (
     poll,
     wait_until,
 )
-from carillon.domain.decisions import Claim, Proceed, Repeat, Skip, SkipReason, Wait
+from carillon.domain.decisions import Claim, Proceed, Skip, SkipReason, Wait
 from carillon.domain.execution import transitions as running
 from carillon.domain.execution.transitions import ClaimTerms
 from carillon.domain.message import Missed, RateSlot
 from carillon.domain.policies import CatchUp, Rate
-from carillon.domain.run import TRANSITIONS, Run, RunKind, RunStatus
+from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.schedules import parse_schedule
 from tests.unit.domain.samples import KEY, NOON, OLD, job, message, run
 
@@ -294,13 +294,6 @@ class TestRowsThatWait:
             assert (claim.run.attempt, claim.run.effective_at) == (1, before.effective_at)
             assert claim.run.started_at == NOON + 40 * SECOND
             assert (claim.run.note, claim.run.next_attempt_at) == (None, None)
-
-    def test_a_cancelled_run_absorbs_its_message(self) -> None:
-        cancelled = run(RunStatus.CANCELLED)
-        assert running.decide_claim(cancelled, message(), NOON, TERMS) == Repeat(cancelled)
-
-    def test_the_way_back_is_in_the_table(self) -> None:
-        assert RunStatus.SCHEDULED in TRANSITIONS[RunStatus.RUNNING]
 
     def test_a_retry_begins_its_waits_anew_and_has_no_slot(self) -> None:
         waited = message(wait_until=NOON, waits=3, rate_slot=RateSlot(NOON, Rate(1, 60), "line"))

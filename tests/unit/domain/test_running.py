@@ -1,5 +1,6 @@
 """Decisions of the run protocol, one table row at a time."""
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -339,8 +340,28 @@ class TestMessages:
         for slotted in (replace(waits, rate_slot=slot), replace(waits, owner_slot=slot)):
             assert decode(encode(slotted)) == slotted
 
-    @pytest.mark.parametrize("body", ["", "[]", "{}", '{"v":2,"runs":[{}]}', '{"v":1,"runs":[]}'])
-    def test_anything_else_is_malformed(self, body: str) -> None:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            *("", "{", "[]", "{}", "null", "[" * 100_000),
+            *('{"v":2,"runs":[{}]}', '{"v":1,"runs":[]}', '{"v":1,"runs":[1]}'),
+            {"missed": []},
+            {"fire_at": 1e20},
+            {"due_at": float("inf")},
+            {"due_at": -1},
+            {"generation": "notaulid"},
+            {"owner": "\ud800"},
+            {"slot": "q9"},
+            {"kind": "sleep"},
+        ],
+        ids=lambda body: str(body)[:30],
+    )
+    def test_anything_else_is_malformed(self, body: str | dict[str, object]) -> None:
+        """Members stand for a message that has them."""
+        if isinstance(body, dict):
+            whole = json.loads(encode(message()))
+            whole["runs"][0] |= body
+            body = json.dumps(whole)
         with pytest.raises(MalformedMessageError):
             decode(body)
 

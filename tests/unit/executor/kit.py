@@ -1,7 +1,5 @@
 """A world for the executor: single messages at their instants, and ports that fail or die."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,22 +9,17 @@ from carillon.domain.job import Job
 from carillon.domain.message import Message, encode
 from carillon.domain.run import Run
 from carillon.domain.wheel.entry import message_of
-from carillon.errors import StoreUnavailableError
 from carillon.executor.batch import Handled, Report
 from carillon.executor.targets import Call, Outcome, Success
 from tests.support import world
 from tests.support.jobs import job_with
+from tests.unit.faults import Killed, dying, failing
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 LEASE_SECONDS = world.FUNCTION_SECONDS + 2
 """After so long, anybody may take a run over."""
-THROTTLED = StoreUnavailableError("throttled")
-
-
-class Killed(BaseException):
-    """The process dies here: nothing after it runs."""
 
 
 class World(world.World):
@@ -83,28 +76,8 @@ class World(world.World):
         assert self.jobs.replace(changed, job.revision)
         return changed
 
-    @contextmanager
-    def failing(
-        self, port: Any, method: str, error: BaseException = THROTTLED, times: int | None = None
-    ) -> Iterator[None]:
-        """The method raises, each time or the first `times`."""
-        original, left = getattr(port, method), [times]
-
-        def call(*arguments: Any, **named: Any) -> Any:
-            if left[0] == 0:
-                return original(*arguments, **named)
-            left[0] = None if left[0] is None else left[0] - 1
-            raise error
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(port, method, call)
-            yield
-
-    @contextmanager
-    def dying(self, port: Any, method: str) -> Iterator[None]:
-        """The process dies in the method; the block must come to that."""
-        with self.failing(port, method, Killed()), pytest.raises(Killed):
-            yield
+    failing = staticmethod(failing)
+    dying = staticmethod(dying)
 
     def crash_in_call(self, message: Message) -> None:
         """The executor dies while it calls the target; later calls succeed."""

@@ -1,7 +1,6 @@
 """A run that waits for a slot looks each hour whether its job has the same rate still."""
 
 from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
@@ -42,22 +41,6 @@ def test_a_raised_rate_starts_what_waits_within_the_hour_and_new_ones_at_once(wo
     assert len(world.targets.calls) == 2
     world.run_until(NOON + 62 * MINUTE)
     assert len(world.targets.calls) == 52
-
-
-def test_a_rate_raised_and_lowered_again_leaves_no_debt(world: World) -> None:
-    job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 86_400))
-    waiting(world, job, 50)
-    raised = world.change(job, rate=Rate(100, 60))
-    world.run_until(NOON + 62 * MINUTE)
-    assert len(world.targets.calls) == 51
-    lowered = replace(job, revision=raised.revision + 1)
-    assert world.jobs.replace(lowered, raised.revision)
-    asked = world.ask(lowered)
-    world.run_until(NOON + 63 * MINUTE)
-    run = world.runs.get(asked)
-    assert run is not None
-    assert run.note is not None
-    assert "may start at 2026-12-02T" in run.note, "a day after the last start, not 51"
 
 
 def test_a_lowered_rate_has_those_who_wait_ask_anew(world: World) -> None:

@@ -3,19 +3,18 @@
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 
 from carillon.domain.job import Job
-from carillon.domain.message import Message
 from carillon.domain.policies import RetryPolicy
 from carillon.domain.run import Resolution, Run, RunError, RunStatus
 from carillon.errors import StoreUnavailableError
 from carillon.executor.targets import Failure, Success
 from carillon.services.redrive import Redriver, Refusal
 from tests.support.world import LIFETIME, OWNER
-from tests.unit.executor.kit import NOON, Killed, World
+from tests.unit.executor.kit import NOON, World
+from tests.unit.faults import Killed, preceded
 
 
 def redriver(world: World) -> Redriver:
@@ -110,38 +109,6 @@ def test_a_crash_between_any_two_writes_is_repaired_by_a_repetition(
     assert sum(call.run_id == second.key.run_id for call in world.targets.calls) == 1
 
 
-@pytest.mark.parametrize("before", [1, 2, 3])
-def test_two_at_once_make_one_run(
-    world: World, job: Job, dead: Run, monkeypatch: pytest.MonkeyPatch, before: int
-) -> None:
-    """The second request does all its work before the n-th write of the first."""
-    answers: list[Run | Refusal] = []
-    count = 0
-
-    def interleaved(original: object) -> object:
-        def call(*args: object, **named: object) -> object:
-            nonlocal count
-            count += 1
-            if count == before:
-                answers.append(redriver(world).redrive(dead, job, now_of(world)))
-            return original(*args, **named)  # type: ignore[operator]
-
-        return call
-
-    with monkeypatch.context() as patch:
-        patch.setattr(world.runs, "claim", interleaved(world.runs.claim))
-        patch.setattr(world.queue, "send", interleaved(world.queue.send))
-        answers.append(redriver(world).redrive(dead, job, now_of(world)))
-
-    one, other = answers
-    assert isinstance(one, Run)
-    assert isinstance(other, Run)
-    assert one.key == other.key
-    settle_down(world)
-    assert len(world.history(job)) == 2
-    assert len([call for call in world.targets.calls if call.run_id == one.key.run_id]) == 1
-
-
 def test_a_redriven_run_that_dies_is_a_dead_letter_of_its_own(
     world: World, job: Job, dead: Run
 ) -> None:
@@ -231,21 +198,11 @@ def test_one_whose_new_run_has_begun_is_not_discarded(world: World, job: Job, de
 
 @pytest.mark.parametrize("write", ["send", "claim"])
 def test_a_redrive_that_loses_its_run_to_a_discard_says_so(
-    world: World, job: Job, dead: Run, monkeypatch: pytest.MonkeyPatch, write: str
+    world: World, job: Job, dead: Run, write: str
 ) -> None:
     """The discard does all its work before the message of the redrive, or before it settles."""
-    port: object = {"send": world.queue, "claim": world.runs}[write]
-    original, calls = getattr(port, write), 0
-
-    def late(*args: object) -> object:
-        nonlocal calls
-        calls += 1
-        if (write, calls) in (("send", 1), ("claim", 2)):
-            assert isinstance(redriver(world).discard(dead), Run)
-        return original(*args)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(port, write, late)
+    port, number = {"send": (world.queue, 1), "claim": (world.runs, 2)}[write]
+    with preceded(port, write, lambda: redriver(world).discard(dead), number=number):
         assert redriver(world).redrive(dead, job, now_of(world)) is Refusal.DISCARDED
     settle_down(world)
     assert _stored(world, dead).settled is Resolution.DISCARDED
@@ -270,17 +227,9 @@ def test_a_discard_whose_redrive_has_settled_meanwhile_stands_if_it_has_cancelle
     assert _stored(world, dead).settled is Resolution.DISCARDED
 
 
-def test_a_redrive_overrules_a_discard_that_came_between(
-    world: World, job: Job, dead: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    send = world.queue.send
-
-    def send_late(messages: list[Message], delays: list[int], *until: Any) -> None:
-        assert world.runs.claim(replace(dead, settled=Resolution.DISCARDED, token=9), dead)
-        send(messages, delays)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(world.queue, "send", send_late)
+def test_a_redrive_overrules_a_discard_that_came_between(world: World, job: Job, dead: Run) -> None:
+    discarded = replace(dead, settled=Resolution.DISCARDED, token=9)
+    with preceded(world.queue, "send", lambda: world.runs.claim(discarded, dead)):
         assert isinstance(redriver(world).redrive(dead, job, now_of(world)), Run)
 
     assert _stored(world, dead).settled is Resolution.REDRIVEN

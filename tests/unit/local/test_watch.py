@@ -1,6 +1,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from carillon.local.live_view import LagSummary, SeenRun, Watch
 
 STARTED_AT = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)
@@ -55,44 +57,41 @@ def test_every_attempt_of_a_failing_run_is_news() -> None:
     assert watch.lags == [0.25]  # its first start counts, once
 
 
-def test_what_is_about_an_earlier_time_says_so_and_has_no_lag() -> None:
-    watch = Watch(STARTED_AT, WARM_AT)
-    runs = [seen(5, kind="callback", lag_seconds=9.0), seen(6, redrive=1, lag_seconds=60.0)]
-
-    lines = [watch.line(run, WARM_AT) for run in watch.news(runs)]
-
-    assert [line.split()[-1] for line in lines] == ["callback", "redrive"]
-    assert watch.lags == []
-
-
 def test_what_ended_before_the_start_is_no_news() -> None:
     watch = Watch(STARTED_AT, WARM_AT)
     assert watch.news([seen(-60)]) == []
 
 
-def test_catch_up_is_news_and_marked_but_does_not_count_for_lag() -> None:
-    watch = Watch(STARTED_AT, WARM_AT)
-    late = seen(-600, updated_at="2026-11-20T12:00:20Z", lag_seconds=590.0)
-    assert watch.news([late]) == [late]
-    assert watch.line(late, WARM_AT).endswith("lag 590.000 s  catch-up")
-    assert watch.lags == []
-
-
-def test_runs_while_the_workers_start_are_marked_and_do_not_count_either() -> None:
-    watch = Watch(STARTED_AT, WARM_AT)
-    cold = seen(-10, lag_seconds=2.0)
-    assert watch.news([cold]) == [cold]
-    assert watch.line(cold, WARM_AT).endswith("lag  2.000 s  not warm yet")
-    assert watch.lags == []
-
-
-def test_a_skip_that_covers_a_range_says_so() -> None:
-    skip = answer(-60, "skipped", reason="missed", covers_count=12)
-    skip |= {"lag_seconds": None, "updated_at": "2026-11-20T12:00:20Z"}
-    run = SeenRun.from_answer("beat", skip)
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        (seen(5, kind="callback", lag_seconds=9.0), "callback"),
+        (seen(6, redrive=1, lag_seconds=60.0), "redrive"),
+        (
+            seen(-600, updated_at="2026-11-20T12:00:20Z", lag_seconds=590.0),
+            "lag 590.000 s  catch-up",
+        ),
+        (seen(-10, lag_seconds=2.0), "lag  2.000 s  not warm yet"),
+        (
+            seen(
+                -60,
+                "skipped",
+                reason="missed",
+                covers_count=12,
+                lag_seconds=None,
+                updated_at="2026-11-20T12:00:20Z",
+            ),
+            "missed: covers 12 occurrences",
+        ),
+    ],
+)
+def test_what_is_not_of_its_own_time_is_news_and_marked_but_has_no_lag(
+    run: SeenRun, told: str
+) -> None:
     watch = Watch(STARTED_AT, WARM_AT)
     assert watch.news([run]) == [run]
-    assert watch.line(run, WARM_AT).endswith("missed: covers 12 occurrences")
+    assert watch.line(run, WARM_AT).endswith(told)
+    assert watch.lags == []
 
 
 def test_a_line_tells_name_fire_time_status_attempt_lag_and_error() -> None:

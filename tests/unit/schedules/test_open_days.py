@@ -158,17 +158,6 @@ def test_what_is_moved_may_lie_beyond_the_end_and_before_the_start() -> None:
     assert early.previous(utc("2026-07-31T09:00")) is None
 
 
-@pytest.mark.parametrize("rule", [NEXT, PREVIOUS])
-def test_beyond_31_closed_days_there_is_nothing_to_move_to(rule: CalendarRule) -> None:
-    first = date(2026, 3, 1)
-    instant = utc("2026-03-16T09:00")
-    for days, expected in ((31, 1), (32, 0)):
-        at = instant.replace(day=1) if rule is NEXT else instant.replace(day=1) + (days - 1) * DAY
-        closed = ClosedDays.of(set(), [(first, first + (days - 1) * DAY)])
-        schedule = OnOpenDays(At(at), closed, rule)
-        assert len(list(schedule.between(utc("2026-01-01"), utc("2026-12-31")))) == expected
-
-
 @pytest.mark.parametrize("rule", CalendarRule)
 def test_when_every_day_is_closed_nothing_ever_fires(rule: CalendarRule) -> None:
     closed = ClosedDays.of(set(range(7)), [])

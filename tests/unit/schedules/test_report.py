@@ -332,13 +332,6 @@ def test_what_a_calendar_closes_or_moves_is_told_of_where_it_runs(
     assert bool(warned) is any(each.kind == "gap" for each in touched)
 
 
-def test_what_comes_every_hour_is_moved_without_a_warning() -> None:
-    for value in ("0 * * * *", "every 1h"):
-        under = OnOpenDays(parse_schedule(value, NEW_YORK), ClosedDays.of({5}, []), NEXT)
-        assert [each.kind for each in transitions_affecting(under, NOW)] == ["fold", "gap"]
-        assert warnings_of(under, NOW) == []
-
-
 @st.composite
 def _met_under_a_calendar(draw: st.DrawFn) -> tuple[OnOpenDays, zones.Transition]:
     zone = draw(st.sampled_from(ZONES[1:]))
@@ -402,10 +395,3 @@ def test_it_can_be_asked_of_any_year(year: int, count: int) -> None:
     after = datetime(year, 12, 31, 12, tzinfo=UTC)
     assert len(transitions_affecting(parse_schedule("30 2 * * *", NEW_YORK), after)) == count
     warnings_of(parse_schedule("0 0 13 * 5", NEW_YORK), after)
-
-
-def test_nothing_is_told_of_what_comes_after_all_schedules() -> None:
-    after = datetime(9998, 1, 1, tzinfo=UTC)
-    daily = parse_schedule("30 2 * * *", NEW_YORK)
-    (touched,) = transitions_affecting(daily, after, datetime.max.replace(tzinfo=UTC))
-    assert touched.transition_at.year == 9998

@@ -1,11 +1,11 @@
 """Keys in order and by expiry: what is sorted when, and what is left of rows that are gone."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carillon.stores.memory.rows import Expiry, KeyOrder
+from carillon.stores.memory.rows import KeyOrder
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 
@@ -70,14 +70,3 @@ def test_what_is_gone_is_swept_out() -> None:
     kept.asked = 0
     assert len(list(kept.order.after())) == 10
     assert kept.asked < 100, "the keys of rows long gone were sorted too"
-
-
-def test_what_has_expired_is_told_once_by_instant_then_as_noted() -> None:
-    expiry: Expiry[str] = Expiry()
-    for key, seconds in [("c", 9), ("a", 2), ("d", 2), ("b", 5)]:
-        expiry.note(key, NOON + timedelta(seconds=seconds))
-    assert expiry.due(NOON + timedelta(seconds=1)) == []
-    assert expiry.due(NOON + timedelta(seconds=5)) == ["a", "d", "b"]
-    assert expiry.due(NOON + timedelta(seconds=5)) == []
-    expiry.note("e", NOON + timedelta(seconds=5))
-    assert expiry.due(NOON + timedelta(seconds=60)) == ["e", "c"]

@@ -18,14 +18,11 @@ from carillon.errors import StoreUnavailableError
 from carillon.tick.counting import SegmentOutcome
 from carillon.tick.dispatcher import Dispatcher, SideBySideThreads
 from tests.support.world import OWNER, World
+from tests.unit.faults import Killed
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
 ODD = timedelta(seconds=0.4)
 JOBS = 12
-
-
-class Killed(BaseException):
-    """The process dies here."""
 
 
 @pytest.fixture

@@ -16,17 +16,20 @@ from carillon.domain.message import Message, encode
 from carillon.domain.wheel.entry import Slot, entry_of_message, minute_of
 from carillon.errors import QueueUnavailableError, StoreUnavailableError
 from carillon.schedules import CalendarRule, SlotKind, parse_schedule
+from carillon.services import calendar_reader
 from carillon.services.indexer import Indexer
 from carillon.settings import Settings
 from carillon.stores.dynamo import Stores, open_stores
 from carillon.stores.dynamo.wheel import item_of
 from carillon.stores.segments import segments_in_use
+from carillon.tick import segment_visit
 from carillon.tick.counting import SegmentOutcome, SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
 from tests.contract.samples import a_job, a_key, a_message
 from tests.support.tables import create_deployment
 from tests.support.world import World
+from tests.unit.faults import dying, failing
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
 MINUTE = minute_of(START)
@@ -251,12 +254,7 @@ def test_what_the_queue_or_the_store_did_not_take_fails_the_minute(
     world.run_until(START + timedelta(minutes=7))
     world.clock.set(START + timedelta(minutes=8))
 
-    def failing(*arguments: Any) -> None:
-        raise error
-
-    with monkeypatch.context() as patch:
-        patch.setattr(world.queue, "send", failing)
-        patch.setattr(world.wheel, "put_entries", failing)
+    with failing(world.queue, "send", error), failing(world.wheel, "put_entries", error):
         (report,) = world.tick()
     assert report.outcome is SegmentOutcome.FAILED
     assert world.bad_entries == []
@@ -265,42 +263,30 @@ def test_what_the_queue_or_the_store_did_not_take_fails_the_minute(
     assert control.watermark < minute_of(START) + 10
 
 
-def test_whatever_ends_the_process_is_not_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Killed(BaseException):
-        pass
-
-    def dies(*arguments: Any) -> None:
-        raise Killed
-
+def test_whatever_ends_the_process_is_not_caught() -> None:
     world = World(START, segments=1)
     world.create("job", "* * * * *")
     world.clock.advance(120)
-    monkeypatch.setattr("carillon.tick.segment_visit.messages_of", dies)
-    with pytest.raises(Killed):
+    with dying(segment_visit, "messages_of"):
         world.tick()
 
 
-@pytest.mark.parametrize("rule", [CalendarRule.PREVIOUS_BUSINESS_DAY])
-def test_a_calendar_that_breaks_the_engine_sets_its_entry_aside(
-    monkeypatch: pytest.MonkeyPatch, rule: CalendarRule
-) -> None:
+def test_a_calendar_that_breaks_the_engine_sets_its_entry_aside() -> None:
     world = World(START, segments=1)
-    world.create("job", "* * * * *", calendar=("holidays", rule))
+    rolling = ("holidays", CalendarRule.PREVIOUS_BUSINESS_DAY)
+    world.create("job", "* * * * *", calendar=rolling)
     world.create("other", "* * * * *")
     world.tick()
     world.clock.advance(60)
 
-    def breaks(*arguments: Any) -> None:
-        raise RecursionError("too deep")
-
-    monkeypatch.setattr("carillon.services.calendar_reader.resolve", breaks)
-    (report,) = world.tick()
+    with failing(calendar_reader, "resolve", RecursionError("too deep")):
+        (report,) = world.tick()
     assert report.outcome is SegmentOutcome.DISPATCHED
     assert any("RecursionError" in where for where in world.bad_entries)
     assert report.messages > 0
 
 
-def test_a_dated_entry_set_aside_is_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dated_entry_set_aside_is_not_asked_for_again() -> None:
     world = World(START, segments=1)
     job = world.new_job("job", "every 1001m")
     slot = Slot(SlotKind.DATED, MINUTE + 1)

@@ -15,6 +15,7 @@ from carillon.tick.canary import CanaryKeeper
 from carillon.tick.counting import change_of
 from tests.support.jobs import job_with
 from tests.support.world import World
+from tests.unit.faults import failing
 
 NOON = datetime(2026, 12, 1, 12, 1, tzinfo=UTC)
 
@@ -86,18 +87,10 @@ def test_another_release_s_is_filed_anew(world: World, changes: dict[str, object
     assert [run.status for run in world.history(job)] == [RunStatus.SUCCEEDED]
 
 
-def test_it_is_looked_for_again_after_a_failure(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_looked_for_again_after_a_failure(world: World) -> None:
     kept = keeper(world)
-
-    def get(owner: str, job_id: str) -> Job | None:
-        raise StoreUnavailableError("throttled")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(world.jobs, "get", get)
-        with pytest.raises(StoreUnavailableError):
-            kept.keep()
+    with failing(world.jobs, "get"), pytest.raises(StoreUnavailableError):
+        kept.keep()
     assert kept.keep()
 
 

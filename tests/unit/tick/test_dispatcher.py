@@ -10,22 +10,17 @@ import pytest
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import RunStatus
-from carillon.domain.wheel import due as dispatch
 from carillon.domain.wheel.entry import Slot, entry_of_message, message_of, minute_of
 from carillon.domain.wheel.segment import Control, first_control
 from carillon.errors import QueueUnavailableError
 from carillon.schedules import SlotKind
 from carillon.stores.segments import segments_in_use
-from carillon.tick import segment_visit as visit
 from carillon.tick.counting import SegmentOutcome
 from carillon.tick.dispatcher import Dispatcher, share_of
 from tests.support.world import World
+from tests.unit.faults import dying, failing
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
-
-
-class Killed(BaseException):
-    """The process dies here: nothing after it runs, not even an except clause."""
 
 
 @pytest.fixture
@@ -41,19 +36,6 @@ def control_of(world: World) -> Control:
 
 def sent_times(world: World) -> list[datetime]:
     return sorted(received.message.key.fire_at for received in world.queue.kept())
-
-
-def die_at_control_write(world: World, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """Kill the process before its `number`-th write of a control item."""
-    write = world.wheel.put_control
-    writes = iter(range(1, number))
-
-    def put_control(control: Control, over: Control | None) -> bool:
-        if next(writes, None) is None:
-            raise Killed
-        return write(control, over)
-
-    monkeypatch.setattr(world.wheel, "put_control", put_control)
 
 
 def count_calls(
@@ -94,14 +76,10 @@ def test_a_doubled_tick_writes_nothing(world: World, monkeypatch: pytest.MonkeyP
     assert writes() == []
 
 
-def test_while_another_tick_holds_the_lease_nothing_is_done(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_while_another_tick_holds_the_lease_nothing_is_done(world: World) -> None:
     world.create("job", "* * * * *")
-    die_at_control_write(world, monkeypatch, 2)
-    with pytest.raises(Killed):
+    with dying(world.wheel, "put_control", after=1):
         world.tick()
-    monkeypatch.undo()
     (report,) = world.tick()
     assert report.outcome is SegmentOutcome.HELD
     world.clock.advance(46)
@@ -109,14 +87,10 @@ def test_while_another_tick_holds_the_lease_nothing_is_done(
     assert report.outcome is SegmentOutcome.DISPATCHED
 
 
-def test_a_tick_killed_between_send_and_advance_loses_and_doubles_nothing(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tick_killed_between_send_and_advance_loses_and_doubles_nothing(world: World) -> None:
     job = world.create("job", "*/1 * * * *")
-    die_at_control_write(world, monkeypatch, 2)
-    with pytest.raises(Killed):
+    with dying(world.wheel, "put_control", after=1):
         world.tick()
-    monkeypatch.undo()
     world.clock.advance(60)
     world.tick()
     assert len(sent_times(world)) > len(set(sent_times(world))), "the messages are doubled"
@@ -165,19 +139,12 @@ def test_a_lost_lease_is_a_normal_end(world: World, monkeypatch: pytest.MonkeyPa
     assert report.outcome is SegmentOutcome.LOST
 
 
-def test_when_the_queue_fails_the_watermark_stays_and_the_lease_is_freed(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_when_the_queue_fails_the_watermark_stays_and_the_lease_is_freed(world: World) -> None:
     world.create("job", "* * * * *")
     world.tick()
     before = control_of(world)
     world.clock.advance(60)
-
-    def refuse(messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
-        raise QueueUnavailableError(len(messages), "down")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(world.queue, "send", refuse)
+    with failing(world.queue, "send", QueueUnavailableError(1, "down")):
         (report,) = world.tick()
     assert report.outcome is SegmentOutcome.FAILED
     after = control_of(world)
@@ -188,31 +155,11 @@ def test_when_the_queue_fails_the_watermark_stays_and_the_lease_is_freed(
     assert (report.outcome, report.messages) == (SegmentOutcome.DISPATCHED, 1)
 
 
-def test_an_entry_that_cannot_be_evaluated_is_set_aside_and_told_of(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    good = world.create("good", "* * * * *")
-    bad = world.create("bad", "*/1 * * * * ")
-
-    def fail_for_bad(entry: object, *rest: object) -> object:
-        if getattr(entry, "job_id", "") == bad.job_id:
-            raise ZeroDivisionError("engine")
-        return dispatch.messages_of(entry, *rest)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(visit, "messages_of", fail_for_bad)
-    world.run_until(START + timedelta(minutes=4))
-    assert START + timedelta(minutes=4) in world.fired(good)
-    assert any("ZeroDivisionError" in where for where in world.bad_entries)
-
-
-def test_a_gap_moves_to_the_backlog_with_the_acquisition_itself(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gap_moves_to_the_backlog_with_the_acquisition_itself(world: World) -> None:
     world.tick()
     watermark = control_of(world).watermark
     world.clock.advance(600)
-    die_at_control_write(world, monkeypatch, 2)
-    with pytest.raises(Killed):
+    with dying(world.wheel, "put_control", after=1):
         world.tick()
     control = control_of(world)
     (gap,) = control.backlog
@@ -274,15 +221,6 @@ def test_the_filer_sends_what_is_announced_and_the_tick_the_rest(world: World) -
     assert [minute_of(fire_at) for fire_at in sent_times(world)] == list(announced)
 
 
-def test_a_filing_that_loses_its_commit_is_noise(world: World) -> None:
-    winner = world.create("job", "*/5 * * * *")
-    loser = world.new_job("job", "* * * * *")
-    assert not world.indexer.index_job(loser, None)
-    world.run_until(START + timedelta(minutes=11))
-    assert world.fired(winner) == [START + timedelta(minutes=5), START + timedelta(minutes=10)]
-    assert [run.key.fire_at for run in world.history(winner)] == world.fired(winner)
-
-
 def test_a_retry_entry_is_sent_whatever_became_of_the_filing(world: World) -> None:
     job = world.create("job", "* * * * *")
     due_at = START + timedelta(minutes=30)
@@ -295,18 +233,14 @@ def test_a_retry_entry_is_sent_whatever_became_of_the_filing(world: World) -> No
     assert message in [received.message for received in world.queue.kept()]
 
 
-def test_catch_up_leaves_alone_what_a_dead_tick_had_announced(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_catch_up_leaves_alone_what_a_dead_tick_had_announced(world: World) -> None:
     """The dead tick may have sent any of it: passing over 12:00:20 would record a skip of a run.
 
     Found by tests/integration/test_concurrent_ticks.py.
     """
     job = world.create("job", "every 20s")
-    die_at_control_write(world, monkeypatch, 2)
-    with pytest.raises(Killed):
+    with dying(world.wheel, "put_control", after=1):
         world.tick()
-    monkeypatch.undo()
     world.clock.advance(60)
     world.tick()
     world.run_until(START + timedelta(minutes=2))

@@ -15,6 +15,7 @@ from carillon.domain.wheel.segment import Control
 from carillon.errors import QueueUnavailableError
 from carillon.tick.counting import SegmentOutcome
 from tests.support.world import OWNER, World
+from tests.unit.faults import dying
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
 BACK = START + timedelta(minutes=10)
@@ -181,20 +182,11 @@ def test_a_visit_of_the_backlog_costs_two_writes(
     assert len(writes) == 4, "two for the live minutes, two for the backlog"
 
 
-class Killed(BaseException):
-    pass
-
-
 def test_a_doubled_tick_writes_nothing_while_another_works_on_the_backlog(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def die(messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(world.queue, "send", die)
-        with pytest.raises(Killed):
-            world.tick()
+    with dying(world.queue, "send"):
+        world.tick()
     assert control_of(world).backlog != ()
     writes = count_writes(world, monkeypatch)
     deadline = world.clock.now() + timedelta(seconds=50)

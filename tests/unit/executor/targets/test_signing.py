@@ -1,7 +1,6 @@
 """The signing key: its form, its cache, its failures."""
 
 import base64
-import threading
 from datetime import UTC, datetime
 
 import pytest
@@ -9,7 +8,7 @@ from standardwebhooks.webhooks import Webhook
 
 from carillon.clock import ManualClock
 from carillon.executor.deadlines import Deadline
-from carillon.executor.targets.secrets import REFRESH_AFTER, RETRY_AFTER, AwsSecrets, SecretError
+from carillon.executor.targets.secrets import AwsSecrets, SecretError
 from carillon.executor.targets.webhook import (
     DeploymentKey,
     SigningKeyError,
@@ -60,31 +59,6 @@ def test_an_empty_text_is_no_key(text: str) -> None:
         DeploymentKey(Secret(text), ManualClock(START)).get(Deadline.after(5))
 
 
-def test_the_key_is_read_once_and_again_when_it_is_old() -> None:
-    clock, secret = ManualClock(START), Secret("first")
-    key = DeploymentKey(secret, clock)
-    assert [key.get(Deadline.after(5)) for _ in range(3)] == [signing_key("first")] * 3
-    assert secret.reads == 1
-    secret.text = "second"
-    clock.advance(REFRESH_AFTER.total_seconds())
-    assert key.get(Deadline.after(5)) == signing_key("second")
-    assert secret.reads == 2
-
-
-def test_the_old_key_serves_on_when_it_cannot_be_refreshed() -> None:
-    clock, secret = ManualClock(START), Secret("first")
-    key = DeploymentKey(secret, clock)
-    key.get(Deadline.after(5))
-    secret.text = None
-    clock.advance(REFRESH_AFTER.total_seconds())
-    assert key.get(Deadline.after(5)) == signing_key("first")
-    assert key.get(Deadline.after(5)) == signing_key("first")
-    assert secret.reads == 2  # not at each call
-    secret.text = "second"
-    clock.advance(RETRY_AFTER.total_seconds())
-    assert key.get(Deadline.after(5)) == signing_key("second")
-
-
 def test_without_any_key_the_failure_is_told_and_tried_again() -> None:
     secret = Secret(None)
     key = DeploymentKey(secret, ManualClock(START))
@@ -92,20 +66,6 @@ def test_without_any_key_the_failure_is_told_and_tried_again() -> None:
         key.get(Deadline.after(5))
     secret.text = "first"
     assert key.get(Deadline.after(5)) == signing_key("first")
-
-
-def test_a_read_that_hangs_ends_at_the_deadline_and_serves_the_next_call() -> None:
-    release = threading.Event()
-
-    def hang() -> str:
-        release.wait(30)
-        return "late"
-
-    key = DeploymentKey(hang, ManualClock(START))
-    with pytest.raises(TimeoutError):
-        key.get(Deadline.after(0.1))
-    release.set()
-    assert key.get(Deadline.after(5)) == signing_key("late")
 
 
 def test_a_deployment_without_a_secret_is_told_the_variable() -> None:
