@@ -65,7 +65,7 @@ class Api:
         self._routes = routes = Routes(self.app)
         answer_errors(self.app, telemetry, routes.no_route)
         jobs, runs, calendars = stores.jobs, stores.runs, stores.calendars
-        indexer = Indexer(jobs, stores.wheel, stores.queue, clock, calendars)
+        indexer = Indexer.of(stores, clock)
         service = JobService(
             jobs, calendars, indexer, stores.events, clock, entropy, settings, telemetry
         )

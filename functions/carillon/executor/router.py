@@ -10,7 +10,7 @@ from carillon.errors import StoreUnavailableError, UnreadableRowError
 from carillon.executor.batch import Report
 from carillon.executor.operations.steps import OperationWorker
 from carillon.executor.ports import ExecutorPorts
-from carillon.executor.runs.missed_check import Watch
+from carillon.executor.runs.missed_check import MissedRunCheck
 from carillon.executor.runs.protocol import RunProtocol
 from carillon.executor.runs.waiting import Waiting
 
@@ -29,7 +29,7 @@ class Router:
         self, ports: ExecutorPorts, on_store_failure: OnStoreFailure = lambda message, error: None
     ) -> None:
         self._runs = RunProtocol(ports)
-        self._watch = Watch(ports)
+        self._missed_run_check = MissedRunCheck(ports)
         self._operations = OperationWorker(ports)
         self._waiting = Waiting(ports)
         self._on_store_failure = on_store_failure
@@ -61,7 +61,7 @@ class Router:
         """Handle a message of a lane, without regard to waits for the store."""
         match message.key.kind:
             case RunKind.WATCH:
-                return self._watch.look(message)
+                return self._missed_run_check.check(message)
             case RunKind.OPERATION:
                 return self._operations.step(message, ends_at, alone=alone)
             case _:
@@ -72,7 +72,7 @@ class Router:
         nobody, is made here."""
         match message.key.kind:
             case RunKind.WATCH:
-                return self._watch.look(message)
+                return self._missed_run_check.check(message)
             case RunKind.OPERATION:
                 return self._operations.step_dead(message)
             case _:

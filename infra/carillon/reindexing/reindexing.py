@@ -66,14 +66,7 @@ class Reindex:
     ) -> None:
         self.done = Done()
         self._stores = stores
-        self._indexer = Indexer(
-            stores.jobs,
-            stores.wheel,
-            stores.queue,
-            clock,
-            stores.calendars,
-            longest_delay_seconds,
-        )
+        self._indexer = Indexer.of(stores, clock, longest_delay_seconds)
         self._clock = clock
         self._only = only
         self._since = since

@@ -84,15 +84,7 @@ class Deployment:
         self._named = 0
         self.dead_letter_queue, self.lanes = self._queues()
         self.stores = SimulatedStores(loop, self.lanes, options.page_size)
-        ports = self.stores.ports
-        self.indexer = Indexer(
-            ports.jobs,
-            ports.wheel,
-            ports.queue,
-            self.clock,
-            ports.calendars,
-            options.longest_delay_seconds,
-        )
+        self.indexer = Indexer.of(self.stores.ports, self.clock, options.longest_delay_seconds)
         self.tick_ports = self._tick_ports()
         self.executor_ports = self._executor_ports(targets)
         self.router = Router(self.executor_ports)

@@ -27,7 +27,7 @@ from carillon.domain.wheel.stale import Ended, ended_entries, ended_entry, remov
 from carillon.errors import StoreUnavailableError
 from carillon.schedules import Recurrence, SlotKind
 from carillon.services.calendar_reader import CalendarReader
-from carillon.stores.ports import JobStore, LaneQueue, VersionedRows, WheelStore
+from carillon.stores.ports import JobStore, LaneQueue, Stores, VersionedRows, WheelStore
 
 UNCOMMITTED_DELAY_SECONDS = 5
 """Messages sent before the job row is committed stay hidden at least this long."""
@@ -53,6 +53,13 @@ class Indexer:
         self._clock = clock
         self._calendars = calendars
         self._longest_delay_seconds = longest_delay_seconds
+
+    @classmethod
+    def of(
+        cls, stores: Stores, clock: Clock, longest_delay_seconds: int = LONGEST_DELAY_SECONDS
+    ) -> "Indexer":
+        ports = stores.jobs, stores.wheel, stores.queue, clock, stores.calendars
+        return cls(*ports, longest_delay_seconds)
 
     def index_job(self, job: Job, revision: int | None) -> bool:
         """Put a job with a new generation on the wheel; the job row is the commit.

@@ -8,13 +8,12 @@ from pydantic import BaseModel
 
 from carillon.api.calendars.models import WEEKDAYS, CalendarBody, Day, RangeForm
 from carillon.api.calendars.service import CalendarService
-from carillon.api.http.fields import ListForm, UtcTime, rest_of
+from carillon.api.http.fields import ListForm, UtcTime
 from carillon.api.http.problems import Kind
 from carillon.api.http.requests import ETAG_PATTERN, etag, precondition
 from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.routes import JSON, Cursor, Limit
 from carillon.domain.calendar import Calendar
-from carillon.stores.ports import Page
 from carillon.telemetry import Action, Telemetry
 
 
@@ -53,13 +52,6 @@ class CalendarForm(BaseModel):
 
 class CalendarPage(ListForm):
     items: list[CalendarForm]
-
-    @classmethod
-    def of(cls, page: Page[Calendar]) -> "CalendarPage":
-        return cls(
-            items=[CalendarForm.of(calendar) for calendar in page.items],
-            **rest_of(page),
-        )
 
 
 CalendarName = Annotated[
@@ -125,7 +117,7 @@ class CalendarRoutes(Resource):
     def list_calendars(self, limit: Limit = 20, cursor: Cursor = None) -> Response[CalendarPage]:
         """By name; `next_cursor` is null on the last page."""
         page = self._service.list(self._owner(), limit, cursor)
-        return Response(200, JSON, CalendarPage.of(page))
+        return Response(200, JSON, CalendarPage.of_page(page, CalendarForm.of))
 
     @route(f"GET {_PATH}", "Read a calendar", {200: "The calendar"}, Kind.NOT_FOUND, headers=_ETAG)
     def get_calendar(self, name: CalendarName) -> Response[CalendarForm]:

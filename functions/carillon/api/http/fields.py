@@ -1,13 +1,15 @@
 """Paths of pydantic's errors, instants as parameters, and the form of a page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 from carillon.schedules.zones.offsets import load_zone
 from carillon.stores.ports import Page
+
+_Item = TypeVar("_Item")
 
 MOST_ERRORS = 50
 """The answer names this many wrong fields at most, the first ones."""
@@ -124,6 +126,11 @@ class ListForm(BaseModel):
     unreadable: list[UnreadableForm] = Field(
         default_factory=list, description="Rows of the page that cannot be read, left out."
     )
+
+    @classmethod
+    def of_page(cls, page: Page[_Item], form_of: Callable[[_Item], BaseModel]) -> Self:
+        items = [form_of(item) for item in page.items]
+        return cls.model_validate({"items": items, **rest_of(page)})
 
 
 def rest_of(page: Page[Any]) -> dict[str, Any]:

@@ -6,11 +6,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, Field, GetJsonSchemaHandler, field_validator, model_validator
 from pydantic_core import CoreSchema
 
-from carillon.api.http.fields import ListForm, UtcTime, rest_of
+from carillon.api.http.fields import ListForm, UtcTime
 from carillon.domain.operation import MOST_PER_MINUTE, Operation, OperationKind, OperationState
 from carillon.domain.run import DeadReason, RunStatus
 from carillon.domain.spec.fields import Document, Instant
-from carillon.stores.ports import Page
 
 PerMinute = Annotated[
     int,
@@ -164,8 +163,3 @@ class OutcomesForm(BaseModel):
 
 class OperationPage(ListForm):
     items: list[OperationForm]
-
-    @classmethod
-    def of(cls, page: Page[Operation]) -> "OperationPage":
-        items = [OperationForm.of(operation) for operation in page.items]
-        return cls(items=items, **rest_of(page))

@@ -128,7 +128,7 @@ class OperationRoutes(Resource):
     def list_operations(self, limit: Limit = 20, cursor: Cursor = None) -> Response[OperationPage]:
         """Newest first. One that has ended is kept as long as a run."""
         page = self._service.list(self._owner(), limit, cursor)
-        return Response(200, JSON, OperationPage.of(page))
+        return Response(200, JSON, OperationPage.of_page(page, OperationForm.of))
 
     @route(
         "GET /operations/<operation_id>",

@@ -12,7 +12,7 @@ from carillon.api.jobs.routes import JSON, Cursor, IdempotencyKey, Limit
 from carillon.api.jobs.service import JobService
 from carillon.api.operations.models import DeadLetterBody, OperationForm
 from carillon.api.operations.service import OperationService
-from carillon.api.runs.routes import RunDetail, RunPage
+from carillon.api.runs.routes import RunDetail, RunForm, RunPage
 from carillon.api.runs.service import run_key_of
 from carillon.api.schedules.request_models import FireTimeFrom, FireTimeTo, whole_span
 from carillon.clock import Clock
@@ -127,9 +127,8 @@ class DeadLetterRoutes(Resource):
         `next_cursor` is null on the last one."""
         bounds = whole_span(from_at, to)
         only = DeadLetterFilter(job_id or "", str(reason or ""), error or "", *bounds)
-        return Response(
-            200, JSON, RunPage.of(self._service.list(self._owner(), limit, cursor, only))
-        )
+        page = self._service.list(self._owner(), limit, cursor, only)
+        return Response(200, JSON, RunPage.of_page(page, RunForm.of))
 
     @route(
         "POST /dead-letters/<run_id>/redrive",

@@ -6,7 +6,7 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Path
 from pydantic import BaseModel
 
-from carillon.api.http.fields import ListForm, SameForm, UtcTime, rest_of
+from carillon.api.http.fields import ListForm, SameForm, UtcTime
 from carillon.api.http.problems import Kind
 from carillon.api.http.requests import idempotency_key
 from carillon.api.http.routing import Resource, Routes, route
@@ -14,7 +14,6 @@ from carillon.api.jobs.routes import JSON, Cursor, IdempotencyKey, JobId, Limit
 from carillon.api.runs.service import RunService
 from carillon.api.schedules.request_models import FireTimeFrom, FireTimeTo
 from carillon.domain.run import DeadReason, Resolution, Run, RunKind, RunStatus
-from carillon.stores.ports import Page
 from carillon.telemetry import Action, Telemetry
 
 
@@ -125,13 +124,6 @@ class RunDetail(RunForm):
 class RunPage(ListForm):
     items: list[RunForm]
 
-    @classmethod
-    def of(cls, page: Page[Run]) -> "RunPage":
-        return cls(
-            items=[RunForm.of(run) for run in page.items],
-            **rest_of(page),
-        )
-
 
 RunId = Annotated[str, Path(description="A `run_id` of the job's history.")]
 _PATH = "/jobs/<job_id>/runs"
@@ -175,7 +167,7 @@ class RunRoutes(Resource):
     ) -> Response[RunPage]:
         """Newest fire time first. A deleted job's history can be read until it expires."""
         page = self._service.list(self._owner(), job_id, limit, cursor, from_at, to)
-        return Response(200, JSON, RunPage.of(page))
+        return Response(200, JSON, RunPage.of_page(page, RunForm.of))
 
     @route(f"GET {_PATH}/<run_id>", "Read a run", {200: "The run"}, Kind.NOT_FOUND)
     def get_run(self, job_id: JobId, run_id: RunId) -> Response[RunDetail]:

@@ -18,7 +18,7 @@ _ROWS_OF_AN_INSTANT = 100
 """Rows of one fire time that are searched for a success."""
 
 
-class Watch:
+class MissedRunCheck:
     """Handles messages of kind WATCH. It costs no write where all is well.
 
     Its method may raise StoreUnavailableError and QueueUnavailableError.
@@ -27,18 +27,18 @@ class Watch:
     def __init__(self, ports: ExecutorPorts) -> None:
         self._ports = ports
 
-    def look(self, message: Message) -> Report:
+    def check(self, message: Message) -> Report:
         """Check the occurrence when its time has come; put a row and publish it if it is missed."""
         deferred = defer_early(self._ports, message)
         if deferred is not None:
             return deferred
         job = self._ports.job_of(message)
         now = self._ports.clock.now()
-        report = self._look_at(job, message, now)
+        report = self._checked(job, message, now)
         self._ports.indexer.remove_stale_entry(job, message)
         return report
 
-    def _look_at(self, job: Job | None, message: Message, now: datetime) -> Report:
+    def _checked(self, job: Job | None, message: Message, now: datetime) -> Report:
         use = None if job is None else job.spec.calendar
         closed = CalendarReader(self._ports.calendars).closed_days(message.key.owner, use)
         if job is None or not missed.is_expected(job, message, closed):
@@ -51,7 +51,7 @@ class Watch:
         if again is not None:
             return defer(self._ports, again, again.starts_at, "its run may have yet to come")
         if self._is_another_checked(job, message, run, closed):
-            return self._without_alert(job, message, now, "a later occurrence is looked at")
+            return self._without_alert(job, message, now, "a later occurrence is checked")
         row = missed.watch_row(job, message, note, now, now + self._ports.run_lifetime)
         if self._ports.runs.claim(row, None):
             self._ports.lifecycle.missed(row, job)
