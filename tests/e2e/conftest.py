@@ -4,13 +4,14 @@ import json
 import os
 import subprocess
 from base64 import urlsafe_b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import pytest
@@ -22,9 +23,14 @@ from carillon.local.emulator import Emulator
 from carillon.local.receiver import Receiver, read_signing_key
 
 Json = dict[str, Any]
+Seen = TypeVar("Seen")
 LONGEST_DELAY_SECONDS = 60
 SEGMENTS = 16
 ENDED = {"succeeded", "dead", "timed_out", "skipped", "cancelled"}
+LAG_LIMIT_SECONDS = 1.5
+"""Invariant I3."""
+NEVER = "0 0 1 1 *"
+"""A schedule for jobs that only run by hand."""
 COMMAND = Path(__file__).resolve().parents[2] / ".venv" / "bin" / "carillon"
 CONTEXT = {
     "task_modules": "carillon.executor.tasks.samples,carillon.executor.tasks.faults",
@@ -68,6 +74,45 @@ class Patient(httpx.HTTPTransport):
         return super().handle_request(request)
 
 
+def until(look: Callable[[], Seen], within_seconds: float = 30) -> Seen:
+    """Wait until there is something, and give that."""
+    deadline = monotonic() + within_seconds
+    while not (seen := look()):
+        assert monotonic() < deadline, "it did not come about in time"
+        sleep(0.3)
+    return seen
+
+
+def seconds_ahead(seconds: int) -> str:
+    return f"at {datetime.now(UTC) + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}"
+
+
+def instant(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def task(name: str) -> Json:
+    return {"type": "task", "name": name}
+
+
+def post(person: "Person", path: str, body: Json | None = None, status: int = 202) -> Json:
+    answer = person.http.post(path, json=body) if body is not None else person.http.post(path)
+    assert answer.status_code == status, answer.text
+    found: Json = answer.json()
+    return found
+
+
+def run_by_hand(person: "Person", job: Json) -> Json:
+    return post(person, f"/jobs/{job['job_id']}/run")
+
+
+def run_of(person: "Person", run: Json) -> Json:
+    answer = person.http.get(f"/jobs/{run['job_id']}/runs/{run['run_id']}")
+    assert answer.status_code == 200, answer.text
+    found: Json = answer.json()
+    return found
+
+
 class Person:
     """Somebody with a real token (or none), talking plain HTTP."""
 
@@ -91,6 +136,18 @@ class Person:
         job: Json = response.json()
         return job
 
+    def every(self, path: str, **query: str) -> Iterator[Json]:
+        """The items of all pages of a list."""
+        cursor: dict[str, str] = {}
+        while True:
+            answer = self.http.get(path, params={"limit": 100, **query, **cursor})
+            assert answer.status_code == 200, answer.text
+            page: Json = answer.json()
+            yield from page["items"]
+            if page["next_cursor"] is None:
+                return
+            cursor = {"cursor": page["next_cursor"]}
+
     def runs(self, job: Json) -> list[Json]:
         """The job's newest runs, newest first."""
         response = self.http.get(f"/jobs/{job['job_id']}/runs", params={"limit": 100})
@@ -100,14 +157,15 @@ class Person:
 
     def ended_runs(self, job: Json, count: int, within_seconds: float = 60) -> list[Json]:
         """Wait for `count` ended runs; oldest first."""
-        deadline = monotonic() + within_seconds
-        while True:
-            runs = self.runs(job)
-            ended = [run for run in runs if run["status"] in ENDED]
-            if len(ended) >= count:
-                return ended[::-1]
-            assert monotonic() < deadline, f"{len(ended)} of {count} ended: {runs}"
-            sleep(0.3)
+
+        def ended() -> list[Json]:
+            runs = [run for run in self.runs(job) if run["status"] in ENDED]
+            return runs[::-1] if len(runs) >= count else []
+
+        return until(ended, within_seconds)
+
+    def delete(self, job: Json) -> None:
+        assert self.http.delete(f"/jobs/{job['job_id']}").status_code == 204
 
 
 @pytest.fixture(scope="session")

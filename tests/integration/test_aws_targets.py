@@ -6,7 +6,6 @@ import time
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -24,9 +23,11 @@ from carillon.domain.targets import (
     StepFunctionsTarget,
 )
 from carillon.executor.deadlines import Deadline
-from carillon.executor.targets import Call, Failure, Success, Targets
+from carillon.executor.targets import Failure, Success, Targets
 from carillon.executor.targets.secrets import AwsSecrets, OwnerSecrets, SecretError
 from carillon.settings import Settings
+from tests.integration.executor.sending import call as call_of
+from tests.integration.executor.sending import refusal
 from tests.integration.executor.test_targets import ENVIRONMENT
 
 pytestmark = pytest.mark.ministack
@@ -36,16 +37,7 @@ ALLOWED = ",".join(
     f"arn:aws:{service}:*:{ACCOUNT}:*" for service in ("lambda", "sqs", "sns", "events", "states")
 )
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/any"
-CALL = Call(
-    run_id="abc_20260301T120017Z_scheduled_0",
-    job_id="abc",
-    job_name="name",
-    owner="owner",
-    attempt=2,
-    fire_at=datetime(2026, 3, 1, 12, 0, 17, tzinfo=UTC),
-    payload='{"a":"ü"}',
-    timeout_seconds=20,
-)
+CALL = call_of('{"a":"ü"}', timeout_seconds=20)
 FUNCTION = """
 import time
 def handler(event, context):
@@ -236,8 +228,7 @@ def test_a_run_starts_one_execution_whatever_its_attempts(targets: Targets) -> N
 )
 def test_what_does_not_exist_is_refused_for_good(targets: Targets, target: Any) -> None:
     outcome = targets.deliver(target, CALL)
-    assert isinstance(outcome, Failure)
-    assert (outcome.error.kind, outcome.error.permanent) == ("not_found", True)
+    assert refusal(outcome) == ("not_found", True)
 
 
 def test_a_service_that_cannot_be_reached_may_be_tried_again(
@@ -246,8 +237,7 @@ def test_a_service_that_cannot_be_reached_may_be_tried_again(
     aws_environment.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     target = SqsTarget(queue_arn=f"arn:aws:sqs:us-east-1:{ACCOUNT}:q")
     outcome = targets.deliver(target, CALL)
-    assert isinstance(outcome, Failure)
-    assert (outcome.error.kind, outcome.error.permanent) == ("connect_error", False)
+    assert refusal(outcome) == ("connect_error", False)
 
 
 def test_owners_secrets_are_read_where_they_lie(ministack: str) -> None:

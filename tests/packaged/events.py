@@ -4,39 +4,18 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tests.unit.api.gateway import event
+
 OWNER = "11111111-2222-3333-4444-555555555555"
 
 
 def request(method: str, path: str, body: object = None) -> dict[str, Any]:
     """A request of OWNER's to the HTTP API, payload format 2.0."""
-    return {
-        "version": "2.0",
-        "routeKey": "ANY /{proxy+}",
-        "rawPath": path,
-        "rawQueryString": "",
-        "headers": {"content-type": "application/json"},
-        "requestContext": {
-            "accountId": "123456789012",
-            "apiId": "api",
-            "authorizer": {"jwt": {"claims": {"sub": OWNER, "client_id": "c"}, "scopes": None}},
-            "domainName": "api.execute-api.us-east-1.amazonaws.com",
-            "domainPrefix": "api",
-            "http": {
-                "method": method,
-                "path": path,
-                "protocol": "HTTP/1.1",
-                "sourceIp": "192.0.2.1",
-                "userAgent": "tests",
-            },
-            "requestId": "request",
-            "routeKey": "ANY /{proxy+}",
-            "stage": "$default",
-            "time": "22/Nov/2026:12:00:00 +0000",
-            "timeEpoch": 1795348800000,
-        },
-        "body": None if body is None else json.dumps(body),
-        "isBase64Encoded": False,
-    }
+    text = None if body is None else json.dumps(body)
+    claims = {"sub": OWNER, "client_id": "c"}
+    return event(
+        method, path, body=text, headers={"content-type": "application/json"}, claims=claims
+    )
 
 
 def batch(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

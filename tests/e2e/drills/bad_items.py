@@ -16,16 +16,13 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from threading import Event, Thread
 from time import sleep
-from typing import Any
 
 from carillon.domain.job import job_id_of, segment_of
 from carillon.domain.wheel.entry import minute_of
 from carillon.local.deployment import Deployment, aws_environment
 from carillon.local.emulator import REPOSITORY
-from tests.e2e.conftest import SEGMENTS, Person, deployed, owner_of, person
+from tests.e2e.conftest import SEGMENTS, Json, Person, deployed, instant, owner_of, person
 from tests.e2e.drills.neighbours import Lags
-
-Json = dict[str, Any]
 
 BAD_SEGMENT = 14
 ON_TIME_SECONDS = 3.0
@@ -149,19 +146,12 @@ def succeeded_of(
     person: Person, job: Json, since: datetime, until: datetime
 ) -> dict[datetime, float]:
     """The occurrences in a span whose runs have succeeded, with their lags in seconds."""
-    query: dict[str, str | int] = {"limit": 100, "from": f"{since:%Y-%m-%dT%H:%M:%SZ}"}
-    found: dict[datetime, float] = {}
-    while True:
-        answer = person.http.get(f"/jobs/{job['job_id']}/runs", params=query)
-        assert answer.status_code == 200, answer.text
-        for run in answer.json()["items"]:
-            fire_at = datetime.fromisoformat(run["fire_at"])
-            if since <= fire_at <= until and run["status"] == "succeeded":
-                found[fire_at] = run["lag_seconds"]
-        cursor = answer.json()["next_cursor"]
-        if cursor is None:
-            return found
-        query["cursor"] = cursor
+    runs = person.every(f"/jobs/{job['job_id']}/runs", **{"from": f"{since:%Y-%m-%dT%H:%M:%SZ}"})
+    return {
+        fire_at: run["lag_seconds"]
+        for run in runs
+        if since <= (fire_at := instant(run["fire_at"])) <= until and run["status"] == "succeeded"
+    }
 
 
 def times(since: datetime, until: datetime) -> Sequence[datetime]:

@@ -15,11 +15,8 @@ from math import ceil
 from socket import create_server, socket
 from threading import Thread
 from time import monotonic, sleep
-from typing import Any
 
-from tests.e2e.conftest import Person, deployed, person
-
-Json = dict[str, Any]
+from tests.e2e.conftest import Json, Person, deployed, instant, person
 
 BYSTANDERS = 20
 CULPRITS = 200
@@ -175,26 +172,14 @@ def _lags(
     lags: list[float | None] = []
     for job in jobs:
         sleep(0.1)  # within the owner's rate of requests
-        found: dict[datetime, float] = {}
-        for page in _pages(person, f"/jobs/{job['job_id']}/runs", since):
-            found |= {datetime.fromisoformat(run["fire_at"]): run["lag_seconds"] for run in page}
+        path, span_from = f"/jobs/{job['job_id']}/runs", f"{since:%Y-%m-%dT%H:%M:%SZ}"
+        runs = person.every(path, **{"from": span_from})
+        found = {instant(run["fire_at"]): run["lag_seconds"] for run in runs}
         due_at = datetime.fromtimestamp(ceil(since.timestamp() / 5) * 5, UTC)
         while due_at < since + span:
             lags.append(found.get(due_at))
             due_at += timedelta(seconds=5)
     return lags
-
-
-def _pages(person: Person, path: str, since: datetime) -> Iterator[list[Json]]:
-    query: dict[str, str | int] = {"limit": 100, "from": f"{since:%Y-%m-%dT%H:%M:%SZ}"}
-    while True:
-        answer = person.http.get(path, params=query)
-        assert answer.status_code == 200, answer.text
-        page: Json = answer.json()
-        yield page["items"]
-        if page["next_cursor"] is None:
-            return
-        query["cursor"] = page["next_cursor"]
 
 
 def _ordered(lags: Sequence[float | None]) -> Lags:
@@ -203,14 +188,7 @@ def _ordered(lags: Sequence[float | None]) -> Lags:
 
 def _moved(person: Person) -> int:
     """How many of the person's jobs are served in lane slow."""
-    query: dict[str, str | int] = {"limit": 100}
-    moved = 0
-    while True:
-        page: Json = person.http.get("/jobs", params=query).json()
-        moved += sum(job["lane"] == "slow" for job in page["items"])
-        if page["next_cursor"] is None:
-            return int(moved)
-        query["cursor"] = page["next_cursor"]
+    return sum(job["lane"] == "slow" for job in person.every("/jobs"))
 
 
 def _delete_all(person: Person) -> None:

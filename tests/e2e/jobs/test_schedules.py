@@ -1,22 +1,17 @@
 """Schedules of every kind on the deployed stack: calendars, windows, ends, unions, delays."""
 
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from statistics import median
-from time import monotonic, sleep
+from time import sleep
 
 import pytest
 
-from tests.e2e.conftest import Json, Person
+from tests.e2e.conftest import LAG_LIMIT_SECONDS, Person, instant, seconds_ahead, until
 
 pytestmark = pytest.mark.e2e
 
-LAG_LIMIT_SECONDS = 1.5
+
 ALL_DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
-
-
-def instant(text: str) -> datetime:
-    return datetime.fromisoformat(text)
 
 
 def put_calendar(person: Person, name: str, **closed: object) -> None:
@@ -24,15 +19,11 @@ def put_calendar(person: Person, name: str, **closed: object) -> None:
     assert response.status_code in (200, 201), response.text
 
 
-def delete(person: Person, job: Json) -> None:
-    assert person.http.delete(f"/jobs/{job['job_id']}").status_code == 204
-
-
 def test_a_window_moves_the_start_to_the_second_and_both_times_are_told(alice: Person) -> None:
     job = alice.create("every 10s", window="9s", name="spread")
     offset = (instant(job["next_effective_at"]) - instant(job["next_fire_at"])).total_seconds()
     runs = alice.ended_runs(job, 3)
-    delete(alice, job)
+    alice.delete(job)
     for run in runs:
         nominal, effective = instant(run["fire_at"]), instant(run["effective_at"])
         assert nominal.timestamp() % 10 == 0
@@ -53,12 +44,8 @@ def test_a_job_with_max_runs_completes(alice: Person) -> None:
 
 
 def test_a_job_that_is_to_go_when_complete_goes(alice: Person) -> None:
-    at = f"at {datetime.now(UTC) + timedelta(seconds=3):%Y-%m-%dT%H:%M:%S}"
-    job = alice.create(at, on_complete="delete")
-    deadline = monotonic() + 30
-    while alice.http.get(f"/jobs/{job['job_id']}").status_code != 404:
-        assert monotonic() < deadline
-        sleep(0.5)
+    job = alice.create(seconds_ahead(3), on_complete="delete")
+    until(lambda: alice.http.get(f"/jobs/{job['job_id']}").status_code == 404)
     (run,) = alice.runs(job)
     assert run["status"] == "succeeded"
 
@@ -71,15 +58,12 @@ def test_a_closed_day_is_skipped_and_an_opened_one_is_not(alice: Person) -> None
     assert "shut" in skipped["note"]
     put_calendar(alice, "shut", weekdays=[])
     changed_at = datetime.now(UTC)
-    deadline = monotonic() + 30
-    while not any(run["status"] == "succeeded" for run in alice.runs(job)):
-        assert monotonic() < deadline
-        sleep(0.5)
+    until(lambda: any(run["status"] == "succeeded" for run in alice.runs(job)))
     after = [run for run in alice.runs(job) if instant(run["fire_at"]) > changed_at]
     assert {run["status"] for run in after} <= {"succeeded", "running"}
     answer = alice.http.delete("/calendars/shut")
     assert answer.status_code == 409, "a job follows it"
-    delete(alice, job)
+    alice.delete(job)
     assert alice.http.delete("/calendars/shut").status_code == 204
 
 
@@ -93,15 +77,12 @@ def test_a_calendar_change_holds_without_a_touch_of_the_job(alice: Person, rule:
     assert {run["status"] for run in alice.runs(job)} <= {"skipped", "running"}
     put_calendar(alice, name, weekdays=[])
     changed_at = datetime.now(UTC)
-    deadline = monotonic() + 30
-    while not (ran := [run for run in alice.runs(job) if run["status"] == "succeeded"]):
-        assert monotonic() < deadline
-        sleep(0.5)
+    ran = until(lambda: [run for run in alice.runs(job) if run["status"] == "succeeded"])
     # The tick reads the calendar, and so does the executor at the last moment.
     assert instant(ran[-1]["fire_at"]) <= changed_at + timedelta(seconds=20)
     shown = alice.http.get(f"/jobs/{job['job_id']}").json()
     assert shown["revision"] == job["revision"]
-    delete(alice, job)
+    alice.delete(job)
 
 
 def test_a_list_fires_once_an_instant_and_not_at_the_exceptions(alice: Person) -> None:
@@ -109,74 +90,7 @@ def test_a_list_fires_once_an_instant_and_not_at_the_exceptions(alice: Person) -
         ["*/2 * * * * *", "*/4 * * * * *"], **{"except": ["0-59/10 * * * * *"]}, name="union"
     )
     runs = alice.ended_runs(job, 6)
-    delete(alice, job)
+    alice.delete(job)
     seconds = [instant(run["fire_at"]).second for run in runs]
     assert len({run["fire_at"] for run in runs}) == len(runs)
     assert all(second % 2 == 0 and second % 10 != 0 for second in seconds)
-
-
-def test_a_fixed_delay_counts_from_the_end_of_the_run(alice: Person) -> None:
-    job = alice.create(
-        "every 2s after finish", target={"type": "task", "name": "sleep"}, payload=1.5
-    )
-    runs = alice.ended_runs(job, 3)
-    delete(alice, job)
-    assert {run["status"] for run in runs} == {"succeeded"}
-    for run, following in pairwise(runs):
-        pause = (instant(following["fire_at"]) - instant(run["finished_at"])).total_seconds()
-        assert 2 <= pause < 3.01
-
-
-def test_creation_tells_what_the_clocks_will_do(alice: Person) -> None:
-    job = alice.create("30 2 * * *", timezone="America/New_York")
-    assert job["sentence"] == "every day at 02:30 in America/New_York"
-    assert [entry["kind"] for entry in job["transitions"]].count("gap") == 1
-    assert "dst" in {warning["code"] for warning in job["warnings"]}
-    delete(alice, job)
-
-
-def test_a_preview_explains_the_schedule(alice: Person) -> None:
-    body = {
-        "schedule": "cron(0 9 ? * MON-FRI *)",
-        "timezone": "Europe/Riga",
-        "after": "2026-12-24T00:00:00Z",
-        "count": 2,
-        "calendar": {"rule": "skip", "dates": ["2026-12-24", "2026-12-25"]},
-    }
-    answer = alice.http.post("/schedules/preview", json=body)
-    assert answer.status_code == 200, answer.text
-    preview = answer.json()
-    assert [at["fire_at"] for at in preview["occurrences"]] == [
-        "2026-12-28T07:00:00Z",
-        "2026-12-29T07:00:00Z",
-    ]
-    assert preview["description"].startswith("every weekday at 09:00 in Europe/Riga")
-    assert preview["slots"]["count"] >= 1
-    assert preview["fires_per_month"] > 0
-    assert preview["dollars_per_month"] > 0
-
-
-def test_the_forecast_adds_up_the_jobs_of_an_owner(bob: Person) -> None:
-    jobs = [bob.create("0 12 * * *", name=f"noon-{number}") for number in range(3)]
-    jobs.append(bob.create("30 12 * * *", name="later"))
-    answer = bob.http.get("/forecast")
-    assert answer.status_code == 200, answer.text
-    forecast = answer.json()
-    noon = [peak for peak in forecast["peaks"] if peak["fires"] >= 3]
-    assert noon
-    assert noon[0]["minute"].endswith("T12:00:00Z")
-    shown = bob.carillon("forecast")
-    assert shown.returncode == 0, shown.stderr
-    assert "12:00" in shown.stdout
-    for job in jobs:
-        delete(bob, job)
-
-
-def test_calendars_are_their_owners_own(alice: Person, bob: Person) -> None:
-    put_calendar(alice, "private", dates=["2026-12-25"])
-    assert bob.http.get("/calendars/private").status_code == 404
-    assert bob.http.get("/calendars").json()["items"] == []
-    shown = alice.carillon("calendars", "show", "private", "--json")
-    assert shown.returncode == 0, shown.stderr
-    assert "2026-12-25" in shown.stdout
-    assert alice.http.delete("/calendars/private").status_code == 204

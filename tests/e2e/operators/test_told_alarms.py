@@ -7,7 +7,7 @@ alarm is a matter of the template (tests/infra/test_alarms.py).
 
 import json
 from datetime import UTC, datetime, timedelta
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from carillon.domain.message import encode
 from carillon.domain.wheel.entry import message_of
 from carillon.local.deployment import STACK_NAME, Deployment
 from carillon.stores.dynamo.jobs import job_of
-from tests.e2e.conftest import SEGMENTS, Json, Person
+from tests.e2e.conftest import SEGMENTS, Json, Person, seconds_ahead, task, until
 
 pytestmark = pytest.mark.e2e
 
@@ -67,8 +67,8 @@ def measured(deployment: Deployment, output: str, since: datetime, metric: str) 
     """The lines with a metric that a function has logged, waited for."""
     functions, logs = deployment.client("lambda"), deployment.client("logs")
     configuration = functions.get_function_configuration(FunctionName=deployment.outputs[output])
-    give_up_at = monotonic() + PATIENCE_SECONDS
-    while True:
+
+    def logged() -> list[Json]:
         found = logs.filter_log_events(
             logGroupName=configuration["LoggingConfig"]["LogGroup"],
             startTime=int(since.timestamp() * 1000),
@@ -76,11 +76,9 @@ def measured(deployment: Deployment, output: str, since: datetime, metric: str) 
         )
         lines = [event["message"] for event in found["events"]]
         records = [json.loads(line) for line in lines if line.startswith("{")]
-        records = [record for record in records if metric in record and "_aws" in record]
-        if records:
-            return records
-        assert monotonic() < give_up_at, f"{output} has not measured {metric}"
-        sleep(0.3)
+        return [record for record in records if metric in record and "_aws" in record]
+
+    return until(logged, PATIENCE_SECONDS)
 
 
 def bridge(deployment: Deployment, records: list[Json]) -> None:
@@ -114,8 +112,7 @@ def since() -> datetime:
 def test_a_dead_run_is_told(
     deployment: Deployment, alice: Person, topic: Topic, since: datetime
 ) -> None:
-    at = f"at {datetime.now(UTC) + timedelta(seconds=2):%Y-%m-%dT%H:%M:%S}"
-    job = alice.create(at, target={"type": "task", "name": "fail"}, retry={"max_attempts": 1})
+    job = alice.create(seconds_ahead(2), target=task("fail"), retry={"max_attempts": 1})
     (run,) = alice.ended_runs(job, 1)
     assert run["status"] == "dead"
     bridge(deployment, measured(deployment, "ExecutorFunctionNormal", since, "RunsDead"))
@@ -140,14 +137,14 @@ def test_ticks_that_stood_still_are_told_by_the_next_one(
     deployment.client("lambda").invoke(
         FunctionName=deployment.outputs["TickFunction"], Payload=b'{"worker": 0}'
     )
-    give_up_at = monotonic() + PATIENCE_SECONDS
-    while True:  # this tick's line, or that of the rule's own one if that was quicker
+
+    def told() -> list[Json]:
+        """This tick's line, or that of the rule's own one if that was quicker."""
         records = measured(deployment, "TickFunction", since, "WatermarkLag")
-        if max(max(listed(record["WatermarkLag"])) for record in records) >= 540:
-            break
-        assert monotonic() < give_up_at, records
-        sleep(0.3)
-    bridge(deployment, records)
+        is_late = max(max(listed(record["WatermarkLag"])) for record in records) >= 540
+        return records if is_late else []
+
+    bridge(deployment, until(told, PATIENCE_SECONDS))
     assert topic.hears("WatermarkLag", "ALARM")["AlarmDescription"].startswith("PAGE: ")
 
 
@@ -178,16 +175,9 @@ def test_the_canary_is_filed_by_the_deployed_tick_and_run_by_the_deployed_execut
 
 def canary(deployment: Deployment) -> Job:
     """As the first tick indexed it, waited for."""
-    give_up_at = monotonic() + 90
-    while True:
-        found = deployment.client("dynamodb").get_item(
-            TableName=deployment.outputs["JobsTable"],
-            Key={"owner": {"S": CANARY_OWNER}, "job_id": {"S": CANARY_JOB_ID}},
-        )
-        if "Item" in found:
-            return job_of(found["Item"])
-        assert monotonic() < give_up_at, "no tick has indexed it"
-        sleep(1)
+    dynamodb, table = deployment.client("dynamodb"), deployment.outputs["JobsTable"]
+    key = {"owner": {"S": CANARY_OWNER}, "job_id": {"S": CANARY_JOB_ID}}
+    return job_of(until(lambda: dynamodb.get_item(TableName=table, Key=key).get("Item"), 90))
 
 
 def test_a_drill_is_told_when_it_begins_and_when_it_ends(

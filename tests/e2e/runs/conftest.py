@@ -1,17 +1,13 @@
 """What takes minutes is made first, and looked at last (`test_waiting.py`)."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
-from tests.e2e.conftest import Json, Person
+from tests.e2e.conftest import Json, Person, seconds_ahead, task
 
 LATE_RETRY_SECONDS = 200
 """Later than a queue may delay here, and than ticks announce: the wheel must bring it."""
-
-
-def _soon() -> str:
-    return f"at {datetime.now(UTC) + timedelta(seconds=3):%Y-%m-%dT%H:%M:%S}"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -19,7 +15,7 @@ def late_retry(alice: Person) -> Json:
     """A job whose run fails once and is retried minutes later."""
     backoff = {"type": "fixed", "base_seconds": LATE_RETRY_SECONDS}
     retry = {"max_attempts": 2, "backoff": backoff}
-    return alice.create(_soon(), target={"type": "task", "name": "fail"}, retry=retry)
+    return alice.create(seconds_ahead(3), target=task("fail"), retry=retry)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -33,15 +29,6 @@ def gone_job(alice: Person) -> tuple[Json, datetime]:
 @pytest.fixture(scope="session", autouse=True)
 def killer(alice: Person) -> Json:
     """A job that kills its executor, in a lane in which nothing else runs by then."""
-    target = {"type": "task", "name": "kill_executor"}
-    return alice.create(_soon(), target=target, retry={"max_attempts": 1}, priority="low")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def watched(alice: Person) -> tuple[Json, Json]:
-    """A job that fails and one that succeeds, of both of which a success is expected."""
-    target = {"type": "task", "name": "fail"}
-    bad = alice.create(
-        _soon(), name="watched", target=target, retry={"max_attempts": 1}, expect_within="1m"
+    return alice.create(
+        seconds_ahead(3), target=task("kill_executor"), retry={"max_attempts": 1}, priority="low"
     )
-    return bad, alice.create("every 20s", name="watched-too", expect_within="1m")

@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.e2e.conftest import Json, Person
-from tests.e2e.runs.test_running import NEVER, instant, post, run_by_hand, run_of, task, until
+from tests.e2e.conftest import NEVER, Json, Person, instant, post, run_by_hand, run_of, task, until
 
 pytestmark = pytest.mark.e2e
 
@@ -105,16 +104,3 @@ def test_a_bulk_creation_is_repeated_without_harm_and_deleted_by_its_parent(alic
     assert changed == 59
     assert alice.http.get("/jobs", params={"parent": "channel-7"}).json()["items"] == []
     assert alice.http.delete("/jobs").status_code == 422
-
-
-def test_other_owners_operations_are_not_to_be_seen(alice: Person, bob: Person) -> None:
-    job = alice.create("every 1h")
-    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-    body = {"from": text(hour - timedelta(hours=1)), "to": text(hour)}
-    operation = post(alice, f"/jobs/{job['job_id']}/backfill", body)
-    path = f"/operations/{operation['operation_id']}"
-    assert bob.http.get(path).status_code == 404
-    assert bob.http.post(f"{path}/cancel").status_code == 404
-    assert bob.http.post(f"/jobs/{job['job_id']}/backfill", json=body).status_code == 404
-    assert bob.http.get("/operations").json()["items"] == []
-    assert bob.http.get("/dead-letters").json()["items"] == []

@@ -1,9 +1,8 @@
 """What becomes of occurrences on the deployed stack: retries, dead letters, policies, lanes."""
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from time import monotonic, sleep
+from time import sleep
 
 import pytest
 
@@ -11,53 +10,27 @@ from carillon.domain.job import Lane
 from carillon.domain.message import Message, encode
 from carillon.domain.run import RunKey, RunKind
 from carillon.local.deployment import EXECUTOR_TIMEOUT_SECONDS, Deployment
-from tests.e2e.conftest import ENDED, Json, Person, owner_of
-from tests.e2e.endpoints import endpoint
+from tests.e2e.conftest import (
+    ENDED,
+    LAG_LIMIT_SECONDS,
+    NEVER,
+    Json,
+    Person,
+    instant,
+    owner_of,
+    post,
+    run_by_hand,
+    run_of,
+    seconds_ahead,
+    task,
+    until,
+)
+from tests.integration.executor.endpoints import endpoint
 
 pytestmark = pytest.mark.e2e
 
-LAG_LIMIT_SECONDS = 1.5
+
 LEASE_SECONDS = EXECUTOR_TIMEOUT_SECONDS + 2
-NEVER = "0 0 1 1 *"
-"""A schedule for jobs that only run by hand."""
-
-
-def seconds_ahead(seconds: int) -> str:
-    return f"at {datetime.now(UTC) + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}"
-
-
-def instant(text: str) -> datetime:
-    return datetime.fromisoformat(text)
-
-
-def task(name: str) -> Json:
-    return {"type": "task", "name": name}
-
-
-def post(person: Person, path: str, body: Json | None = None, status: int = 202) -> Json:
-    answer = person.http.post(path, json=body) if body is not None else person.http.post(path)
-    assert answer.status_code == status, answer.text
-    found: Json = answer.json()
-    return found
-
-
-def run_by_hand(person: Person, job: Json) -> Json:
-    return post(person, f"/jobs/{job['job_id']}/run")
-
-
-def run_of(person: Person, run: Json) -> Json:
-    answer = person.http.get(f"/jobs/{run['job_id']}/runs/{run['run_id']}")
-    assert answer.status_code == 200, answer.text
-    found: Json = answer.json()
-    return found
-
-
-def until(condition: Callable[[], bool], within_seconds: float = 30) -> None:
-    """Wait for a condition."""
-    deadline = monotonic() + within_seconds
-    while not condition():
-        assert monotonic() < deadline, "it did not come about in time"
-        sleep(0.3)
 
 
 def status_of(person: Person, run: Json) -> str:
@@ -65,14 +38,15 @@ def status_of(person: Person, run: Json) -> str:
 
 
 def test_retry_after_is_honoured_and_every_attempt_is_told(alice: Person) -> None:
-    with endpoint((429, {"retry-after": "4"}), (503, {})) as hook:
+    with endpoint() as hook:
+        hook.answers = [(429, {"retry-after": "4"}), (503, {})]
         job = alice.create(
             seconds_ahead(2),
             target={"type": "webhook", "url": hook.url},
             retry={"max_attempts": 4, "backoff": {"type": "fixed", "base_seconds": 1}},
         )
         (run,) = alice.ended_runs(job, 1)
-        first, second, third = (came_at for came_at, _, _ in hook.requests)
+        first, second, third = (request.at for request in hook.received)
     assert run["status"] == "succeeded"
     assert 4 <= second - first <= 4 + 2 * LAG_LIMIT_SECONDS
     assert 1 <= third - second <= 1 + 2 * LAG_LIMIT_SECONDS
@@ -84,7 +58,8 @@ def test_retry_after_is_honoured_and_every_attempt_is_told(alice: Person) -> Non
 
 
 def test_a_dead_letter_is_redriven_into_success_and_the_history_shows_both(alice: Person) -> None:
-    with endpoint((500, {})) as hook:
+    with endpoint() as hook:
+        hook.answers = [(500, {})]
         job = alice.create(
             seconds_ahead(2),
             target={"type": "webhook", "url": hook.url},
@@ -106,7 +81,7 @@ def test_a_dead_letter_is_redriven_into_success_and_the_history_shows_both(alice
     assert history[dead["run_id"]]["settled"] == "redriven"
     assert history[again["run_id"]]["redrive"] == 1
     assert history[again["run_id"]]["fire_at"] == history[dead["run_id"]]["fire_at"]
-    assert len(hook.requests) == 2
+    assert len(hook.received) == 2
 
 
 def test_a_killer_takes_none_of_its_batch_with_it(alice: Person, deployment: Deployment) -> None:

@@ -16,7 +16,7 @@ from carillon.domain.message import Message, decode
 from carillon.settings import Settings
 from tests.support.tables import create_deployment
 from tests.unit.api.conftest import without_report
-from tests.unit.api.gateway import STRANGER, Answer, Client
+from tests.unit.api.gateway import STRANGER, Answer, Client, event
 
 HANDLER = "carillon.api.handler"
 BODY = {
@@ -219,19 +219,7 @@ def test_the_largest_payload_fits_into_a_row(deployment: Deployment) -> None:
 
 
 def test_the_handler_takes_the_gateway_s_events(deployment: Deployment) -> None:
-    event = {
-        "version": "2.0",
-        "routeKey": "GET /openapi.json",
-        "rawPath": "/openapi.json",
-        "rawQueryString": "",
-        "headers": {"accept": "*/*"},
-        "requestContext": {
-            "http": {"method": "GET", "path": "/openapi.json"},
-            "stage": "$default",
-        },
-        "isBase64Encoded": False,
-    }
-    answer = deployment.handler.handler(event, None)
+    answer = deployment.handler.handler(event("GET", "/openapi.json"), None)
 
     assert answer["statusCode"] == 200
     assert json.loads(answer["body"])["info"]["title"] == "Carillon"

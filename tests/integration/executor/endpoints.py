@@ -5,6 +5,7 @@ import ipaddress
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,8 +23,9 @@ CERTIFIED_NAME = "hooks.example.test"
 
 @dataclass(frozen=True)
 class Received:
-    """A request as it came; header names in lower case."""
+    """A request as it came, and when; header names in lower case."""
 
+    at: float
     path: str
     headers: dict[str, str]
     body: bytes
@@ -32,13 +34,22 @@ class Received:
 
 @dataclass
 class Endpoint:
-    """What to answer, and what has come."""
+    """What to answer, and what has come: `answers` first, each a status with headers, and then
+    always the same."""
 
     port: int = 0
+    answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     status: int = 200
     answer: bytes = b"thanks"
     answer_headers: dict[str, str] = field(default_factory=dict)
     received: list[Received] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}/hook"
+
+    def next_answer(self) -> tuple[int, dict[str, str]]:
+        return self.answers.pop(0) if self.answers else (self.status, self.answer_headers)
 
 
 class _Server(ThreadingHTTPServer):
@@ -60,9 +71,10 @@ class _Handler(BaseHTTPRequestHandler):
         endpoint = self.server.endpoint
         body = self.rfile.read(int(self.headers.get("content-length", "0")))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        endpoint.received.append(Received(self.path, headers, body, self.command))
-        self.send_response(endpoint.status)
-        for name, value in endpoint.answer_headers.items():
+        endpoint.received.append(Received(time.time(), self.path, headers, body, self.command))
+        status, answer_headers = endpoint.next_answer()
+        self.send_response(status)
+        for name, value in answer_headers.items():
             self.send_header(name, value)
         self.send_header("content-length", str(len(endpoint.answer)))
         self.end_headers()

@@ -10,7 +10,7 @@ from carillon.clock import SystemClock
 from carillon.domain.addresses import Address
 from carillon.domain.targets import WebhookTarget
 from carillon.executor.deadlines import Deadline
-from carillon.executor.targets.call import Call
+from carillon.executor.targets.call import Call, Failure, Outcome
 from carillon.executor.targets.secrets import AwsSecrets, OwnerSecrets, SecretError
 from carillon.executor.targets.ssrf_guard import connect
 from carillon.executor.targets.webhook import WebhookCaller, signing_key
@@ -84,3 +84,9 @@ def target(
     port: int, host: str = HOST, scheme: str = "http", path: str = "/hook", **members: Any
 ) -> WebhookTarget:
     return WebhookTarget(url=f"{scheme}://{host}:{port}{path}", **members)
+
+
+def refusal(outcome: Outcome) -> tuple[str, bool]:
+    """Why a call failed, and whether for good."""
+    assert isinstance(outcome, Failure)
+    return outcome.error.kind, outcome.error.permanent

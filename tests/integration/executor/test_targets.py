@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,8 @@ from carillon.domain.targets import SqsTarget, TaskTarget, WebhookTarget
 from carillon.executor.targets import Call, Failure, Success, Targets, aws_services
 from carillon.executor.targets.secrets import AwsSecrets, SecretError
 from carillon.settings import Settings
-from tests.integration.executor.endpoints import HOST, endpoint
+from tests.integration.executor.endpoints import endpoint
+from tests.integration.executor.sending import call
 
 ROOT = Path(__file__).resolve().parents[3]
 ENVIRONMENT = {
@@ -30,16 +30,7 @@ ENVIRONMENT = {
     "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
 }
 QUEUES = "arn:aws:sqs:us-east-1:000000000000"
-CALL = Call(
-    run_id="run",
-    job_id="job",
-    job_name="name",
-    owner="owner",
-    attempt=1,
-    fire_at=datetime(2026, 1, 1, tzinfo=UTC),
-    payload='{"a":1}',
-    timeout_seconds=20,
-)
+CALL = call('{"a":1}', timeout_seconds=20)
 
 
 @pytest.fixture
@@ -56,8 +47,7 @@ def test_each_type_of_target_is_delivered_to(secret_arn: str) -> None:
         assert targets.deliver(TaskTarget(name="echo"), CALL) == Success('{"a":1}')
     # moto bears one thread at a time: there is one webhook, so one read of the secret.
     with endpoint() as hook, Targets(settings, SystemClock()) as targets:
-        url = f"http://{HOST}:{hook.port}/hook"
-        assert targets.deliver(WebhookTarget(url=url), CALL) == Success("200 thanks")
+        assert targets.deliver(WebhookTarget(url=hook.url), CALL) == Success("200 thanks")
         assert len(hook.received) == 1
 
 
