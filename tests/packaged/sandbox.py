@@ -50,13 +50,13 @@ class CpuShare:
     """A share of one processor for a process and what it starts, `by` the control groups of this
     machine where we may make one; else all of it, by nothing ("")."""
 
-    def __init__(self, process_id: int, memory_mb: int, root: Path = _GROUPS) -> None:
+    def __init__(self, process_id: int, memory_mb: int) -> None:
         quota_us = _PERIOD_US * memory_mb // MEMORY_MB_OF_A_CPU
-        if (root / "cgroup.controllers").exists():
-            parent, self.by = root, "cgroup v2"
+        if (_GROUPS / "cgroup.controllers").exists():
+            parent, self.by = _GROUPS, "cgroup v2"
             texts = {"cpu.max": f"{quota_us} {_PERIOD_US}"}
         else:
-            parent, self.by = root / "cpu", "cgroup v1"
+            parent, self.by = _GROUPS / "cpu", "cgroup v1"
             texts = {"cpu.cfs_period_us": str(_PERIOD_US), "cpu.cfs_quota_us": str(quota_us)}
         self._group: Path | None = parent / f"carillon-{process_id}"
         try:

@@ -83,14 +83,3 @@ def test_a_calendar_change_holds_without_a_touch_of_the_job(alice: Person, rule:
     shown = alice.http.get(f"/jobs/{job['job_id']}").json()
     assert shown["revision"] == job["revision"]
     alice.delete(job)
-
-
-def test_a_list_fires_once_an_instant_and_not_at_the_exceptions(alice: Person) -> None:
-    job = alice.create(
-        ["*/2 * * * * *", "*/4 * * * * *"], **{"except": ["0-59/10 * * * * *"]}, name="union"
-    )
-    runs = alice.ended_runs(job, 6)
-    alice.delete(job)
-    seconds = [instant(run["fire_at"]).second for run in runs]
-    assert len({run["fire_at"] for run in runs}) == len(runs)
-    assert all(second % 2 == 0 and second % 10 != 0 for second in seconds)

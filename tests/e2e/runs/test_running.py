@@ -1,7 +1,7 @@
 """What becomes of occurrences on the deployed stack: retries, dead letters, policies, lanes."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from time import sleep
 
 import pytest
@@ -121,55 +121,6 @@ def sqs_record(key: RunKey, reception: int) -> Json:
     return {"messageId": key.run_id, "body": encode(message), "attributes": attributes}
 
 
-def test_overlap_skip_leaves_out_what_is_due_meanwhile(alice: Person) -> None:
-    job = alice.create(
-        "every 2s",
-        target=task("sleep"),
-        payload={"seconds": 3},
-        timeout_seconds=5,
-        overlap="skip",
-    )
-    until(lambda: sum(run["status"] == "succeeded" for run in alice.runs(job)) >= 2)
-    alice.http.delete(f"/jobs/{job['job_id']}")
-    runs = alice.runs(job)
-    skipped = [run for run in runs if run["reason"] == "overlap"]
-    assert skipped
-    assert_never_together([run for run in runs if run["status"] == "succeeded"], 1)
-
-
-def test_queue_one_runs_the_one_that_waited_when_the_first_has_ended(alice: Person) -> None:
-    first_at = datetime.now(UTC) + timedelta(seconds=3)
-    times = [f"at {first_at + timedelta(seconds=s):%Y-%m-%dT%H:%M:%S}" for s in (0, 1, 2)]
-    job = alice.create(
-        times, target=task("sleep"), payload={"seconds": 4}, timeout_seconds=5, overlap="queue_one"
-    )
-    first, second, third = sorted(alice.ended_runs(job, 3), key=lambda run: str(run["fire_at"]))
-    assert [run["status"] for run in (first, second, third)] == [
-        "succeeded",
-        "succeeded",
-        "skipped",
-    ]
-    assert third["reason"] == "overlap"
-    waited = instant(second["started_at"]) - instant(first["finished_at"])
-    assert 0 <= waited.total_seconds() <= 2 * LAG_LIMIT_SECONDS
-
-
-def test_at_most_so_many_runs_of_a_concurrency_key_at_once(alice: Person) -> None:
-    jobs = [
-        alice.create(
-            NEVER,
-            name=f"keyed-{number}",
-            target=task("sleep"),
-            payload={"seconds": 1},
-            concurrency={"key": "tight", "limit": 2},
-        )
-        for number in range(2)
-    ]
-    runs = [run_by_hand(alice, job) for job in jobs for _ in range(4)]
-    until(lambda: all(status_of(alice, run) == "succeeded" for run in runs), 90)
-    assert_never_together([run_of(alice, run) for run in runs], 2)
-
-
 def test_a_rate_spreads_starts(alice: Person) -> None:
     job = alice.create(NEVER, name="rated", rate={"limit": 1, "per": "2s"})
     runs = [run_by_hand(alice, job) for _ in range(4)]
@@ -216,24 +167,3 @@ def test_a_flood_in_low_does_not_delay_high(alice: Person) -> None:
     assert {run["status"] for run in runs} == {"succeeded"}
     assert max(run["lag_seconds"] for run in runs) <= LAG_LIMIT_SECONDS
     alice.http.delete(f"/jobs/{flood['job_id']}")
-
-
-def test_failures_in_a_row_pause_the_job_and_the_note_says_so(alice: Person) -> None:
-    job = alice.create(
-        "every 2s", target=task("fail"), retry={"max_attempts": 1}, pause_after_failures=2
-    )
-    path = f"/jobs/{job['job_id']}"
-    until(lambda: alice.http.get(path).json()["state"] == "paused")
-    now = alice.http.get(path).json()
-    assert "2" in now["note"]
-    dead = [run for run in alice.runs(job) if run["status"] == "dead"]
-    assert len(dead) == 2
-    alice.http.delete(path)
-
-
-def assert_never_together(runs: list[Json], limit: int) -> None:
-    """No more than `limit` of the runs were under way at any one instant."""
-    spans = [(instant(run["started_at"]), instant(run["finished_at"])) for run in runs]
-    for start, _ in spans:
-        together = sum(began <= start < ended for began, ended in spans)
-        assert together <= limit, spans

@@ -16,7 +16,7 @@ from carillon.domain.message import Message, decode
 from carillon.settings import Settings
 from tests.support.tables import create_deployment
 from tests.unit.api.conftest import without_report
-from tests.unit.api.gateway import STRANGER, Answer, Client, event
+from tests.unit.api.gateway import Answer, Client, event
 
 HANDLER = "carillon.api.handler"
 BODY = {
@@ -147,68 +147,6 @@ def test_a_job_due_at_once_is_sent_although_no_tick_has_come(deployment: Deploym
     assert len(segments) == 2
     assert sum(view["horizon_at"] is not None for view in segments) == 1
     assert deployment.messages() == []
-
-
-def test_the_life_of_a_calendar_and_of_the_jobs_that_follow_it(deployment: Deployment) -> None:
-    client, stranger = deployment.client(), deployment.client(STRANGER)
-    body = {"weekdays": ["sun"], "ranges": [{"from": "2030-12-24", "to": "2030-12-31"}]}
-    made = ok(client.put("/calendars/holidays", body), 201)
-    assert ok(client.put("/calendars/holidays", body)) == made
-    assert ok(client.get("/calendars/holidays")) == made
-    assert ok(client.get("/calendars"))["items"] == [made]
-    assert stranger.get("/calendars/holidays").status == 404
-    use = {"name": "holidays", "rule": "next_business_day"}
-    job = ok(client.post("/jobs", BODY | {"schedule": "0 9 * * *", "calendar": use}), 201)
-    path = f"/jobs/{job['job_id']}"
-
-    assert ok(client.get(path))["calendar"] == use
-    assert [found["job_id"] for found in ok(client.get("/jobs"))["items"]] == [job["job_id"]]
-    days = [found["local"] for found in ok(client.get(f"{path}/upcoming", count="30"))["items"]]
-    assert len(days) == 30
-    assert all(datetime.fromisoformat(day).isoweekday() != 7 for day in days)
-    assert client.delete("/calendars/holidays").status == 409
-    assert client.delete(path).status == 204
-    assert client.delete("/calendars/holidays").status == 204
-    assert ok(client.get("/calendars"))["items"] == []
-
-
-def test_every_field_of_a_schedule_comes_back_from_its_row(deployment: Deployment) -> None:
-    client = deployment.client()
-    ok(client.put("/calendars/holidays", {"dates": ["2030-12-25"]}), 201)
-    body = BODY | {
-        "schedule": ["0 9 * * *", "every 1h30m offset 1m"],
-        "except": ["* * 25 12 *"],
-        "timezone": "Europe/Riga",
-        "end_at": "2099-01-01T00:00:00",
-        "max_runs": 1000,
-        "on_complete": "delete",
-        "dst": {"gap": "skip", "fold": "both"},
-        "window": "10%",
-        "calendar": {"name": "holidays", "rule": "skip"},
-    }
-    created = without_report(ok(client.post("/jobs", body), 201))
-
-    path = f"/jobs/{created['job_id']}"
-    assert {name: created[name] for name in body} == body | {"end_at": "2098-12-31T22:00:00Z"}
-    assert ok(client.get(path)) == created
-    renamed = without_report(ok(client.patch(path, {"name": "other"}, 1)))
-    unchanged = {"name", "revision", "updated_at"}
-    assert {name for name in created if renamed[name] != created[name]} == unchanged
-
-
-def test_lists_are_paged_and_tenants_apart(deployment: Deployment) -> None:
-    client, stranger = deployment.client(), deployment.client(STRANGER)
-    ids = {ok(client.post("/jobs", BODY, key=str(n)), 201)["job_id"] for n in range(5)}
-    first = ok(client.get("/jobs", limit="3"))
-    rest = ok(client.get("/jobs", limit="3", cursor=first["next_cursor"]))
-
-    assert {job["job_id"] for job in first["items"] + rest["items"]} == ids
-    assert rest["next_cursor"] is None
-    assert stranger.get("/jobs", cursor=first["next_cursor"]).fields == ["cursor"]
-    assert ok(stranger.get("/jobs"))["items"] == []
-    for job_id in ids:
-        assert stranger.get(f"/jobs/{job_id}").status == 404
-        assert stranger.get(f"/jobs/{job_id}/runs").status == 404
 
 
 def test_the_largest_payload_fits_into_a_row(deployment: Deployment) -> None:
