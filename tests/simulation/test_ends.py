@@ -1,15 +1,12 @@
 """Jobs with an end: their last occurrences, and what becomes of them then."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
 from carillon.domain.events import EventType
 from carillon.domain.job import Job, JobState, Lane
-from carillon.domain.message import Message
 from carillon.domain.policies import Backoff, CatchUp, OnComplete, Overlap, RetryPolicy
 from carillon.domain.run import RunError, RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of, message_of
@@ -159,22 +156,6 @@ def test_a_job_whose_end_falls_into_an_outage_completes_after_it(policy: CatchUp
     world.run_until(MIDNIGHT + timedelta(hours=1, minutes=1))
     assert row_of(world, job).state is JobState.COMPLETED
     assert len(world.fired(job)) == (1 if policy is CatchUp.LATEST else 0)
-
-
-def test_a_doubled_last_message_completes_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(MIDNIGHT)
-    job = world.create("ends", "at 2026-12-01T00:10:00", on_complete=DELETE)
-    send = world.queue.send
-
-    def twice(messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
-        send(messages, delays)
-        send(messages, delays)
-
-    monkeypatch.setattr(world.queue, "send", twice)
-    world.run_until(MIDNIGHT + timedelta(minutes=12))
-    stored = row_of(world, job)
-    assert (stored.state, stored.revision) == (JobState.COMPLETED, 2)
-    assert len(world.fired(job)) == 1
 
 
 def test_a_moved_last_occurrence_is_the_last() -> None:

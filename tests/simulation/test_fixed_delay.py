@@ -119,21 +119,6 @@ def test_a_pause_ends_the_chain_and_a_resume_begins_one_only(schedule: str) -> N
     assert {run.status for run in world.history(job)} == {RunStatus.SUCCEEDED}
 
 
-def test_a_pause_that_comes_while_the_run_is_under_way_ends_the_chain() -> None:
-    world = World(MIDNIGHT)
-    job = world.create("chain", SHORT)
-
-    def pause(call: Call) -> Outcome:
-        world.pause(job)
-        return Success(None)
-
-    world.targets.behave = pause
-    world.run_until(MIDNIGHT + HOUR)
-    assert world.fired(job) == times("00:10", MIDNIGHT)
-    assert world.queue.kept() == []
-    assert len(world.history(job)) == 1
-
-
 def test_a_change_to_another_schedule_ends_the_chain() -> None:
     world = World(MIDNIGHT)
     job = world.create("chain", SHORT)
@@ -163,20 +148,6 @@ def test_on_closed_days_each_occurrence_is_skipped_and_the_chain_goes_on() -> No
     world.close("holidays", "2026-11-30")
     world.run_until(MIDNIGHT + timedelta(minutes=20))
     assert world.history(skips)[-1].status is RunStatus.SUCCEEDED
-
-
-def test_a_chain_that_rolls_waits_for_the_next_open_day() -> None:
-    world = World(MIDNIGHT - timedelta(minutes=25), segments=1)
-    world.close("holidays", "2026-12-01")
-    job = world.create("shifts", SHORT, calendar=("holidays", CalendarRule.NEXT_BUSINESS_DAY))
-    world.run_until(MIDNIGHT + timedelta(minutes=10))
-    assert len(world.history(job)) == 2
-    tomorrow = MIDNIGHT + timedelta(days=1)
-    world.leap_to(tomorrow - timedelta(minutes=3))
-    world.run_until(tomorrow + timedelta(minutes=20))
-    first, *others = world.fired(job)[2:]
-    assert first == tomorrow + timedelta(minutes=5), "at its wall time of the closed day"
-    assert others == [first + timedelta(minutes=10)]
 
 
 def test_an_outage_of_the_ticks_delays_the_chain_and_passes_over_nothing() -> None:

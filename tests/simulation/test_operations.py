@@ -50,44 +50,6 @@ def test_runs_that_die_again_are_not_redriven_for_ever(world: World, job: Job) -
     assert len(dead) == 40
 
 
-def test_a_filter_leaves_out_all_others(world: World, job: Job) -> None:
-    other = world.create("other", "0 0 1 1 *")
-    put_dead(world, job, 6)
-    put_dead(world, other, 6)
-
-    bounds = {"from_at": NOON - 4 * MINUTE, "until_at": NOON - 2 * MINUTE}
-    ended = run_to_end(world, begin(world, OperationKind.REDRIVE, 600, job_id=job.job_id, **bounds))
-
-    assert ended.done == 3
-    assert sorted(world.fired(job)) == [NOON - n * MINUTE for n in (4, 3, 2)]
-    assert world.fired(other) == []
-
-
-def test_dead_letters_of_a_deleted_job_are_passed_over(world: World, job: Job) -> None:
-    put_dead(world, job, 30)
-    gone = job.deleted(world.clock.now(), world.clock.now() + LIFETIME)
-    assert world.jobs.replace(gone, job.revision)
-
-    ended = run_to_end(world, begin(world, OperationKind.REDRIVE, 600))
-
-    assert (ended.state, ended.done, ended.passed_over) == (OperationState.SUCCEEDED, 0, 30)
-    assert len(world.runs.dead_letters(OWNER, 100).items) == 30
-
-
-def test_a_bulk_discard_calls_nothing(world: World, job: Job) -> None:
-    put_dead(world, job, 70)
-
-    ended = run_to_end(world, begin(world, OperationKind.DISCARD, 60))
-
-    assert (ended.state, ended.done) == (OperationState.SUCCEEDED, 70)
-    settled = {(run.key.redrive, run.status, run.settled) for run in world.history(job)}
-    assert settled == {
-        (0, RunStatus.DEAD, Resolution.DISCARDED),
-        (1, RunStatus.CANCELLED, None),
-    }
-    assert world.targets.calls == []
-
-
 def test_a_cancelled_operation_does_no_further_step(world: World, job: Job) -> None:
     put_dead(world, job, 100)
     operation = begin(world, OperationKind.REDRIVE, 20)
