@@ -45,6 +45,13 @@ class TestExpiryOfRuns:
         assert runs.get(run.key) == later
         assert runs.expire(MIDNIGHT + 5 * DAY) == [later]
 
+    def test_a_write_may_bring_its_end_forward(self, runs: MemoryRunStore) -> None:
+        run = self.claimed(runs, 9)
+        sooner = replace(run, status=RunStatus.SUCCEEDED, expires_at=MIDNIGHT + DAY)
+        assert runs.finish(sooner)
+        assert runs.expire(MIDNIGHT + DAY) == [sooner]
+        assert runs.expire(MIDNIGHT + 99 * DAY) == []
+
     def test_what_expires_is_told_by_its_instant(self, runs: MemoryRunStore) -> None:
         first, second = self.claimed(runs, 1, 1), self.claimed(runs, 2, 2)
         last = replace(first, status=RunStatus.SUCCEEDED, expires_at=MIDNIGHT + 3 * DAY)

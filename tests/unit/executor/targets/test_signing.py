@@ -8,7 +8,7 @@ from standardwebhooks.webhooks import Webhook
 
 from carillon.clock import ManualClock
 from carillon.executor.deadlines import Deadline
-from carillon.executor.targets.secrets import AwsSecrets, SecretError
+from carillon.executor.targets.secrets import REFRESH_AFTER, AwsSecrets, SecretError
 from carillon.executor.targets.webhook import (
     DeploymentKey,
     SigningKeyError,
@@ -57,6 +57,17 @@ def test_an_empty_text_is_no_key(text: str) -> None:
         signing_key(text)
     with pytest.raises(SigningKeyError, match="it is empty"):
         DeploymentKey(Secret(text), ManualClock(START)).get(Deadline.after(5))
+
+
+def test_the_key_is_read_once_and_again_when_it_is_old() -> None:
+    clock, secret = ManualClock(START), Secret("first")
+    key = DeploymentKey(secret, clock)
+    assert [key.get(Deadline.after(5)) for _ in range(3)] == [signing_key("first")] * 3
+    assert secret.reads == 1
+    secret.text = "second"
+    clock.advance(REFRESH_AFTER.total_seconds())
+    assert key.get(Deadline.after(5)) == signing_key("second")
+    assert secret.reads == 2
 
 
 def test_without_any_key_the_failure_is_told_and_tried_again() -> None:
