@@ -73,7 +73,7 @@ REST = [
     Part("tests/contract", ("tests/contract",)),
     Part("tests/integration", ("tests/integration",)),
     # Together, since the CDK library takes longer to load than a stack to synthesise.
-    Part("tests/infra, packaged", ("tests/packaged", "tests/infra")),
+    Part("tests/infra+packaged", ("tests/packaged", "tests/infra")),
     Part("check", command=("make", "check")),
 ]
 EVERYTHING = [*STACKS, *REST]
