@@ -12,7 +12,7 @@ from carillon.domain.job import Lane
 from carillon.domain.message import Message, came_back, decode, encode
 from carillon.domain.run import RunKey, RunKind
 from carillon.errors import RunAloneError
-from carillon.executor.batch import BatchRunner, Received
+from carillon.executor.batch import SUSPICIOUS_COUNT, BatchRunner, Received, in_waves
 
 BACK = encode(
     Message(
@@ -104,3 +104,24 @@ def test_only_the_records_that_raise_stay_with_the_queue() -> None:
 
 def void(value: object) -> None:
     """Drop a value."""
+
+
+def reached_alone(names: str, count: int) -> list[str]:
+    """The order in which these run alone at their reception number `count`."""
+    order: list[str] = []
+
+    def wave(records: Sequence[Received], alone: bool) -> list[None]:
+        assert alone
+        order.extend(record.body for record in records)
+        return [None] * len(records)
+
+    in_waves([Received(name, name, count) for name in names], wave)
+    return order
+
+
+def test_those_that_run_alone_change_their_order() -> None:
+    """One that kills does not keep the same others from being reached."""
+    orders = [reached_alone("abcde", count) for count in range(SUSPICIOUS_COUNT, 20)]
+    for killer in "abcde":
+        reached = {name for order in orders for name in order[: order.index(killer)]}
+        assert reached == set("abcde") - {killer}
