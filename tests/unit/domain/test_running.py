@@ -199,9 +199,13 @@ class TestStart:
         deleted = job(state=JobState.DELETED)
         assert decide_start(deleted, message(key=key), NOON) == Skip(SkipReason.DELETED)
 
-    def test_of_a_paused_job_a_resume_in_the_making_waits(self) -> None:
-        paused = job(state=JobState.PAUSED, paused_at=NOON - timedelta(hours=1))
-        assert isinstance(decide_start(paused, message(NEWER_YOUNG), NOON), Defer)
+    @pytest.mark.parametrize("state", [JobState.PAUSED, JobState.DELETED])
+    def test_of_a_stopped_job_a_resume_or_revival_in_the_making_waits(
+        self, state: JobState
+    ) -> None:
+        """Found by the race "revive against dispatch": its messages come before its commit."""
+        stopped = job(state=state, paused_at=NOON - timedelta(hours=1))
+        assert isinstance(decide_start(stopped, message(NEWER_YOUNG), NOON), Defer)
 
     @pytest.mark.parametrize("state", [JobState.PAUSED, JobState.DELETED])
     def test_of_a_stopped_job_noise_leaves_no_record(self, state: JobState) -> None:

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carillon.domain.calendar import CalendarUse
-from carillon.domain.job import Generation, Job, Lane, fires_differently
+from carillon.domain.job import Generation, Job, JobState, Lane, fires_differently
 from carillon.domain.policies import CatchUp, OnComplete
 from carillon.domain.run import RunKind
-from carillon.domain.wheel.due import messages_of
+from carillon.domain.wheel.due import continues_sequence, messages_of
 from carillon.domain.wheel.entry import (
     Entry,
     Slot,
@@ -27,7 +27,7 @@ from carillon.domain.wheel.entry import (
 )
 from carillon.schedules import CalendarRule, Schedule, SlotKind, parse_schedule
 from tests.support.jobs import job_with
-from tests.unit.domain.samples import CURRENT, NOON, job, message
+from tests.unit.domain.samples import CURRENT, NEWER_YOUNG, NOON, OLDER, job, message
 from tests.unit.schedules.strategies import exact, schedules
 
 HOUR = timedelta(hours=1)
@@ -235,3 +235,24 @@ def test_a_message_that_waits_stands_where_it_may_start_under_a_key_of_its_own()
     assert entry.slot == Slot(SlotKind.DATED, minute_of(NOON + HOUR))
     assert entry.key != entry_of_message(replace(waits, waits=3)).key
     assert entry.key == f"{entry_of_message(message()).key}#2"
+
+
+def test_no_generation_begins_before_the_one_that_it_replaces() -> None:
+    """Of a host whose clock is behind."""
+    changed_at, behind = NOON, NOON - timedelta(seconds=4)
+    first = job(generation=Generation(CURRENT, changed_at))
+    again = first.in_new_generation(Generation(NEWER_YOUNG, behind), behind)
+    assert again.generation.from_at == changed_at
+    assert again.previous is not None
+    assert again.previous.until_at == changed_at
+
+
+@pytest.mark.parametrize("state", list(JobState))
+def test_the_sequence_of_a_generation_in_the_making_goes_on(state: JobState) -> None:
+    """Also of a revival: the tick may come to its entry before its commit."""
+    entry = entries_of(job(generation=Generation(NEWER_YOUNG, NOON)))[0]
+    stored = job(state=state, updated_at=NOON)
+    assert continues_sequence(entry, stored, NOON)
+    assert not continues_sequence(entry, stored, NOON + timedelta(days=1))
+    older = replace(entry, generation_id=OLDER)
+    assert not continues_sequence(older, stored, NOON)

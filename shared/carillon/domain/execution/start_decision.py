@@ -83,12 +83,12 @@ def _stopped(job: Job, key: RunKey) -> SkipReason | None:
 
 def _of_stopped(job: Job, message: Message, now: datetime, reason: SkipReason) -> Start:
     """Of a stopped job, only occurrences of generations that have counted are recorded: the others
-    are orphaned by a change that lost, or belong to a resume that has yet to commit."""
+    are orphaned by a change that lost, or belong to a resume or revival that has yet to commit."""
     if job.has_counted(message.generation_id):
         return Skip(reason)
     newer = message.generation_id > job.generation.generation_id
-    if reason is SkipReason.PAUSED and newer and _young(message.generation_id, now):
-        return _wait_for_commit(message.generation_id, now)  # of a resume
+    if newer and _young(message.generation_id, now):
+        return _wait_for_commit(message.generation_id, now)
     return Drop(_ORPHANED)
 
 

@@ -76,7 +76,7 @@ def continues_sequence(
             return True
     if job is not None and job.generation.generation_id == entry.generation_id:
         return job.state is JobState.ACTIVE
-    if job is not None and (job.is_tombstone or entry.generation_id < job.generation.generation_id):
+    if job is not None and entry.generation_id < job.generation.generation_id:
         return False
     return now - id_created_at(entry.generation_id) < YOUNG_ENTRY
 
