@@ -14,8 +14,9 @@ from carillon.domain.admission.state import (
 )
 from carillon.domain.calendar import Calendar
 from carillon.domain.idempotency import IdempotencyRecord
-from carillon.domain.job import Generation, Job, Lane, job_id_of
+from carillon.domain.job import Generation, Job, Lane
 from carillon.domain.message import Message
+from carillon.domain.names import job_id_of
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.domain.targets import TaskTarget
@@ -34,10 +35,15 @@ def job_id(number: int = 0) -> str:
     return job_id_of("anyone", str(number))
 
 
+def own_job_id(owner: str, number: int = 0) -> str:
+    """The id of one of an owner's jobs; no other owner has one of that id."""
+    return job_id_of(owner, str(number))
+
+
 def a_job(owner: str, **changes: Any) -> Job:
     fields: dict[str, Any] = {
         "owner": owner,
-        "job_id": job_id(),
+        "job_id": own_job_id(owner),
         "name": "nightly report",
         "schedule": parse_schedule("17 * * * *", "Europe/Riga"),
         "target": TaskTarget(name="samples.hello"),

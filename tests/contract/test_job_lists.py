@@ -14,11 +14,13 @@ from tests.contract.samples import (
     a_full_operation,
     a_job,
     job_id,
+    own_job_id,
 )
+from tests.support.jobs import job_with
 
 
 def _created(kit: Kit, owner: str, count: int, **changes: object) -> list[Job]:
-    jobs = [a_job(owner, job_id=job_id(number), **changes) for number in range(count)]
+    jobs = [a_job(owner, job_id=own_job_id(owner, number), **changes) for number in range(count)]
     for job in jobs:
         assert kit.jobs.create(job)
     return sorted(jobs, key=lambda job: job.job_id)
@@ -35,6 +37,39 @@ def test_list_pages_in_the_order_of_job_ids(kit: Kit) -> None:
     assert [len(page.items) for page in (first, second, third)] == [3, 3, 1]
     assert [*first.items, *second.items, *third.items] == jobs
     assert third.next_cursor is None
+
+
+def test_lists_are_by_name_whatever_its_case_and_composition(kit: Kit) -> None:
+    owner = kit.new_owner()
+    names = ["Ärger", "nightly", "B", "a\u0308rger 2", "a", "Nightly report", "N"]
+    for number, name in enumerate(names):
+        assert kit.jobs.create(a_job(owner, name=name, job_id=own_job_id(owner, number)))
+
+    def listed(prefix: str = "") -> list[str]:
+        return [job.spec.name for job in _walked(kit, owner, 2, JobFilter(name=prefix))]
+
+    assert listed() == ["a", "B", "N", "nightly", "Nightly report", "Ärger", "a\u0308rger 2"]
+    assert listed("NIGHT") == ["nightly", "Nightly report"]
+    assert listed("ä") == listed("A\u0308RGER") == ["Ärger", "a\u0308rger 2"]
+    assert listed("nightly s") == listed("\U0010ffff") == []
+
+
+def test_a_job_is_listed_where_its_name_is_now(kit: Kit) -> None:
+    owner = kit.new_owner()
+    jobs = [
+        a_job(owner, name=name, job_id=own_job_id(owner, number))
+        for number, name in enumerate("bc")
+    ]
+    for job in jobs:
+        assert kit.jobs.create(job)
+    first = job_with(jobs[1], name="a", revision=2)
+    assert kit.jobs.replace(first, 1)
+    assert list(kit.jobs.list(owner, 5).items) == [first, jobs[0]]
+    assert kit.jobs.replace(first.deleted(NOW, NOW), 2)
+    assert list(kit.jobs.list(owner, 5).items) == [jobs[0]]
+    revived = job_with(first, revision=4)
+    assert kit.jobs.replace(revived, 3)
+    assert list(kit.jobs.list(owner, 5).items) == [revived, jobs[0]]
 
 
 def test_a_page_that_is_just_full_is_the_last(kit: Kit) -> None:
@@ -125,6 +160,9 @@ def _walked(kit: Kit, owner: str, limit: int, only: JobFilter) -> list[Job]:
         (JobFilter("channel/5", (("team", "ü"),)), {"both"}),
         (JobFilter(tags=(("team", "2"),)), set()),
         (JobFilter(tags=(("nobody", "ü"),)), set()),
+        (JobFilter(name="O"), {"other"}),
+        (JobFilter(name="b", parent="channel/5"), {"both"}),
+        (JobFilter(name="plainer"), set()),
     ],
     ids=str,
 )
@@ -138,13 +176,16 @@ def test_a_filter_leaves_out_all_others(kit: Kit, only: JobFilter, names: set[st
         "other": {"tags": {"team": "o", "x-0.b": "2"}},
     }
     for number, (name, changes) in enumerate(members.items()):
-        assert kit.jobs.create(a_job(owner, name=name, job_id=job_id(number), **changes))
+        assert kit.jobs.create(a_job(owner, name=name, job_id=own_job_id(owner, number), **changes))
     assert {job.spec.name for job in _walked(kit, owner, 50, only)} == names
 
 
 def test_filtered_pages_go_on(kit: Kit) -> None:
     owner = kit.new_owner()
-    jobs = [a_job(owner, job_id=job_id(n), parent="even" if n % 2 == 0 else "") for n in range(20)]
+    jobs = [
+        a_job(owner, job_id=own_job_id(owner, n), parent="even" if n % 2 == 0 else "")
+        for n in range(20)
+    ]
     for job in jobs:
         assert kit.jobs.create(job)
     gone = next(job for job in jobs if job.spec.parent)

@@ -200,7 +200,11 @@ def test_owners_do_not_see_each_other(kit: Kit) -> None:
     assert kit.jobs.create(mine)
     assert kit.jobs.get(other, mine.job_id) is None
     assert kit.jobs.list(other, 10).items == ()
-    assert kit.jobs.create(dataclasses.replace(mine, owner=other))
+    theirs = dataclasses.replace(mine, owner=other)
+    assert not kit.jobs.create(theirs), "ids have their owner's digest: only a bug asks for this"
+    assert not kit.jobs.replace(theirs, mine.revision)
+    assert not kit.jobs.remove_unreadable(other, mine.job_id)
+    assert kit.jobs.get(mine.owner, mine.job_id) == mine
 
 
 def test_a_completed_job_keeps_its_key_and_payload(kit: Kit) -> None:

@@ -9,7 +9,7 @@ from carillon.domain.run import RunError, RunStatus
 from carillon.stores.dynamo.table import MOST_REQUESTS, Partitions
 from carillon.stores.ports import DeadLetterFilter, JobFilter, Page
 from tests.contract.kit import Kit
-from tests.contract.samples import FIRE_AT, NOW, a_job, a_key, a_run, an_operation, job_id
+from tests.contract.samples import FIRE_AT, a_job, a_key, a_run, an_operation, job_id
 from tests.contract.wire import Wire
 
 ROWS = 3 * MOST_REQUESTS
@@ -53,18 +53,6 @@ def test_a_rare_filter_goes_on_over_empty_pages(aws_kit: Kit, wire: Wire) -> Non
 
     assert [int(job.job_id) for page in pages for job in page.items] == wanted
     assert (pages[0].items, len(pages)) == ((), 2)
-
-
-@pytest.mark.usefixtures("small_answers")
-def test_many_tombstones_do_not_hold_up_a_list(aws_kit: Kit, wire: Wire) -> None:
-    owner = aws_kit.new_owner()
-    for number in range(ROWS):
-        job = a_job(owner, job_id=f"{number:026}")
-        assert aws_kit.jobs.create(job if number == ROWS - 1 else job.deleted(NOW, NOW))
-
-    pages = _pages(wire, lambda cursor: aws_kit.jobs.list(owner, 5, cursor))
-
-    assert [int(job.job_id) for page in pages for job in page.items] == [ROWS - 1]
 
 
 @pytest.mark.usefixtures("small_answers")

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from carillon.domain.admission.state import AdmissionRow, Line, PermitHolder, QueuedRun, Starts
 from carillon.domain.calendar import Calendar, CalendarUse
-from carillon.domain.job import Generation, Job, JobState, Lane, PastGeneration, Slow, job_id_of
+from carillon.domain.job import Generation, Job, JobState, Lane, PastGeneration, Slow
+from carillon.domain.names import job_id_of
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import (
     CatchUp,
@@ -129,6 +130,8 @@ JOB: Members = {
     "slow": st.none() | st.builds(Slow, instants, st.text()),
     "note": st.text(),
     "fingerprint": st.text(),
+    "creation_key": st.text(),
+    "former_keys": st.lists(st.text(min_size=1), max_size=8).map(tuple),
     "spread_seconds": counts,
     "paused_at": maybe_instants,
     "expires_at": st.none() | seconds,

@@ -248,25 +248,33 @@ def test_a_settled_dead_letter_leaves_the_index(aws_kit: Kit, settled: Resolutio
 def test_gates_and_operations_expire(aws_kit: Kit) -> None:
     assert aws_kit.settings is not None
     owner = aws_kit.new_owner()
-    assert aws_kit.admission_rows.put(an_admission_row(owner, expires_at=NOW), None)
-    assert aws_kit.operations.put(an_operation(owner, expires_at=NOW), None)
-    items = aws_kit.raw_items(aws_kit.settings.jobs_table, owner=owner)
+    row, operation = an_admission_row(owner, expires_at=NOW), an_operation(owner, expires_at=NOW)
+    assert aws_kit.admission_rows.put(row, None)
+    assert aws_kit.operations.put(operation, None)
+    partition, _ = side_rows.keys_of(ADMISSION_ROWS, owner, row.name)
+    items = [
+        *aws_kit.raw_items(aws_kit.settings.jobs_table, pk=partition),
+        *aws_kit.raw_items(aws_kit.settings.jobs_table, pk=f"~owner/{owner}"),
+    ]
     second = {"N": str(int(NOW.timestamp()) + 1)}
     assert [item["expires_at"] for item in items] == [second, second]
-    assert [item["job_id"]["S"].partition("/")[0] for item in items] == ["~admission", "~operation"]
+    keys = ["admission", f"operation/{operation.operation_id}"]
+    assert [item["sk"]["S"] for item in items] == keys
+    assert all(item["owner"] == {"S": owner} for item in items)
 
 
 def test_expiry_is_a_number_of_seconds(aws_kit: Kit) -> None:
     settings, owner, segment = aws_kit.settings, aws_kit.new_owner(), aws_kit.new_segment()
     assert settings is not None
     assert aws_kit.runs.claim(a_run(a_key(owner)), over=None)
-    assert aws_kit.jobs.create(a_job(owner).deleted(NOW, NOW))
+    tombstone = a_job(owner).deleted(NOW, NOW)
+    assert aws_kit.jobs.create(tombstone)
     standing = an_entry(owner, segment)
     dated = an_entry(owner, segment, slot=Slot(SlotKind.DATED, 29_700_000))
     ended = an_entry(owner, segment, slot=Slot(SlotKind.DAILY, 420), schedule=a_bounded_schedule())
     aws_kit.wheel.put_entries([standing, dated, ended])
     (run,) = aws_kit.raw_items(settings.runs_table, job_key=f"{owner}#{standing.job_id}")
-    (job,) = aws_kit.raw_items(settings.jobs_table, owner=owner)
+    (job,) = aws_kit.raw_items(settings.jobs_table, pk=tombstone.job_id)
     (first,) = aws_kit.raw_items(settings.wheel_table, segment_slot=f"{segment}#h17")
     (second,) = aws_kit.raw_items(settings.wheel_table, segment_slot=f"{segment}#m29700000")
     (third,) = aws_kit.raw_items(settings.wheel_table, segment_slot=f"{segment}#d420")

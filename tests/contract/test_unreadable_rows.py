@@ -16,6 +16,7 @@ from carillon.domain.wheel.entry import Slot
 from carillon.errors import UnreadableRowError
 from carillon.schedules import SlotKind
 from carillon.settings import Settings
+from carillon.stores.dynamo.side_rows import keys_of
 from carillon.stores.ports import ADMISSION_ROWS, CALENDARS, OPERATIONS
 from tests.contract.kit import Kit
 from tests.contract.samples import (
@@ -90,7 +91,7 @@ def test_a_job_that_cannot_be_read_raises_what_the_port_names(
     job = a_job(aws_kit.new_owner())
     assert aws_kit.jobs.create(job)
     table = settings_of(aws_kit).jobs_table
-    (item,) = aws_kit.raw_items(table, owner=job.owner)
+    (item,) = aws_kit.raw_items(table, pk=job.job_id)
     if spoilt.keys() <= SETTINGS.keys():
         spoilt = {"spec": {"S": json.dumps(job.spec.document | spoilt)}}
     put_spoilt(table, item, spoilt)
@@ -131,12 +132,14 @@ def test_a_versioned_row_that_cannot_be_read_raises_what_the_port_names(
     }[port]
     assert rows.put(stored, None)
     table = settings_of(aws_kit).jobs_table
-    (item,) = aws_kit.raw_items(table, owner=stored.owner)
+    (item,) = aws_kit.raw_items(table, pk=keys_of(kind, stored.owner, kind.key_of(stored))[0])
     body = json.loads(item["body"]["S"])
     spoilt = value if member is None else json.dumps({**body, member: value})
     put_spoilt(table, item, {"body": {"S": spoilt}})
-    with pytest.raises(UnreadableRowError, match=f"~{kind.name}/"):
+    with pytest.raises(UnreadableRowError, match=kind.name):
         rows.get(stored.owner, kind.key_of(stored))
+    if kind.any_text:
+        return
     page = rows.list(stored.owner, 10)
     assert page.items == ()
     assert list(page.unreadable) == [kind.key_of(stored)]
@@ -191,7 +194,7 @@ def test_a_setting_of_a_later_version_is_ignored(aws_kit: Kit) -> None:
     """A deployment replaces the functions one after the other: the old ones read on."""
     job = a_job(aws_kit.new_owner())
     assert aws_kit.jobs.create(job)
-    (item,) = aws_kit.raw_items(settings_of(aws_kit).jobs_table, owner=job.owner)
+    (item,) = aws_kit.raw_items(settings_of(aws_kit).jobs_table, pk=job.job_id)
     later = job.spec.document | {"mood": "good", "retry": {"max_attempts": 3, "patience": 1}}
     put_spoilt(settings_of(aws_kit).jobs_table, item, {"spec": {"S": json.dumps(later)}})
     assert aws_kit.jobs.get(job.owner, job.job_id) == job

@@ -68,7 +68,8 @@ ALLOWED: dict[str, Grants] = {
         "DeadLetterQueueUrl": CONSUME,
     },
     "api": {
-        "JobsTable": {GET, PUT, DELETE, QUERY},
+        "JobsTable": {GET, PUT, DELETE, QUERY, "dynamodb:BatchGetItem"},
+        "JobsTable/index/by_owner": {QUERY},
         "RunsTable": {GET, PUT, QUERY},
         DEAD_LETTERS: {QUERY},
         "WheelTable": {GET, PUT, DELETE, BATCH},

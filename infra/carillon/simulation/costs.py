@@ -3,10 +3,11 @@
 Calls are counted at the ports, sized by the real encoders, and priced by
 `carillon.schedules.insight.cost`.
 
-DynamoDB: by the bytes of the rows that the stores would write and read; a dead letter is written to
-its index, too. SQS: ten messages go in one request of their lane; each invocation of an executor
-stands for one reception and one deletion. Lambda: an invocation waits as long as it lasts in the
-simulation (for its second, for targets), and works as `make bench-cost` measured for its requests.
+DynamoDB: by the bytes of the rows that the stores would write and read; jobs and dead letters are
+written to their indexes, too. SQS: ten messages go in one request of their lane; each invocation of
+an executor stands for one reception and one deletion. Lambda: an invocation waits as long as it
+lasts in the simulation (for its second, for targets), and works as `make bench-cost` measured for
+its requests.
 Segments that are not simulated cost each tick what an idle one costs. Left out: the API's requests,
 storage of jobs, the event bus, and what targets cost.
 """
@@ -108,8 +109,12 @@ class Meter:
             self._amounts[Line.READS] += read_units(sum(map(self._sizes.of, rows)))
         elif name in _WRITES:
             for row in _WRITES[name](args, answer):
-                indexes = isinstance(row, Run) and row.is_dead_letter
-                self._amounts[Line.WRITES] += write_units(self._sizes.of(row)) * (1 + indexes)
+                units = write_units(self._sizes.of(row))
+                if isinstance(row, Run) and row.is_dead_letter:
+                    units *= 2
+                elif isinstance(row, Job):
+                    units += 1  # of its index the entry is small
+                self._amounts[Line.WRITES] += units
         elif port == "queue":
             self._sent(args[0])
         elif port == "events":

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from carillon.domain.job import Generation, Job, JobState, fires_differently, job_id_of, segment_of
+from carillon.domain.job import Generation, Job, JobState, fires_differently, segment_of
+from carillon.domain.names import job_id_of
 from carillon.domain.policies import CatchUp
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.targets import TaskTarget
@@ -44,15 +45,7 @@ def canary_to_file(
         and not fires_differently(stored, wanted)
     ):
         return None
-    again = stored.in_new_generation(wanted.generation, now)
-    return replace(
-        wanted,
-        segment=stored.segment,
-        created_at=stored.created_at,
-        revision=again.revision,
-        previous=again.previous,
-        earlier=again.earlier,
-    )
+    return replace(stored.replaced_by(wanted), created_at=stored.created_at)
 
 
 def _canary(segments: int, generation_id: str, now: datetime) -> Job:

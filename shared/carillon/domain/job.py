@@ -1,12 +1,12 @@
 """The job: the durable definition a user creates."""
 
-import base64
 import hashlib
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from carillon.clock import id_created_at
+from carillon.domain.names import list_name
 from carillon.domain.policies import Lane as Lane
 from carillon.domain.policies import Priority as Priority
 from carillon.domain.spec.job_spec import REINDEX, JobSpec, members_marked
@@ -17,6 +17,8 @@ PAYLOAD_LIMIT_BYTES = 64 * 1024
 
 DEFAULT_TIMEOUT_SECONDS = 10
 """The time limit of an attempt of a job that states none and has no interval."""
+MOST_FORMER_KEYS = 8
+"""A job remembers so many keys of jobs of its name: a repetition of their creation may be late."""
 MOST_REPLACED = 4
 """A job remembers this many replaced generations: in an outage or a window each may still be
 needed."""
@@ -28,7 +30,8 @@ class JobState(StrEnum):
     ACTIVE = "active"
     PAUSED = "paused"
     DELETED = "deleted"
-    """A tombstone: it holds the key, so that a repeated creation cannot bring the job back."""
+    """A tombstone: it holds the idempotency key, so that a late repetition of the creation cannot
+    bring the job back, and what the job still owes when another request does."""
     COMPLETED = "completed"
     """A tombstone too: its last occurrence is over and it was to be deleted then. It keeps its
     payload, since runs of it may still be retried. (A completed job that is kept stays ACTIVE.)"""
@@ -81,8 +84,10 @@ class Job:
     occurrence: `schedule.end_at` is that instant. `spread_seconds` is the job's own offset in its
     window: an occurrence with the nominal time `fire_at` starts at `fire_at + spread_seconds`.
 
-    `fingerprint` is a digest of the creating request: a repetition under the same idempotency key
-    must carry the same one. `paused_at` is set while the state is PAUSED; `expires_at` only on
+    `creation_key` is a digest of the creating request's idempotency key ("" without), `fingerprint`
+    one of the request: a repetition under the same key must carry the same one. `former_keys` are
+    those of the jobs of this name before, newest first. `paused_at` is set
+    while the state is PAUSED, and on the tombstone of a job that was; `expires_at` only on
     tombstones. `earlier` are the generations before `previous`, newest first. `note` has the reason
     of a pause that was not its owner's. `spec.priority` is the owner's, `lane` where it is served;
     `slow` is no change of the owner's, so it comes and goes under the same revision.
@@ -103,6 +108,8 @@ class Job:
     slow: Slow | None = None
     note: str = ""
     fingerprint: str = ""
+    creation_key: str = ""
+    former_keys: tuple[str, ...] = ()
     spread_seconds: int = 0
     paused_at: datetime | None = None
     expires_at: datetime | None = None
@@ -111,6 +118,12 @@ class Job:
     def lane(self) -> Lane:
         """The lane that its runs are served in."""
         return self.spec.priority if self.slow is None else Lane.SLOW
+
+    @property
+    def list_key(self) -> str:
+        """The job's place in lists: by name, then by id. Since no name has a control character,
+        none reaches into the id."""
+        return f"{list_name(self.spec.name)}\x1f{self.job_id}"
 
     @property
     def is_tombstone(self) -> bool:
@@ -161,11 +174,15 @@ class Job:
 
     def in_new_generation(self, generation: Generation, now: datetime) -> "Job":
         """The active job under a new generation, with the next revision (resume, change of
-        schedule).
+        schedule, revival of a tombstone).
 
-        What the old generation still covers ends now, or at the pause that preceded.
+        What the old generation still covers ends now, or at the pause or deletion that preceded;
+        the new one never begins before that, whatever the clocks say.
         """
-        until_at = self.paused_at or generation.from_at
+        ended_at = self.paused_at or (self.updated_at if self.is_tombstone else None)
+        until_at = max(ended_at or generation.from_at, self.generation.from_at)
+        from_at = max(generation.from_at, until_at.replace(microsecond=0))
+        generation = replace(generation, from_at=from_at)
         previous = PastGeneration(self.generation.generation_id, self.generation.from_at, until_at)
         return replace(
             self,
@@ -175,8 +192,24 @@ class Job:
             previous=previous,
             earlier=self.replaced[: MOST_REPLACED - 1],
             paused_at=None,
+            expires_at=None,
             note="",
             updated_at=now,
+        )
+
+    def replaced_by(self, job: "Job") -> "Job":
+        """`job` in place of this one of the same id, which may be a tombstone: in its segment, with
+        the next revision and what its generations still cover."""
+        again = self.in_new_generation(job.generation, job.created_at)
+        keys = (self.creation_key, *self.former_keys) if self.creation_key else self.former_keys
+        return replace(
+            job,
+            former_keys=keys[:MOST_FORMER_KEYS],
+            segment=self.segment,
+            revision=again.revision,
+            generation=again.generation,
+            previous=again.previous,
+            earlier=again.earlier,
         )
 
     def paused(self, now: datetime, note: str = "") -> "Job":
@@ -209,12 +242,6 @@ class Job:
             updated_at=now,
             expires_at=expires_at,
         )
-
-
-def job_id_of(owner: str, idempotency_key: str) -> str:
-    """The job id, 26 characters of base32, as a function of owner and key: creation repeats."""
-    digest = hashlib.sha256(f"{owner}\0{idempotency_key}".encode()).digest()
-    return base64.b32encode(digest).decode().lower()[:26]
 
 
 def fires_differently(before: Job, after: Job) -> bool:

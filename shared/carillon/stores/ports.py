@@ -20,6 +20,7 @@ from carillon.domain.events import Event
 from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
+from carillon.domain.names import list_name
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey
 from carillon.domain.wheel.entry import Entry, EntryKey, Slot
@@ -55,15 +56,23 @@ class Page(Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """A choice of jobs: those with this `parent` ("" for any) and all of these `tags`, (key,
-    value)."""
+    """A choice of jobs: those with this `parent` ("" for any), all of these `tags`, (key, value),
+    and a name that begins with `name`, without regard to case."""
 
     parent: str = ""
     tags: tuple[tuple[str, str], ...] = ()
+    name: str = ""
+
+    def chooses(self, job: Job) -> bool:
+        return (
+            self.parent in ("", job.spec.parent)
+            and set(self.tags) <= job.spec.tags.items()
+            and job.list_key.startswith(list_name(self.name))
+        )
 
 
 class JobStore(Protocol):
-    """Jobs by (owner, job id), tombstones included."""
+    """Jobs by job id, tombstones included; another owner's job is none."""
 
     def get(self, owner: str, job_id: str) -> Job | None:
         """The row, strongly consistent; a deleted job is a row in state DELETED or COMPLETED.
@@ -87,7 +96,8 @@ class JobStore(Protocol):
     def list(
         self, owner: str, limit: int, cursor: str | None = None, only: JobFilter | None = None
     ) -> Page[Job]:
-        """The owner's jobs by job id, without tombstones; may be eventually consistent.
+        """The owner's jobs by name (`Job.list_key`), without tombstones. Those that a page has are
+        as they are now; that a job is on it, and where, may be eventually consistent.
 
         A page has at most `limit` items. `only` leaves out all others; a cursor continues under the
         filter that it came from.

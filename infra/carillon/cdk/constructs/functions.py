@@ -40,6 +40,7 @@ FINDINGS = {
 """Of cdk-nag, on every function."""
 
 READ_ITEM = ("dynamodb:GetItem",)
+READ_BATCH = ("dynamodb:BatchGetItem",)
 PUT_ITEM = ("dynamodb:PutItem",)
 DELETE_ITEM = ("dynamodb:DeleteItem",)
 WRITE_BATCH = ("dynamodb:BatchWriteItem",)
@@ -188,7 +189,8 @@ class Functions(Construct):
         tables = self._tables
         rows = (*READ_ITEM, *PUT_ITEM, *QUERY)
         # Jobs leave by their tombstone's expiry; calendars, in the same table, are deleted.
-        _allow(api, (*rows, *DELETE_ITEM), [tables.jobs.table_arn])
+        _allow(api, (*rows, *DELETE_ITEM, *READ_BATCH), [tables.jobs.table_arn])
+        _allow(api, QUERY, [tables.owner_index_arn])
         _allow(api, rows, [tables.runs.table_arn])
         # Entries of jobs that are gone leave at once.
         wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH)

@@ -11,6 +11,18 @@ from carillon.cdk.options import Options
 
 TTL_ATTRIBUTE = "expires_at"
 DEAD_LETTER_INDEX = "dead_letters"
+OWNER_INDEX = "by_owner"
+OWNER_INDEX_MEMBERS = (
+    "name",
+    "state",
+    "schedule",
+    "timezone",
+    "calendar",
+    "parent",
+    "tags",
+    "ends_at",
+)
+"""Of a job, beside its keys: what lists filter by or show."""
 
 
 class Tables(Construct):
@@ -25,7 +37,16 @@ class Tables(Construct):
         super().__init__(scope, construct_id)
         self._removal_policy = options.data_policy
         self._warm = _warm_throughput(options.warm_write_units)
-        self.jobs = self._table("Jobs", "owner", "job_id")
+        self.jobs = self._table("Jobs", "pk", "sk")
+        # Without tombstones, and without the rows that owners have beside jobs.
+        self.jobs.add_global_secondary_index(
+            index_name=OWNER_INDEX,
+            partition_key=_text_key("owner"),
+            sort_key=_text_key("list_key"),
+            projection_type=dynamodb.ProjectionType.INCLUDE,
+            non_key_attributes=list(OWNER_INDEX_MEMBERS),
+            warm_throughput=self._warm,
+        )
         self.wheel = self._table("Wheel", "segment_slot", "entry_key")
         self.runs = self._table("Runs", "job_key", "run_key", recovery=options.recover_runs)
         if not options.recover_runs:
@@ -47,6 +68,11 @@ class Tables(Construct):
     def dead_letter_index_arn(self) -> str:
         """The ARN of the runs' one index; grants name it rather than `index/*`."""
         return f"{self.runs.table_arn}/index/{DEAD_LETTER_INDEX}"
+
+    @property
+    def owner_index_arn(self) -> str:
+        """The ARN of the jobs' one index."""
+        return f"{self.jobs.table_arn}/index/{OWNER_INDEX}"
 
     def _table(
         self, construct_id: str, partition_key: str, sort_key: str, *, recovery: bool = True

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from carillon.domain.calendar import CalendarUse
 from carillon.domain.events import JOB_EVENTS, EventType
+from carillon.domain.names import folded, is_job_id
 from carillon.domain.policies import (
     CatchUp,
     Concurrency,
@@ -50,11 +51,33 @@ def _event(value: object) -> EventType:
     return EventType(value)
 
 
+def _name(name: str) -> str:
+    if is_job_id(folded(name)):
+        raise ValueError("must not have the form of a job id")
+    if not name.isprintable():
+        raise ValueError("must have printable characters only, and no other blank than the space")
+    return name
+
+
 def _sorted(tags: dict[str, str]) -> dict[str, str]:
     return dict(sorted(tags.items()))
 
 
-Name = Annotated[str, Field(min_length=1, max_length=128, pattern=r"\S")]
+_NOT_IN_NAMES = r"\x00-\x1f\x7f/\\%?#"
+"""Letters that paths, as /jobs/named/{name}, do not carry, or not as they are."""
+Name = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=128,
+        pattern=rf"^[^ .{_NOT_IN_NAMES}](?:[^{_NOT_IN_NAMES}]*[^ {_NOT_IN_NAMES}])?$",
+        description="The job's address among yours, whatever its case: printable characters, none "
+        "of `/`, `\\`, `%`, `?` and `#`, no space at an end, no dot at the beginning, and not the "
+        "form of a job id.",
+        examples=["nightly report"],
+    ),
+    AfterValidator(_name),
+]
 JobEvent = Annotated[
     EventType, BeforeValidator(_event), WithJsonSchema({"type": "string", "enum": _EVENTS})
 ]

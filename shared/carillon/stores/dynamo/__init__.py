@@ -20,9 +20,7 @@ from carillon.stores.dynamo.messaging import (
 )
 from carillon.stores.dynamo.models import JobRow, RunRow, WheelRow
 from carillon.stores.dynamo.runs import DynamoRunStore
-from carillon.stores.dynamo.side_rows import (
-    DynamoVersionedRows,
-)
+from carillon.stores.dynamo.side_rows import DynamoVersionedRows
 from carillon.stores.dynamo.table import Table
 from carillon.stores.dynamo.wheel import DynamoWheelStore
 from carillon.stores.memory import NoEvents
@@ -85,7 +83,7 @@ def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None
         raise ConfigurationError("AWS_DEFAULT_REGION", "must be set") from error
     jobs = Table(connection, JobRow, settings.jobs_table)
     return Stores(
-        jobs=DynamoJobStore(jobs),
+        jobs=DynamoJobStore(jobs, clock, entropy),
         calendars=DynamoVersionedRows(jobs, CALENDARS),
         wheel=DynamoWheelStore(Table(connection, WheelRow, settings.wheel_table), clock, entropy),
         runs=DynamoRunStore(Table(connection, RunRow, settings.runs_table)),

@@ -1,80 +1,99 @@
 """Jobs in DynamoDB."""
 
 import json
+from functools import reduce
+from operator import and_
 
 from pynamodb.expressions.condition import Condition
 
-from carillon.clock import ceil_second
+from carillon.clock import Clock, Entropy, ceil_second
 from carillon.domain.job import Generation, Job, JobState, PastGeneration, Slow
+from carillon.domain.names import list_name
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.errors import UnreadableRowError, reason_of
 from carillon.stores.cursors import decode_cursor, encode_cursor
 from carillon.stores.dynamo.models import GenerationMap, JobRow, SlowMap
-from carillon.stores.dynamo.table import RawItem, Table, readable, unchanged
+from carillon.stores.dynamo.table import Keys, RawItem, Table, readable, unchanged
 from carillon.stores.ports import JobFilter, Page
 
-_ALIVE: Condition = (JobRow.state != JobState.DELETED.value) & (
-    JobRow.state != JobState.COMPLETED.value
-)
 _SCAN = ("all jobs",)
-_JOBS = ("!", "~")
-"""The keys of an owner's jobs; calendars, gates and operations are kept behind them."""
+_JOB = "job"
+"""The sort key of every job."""
+_LAST_LETTER = "\U0010ffff"
 
 
 class DynamoJobStore:
-    """JobStore on table jobs."""
+    """JobStore on table jobs, and its index by owner and name."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, clock: Clock, entropy: Entropy) -> None:
         self._table = table
+        self._by_owner = table.index("by_owner", JobRow.owner, JobRow.list_key)
+        self._clock = clock
+        self._entropy = entropy
 
     def get(self, owner: str, job_id: str) -> Job | None:
-        item = self._table.get(owner, job_id)
+        item = self._item(owner, job_id)
         return None if item is None else job_of(item)
 
     def create(self, job: Job) -> bool:
         return self._table.put(item_of(job), JobRow.job_id.does_not_exist())
 
     def replace(self, job: Job, revision: int) -> bool:
-        return self._table.put(item_of(job), JobRow.revision == revision)
+        seen = (JobRow.revision == revision) & (JobRow.owner == job.owner)
+        return self._table.put(item_of(job), seen)
 
     def list(
         self, owner: str, limit: int, cursor: str | None = None, only: JobFilter | None = None
     ) -> Page[Job]:
-        scope = ("jobs", owner)
+        only = only or JobFilter()
+        scope, begin = ("jobs", owner), list_name(only.name)
         after = None if cursor is None else decode_cursor(scope, cursor)
-        wanted = _wanted(only or JobFilter())
-        items, last = self._table.page(owner, after, limit, only=wanted, span=_JOBS)
-        jobs, unreadable = readable(items, job_of, lambda item: item["job_id"]["S"])
+        span = (begin, begin + _LAST_LETTER) if begin else None
+        listed, last = self._by_owner.page(owner, after, limit, only=_condition(only), span=span)
+        items = self._table.get_all([_keys(item) for item in listed], self._clock, self._entropy)
+        jobs, unreadable = readable(items, job_of, _id_of)
+        # The index may be behind its table.
+        jobs = tuple(job for job in jobs if not job.is_tombstone and only.chooses(job))
         return Page(jobs, None if last is None else encode_cursor(scope, last), unreadable)
 
     def remove_unreadable(self, owner: str, job_id: str) -> bool:
-        item = self._table.get(owner, job_id)
+        item = self._item(owner, job_id)
         if item is None:
             return False
         try:
             job_of(item)
         except UnreadableRowError:
-            return self._table.delete(owner, job_id, unchanged(item))
+            return self._table.delete(job_id, _JOB, unchanged(item))
         return False
 
     def scan(self, limit: int, cursor: str | None = None) -> Page[Job]:
         after = None
         if cursor is not None:
-            owner, job_id = json.loads(decode_cursor(_SCAN, cursor))
-            after = owner, job_id
+            partition, sort_key = json.loads(decode_cursor(_SCAN, cursor))
+            after = partition, sort_key
         items, last = self._table.scan(after, limit)
-        own = [item for item in items if item["job_id"]["S"] < _JOBS[1]]
-        jobs, unreadable = readable(own, job_of, lambda item: item["job_id"]["S"])
+        own = [item for item in items if item["sk"]["S"] == _JOB]
+        jobs, unreadable = readable(own, job_of, _id_of)
         next_cursor = None if last is None else encode_cursor(_SCAN, json.dumps(last))
         return Page(jobs, next_cursor, unreadable)
+
+    def _item(self, owner: str, job_id: str) -> RawItem | None:
+        item = self._table.get(job_id, _JOB)
+        return item if item is not None and item.get("owner") == {"S": owner} else None
 
 
 def item_of(job: Job) -> RawItem:
     """The item of a job."""
     spec = job.spec
     return JobRow(
-        owner=job.owner,
         job_id=job.job_id,
+        sort_key=_JOB,
+        owner=job.owner,
+        list_key=None if job.is_tombstone else job.list_key,
+        name=spec.name,
+        schedule=job.schedule.text,
+        timezone=job.schedule.timezone,
+        calendar=spec.calendar and spec.calendar.name,
         spec=spec.text,
         parent=spec.parent,
         tags=spec.tags or None,
@@ -92,6 +111,8 @@ def item_of(job: Job) -> RawItem:
         slow=job.slow and SlowMap(since=job.slow.since, reason=job.slow.reason),
         note=job.note or None,
         fingerprint=job.fingerprint,
+        creation_key=job.creation_key or None,
+        former_keys=job.former_keys or None,
         spread_seconds=job.spread_seconds or None,
         paused_at=job.paused_at,
         expires_at=job.expires_at and ceil_second(job.expires_at),
@@ -103,8 +124,7 @@ def job_of(item: RawItem) -> Job:
     try:
         return _job_of(JobRow.from_raw_data(item))
     except Exception as error:  # whatever a row makes of the parsers
-        where = item["job_id"]["S"]
-        raise UnreadableRowError(f"job {where}: {reason_of(error)}") from error
+        raise UnreadableRowError(f"job {_id_of(item)}: {reason_of(error)}") from error
 
 
 def _job_of(row: JobRow) -> Job:
@@ -125,20 +145,29 @@ def _job_of(row: JobRow) -> Job:
         slow=Slow(row.slow.since, row.slow.reason) if row.slow else None,
         note=row.note or "",
         fingerprint=row.fingerprint,
+        creation_key=row.creation_key or "",
+        former_keys=tuple(map(str, row.former_keys or ())),
         spread_seconds=row.spread_seconds or 0,
         paused_at=row.paused_at,
         expires_at=row.expires_at,
     )
 
 
-def _wanted(only: JobFilter) -> Condition:
-    """Jobs that pass the filter and are no tombstones."""
-    wanted = _ALIVE
+def _condition(only: JobFilter) -> Condition | None:
+    """The filter on the index, but for the name."""
+    wanted = [JobRow.tags.has(key, value) for key, value in only.tags]
     if only.parent:
-        wanted &= JobRow.parent == only.parent
-    for key, value in only.tags:
-        wanted &= JobRow.tags.has(key, value)
-    return wanted
+        wanted.append(JobRow.parent == only.parent)
+    return reduce(and_, wanted) if wanted else None
+
+
+def _keys(item: RawItem) -> Keys:
+    return _id_of(item), _JOB
+
+
+def _id_of(item: RawItem) -> str:
+    job_id: str = item["pk"]["S"]
+    return job_id
 
 
 def _previous_map(previous: PastGeneration) -> GenerationMap:

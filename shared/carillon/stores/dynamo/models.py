@@ -13,7 +13,7 @@ from pynamodb.attributes import (
     TTLAttribute,
     UnicodeAttribute,
 )
-from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
+from pynamodb.indexes import AllProjection, GlobalSecondaryIndex, IncludeProjection
 from pynamodb.models import Model
 
 from carillon.stores.dynamo.attributes import (
@@ -42,15 +42,39 @@ class SlowMap(Map):
     reason = UnicodeAttribute()
 
 
-class JobRow(Model):
-    """One job; table jobs. Absent: what is left to the default."""
+class OwnerIndex(GlobalSecondaryIndex["JobRow"]):  # type: ignore[no-untyped-call]
+    """The jobs of an owner by name, with what lists filter by or show; no tombstones."""
+
+    class Meta:
+        index_name = "by_owner"
+        projection = IncludeProjection(
+            ["name", "state", "schedule", "timezone", "calendar", "parent", "tags", "ends_at"]
+        )
 
     owner = UnicodeAttribute(hash_key=True)
-    job_id = UnicodeAttribute(range_key=True)
+    list_key = UnicodeAttribute(range_key=True)
+
+
+class JobRow(Model):
+    """One job; table jobs. Absent: what is left to the default.
+
+    The settings that the index shows stand beside `spec`, which has them all.
+    """
+
+    job_id = UnicodeAttribute(hash_key=True, attr_name="pk")
+    sort_key = UnicodeAttribute(range_key=True, attr_name="sk")
+    """`job`, the same for all."""
+    owner = UnicodeAttribute()
+    list_key = UnicodeAttribute(null=True)
+    """Absent on tombstones."""
+    name = UnicodeAttribute()
+    schedule = UnicodeAttribute()
+    timezone = UnicodeAttribute()
+    calendar = UnicodeAttribute(null=True)
+    """The calendar's name."""
     spec = UnicodeAttribute()
     """All settings as JSON, defaults too: a new default changes no stored job."""
     parent = UnicodeAttribute(null=True)
-    """A setting beside the others, as are `tags`: lists filter by them."""
     tags = TextMapAttribute(null=True)
     ends_at = InstantAttribute(null=True)
     """The schedule's own end: the earlier of `end_at` and the last of `max_runs` occurrences."""
@@ -65,17 +89,23 @@ class JobRow(Model):
     slow = SlowMap(null=True)
     note = UnicodeAttribute(null=True)
     fingerprint = UnicodeAttribute()
+    creation_key = UnicodeAttribute(null=True)
+    former_keys = ListAttribute(of=UnicodeAttribute, null=True)
     spread_seconds = IntegerAttribute(null=True)
     paused_at = InstantAttribute(null=True)
     expires_at = TTLAttribute(null=True)
+    by_owner = OwnerIndex()
 
 
 class SideRow(Model):
-    """A calendar, gate or operation; in table jobs too, behind all jobs of its owner."""
+    """A row of one RowKind, as a calendar; in table jobs too."""
 
-    owner = UnicodeAttribute(hash_key=True)
-    sort_key = UnicodeAttribute(range_key=True, attr_name="job_id")
-    """`~{kind}/{key}`: a job id has letters and digits only, all before the tilde."""
+    partition = UnicodeAttribute(hash_key=True, attr_name="pk")
+    """`~owner/{owner}`, or `~{kind}/{digest of owner and key}` where keys are any text: herds write
+    such rows, each in a partition of its own. No job id begins with a tilde."""
+    sort_key = UnicodeAttribute(range_key=True, attr_name="sk")
+    """`{kind}/{key}`, or `{kind}`."""
+    owner = UnicodeAttribute()
     revision = IntegerAttribute()
     body = UnicodeAttribute()
     """The other members, as JSON."""

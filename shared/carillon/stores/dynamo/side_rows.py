@@ -1,4 +1,4 @@
-"""Calendars, gates and operations in DynamoDB, in the partitions of their owners' jobs."""
+"""Calendars, admission rows, operations and idempotency records in DynamoDB, in the jobs' table."""
 
 import hashlib
 import json
@@ -12,13 +12,8 @@ from carillon.clock import ceil_second
 from carillon.errors import UnreadableRowError
 from carillon.stores.cursors import decode_cursor, encode_cursor
 from carillon.stores.dynamo.models import SideRow
-from carillon.stores.dynamo.table import RawItem, Table, readable
+from carillon.stores.dynamo.table import Keys, RawItem, Table, readable
 from carillon.stores.ports import Page, Row, RowKind
-
-_DIGEST = "~"
-"""Begins the digest that replaces a key."""
-_KEY_LIMIT_BYTES = 512
-"""Of a key that is stored as it is; a sort key may have 1,024 bytes."""
 
 
 class DynamoVersionedRows(Generic[Row]):
@@ -29,7 +24,7 @@ class DynamoVersionedRows(Generic[Row]):
         self._kind = kind
 
     def get(self, owner: str, key: str) -> Row | None:
-        item = self._table.get(owner, sort_key(self._kind, key))
+        item = self._table.get(*keys_of(self._kind, owner, key))
         return None if item is None else row_of(self._kind, item, key)
 
     def put(self, row: Row, over_revision: int | None) -> bool:
@@ -40,39 +35,43 @@ class DynamoVersionedRows(Generic[Row]):
 
     def delete(self, owner: str, key: str, revision: int) -> bool:
         gone_or_seen = SideRow.sort_key.does_not_exist() | (SideRow.revision == revision)
-        return self._table.delete(owner, sort_key(self._kind, key), gone_or_seen)
+        return self._table.delete(*keys_of(self._kind, owner, key), gone_or_seen)
 
     def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[Row]:
         kind, scope = self._kind, (f"{self._kind.name}s", owner)
-        behind = None if cursor is None else _prefix(kind) + decode_cursor(scope, cursor)
+        partition, prefix = keys_of(kind, owner, "")
+        behind = None if cursor is None else prefix + decode_cursor(scope, cursor)
         # From the prefix to the text that follows everything with the prefix.
-        span = (_prefix(kind), f"~{kind.name}0")
-        items, last = self._table.page(owner, behind, limit, span=span, backwards=kind.newest_first)
+        span = (prefix, f"{kind.name}0")
+        items, last = self._table.page(
+            partition, behind, limit, span=span, backwards=kind.newest_first
+        )
         rows, unreadable = readable(
             items, lambda item: row_of(kind, item), lambda item: _key_of(kind, item)
         )
         if last is None:
             return Page(rows, None, unreadable)
-        return Page(rows, encode_cursor(scope, last.removeprefix(_prefix(kind))), unreadable)
+        return Page(rows, encode_cursor(scope, last.removeprefix(prefix)), unreadable)
 
 
-def sort_key(kind: RowKind[Row], key: str) -> str:
-    """The sort key of a row: no two keys have the same."""
-    data = key.encode("utf-8", "surrogatepass")
+def keys_of(kind: RowKind[Any], owner: str, key: str) -> Keys:
+    """The keys of a row's item: no two rows have the same."""
+    if not kind.any_text:
+        return f"~owner/{owner}", f"{kind.name}/{key}"
     # A lone surrogate has no UTF-8.
-    is_text = key.encode("utf-8", "ignore").decode() == key
-    if kind.any_text and (len(data) > _KEY_LIMIT_BYTES or key.startswith(_DIGEST) or not is_text):
-        return f"{_prefix(kind)}{_DIGEST}{hashlib.sha256(data).hexdigest()}"
-    return _prefix(kind) + key
+    data = f"{owner}\0{key}".encode("utf-8", "surrogatepass")
+    return f"~{kind.name}/{hashlib.sha256(data).hexdigest()}", kind.name
 
 
 def item_of(kind: RowKind[Row], row: Row) -> RawItem:
     """The item of a row: members without a value of their own take no space."""
     apart = {"owner", "revision", "expires_at", kind.key}
     expires_at: datetime | None = getattr(row, "expires_at", None)
+    partition, sort_key = keys_of(kind, row.owner, kind.key_of(row))
     return SideRow(
+        partition=partition,
+        sort_key=sort_key,
         owner=row.owner,
-        sort_key=sort_key(kind, kind.key_of(row)),
         revision=row.revision,
         body=_adapter(kind).dump_json(row, exclude_defaults=True, exclude=apart).decode(),
         expires_at=None if expires_at is None else ceil_second(expires_at),
@@ -82,7 +81,7 @@ def item_of(kind: RowKind[Row], row: Row) -> RawItem:
 def row_of(kind: RowKind[Row], item: RawItem, key: str | None = None) -> Row:
     """The row of an item that `item_of` made; raises UnreadableRowError for any other.
 
-    `key` is needed where the kind allows any text: the sort key may hold its digest.
+    `key` is needed where the kind allows any text: the item's keys have its digest.
     """
     try:
         stored = SideRow.from_raw_data(item)
@@ -93,7 +92,7 @@ def row_of(kind: RowKind[Row], item: RawItem, key: str | None = None) -> Row:
         row: Row = _adapter(kind).validate_python(members)
         return row
     except Exception as error:
-        raise UnreadableRowError(f"{kind.name} {item.get('job_id')}: {error}") from error
+        raise UnreadableRowError(f"{kind.name} {item.get('sk')}: {error}") from error
 
 
 @cache
@@ -101,10 +100,6 @@ def _adapter(kind: RowKind[Any]) -> TypeAdapter[Any]:
     return TypeAdapter(kind.type)
 
 
-def _prefix(kind: RowKind[Row]) -> str:
-    return f"~{kind.name}/"
-
-
-def _key_of(kind: RowKind[Row], item: RawItem) -> str:
-    key: str = item["job_id"]["S"]
-    return key.removeprefix(_prefix(kind))
+def _key_of(kind: RowKind[Any], item: RawItem) -> str:
+    key: str = item["sk"]["S"]
+    return key.removeprefix(f"{kind.name}/")

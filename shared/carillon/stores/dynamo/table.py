@@ -40,6 +40,7 @@ _REFUSED = "ValidationException"
 """DynamoDB never takes such a request, however often it is repeated: a key that is empty or too
 long."""
 _BATCH_SIZE = 25
+_READ_BATCH_SIZE = 100
 
 MOST_REQUESTS = 10
 """Requests for one page: where a filter leaves hardly any items, the page ends after this many,
@@ -150,6 +151,9 @@ class Partitions:
         between: Condition = self._range_key.between(first, last)
         return between
 
+    def _keys_of(self, item: RawItem) -> Keys:
+        return item[self._hash_name]["S"], item[self._range_name]["S"]
+
     def _key(self, hash_key: str, range_key: str) -> RawItem:
         return {self._hash_name: {"S": hash_key}, self._range_name: {"S": range_key}}
 
@@ -177,6 +181,21 @@ class Table(Partitions):
         item: RawItem | None = answer.get("Item")
         return item
 
+    def get_all(self, keys: Sequence[Keys], clock: Clock, entropy: Entropy) -> list[RawItem]:
+        """The items of these keys that there are, in their order, by strongly consistent reads of
+        100; those that the store leaves unprocessed are read again."""
+        found: dict[Keys, RawItem] = {}
+
+        def get(pending: Sequence[Any]) -> list[RawItem]:
+            with _failures_mapped():
+                answer = self._connection.batch_get_item(self._name, pending, consistent_read=True)
+            found.update((self._keys_of(item), item) for item in answer["Responses"][self._name])
+            left: list[RawItem] = answer.get("UnprocessedKeys", {}).get(self._name, {}).get("Keys")
+            return left or []
+
+        _in_batches(get, [self._key(*each) for each in keys], clock, entropy, _READ_BATCH_SIZE)
+        return [found[each] for each in keys if each in found]
+
     def scan(self, after: Keys | None, limit: int) -> tuple[list[RawItem], Keys | None]:
         """One request: at most `limit` items of all partitions, in no order, and the keys behind
         which the next one goes on, None at the end. Eventually consistent."""
@@ -186,7 +205,7 @@ class Table(Partitions):
         last = answer.get("LastEvaluatedKey")
         if not last:
             return answer["Items"], None
-        return answer["Items"], (last[self._hash_name]["S"], last[self._range_name]["S"])
+        return answer["Items"], self._keys_of(last)
 
     def put(self, item: RawItem, condition: Condition | None = None) -> bool:
         """Put the item if the condition holds; True if the item is stored now.
@@ -194,7 +213,7 @@ class Table(Partitions):
         botocore repeats a put whose answer was lost, and the repetition fails on its own effect: so
         a failed condition is interpreted by reading back.
         """
-        hash_key, range_key = item[self._hash_name]["S"], item[self._range_name]["S"]
+        hash_key, range_key = self._keys_of(item)
         with _failures_mapped():
             try:
                 self._connection.put_item(
@@ -244,16 +263,17 @@ class Table(Partitions):
 
 
 def _in_batches(
-    write: Callable[[Sequence[RawItem]], list[RawItem]],
+    handle: Callable[[Sequence[RawItem]], list[RawItem]],
     items: Sequence[RawItem],
     clock: Clock,
     entropy: Entropy,
+    size: int = _BATCH_SIZE,
 ) -> None:
-    """Write all, 25 a request; what a request leaves unprocessed is repeated."""
-    for start in range(0, len(items), _BATCH_SIZE):
-        pending = list(items[start : start + _BATCH_SIZE])
+    """Write or read all, `size` a request; what a request leaves unprocessed is repeated."""
+    for start in range(0, len(items), size):
+        pending = list(items[start : start + size])
         attempt = 0
-        while pending := write(pending):
+        while pending := handle(pending):
             attempt += 1
             if attempt == ATTEMPTS:
                 raise StoreUnavailableError(

@@ -1,4 +1,4 @@
-"""Jobs, calendars, gates and operations in dicts."""
+"""Jobs, and the rows that owners have beside them, in dicts."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator
@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from carillon.clock import ceil_second
 from carillon.domain.job import Job
+from carillon.domain.names import list_name
 from carillon.errors import UnreadableRowError
 from carillon.stores.cursors import decode_cursor, encode_cursor
 from carillon.stores.ports import JobFilter, Page, Row, RowKind
@@ -95,69 +96,67 @@ class MemoryJobStore:
     """JobStore in memory."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, str], Job] = {}
-        self._owned: dict[str, KeyOrder[tuple[str, str]]] = {}
-        self._spoilt: set[tuple[str, str]] = set()
+        self._rows: dict[str, Job] = {}
+        self._listed: dict[str, _Listed] = {}
+        self._spoilt: set[str] = set()
         self._lock = Lock()
 
     def get(self, owner: str, job_id: str) -> Job | None:
         with self._lock:
-            if (owner, job_id) in self._spoilt:
+            row = self._rows.get(job_id)
+            if row is None or row.owner != owner:
+                return None
+            if job_id in self._spoilt:
                 raise UnreadableRowError(f"job {job_id}: spoilt")
-            return self._rows.get((owner, job_id))
+            return row
 
     def create(self, job: Job) -> bool:
         row = _as_stored(job)
-        key = (job.owner, job.job_id)
         with self._lock:
-            stored = self._rows.get(key)
+            stored = self._rows.get(job.job_id)
             if stored is None:
-                self._rows[key] = row
-                self._order_of(job.owner).add(key)
+                self._put(row, stored)
             return stored is None or stored == row
 
     def replace(self, job: Job, revision: int) -> bool:
         row = _as_stored(job)
-        key = (job.owner, job.job_id)
         with self._lock:
-            stored = self._rows.get(key)
-            if stored is not None and stored.revision == revision:
-                self._rows[key] = row
+            stored = self._rows.get(job.job_id)
+            if stored and stored.owner == job.owner and stored.revision == revision:
+                self._put(row, stored)
                 return True
             return stored == row
 
     def list(
         self, owner: str, limit: int, cursor: str | None = None, only: JobFilter | None = None
     ) -> Page[Job]:
-        scope = ("jobs", owner)
+        scope, only = ("jobs", owner), only or JobFilter()
         after = "" if cursor is None else decode_cursor(scope, cursor)
         with self._lock:
-            listed = (self._rows[key] for key in self._order_of(owner).after(after))
-            jobs = (
-                job
-                for job in listed
-                if not job.is_tombstone and (only is None or _matches(job, only))
-            )
-            page = tuple(islice(jobs, limit + 1))
-            spoilt = {key[1] for key in self._spoilt}
-        last = None if len(page) <= limit else encode_cursor(scope, page[limit - 1].job_id)
+            listed = self._listed.get(owner, _Listed())
+            keys = listed.order.after(max(after, list_name(only.name)))
+            jobs = (self._rows[listed.ids[key]] for key in keys)
+            page = tuple(islice(filter(only.chooses, jobs), limit + 1))
+            spoilt = {job.job_id for job in page if job.job_id in self._spoilt}
+        last = None if len(page) <= limit else encode_cursor(scope, page[limit - 1].list_key)
         page = page[:limit]
         unreadable = {j.job_id: f"job {j.job_id}: spoilt" for j in page if j.job_id in spoilt}
         return Page(tuple(j for j in page if j.job_id not in spoilt), last, unreadable)
 
     def remove_unreadable(self, owner: str, job_id: str) -> bool:
         with self._lock:
-            if (owner, job_id) not in self._spoilt:
+            row = self._rows.get(job_id)
+            if row is None or row.owner != owner or job_id not in self._spoilt:
                 return False
-            self._spoilt.discard((owner, job_id))
-            del self._rows[owner, job_id]
-            self._order_of(owner).row_gone()
+            self._spoilt.discard(job_id)
+            del self._rows[job_id]
+            self._unlist(row)
             return True
 
-    def spoil(self, owner: str, job_id: str) -> None:
+    def spoil(self, job_id: str) -> None:
         """Make the row unreadable, as a bug, a later version or a manual edit could."""
         with self._lock:
-            self._spoilt.add((owner, job_id))
+            self._spoilt.add(job_id)
 
     def scan(self, limit: int, cursor: str | None = None) -> Page[Job]:
         done = 0 if cursor is None else int(decode_cursor(_SCAN, cursor))
@@ -167,16 +166,28 @@ class MemoryJobStore:
             return Page(rows)
         return Page(rows[:limit], encode_cursor(_SCAN, str(done + limit)))
 
-    def _order_of(self, owner: str) -> KeyOrder[tuple[str, str]]:
-        """The owner's jobs by job id."""
-        order = self._owned.get(owner)
-        if order is None:
-            order = self._owned[owner] = KeyOrder(self._rows, lambda key: key[1])
-        return order
+    def _put(self, row: Job, over: Job | None) -> None:
+        if over is not None:
+            self._unlist(over)
+        self._rows[row.job_id] = row
+        if not row.is_tombstone:
+            listed = self._listed.setdefault(row.owner, _Listed())
+            listed.ids[row.list_key] = row.job_id
+            listed.order.add(row.list_key)
+
+    def _unlist(self, row: Job) -> None:
+        if not row.is_tombstone:
+            listed = self._listed[row.owner]
+            del listed.ids[row.list_key]
+            listed.order.row_gone()
 
 
-def _matches(job: Job, only: JobFilter) -> bool:
-    return only.parent in ("", job.spec.parent) and set(only.tags) <= job.spec.tags.items()
+class _Listed:
+    """The jobs of one owner by their list keys."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, str] = {}
+        self.order = KeyOrder(self.ids, str)
 
 
 def _as_stored(row: Stored) -> Stored:
