@@ -1,6 +1,7 @@
 """The API, put together of its services: from an event of the gateway to its answer."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,7 +23,8 @@ from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.http.throttle import Throttle
 from carillon.api.jobs.bulk import BulkRoutes
 from carillon.api.jobs.bulk_service import BulkService
-from carillon.api.jobs.routes import JSON, JobRoutes
+from carillon.api.jobs.named import NamedJobRoutes
+from carillon.api.jobs.routes import JSON, JobAnswers, JobRoutes
 from carillon.api.jobs.service import JobService
 from carillon.api.operations.routes import BackfillRoutes, OperationRoutes
 from carillon.api.operations.service import MissedService, OperationService
@@ -62,14 +64,28 @@ class Api:
         self.app = _resolver()
         self._clock = clock
         self._throttle = Throttle(settings.owner_requests_per_second, settings.owner_requests_burst)
-        self._routes = routes = Routes(self.app)
-        answer_errors(self.app, telemetry, routes.no_route)
+        self._routes = Routes(self.app)
+        answer_errors(self.app, telemetry, self._routes.no_route)
+        self._add_resources(stores, clock, entropy, settings, telemetry)
+
+    def _add_resources(
+        self,
+        stores: Stores,
+        clock: Clock,
+        entropy: Entropy,
+        settings: Settings,
+        telemetry: Telemetry,
+    ) -> None:
+        routes = self._routes
         jobs, runs, calendars = stores.jobs, stores.runs, stores.calendars
         indexer = Indexer.of(stores, clock)
         service = JobService(
             jobs, calendars, indexer, stores.events, clock, entropy, settings, telemetry
         )
-        JobRoutes(routes, service, calendars, clock, telemetry, settings.longest_timeout_seconds)
+        answers = JobAnswers(calendars, clock, settings.longest_timeout_seconds)
+        # Before the paths that a job named `runs` could be taken for: the first that fits answers.
+        NamedJobRoutes(routes, service, answers, telemetry)
+        JobRoutes(routes, service, answers, telemetry)
         BulkRoutes(routes, BulkService(service, clock), telemetry)
         records = stores.idempotency_records
         run_service = RunService(service, runs, stores.queue, clock, entropy, settings, records)
@@ -183,4 +199,12 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _resolver() -> APIGatewayHttpResolver:
     # A wrong answer of ours must not read as a wrong request: hence a status of its own.
-    return APIGatewayHttpResolver(enable_validation=True, response_validation_error_http_code=500)
+    return _Resolver(enable_validation=True, response_validation_error_http_code=500)
+
+
+class _Resolver(APIGatewayHttpResolver):
+    """Takes every letter for a part of a path; powertools' own takes few besides those of words."""
+
+    @staticmethod
+    def _compile_regex(rule: str, base_regex: str = "^{}$") -> "re.Pattern[str]":
+        return re.compile(base_regex.format(re.sub(r"<(\w+)>", r"(?P<\1>[^/]+)", rule)))

@@ -8,6 +8,7 @@ from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 from carillon.cli.exits import CliError, ExitCode, exit_code_of_status
+from carillon.domain.names import is_job_id
 
 if TYPE_CHECKING:
     import httpx
@@ -115,6 +116,22 @@ class ApiClient:
 
     def close(self) -> None:
         self._http.close()
+
+    def job_id(self, job: str) -> str:
+        """The id of the job that a text names by its id or its name.
+
+        No name has the form of an id; `id:` and `name:` before it settle what is meant otherwise.
+        """
+        kind, colon, rest = job.partition(":")
+        if is_job_id(job) or (colon and kind == "id"):
+            return rest or job
+        name = rest if colon and kind == "name" else job
+        path = f"/jobs/named/{_path_part(name, 'job', 'the name of a job')}"
+        return str(self.get(path)["job_id"])
+
+    def job_path(self, job: str, suffix: str = "") -> str:
+        """`/jobs/{job_id}` + suffix of the job with this id or name; raises CliError."""
+        return job_path(self.job_id(job), suffix)
 
     def get(self, path: str, query: Query | None = None) -> Json:
         return self._object(self._send("GET", path, query=query))

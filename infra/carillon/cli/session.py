@@ -92,7 +92,9 @@ JsonOption = Annotated[
     bool,
     typer.Option("--json", help="Print JSON, problems on stderr too.", callback=_note_json),
 ]
-JobIdArgument = Annotated[str, typer.Argument(metavar="JOB_ID", show_default=False)]
+JobArgument = Annotated[
+    str, typer.Argument(metavar="JOB", help="Its name, or its id.", show_default=False)
+]
 IdempotencyKeyOption = Annotated[
     str | None,
     typer.Option(help="Repeating this under the same key does nothing a second time."),

@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
 
@@ -154,23 +153,19 @@ def _serve(
         _follow(stack, Watch(since, warm_at), for_seconds)
 
 
+_DONE = {"none": "as before", "change": "changed", "revive": "revived"}
+"""What became of a sample that an earlier start had registered."""
+
+
 def _register(stack: Stack) -> None:
     """Show the jobs that are there from earlier, and register the sample jobs."""
     found = list(stack.api.items("/jobs", None))
     if found:
         say("Found from last time: " + ", ".join(sorted(str(job["name"]) for job in found)))
-    known = {str(job["job_id"]) for job in found}
     for sample in sample_jobs(datetime.now(UTC), stack.receiver.url):
-        try:
-            job = stack.api.post("/jobs", sample.body, {"Idempotency-Key": sample.idempotency_key})
-        except CliError as error:
-            if error.problem.get("status") != HTTPStatus.GONE:
-                raise
-            # Deleted since an earlier start: that was somebody's wish.
-            say(f"  {sample.name:<13} was deleted and is not registered again")
-            continue
-        before = "  as before" if job["job_id"] in known else ""
-        say(f"  {sample.name:<13} {sample.body['schedule']:<31} {job['job_id']}{before}")
+        put = stack.api.put(f"/jobs/named/{sample['name']}", sample)
+        before = "" if put["action"] == "create" else f"  {_DONE[put['action']]}"
+        say(f"  {sample['name']:<13} {sample['schedule']:<31} {put['job']['job_id']}{before}")
 
 
 def _print_addresses(stack: Stack) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,25 +11,7 @@ SLEEP_SECONDS = 3.5
 """More than the two seconds between two occurrences, less than the time limit here: 5 s."""
 
 
-@dataclass(frozen=True)
-class Sample:
-    """A job to register."""
-
-    body: dict[str, Any] = field(repr=False)
-
-    @property
-    def name(self) -> str:
-        """The job's name."""
-        return str(self.body["name"])
-
-    @property
-    def idempotency_key(self) -> str:
-        """A digest of the body, so that an unchanged sample is registered only once."""
-        canonical = json.dumps(self.body, sort_keys=True).encode()
-        return f"local-{self.name}-{hashlib.sha256(canonical).hexdigest()[:16]}"
-
-
-def sample_jobs(now: datetime, webhook_url: str) -> list[Sample]:
+def sample_jobs(now: datetime, webhook_url: str) -> list[dict[str, Any]]:
     """The five recurring jobs, the same at every start, and two one-shots soon after `now`.
 
     `overlap` has two occurrences within the time that a run of it takes: the second is skipped. It
@@ -71,10 +50,9 @@ def sample_jobs(now: datetime, webhook_url: str) -> list[Sample]:
 
 def _sample(
     name: str, schedule: str, target: dict[str, str], payload: dict[str, Any], **more: object
-) -> Sample:
-    return Sample(
-        {"name": name, "schedule": schedule, "target": target, "payload": payload, **more}
-    )
+) -> dict[str, Any]:
+    """The body of PUT /jobs/named/{name}."""
+    return {"name": name, "schedule": schedule, "target": target, "payload": payload, **more}
 
 
 def _says(message: str) -> dict[str, Any]:

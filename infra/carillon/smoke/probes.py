@@ -34,10 +34,11 @@ class Probe:
     within: timedelta = timedelta(seconds=60)
 
 
-def job_of(probe: Probe, now: datetime) -> dict[str, Any]:
-    """The body that creates a probe's job at `now`."""
+def job_of(probe: Probe, now: datetime, parent: str) -> dict[str, Any]:
+    """The body that creates a probe's job at `now`; no other `parent` has one of its name."""
     soon = f"at {now + _SOON:%Y-%m-%dT%H:%M:%S}"
-    return {"name": f"smoke {probe.name}", "schedule": soon, **probe.body}
+    name = f"{parent} {probe.name}".replace("/", ":")
+    return {"name": name, "parent": parent, "schedule": soon, **probe.body}
 
 
 def task(name: str) -> dict[str, str]:

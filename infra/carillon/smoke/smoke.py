@@ -58,7 +58,7 @@ class Smoke:
         return Result("clean-up", left == 0, text + (f", {left} jobs left" if left else ""))
 
     def _create(self, probe: Probe) -> str:
-        body = {**job_of(probe, self._clock.now()), "parent": self._parent}
+        body = job_of(probe, self._clock.now(), self._parent)
         return str(self._api.post_once("/jobs", body, f"{self._parent}-{probe.name}")["job_id"])
 
     def _look(self, probe: Probe, job_id: str, begun: datetime) -> Result | None:

@@ -29,7 +29,7 @@ from carillon.stores.memory import (
 )
 from carillon.stores.ports import ADMISSION_ROWS, CALENDARS, IDEMPOTENCY_RECORDS, OPERATIONS, Stores
 from carillon.telemetry import Telemetry
-from tests.unit.api.gateway import STRANGER, Client, Json
+from tests.unit.api.gateway import STRANGER, USUAL_NAMES, Client, Json
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 
@@ -44,7 +44,7 @@ SETTINGS = Settings(
 )
 
 BODY: Json = {
-    "name": "nightly report",
+    "name": USUAL_NAMES[0],
     "schedule": "every 5m",
     "target": {"type": "task", "name": "echo"},
 }

@@ -111,7 +111,7 @@ def test_what_is_counted_anew(client: Client, world: World) -> None:
     job = create(client, schedule="every 10m", max_runs=3)
     world.clock.advance(15 * 60)
 
-    kept = change(client, job, name="renamed", payload=1)
+    kept = change(client, job, description="renamed", payload=1)
     assert kept["last_fire_at"] == "2026-03-01T12:30:00Z"
     same = change(client, job, schedule="every 600s", max_runs=3, **{"except": []})
     assert same["last_fire_at"] == "2026-03-01T12:30:00Z"
@@ -137,7 +137,7 @@ def test_pausing_does_not_move_the_end(client: Client, world: World) -> None:
 def test_a_completed_job_can_be_given_more(client: Client, world: World) -> None:
     job = create(client, schedule="every 10m", max_runs=1)
     world.clock.advance(3600)
-    assert client.patch(f"/jobs/{job['job_id']}", {"name": "done"}, "*").status == 200
+    assert client.patch(f"/jobs/{job['job_id']}", {"description": "done"}, "*").status == 200
 
     more = change(client, job, max_runs=2)
 
@@ -168,7 +168,7 @@ def test_tombstones_of_completed_jobs_are_not_found_and_hold_their_keys(
     assert row(world, job["job_id"]).state is JobState.COMPLETED
     for answer in (
         client.get(path),
-        client.patch(path, {"name": "x"}, "*"),
+        client.patch(path, {"description": "x"}, "*"),
         client.delete(path),
         client.post(f"{path}/pause"),
         client.post(f"{path}/resume"),

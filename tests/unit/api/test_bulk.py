@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from carillon.api.jobs.bulk_service import TIME_BUDGET
-from carillon.domain.job import Job, job_id_of
+from carillon.domain.job import Job
+from carillon.domain.names import job_id_of
 from carillon.errors import StoreUnavailableError
 from carillon.stores.memory import MemoryJobStore
 from tests.unit.api.conftest import BODY, World
@@ -38,7 +39,7 @@ def test_a_thousand_jobs_are_created_in_one_call(client: Client, world: World) -
     assert counts(answer) == (1000, 0, 0, 0)
     for index, item in enumerate(answer.json["items"]):
         assert (item["index"], item["problem"]) == (index, None)
-        assert item["job_id"] == job_id_of(OWNER, f"all/{index}")
+        assert item["job_id"] == job_id_of(OWNER, f"job {index}")
         job = world.jobs.get(OWNER, item["job_id"])
         assert job is not None
         assert job.spec.name == f"job {index}"
@@ -79,7 +80,7 @@ def told_of(answer: Answer) -> list[Any]:
 
 
 def test_keys_of_items_are_checked(client: Client) -> None:
-    good, reused = BODY | {"idempotency_key": "k"}, BODY | {"idempotency_key": "k", "name": "x"}
+    good, reused = BODY | {"idempotency_key": "k"}, BODY | {"idempotency_key": "k", "payload": 1}
     assert statuses(bulk(client, [good])) == [201]
     answer = bulk(client, [good, reused, *(BODY | {"idempotency_key": key} for key in ("", 5))])
 
@@ -87,7 +88,7 @@ def test_keys_of_items_are_checked(client: Client) -> None:
     problems = [item["problem"] for item in told_of(answer)]
     assert problems[0]["type"] == "urn:carillon:problem:idempotency-key-reused"
     assert [problem["errors"][0]["field"] for problem in problems[1:]] == ["idempotency_key"] * 2
-    client.delete(f"/jobs/{job_id_of(OWNER, 'k')}")
+    client.delete(f"/jobs/{job_id_of(OWNER, BODY['name'])}")
     assert statuses(bulk(client, [good])) == [410]
 
 
@@ -179,7 +180,7 @@ def test_keys_are_the_owner_s_own(client: Client, stranger: Client, world: World
     assert statuses(bulk(client, bodies(2), "k")) == [201, 201]
     assert statuses(bulk(stranger, bodies(2), "k")) == [201, 201]
 
-    assert world.jobs.get(STRANGER, job_id_of(STRANGER, "k/1")) is not None
+    assert world.jobs.get(STRANGER, job_id_of(STRANGER, "job 1")) is not None
     assert len(listed(client)) == 2
 
 
@@ -192,7 +193,7 @@ def test_each_new_job_is_told_of(client: Client, world: World) -> None:
 
 @pytest.mark.parametrize("item", [5, None, "x", [], [BODY]])
 def test_an_item_that_is_no_object_is_told_in_its_place(client: Client, item: Any) -> None:
-    answer = client.post("/jobs/bulk", {"items": [BODY, item, BODY]})
+    answer = client.post("/jobs/bulk", {"items": [BODY, item, BODY | {"name": "other"}]})
 
     assert answer.status == 200, answer.text
     assert [each["status"] for each in answer.json["items"]] == [201, 422, 201]

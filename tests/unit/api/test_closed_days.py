@@ -40,7 +40,7 @@ def test_a_window_is_measured_anew_when_a_calendar_starts_or_stops_moving(
     changes: list[Any] = [{"calendar": NEXT}, {"calendar": {"rule": "skip"}}, {"calendar": NEXT}]
     offsets = [
         client.patch(path, change, "*").json["spread_seconds"]
-        for change in [*changes, {"name": "x"}, {"calendar": None}]
+        for change in [*changes, {"description": "x"}, {"calendar": None}]
     ]
 
     small, large = int(fraction * 1800), int(fraction * 86_400)

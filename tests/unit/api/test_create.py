@@ -8,7 +8,8 @@ import pytest
 
 from carillon.api.app import Api
 from carillon.clock import SeededEntropy
-from carillon.domain.job import Job, Lane, job_id_of
+from carillon.domain.job import Job, Lane
+from carillon.domain.names import job_id_of
 from carillon.domain.wheel.entry import minute_of, slots_of_minute
 from carillon.domain.wheel.segment import first_control
 from carillon.stores.memory import MemoryJobStore
@@ -142,12 +143,13 @@ def test_the_row_is_the_commit_nothing_is_sent_undelayed_before_it(world: World)
 
 
 def test_a_repetition_under_the_same_key_answers_the_same_job(client: Client, world: World) -> None:
-    first = client.post("/jobs", BODY, key="a key, with a comma")
+    body = BODY | {"name": "mine"}
+    first = client.post("/jobs", body, key="a key, with a comma")
     world.clock.advance(3600)
-    again = client.post("/jobs", dict(reversed(BODY.items())), key='"a key, with a comma"')
+    again = client.post("/jobs", dict(reversed(body.items())), key='"a key, with a comma"')
 
     assert (first.status, again.status) == (201, 200)
-    assert again.json["job_id"] == first.json["job_id"] == job_id_of(OWNER, "a key, with a comma")
+    assert again.json["job_id"] == first.json["job_id"] == job_id_of(OWNER, "mine")
     assert again.headers["location"] == first.headers["location"]
     assert again.json["created_at"] == first.json["created_at"]
     assert len(client.get("/jobs").json["items"]) == 1
@@ -168,7 +170,7 @@ def test_a_repetition_after_the_one_shot_has_fired_is_no_error(
 
 def test_a_key_with_another_body_is_refused(client: Client) -> None:
     client.post("/jobs", BODY, key="k")
-    answer = client.post("/jobs", BODY | {"name": "another"}, key="k")
+    answer = client.post("/jobs", BODY | {"payload": 1}, key="k")
 
     assert answer.status == 422
     assert answer.json["type"] == "urn:carillon:problem:idempotency-key-reused"
@@ -177,12 +179,12 @@ def test_a_key_with_another_body_is_refused(client: Client) -> None:
 
 def test_a_changed_job_still_answers_its_key(client: Client) -> None:
     job_id = client.post("/jobs", BODY, key="k").json["job_id"]
-    client.patch(f"/jobs/{job_id}", {"name": "changed"}, 1)
+    client.patch(f"/jobs/{job_id}", {"description": "changed"}, 1)
 
     again = client.post("/jobs", BODY, key="k")
 
     assert again.status == 200
-    assert again.json["name"] == "changed"
+    assert again.json["description"] == "changed"
     assert again.headers["etag"] == '"2"'
 
 
@@ -216,18 +218,6 @@ def test_two_creators_at_once_make_one_job(world: World) -> None:
 
     assert answer.status == 200
     assert len(Client(world.api()).get("/jobs").json["items"]) == 1
-
-
-def test_jobs_without_a_key_are_different_jobs_in_order_of_time(
-    client: Client, world: World
-) -> None:
-    ids = []
-    for _ in range(3):
-        ids.append(client.post("/jobs", BODY).json["job_id"])
-        world.clock.advance(1)
-
-    assert len(set(ids)) == 3
-    assert [job["job_id"] for job in client.get("/jobs").json["items"]] == ids
 
 
 @pytest.mark.parametrize("key", ["", " ", '""', "ž", "a" * 256, "a\tb"])

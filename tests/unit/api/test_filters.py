@@ -10,7 +10,7 @@ from carillon.domain.job import Job, JobState
 from carillon.errors import StoreUnavailableError
 from carillon.stores.memory import MemoryJobStore
 from tests.support.jobs import job_with
-from tests.unit.api.conftest import BODY, World, create
+from tests.unit.api.conftest import World, create
 from tests.unit.api.gateway import OWNER, Answer, Client, Json
 
 KINDS: list[Json] = [
@@ -203,7 +203,7 @@ def test_a_pause_is_an_event_where_the_job_wants_it(world: World, client: Client
     assert event.occurred_at == world.clock.now()
     assert event.data == {
         "job_id": loud,
-        "job_name": BODY["name"],
+        "job_name": job.spec.name,
         "state": JobState.PAUSED.value,
         "note": None,
         "tags": {"a": "b"},

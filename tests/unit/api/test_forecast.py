@@ -96,7 +96,7 @@ def test_the_span_takes_its_beginning_and_not_its_end(client: Client) -> None:
 @pytest.mark.parametrize("schedule", ["*/10 * * * *", "0 * * * *"])
 def test_windows_move_fires_to_their_effective_minutes(client: Client, schedule: str) -> None:
     """Of dense and of sparse schedules, which are counted in different ways."""
-    job = create(client, "spread", schedule, window="100%")
+    job = create(client, "spread out", schedule, window="100%")
     effective_at = datetime.fromisoformat(job["next_effective_at"])
     assert job["spread_seconds"] > 60
     begin = effective_at.replace(second=0)
@@ -104,7 +104,7 @@ def test_windows_move_fires_to_their_effective_minutes(client: Client, schedule:
     one = forecast(client, f"{begin:%FT%TZ}", f"{begin + timedelta(minutes=1):%FT%TZ}")
 
     assert [entry["minute"] for entry in one["minutes"]] == [f"{begin:%FT%TZ}"]
-    assert one["peaks"][0]["jobs"] == ["spread"]
+    assert one["peaks"][0]["jobs"] == ["spread out"]
     interval = 600 if schedule.startswith("*/10") else 3600
     assert forecast(client)["total"] == 86_400 // interval
 

@@ -77,7 +77,7 @@ def test_a_deleted_job_leaves_a_tombstone_and_is_not_found(
         ("GET", "/upcoming"),
     ):
         assert client.send(method, path + end).status == 404
-    assert client.patch(path, {"name": "x"}, 2).status == 404
+    assert client.patch(path, {"description": "x"}, 2).status == 404
 
 
 @pytest.mark.parametrize(

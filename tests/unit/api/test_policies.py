@@ -72,7 +72,7 @@ def test_limits_of_the_deployment_hold_for_what_is_new(client: Client, world: Wo
     world.settings = replace(world.settings, event_bus="", target_arns=())
     later = Client(world.api())
 
-    assert later.patch(path, {"name": "renamed"}, 1).status == 200
+    assert later.patch(path, {"description": "renamed"}, 1).status == 200
     assert later.patch(path, {"events": ["run.dead"]}, 2).fields == ["events"]
     assert later.patch(path, {"events": None}, 2).json["events"] == []
     change = {"on_failure": {"invocation": "sync"}}
@@ -140,7 +140,7 @@ def test_a_job_tells_since_when_and_why_it_is_served_in_lane_slow(
     assert (told.json["priority"], told.json["lane"]) == ("high", "slow")
     assert told.json["slow"] == {"since": "2026-03-01T12:00:00.250Z", "reason": slow.reason}
 
-    patched = client.patch(f"/jobs/{job_id}", {"priority": "low", "name": "other"}, 1)
+    patched = client.patch(f"/jobs/{job_id}", {"priority": "low", "description": "other"}, 1)
     assert (patched.status, patched.json["priority"], patched.json["lane"]) == (200, "low", "slow")
     resumed = [client.post(f"/jobs/{job_id}/{what}").json["lane"] for what in ("pause", "resume")]
     assert resumed == ["slow", "slow"]

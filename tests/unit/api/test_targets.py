@@ -143,7 +143,7 @@ def test_an_older_target_does_not_hinder_another_change(client: Client, world: W
     older = job_with(job, target=WebhookTarget(url="https://a..b/"), revision=2)
     assert world.jobs.replace(older, 1)
 
-    assert client.patch(path, {"name": "renamed"}, "*").status == 200
+    assert client.patch(path, {"description": "renamed"}, "*").status == 200
     assert client.patch(path, {"target": {"method": "PUT"}}, "*").fields == ["target.url"]
 
 

@@ -19,9 +19,9 @@ Request = Callable[[Client, str], Answer]
 
 ROUTES: dict[str, Request] = {
     "get": lambda client, path: client.get(path),
-    "patch": lambda client, path: client.patch(path, {"name": "stolen"}, 1),
+    "patch": lambda client, path: client.patch(path, {"description": "stolen"}, 1),
     "patch whatever revision": lambda client, path: client.patch(path, {"priority": "low"}, "*"),
-    "patch a wrong revision": lambda client, path: client.patch(path, {"name": "stolen"}, 7),
+    "patch a wrong revision": lambda client, path: client.patch(path, {"description": "stolen"}, 7),
     "delete": lambda client, path: client.delete(path),
     "pause": lambda client, path: client.post(f"{path}/pause"),
     "resume": lambda client, path: client.post(f"{path}/resume"),

@@ -11,7 +11,7 @@ def jobs(client: Client, world: World) -> tuple[str, str]:
     """The ids of a job that can be read, and of one that cannot."""
     good = client.post("/jobs", BODY, key="good").json["job_id"]
     bad = client.post("/jobs", BODY, key="bad").json["job_id"]
-    world.jobs.spoil(OWNER, bad)
+    world.jobs.spoil(bad)
     return good, bad
 
 

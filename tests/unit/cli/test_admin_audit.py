@@ -67,7 +67,7 @@ def test_tables_on_which_all_is_well_end_with_0(run: Run, deployment: Settings) 
 
 
 def put_bad_job(deployment: Settings) -> None:
-    bad = {"owner": {"S": "eve"}, "job_id": {"S": "a" * 26}, "name": {"S": "half a job"}}
+    bad = {"pk": {"S": "a" * 26}, "sk": {"S": "job"}, "owner": {"S": "eve"}}
     boto3.client("dynamodb").put_item(TableName=deployment.jobs_table, Item=bad)
 
 
@@ -80,7 +80,7 @@ def test_planted_defects_and_rows_that_cannot_be_read_end_with_1(
     copied(world, deployment)
     put_bad_job(deployment)
     client = boto3.client("dynamodb")
-    calendar = {"owner": {"S": "eve"}, "job_id": {"S": "~calendar/holidays"}}
+    calendar = {"pk": {"S": "~owner/eve"}, "sk": {"S": "calendar/holidays"}}
     client.put_item(TableName=deployment.jobs_table, Item=calendar)
     row = next(iter(world.runs._rows.values()))
     key = {

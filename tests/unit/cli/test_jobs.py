@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from carillon.cli.exits import ExitCode
 from tests.unit.cli.conftest import FakeApi, Run
 
 JOB: dict[str, Any] = {
@@ -262,4 +263,38 @@ def test_delete_asks_nothing_off_a_terminal(signed_in: Run, api: FakeApi) -> Non
 def test_a_job_id_is_one_part_of_the_path(signed_in: Run, api: FakeApi) -> None:
     api.answer("GET", "/jobs/a%2Fb%3Fc", JOB)
 
-    assert signed_in("jobs", "show", "a/b?c").exit_code == 0
+    assert signed_in("jobs", "show", "id:a/b?c").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("job", "path"),
+    [
+        ("nightly report", "/jobs/named/nightly%20report"),
+        ("name:id:7", "/jobs/named/id%3A7"),
+        ("Ärger & Söhne", "/jobs/named/%C3%84rger%20%26%20S%C3%B6hne"),
+        ("0" * 25, f"/jobs/named/{'0' * 25}"),
+        ("id", "/jobs/named/id"),
+        ("name", "/jobs/named/name"),
+    ],
+)
+def test_a_job_is_named_where_an_id_could_stand(
+    signed_in: Run, api: FakeApi, job: str, path: str
+) -> None:
+    api.answer("GET", path, JOB)
+    api.answer("GET", f"/jobs/{JOB['job_id']}", JOB)
+    assert signed_in("jobs", "show", job).exit_code == 0
+    assert [request.path for request in api.requests] == [path, f"/jobs/{JOB['job_id']}"]
+
+
+@pytest.mark.parametrize("job", ["0" * 26, f"id:{'0' * 26}"])
+def test_an_id_is_not_looked_up(signed_in: Run, api: FakeApi, job: str) -> None:
+    api.answer("GET", f"/jobs/{'0' * 26}", JOB)
+    assert signed_in("jobs", "show", job).exit_code == 0
+    assert len(api.requests) == 1
+
+
+def test_an_unknown_name_is_not_found(signed_in: Run, api: FakeApi) -> None:
+    problem = {"type": "urn:carillon:problem:not-found", "title": "Not found", "status": 404}
+    api.answer("GET", "/jobs/named/nobody", problem, status=404)
+    shown = signed_in("jobs", "pause", "nobody")
+    assert shown.exit_code == ExitCode.NOT_FOUND

@@ -107,7 +107,7 @@ def test_missed_names_a_command_that_takes_its_options(signed_in: Run, api: Fake
     api.answer("POST", "/jobs/j1/backfill", RUNNING, status=202)
     told = " ".join(signed_in("jobs", "missed", "--help").stdout.split())
     command = told.partition("`carillon ")[2].partition("`")[0]
-    words = command.replace("JOB_ID", "j1").replace("...", "2026-01-01").split()
+    words = command.replace("JOB", "j1").replace("...", "2026-01-01").split()
 
     assert words[:2] == ["jobs", "backfill"]
     assert signed_in(*words).exit_code == 0

@@ -39,7 +39,7 @@ PROBES = tuple(
 @pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.name)
 def test_the_api_creates_it(probe: Probe) -> None:
     client = Client(new_world().api(settings=HERE))
-    body = {**job_of(probe, NOW), "parent": "smoke-20261201T120000"}
+    body = job_of(probe, NOW, "smoke-20261201T120000")
     answer = client.post("/jobs", body, key=f"smoke-20261201T120000-{probe.name}")
     assert answer.status == 201, answer.json
 

@@ -19,10 +19,10 @@ from tests.unit.api.gateway import Client
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 FAILS = {
-    "smoke killed at its limit": Failure(RunError("timeout", "2 s"), timed_out=True),
-    "smoke task that crashes": Failure(RunError("task_died", "it ended")),
-    "smoke retries, callback": Failure(RunError("RuntimeError", "attempt failed")),
-    "smoke missed-run check": Failure(RunError("RuntimeError", "attempt failed")),
+    "smoke-1 killed at its limit": Failure(RunError("timeout", "2 s"), timed_out=True),
+    "smoke-1 task that crashes": Failure(RunError("task_died", "it ended")),
+    "smoke-1 retries, callback": Failure(RunError("RuntimeError", "attempt failed")),
+    "smoke-1 missed-run check": Failure(RunError("RuntimeError", "attempt failed")),
 }
 
 

@@ -3,14 +3,14 @@
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.event_handler.openapi.params import Body, Header, Path
+from aws_lambda_powertools.event_handler.openapi.params import Body, Path
 from pydantic import BaseModel
 
 from carillon.api.calendars.models import WEEKDAYS, CalendarBody, Day, RangeForm
 from carillon.api.calendars.service import CalendarService
 from carillon.api.http.fields import ListForm, UtcTime
 from carillon.api.http.problems import Kind
-from carillon.api.http.requests import ETAG_PATTERN, etag, precondition
+from carillon.api.http.requests import IfMatch, IfNoneMatch, etag, precondition
 from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.routes import JSON, Cursor, Limit
 from carillon.domain.calendar import Calendar
@@ -59,22 +59,6 @@ CalendarName = Annotated[
     Path(
         pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$",
         description="Lower-case letters, digits, dot, underscore and dash; at most 64.",
-    ),
-]
-IfMatch = Annotated[
-    str | None,
-    Header(
-        alias="If-Match",
-        description="Only over the calendar of this ETag; `*`: over any.",
-        json_schema_extra={"pattern": ETAG_PATTERN},
-    ),
-]
-IfNoneMatch = Annotated[
-    str | None,
-    Header(
-        alias="If-None-Match",
-        description="`*`: only if there is no such calendar yet.",
-        json_schema_extra={"pattern": "^[*]$"},
     ),
 ]
 

@@ -63,6 +63,17 @@ class MissingError(CarillonError):
         super().__init__(f"you have no {kind} {identifier[:200]!r}")
 
 
+class NameTakenError(CarillonError):
+    """The owner has another job of the name."""
+
+    def __init__(self, name: str, job_id: str) -> None:
+        self.job_id = job_id
+        super().__init__(
+            f"you have a job named {name!r}, {job_id}: use another name, or change that one "
+            "(PUT /jobs/named/{name} creates or replaces)"
+        )
+
+
 class KeyReusedError(CarillonError):
     def __init__(self, identifier: str, kind: str = "job") -> None:
         super().__init__(f"the key created {kind} {identifier} from another body: use a new key")
@@ -150,6 +161,7 @@ class Kind(Enum):
     NOT_A_DEAD_LETTER = ("not-a-dead-letter", 409, "The run is not a dead letter")
     JOB_GONE = ("job-gone", 409, "The run's job was deleted")
     OPERATION_ENDED = ("operation-ended", 409, "The operation has ended")
+    NAME_TAKEN = ("name-taken", 409, "There is a job of this name")
     CALENDAR_IN_USE = ("calendar-in-use", 409, "Jobs follow the calendar")
     GONE = ("gone", 410, "The job of this idempotency key is gone")
     REVISION_MISMATCH = ("revision-mismatch", 412, "It is at another revision")
@@ -252,6 +264,7 @@ def problem_of(error: Exception) -> ProblemError:
 
 _REFUSALS: tuple[tuple[type[Exception], Kind, str], ...] = (
     (MissingError, Kind.NOT_FOUND, ""),
+    (NameTakenError, Kind.NAME_TAKEN, "name"),
     (KeyReusedError, Kind.KEY_REUSED, "Idempotency-Key"),
     (KeyGoneError, Kind.GONE, "Idempotency-Key"),
     (RevisionMismatchError, Kind.REVISION_MISMATCH, "If-Match"),

@@ -6,9 +6,10 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
+from aws_lambda_powertools.event_handler.openapi.params import Header
 
 from carillon.api.http.problems import (
     Kind,
@@ -30,6 +31,23 @@ ETAG_PATTERN = '^(?:[*]|"[0-9]{1,18}"|[0-9]{1,18})$'
 KEY_PATTERN = '^(?:"[!-~](?:[ -~]{0,253}[!-~])?"|[!#-~](?:[ -~]{0,253}[!-~])?)$'
 """With or without quotes."""
 _KEY = re.compile(r"[!-~](?:[ -~]{0,253}[!-~])?")
+
+IfMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-Match",
+        description="Only over the one of this ETag; `*`: over any.",
+        json_schema_extra={"pattern": ETAG_PATTERN},
+    ),
+]
+IfNoneMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-None-Match",
+        description="`*`: only if there is none of this name yet.",
+        json_schema_extra={"pattern": "^[*]$"},
+    ),
+]
 
 Event = Mapping[str, Any]
 

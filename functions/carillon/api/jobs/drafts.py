@@ -21,14 +21,19 @@ from carillon.api.schedules.preview import (
 )
 from carillon.domain.calendar import shifts
 from carillon.domain.job import PAYLOAD_LIMIT_BYTES, Job, fraction_of
+from carillon.domain.names import folded
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.merge_patch import merged_document
 from carillon.domain.spec.schedule_spec import SCHEDULE_FIELDS, ScheduleSpec, canonical_members
+from carillon.errors import InvalidFieldError
 from carillon.schedules import Schedule
 from carillon.settings import Settings
 
 _RESCHEDULING = frozenset({*SCHEDULE_FIELDS, "max_runs"})
 """A change of these is another schedule: `max_runs` is counted anew from then."""
+EVERY_SETTING = frozenset(
+    field.serialization_alias or name for name, field in JobSpec.model_fields.items()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +62,39 @@ def created_draft(job_id: str, spec: JobSpec, settings: Settings, now: datetime)
     return _draft(spec, scheduling, window, LIMITED, settings)
 
 
-def changed_draft(job: Job, patch: JobPatch, settings: Settings, now: datetime) -> Draft:
-    """The values of `job` after a change; fields that are not named keep what they have.
+def patched_draft(job: Job, patch: JobPatch, settings: Settings, now: datetime) -> Draft:
+    """The values of `job` after a patch; fields that are not named keep what they have.
 
-    Raises InvalidFieldError, InvalidFieldsError or PayloadTooLargeError.
+    Raises what `changed_draft` raises.
     """
     changes = patch.model_dump(mode="json", exclude_unset=True, by_alias=True)
     try:
         spec = JobSpec.model_validate(merged_document(job.spec.document, changes))
     except ValidationError as error:
         raise InvalidFieldsError(field_errors(error.errors())) from error
+    return changed_draft(job, spec, changes.keys(), settings, now)
+
+
+def changed_draft(
+    job: Job, spec: JobSpec, changes: Collection[str], settings: Settings, now: datetime
+) -> Draft:
+    """The values of `job` with the settings `spec`, of which those named in `changes` may differ.
+
+    Raises InvalidFieldError, InvalidFieldsError or PayloadTooLargeError.
+    """
+    if folded(spec.name) != folded(job.spec.name):
+        raise InvalidFieldError(
+            "name", "is the job's address, of which the case may change: create another job"
+        )
     scheduling = Scheduling(job.schedule, job.spec.end_at, job.spec.max_runs)
     window = (job.spec.window, job.spread_seconds)
-    if _RESCHEDULING & changes.keys() and not is_same(spec, job.spec):
+    if not _RESCHEDULING.isdisjoint(changes) and not is_same(spec, job.spec):
         scheduling = _new_scheduling(spec, now)
     shifted = shifts(spec.calendar)
     is_same_room = scheduling.schedule == job.schedule and shifted == shifts(job.spec.calendar)
     if not is_same_room or "window" in changes:
         window = offset_seconds(spec.window, scheduling.schedule, fraction_of(job.job_id), shifted)
-    return _draft(spec, scheduling, window, changes.keys(), settings)
+    return _draft(spec, scheduling, window, changes, settings)
 
 
 def _draft(

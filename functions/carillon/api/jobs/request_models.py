@@ -40,14 +40,23 @@ TagQuery = Annotated[
     ),
 ]
 
+NameQuery = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=128,
+        description="Only jobs with names that begin so, whatever their case.",
+    ),
+]
+
 _TAG = re.compile(r"([A-Za-z0-9_.-]{1,64}):([^\x00-\x1f\x7f,]{0,256})", re.ASCII)
 
 
-def filter_of(parent: str | None, tag: str | None) -> JobFilter | None:
-    """The filter, None where neither is given; raises InvalidFieldError on `tag`."""
-    if parent is None and tag is None:
+def filter_of(parent: str | None, tag: str | None, name: str | None = None) -> JobFilter | None:
+    """The filter, None where nothing is given; raises InvalidFieldError on `tag`."""
+    if parent is None and tag is None and name is None:
         return None
-    return JobFilter(parent or "", _tags(tag) if tag else ())
+    return JobFilter(parent or "", _tags(tag) if tag else (), name or "")
 
 
 def required_filter(parent: str | None, tag: str | None) -> JobFilter:

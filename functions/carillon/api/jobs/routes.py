@@ -12,9 +12,11 @@ from carillon.api.http.requests import (
     etag,
     expected_revision,
     idempotency_key,
+    precondition,
 )
+from carillon.api.http.requests import IfMatch as OptionalIfMatch
 from carillon.api.http.routing import Resource, Routes, route
-from carillon.api.jobs.request_models import JobPatch, ParentQuery, TagQuery, filter_of
+from carillon.api.jobs.request_models import JobPatch, NameQuery, ParentQuery, TagQuery, filter_of
 from carillon.api.jobs.response_models import JobForm, JobPage, JobReport
 from carillon.api.jobs.service import JobService
 from carillon.api.schedules.outlook import outlook_of
@@ -25,7 +27,7 @@ from carillon.domain.job import Job
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.errors import UnreadableRowError
 from carillon.services.calendar_reader import CalendarReader
-from carillon.stores.ports import VersionedRows
+from carillon.stores.ports import Page, VersionedRows
 from carillon.telemetry import Action, Telemetry
 
 JSON = "application/json"
@@ -57,29 +59,74 @@ Cursor = Annotated[
     ),
 ]
 
-_ETAG = {"ETag": "The job's revision, for If-Match."}
+ETAG = {"ETag": "The job's revision, for If-Match."}
 _PATH = "/jobs/<job_id>"
 _CONTENDED = (Kind.NOT_FOUND, Kind.CONTENDED)
 
 
-class JobRoutes(Resource):
-    """Each method answers one route."""
+class JobAnswers:
+    """Answers of which each is a job, as it is at this moment."""
 
     def __init__(
-        self,
-        routes: Routes,
-        service: JobService,
-        calendars: VersionedRows[Calendar],
-        clock: Clock,
-        telemetry: Telemetry,
-        longest_timeout_seconds: int,
+        self, calendars: VersionedRows[Calendar], clock: Clock, longest_timeout_seconds: int
+    ) -> None:
+        self._calendars = calendars
+        self._clock = clock
+        self._longest_seconds = longest_timeout_seconds
+
+    def answer(self, job: Job) -> Response[JobForm]:
+        outlook = outlook_of(job, CalendarReader(self._calendars), self._clock.now())
+        form = JobForm.of(job, outlook, self._longest_seconds)
+        return Response(200, JSON, form, {"ETag": etag(job.revision)})
+
+    def answer_report(
+        self, job: Job, status: int = 200, headers: dict[str, str] | None = None
+    ) -> Response[JobReport]:
+        return Response(
+            status, JSON, self.report(job), {"ETag": etag(job.revision), **(headers or {})}
+        )
+
+    def report(self, job: Job) -> JobReport:
+        now, calendars = self._clock.now(), CalendarReader(self._calendars)
+        report = report_of(calendars.opened(job), now)
+        outlook = outlook_of(job, calendars, now)
+        return JobReport.with_report(job, outlook, self._longest_seconds, report)
+
+    def page(self, page: Page[Job]) -> Response[JobPage]:
+        calendars, now = CalendarReader(self._calendars), self._clock.now()
+        outlooks = [outlook_of(job, calendars, now) for job in page.items]
+        return Response(200, JSON, JobPage.of(page, outlooks, self._longest_seconds))
+
+
+class JobResource(Resource):
+    """The parts that jobs by id and by name have in common."""
+
+    def __init__(
+        self, routes: Routes, service: JobService, answers: JobAnswers, telemetry: Telemetry
     ) -> None:
         super().__init__(routes)
         self._service = service
-        self._calendars = calendars
-        self._clock = clock
+        self._answers = answers
         self._telemetry = telemetry
-        self._longest_seconds = longest_timeout_seconds
+
+    def _delete(self, job_id: str) -> Response[None]:
+        owner, condition = self._owner(), precondition(self._app)
+        try:
+            self._report(
+                Action.JOB_DELETED, self._service.delete(owner, job_id, condition.revision).job
+            )
+        except UnreadableRowError:
+            if not self._service.remove_unreadable(owner, job_id):
+                raise
+            self._telemetry.record(Action.JOB_DELETED, job_id=job_id, reason="unreadable")
+        return Response(204)
+
+    def _report(self, action: Action, job: Job) -> None:
+        self._telemetry.record(action, owner=job.owner, job_id=job.job_id, revision=job.revision)
+
+
+class JobRoutes(JobResource):
+    """Each method answers one route."""
 
     @route(
         "POST /jobs",
@@ -88,12 +135,14 @@ class JobRoutes(Resource):
         Kind.INVALID_HEADER,
         Kind.CONTENDED,
         Kind.GONE,
-        headers={**_ETAG, "Location": "The job's path."},
+        Kind.NAME_TAKEN,
+        headers={**ETAG, "Location": "The job's path."},
     )
     def create_job(
         self, body: Annotated[JobSpec, Body()], key: IdempotencyKey = None
     ) -> Response[JobReport]:
-        """With an Idempotency-Key a repetition answers 200 with the job, whatever it is by now.
+        """With an Idempotency-Key a repetition answers 200 with the job, whatever it is by now. The
+        name of a deleted job is free again: the new one continues its history.
 
         The payload may take 65,536 bytes as compact JSON. A one-shot must lie in the future, and a
         calendar must be there. `warnings` has what may not be meant, `transitions` the clock
@@ -103,7 +152,7 @@ class JobRoutes(Resource):
         job = created.job
         if created.is_new:
             self._report(Action.JOB_CREATED, job)
-        return self._answer_report(
+        return self._answers.answer_report(
             job, 201 if created.is_new else 200, {"Location": f"/jobs/{job.job_id}"}
         )
 
@@ -114,19 +163,19 @@ class JobRoutes(Resource):
         cursor: Cursor = None,
         parent: ParentQuery = None,
         tag: TagQuery = None,
+        name: NameQuery = None,
     ) -> Response[JobPage]:
-        """By job id. A page can be shorter than `limit`, even empty; `next_cursor` is null on the
+        """By name. A page can be shorter than `limit`, even empty; `next_cursor` is null on the
         last one. Jobs that cannot be read are in `unreadable`; they can be deleted."""
         owner = self._owner()
-        page = self._service.list(owner, limit, cursor, filter_of(parent, tag))
-        calendars, now = CalendarReader(self._calendars), self._clock.now()
-        outlooks = [outlook_of(job, calendars, now) for job in page.items]
-        return Response(200, JSON, JobPage.of(page, outlooks, self._longest_seconds))
+        return self._answers.page(
+            self._service.list(owner, limit, cursor, filter_of(parent, tag, name))
+        )
 
-    @route(f"GET {_PATH}", "Read a job", {200: "The job"}, Kind.NOT_FOUND, headers=_ETAG)
+    @route(f"GET {_PATH}", "Read a job", {200: "The job"}, Kind.NOT_FOUND, headers=ETAG)
     def get_job(self, job_id: JobId) -> Response[JobForm]:
         """A deleted job is not found, nor is a completed one that was to be deleted then."""
-        return self._answer(self._service.get(self._owner(), job_id))
+        return self._answers.answer(self._service.get(self._owner(), job_id))
 
     @route(
         f"PATCH {_PATH}",
@@ -136,7 +185,7 @@ class JobRoutes(Resource):
         Kind.NOT_FOUND,
         Kind.REVISION_MISMATCH,
         Kind.REVISION_REQUIRED,
-        headers=_ETAG,
+        headers=ETAG,
     )
     def change_job(
         self,
@@ -151,53 +200,32 @@ class JobRoutes(Resource):
         revision = expected_revision(self._app)
         job = self._service.change(self._owner(), job_id, body, revision)
         self._report(Action.JOB_CHANGED, job)
-        return self._answer_report(job)
+        return self._answers.answer_report(job)
 
-    @route(f"DELETE {_PATH}", "Delete a job", {204: "Deleted"}, *_CONTENDED)
-    def delete_job(self, job_id: JobId) -> Response[None]:
+    @route(
+        f"DELETE {_PATH}",
+        "Delete a job",
+        {204: "Deleted"},
+        *_CONTENDED,
+        Kind.INVALID_HEADER,
+        Kind.REVISION_MISMATCH,
+    )
+    def delete_job(self, job_id: JobId, if_match: OptionalIfMatch = None) -> Response[None]:
         """No run starts any more; the history stays until it expires. Again: not found. So is a job
-        deleted that cannot be read, but its Idempotency-Key is free again then."""
-        owner = self._owner()
-        try:
-            job = self._service.delete(owner, job_id).job
-        except UnreadableRowError:
-            if not self._service.remove_unreadable(owner, job_id):
-                raise
-            self._telemetry.record(Action.JOB_DELETED, job_id=job_id, reason="unreadable")
-        else:
-            self._report(Action.JOB_DELETED, job)
-        return Response(204)
+        deleted that cannot be read."""
+        return self._delete(job_id)
 
-    @route(f"POST {_PATH}/pause", "Pause a job", {200: "The job"}, *_CONTENDED, headers=_ETAG)
+    @route(f"POST {_PATH}/pause", "Pause a job", {200: "The job"}, *_CONTENDED, headers=ETAG)
     def pause_job(self, job_id: JobId) -> Response[JobForm]:
         """No scheduled run, retry of one or backfill starts until it is resumed; manual runs,
         redrives and callbacks do. A paused job stays as it is."""
         job = self._service.pause(self._owner(), job_id).job
         self._report(Action.JOB_PAUSED, job)
-        return self._answer(job)
+        return self._answers.answer(job)
 
-    @route(f"POST {_PATH}/resume", "Resume a job", {200: "The job"}, *_CONTENDED, headers=_ETAG)
+    @route(f"POST {_PATH}/resume", "Resume a job", {200: "The job"}, *_CONTENDED, headers=ETAG)
     def resume_job(self, job_id: JobId) -> Response[JobForm]:
         """Fires again from now on; what was missed stays so. An active job stays as it is."""
         job = self._service.resume(self._owner(), job_id).job
         self._report(Action.JOB_RESUMED, job)
-        return self._answer(job)
-
-    def _answer(self, job: Job) -> Response[JobForm]:
-        calendars = CalendarReader(self._calendars)
-        outlook = outlook_of(job, calendars, self._clock.now())
-        form = JobForm.of(job, outlook, self._longest_seconds)
-        return Response(200, JSON, form, {"ETag": etag(job.revision)})
-
-    def _answer_report(
-        self, job: Job, status: int = 200, headers: dict[str, str] | None = None
-    ) -> Response[JobReport]:
-        now = self._clock.now()
-        calendars = CalendarReader(self._calendars)
-        report = report_of(calendars.opened(job), now)
-        outlook = outlook_of(job, calendars, now)
-        form = JobReport.with_report(job, outlook, self._longest_seconds, report)
-        return Response(status, JSON, form, {"ETag": etag(job.revision), **(headers or {})})
-
-    def _report(self, action: Action, job: Job) -> None:
-        self._telemetry.record(action, owner=job.owner, job_id=job.job_id, revision=job.revision)
+        return self._answers.answer(job)

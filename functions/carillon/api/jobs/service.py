@@ -1,32 +1,37 @@
 """Operations on jobs, apart from HTTP: create, read, change, pause, resume, delete."""
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import accumulate
-from typing import Any
 
 from carillon.api.http.problems import (
+    AlreadyThereError,
     ContendedError,
     KeyGoneError,
     KeyReusedError,
     MissingError,
+    NameTakenError,
     RevisionMismatchError,
 )
+from carillon.api.http.requests import Precondition
+from carillon.api.jobs.changes import Put, PutAction, job_with, new_job
 from carillon.api.jobs.drafts import (
+    EVERY_SETTING,
     Draft,
     changed_draft,
-    created_draft,
     fingerprint_of,
+    patched_draft,
 )
 from carillon.api.jobs.request_models import JobPatch
 from carillon.clock import Clock, Entropy
 from carillon.domain.calendar import Calendar
 from carillon.domain.callbacks import job_event
 from carillon.domain.events import EventType
-from carillon.domain.job import Generation, Job, JobState, fires_differently, job_id_of, segment_of
+from carillon.domain.idempotency import record_key
+from carillon.domain.job import Generation, Job, JobState, fires_differently
+from carillon.domain.names import is_job_id, job_id_of
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.errors import InvalidFieldError
 from carillon.services.indexer import Indexer
@@ -35,7 +40,7 @@ from carillon.stores.ports import EventSink, JobFilter, JobStore, Page, Versione
 from carillon.telemetry import Telemetry
 
 ATTEMPTS = 4
-"""Times that a pause, resume or deletion is tried against concurrent changes."""
+"""Times that a request is tried against concurrent changes."""
 
 PAGE_BYTES = 2 * 1024 * 1024
 """Of jobs as JSON that one page carries: escaped once more they stay below Lambda's 6 MB, with what
@@ -43,10 +48,7 @@ answers add."""
 
 PAGE_SIZE = 100
 MOST_PAGES = 10
-"""Requests about all jobs of an owner read this many pages of them: 1,000 jobs, by job id, and
-fewer where many of them were deleted lately."""
-
-_JOB_ID = re.compile(r"[0-9a-z]{26}", re.ASCII)
+"""Requests about all jobs of an owner read this many pages of them: 1,000 jobs, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,25 +95,62 @@ class JobService:
         self._telemetry = telemetry
 
     def create(self, owner: str, spec: JobSpec, key: str | None) -> Created:
-        """Put a job on the wheel; under a `key` it happens once, however often it is requested.
+        """Put a job on the wheel, one that was deleted again; under a `key` it happens once,
+        however often it is requested.
 
-        Raises what `created_draft` raises, KeyReusedError or KeyGoneError.
+        Raises what `created_draft` raises, NameTakenError, KeyReusedError, KeyGoneError (the key
+        is that of a job that was deleted) or ContendedError.
         """
-        now = self._clock.now()
+        job_id = job_id_of(owner, spec.name)
+        creation_key = "" if key is None else record_key("job", key)
         fingerprint = fingerprint_of(spec)
-        job_id = self._new_job_id(owner, key, now)
-        # Before any check that time can turn: a one-shot that has fired is repeated all the same.
-        existing = None if key is None else self._jobs.get(owner, job_id)
-        if existing is None:
-            draft = created_draft(job_id, spec, self._settings, now)
-            job = self._new_job(owner, job_id, draft, fingerprint, now)
-            self._refuse_missing_calendar(job)
-            if self._indexer.index_job(job, None):
-                return Created(job, is_new=True)
-            existing = self._jobs.get(owner, job_id)
-        if existing is None:
-            raise ContendedError(job_id)
-        return _repeated(existing, fingerprint)
+        for _ in range(ATTEMPTS):
+            # Before any check that time can turn: a one-shot that has fired is repeated all the
+            # same.
+            stored = self._jobs.get(owner, job_id)
+            if stored is not None and creation_key:
+                if creation_key in stored.former_keys:
+                    raise KeyGoneError(job_id)
+                if creation_key == stored.creation_key:
+                    return _repeated(stored, fingerprint)
+            made = replace(
+                self._made(owner, spec, stored), fingerprint=fingerprint, creation_key=creation_key
+            )
+            if stored is not None and not stored.is_tombstone:
+                raise NameTakenError(spec.name, job_id)
+            if self._commit(Put(made, stored)):
+                return Created(made, is_new=True)
+        raise ContendedError(job_id)
+
+    def put(self, owner: str, spec: JobSpec, condition: Precondition, *, dry_run: bool) -> Put:
+        """The job of the name with these settings, all others at their defaults: created, changed,
+        or revived where it was deleted. A paused job stays paused. `dry_run` writes nothing.
+
+        Raises what `changed_draft` raises, AlreadyThereError, RevisionMismatchError,
+        ContendedError.
+        """
+        job_id = job_id_of(owner, spec.name)
+        for _ in range(ATTEMPTS):
+            stored = self._jobs.get(owner, job_id)
+            self._refuse_unmet(condition, spec.name, stored)
+            put = self._put(owner, spec, stored)
+            if dry_run or put.action is PutAction.NONE or self._commit(put):
+                return put
+        raise ContendedError(job_id)
+
+    def _put(self, owner: str, spec: JobSpec, stored: Job | None) -> Put:
+        """A completed job that was to be deleted then stays gone under the same settings: they have
+        been carried out."""
+        if stored is not None and stored.state is not JobState.DELETED:
+            now = self._clock.now()
+            draft = changed_draft(stored, spec, EVERY_SETTING, self._settings, now)
+            if not stored.is_tombstone or job_with(stored, draft) == stored:
+                return Put(self._changed(stored, draft, now), stored)
+        return Put(self._made(owner, spec, stored), stored)
+
+    def named(self, owner: str, name: str) -> Job:
+        """The job of a name; raises MissingError."""
+        return self.get(owner, job_id_of(owner, name))
 
     def get(self, owner: str, job_id: str) -> Job:
         """The job, active or paused; a tombstone is none."""
@@ -128,7 +167,7 @@ class JobService:
     def list(
         self, owner: str, limit: int, cursor: str | None, only: JobFilter | None = None
     ) -> Page[Job]:
-        """One page of the owner's jobs, by job id; raises InvalidFieldError for the cursor.
+        """One page of the owner's jobs, by name; raises InvalidFieldError for the cursor.
 
         It is shorter than `limit` when the jobs are large, too: an answer is limited in size.
         """
@@ -143,7 +182,7 @@ class JobService:
         return self._jobs.list(owner, limit, cursor, only)
 
     def first_pages(self, owner: str) -> Iterator[Page[Job]]:
-        """The owner's first 1,000 jobs in pages, by job id, whatever their size.
+        """The owner's first 1,000 jobs in pages, by name, whatever their size.
 
         The last page has a `next_cursor` when there are more.
         """
@@ -158,30 +197,16 @@ class JobService:
     def change(self, owner: str, job_id: str, patch: JobPatch, revision: int | None) -> Job:
         """The job after `patch`, if it is at `revision` (None: whichever it is at).
 
-        A change of when it fires, or of its priority, is a new generation; a paused job gets that
-        when it is resumed. Raises RevisionMismatchError and what `changed_draft` raises.
+        Raises RevisionMismatchError and what `patched_draft` raises.
         """
         job = self.get(owner, job_id)
         if revision is not None and revision != job.revision:
             raise RevisionMismatchError(revision, job.revision)
         now = self._clock.now()
-        draft = changed_draft(job, patch, self._settings, now)
-        changed = replace(job, **_values(draft))
-        if changed == job:
-            return job
-        if changed.spec.calendar != job.spec.calendar:
-            self._refuse_missing_calendar(changed)
-        if job.state is JobState.ACTIVE and fires_differently(job, changed):
-            changed = changed.in_new_generation(self._new_generation(now, job.generation), now)
-            won = self._indexer.index_job(changed, job.revision)
-            if won:
-                self._indexer.remove_ended_entries(job, changed)
-        else:
-            changed = replace(changed, revision=job.revision + 1, updated_at=now)
-            won = self._jobs.replace(changed, job.revision)
-        if not won:
+        put = Put(self._changed(job, patched_draft(job, patch, self._settings, now), now), job)
+        if put.action is not PutAction.NONE and not self._commit(put):
             raise RevisionMismatchError(revision, self.get(owner, job_id).revision)
-        return changed
+        return put.job
 
     def pause(self, owner: str, job_id: str, *, tidy: bool = True) -> Changed:
         """The paused job: no scheduled run, retry of one or backfill starts until it is resumed;
@@ -214,12 +239,17 @@ class JobService:
 
         return self._until_won(owner, job_id, step)
 
-    def delete(self, owner: str, job_id: str, *, tidy: bool = True) -> Changed:
-        """The tombstone, which holds the job's key; a second deletion finds no job.
+    def delete(
+        self, owner: str, job_id: str, revision: int | None = None, *, tidy: bool = True
+    ) -> Changed:
+        """The tombstone, if the job is at `revision` (None: whichever it is at). It holds the job's
+        key and what is owed; a second deletion finds no job.
 
         Without `tidy` its entries are left to `tidy_up`."""
 
         def step(job: Job) -> Changed | None:
+            if revision not in (None, job.revision):
+                raise RevisionMismatchError(revision, job.revision)
             now = self._clock.now()
             tombstone = job.deleted(now, now + self._settings.run_lifetime)
             return Changed(tombstone, job) if self._jobs.replace(tombstone, job.revision) else None
@@ -254,26 +284,48 @@ class JobService:
                 return changed
         raise ContendedError(job_id)
 
-    def _new_job_id(self, owner: str, key: str | None, now: datetime) -> str:
-        return self._entropy.new_id(now).lower() if key is None else job_id_of(owner, key)
+    def _made(self, owner: str, spec: JobSpec, stored: Job | None) -> Job:
+        """A new job, in place of the one of its name if there is one."""
+        now = self._clock.now()
+        generation = self._new_generation(now, stored.generation if stored else None)
+        job = new_job(owner, spec, generation, self._settings, now)
+        self._refuse_missing_calendar(job)
+        return job if stored is None else stored.replaced_by(job)
+
+    def _changed(self, job: Job, draft: Draft, now: datetime) -> Job:
+        """The job with other settings, of the next revision if they differ: of a new generation if
+        it fires otherwise, unless it is paused: then it gets that when it is resumed."""
+        changed = job_with(job, draft)
+        if changed == job:
+            return job
+        if changed.spec.calendar != job.spec.calendar:
+            self._refuse_missing_calendar(changed)
+        if job.state is JobState.ACTIVE and fires_differently(job, changed):
+            return changed.in_new_generation(self._new_generation(now, job.generation), now)
+        return replace(changed, revision=job.revision + 1, updated_at=now)
+
+    def _commit(self, put: Put) -> bool:
+        """Write the job over the row that it replaces; False if that was changed meanwhile."""
+        job, before = put.job, put.before
+        revision = None if before is None else before.revision
+        if before is None or put.reindexes:
+            won = self._indexer.index_job(job, revision)
+            if won and before is not None:
+                self._indexer.remove_ended_entries(before, job)
+            return won
+        return self._jobs.replace(job, before.revision)
+
+    def _refuse_unmet(self, condition: Precondition, name: str, stored: Job | None) -> None:
+        revision = None if stored is None or stored.is_tombstone else stored.revision
+        if condition.holds(revision):
+            return
+        if condition.must_be_absent and revision is not None:
+            raise AlreadyThereError("job", name, revision)
+        raise RevisionMismatchError(condition.revision, revision)
 
     def _new_generation(self, now: datetime, before: Generation | None = None) -> Generation:
         made_at = now if before is None else before.next_id_at(now)
         return Generation(self._entropy.new_id(made_at), now.replace(microsecond=0))
-
-    def _new_job(
-        self, owner: str, job_id: str, draft: Draft, fingerprint: str, now: datetime
-    ) -> Job:
-        return Job(
-            owner=owner,
-            job_id=job_id,
-            segment=segment_of(job_id, self._settings.segments),
-            generation=self._new_generation(now),
-            created_at=now,
-            updated_at=now,
-            fingerprint=fingerprint,
-            **_values(draft),
-        )
 
     def _refuse_missing_calendar(self, job: Job) -> None:
         """A job could follow one that is not there, as if every day were open: never by a slip."""
@@ -282,11 +334,6 @@ class JobService:
             raise InvalidFieldError(
                 "calendar.name", f"you have no calendar {use.name!r}: PUT /calendars/{use.name}"
             )
-
-
-def is_job_id(text: str) -> bool:
-    """True if the text has the form of every job id."""
-    return _JOB_ID.fullmatch(text) is not None
 
 
 def _fitting(jobs: Sequence[Job]) -> int:
@@ -303,8 +350,3 @@ def _repeated(existing: Job, fingerprint: str) -> Created:
     if existing.fingerprint != fingerprint:
         raise KeyReusedError(existing.job_id)
     return Created(existing, is_new=False)
-
-
-def _values(draft: Draft) -> dict[str, Any]:
-    """The members of a job that a draft decides."""
-    return {field.name: getattr(draft, field.name) for field in fields(draft)}

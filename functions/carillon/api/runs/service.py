@@ -5,13 +5,14 @@ from datetime import datetime
 
 from carillon.api.http.idempotency import first_record
 from carillon.api.http.problems import ContendedError, MissingError, NotCancellableError
-from carillon.api.jobs.service import JobService, is_job_id
+from carillon.api.jobs.service import JobService
 from carillon.api.schedules.request_models import whole_span
 from carillon.clock import Clock, Entropy
 from carillon.domain.execution.next_run import message_of_cancelled
 from carillon.domain.idempotency import IdempotencyRecord, record_key
 from carillon.domain.job import Job
 from carillon.domain.message import Message
+from carillon.domain.names import is_job_id
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.settings import Settings
 from carillon.stores.ports import LaneQueue, Page, RunStore, VersionedRows

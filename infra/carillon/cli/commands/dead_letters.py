@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from carillon.cli.client import dead_letter_path
+from carillon.cli.client import ApiClient, dead_letter_path
 from carillon.cli.options import Commands, LengthOptions, SpanOptions, YesOption, confirm
 from carillon.cli.output import run_cell, write_done, write_items, write_run
 from carillon.cli.polling import finish
@@ -25,7 +25,7 @@ class DeadLetterFilter(SpanOptions):
     """The options that choose dead letters."""
 
     job: Annotated[
-        str | None, typer.Option(metavar="JOB_ID", help="Of this job.", show_default=False)
+        str | None, typer.Option(metavar="JOB", help="Of this job: name or id.", show_default=False)
     ] = None
     reason: Annotated[
         str | None,
@@ -84,7 +84,9 @@ def list_dead_letters(
     *, chosen: DeadLetterFilter, length: LengthOptions, session: SessionOptions
 ) -> None:
     """List runs that failed for good, newest first; with --json, an array."""
-    found = list(session.connect().items("/dead-letters", length.most, chosen.members))
+    api = session.connect()
+    query = _with_job_id(api, chosen.members)
+    found = list(api.items("/dead-letters", length.most, query))
     write_items(found, _COLUMNS, session.is_json, run_cell)
 
 
@@ -105,6 +107,7 @@ def redrive(
     if run_id is not None:
         write_run(api.post(dead_letter_path(run_id, "/redrive")), as_json)
         return
+    body = _with_job_id(api, body)
     operation = api.post_once("/dead-letters/redrive", body, many.idempotency_key)
     finish(api, operation, many.wait, as_json)
 
@@ -128,5 +131,12 @@ def discard(
         write_done(f"discarded {run_id}", {"run_id": run_id, "settled": "discarded"}, as_json)
         return
     confirm("Discard all dead letters that the options choose for good?", yes)
+    body = _with_job_id(api, body)
     operation = api.post_once("/dead-letters/discard", body, many.idempotency_key)
     finish(api, operation, many.wait, as_json)
+
+
+def _with_job_id(api: ApiClient, members: dict[str, Any]) -> dict[str, Any]:
+    """The members with the id of the job that they name."""
+    named = members.get("job_id")
+    return members if named is None else {**members, "job_id": api.job_id(named)}

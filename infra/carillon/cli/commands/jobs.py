@@ -28,7 +28,7 @@ from carillon.cli.output import (
 )
 from carillon.cli.session import (
     IdempotencyKeyOption,
-    JobIdArgument,
+    JobArgument,
     SessionOptions,
 )
 from carillon.errors import InvalidFieldError
@@ -37,7 +37,9 @@ jobs = Commands(help="Create, show and change jobs.", no_args_is_help=True)
 
 _COLUMNS = ("job_id", "name", "state", "schedule", "timezone", "target", "next_fire_at")
 
-OptionalJobIdArgument = Annotated[str | None, typer.Argument(metavar="JOB_ID", show_default=False)]
+OptionalJobArgument = Annotated[
+    str | None, typer.Argument(metavar="JOB", help="Its name, or its id.", show_default=False)
+]
 RevisionOption = Annotated[
     int | None,
     typer.Option(help="Only if the job is at this revision.", show_default="whichever it is at"),
@@ -70,7 +72,7 @@ def create(
 
 @jobs.command()
 def change(
-    job_id: JobIdArgument,
+    job: JobArgument,
     *,
     options: JobOptions,
     clear: ClearOption = None,
@@ -88,102 +90,111 @@ def change(
     if not body:
         raise typer.BadParameter("give what is to change")
     condition = "*" if revision is None else f'"{revision}"'
-    answer = session.connect().patch(job_path(job_id), body, {"If-Match": condition})
-    _show(answer, as_json)
+    api = session.connect()
+    _show(api.patch(api.job_path(job), body, {"If-Match": condition}), as_json)
 
 
 @jobs.command(name="list")
-def list_jobs(*, chosen: FilterOptions, length: LengthOptions, session: SessionOptions) -> None:
-    """List your jobs, all or those of a parent or tag; with --json, an array."""
-    found = list(session.connect().items("/jobs", length.most, chosen.query))
+def list_jobs(
+    *,
+    name: Annotated[
+        str | None, typer.Option(help="Jobs with names that begin so.", show_default=False)
+    ] = None,
+    chosen: FilterOptions,
+    length: LengthOptions,
+    session: SessionOptions,
+) -> None:
+    """List your jobs by name, all or those of a parent or tag; with --json, an array."""
+    query = chosen.query | ({"name": name} if name else {})
+    found = list(session.connect().items("/jobs", length.most, query))
     write_items(found, _COLUMNS, session.is_json, _cell)
 
 
 @jobs.command()
-def show(job_id: JobIdArgument, *, session: SessionOptions) -> None:
+def show(job: JobArgument, *, session: SessionOptions) -> None:
     """Show one job, whole."""
-    answer = session.connect().get(job_path(job_id))
-    _show(answer, session.is_json)
+    api = session.connect()
+    _show(api.get(api.job_path(job)), session.is_json)
 
 
 @jobs.command()
 def pause(
-    job_id: OptionalJobIdArgument = None,
+    job: OptionalJobArgument = None,
     *,
     chosen: FilterOptions,
     session: SessionOptions,
 ) -> None:
     """Stop the occurrences of a job, or of all of a parent or tag, until they are resumed."""
-    _act(session, job_id, chosen, "pause", "paused")
+    _act(session, job, chosen, "pause", "paused")
 
 
 @jobs.command()
 def resume(
-    job_id: OptionalJobIdArgument = None,
+    job: OptionalJobArgument = None,
     *,
     chosen: FilterOptions,
     session: SessionOptions,
 ) -> None:
     """Let a paused job, or all of a parent or tag, fire again from now on."""
-    _act(session, job_id, chosen, "resume", "resumed")
+    _act(session, job, chosen, "resume", "resumed")
 
 
 @jobs.command()
 def run(
-    job_id: JobIdArgument,
+    job: JobArgument,
     *,
     idempotency_key: IdempotencyKeyOption = None,
     session: SessionOptions,
 ) -> None:
     """Run a job now, whatever its schedule; shows the run."""
     api = session.connect()
-    answer = api.post_once(job_path(job_id, "/run"), None, idempotency_key)
+    answer = api.post_once(api.job_path(job, "/run"), None, idempotency_key)
     write_run(answer, session.is_json)
 
 
 @jobs.command()
 def delete(
-    job_id: OptionalJobIdArgument = None,
+    job: OptionalJobArgument = None,
     *,
     chosen: FilterOptions,
     yes: YesOption = False,
     session: SessionOptions,
 ) -> None:
     """Delete a job, or all of a parent or tag, for good; histories stay until they expire."""
-    query = _one_or_many(job_id, chosen)
+    query = _one_or_many(job, chosen)
     api = session.connect()
     as_json = session.is_json
-    if job_id is None:
+    if job is None:
         confirm(f"Delete all jobs of {_told(query)} for good?", yes)
         _change_all(api, "DELETE", "/jobs", query, "deleted", as_json)
         return
-    path = job_path(job_id)
-    confirm(f"Delete {job_id} for good?", yes)
-    api.delete(path)
-    write_done(f"deleted {job_id}", {"job_id": job_id, "state": "deleted"}, as_json)
+    job_id = api.job_id(job)
+    confirm(f"Delete {job} for good?", yes)
+    api.delete(job_path(job_id))
+    write_done(f"deleted {job}", {"job_id": job_id, "state": "deleted"}, as_json)
 
 
 def _act(
     session: SessionOptions,
-    job_id: str | None,
+    job: str | None,
     chosen: FilterOptions,
     action: str,
     done: str,
 ) -> None:
-    query = _one_or_many(job_id, chosen)
+    query = _one_or_many(job, chosen)
     api = session.connect()
     as_json = session.is_json
-    if job_id is None:
+    if job is None:
         _change_all(api, "POST", f"/jobs/{action}", query, done, as_json)
     else:
-        _show(api.post(job_path(job_id, f"/{action}")), as_json)
+        _show(api.post(api.job_path(job, f"/{action}")), as_json)
 
 
-def _one_or_many(job_id: str | None, chosen: FilterOptions) -> dict[str, str | int]:
+def _one_or_many(job: str | None, chosen: FilterOptions) -> dict[str, str | int]:
     """The filters of many jobs, none for one; raises typer.BadParameter for both or neither."""
     query = chosen.query
-    if (job_id is None) != bool(query):
-        raise typer.BadParameter("give either a JOB_ID, or --parent or --tag")
+    if (job is None) != bool(query):
+        raise typer.BadParameter("give either a JOB, or --parent or --tag")
     return query
 
 

@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 import typer
 
-from carillon.cli.client import job_path, operation_path
+from carillon.cli.client import operation_path
 from carillon.cli.options import Commands, LengthOptions, LimitOption, SpanOptions
 from carillon.cli.output import write_answer, write_error, write_items
 from carillon.cli.polling import finish
 from carillon.cli.session import (
     IdempotencyKeyOption,
-    JobIdArgument,
+    JobArgument,
     SessionOptions,
 )
 
@@ -55,7 +55,7 @@ _MISSED_COLUMNS = ("fire_at", "status", "reason", "run_id")
 
 
 def backfill(
-    job_id: JobIdArgument,
+    job: JobArgument,
     *,
     span: SpanOptions,
     only: Annotated[
@@ -80,12 +80,12 @@ def backfill(
     if per_minute is not None:
         body["per_minute"] = per_minute
     api = session.connect()
-    operation = api.post_once(job_path(job_id, "/backfill"), body, idempotency_key)
+    operation = api.post_once(api.job_path(job, "/backfill"), body, idempotency_key)
     finish(api, operation, wait, session.is_json)
 
 
 def missed(
-    job_id: JobIdArgument,
+    job: JobArgument,
     *,
     span: SpanOptions,
     limit: LimitOption = 100,
@@ -93,11 +93,11 @@ def missed(
 ) -> None:
     """List the occurrences without a success, since the last pause or of the last 24 hours.
 
-    `carillon jobs backfill JOB_ID --only missed --from ... --to ...` runs them. With --json, an
+    `carillon jobs backfill JOB --only missed --from ... --to ...` runs them. With --json, an
     array.
     """
     api = session.connect()
-    answer = api.get(job_path(job_id, "/missed"), {**span.span, "limit": limit})
+    answer = api.get(api.job_path(job, "/missed"), {**span.span, "limit": limit})
     if answer.get("complete") is False:
         write_error(
             f"Note: only searched since {answer.get('from')}; give an earlier --to for more"

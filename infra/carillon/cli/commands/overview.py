@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from carillon.cli.client import job_path
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.instants import utc_text
 from carillon.cli.options import span_of
@@ -136,8 +135,9 @@ _COLUMNS = ("fire_at", "local", "effective_at", "name", "job_id")
 
 
 def upcoming(
-    job_id: Annotated[
-        str | None, typer.Argument(metavar="JOB_ID", show_default="all your jobs")
+    job: Annotated[
+        str | None,
+        typer.Argument(metavar="JOB", help="Its name, or its id.", show_default="all your jobs"),
     ] = None,
     *,
     count: Annotated[int, typer.Option(help="How many occurrences.", min=1)] = 10,
@@ -145,7 +145,7 @@ def upcoming(
 ) -> None:
     """Show the next occurrences, of one job or across all of yours; with --json, an array."""
     api = session.connect()
-    path = "/upcoming" if job_id is None else job_path(job_id, "/upcoming")
+    path = "/upcoming" if job is None else api.job_path(job, "/upcoming")
     answer = api.get(path, {"count": count})
     found = answer.get("items", [])
     if answer.get("complete") is False:

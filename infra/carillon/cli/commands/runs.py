@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import typer
 
-from carillon.cli.client import ApiClient, Json, job_path, run_path
+from carillon.cli.client import ApiClient, Json, run_path
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.options import Commands, SpanOptions
 from carillon.cli.output import (
@@ -21,13 +21,13 @@ from carillon.cli.output import (
     write_run,
 )
 from carillon.cli.polling import looks
-from carillon.cli.session import JobIdArgument, SessionOptions
+from carillon.cli.session import JobArgument, SessionOptions
 
 _FINAL = frozenset({"succeeded", "dead", "timed_out", "skipped", "cancelled", "missed"})
 
 
 def runs(
-    job_id: JobIdArgument,
+    job: JobArgument,
     *,
     span: SpanOptions,
     limit: Annotated[int, typer.Option(help="The most runs to show, the newest.", min=1)] = 20,
@@ -48,7 +48,7 @@ def runs(
     if follow and query:
         raise typer.BadParameter("--follow shows what comes: no --from or --to")
     api = session.connect()
-    path = job_path(job_id, "/runs")
+    path = api.job_path(job, "/runs")
     as_json = session.is_json
     if follow:
         write_changes(Follower(api, path, limit), interval, as_json)

@@ -1,0 +1,83 @@
+"""The jobs that requests make or change, decided before anything is written."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from carillon.api.jobs.drafts import Draft, created_draft
+from carillon.domain.job import Generation, Job, segment_of
+from carillon.domain.names import job_id_of
+from carillon.domain.spec.job_spec import JobSpec
+from carillon.settings import Settings
+
+
+class PutAction(StrEnum):
+    """The effect of a PUT on a job."""
+
+    CREATE = "create"
+    CHANGE = "change"
+    REVIVE = "revive"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """The job after a PUT, or as it would be, and the stored row that it replaces, if any."""
+
+    job: Job
+    before: Job | None
+
+    @property
+    def action(self) -> PutAction:
+        if self.before is None:
+            return PutAction.CREATE
+        if self.job == self.before:
+            return PutAction.NONE
+        return PutAction.REVIVE if self.before.is_tombstone else PutAction.CHANGE
+
+    @property
+    def reindexes(self) -> bool:
+        """True if the job's entries on the wheel are new ones."""
+        return self.before is None or self.job.generation != self.before.generation
+
+
+def new_job(
+    owner: str, spec: JobSpec, generation: Generation, settings: Settings, now: datetime
+) -> Job:
+    """A job with these settings; raises what `created_draft` raises."""
+    job_id = job_id_of(owner, spec.name)
+    return Job(
+        owner=owner,
+        job_id=job_id,
+        segment=segment_of(job_id, settings.segments),
+        generation=generation,
+        created_at=now,
+        updated_at=now,
+        **_members(created_draft(job_id, spec, settings, now)),
+    )
+
+
+def job_with(job: Job, draft: Draft) -> Job:
+    """The job with the settings of a draft; as it was where the two are spelt differently only."""
+    changed = replace(job, **_members(draft))
+    same = not any(differences(job.spec.document, changed.spec.document))
+    return replace(changed, spec=job.spec) if same else changed
+
+
+def differences(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Where two documents differ: path, value before, value after. Objects are compared member by
+    member; what one of them has not is null."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in dict.fromkeys([*before, *after]):
+            inner = f"{path}.{name}" if path else name
+            yield from differences(before.get(name), after.get(name), inner)
+    elif json.dumps(before, sort_keys=True) != json.dumps(after, sort_keys=True):
+        yield path, before, after  # in JSON 1 is neither true nor 1.0
+
+
+def _members(draft: Draft) -> dict[str, Any]:
+    """The members of a job that a draft decides."""
+    return {field.name: getattr(draft, field.name) for field in fields(draft)}
