@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 from greenlet import GreenletExit
 
-from carillon.domain.job import job_id_of
 from carillon.domain.message import Message, decode
+from carillon.domain.names import job_id_of
 from carillon.domain.run import DeadReason, Run, RunKind, RunStatus
 from carillon.executor import router
 from carillon.simulation.deployment import Deployment, Options

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from carillon.audit.evidence import Gap, JobVersion
-from carillon.domain.job import Generation, Job, job_id_of
+from carillon.domain.job import Generation, Job
+from carillon.domain.names import job_id_of
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from tests.simulation.judging.checker import violations

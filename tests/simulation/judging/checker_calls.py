@@ -205,7 +205,7 @@ def disobeyed(known: Known) -> Iterator[Violation]:
     was claimed after it: the read follows the claim.
 
     A pause holds until the next resume that was committed, for runs of the schedule, their retries
-    and backfills; a deletion for all.
+    and backfills; a deletion for all, until the job is revived.
     """
     for ack in known.evidence.acks:
         rest = _rest(known, ack)
@@ -221,7 +221,7 @@ def disobeyed(known: Known) -> Iterator[Violation]:
             for each in deliveries:
                 claimed_at = _claimed_at(known, key, each)
                 if end is not None and each.job_read_at is not None and each.job_read_at >= end:
-                    continue  # by then it was resumed
+                    continue  # by then it was resumed, or revived
                 for what, at in (("read", each.job_read_at), ("claimed", claimed_at)):
                     if at is not None and begin < at and (end is None or at < end):
                         text = (
@@ -341,19 +341,18 @@ def _committed_at(known: Known, row: Run) -> datetime:
 
 def _rest(known: Known, ack: Ack) -> tuple[datetime, datetime | None] | None:
     """From when until when nothing may start by an acknowledgement; None where it had no effect any
-    more when it came: others had resumed the job."""
+    more when it came: others had resumed or revived the job."""
     if ack.what not in ("pause", "delete"):
         return None
     version = known.version_at(ack.job_id, ack.answered_at)
     if version is None:
         return None
-    if ack.what == "delete":
-        return ack.answered_at, None
-    if version.job.state is not JobState.PAUSED:
+    stopped = JobState.PAUSED if ack.what == "pause" else JobState.DELETED
+    if version.job.state is not stopped:
         return None
     later = known.evidence.versions[ack.job_id]
-    resumed = (v.at for v in later if v.at > version.at and v.job.state is not JobState.PAUSED)
-    return ack.answered_at, next(resumed, None)
+    ended = (v.at for v in later if v.at > version.at and v.job.state is not stopped)
+    return ack.answered_at, next(ended, None)
 
 
 def _stops_at_pause(key: RunKey) -> bool:

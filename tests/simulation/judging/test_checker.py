@@ -247,7 +247,8 @@ def simulated(chaos: Chaos | None, *, minutes: int) -> Evidence:
     deployment.start()
     for number in range(4):
         target = {"type": "task", "name": "echo"}
-        body = job_body({"schedule": {"every": f"{10 + number}s"}, "target": target, "name": "j"})
+        every = {"every": f"{10 + number}s"}
+        body = job_body({"schedule": every, "target": target, "name": f"j{number}"})
 
         def create(body: object = body, number: int = number) -> object:
             return api.jobs.create("o", body, f"k{number}")  # type: ignore[arg-type]

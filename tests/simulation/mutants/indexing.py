@@ -29,6 +29,7 @@ from tests.simulation.mutants.kit import (
     instead,
     scheduled,
     small,
+    then_put,
     with_more_jobs,
 )
 
@@ -83,9 +84,9 @@ def _owes_nothing_of(watch: bool) -> Callable[[Code], Code]:
 
 
 def _never_sent_again(original: Code) -> Code:
-    def send(self: Indexer, messages: Any, **how: Any) -> None:
+    def send(self: Indexer, *what: Any, **how: Any) -> None:
         try:
-            original(self, messages, **how)
+            original(self, *what, **how)
         except CarillonError:
             return
 
@@ -93,11 +94,11 @@ def _never_sent_again(original: Code) -> Code:
 
 
 def _unchecked(original: Code) -> Code:
-    def schedule_message(self: Indexer, messages: Any) -> None:
+    def schedule_message(self: Indexer, *what: Any, **how: Any) -> None:
         """Put late ones on the wheel, and rely on a tick's visit."""
         early = copy(self)
         early.control = lambda segment: Control(segment, -1, -1)  # type: ignore[method-assign]
-        original(early, messages)
+        original(early, *what, **how)
 
     return schedule_message
 
@@ -255,7 +256,48 @@ _ENDING = both(
     given(ticks_down=(), executors_down=()),
 )
 
+_REVIVED = both(
+    small(8), asked("delete", 4), then_put, scheduled("every 10s", "every 20s", catch_up="all")
+)
+
+
+def _unended(original: Code) -> Code:
+    """As if the job had been there until now."""
+
+    def replaced_by(self: Job, job: Job) -> Job:
+        there: Job = original(replace(self, state=JobState.ACTIVE, paused_at=None), job)
+        return there
+
+    return replaced_by
+
+
+def _in_its_generation(original: Code) -> Code:
+    """What the deletion has left of its entries goes on."""
+
+    def replaced_by(self: Job, job: Job) -> Job:
+        revived: Job = original(self, job)
+        return replace(
+            revived, generation=self.generation, previous=self.previous, earlier=self.earlier
+        )
+
+    return replaced_by
+
+
 GONE = (
+    Mutant(
+        "revived_without_a_generation",
+        ("I1",),
+        "a deleted job is revived under the generation that it had",
+        (Swap(Job, "replaced_by", _in_its_generation),),
+        reshape=_REVIVED,
+    ),
+    Mutant(
+        "revived_as_never_deleted",
+        ("I1",),
+        "a revived job still covers what came due while it was deleted",
+        (Swap(Job, "replaced_by", _unended),),
+        reshape=_REVIVED,
+    ),
     Mutant(
         "entries_left",
         ("gone",),

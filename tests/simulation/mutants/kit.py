@@ -93,7 +93,7 @@ def bodied(change: Callable[[dict[str, Any], Draws], dict[str, Any]]) -> Reshape
         }
         jobs = tuple(replace(job, body=bodies[job.name]) for job in scenario.jobs)
         requests = tuple(
-            replace(each, body=bodies[each.job]) if each.what == "create" else each
+            replace(each, body=bodies[each.job]) if each.what in ("create", "put") else each
             for each in scenario.requests
         )
         return replace(scenario, jobs=jobs, requests=requests)
@@ -183,6 +183,24 @@ def asked(what: str, times: int, *bodies: str) -> Reshape:
         return replace(scenario, requests=(*scenario.requests, *more))
 
     return reshape
+
+
+def then_put(scenario: Scenario) -> Scenario:
+    """Each deleted job is put again up to two minutes later, as it was."""
+    bodies = {job.name: job.body for job in scenario.jobs}
+
+    def put(deletion: Request) -> Request:
+        later_us = Draws(scenario.seed, f"put after {deletion.name}").below(2 * MINUTE_US)
+        return replace(
+            deletion,
+            name=f"put after {deletion.name}",
+            what="put",
+            after_us=deletion.after_us + later_us,
+            body=bodies[deletion.job],
+        )
+
+    puts = (put(each) for each in scenario.requests if each.what == "delete")
+    return replace(scenario, requests=(*scenario.requests, *puts))
 
 
 def after_an_outage(scenario: Scenario) -> Scenario:

@@ -7,10 +7,13 @@ from typing import Any
 
 import carillon.domain.execution.returning as returning
 import carillon.domain.execution.transitions as running
+import carillon.executor.batch as batch
+import carillon.executor.runs.protocol as protocol
 from carillon.domain.job import Lane
 from carillon.domain.message import Message
 from carillon.errors import CarillonError
 from carillon.executor.batch import Report
+from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.protocol import RunProtocol
 from carillon.services.indexer import Indexer
 from carillon.simulation.deployment import Deployment
@@ -73,7 +76,7 @@ class _PutBackError(CarillonError):
 
 
 def _puts_back(original: Code) -> Code:
-    def defer(self: RunProtocol, message: Message, at: datetime, reason: str) -> Report:
+    def defer(ports: ExecutorPorts, message: Message, at: datetime, reason: str) -> Report:
         raise _PutBackError(at)
 
     return defer
@@ -124,10 +127,10 @@ def _does_not_wait(original: Code) -> Code:
 def _cut_at_900(original: Code) -> Code:
     """What the queue cannot delay so long is delayed as long as it can."""
 
-    def schedule_messages(self: Indexer, messages: Any) -> None:
+    def schedule_messages(self: Indexer, messages: Any, until: datetime | None = None) -> None:
         hasty = copy(self)
         hasty._longest_delay_seconds = 10**9
-        original(hasty, messages)
+        original(hasty, messages, until)
 
     return schedule_messages
 
@@ -144,7 +147,8 @@ RECEPTIONS = (
         ("I1",),
         "what must wait is put back by its visibility, not as a copy",
         (
-            Swap(RunProtocol, "_defer", _puts_back),
+            Swap(protocol, "defer", _puts_back),
+            Swap(batch, "defer", _puts_back),
             Swap(Deployment, "_record", _by_visibility),
         ),
         cannot_break=(

@@ -7,7 +7,7 @@ from typing import Any
 
 import carillon.domain.admission.overlap as overlap
 import carillon.domain.execution.transitions as running
-import carillon.executor.runs.protocol as protocol
+import carillon.executor.ports as ports
 import carillon.stores.memory.runs as running_rows
 from carillon.domain.admission.state import AdmissionRow, job_admission
 from carillon.domain.decisions import Claim
@@ -18,6 +18,7 @@ from carillon.domain.policies import Overlap
 from carillon.domain.run import Run, RunStatus
 from carillon.executor.batch import Handled, Report
 from carillon.executor.runs.admission import change_admission
+from carillon.executor.runs.context import RunContext
 from carillon.executor.runs.follow_up import FollowUp
 from carillon.executor.runs.protocol import RunProtocol
 from carillon.stores.memory.runs import MemoryRunStore
@@ -103,9 +104,9 @@ def _reads_first(original: Code) -> Code:
 def _gives_up(original: Code) -> Code:
     """A worker whose finish was refused takes it for done, and acknowledges."""
 
-    def finish(self: RunProtocol, run: Run, message: Message, job: Job) -> Report:
-        report: Report | None = original(self, run, message, job)
-        return report or Report(Handled.REPEATED, message, run, "its finish was refused")
+    def finish(self: RunProtocol, run: Run, context: RunContext) -> Report:
+        report: Report | None = original(self, run, context)
+        return report or Report(Handled.REPEATED, context.message, run, "its finish was refused")
 
     return finish
 
@@ -113,8 +114,9 @@ def _gives_up(original: Code) -> Code:
 def _releases(original: Code) -> Code:
     """RunProtocol._finish, which then writes that the job has no active run any more."""
 
-    def finish(self: RunProtocol, run: Run, message: Message, job: Job) -> Report | None:
-        report: Report | None = original(self, run, message, job)
+    def finish(self: RunProtocol, run: Run, context: RunContext) -> Report | None:
+        report: Report | None = original(self, run, context)
+        job = context.job
         if report is not None and run.is_final and job.spec.overlap is not Overlap.ALLOW:
 
             def released(gate: AdmissionRow) -> AdmissionRow | None:
@@ -224,7 +226,7 @@ RUNS = (
         "lease_shorter_than_run",
         ("I2",),
         "a run's lease ends while its process works, and is not renewed",
-        (Swap(protocol, "ClaimTerms", _short_lease),),
+        (Swap(ports, "ClaimTerms", _short_lease),),
         reshape=both(small(10), faulty(duplicated=0.5)),
     ),
 )

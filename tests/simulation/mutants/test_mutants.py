@@ -1,5 +1,8 @@
 """The simulation finds planted bugs: a few of them here, all by `make simulate-mutants`."""
 
+from inspect import signature
+from types import FunctionType
+
 import pytest
 
 from tests.simulation.mutants.hunting import BY_NAME, MUTANTS, hunt, outcome_of
@@ -39,6 +42,20 @@ def test_a_mutant_is_planted_and_pulled_out_again(mutant: Mutant) -> None:
     with swapped(mutant.swaps):
         assert all(there is not was for there, was in zip(now(), before, strict=True))
     assert all(there is was for there, was in zip(now(), before, strict=True))
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_takes_the_arguments_of_what_it_replaces(mutant: Mutant) -> None:
+    """Else it would be found by its own crash."""
+    for swap in mutant.swaps:
+        there = vars(swap.owner)[swap.name]
+        if isinstance(there, FunctionType):
+            planted = signature(swap.make(there))
+            wanted = signature(there).parameters.values()
+            places = [p for p in wanted if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+            by_name = {p.name: None for p in wanted if p.kind is p.KEYWORD_ONLY}
+            planted.bind(*places, **by_name)
+            planted.bind(*[p for p in places if p.default is p.empty], **by_name)
 
 
 def test_names_are_put_back_after_an_error() -> None:

@@ -13,6 +13,7 @@ from tests.simulation.races.kit import (
     OPTIONS,
     OWNER,
     Race,
+    Request,
     at,
     create,
     cron,
@@ -21,6 +22,7 @@ from tests.simulation.races.kit import (
     fails_first,
     lived,
     one_shot,
+    put,
     race,
     refuses,
     request,
@@ -32,6 +34,7 @@ from tests.support.requests import job_patch
 PAUSE = request("pause", lambda api: api.jobs.pause(OWNER, JOB_ID))
 RESUME = request("resume", lambda api: api.jobs.resume(OWNER, JOB_ID))
 DELETE = request("delete", lambda api: api.jobs.delete(OWNER, JOB_ID))
+REVIVE = request("revive", put(**cron("5,6")))
 DISCARD = request("discard", lambda api: api.dead_letters.discard(OWNER, run_id(2)))
 LATER = job_patch({"schedule": {"cron": "6,7 12 * * *"}})
 CHANGE = request("change", lambda api: api.jobs.change(OWNER, JOB_ID, LATER, None))
@@ -58,6 +61,17 @@ def indexing_chain() -> Setting:
     """A one-shot: its only entry stands in a dated slot that the tick may just have passed."""
     actors = [request("create", create(**one_shot(6))), tick("tick a"), tick("tick b")]
     return race(at(4, 1), lived(at(3, 50)), actors, passing_seconds=[46])
+
+
+def revival_chain() -> Setting:
+    """The same of a deleted job: the tick that comes to the entry finds the tombstone."""
+    requests = {
+        at(0, 10): create(**one_shot(6)),
+        at(2, 10): lambda api: api.jobs.delete(OWNER, JOB_ID),
+    }
+    revive = request("revive", put(**one_shot(6)))
+    actors = [revive, tick("tick a"), tick("tick b")]
+    return race(at(4, 1), lived(at(3, 50), requests), actors, passing_seconds=[46])
 
 
 def two_ticks() -> Setting:
@@ -124,12 +138,10 @@ def delete_dispatch() -> Setting:
     return replace(setting, actors=[DELETE, *setting.actors[1:]], forbidding=frozenset({"delete"}))
 
 
-def resume_dispatch() -> Setting:
-    requests = {
-        at(0, 10): create(**cron("5,6")),
-        at(2, 10): lambda api: api.jobs.pause(OWNER, JOB_ID),
-    }
-    actors = [RESUME, tick(), executor()]
+def begun_again(stop: Request, again: Actor) -> Setting:
+    """A job is resumed, or revived, while the tick comes to the minute after."""
+    requests = {at(0, 10): create(**cron("5,6")), at(2, 10): stop}
+    actors = [again, tick(), executor()]
     return race(
         at(4, 55), lived(at(4, 50), requests, ticks_down=at(4)), actors, passing_seconds=[10]
     )
@@ -261,15 +273,15 @@ def superseded_well(ending: Ending) -> Iterator[str]:
         yield "I1: the latest that was due has not run"
 
 
-def skipped_before(ending: Ending) -> Iterator[str]:
-    """Who read the job before it was resumed may have skipped what was due by then."""
-    if "resume" not in ending.told:
+def skipped_before(again: Actor, reason: SkipReason, ending: Ending) -> Iterator[str]:
+    """Who read the job before it began again may have skipped what was due by then."""
+    if again.name not in ending.told:
         return
     for run in ending.contents["runs"]:
-        if run.status is RunStatus.SKIPPED and run.reason != SkipReason.PAUSED:
+        if run.status is RunStatus.SKIPPED and run.reason not in (reason, SkipReason.PAUSED):
             yield f"an occurrence was skipped: {run.reason}"
         if run.status is RunStatus.SKIPPED and run.key.fire_at > at(5):
-            yield "an occurrence after the resumption was skipped"
+            yield "an occurrence after that was skipped"
 
 
 _SKIPPED = frozenset({RunStatus.SUCCEEDED, RunStatus.SKIPPED})
@@ -280,6 +292,7 @@ RACES = (
     Race("indexing against tick", generation, "horizon_first", 10_000, losses=0),
     Race("indexing in a new segment", indexing_first, "horizon_first", 10_000),
     Race("indexing of a one-shot", indexing_chain, "horizon_first", 10_000),
+    Race("revival of a one-shot", revival_chain, "horizon_first", 10_000),
     Race("two ticks", two_ticks, "control_unconditional", 5000, losses=0),
     Race("three ticks", three_ticks, "control_unconditional", 10_000),
     Race("two executors, one message", duplicate, "claim_unconditional", 500),
@@ -289,14 +302,20 @@ RACES = (
     Race("delete against start", delete_start, "row_before_claim", 5000),
     Race("pause against dispatch", pause_dispatch, "row_before_claim", 4000),
     Race("delete against dispatch", delete_dispatch, "row_before_claim", 4000),
-    Race(
-        "resume against dispatch",
-        resume_dispatch,
-        "row_first",
-        10_000,
-        allowed=_SKIPPED,
-        check=skipped_before,
-        losses=0,
+    *(
+        Race(
+            f"{again.name} against dispatch",
+            partial(begun_again, stop, again),
+            "row_first",
+            10_000,
+            allowed=_SKIPPED,
+            check=partial(skipped_before, again, reason),
+            losses=0,
+        )
+        for stop, again, reason in (
+            (lambda api: api.jobs.pause(OWNER, JOB_ID), RESUME, SkipReason.PAUSED),
+            (lambda api: api.jobs.delete(OWNER, JOB_ID), REVIVE, SkipReason.DELETED),
+        )
     ),
     Race("change against dispatch", change_dispatch, "horizon_first", 10_000, losses=0),
     *(

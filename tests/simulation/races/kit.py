@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from carillon.domain.job import job_id_of
+from carillon.api.http.requests import Precondition
+from carillon.domain.names import job_id_of
 from carillon.domain.run import RunError, RunStatus
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.simulation.deployment import Deployment, Options
@@ -21,8 +22,8 @@ from tests.simulation.races.stores import FUNCTION_SECONDS, Contents, Kept, cont
 from tests.support.requests import API_SECONDS
 
 OWNER = "o"
-KEY = "k"
-JOB_ID = job_id_of(OWNER, KEY)
+KEY, NAME = "k", "raced"
+JOB_ID = job_id_of(OWNER, NAME)
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 OPTIONS = Options(segments=1, function_timeout_seconds=FUNCTION_SECONDS)
 _TICK_SECONDS = FUNCTION_SECONDS - 6
@@ -70,13 +71,18 @@ def one_shot(minute: int) -> dict[str, object]:
 
 def document(**members: object) -> dict[str, object]:
     """A body of POST /jobs: whatever an outage passes over is to run."""
-    body: dict[str, object] = {"name": "raced", "target": {"type": "task", "name": "echo"}}
+    body: dict[str, object] = {"name": NAME, "target": {"type": "task", "name": "echo"}}
     return body | {"catch_up": "all"} | members
 
 
 def create(**members: object) -> Request:
     body = job_body(document(**members))
     return lambda api: api.jobs.create(OWNER, body, KEY)
+
+
+def put(**members: object) -> Request:
+    body = job_body(document(**members))
+    return lambda api: api.jobs.put(OWNER, body, Precondition(), dry_run=False)
 
 
 def succeeds(call: Call) -> Outcome:

@@ -179,6 +179,9 @@ class Clients:
         match request.what:
             case "create":
                 return lambda: api.jobs.create(owner, job_body(json.loads(body)), plan.name)
+            case "put":
+                put, anyhow = api.jobs.put, Precondition()
+                return lambda: put(owner, job_body(json.loads(body)), anyhow, dry_run=False)
             case "change":
                 return lambda: api.jobs.change(owner, job_id, job_patch(json.loads(body)), None)
             case "pause":

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from carillon.domain.job import job_id_of
+from carillon.domain.names import job_id_of
 
 OWNERS = ("owner-1", "owner-2", "owner-3")
 CALENDAR = "holidays"
@@ -31,10 +31,10 @@ class JobPlan:
 class Request:
     """A request of its owner about a job, `after_us` microseconds after the start.
 
-    `what` is create, change, pause, resume, delete, run, cancel, redrive, discard, redrive_all,
-    discard_all, backfill, cancel_all or calendar; `body` is JSON text where it takes one. Under the
-    same `key` it is the same request. One that got no answer is sent again, up to `repeats` times.
-    Cancel, redrive and discard wait from then on for a run that they can be about.
+    `what` is create, put, change, pause, resume, delete, run, cancel, redrive, discard,
+    redrive_all, discard_all, backfill, cancel_all or calendar; `body` is JSON text where it takes
+    one. Under the same `key` it is the same request. One that got no answer is sent again, up to
+    `repeats` times. Cancel, redrive and discard wait from then on for a run that they can be about.
     """
 
     name: str

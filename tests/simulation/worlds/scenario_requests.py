@@ -15,13 +15,17 @@ Chaos = tuple[datetime, int]
 
 _SECOND_US = 1_000_000
 _KINDS = (
-    *("change", "change", "pause", "pause", "delete", "run", "run", "backfill", "create"),
-    *("calendar", "resume", "redrive", "discard", "cancel", "redrive_all", "discard_all"),
+    *("change", "change", "pause", "pause", "delete", "delete", "run", "run", "backfill", "create"),
+    *("calendar", "resume", "redrive", "discard", "cancel", "redrive_all", "discard_all", "put"),
 )
 _OF_FAILING = ("redrive", "redrive", "discard", "discard", "cancel", "redrive_all", "discard_all")
 """What is asked for besides where a job has dead letters, and runs that wait for a retry."""
 _OF_WAITING = ("cancel", "cancel", "run", "run", "backfill")
 """What is asked for besides where runs of a job wait for each other or for their turn."""
+_OF_A_SCHEDULE = frozenset(
+    {"schedule", "except", "start_at", "end_at", "max_runs", "window", "tolerance", "dst"}
+    | {"timezone", "expect_within", "calendar"}
+)
 _PARTNERS = {"redrive": ("discard", "redrive"), "discard": ("redrive", "discard")}
 """What may be asked for at the same moment, about the same run."""
 
@@ -109,11 +113,21 @@ def _asked(
     if what == "pause" and draws.fraction() < 0.8:
         later_us = after_us + draws.choice((0, _SECOND_US, draws.below(240 * _SECOND_US)))
         yield Request(f"resume {job.name} {n}", "resume", job.name, later_us, "", "", 1)
+    if what == "delete" and draws.fraction() < 0.7:
+        later_us = after_us + draws.choice((0, _SECOND_US, draws.below(240 * _SECOND_US)))
+        body = _body(draws, chaos, job, "put", later_us)
+        yield Request(f"revive {job.name} {n}", "put", job.name, later_us, "", body, 2)
 
 
 def _body(draws: Draws, chaos: Chaos, job: JobPlan, what: str, after_us: int) -> str:
     if what == "create":
         return job.body
+    if what == "put":
+        other = schedule_of(draws, *chaos) if draws.fraction() < 0.4 else {}
+        kept = json.loads(job.body)
+        if other:
+            kept = {name: kept[name] for name in kept if name not in _OF_A_SCHEDULE}
+        return json.dumps(kept | other)
     if what == "change":
         return json.dumps(_patch(draws, chaos))
     if what == "calendar":
