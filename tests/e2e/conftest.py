@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -129,8 +130,9 @@ class Person:
     def __exit__(self, *exception: object) -> None:
         self.http.close()
 
-    def create(self, schedule: object, **fields: object) -> Json:
-        body = {"name": "e2e", "schedule": schedule, "target": {"type": "task", "name": "echo"}}
+    def create(self, schedule: object, name: str = "e2e", **fields: object) -> Json:
+        """A job of a name that begins so, and that no other job has."""
+        body = {"name": f"{name} {uuid4().hex[:8]}", "schedule": schedule, "target": task("echo")}
         response = self.http.post("/jobs", json={**body, **fields})
         assert response.status_code == 201, response.text
         job: Json = response.json()

@@ -6,8 +6,9 @@ from threading import Lock
 from typing import Any
 
 from carillon.clock import Clock, SystemEntropy
-from carillon.domain.job import Generation, Job, job_id_of, segment_of
+from carillon.domain.job import Generation, Job, segment_of
 from carillon.domain.message import Message
+from carillon.domain.names import job_id_of
 from carillon.domain.policies import CatchUp
 from carillon.domain.targets import Target
 from carillon.executor.ports import ExecutorPorts

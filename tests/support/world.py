@@ -13,8 +13,9 @@ from typing import Any
 
 from carillon.clock import ManualClock, SeededEntropy
 from carillon.domain.calendar import Calendar, CalendarUse
-from carillon.domain.job import Generation, Job, Lane, Priority, fraction_of, job_id_of, segment_of
+from carillon.domain.job import Generation, Job, Lane, Priority, fraction_of, segment_of
 from carillon.domain.message import Message
+from carillon.domain.names import job_id_of
 from carillon.domain.policies import CatchUp, OnComplete, RetryPolicy
 from carillon.domain.run import TRANSITIONS, Run, RunKey, RunKind, RunStatus
 from carillon.domain.targets import Target

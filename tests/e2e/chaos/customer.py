@@ -13,7 +13,7 @@ from time import monotonic, sleep
 
 import httpx
 
-from carillon.domain.job import job_id_of
+from carillon.domain.names import job_id_of
 from tests.e2e.chaos.fleet import Json, fleet, once, utc, webhook_job
 
 PATIENCE_SECONDS = 240
@@ -96,7 +96,8 @@ class Customer:
         """Create a job; its id, "" if it was refused."""
         self._keys += 1
         key = f"chaos-{self._seed}-{self._keys}"
-        job_id = job_id_of(self._owner, key)
+        body["name"] = f"{body['name']} {self._keys}"
+        job_id = job_id_of(self._owner, body["name"])
         self.job_ids.append(job_id)
         answer = self._ask("create", job_id, "POST", "/jobs", body, {"Idempotency-Key": key})
         return job_id if answer.was_done else ""

@@ -17,11 +17,12 @@ from itertools import count
 from threading import Event, Thread
 from time import sleep
 
-from carillon.domain.job import job_id_of, segment_of
+from carillon.domain.job import segment_of
+from carillon.domain.names import job_id_of
 from carillon.domain.wheel.entry import minute_of
 from carillon.local.deployment import Deployment, aws_environment
 from carillon.local.emulator import REPOSITORY
-from tests.e2e.conftest import SEGMENTS, Json, Person, deployed, instant, owner_of, person
+from tests.e2e.conftest import SEGMENTS, Json, Person, deployed, instant, owner_of, person, task
 from tests.e2e.drills.neighbours import Lags
 
 BAD_SEGMENT = 14
@@ -84,13 +85,12 @@ def drill(deployment: Deployment, bystander: Person, measured: timedelta) -> Dri
 
 
 def _create(person: Person, segment: int) -> Json:
-    """A job `every 5s` whose key leads to this segment."""
+    """A job `every 5s` whose name leads to this segment."""
     owner = owner_of(person)
-    keys = (f"bad items {number}" for number in count())
-    key = next(k for k in keys if segment_of(job_id_of(owner, k), SEGMENTS) == segment)
-    target = {"type": "task", "name": "echo"}
-    body = {"name": f"in segment {segment}", "schedule": "every 5s", "target": target}
-    answer = person.http.post("/jobs", json=body, headers={"Idempotency-Key": key})
+    names = (f"bad items {number}" for number in count())
+    name = next(n for n in names if segment_of(job_id_of(owner, n), SEGMENTS) == segment)
+    body = {"name": name, "schedule": "every 5s", "target": task("echo")}
+    answer = person.http.post("/jobs", json=body)
     assert answer.status_code == 201, answer.text
     job: Json = answer.json()
     return job

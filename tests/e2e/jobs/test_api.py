@@ -38,7 +38,7 @@ def test_another_owners_job_is_not_found_by_any_route(alice: Person, bob: Person
     ):
         answer = bob.http.request(method, path + suffix)
         assert answer.status_code == 404, (method, suffix, answer.text)
-    changed = bob.http.patch(path, json={"name": "mine"}, headers={"If-Match": '"1"'})
+    changed = bob.http.patch(path, json={"description": "mine"}, headers={"If-Match": '"1"'})
     assert changed.status_code == 404
     assert job["job_id"] not in bob.http.get("/jobs").text
     assert alice.http.get(path).json()["state"] == "active"
@@ -47,10 +47,10 @@ def test_another_owners_job_is_not_found_by_any_route(alice: Person, bob: Person
 def test_a_change_needs_the_revision_it_is_for(alice: Person) -> None:
     job = alice.create(NEVER)
     path = f"/jobs/{job['job_id']}"
-    assert alice.http.patch(path, json={"name": "new"}).status_code == 428
-    stale = alice.http.patch(path, json={"name": "new"}, headers={"If-Match": '"7"'})
+    assert alice.http.patch(path, json={"description": "new"}).status_code == 428
+    stale = alice.http.patch(path, json={"description": "new"}, headers={"If-Match": '"7"'})
     assert stale.status_code == 412
-    changed = alice.http.patch(path, json={"name": "new"}, headers={"If-Match": '"1"'})
+    changed = alice.http.patch(path, json={"description": "new"}, headers={"If-Match": '"1"'})
     assert (changed.status_code, changed.json()["revision"]) == (200, 2)
 
 

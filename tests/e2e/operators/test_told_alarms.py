@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from carillon.domain.canary import CANARY_JOB_ID, CANARY_OWNER
+from carillon.domain.canary import CANARY_JOB_ID
 from carillon.domain.job import Job
 from carillon.domain.message import encode
 from carillon.domain.wheel.entry import message_of
@@ -176,7 +176,7 @@ def test_the_canary_is_filed_by_the_deployed_tick_and_run_by_the_deployed_execut
 def canary(deployment: Deployment) -> Job:
     """As the first tick indexed it, waited for."""
     dynamodb, table = deployment.client("dynamodb"), deployment.outputs["JobsTable"]
-    key = {"owner": {"S": CANARY_OWNER}, "job_id": {"S": CANARY_JOB_ID}}
+    key = {"pk": {"S": CANARY_JOB_ID}, "sk": {"S": "job"}}
     return job_of(until(lambda: dynamodb.get_item(TableName=table, Key=key).get("Item"), 90))
 
 

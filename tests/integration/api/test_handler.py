@@ -90,7 +90,7 @@ def test_the_life_of_a_job(deployment: Deployment) -> None:
     assert ok(client.get("/jobs"))["items"] == [created]
     changed = ok(client.patch(path, {"schedule": {"cron": "*/5 * * * *"}, "priority": "high"}, 1))
     assert (changed["revision"], changed["payload"]) == (2, BODY["payload"])
-    assert client.patch(path, {"name": "late"}, 1).status == 412
+    assert client.patch(path, {"description": "late"}, 1).status == 412
     assert ok(client.post(f"{path}/pause"))["state"] == "paused"
     resumed = ok(client.post(f"{path}/resume"))
     assert (resumed["state"], resumed["revision"]) == ("active", 4)

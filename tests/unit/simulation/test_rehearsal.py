@@ -190,7 +190,8 @@ def test_targets_fail_as_often_as_they_are_told_to() -> None:
     assert always["outcomes"] == {"dead": 72}
     assert (always["retries"], always["target_calls"]) == (144, 216)
     assert always["dead_letters"] == {"exhausted": 72}
-    assert 0.4 < 1 - often["fires"] / often["target_calls"] < 0.6
+    # Three attempts at most: 1.75 calls a fire.
+    assert 1.6 < often["target_calls"] / often["fires"] < 1.9
     assert often["retries"] == often["target_calls"] - often["fires"]
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from carillon.clock import ManualClock, SystemClock
-from carillon.domain.job import Job, job_id_of
+from carillon.domain.job import Job
+from carillon.domain.names import job_id_of
 from carillon.domain.wheel.entry import Slot, minute_of
 from carillon.domain.wheel.segment import Control
 from carillon.errors import StoreUnavailableError

@@ -63,7 +63,6 @@ BAD_ENTRIES: dict[str, Item] = {
     "start_at beyond datetime": {"a": {"N": "9" * 25}},
     "end_at beyond datetime": {"e": {"N": "9" * 25}},
     "an owner of another type": {"o": {"N": "1"}},
-    "an empty owner, and a calendar": {"o": {"S": ""}, "k": {"S": "p/holidays"}},
     "a schedule of another type": {"s": {"N": "5"}},
     "a schedule that is none": {"s": {"S": "whenever it suits"}},
     "a schedule nested deep": {"s": {"S": "(" * 100_000}},
