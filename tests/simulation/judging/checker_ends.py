@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence, Set
 from datetime import datetime, timedelta
 
 from carillon.audit.evidence import JobVersion, Violation
-from carillon.domain.job import Job, JobState
+from carillon.domain.job import JobState
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import OnComplete
 from carillon.domain.run import Run, RunKind, RunStatus
@@ -169,8 +169,10 @@ def _undone(known: Known, operation: Operation) -> Iterator[str]:
         return
     before = operation.created_at - _LIST_LAG
     for job_id, rows in known.rows.items():
-        job = _last(known, job_id)
-        is_meant = job is not None and job.owner == operation.owner and not job.is_tombstone
+        jobs = [each.job for each in known.evidence.versions.get(job_id, ())]
+        # Dead letters of a job that was deleted meanwhile are passed over, also if it is revived.
+        owned = {job.owner for job in jobs} == {operation.owner}
+        is_meant = owned and not any(job.is_tombstone for job in jobs)
         if operation.job_id not in ("", job_id) or not is_meant:
             continue
         for row in rows:
@@ -212,11 +214,6 @@ def _unfilled(known: Known, operation: Operation) -> Iterator[str]:
     missing = [at for at in wanted if at not in filled]
     if missing:
         yield f"{operation.operation_id} succeeded, and {missing[0]} was not run"
-
-
-def _last(known: Known, job_id: str) -> Job | None:
-    versions = known.evidence.versions.get(job_id)
-    return versions[-1].job if versions else None
 
 
 def answered_otherwise(known: Known) -> Iterator[Violation]:
