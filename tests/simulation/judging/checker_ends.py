@@ -44,8 +44,12 @@ def uncompleted(known: Known) -> Iterator[Violation]:
 
 
 def too_many_runs(known: Known) -> Iterator[Violation]:
-    """No generation has more than `max_runs` occurrences: with a row, or else covered by one."""
+    """No job has more than `max_runs` occurrences: with a row, or else covered by one. Of revived
+    jobs nothing is said: they count anew."""
     for job_id, generations in known.generations.items():
+        jobs = [version.job for version in known.evidence.versions.get(job_id, ())]
+        if any(job.is_tombstone for job in jobs[:-1]):
+            continue
         most = {indexed.job.spec.max_runs for indexed in generations}
         if len(most) != 1 or len({indexed.job.schedule.text for indexed in generations}) != 1:
             continue

@@ -23,9 +23,19 @@ _OF_FAILING = ("redrive", "redrive", "discard", "discard", "cancel", "redrive_al
 _OF_WAITING = ("cancel", "cancel", "run", "run", "backfill")
 """What is asked for besides where runs of a job wait for each other or for their turn."""
 _OF_A_SCHEDULE = frozenset(
-    {"schedule", "except", "start_at", "end_at", "max_runs", "window", "tolerance", "dst"}
-    | {"timezone", "expect_within", "calendar"}
+    {
+        "schedule",
+        "except",
+        "start_at",
+        "end_at",
+        "max_runs",
+        "window",
+        "tolerance",
+        "dst",
+        "timezone",
+    }
 )
+"""Not the calendar: the one that a job has now moves occurrences of earlier generations, too."""
 _PARTNERS = {"redrive": ("discard", "redrive"), "discard": ("redrive", "discard")}
 """What may be asked for at the same moment, about the same run."""
 
