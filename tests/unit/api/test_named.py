@@ -120,7 +120,9 @@ def test_a_name_is_found_whatever_its_case_and_composition(client: Client) -> No
     assert spelt["job"]["job_id"] == job_id
     assert [each["path"] for each in spelt["changes"]] == ["name"]
     assert client.delete("/jobs/named/ärger & söhne: 50 €").status == 204
-    assert client.get("/jobs/named/ärger & söhne: 50 €").status == 404
+    missing = client.get("/jobs/named/ärger & söhne: 50 €")
+    assert missing.status == 404
+    assert "ärger & söhne" in missing.json["detail"]
     assert client.delete("/jobs/named/ärger & söhne: 50 €").status == 404
 
 

@@ -150,7 +150,10 @@ class JobService:
 
     def named(self, owner: str, name: str) -> Job:
         """The job of a name; raises MissingError."""
-        return self.get(owner, job_id_of(owner, name))
+        try:
+            return self.get(owner, job_id_of(owner, name))
+        except MissingError as error:
+            raise MissingError("job", name) from error
 
     def get(self, owner: str, job_id: str) -> Job:
         """The job, active or paused; a tombstone is none."""
