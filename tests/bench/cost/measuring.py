@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -149,8 +149,10 @@ def children_cpu_seconds() -> float:
     """Of the processes that run tasks for the executor, until now."""
     nanoseconds = 0
     for thread in Path("/proc/self/task").iterdir():
-        for child in (thread / "children").read_text().split():
-            process = Path("/proc") / child
-            if _CHILD in (process / "cmdline").read_bytes():
-                nanoseconds += int((process / "schedstat").read_text().split()[0])
+        # Threads and processes end while one looks at them.
+        with suppress(FileNotFoundError):
+            for child in (thread / "children").read_text().split():
+                process = Path("/proc") / child
+                if _CHILD in (process / "cmdline").read_bytes():
+                    nanoseconds += int((process / "schedstat").read_text().split()[0])
     return nanoseconds / 1e9
