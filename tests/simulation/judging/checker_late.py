@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from carillon.audit.evidence import Violation
-from carillon.domain.job import Job
+from carillon.domain.job import Job, JobState
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import RunKey, RunKind
 from carillon.schedules import Delay
@@ -19,7 +19,8 @@ def ran_late(known: Known) -> Iterator[Violation]:
     """Occurrences that were called late, though a later one was due when they were claimed.
 
     Lenient: where anything had struck since they were due, or an outage of ticks had a say; what
-    was held back before; what was chosen in the place of others; under calendars.
+    was held back before; what was chosen in the place of others; under calendars; what came so late
+    that its job was completed by then, whose last occurrence represents no other.
     """
     evidence = known.evidence
     if not evidence.is_complete:
@@ -34,6 +35,8 @@ def ran_late(known: Known) -> Iterator[Violation]:
         key, first = known.run_ids.get(run_id), deliveries[0]
         job = known.job_at(first.job_id, first.job_revision)
         if key is None or job is None or run_id in chosen or not _is_asked_of(key, job):
+            continue
+        if job.state is not JobState.ACTIVE:
             continue
         claim = next(iter(known.writes.get(key, ())), None)
         if claim is None or claim.after is None or claim.process != first.process:

@@ -88,7 +88,8 @@ def shared_out(known: Known) -> Iterator[Violation]:
     evidence, terms = known.evidence, known.evidence.circumstances
     if terms.owner_starts_per_minute or terms.latency_seconds > QUICK_SECONDS:
         return
-    segments = Counter(gap.segment for gap in evidence.gaps)
+    # Not a single minute, as before the first visit of a new segment.
+    segments = Counter(gap.segment for gap in evidence.gaps if gap.until_at > gap.from_at)
     spacing = timedelta(minutes=1) / max(1, terms.catch_up_per_minute // terms.segments)
     for gap in evidence.gaps:
         begun_at = gap.taken_up_at
