@@ -25,7 +25,7 @@ import boto3
 
 from carillon.clock import ManualClock
 from carillon.domain.job import Generation, Job, Lane
-from carillon.domain.names import job_id_of
+from carillon.domain.spec.names import job_id_of
 from carillon.domain.wheel import delaying
 from carillon.local.emulator import Emulator
 from carillon.services.indexer import Indexer

@@ -16,9 +16,9 @@ from carillon.domain.calendar import Calendar
 from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.job import Generation, Job, Lane
 from carillon.domain.message import Message
-from carillon.domain.names import job_id_of
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.domain.spec.names import job_id_of
 from carillon.domain.targets import TaskTarget
 from carillon.domain.wheel.entry import Entry, Slot
 from carillon.domain.wheel.segment import Control

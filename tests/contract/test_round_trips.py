@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from carillon.domain.admission.state import AdmissionRow, Line, PermitHolder, QueuedRun, Starts
 from carillon.domain.calendar import Calendar, CalendarUse
 from carillon.domain.job import Generation, Job, JobState, Lane, PastGeneration, Slow
-from carillon.domain.names import job_id_of
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import (
     CatchUp,
@@ -30,6 +29,7 @@ from carillon.domain.run import (
     RunStatus,
 )
 from carillon.domain.spec.job_spec import JobSpec
+from carillon.domain.spec.names import job_id_of
 from carillon.domain.spec.schedule_spec import STORED
 from carillon.domain.wheel.entry import LAST_MINUTE, Entry, Slot, slots_of_minute
 from carillon.domain.wheel.pace import BUCKETS, Shares

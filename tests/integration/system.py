@@ -8,8 +8,8 @@ from typing import Any
 from carillon.clock import Clock, SystemEntropy
 from carillon.domain.job import Generation, Job, segment_of
 from carillon.domain.message import Message
-from carillon.domain.names import job_id_of
 from carillon.domain.policies import CatchUp
+from carillon.domain.spec.names import job_id_of
 from carillon.domain.targets import Target
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.router import Router

@@ -9,8 +9,8 @@ import pytest
 from greenlet import GreenletExit
 
 from carillon.domain.message import Message, decode
-from carillon.domain.names import job_id_of
 from carillon.domain.run import DeadReason, Run, RunKind, RunStatus
+from carillon.domain.spec.names import job_id_of
 from carillon.executor import router
 from carillon.simulation.deployment import Deployment, Options
 from carillon.simulation.faults import Chaos, Faults

@@ -15,9 +15,9 @@ from carillon.clock import ManualClock, SeededEntropy
 from carillon.domain.calendar import Calendar, CalendarUse
 from carillon.domain.job import Generation, Job, Lane, Priority, fraction_of, segment_of
 from carillon.domain.message import Message
-from carillon.domain.names import job_id_of
 from carillon.domain.policies import CatchUp, OnComplete, RetryPolicy
 from carillon.domain.run import TRANSITIONS, Run, RunKey, RunKind, RunStatus
+from carillon.domain.spec.names import job_id_of
 from carillon.domain.targets import Target
 from carillon.domain.wheel.entry import minute_of
 from carillon.errors import HeldError

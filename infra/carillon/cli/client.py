@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 from carillon.cli.exits import CliError, ExitCode, exit_code_of_status
-from carillon.domain.names import is_job_id
+from carillon.domain.spec.names import is_job_id
 
 if TYPE_CHECKING:
     import httpx

@@ -4,9 +4,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from carillon.domain.job import Generation, Job, JobState, fires_differently, segment_of
-from carillon.domain.names import job_id_of
 from carillon.domain.policies import CatchUp
 from carillon.domain.spec.job_spec import JobSpec
+from carillon.domain.spec.names import job_id_of
 from carillon.domain.targets import TaskTarget
 from carillon.schedules import parse_schedule
 

@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from carillon.clock import id_created_at
-from carillon.domain.names import list_name
 from carillon.domain.policies import Lane as Lane
 from carillon.domain.policies import Priority as Priority
 from carillon.domain.spec.job_spec import REINDEX, JobSpec, members_marked
+from carillon.domain.spec.names import list_name
 from carillon.schedules import Every, Schedule
 
 PAYLOAD_LIMIT_BYTES = 64 * 1024

@@ -20,9 +20,9 @@ from carillon.domain.events import Event
 from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
-from carillon.domain.names import list_name
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey
+from carillon.domain.spec.names import list_name
 from carillon.domain.wheel.entry import Entry, EntryKey, Slot
 from carillon.domain.wheel.segment import Control, Remains
 from carillon.errors import UnreadableRowError

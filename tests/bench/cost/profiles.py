@@ -7,7 +7,7 @@ from typing import Any
 
 from carillon.domain.job import segment_of
 from carillon.domain.message import decode
-from carillon.domain.names import job_id_of
+from carillon.domain.spec.names import job_id_of
 from carillon.schedules.insight.cost import DEFAULT, MONTH_MINUTES, Line, Usage, idle, kept
 from tests.bench.cost.stage import Measured, Stage, Theatre, Waiting
 

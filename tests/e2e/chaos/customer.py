@@ -13,7 +13,7 @@ from time import monotonic, sleep
 
 import httpx
 
-from carillon.domain.names import job_id_of
+from carillon.domain.spec.names import job_id_of
 from tests.e2e.chaos.fleet import Json, fleet, once, utc, webhook_job
 
 PATIENCE_SECONDS = 240

@@ -18,7 +18,7 @@ from threading import Event, Thread
 from time import sleep
 
 from carillon.domain.job import segment_of
-from carillon.domain.names import job_id_of
+from carillon.domain.spec.names import job_id_of
 from carillon.domain.wheel.entry import minute_of
 from carillon.local.deployment import Deployment, aws_environment
 from carillon.local.emulator import REPOSITORY

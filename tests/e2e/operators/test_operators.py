@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from carillon.domain.job import segment_of
-from carillon.domain.names import job_id_of
+from carillon.domain.spec.names import job_id_of
 from carillon.local.deployment import Deployment, aws_environment
 from tests.e2e.conftest import COMMAND, SEGMENTS, Json, Person, person
 from tests.e2e.operators.targets import one_of_each_type

@@ -7,9 +7,9 @@ from typing import Any
 
 from carillon.audit.evidence import Gap, JobVersion
 from carillon.domain.job import Generation, Job
-from carillon.domain.names import job_id_of
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.domain.spec.names import job_id_of
 from tests.simulation.judging.checker import violations
 from tests.simulation.judging.evidence import (
     Ack,

@@ -10,7 +10,7 @@ from typing import Any
 import carillon.domain.wheel.segment as segment
 import carillon.tick.counting as counting
 from carillon.domain.job import Lane
-from carillon.domain.names import job_id_of
+from carillon.domain.spec.names import job_id_of
 from carillon.domain.wheel.entry import Entry, Slot, minute_start
 from carillon.errors import CarillonError
 from carillon.executor.runs.permits import Permits

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from carillon.api.http.requests import Precondition
-from carillon.domain.names import job_id_of
 from carillon.domain.run import RunError, RunStatus
+from carillon.domain.spec.names import job_id_of
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.simulation.deployment import Deployment, Options
 from carillon.simulation.loop import Loop

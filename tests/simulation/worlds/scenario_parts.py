@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from carillon.domain.names import job_id_of
+from carillon.domain.spec.names import job_id_of
 
 OWNERS = ("owner-1", "owner-2", "owner-3")
 CALENDAR = "holidays"

@@ -7,7 +7,7 @@ import pytest
 
 from carillon.api.jobs.bulk_service import TIME_BUDGET
 from carillon.domain.job import Job
-from carillon.domain.names import job_id_of
+from carillon.domain.spec.names import job_id_of
 from carillon.errors import StoreUnavailableError
 from carillon.stores.memory import MemoryJobStore
 from tests.unit.api.conftest import BODY, World

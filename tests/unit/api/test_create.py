@@ -9,7 +9,7 @@ import pytest
 from carillon.api.app import Api
 from carillon.clock import SeededEntropy
 from carillon.domain.job import Job, Lane
-from carillon.domain.names import job_id_of
+from carillon.domain.spec.names import job_id_of
 from carillon.domain.wheel.entry import minute_of, slots_of_minute
 from carillon.domain.wheel.segment import first_control
 from carillon.stores.memory import MemoryJobStore

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from carillon.domain.job import Job
-from carillon.domain.names import job_id_of
+from carillon.domain.spec.names import job_id_of
 from carillon.stores.memory import MemoryJobStore
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Answer, Client

@@ -12,7 +12,7 @@ import pytest
 
 from carillon.clock import ManualClock, SystemClock
 from carillon.domain.job import Job
-from carillon.domain.names import job_id_of
+from carillon.domain.spec.names import job_id_of
 from carillon.domain.wheel.entry import Slot, minute_of
 from carillon.domain.wheel.segment import Control
 from carillon.errors import StoreUnavailableError

@@ -9,8 +9,8 @@ from typing import Any
 
 from carillon.api.jobs.drafts import Draft, created_draft
 from carillon.domain.job import Generation, Job, segment_of
-from carillon.domain.names import job_id_of
 from carillon.domain.spec.job_spec import JobSpec
+from carillon.domain.spec.names import job_id_of
 from carillon.settings import Settings
 
 

@@ -21,9 +21,9 @@ from carillon.api.schedules.preview import (
 )
 from carillon.domain.calendar import shifts
 from carillon.domain.job import PAYLOAD_LIMIT_BYTES, Job, fraction_of
-from carillon.domain.names import folded
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.merge_patch import merged_document
+from carillon.domain.spec.names import folded
 from carillon.domain.spec.schedule_spec import SCHEDULE_FIELDS, ScheduleSpec, canonical_members
 from carillon.errors import InvalidFieldError
 from carillon.schedules import Schedule

@@ -14,8 +14,8 @@ from carillon.api.http.routing import route
 from carillon.api.jobs.changes import Put, PutAction, differences
 from carillon.api.jobs.response_models import JobForm, JobReport
 from carillon.api.jobs.routes import ETAG, JSON, JobResource
-from carillon.domain.names import folded, job_id_of
 from carillon.domain.spec.job_spec import JobSpec, Name
+from carillon.domain.spec.names import folded, job_id_of
 from carillon.errors import InvalidFieldError
 from carillon.telemetry import Action
 

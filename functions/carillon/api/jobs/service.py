@@ -31,8 +31,8 @@ from carillon.domain.callbacks import job_event
 from carillon.domain.events import EventType
 from carillon.domain.idempotency import record_key
 from carillon.domain.job import Generation, Job, JobState, fires_differently
-from carillon.domain.names import is_job_id, job_id_of
 from carillon.domain.spec.job_spec import JobSpec
+from carillon.domain.spec.names import is_job_id, job_id_of
 from carillon.errors import InvalidFieldError
 from carillon.services.indexer import Indexer
 from carillon.settings import Settings

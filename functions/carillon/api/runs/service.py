@@ -12,8 +12,8 @@ from carillon.domain.execution.next_run import message_of_cancelled
 from carillon.domain.idempotency import IdempotencyRecord, record_key
 from carillon.domain.job import Job
 from carillon.domain.message import Message
-from carillon.domain.names import is_job_id
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.domain.spec.names import is_job_id
 from carillon.settings import Settings
 from carillon.stores.ports import LaneQueue, Page, RunStore, VersionedRows
 

@@ -11,7 +11,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from carillon.domain.calendar import CalendarUse
 from carillon.domain.events import JOB_EVENTS, EventType
-from carillon.domain.names import folded, is_job_id
 from carillon.domain.policies import (
     CatchUp,
     Concurrency,
@@ -33,6 +32,7 @@ from carillon.domain.spec.fields import (
     compact_json,
 )
 from carillon.domain.spec.merge_patch import PatchedAs
+from carillon.domain.spec.names import folded, is_job_id
 from carillon.domain.spec.options import Cli
 from carillon.domain.spec.schedule_spec import STORED, ScheduleSpec, WindowText
 from carillon.domain.targets import Target

@@ -8,8 +8,8 @@ from pynamodb.expressions.condition import Condition
 
 from carillon.clock import Clock, Entropy, ceil_second
 from carillon.domain.job import Generation, Job, JobState, PastGeneration, Slow
-from carillon.domain.names import list_name
 from carillon.domain.spec.job_spec import JobSpec
+from carillon.domain.spec.names import list_name
 from carillon.errors import UnreadableRowError, reason_of
 from carillon.stores.cursors import decode_cursor, encode_cursor
 from carillon.stores.dynamo.models import GenerationMap, JobRow, SlowMap

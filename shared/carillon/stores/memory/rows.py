@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from carillon.clock import ceil_second
 from carillon.domain.job import Job
-from carillon.domain.names import list_name
+from carillon.domain.spec.names import list_name
 from carillon.errors import UnreadableRowError
 from carillon.stores.cursors import decode_cursor, encode_cursor
 from carillon.stores.ports import JobFilter, Page, Row, RowKind
