@@ -64,30 +64,17 @@ class Api:
         self.app = _resolver()
         self._clock = clock
         self._throttle = Throttle(settings.owner_requests_per_second, settings.owner_requests_burst)
-        self._routes = Routes(self.app)
-        answer_errors(self.app, telemetry, self._routes.no_route)
-        self._add_resources(stores, clock, entropy, settings, telemetry)
-
-    def _add_resources(
-        self,
-        stores: Stores,
-        clock: Clock,
-        entropy: Entropy,
-        settings: Settings,
-        telemetry: Telemetry,
-    ) -> None:
-        routes = self._routes
-        jobs, runs, calendars = stores.jobs, stores.runs, stores.calendars
+        self._routes = routes = Routes(self.app)
+        answer_errors(self.app, telemetry, routes.no_route)
+        runs, calendars, records = stores.runs, stores.calendars, stores.idempotency_records
         indexer = Indexer.of(stores, clock)
         service = JobService(
-            jobs, calendars, indexer, stores.events, clock, entropy, settings, telemetry
+            stores.jobs, calendars, indexer, stores.events, clock, entropy, settings, telemetry
         )
         answers = JobAnswers(calendars, clock, settings.longest_timeout_seconds)
-        # Before the paths that a job named `runs` could be taken for: the first that fits answers.
         NamedJobRoutes(routes, service, answers, telemetry)
         JobRoutes(routes, service, answers, telemetry)
         BulkRoutes(routes, BulkService(service, clock), telemetry)
-        records = stores.idempotency_records
         run_service = RunService(service, runs, stores.queue, clock, entropy, settings, records)
         RunRoutes(routes, run_service, telemetry)
         operations = OperationService(
@@ -95,8 +82,8 @@ class Api:
         )
         OperationRoutes(routes, operations, telemetry)
         redriver = Redriver(runs, indexer, clock, entropy, settings.run_lifetime)
-        dead_letters = DeadLetterService(service, runs, redriver, clock)
-        DeadLetterRoutes(routes, dead_letters, operations, telemetry)
+        letters = DeadLetterService(service, runs, redriver, clock)
+        DeadLetterRoutes(routes, letters, operations, telemetry)
         missed = MissedService(service, calendars, runs, clock)
         BackfillRoutes(routes, missed, operations, telemetry)
         ScheduleRoutes(

@@ -71,7 +71,9 @@ class PutReport(BaseModel):
 
 
 class NamedJobRoutes(JobResource):
-    """Each method answers one route."""
+    """Each method answers one route. They are to be registered before other paths of jobs, as
+    `/jobs/{job_id}/runs`, which a job named `runs` could be taken for: the first that fits answers.
+    """
 
     @route(
         f"PUT {_PATH}",

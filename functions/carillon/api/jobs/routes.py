@@ -7,14 +7,13 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Header, Pat
 
 from carillon.api.http.problems import Kind
 from carillon.api.http.requests import (
-    ETAG_PATTERN,
     KEY_PATTERN,
+    IfMatch,
     etag,
     expected_revision,
     idempotency_key,
     precondition,
 )
-from carillon.api.http.requests import IfMatch as OptionalIfMatch
 from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.request_models import JobPatch, NameQuery, ParentQuery, TagQuery, filter_of
 from carillon.api.jobs.response_models import JobForm, JobPage, JobReport
@@ -39,14 +38,6 @@ IdempotencyKey = Annotated[
         alias="Idempotency-Key",
         description="1 to 255 printable ASCII characters; under one key it happens once.",
         json_schema_extra={"pattern": KEY_PATTERN},
-    ),
-]
-IfMatch = Annotated[
-    str | None,
-    Header(
-        alias="If-Match",
-        description="Required: the job's ETag as it was read, or `*`.",
-        json_schema_extra={"pattern": ETAG_PATTERN},
     ),
 ]
 Limit = Annotated[int, Query(ge=1, le=100, description="Most items of the page.")]
@@ -210,7 +201,7 @@ class JobRoutes(JobResource):
         Kind.INVALID_HEADER,
         Kind.REVISION_MISMATCH,
     )
-    def delete_job(self, job_id: JobId, if_match: OptionalIfMatch = None) -> Response[None]:
+    def delete_job(self, job_id: JobId, if_match: IfMatch = None) -> Response[None]:
         """No run starts any more; the history stays until it expires. Again: not found. So is a job
         deleted that cannot be read."""
         return self._delete(job_id)
