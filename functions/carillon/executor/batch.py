@@ -65,12 +65,12 @@ def in_waves(records: Sequence[_R], wave: Wave[_R]) -> list[_R]:
         for one, error in zip(together, wave(together, len(records) == 1), strict=True):
             if error is not None:
                 (alone if isinstance(error, RunAloneError) else failed).append(one)
-    for one in sorted(alone, key=_turn):
+    for one in sorted(alone, key=_order_alone):
         failed += [one for error in wave([one], True) if error is not None]
     return failed
 
 
-def _turn(record: Record) -> tuple[int, bytes]:
+def _order_alone(record: Record) -> tuple[int, bytes]:
     """The place among those that run alone: in another order at each reception, or one that kills
     might come before the same others every time."""
     text = f"{record.receive_count} {record.body}".encode("utf-8", "surrogatepass")
