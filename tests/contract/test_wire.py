@@ -110,6 +110,20 @@ def test_jobs_that_a_batch_leaves_unread_are_read_again(aws_kit: Kit, wire: Wire
     assert wire.operations()[-3:] == ["Query", "BatchGetItem", "BatchGetItem"]
 
 
+def test_a_job_that_the_index_still_has_is_listed_no_more(aws_kit: Kit, wire: Wire) -> None:
+    owner = aws_kit.new_owner()
+    gone, there = (a_job(owner, job_id=own_job_id(owner, number)) for number in range(2))
+    for job in (gone, there):
+        assert aws_kit.jobs.create(job)
+    assert aws_kit.jobs.replace(gone.deleted(NOW, NOW), gone.revision)
+    behind = [
+        {"pk": {"S": gone.job_id}, "sk": {"S": "job"}},
+        {"pk": {"S": "0"}, "sk": {"S": "job"}},
+    ]
+    wire.edit_answer("Query", lambda answer: answer["Items"].extend(behind))
+    assert aws_kit.jobs.list(owner, 10).items == (there,)
+
+
 def test_a_list_reads_its_own_kind_only(aws_kit: Kit, wire: Wire) -> None:
     owner = aws_kit.new_owner()
     for number in range(3):
