@@ -2,7 +2,7 @@
 loss."""
 
 from carillon.clock import Clock, Entropy
-from carillon.domain.canary import CANARY_JOB_ID, CANARY_OWNER, canary_to_file
+from carillon.domain.canary import CANARY_JOB_ID, CANARY_OWNER, canary_to_index
 from carillon.services.indexer import Indexer
 from carillon.stores.ports import JobStore
 
@@ -30,7 +30,7 @@ class CanaryKeeper:
         stored = self._jobs.get(CANARY_OWNER, CANARY_JOB_ID)
         id_at = now if stored is None else stored.generation.next_id_at(now)
         generation_id = self._entropy.new_id(id_at)
-        job = canary_to_file(stored, self._segments, generation_id, now)
+        job = canary_to_index(stored, self._segments, generation_id, now)
         revision = None if stored is None else stored.revision
         # If the commit is lost, the entries are orphaned: another worker's won it.
         indexed = job is not None and self._indexer.index_job(job, revision)

@@ -30,7 +30,7 @@ def is_canary(owner: str, job_id: str) -> bool:
     return (owner, job_id) == (CANARY_OWNER, CANARY_JOB_ID)
 
 
-def canary_to_file(
+def canary_to_index(
     stored: Job | None, segments: int, generation_id: str, now: datetime
 ) -> Job | None:
     """The canary under a new generation, where none is stored, or one of another release, or one

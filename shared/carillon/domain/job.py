@@ -250,7 +250,7 @@ def fires_differently(before: Job, after: Job) -> bool:
     They carry the schedule with its bounds and DST rule, the offset, and each setting that is
     marked REINDEX.
     """
-    return _filed(before) != _filed(after)
+    return _indexed(before) != _indexed(after)
 
 
 def fraction_of(job_id: str) -> float:
@@ -265,7 +265,7 @@ def segment_of(job_id: str, segments: int) -> int:
     return int.from_bytes(digest[:4], "big") % segments
 
 
-def _filed(job: Job) -> tuple[object, ...]:
+def _indexed(job: Job) -> tuple[object, ...]:
     return (
         job.schedule,
         job.spread_seconds,

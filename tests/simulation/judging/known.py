@@ -164,15 +164,15 @@ def generations_of(versions: Sequence[JobVersion], is_complete: bool = True) -> 
             of_one
             and version.job.generation.generation_id != of_one[0].job.generation.generation_id
         ):
-            found.append(_filed(of_one, version))
+            found.append(_indexed(of_one, version))
             of_one = []
         of_one.append(version)
     if of_one:
-        found.append(_filed(of_one, None))
+        found.append(_indexed(of_one, None))
     return found
 
 
-def _filed(versions: Sequence[JobVersion], following: JobVersion | None) -> Indexed:
+def _indexed(versions: Sequence[JobVersion], following: JobVersion | None) -> Indexed:
     """The generation that these rows share."""
     first = versions[0].job
     stopped = (JobState.PAUSED, JobState.DELETED)
