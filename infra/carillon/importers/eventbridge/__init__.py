@@ -1,0 +1,1 @@
+"""EventBridge Scheduler: its schedules, read from AWS and mapped."""
