@@ -1,0 +1,74 @@
+"""The paths of the API, from ids and names that callers give."""
+
+import re
+from datetime import datetime
+from urllib.parse import quote
+
+from carillon.errors import InvalidFieldError
+
+_JOB_ID = re.compile(r"[0-9a-v]{26}", re.ASCII)
+
+
+def named_job_path(name: str) -> str:
+    """`/jobs/named/{name}`; raises InvalidFieldError for text that cannot be a name."""
+    return f"/jobs/named/{_part(name, 'job', 'the name of a job')}"
+
+
+def job_path(job_id: str, suffix: str = "") -> str:
+    """`/jobs/{job_id}` + suffix; raises InvalidFieldError for text that cannot be a job id."""
+    return f"/jobs/{_part(job_id, 'job_id', 'a job id')}{suffix}"
+
+
+def calendar_path(name: str) -> str:
+    """`/calendars/{name}`; raises InvalidFieldError for text that cannot be a name."""
+    return f"/calendars/{_part(name, 'name', 'the name of a calendar')}"
+
+
+def run_path(run_id: str, suffix: str = "") -> str:
+    """`/jobs/{job_id}/runs/{run_id}` + suffix: a run's id begins with its job's.
+
+    Raises InvalidFieldError for text that cannot be a run id.
+    """
+    job_id, underscore, _ = run_id.partition("_")
+    if not underscore:
+        message = f"{run_id!r} is not a run id such as `runs` shows"
+        raise InvalidFieldError("run_id", message)
+    return job_path(job_id, f"/runs/{quote(run_id, safe='')}{suffix}")
+
+
+def dead_letter_path(run_id: str, suffix: str = "") -> str:
+    """`/dead-letters/{run_id}` + suffix; raises InvalidFieldError for what cannot be a run id."""
+    return f"/dead-letters/{_part(run_id, 'run_id', 'a run id')}{suffix}"
+
+
+def operation_path(operation_id: str, suffix: str = "") -> str:
+    """`/operations/{operation_id}` + suffix; raises InvalidFieldError for what cannot be an id."""
+    return f"/operations/{_part(operation_id, 'operation_id', 'an operation id')}{suffix}"
+
+
+def split_job(job: str) -> tuple[str | None, str]:
+    """The id that a text names a job by, or None and the job's name.
+
+    No name has the form of an id; `id:` and `name:` before it settle what is meant otherwise.
+    """
+    kind, colon, rest = job.partition(":")
+    if _JOB_ID.fullmatch(job):
+        return job, ""
+    if colon and kind == "id":
+        return rest, ""
+    return None, rest if colon and kind == "name" else job
+
+
+def instant(value: str | datetime) -> str:
+    """An instant as the API reads it; raises InvalidFieldError for a time without a zone."""
+    if isinstance(value, str):
+        return value
+    if value.utcoffset() is None:
+        raise InvalidFieldError("time", f"{value!r} has no time zone: give it one, as UTC")
+    return value.isoformat()
+
+
+def _part(text: str, field: str, what: str) -> str:
+    if not text or text.strip(".") == "":
+        raise InvalidFieldError(field, f"{text!r} is not {what}")
+    return quote(text, safe="")

@@ -1,0 +1,1 @@
+"""The parts of the API, each with its methods."""

@@ -1,0 +1,86 @@
+"""Operations and calendars."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Unpack
+
+from carillon.client.paths import calendar_path, operation_path
+from carillon.client.resources.jobs import condition
+from carillon.client.steps import DriverT, Resource, Steps, Stream, call, stream
+
+if TYPE_CHECKING:
+    from carillon.client.types.answers import CalendarForm, OperationForm
+    from carillon.client.types.requests import CalendarBody
+
+
+class Operations(Resource[DriverT]):
+    """Backfills, and what is done to many dead letters."""
+
+    @stream
+    def list(self, *, limit: int | None = None) -> Stream[OperationForm]:
+        """The newest first."""
+        yield from self._session.pages("/operations", limit)
+
+    @call
+    def get(self, operation_id: str) -> Steps[OperationForm]:
+        answer: OperationForm = yield from self._session.ask("GET", operation_path(operation_id))
+        return answer
+
+    @call
+    def cancel(self, operation_id: str) -> Steps[OperationForm]:
+        """Stop it before its next step; Conflict if it has ended."""
+        path = operation_path(operation_id, "/cancel")
+        answer: OperationForm = yield from self._session.ask("POST", path)
+        return answer
+
+    @call
+    def outcomes(self, operation_id: str) -> Steps[dict[str, int]]:
+        """The number of a backfill's runs in each status; runs without a row yet are not in it."""
+        counts: Counter[str] = Counter()
+        path, cursor = operation_path(operation_id, "/outcomes"), None
+        while True:
+            query = None if cursor is None else {"cursor": cursor}
+            answer = yield from self._session.ask("GET", path, query=query)
+            counts.update(answer.get("counts", {}))
+            cursor = answer.get("next_cursor")
+            if cursor is None:
+                return dict(counts)
+
+
+class Calendars(Resource[DriverT]):
+    """Closed days, for jobs."""
+
+    @stream
+    def list(self, *, limit: int | None = None) -> Stream[CalendarForm]:
+        """By name."""
+        yield from self._session.pages("/calendars", limit)
+
+    @call
+    def get(self, name: str) -> Steps[CalendarForm]:
+        answer: CalendarForm = yield from self._session.ask("GET", calendar_path(name))
+        return answer
+
+    @call
+    def put(
+        self,
+        name: str,
+        /,
+        *,
+        revision: int | None = None,
+        only_new: bool = False,
+        **days: Unpack[CalendarBody],
+    ) -> Steps[CalendarForm]:
+        """Create it, or replace it whole.
+
+        `revision`: only over this one; `only_new`: only if there is none; else Conflict.
+        """
+        answer: CalendarForm = yield from self._session.ask(
+            "PUT", calendar_path(name), body=days, headers=condition(revision, only_new)
+        )
+        return answer
+
+    @call
+    def delete(self, name: str) -> Steps[None]:
+        """Conflict while a job follows it."""
+        yield from self._session.send("DELETE", calendar_path(name))

@@ -1,0 +1,150 @@
+"""Bearer tokens, and those of Cognito that are renewed a minute before they end."""
+
+import json
+from base64 import urlsafe_b64decode
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+from carillon.client import settings
+from carillon.client.clock import Clock
+from carillon.client.errors import NotAllowed, unreachable
+from carillon.client.sign_in import (
+    Credentials,
+    Refresh,
+    checked_token,
+    checked_url,
+    save_credentials,
+)
+from carillon.client.steps import Answer, Lost, Request, Steps
+
+Token = str | Callable[[], str] | Credentials
+"""A token; a function that gives one, which is asked again a minute before it ends; or a stored
+sign-in, which is renewed then where Cognito gave the means."""
+
+RENEW_BEFORE = timedelta(minutes=1)
+_SERVICE = "AWSCognitoIdentityProviderService"
+
+Save = Callable[[Credentials], None]
+
+
+class Tokens(Protocol):
+    """A source of tokens."""
+
+    def current(self, clock: Clock) -> Steps[str]:
+        """A token that is good for a moment at least."""
+        ...
+
+
+class GivenToken:
+    """One token, which nobody renews."""
+
+    def __init__(self, token: str) -> None:
+        self._token = checked_token(token)
+
+    def current(self, clock: Clock) -> Steps[str]:
+        return self._token
+        yield
+
+
+class AskedToken:
+    """A token from a function, which is asked again a minute before it ends; before each request
+    where it does not say when that is."""
+
+    def __init__(self, ask: Callable[[], str]) -> None:
+        self._ask = ask
+        self._token = ""
+
+    def current(self, clock: Clock) -> Steps[str]:
+        ends_at = expiry_of(self._token)
+        if ends_at is None or clock.now() >= ends_at - RENEW_BEFORE:
+            self._token = checked_token(self._ask())
+        return self._token
+        yield
+
+
+class StoredToken:
+    """The token of a stored sign-in, which is renewed where Cognito gave the means, and saved."""
+
+    def __init__(self, stored: Credentials, save: Save) -> None:
+        self._stored = stored
+        self._save = save
+
+    def current(self, clock: Clock) -> Steps[str]:
+        ends_at = expiry_of(self._stored.token)
+        refresh = self._stored.refresh
+        is_old = ends_at is not None and clock.now() >= ends_at - RENEW_BEFORE
+        if refresh is not None and is_old:
+            result = yield from _renewed(refresh)
+            # With rotation each renewal gives the means for the next one.
+            again = replace(refresh, token=str(result.get("RefreshToken") or refresh.token))
+            token = checked_token(str(result.get("AccessToken", "")))
+            self._stored = replace(self._stored, token=token, refresh=again)
+            self._save(self._stored)
+        return checked_token(self._stored.token)
+
+
+def tokens_of(token: Token) -> Tokens:
+    """The source that a token is; raises InvalidFieldError for a text that is none."""
+    match token:
+        case str():
+            return GivenToken(token)
+        case Credentials():
+            path = settings.credentials_path()
+            return StoredToken(token, lambda renewed: save_credentials(path, renewed))
+    return AskedToken(token)
+
+
+def claims_of(token: str) -> dict[str, Any]:
+    """The claims of a JSON web token, whose signature the API checks; raises ValueError for any
+    other text."""
+    try:
+        part = token.split(".")[1]
+        claims: dict[str, Any] = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        int(claims.get("exp", 0))
+    except (IndexError, TypeError, AttributeError) as error:
+        raise ValueError("the token is not a JSON web token") from error
+    return claims
+
+
+def expiry_of(token: str) -> datetime | None:
+    """The end of a JSON web token; None where it has none, and for any other text."""
+    try:
+        return datetime.fromtimestamp(int(claims_of(token)["exp"]), UTC)
+    except (ValueError, KeyError, OverflowError, OSError):
+        return None
+
+
+def pool_request(endpoint: str, client_id: str, action: str, members: dict[str, Any]) -> Request:
+    """A request of Cognito's for a client of a user pool, which needs no signature."""
+    return Request(
+        "POST",
+        checked_url(endpoint, "cognito_endpoint") + "/",
+        body={**members, "ClientId": client_id},
+        headers={
+            "X-Amz-Target": f"{_SERVICE}.{action}",
+            "Content-Type": "application/x-amz-json-1.1",
+        },
+    )
+
+
+def _renewed(refresh: Refresh) -> Steps[dict[str, Any]]:
+    """Cognito's answer to the means of renewal."""
+    members = {
+        "AuthFlow": "REFRESH_TOKEN_AUTH",
+        "AuthParameters": {"REFRESH_TOKEN": refresh.token},
+    }
+    request = pool_request(refresh.endpoint, refresh.client_id, "InitiateAuth", members)
+    got: Answer | Lost = yield request
+    if isinstance(got, Lost):
+        raise unreachable(refresh.endpoint, got.reason)
+    try:
+        answer = json.loads(got.content)
+        result = answer.get("AuthenticationResult")
+    except (ValueError, AttributeError):
+        result = None
+    if got.status != 200 or not isinstance(result, dict):
+        title, detail = "The sign-in has ended", "run `carillon login`"
+        raise NotAllowed({"type": "about:blank", "title": title, "detail": detail})
+    return result

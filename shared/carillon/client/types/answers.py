@@ -1,0 +1,358 @@
+"""Bodies of answers. `make client-types` writes this file from the API's OpenAPI description."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+from carillon.client.types.requests import (
+    BackoffType,
+    CalendarRule,
+    CatchUp,
+    EventBridgeTarget,
+    Fold,
+    Gap,
+    InitialState,
+    LambdaTarget,
+    OnComplete,
+    Only,
+    Overlap,
+    RangeForm,
+    SnsTarget,
+    SqsTarget,
+    StepFunctionsTarget,
+    TaskTarget,
+    WebhookTarget,
+)
+
+# ruff: noqa: E501
+# fmt: off
+AuthorKind = Literal["person", "machine", "role", "system"]
+ItemAction = Literal["create", "change", "revive", "rename", "none", "delete", "drift", "refused", "unavailable"]
+ItemKind = Literal["calendar", "job"]
+JobState = Literal["active", "paused", "deleted", "completed", "renamed"]
+Lane = Literal["high", "normal", "low", "slow"]
+OperationKind = Literal["backfill", "redrive", "discard"]
+OperationState = Literal["running", "succeeded", "failed", "cancelled"]
+PutAction = Literal["create", "change", "revive", "rename", "none"]
+Resolution = Literal["redriven", "discarded"]
+RunKind = Literal["scheduled", "manual", "backfill", "callback", "missed", "watch", "operation"]
+RunStatus = Literal["scheduled", "running", "retrying", "succeeded", "dead", "timed_out", "skipped", "cancelled", "missed"]
+SlotKind = Literal["hourly", "daily", "dated"]
+Via = Literal["api", "cli", "console", "apply", "stack", "system"]
+WarningCode = Literal["dst", "many_fires", "day_or_weekday", "day_and_weekday", "not_every_month", "far_away"]
+class GatewayMessage(TypedDict):
+    message: str
+class CalendarUseOutput(TypedDict):
+    name: str
+    rule: CalendarRule | None
+class ConcurrencyOutput(TypedDict):
+    key: str
+    limit: int
+class DstRuleOutput(TypedDict):
+    gap: Gap | None
+    fold: Fold | None
+class FieldProblem(TypedDict):
+    field: str
+    message: str
+class MinuteForm(TypedDict):
+    minute: str
+    fires: int
+class OutcomesForm(TypedDict):
+    counts: dict[str, int]
+    next_cursor: str | None
+class SlotsForm(TypedDict):
+    kind: SlotKind
+    count: int
+class SlowForm(TypedDict):
+    since: str
+    reason: str
+class UnreadableForm(TypedDict):
+    id: str
+    reason: str
+class UpcomingForm(TypedDict):
+    items: list[OccurrenceForm]
+    complete: bool
+class WarningForm(TypedDict):
+    code: WarningCode
+    message: str
+class CalendarPage(TypedDict):
+    next_cursor: str | None
+    unreadable: NotRequired[list[UnreadableForm]]
+    items: list[CalendarForm]
+class ChangeForm(TypedDict):
+    path: str
+    before: Any
+    after: Any
+class ChangedForm(TypedDict):
+    changed: int
+    managed: int
+    next_cursor: str | None
+class ErrorForm(TypedDict):
+    kind: str
+    message: str
+    permanent: bool
+class JobPage(TypedDict):
+    next_cursor: str | None
+    unreadable: NotRequired[list[UnreadableForm]]
+    items: list[JobForm]
+_MissedListWords = TypedDict("_MissedListWords", {"from": "str"})
+class MissedList(_MissedListWords):
+    items: list[MissedForm]
+    complete: bool
+class OperationPage(TypedDict):
+    next_cursor: str | None
+    unreadable: NotRequired[list[UnreadableForm]]
+    items: list[OperationForm]
+class PeakForm(TypedDict):
+    minute: str
+    fires: int
+    jobs: list[str]
+class RateOutput(TypedDict):
+    limit: int
+    per: str
+    key: str | None
+class RetryPolicyOutput(TypedDict):
+    max_attempts: int | None
+    backoff: BackoffOutput | None
+    retry_on: list[str] | None
+class RunPage(TypedDict):
+    next_cursor: str | None
+    unreadable: NotRequired[list[UnreadableForm]]
+    items: list[RunForm]
+class AttemptForm(TypedDict):
+    attempt: int
+    started_at: str
+    finished_at: str | None
+    error: ErrorForm | None
+class AuthorForm(TypedDict):
+    kind: AuthorKind
+    id: str
+    name: str
+    via: Via
+class BackoffOutput(TypedDict):
+    base_seconds: int | None
+    factor: float | None
+    cap_seconds: int | None
+    type: BackoffType | None
+class BulkItemForm(TypedDict):
+    index: int
+    status: int
+    job_id: str | None
+    problem: Problem | None
+class MissedForm(TypedDict):
+    fire_at: str
+    status: RunStatus | None
+    reason: str | None
+    run_id: str | None
+class PreviewedForm(TypedDict):
+    fire_at: str
+    local: str
+    effective_at: str | None
+    note: str | None
+class PutReport(TypedDict):
+    action: PutAction
+    changes: list[ChangeForm]
+    reindexes: bool
+    job: JobReport
+class SignInForm(TypedDict):
+    version: str
+    issuer: str
+    client_id: str
+    sign_in: Literal["cognito", "oidc"]
+class ApplyForm(TypedDict):
+    items: list[ApplyItemForm]
+    counts: dict[str, int]
+    written: bool
+    complete: bool
+    digest: str
+class BulkForm(TypedDict):
+    items: list[BulkItemForm]
+    created: int
+    existing: int
+    refused: int
+    unavailable: int
+class Problem(TypedDict):
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    errors: list[FieldProblem]
+class OccurrenceForm(TypedDict):
+    fire_at: str
+    local: str
+    effective_at: str
+    effective_local: str
+    note: str | None
+    job_id: str
+    name: str
+class SegmentForm(TypedDict):
+    segment: int
+    watermark_at: NotRequired[str | None]
+    horizon_at: NotRequired[str | None]
+    lag_minutes: NotRequired[int]
+    backlog_minutes: NotRequired[int]
+    lease_until: NotRequired[str | None]
+    unreadable: NotRequired[str | None]
+class TransitionForm(TypedDict):
+    transition_at: str
+    kind: str
+    local_from: str
+    local_until: str
+    count: int | None
+    first_local: str
+    effect: str
+class CalendarForm(TypedDict):
+    name: str
+    revision: int
+    description: str
+    weekdays: list[str]
+    dates: list[str]
+    ranges: list[RangeForm]
+    created_at: str
+    updated_at: str
+_ForecastFormWords = TypedDict("_ForecastFormWords", {"from": "str"})
+class ForecastForm(_ForecastFormWords):
+    to: str
+    complete: bool
+    jobs_counted: int
+    jobs_after_finish: int
+    total: int
+    peaks: list[PeakForm]
+    minutes: list[MinuteForm]
+class ApplyItemForm(TypedDict):
+    kind: ItemKind
+    name: str
+    action: ItemAction
+    changes: list[ChangeForm]
+    reindexes: bool
+    sentence: str | None
+    next_fire_at: str | None
+    warnings: list[WarningForm]
+    problem: Problem | None
+class StatusForm(TypedDict):
+    state: Literal["idle", "processing"]
+    active_jobs: int
+    paused_jobs: int
+    completed_jobs: int
+    scheduled_runs: int
+    running_runs: int
+    retrying_runs: int
+    jobs_looked_into: int
+    complete: bool
+    unreadable_jobs: NotRequired[int]
+    segments: NotRequired[list[SegmentForm] | None]
+_OperationFormWords = TypedDict("_OperationFormWords", {"from": "str | None"})
+class OperationForm(_OperationFormWords):
+    operation_id: str
+    kind: OperationKind
+    state: OperationState
+    job_id: str | None
+    to: str | None
+    only: Only | None
+    reason: str | None
+    error: str | None
+    per_minute: int
+    done: int
+    passed_over: int
+    reached: str | None
+    note: str | None
+    created_at: str
+    updated_at: str
+_PreviewFormWords = TypedDict("_PreviewFormWords", {"except": "list[str]"})
+class PreviewForm(_PreviewFormWords):
+    schedule: str | list[str]
+    timezone: str
+    start_at: str | None
+    end_at: str | None
+    max_runs: int | None
+    dst: DstRuleOutput
+    window: str | None
+    window_seconds: int
+    description: str
+    occurrences: list[PreviewedForm]
+    skipped: list[PreviewedForm]
+    last_fire_at: str | None
+    warnings: list[WarningForm]
+    transitions: list[TransitionForm]
+    slots: SlotsForm
+    fires_per_month: int
+    dollars_per_month: float
+class RunForm(TypedDict):
+    run_id: str
+    job_id: str
+    kind: RunKind
+    fire_at: str
+    effective_at: str
+    redrive: int
+    status: RunStatus
+    attempt: int
+    lag_seconds: float | None
+    started_at: str | None
+    finished_at: str | None
+    next_attempt_at: str | None
+    updated_at: str
+    result: str | None
+    error: ErrorForm | None
+    reason: str | None
+    note: str | None
+    settled: Resolution | None
+    covers_from: str | None
+    covers_count: int | None
+class RunDetail(RunForm):
+    attempts: list[AttemptForm]
+    payload_overridden: bool
+    request_note: str | None
+_JobFormWords = TypedDict("_JobFormWords", {"except": "list[str | dict[str, Any]] | None"})
+class JobForm(_JobFormWords):
+    schedule: str | dict[str, Any] | list[str | dict[str, Any]]
+    timezone: str
+    start_at: str | None
+    end_at: str | None
+    max_runs: int | None
+    dst: DstRuleOutput | None
+    name: str
+    description: str | None
+    target: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget
+    payload: Any
+    template: bool
+    priority: Literal["high", "normal", "low"]
+    catch_up: CatchUp
+    grace: str | None
+    overlap: Overlap
+    tolerance: str | None
+    concurrency: ConcurrencyOutput | None
+    rate: RateOutput | None
+    retry: RetryPolicyOutput
+    timeout_seconds: int | None
+    pause_after_failures: int | None
+    expect_within: str | None
+    on_success: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | None
+    on_failure: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | None
+    events: list[Literal["run.started", "run.succeeded", "run.failed", "run.retrying", "run.dead", "run.skipped", "run.missed", "job.completed", "job.paused", "job.slowed", "job.recovered"]]
+    on_complete: OnComplete
+    initial_state: InitialState
+    window: str | None
+    calendar: CalendarUseOutput | None
+    parent: str | None
+    tags: dict[str, Any]
+    job_id: str
+    state: JobState
+    note: str | None
+    revision: int
+    sentence: str
+    spread_seconds: int
+    lane: Lane
+    slow: SlowForm | None
+    time_limit_seconds: int
+    next_fire_at: str | None
+    next_effective_at: str | None
+    last_fire_at: str | None
+    managed_by: str | None
+    renamed_from: str | None
+    changed_by: AuthorForm
+    created_at: str
+    updated_at: str
+class JobReport(JobForm):
+    warnings: list[WarningForm]
+    transitions: list[TransitionForm]

@@ -1,0 +1,251 @@
+"""Bodies of requests. `make client-types` writes this file from the API's OpenAPI description."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+# ruff: noqa: E501
+# fmt: off
+BackoffType = Literal["exponential", "fixed"]
+CalendarRule = Literal["skip", "next_business_day", "previous_business_day"]
+CatchUp = Literal["skip", "latest", "all"]
+DeadReason = Literal["refused", "exhausted", "executor_died", "never_started", "unreadable"]
+Fold = Literal["first", "second", "both"]
+Gap = Literal["run_after", "skip"]
+InitialState = Literal["active", "paused"]
+OnComplete = Literal["keep", "delete"]
+Only = Literal["all", "missed"]
+Overlap = Literal["allow", "skip", "queue_one"]
+class BulkBody(TypedDict):
+    items: list[Any]
+class ParameterReference(TypedDict):
+    parameter: str
+class PauseBody(TypedDict):
+    reason: NotRequired[str | None]
+class SecretReference(TypedDict):
+    secret: str
+class CalendarUseInput(TypedDict):
+    name: str
+    rule: NotRequired[CalendarRule | None]
+class CalendarUsePatch(TypedDict):
+    name: NotRequired[str | None]
+    rule: NotRequired[CalendarRule | None]
+class ConcurrencyInput(TypedDict):
+    key: str
+    limit: int
+class ConcurrencyPatch(TypedDict):
+    key: NotRequired[str | None]
+    limit: NotRequired[int | None]
+class DstRuleInput(TypedDict):
+    gap: NotRequired[Gap | None]
+    fold: NotRequired[Fold | None]
+class DstRulePatch(TypedDict):
+    gap: NotRequired[Gap | None]
+    fold: NotRequired[Fold | None]
+_RangeFormWords = TypedDict("_RangeFormWords", {"from": "str"})
+class RangeForm(_RangeFormWords):
+    to: str
+class RunBody(TypedDict):
+    payload: NotRequired[Any]
+    note: NotRequired[str | None]
+class StepFunctionsTarget(TypedDict):
+    type: Literal["stepfunctions"]
+    state_machine_arn: str
+class TaskTarget(TypedDict):
+    type: Literal["task"]
+    name: str
+class LambdaTarget(TypedDict):
+    type: Literal["lambda"]
+    function_arn: str
+    invocation: NotRequired[Literal["sync", "event"]]
+class RateInput(TypedDict):
+    limit: int
+    per: str
+    key: NotRequired[str | None]
+class RatePatch(TypedDict):
+    limit: NotRequired[int | None]
+    per: NotRequired[str | None]
+    key: NotRequired[str | None]
+class RetryPolicyInput(TypedDict):
+    max_attempts: NotRequired[int | None]
+    backoff: NotRequired[BackoffInput | None]
+    retry_on: NotRequired[list[str] | None]
+class RetryPolicyPatch(TypedDict):
+    max_attempts: NotRequired[int | None]
+    backoff: NotRequired[BackoffPatch | None]
+    retry_on: NotRequired[list[str] | None]
+class SqsTarget(TypedDict):
+    type: Literal["sqs"]
+    queue_arn: str
+    message_group_id: NotRequired[str | None]
+_BackfillBodyWords = TypedDict("_BackfillBodyWords", {"from": "str"})
+class BackfillBody(_BackfillBodyWords):
+    to: str
+    only: NotRequired[Only]
+    per_minute: NotRequired[int]
+class BackoffInput(TypedDict):
+    base_seconds: NotRequired[int | None]
+    factor: NotRequired[float | None]
+    cap_seconds: NotRequired[int | None]
+    type: NotRequired[BackoffType | None]
+class BackoffPatch(TypedDict):
+    base_seconds: NotRequired[int | None]
+    factor: NotRequired[float | None]
+    cap_seconds: NotRequired[int | None]
+    type: NotRequired[BackoffType | None]
+class EventBridgeTarget(TypedDict):
+    type: Literal["eventbridge"]
+    bus_arn: str
+    source: str
+    detail_type: str
+class SnsTarget(TypedDict):
+    type: Literal["sns"]
+    topic_arn: str
+    subject: NotRequired[str | None]
+    message_group_id: NotRequired[str | None]
+class CalendarBody(TypedDict):
+    weekdays: NotRequired[list[str]]
+    dates: NotRequired[list[str]]
+    ranges: NotRequired[list[RangeForm]]
+    description: NotRequired[str]
+    icalendar: NotRequired[str | None]
+class CalendarChoice(TypedDict):
+    weekdays: NotRequired[list[str]]
+    dates: NotRequired[list[str]]
+    ranges: NotRequired[list[RangeForm]]
+    name: NotRequired[str | None]
+    rule: NotRequired[CalendarRule]
+class WebhookTarget(TypedDict):
+    type: Literal["webhook"]
+    url: str
+    method: NotRequired[Literal["GET", "POST", "PUT", "PATCH", "DELETE"]]
+    headers: NotRequired[dict[str, str | SecretReference | ParameterReference]]
+    signing_secret: NotRequired[SecretReference | ParameterReference | None]
+_DeadLetterBodyWords = TypedDict("_DeadLetterBodyWords", {"from": "NotRequired[str]"})
+class DeadLetterBody(_DeadLetterBodyWords):
+    all: NotRequired[Literal[True]]
+    job_id: NotRequired[str]
+    reason: NotRequired[DeadReason]
+    error: NotRequired[str]
+    to: NotRequired[str]
+    per_minute: NotRequired[int]
+class ApplyBody(TypedDict):
+    manifest: str
+    jobs: NotRequired[dict[str, dict[str, Any]]]
+    calendars: NotRequired[dict[str, dict[str, Any]]]
+    keep: NotRequired[list[str] | None]
+    dry_run: NotRequired[bool]
+    force: NotRequired[bool]
+    adopt: NotRequired[bool]
+    expect: NotRequired[str | None]
+_PreviewBodyWords = TypedDict("_PreviewBodyWords", {"except": "NotRequired[list[str | dict[str, Any]] | None]"})
+class PreviewBody(_PreviewBodyWords):
+    schedule: str | dict[str, Any] | list[str | dict[str, Any]]
+    timezone: NotRequired[str | None]
+    start_at: NotRequired[str | None]
+    end_at: NotRequired[str | None]
+    max_runs: NotRequired[int | None]
+    dst: NotRequired[DstRuleInput | None]
+    window: NotRequired[str | None]
+    calendar: NotRequired[CalendarChoice | None]
+    after: NotRequired[str | None]
+    count: NotRequired[int | None]
+_JobPatchWords = TypedDict("_JobPatchWords", {"except": "NotRequired[list[str | dict[str, Any]] | None]"})
+class JobPatch(_JobPatchWords):
+    schedule: NotRequired[str | dict[str, Any] | list[str | dict[str, Any]] | None]
+    timezone: NotRequired[str | None]
+    start_at: NotRequired[str | None]
+    end_at: NotRequired[str | None]
+    max_runs: NotRequired[int | None]
+    dst: NotRequired[DstRulePatch | None]
+    name: NotRequired[str | None]
+    description: NotRequired[str | None]
+    target: NotRequired[dict[str, Any] | None]
+    payload: NotRequired[Any]
+    template: NotRequired[bool | None]
+    priority: NotRequired[Literal["high", "normal", "low"] | None]
+    catch_up: NotRequired[CatchUp | None]
+    grace: NotRequired[str | None]
+    overlap: NotRequired[Overlap | None]
+    tolerance: NotRequired[str | None]
+    concurrency: NotRequired[ConcurrencyPatch | None]
+    rate: NotRequired[RatePatch | None]
+    retry: NotRequired[RetryPolicyPatch | None]
+    timeout_seconds: NotRequired[int | None]
+    pause_after_failures: NotRequired[int | None]
+    expect_within: NotRequired[str | None]
+    on_success: NotRequired[dict[str, Any] | None]
+    on_failure: NotRequired[dict[str, Any] | None]
+    events: NotRequired[list[Literal["run.started", "run.succeeded", "run.failed", "run.retrying", "run.dead", "run.skipped", "run.missed", "job.completed", "job.paused", "job.slowed", "job.recovered"]] | None]
+    on_complete: NotRequired[OnComplete | None]
+    initial_state: NotRequired[InitialState | None]
+    window: NotRequired[str | None]
+    calendar: NotRequired[CalendarUsePatch | None]
+    parent: NotRequired[str | None]
+    tags: NotRequired[dict[str, Any] | None]
+_JobSpecWords = TypedDict("_JobSpecWords", {"except": "NotRequired[list[str | dict[str, Any]] | None]"})
+class JobSpec(_JobSpecWords):
+    schedule: str | dict[str, Any] | list[str | dict[str, Any]]
+    timezone: NotRequired[str | None]
+    start_at: NotRequired[str | None]
+    end_at: NotRequired[str | None]
+    max_runs: NotRequired[int | None]
+    dst: NotRequired[DstRuleInput | None]
+    name: str
+    description: NotRequired[str | None]
+    target: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget
+    payload: NotRequired[Any]
+    template: NotRequired[bool | None]
+    priority: NotRequired[Literal["high", "normal", "low"] | None]
+    catch_up: NotRequired[CatchUp | None]
+    grace: NotRequired[str | None]
+    overlap: NotRequired[Overlap | None]
+    tolerance: NotRequired[str | None]
+    concurrency: NotRequired[ConcurrencyInput | None]
+    rate: NotRequired[RateInput | None]
+    retry: NotRequired[RetryPolicyInput | None]
+    timeout_seconds: NotRequired[int | None]
+    pause_after_failures: NotRequired[int | None]
+    expect_within: NotRequired[str | None]
+    on_success: NotRequired[TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | None]
+    on_failure: NotRequired[TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | None]
+    events: NotRequired[list[Literal["run.started", "run.succeeded", "run.failed", "run.retrying", "run.dead", "run.skipped", "run.missed", "job.completed", "job.paused", "job.slowed", "job.recovered"]] | None]
+    on_complete: NotRequired[OnComplete | None]
+    initial_state: NotRequired[InitialState | None]
+    window: NotRequired[str | None]
+    calendar: NotRequired[CalendarUseInput | None]
+    parent: NotRequired[str | None]
+    tags: NotRequired[dict[str, Any] | None]
+_NamedJobWords = TypedDict("_NamedJobWords", {"except": "NotRequired[list[str | dict[str, Any]] | None]"})
+class NamedJob(_NamedJobWords):
+    schedule: str | dict[str, Any] | list[str | dict[str, Any]]
+    timezone: NotRequired[str | None]
+    start_at: NotRequired[str | None]
+    end_at: NotRequired[str | None]
+    max_runs: NotRequired[int | None]
+    dst: NotRequired[DstRuleInput | None]
+    name: NotRequired[str | None]
+    description: NotRequired[str | None]
+    target: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget
+    payload: NotRequired[Any]
+    template: NotRequired[bool | None]
+    priority: NotRequired[Literal["high", "normal", "low"] | None]
+    catch_up: NotRequired[CatchUp | None]
+    grace: NotRequired[str | None]
+    overlap: NotRequired[Overlap | None]
+    tolerance: NotRequired[str | None]
+    concurrency: NotRequired[ConcurrencyInput | None]
+    rate: NotRequired[RateInput | None]
+    retry: NotRequired[RetryPolicyInput | None]
+    timeout_seconds: NotRequired[int | None]
+    pause_after_failures: NotRequired[int | None]
+    expect_within: NotRequired[str | None]
+    on_success: NotRequired[TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | None]
+    on_failure: NotRequired[TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | None]
+    events: NotRequired[list[Literal["run.started", "run.succeeded", "run.failed", "run.retrying", "run.dead", "run.skipped", "run.missed", "job.completed", "job.paused", "job.slowed", "job.recovered"]] | None]
+    on_complete: NotRequired[OnComplete | None]
+    initial_state: NotRequired[InitialState | None]
+    window: NotRequired[str | None]
+    calendar: NotRequired[CalendarUseInput | None]
+    parent: NotRequired[str | None]
+    tags: NotRequired[dict[str, Any] | None]
