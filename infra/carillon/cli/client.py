@@ -1,99 +1,83 @@
-"""The API over HTTP. httpx is imported on first use: `carillon preview` never needs it."""
+"""The API for commands: requests of `carillon.client`, whose errors end a command as its own."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
-from time import sleep
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
-from uuid import uuid4
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from carillon.cli.exits import CliError, ExitCode, exit_code_of_status
-from carillon.domain.spec.names import is_job_id
+from carillon.client import paths
+from carillon.client.clock import Clock
+from carillon.client.drivers import Driver
+from carillon.client.errors import ApiError, NotAllowed, Unavailable
+from carillon.client.session import Json as Json
+from carillon.client.session import Query as Query
+from carillon.client.session import Session
+from carillon.client.steps import Steps, Stream, next_page
+from carillon.client.tokens import Token
+from carillon.errors import ConfigurationError, InvalidFieldError
 
 if TYPE_CHECKING:
-    import httpx
+    from carillon.client.drivers import Transport
 
-TIMEOUT_SECONDS = 30.0
-PAGE_SIZE = 100
-MOST_WAITS = 5
-"""A request that comes too soon after others (429) was not begun: it is sent again so often."""
-LONGEST_WAIT_SECONDS = 10
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-
-Json = dict[str, Any]
-Query = Mapping[str, str | int]
+T = TypeVar("T")
 
 
-def is_loopback(url: str) -> bool:
-    """True if the URL's host is this machine."""
-    return urlsplit(url).hostname in _LOOPBACK
-
-
-def checked_url(url: str, field: str) -> str:
-    """The URL without a trailing slash; raises CliError unless a secret may be sent there."""
+@contextmanager
+def as_command_errors() -> Iterator[None]:
+    """Raises CliError for every error of the client."""
     try:
-        parts = urlsplit(url)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        valid = False
-    if not valid:
-        raise CliError.bad_field(field, f"{url!r} is not a URL such as https://example.com")
-    if parts.scheme == "http" and not is_loopback(url):
-        message = "must be https: a token would cross the network in the clear"
-        raise CliError.bad_field(field, message)
-    return url.rstrip("/")
+        yield
+    except ApiError as error:
+        raise CliError(_exit_code_of(error), _problem_of(error)) from error
+    except InvalidFieldError as error:
+        raise CliError.from_invalid_field(error) from error
+    except ConfigurationError as error:
+        title = "The stored sign-in cannot be read"
+        raise CliError.local(ExitCode.NOT_ALLOWED, title, str(error)) from error
 
 
-def checked_token(text: str) -> str:
-    """The token without white space around it; raises CliError for what no header can carry."""
-    token = text.strip()
-    if not token or not token.isascii() or not token.isprintable():
-        raise CliError.bad_field("token", "is empty, or no bearer token")
-    return token
+def _exit_code_of(error: ApiError) -> ExitCode:
+    if error.status:
+        return exit_code_of_status(error.status)
+    match error:
+        case Unavailable():
+            return ExitCode.UNREACHABLE
+        case NotAllowed():
+            return ExitCode.NOT_ALLOWED
+    return ExitCode.UNEXPECTED
 
 
-def new_http_client(url: str) -> "httpx.Client":
-    """A client for one API; requests to this machine bypass the environment's proxy."""
-    import httpx
+def _problem_of(error: ApiError) -> Json:
+    problem = dict(error.problem)
+    if error.status == 401:
+        problem["detail"] = f"{error.detail or 'no valid token'}; run `carillon login`"
+    return problem
 
-    return httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=not is_loopback(url))
 
-
+@as_command_errors()
 def job_path(job_id: str, suffix: str = "") -> str:
-    """`/jobs/{job_id}` + suffix; raises CliError for text that cannot be a job id."""
-    return f"/jobs/{_path_part(job_id, 'job_id', 'a job id')}{suffix}"
+    """As `paths.job_path`; raises CliError, as all of these."""
+    return paths.job_path(job_id, suffix)
 
 
+@as_command_errors()
 def calendar_path(name: str) -> str:
-    """`/calendars/{name}`; raises CliError for text that cannot be a name."""
-    return f"/calendars/{_path_part(name, 'name', 'the name of a calendar')}"
+    return paths.calendar_path(name)
 
 
+@as_command_errors()
 def run_path(run_id: str, suffix: str = "") -> str:
-    """`/jobs/{job_id}/runs/{run_id}` + suffix: a run's id begins with its job's.
-
-    Raises CliError for text that cannot be a run id.
-    """
-    job_id, underscore, _ = run_id.partition("_")
-    if not underscore:
-        raise CliError.bad_field("run_id", f"{run_id!r} is not a run id such as `runs` shows")
-    return job_path(job_id, f"/runs/{quote(run_id, safe='')}{suffix}")
+    return paths.run_path(run_id, suffix)
 
 
+@as_command_errors()
 def dead_letter_path(run_id: str, suffix: str = "") -> str:
-    """`/dead-letters/{run_id}` + suffix; raises CliError for text that cannot be a run id."""
-    return f"/dead-letters/{_path_part(run_id, 'run_id', 'a run id')}{suffix}"
+    return paths.dead_letter_path(run_id, suffix)
 
 
+@as_command_errors()
 def operation_path(operation_id: str, suffix: str = "") -> str:
-    """`/operations/{operation_id}` + suffix; raises CliError for text that cannot be an id."""
-    return f"/operations/{_path_part(operation_id, 'operation_id', 'an operation id')}{suffix}"
-
-
-def _path_part(text: str, field: str, what: str) -> str:
-    if not text or text.strip(".") == "":
-        raise CliError.bad_field(field, f"{text!r} is not {what}")
-    return quote(text, safe="")
+    return paths.operation_path(operation_id, suffix)
 
 
 class ApiClient:
@@ -102,92 +86,96 @@ class ApiClient:
     Every failure is a CliError: with the API's own problem, or `UNREACHABLE`.
     """
 
-    def __init__(self, api_url: str, token: str | None) -> None:
+    def __init__(
+        self, api_url: str, token: Token | None, transport: "Transport | None" = None
+    ) -> None:
         """Without a token only what answers anybody can be read."""
-        self._api_url = api_url
-        self._http = new_http_client(api_url)
-        if token is not None:
-            self._http.headers["Authorization"] = f"Bearer {token}"
+        clock = Clock()
+        with as_command_errors():
+            self.session = Session.of(api_url, token, clock)
+            self._driver = Driver.to(self.session.api_url, clock, transport, "carillon-cli")
 
     @property
     def api_url(self) -> str:
         """The base URL, without a slash at the end."""
-        return self._api_url
+        return self.session.api_url
 
     def close(self) -> None:
-        self._http.close()
+        self._driver.close()
+
+    def run(self, steps: Steps[T]) -> T:
+        """The result of steps with the session."""
+        with as_command_errors():
+            return self._driver.run(steps)
 
     def job_id(self, job: str) -> str:
         """The id of the job that a text names by its id or its name.
 
         No name has the form of an id; `id:` and `name:` before it settle what is meant otherwise.
         """
-        kind, colon, rest = job.partition(":")
-        if is_job_id(job) or (colon and kind == "id"):
-            return rest or job
-        name = rest if colon and kind == "name" else job
-        path = f"/jobs/named/{_path_part(name, 'job', 'the name of a job')}"
-        return str(self.get(path)["job_id"])
+        return self.run(self.session.job_id(job))
 
     def job_path(self, job: str, suffix: str = "") -> str:
         """`/jobs/{job_id}` + suffix of the job with this id or name; raises CliError."""
         return job_path(self.job_id(job), suffix)
 
     def get(self, path: str, query: Query | None = None) -> Json:
-        return self._object(self._send("GET", path, query=query))
+        return self._ask("GET", path, query=query)
 
     def post(
         self, path: str, body: Json | None = None, headers: Mapping[str, str] | None = None
     ) -> Json:
-        return self._object(self._send("POST", path, body=body, headers=headers))
+        return self._ask("POST", path, body=body, headers=headers)
 
     def post_once(self, path: str, body: Json | None, key: str | None) -> Json:
         """Post under an idempotency key, the caller's or a fresh one.
 
         If the effect is unknown, the problem states how to repeat it safely.
         """
-        # An empty key is the API's to refuse: a script's unset variable must not lose its guard.
-        key = uuid4().hex if key is None else key
         try:
-            return self.post(path, body, {"Idempotency-Key": key})
+            answer: Json = self.run(self.session.once(path, body, key))
         except CliError as error:
-            if error.is_outcome_unknown:
-                error.add(f"repeat with --idempotency-key {key}: it cannot be done twice")
+            cause = error.__cause__
+            if error.is_outcome_unknown and isinstance(cause, ApiError):
+                hint = f"repeat with --idempotency-key {cause.idempotency_key}"
+                error.add(f"{hint}: it cannot be done twice")
             raise
+        return answer
 
     def put(self, path: str, body: Json) -> Json:
-        return self._object(self._send("PUT", path, body=body))
+        return self._ask("PUT", path, body=body)
 
     def patch(self, path: str, body: Json, headers: Mapping[str, str]) -> Json:
-        return self._object(self._send("PATCH", path, body=body, headers=headers))
+        return self._ask("PATCH", path, body=body, headers=headers)
 
     def delete(self, path: str) -> None:
-        self._send("DELETE", path)
+        self.run(self.session.send("DELETE", path))
 
     def change_all(
-        self, method: str, path: str, query: Query, show: Callable[[int], None] = lambda count: None
-    ) -> int:
-        """The number of jobs that a request has changed; it is repeated under the cursor that it
-        answers.
+        self,
+        method: str,
+        path: str,
+        query: Query,
+        show: Callable[[int], None] = lambda count: None,
+        body: Json | None = None,
+    ) -> dict[str, int]:
+        """The numbers of jobs that a request has `changed`, and left as `managed`; it is repeated
+        under the cursor that it answers.
 
         `show` gets the count after each answer. The problem of one that fails in between has the
         number changed before.
         """
-        changed = 0
-        cursor: str | None = None
-        while True:
-            here = query if cursor is None else {**query, "cursor": cursor}
-            try:
-                answer = self._object(self._send(method, path, query=here))
-            except CliError as error:
-                if changed:
-                    error.add(f"{changed} were changed before that; repeat the same command")
-                raise
-            changed += int(answer.get("changed", 0))
-            show(changed)
-            cursor = answer.get("next_cursor")
-            if cursor is None:
-                return changed
+        total = {"changed": 0, "managed": 0}
+        try:
+            for answers in self._pages(self.session.changes(method, path, query, body)):
+                for answer in answers:
+                    total = {name: total[name] + int(answer.get(name, 0)) for name in total}
+                    show(total["changed"])
+        except CliError as error:
+            if total["changed"]:
+                error.add(f"{total['changed']} were changed before that; repeat the same command")
+            raise
+        return total
 
     def items(self, path: str, limit: int | None, query: Query | None = None) -> Iterator[Json]:
         """The items of a paged list, page by page, at most `limit` (None: all of them)."""
@@ -198,86 +186,12 @@ class ApiClient:
         self, path: str, limit: int | None, filters: Query | None = None
     ) -> Iterator[list[Json]]:
         """The pages of a list until it ends or `limit` items were given."""
-        left = limit
-        cursor: str | None = None
-        while left is None or left > 0:
-            size = PAGE_SIZE if left is None else min(left, PAGE_SIZE)
-            query: dict[str, str | int] = {**(filters or {}), "limit": size}
-            if cursor is not None:
-                query["cursor"] = cursor
-            answer = self.get(path, query)
-            page = answer.get("items", [])[:left]
-            yield page
-            left = None if left is None else left - len(page)
-            cursor = answer.get("next_cursor")
-            if cursor is None:
-                return
+        return self._pages(self.session.pages(path, limit, filters))
 
-    def _send(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Query | None = None,
-        body: Json | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> "httpx.Response":
-        import httpx
+    def _pages(self, stream: Stream[T]) -> Iterator[list[T]]:
+        while (page := self.run(next_page(stream))) is not None:
+            yield list(page)
 
-        try:
-            for left in reversed(range(MOST_WAITS + 1)):
-                response = self._http.request(
-                    method, self._api_url + path, params=query, json=body, headers=headers
-                )
-                if response.status_code != 429 or not left:
-                    break
-                sleep(requested_wait_seconds(response))
-        # A header or a JSON value that HTTP has no form for: half a surrogate pair, infinity ...
-        except (httpx.LocalProtocolError, ValueError, RecursionError) as error:
-            raise CliError.bad_field("request", f"cannot be sent: {error}") from error
-        except (httpx.TransportError, httpx.InvalidURL) as error:
-            detail = f"{self._api_url}: {error or type(error).__name__}"
-            raise CliError.local(
-                ExitCode.UNREACHABLE, "The API cannot be reached", detail
-            ) from error
-        if not response.is_success:
-            raise CliError(exit_code_of_status(response.status_code), problem_of(response))
-        return response
-
-    def _object(self, response: "httpx.Response") -> Json:
-        try:
-            value = response.json()
-        except ValueError:
-            value = None
-        if not isinstance(value, dict):
-            detail = f"{self._api_url} did not answer a JSON object; is this the API's address?"
-            raise CliError.local(ExitCode.UNEXPECTED, "Unexpected answer", detail)
-        return value
-
-
-def requested_wait_seconds(response: "httpx.Response") -> int:
-    """The wait before a request that came too soon (429) is sent again."""
-    text = response.headers.get("Retry-After", "")
-    return min(int(text), LONGEST_WAIT_SECONDS) if text.isdecimal() else 1
-
-
-def problem_of(response: "httpx.Response") -> Json:
-    """The problem in an error response; the gateway's own `{"message"}` is made into one."""
-    try:
-        value = json.loads(response.content)
-    except ValueError:
-        value = None
-    problem: Json = {
-        "type": "about:blank",
-        "title": response.reason_phrase or "Error",
-        "status": response.status_code,
-        "detail": "",
-    }
-    if isinstance(value, dict):
-        message = value.get("message")
-        problem.update(value if "title" in value else {"detail": str(message or "")})
-    elif response.text:
-        problem["detail"] = response.text[:200]
-    if response.status_code == 401:
-        problem["detail"] = f"{problem['detail'] or 'no valid token'}; run `carillon login`"
-    return problem
+    def _ask(self, method: str, path: str, **parts: Any) -> Json:
+        answer: Json = self.run(self.session.ask(method, path, **parts))
+        return answer

@@ -19,6 +19,7 @@ class ExitCode(IntEnum):
     NOT_ALLOWED = 5
     CONFLICT = 6
     UNREACHABLE = 7
+    DIFFERENT = 8
     INTERRUPTED = 130
 
 
@@ -33,6 +34,7 @@ EXIT_CODES_HELP = "\n".join(
         "5  not signed in, or not allowed",
         "6  conflict: the job changed meanwhile, or the change must name its revision",
         "7  the API cannot be reached or is busy (429, 503, 504): try again later",
+        "8  diff: the manifest and the deployment differ",
         "130  interrupted (Ctrl-C): what was shown is a part",
     )
 )

@@ -1,11 +1,14 @@
 """Dates on the command line: ISO 8601 in, UTC text out."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from carillon.domain.spec.options import DATES_HELP as DATES_HELP
 from carillon.errors import InvalidFieldError
+from carillon.schedules import parse_duration
 
+LONGEST_SPAN = timedelta(days=366)
+"""Of a simulation."""
 _FIRST_YEAR, _LAST_YEAR = 1971, 9997
 
 
@@ -39,3 +42,16 @@ def utc_text(instant: datetime) -> str:
     """The text of a UTC instant, with `Z`; a fraction of a second is kept."""
     # "+00:00" are always the last six characters of a UTC isoformat; quicker than strftime.
     return instant.isoformat()[:-6] + "Z"
+
+
+def span_of(from_at: str | None, span: str, field: str = "for") -> tuple[datetime, datetime]:
+    """Begin, by default the next full minute, and end in whole seconds; raises
+    InvalidFieldError."""
+    if from_at is None:
+        begin = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)
+    else:
+        begin = parse_instant(from_at, ZoneInfo("UTC"), "from").replace(microsecond=0)
+    length = timedelta(seconds=parse_duration(span, field))
+    if not timedelta() < length <= LONGEST_SPAN:
+        raise InvalidFieldError(field, f"must be from 1s to {LONGEST_SPAN.days}d")
+    return begin, begin + length

@@ -1,62 +1,22 @@
 """The global options, the stored sign-in, and the API client they make."""
 
-import json
-import os
-import tempfile
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from carillon.cli.client import ApiClient, checked_token, checked_url
+from carillon.cli.client import ApiClient, as_command_errors
 from carillon.cli.exits import CliError, ExitCode
+from carillon.client import sign_in as client_sign_in
+from carillon.client.settings import credentials_path
+from carillon.client.sign_in import Credentials, checked_url, load_credentials
+from carillon.client.tokens import Token
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """A token and the API it is for; it is never sent to another one."""
-
-    api_url: str
-    token: str
-
-
-def credentials_path() -> Path:
-    configured = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    # The XDG base directory specification has relative values ignored.
-    base = configured if configured.is_absolute() else Path.home() / ".config"
-    return base / "carillon" / "credentials.json"
-
-
-def load_credentials() -> Credentials | None:
-    """The credentials that `save_credentials` stored; raises CliError when the file is damaged."""
-    path = credentials_path()
-    try:
-        stored = json.loads(path.read_bytes())
-        return Credentials(api_url=str(stored["api_url"]), token=str(stored["token"]))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        detail = f"{path}: {error!r}; run `carillon login` again"
-        raise CliError.local(
-            ExitCode.NOT_ALLOWED, "The stored sign-in cannot be read", detail
-        ) from error
-
-
-def save_credentials(credentials: Credentials) -> Path:
-    """Replace the stored sign-in at once and whole, mode 0600; returns where it is."""
-    path = credentials_path()
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # mkstemp creates with mode 0600: at no moment can another user read the token.
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".credentials-")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(asdict(credentials), file)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    return path
+@as_command_errors()
+def stored_sign_in() -> Credentials | None:
+    """The sign-in that is stored; raises CliError when the file is damaged."""
+    return load_credentials(credentials_path())
 
 
 @dataclass(slots=True)
@@ -128,27 +88,22 @@ class SessionOptions(OutputOptions):
         return client
 
 
-def sign_in_of(session: SessionOptions) -> tuple[str, str]:
+def sign_in_of(session: SessionOptions) -> tuple[str, Token]:
     """The API's address and the token for it.
 
     Address and token: the command's option, the global option or environment variable, the
     stored sign-in, in this order. Raises CliError when one is missing.
     """
     invocation = invocation_of(session.ctx)
-    url = session.api_url or invocation.api_url
-    secret = session.token or invocation.token
-    if url is None or secret is None:
-        stored = load_credentials()
-        if url is None and stored is not None:
-            url = stored.api_url
-        # Compared with the slash cut, and never sent to an API that it was not stored for.
-        if secret is None and stored and url and url.rstrip("/") == stored.api_url:
-            secret = stored.token
+    url, token = client_sign_in.sign_in_of(
+        session.api_url or invocation.api_url, session.token or invocation.token, stored_sign_in
+    )
     if url is None:
         detail = "run `carillon login`, or give --api-url or CARILLON_API_URL"
         raise CliError.local(ExitCode.USAGE, "No API address", detail)
-    checked = checked_url(url, "api_url")
-    if secret is None:
+    with as_command_errors():
+        url = checked_url(url, "api_url")
+    if token is None:
         detail = "run `carillon login`, or give --token or CARILLON_TOKEN"
-        raise CliError.local(ExitCode.NOT_ALLOWED, f"Not signed in to {checked}", detail)
-    return checked, checked_token(secret)
+        raise CliError.local(ExitCode.NOT_ALLOWED, f"Not signed in to {url}", detail)
+    return url, token

@@ -9,9 +9,12 @@ from carillon.cli.commands.admin import admin
 from carillon.cli.commands.admin.doctor import doctor
 from carillon.cli.commands.calendars import calendars
 from carillon.cli.commands.dead_letters import dead_letters
+from carillon.cli.commands.imports import imports
 from carillon.cli.commands.job_import import import_jobs
 from carillon.cli.commands.jobs import jobs
 from carillon.cli.commands.login import login, whoami
+from carillon.cli.commands.manifests.apply import apply, diff
+from carillon.cli.commands.manifests.export import export
 from carillon.cli.commands.operations import backfill, missed, operations
 from carillon.cli.commands.overview import forecast, status, upcoming
 from carillon.cli.commands.runs import run, runs
@@ -103,6 +106,10 @@ app.add_typer(run, name="run")
 app.command()(upcoming)
 app.command()(forecast)
 app.command()(simulate)
+app.command()(diff)
+app.command()(apply)
+app.command()(export)
+app.add_typer(imports, name="import")
 app.add_typer(dead_letters, name="dead-letters")
 app.add_typer(operations, name="operations")
 app.add_typer(calendars, name="calendars")

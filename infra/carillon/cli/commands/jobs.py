@@ -8,6 +8,7 @@ import typer
 from carillon.cli.client import ApiClient, Query, job_path
 from carillon.cli.commands.job_options import JobOptions, is_empty, job_body, refuse_contradictions
 from carillon.cli.exits import CliError
+from carillon.cli.inputs import payload_value
 from carillon.cli.options import (
     Commands,
     FilterOptions,
@@ -51,6 +52,10 @@ ClearOption = Annotated[
         help="Back to its default, as grace, tags.team or retry.backoff.type; repeatable.",
     ),
 ]  # fmt: skip
+EveryJobOption = Annotated[bool, typer.Option("--all", help="All jobs there are now.")]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Also what a manifest or stack manages.")
+]
 
 
 @jobs.command()
@@ -77,6 +82,7 @@ def change(
     options: JobOptions,
     clear: ClearOption = None,
     revision: RevisionOption = None,
+    force: ForceOption = False,
     session: SessionOptions,
 ) -> None:
     """Change the given settings of a job; the rest stays as it is.
@@ -91,7 +97,8 @@ def change(
         raise typer.BadParameter("give what is to change")
     condition = "*" if revision is None else f'"{revision}"'
     api = session.connect()
-    _show(api.patch(api.job_path(job), body, {"If-Match": condition}), as_json)
+    path = _forced(api.job_path(job), force)
+    _show(api.patch(path, body, {"If-Match": condition}), as_json)
 
 
 @jobs.command(name="list")
@@ -122,10 +129,13 @@ def pause(
     job: OptionalJobArgument = None,
     *,
     chosen: FilterOptions,
+    every: EveryJobOption = False,
+    reason: Annotated[str | None, typer.Option(help="Why; the job shows it.")] = None,
     session: SessionOptions,
 ) -> None:
-    """Stop the occurrences of a job, or of all of a parent or tag, until they are resumed."""
-    _act(session, job, chosen, "pause", "paused")
+    """Stop the occurrences of a job, of all of a parent or tag, or of all, until they are
+    resumed."""
+    _act(session, job, chosen, "pause", "paused", every, {"reason": reason} if reason else None)
 
 
 @jobs.command()
@@ -133,22 +143,33 @@ def resume(
     job: OptionalJobArgument = None,
     *,
     chosen: FilterOptions,
+    every: EveryJobOption = False,
     session: SessionOptions,
 ) -> None:
-    """Let a paused job, or all of a parent or tag, fire again from now on."""
-    _act(session, job, chosen, "resume", "resumed")
+    """Let a paused job, all of a parent or tag, or all, fire again from now on."""
+    _act(session, job, chosen, "resume", "resumed", every)
 
 
 @jobs.command()
 def run(
     job: JobArgument,
     *,
+    payload: Annotated[
+        str | None, typer.Option(help="JSON, @FILE, or @- for stdin: in place of the job's.")
+    ] = None,
+    note: Annotated[str | None, typer.Option(help="What this run is for.")] = None,
     idempotency_key: IdempotencyKeyOption = None,
     session: SessionOptions,
 ) -> None:
     """Run a job now, whatever its schedule; shows the run."""
+    body: dict[str, Any] = {} if note is None else {"note": note}
+    if payload is not None:
+        try:
+            body["payload"] = payload_value(payload)
+        except InvalidFieldError as error:
+            raise CliError.from_invalid_field(error) from error
     api = session.connect()
-    answer = api.post_once(api.job_path(job, "/run"), None, idempotency_key)
+    answer = api.post_once(api.job_path(job, "/run"), body or None, idempotency_key)
     write_run(answer, session.is_json)
 
 
@@ -158,6 +179,7 @@ def delete(
     *,
     chosen: FilterOptions,
     yes: YesOption = False,
+    force: ForceOption = False,
     session: SessionOptions,
 ) -> None:
     """Delete a job, or all of a parent or tag, for good; histories stay until they expire."""
@@ -166,11 +188,13 @@ def delete(
     as_json = session.is_json
     if job is None:
         confirm(f"Delete all jobs of {_told(query)} for good?", yes)
+        if force:
+            query["force"] = "true"
         _change_all(api, "DELETE", "/jobs", query, "deleted", as_json)
         return
     job_id = api.job_id(job)
     confirm(f"Delete {job} for good?", yes)
-    api.delete(job_path(job_id))
+    api.delete(_forced(job_path(job_id), force))
     write_done(f"deleted {job}", {"job_id": job_id, "state": "deleted"}, as_json)
 
 
@@ -180,33 +204,49 @@ def _act(
     chosen: FilterOptions,
     action: str,
     done: str,
+    every: bool,
+    body: dict[str, Any] | None = None,
 ) -> None:
-    query = _one_or_many(job, chosen)
+    query = _one_or_many(job, chosen, every)
     api = session.connect()
     as_json = session.is_json
     if job is None:
-        _change_all(api, "POST", f"/jobs/{action}", query, done, as_json)
+        _change_all(api, "POST", f"/jobs/{action}", query, done, as_json, body)
     else:
-        _show(api.post(api.job_path(job, f"/{action}")), as_json)
+        _show(api.post(api.job_path(job, f"/{action}"), body), as_json)
 
 
-def _one_or_many(job: str | None, chosen: FilterOptions) -> dict[str, str | int]:
+def _one_or_many(
+    job: str | None, chosen: FilterOptions, every: bool = False
+) -> dict[str, str | int]:
     """The filters of many jobs, none for one; raises typer.BadParameter for both or neither."""
     query = chosen.query
-    if (job is None) != bool(query):
-        raise typer.BadParameter("give either a JOB, or --parent or --tag")
-    return query
+    if (job is not None) + bool(query) + every != 1:
+        raise typer.BadParameter("give either a JOB, or --parent or --tag, or --all")
+    return {"all": "true"} if every else query
 
 
 def _change_all(
-    api: ApiClient, method: str, path: str, query: Query, done: str, as_json: bool
+    api: ApiClient,
+    method: str,
+    path: str,
+    query: Query,
+    done: str,
+    as_json: bool,
+    body: dict[str, Any] | None = None,
 ) -> None:
     with progress_line() as show:
-        changed = api.change_all(
-            method, path, query, lambda count: show(f"{done} {count:,} jobs so far")
+        counts = api.change_all(
+            method, path, query, lambda count: show(f"{done} {count:,} jobs so far"), body
         )
+    changed, managed = counts["changed"], counts["managed"]
+    left = f"; {managed:,} that are managed elsewhere stay: --force" if managed else ""
     noun = "job" if changed == 1 else "jobs"
-    write_done(f"{done} {changed:,} {noun}", {"changed": changed}, as_json)
+    write_done(f"{done} {changed:,} {noun}{left}", counts, as_json)
+
+
+def _forced(path: str, force: bool) -> str:
+    return f"{path}?force=true" if force else path
 
 
 def _told(query: Mapping[str, Any]) -> str:

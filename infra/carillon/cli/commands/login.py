@@ -4,7 +4,6 @@ import json
 import os
 import re
 import sys
-from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
@@ -12,23 +11,32 @@ from typing import Annotated, Any
 
 import typer
 
-from carillon.cli.client import ApiClient, Json, checked_token, checked_url, new_http_client
+from carillon.cli.client import ApiClient, as_command_errors
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.instants import utc_text
 from carillon.cli.output import write_answer, write_json, write_line
 from carillon.cli.session import (
     ApiUrlOption,
-    Credentials,
     JsonOption,
     SessionOptions,
     invocation_of,
-    load_credentials,
-    save_credentials,
-    sign_in_of,
+    stored_sign_in,
 )
+from carillon.client.clock import Clock
+from carillon.client.drivers import Driver
+from carillon.client.session import Json
+from carillon.client.settings import credentials_path
+from carillon.client.sign_in import (
+    Credentials,
+    Refresh,
+    checked_token,
+    checked_url,
+    save_credentials,
+)
+from carillon.client.steps import Lost, sent
+from carillon.client.tokens import claims_of, pool_request
 
 _COGNITO = re.compile(r"https://cognito-idp\.[a-z0-9-]+\.amazonaws\.com(\.cn)?(?=/)")
-_SERVICE = "AWSCognitoIdentityProviderService"
 _NEW_PASSWORD = "NEW_PASSWORD_REQUIRED"
 _NOT_ALLOWED = frozenset(
     {
@@ -64,8 +72,9 @@ def sign_in(
     username: str,
     password: str,
     new_password: Callable[[], str],
-) -> str:
-    """The user's access token, good for an hour unless the pool is set otherwise.
+) -> Json:
+    """Cognito's tokens for the user: `AccessToken`, good for an hour unless the pool is set
+    otherwise, and `RefreshToken`, for which there are new ones.
 
     `new_password` is asked where the password is a temporary one: that of an account which an
     administrator has made. Raises CliError: not allowed, unreachable, or what else Cognito answers.
@@ -85,46 +94,39 @@ def sign_in(
         members = {"ChallengeName": _NEW_PASSWORD, "ChallengeResponses": responses}
         session = {"Session": answer["Session"]} if "Session" in answer else {}
         answer = pool.ask("RespondToAuthChallenge", members | session)
-    return _token_of(answer)
+    return _result_of(answer)
 
 
 class _Pool:
     """The app client of a user pool at Cognito's address."""
 
     def __init__(self, endpoint: str, client_id: str) -> None:
-        self._url = checked_url(endpoint, "cognito_endpoint") + "/"
+        with as_command_errors():
+            self._url = checked_url(endpoint, "cognito_endpoint")
         self._client_id = client_id
 
     def ask(self, action: str, members: Json) -> Json:
         """The answer to one unsigned request; raises CliError where that is an error."""
-        import httpx
-
-        headers = {
-            "X-Amz-Target": f"{_SERVICE}.{action}",
-            "Content-Type": "application/x-amz-json-1.1",
-        }
-        body = {**members, "ClientId": self._client_id}
-        with new_http_client(self._url) as http:
-            try:
-                response = http.post(self._url, json=body, headers=headers)
-            except (httpx.TransportError, httpx.InvalidURL) as error:
-                detail = f"{self._url}: {error or type(error).__name__}"
-                title = "Cognito cannot be reached"
-                raise CliError.local(ExitCode.UNREACHABLE, title, detail) from error
+        request = pool_request(self._url, self._client_id, action, members)
+        with closing(Driver.to(self._url, Clock())) as driver, as_command_errors():
+            got = driver.run(sent(request))
+        if isinstance(got, Lost):
+            title, detail = "Cognito cannot be reached", f"{self._url}: {got.reason}"
+            raise CliError.local(ExitCode.UNREACHABLE, title, detail)
         try:
-            answer = response.json()
+            answer = json.loads(got.content)
         except ValueError:
             answer = None
         answer = answer if isinstance(answer, dict) else {}
-        if response.status_code != 200:
-            raise _refusal(answer, response.status_code)
+        if got.status != 200:
+            raise _refusal(answer, got.status)
         return answer
 
 
-def _token_of(answer: Json) -> str:
+def _result_of(answer: Json) -> Json:
     result = answer.get("AuthenticationResult")
     if isinstance(result, dict) and isinstance(result.get("AccessToken"), str):
-        return str(result["AccessToken"])
+        return result
     challenge = answer.get("ChallengeName")
     if challenge is None:
         raise _refusal(answer, 200)
@@ -175,22 +177,30 @@ def login(
 
     The password is asked for, or taken from CARILLON_PASSWORD. Where it is a temporary one, a new
     one is asked for, or taken from CARILLON_NEW_PASSWORD.
-    A stored token is only ever sent to the API that it was stored for.
+    A stored token is only ever sent to the API that it was stored for. One of Cognito is renewed
+    by itself.
     """
     invocation = invocation_of(ctx)
-    url = checked_url(_api_url(api_url or invocation.api_url), "api_url")
+    with as_command_errors():
+        url = checked_url(_api_url(api_url or invocation.api_url), "api_url")
+    refresh: Refresh | None = None
     if token is None:
         name = username or _ask("Username", "--username")
         if client_id is None or cognito_endpoint is None:
             endpoint, client = pool_of(url)
             cognito_endpoint, client_id = cognito_endpoint or endpoint, client_id or client
         password = os.environ.get("CARILLON_PASSWORD") or _ask("Password", "CARILLON_PASSWORD")
-        secret = sign_in(cognito_endpoint, client_id, name, password, _new_password)
+        result = sign_in(cognito_endpoint, client_id, name, password, _new_password)
+        secret = str(result["AccessToken"])
+        if "RefreshToken" in result:
+            refresh = Refresh(cognito_endpoint, client_id, str(result["RefreshToken"]))
     else:
         secret = sys.stdin.readline() if token == "-" else token
-    path = str(save_credentials(Credentials(url, checked_token(secret))))
+    path = credentials_path()
+    with as_command_errors():
+        save_credentials(path, Credentials(url, checked_token(secret), refresh))
     if invocation.as_json:
-        write_json({"api_url": url, "credentials": path})
+        write_json({"api_url": url, "credentials": str(path)})
     else:
         write_line(f"signed in to {url}; stored in {path}")
 
@@ -198,7 +208,7 @@ def login(
 def _api_url(given: str | None) -> str:
     if given is not None:
         return given
-    stored = load_credentials()
+    stored = stored_sign_in()
     if stored is None:
         detail = "give --api-url or CARILLON_API_URL (the stack's output ApiUrl)"
         raise CliError.local(ExitCode.USAGE, "No API address", detail)
@@ -223,16 +233,17 @@ _NAMES = ("username", "cognito:username", "preferred_username", "email")
 def whoami(*, session: SessionOptions) -> None:
     """Show who you are to the API: the name, the owner of your jobs, and when the token expires.
 
-    Read off the token; the API is not asked. Exit code 5 where it has expired.
+    Read off the token, which is renewed where it can be; the API is not asked. Exit code 5 where it
+    has expired.
     """
-    api_url, token = sign_in_of(session)
-    claims = _claims(token)
+    api = session.connect()
+    claims = _claims(api.run(api.session.token()))
     expires_at = datetime.fromtimestamp(int(claims.get("exp", 0)), UTC)
     expired = expires_at <= datetime.now(UTC)
     told = {
-        "api_url": api_url,
+        "api_url": api.api_url,
         "name": next((claims[name] for name in _NAMES if name in claims), None),
-        "owner": claims.get("sub"),
+        "owner": f"user/{claims['sub']}" if "sub" in claims else None,
         "expires_at": utc_text(expires_at),
         "expired": expired,
     }
@@ -242,14 +253,10 @@ def whoami(*, session: SessionOptions) -> None:
 
 
 def _claims(token: str) -> dict[str, Any]:
-    """The claims of a token, whose signature the API checks; raises CliError for one without
-    any."""
+    """The claims of a token; raises CliError for one without any."""
     try:
-        part = token.split(".")[1]
-        claims: dict[str, Any] = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-        int(claims.get("exp", 0))
-    except (IndexError, ValueError, TypeError, AttributeError) as error:
+        return claims_of(token)
+    except ValueError as error:
         detail = "it has neither name nor owner; `carillon login` gets another"
         title = "The token is not a JSON web token"
         raise CliError.local(ExitCode.NOT_ALLOWED, title, detail) from error
-    return claims

@@ -1,44 +1,35 @@
-"""`carillon simulate`: a fleet of jobs in virtual time, with no API and no deployment."""
+"""`carillon simulate`: a manifest in virtual time, with no API and no deployment."""
 
 import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 from zoneinfo import ZoneInfo
 
 import typer
 
+from carillon.cli.commands.manifests.files import FilesArgument, read_manifest, refusal
 from carillon.cli.commands.simulate_report import write_run, write_summary
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.inputs import read_text
-from carillon.cli.instants import parse_instant, utc_text
+from carillon.cli.instants import parse_instant, span_of, utc_text
 from carillon.cli.output import write_json
 from carillon.cli.polling import Interrupts
 from carillon.cli.session import JsonOption, invocation_of
 from carillon.errors import InvalidFieldError
+from carillon.manifest.manifest import ManifestRefusedError
 from carillon.schedules import parse_duration
 
 if TYPE_CHECKING:
     from carillon.domain.run import Run
     from carillon.simulation.run import Simulation
 
-_LONGEST_SPAN = timedelta(days=366)
 _OUT_OF_SERVICE = "out-of-service"
 _PROGRESS_SECONDS = 1.0
 
-FileArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE",
-        help="YAML or JSON: a list of jobs, each as the body of POST /jobs, or a mapping with "
-        "`jobs`, `calendars` and `simulate`; - for stdin.",
-        show_default=False,
-    ),
-]
 FromOption = Annotated[
     str | None,
     typer.Option("--from", help="ISO 8601; UTC without an offset.", show_default="next minute"),
@@ -68,7 +59,7 @@ RunsOption = Annotated[
 
 def simulate(
     ctx: typer.Context,
-    file: FileArgument,
+    files: FilesArgument,
     *,
     from_at: FromOption = None,
     span: ForOption = "24h",
@@ -80,7 +71,7 @@ def simulate(
     runs: RunsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a file of jobs through the real scheduler in virtual time, and sum up the results.
+    """Run a manifest through the real scheduler in virtual time, and sum up the results.
 
     Nothing is deployed or called: targets are simulated. Ctrl-C ends with the summary so far.
     """
@@ -88,8 +79,8 @@ def simulate(
     if is_json and speed is not None:
         raise typer.BadParameter("--speed shows runs to people: not with --json")
     try:
-        begin, until = _span(from_at, span)
-        simulation = _simulation(file, begin, until, seed, faults, out_of_service or (), first)
+        begin, until = span_of(from_at, span)
+        simulation = _simulation(files, begin, until, seed, faults, out_of_service or (), first)
     except InvalidFieldError as error:
         raise CliError.from_invalid_field(error) from error
     interrupts, is_live = Interrupts(), speed is not None
@@ -148,7 +139,7 @@ def _play(simulation: "Simulation", speed: float | None, go_on: Callable[[], boo
 
 
 def _simulation(
-    file: str,
+    files: Sequence[str],
     begin: datetime,
     until: datetime,
     seed: int,
@@ -156,11 +147,11 @@ def _simulation(
     out_of_service: Sequence[str],
     first: int,
 ) -> "Simulation":
-    """Raises InvalidFieldError, and CliError for faults of the fleet."""
+    """Raises InvalidFieldError, and CliError for faults of the manifest."""
     # Imported here: no other command needs the scheduler's own code.
     from carillon.simulation.faults import Faults
     from carillon.simulation.run import Plan, Simulation
-    from carillon.simulation.workload import Workload, WorkloadRefusedError, document_of
+    from carillon.simulation.workload import Workload
 
     down = [_outage(text, begin, until) for text in out_of_service]
     plan = Plan(
@@ -172,24 +163,11 @@ def _simulation(
         [span for what, span in down if what == "executors"],
         first,
     )
+    manifest = read_manifest(files)
     try:
-        return Simulation(Workload.of(document_of(read_text(file, "file"))), plan)
-    except WorkloadRefusedError as error:
-        errors = [{"field": field, "message": message} for field, message in error.errors]
-        problem = {"type": "about:blank", "title": "Bad input", "detail": "", "errors": errors}
-        raise CliError(ExitCode.BAD_INPUT, problem) from error
-
-
-def _span(from_at: str | None, span: str) -> tuple[datetime, datetime]:
-    """Begin and end in whole seconds; raises InvalidFieldError."""
-    if from_at is None:
-        begin = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)
-    else:
-        begin = parse_instant(from_at, ZoneInfo("UTC"), "from").replace(microsecond=0)
-    length = timedelta(seconds=parse_duration(span, "for"))
-    if not timedelta() < length <= _LONGEST_SPAN:
-        raise InvalidFieldError("for", f"must be from 1s to {_LONGEST_SPAN.days}d")
-    return begin, begin + length
+        return Simulation(Workload.of(manifest), plan)
+    except ManifestRefusedError as error:
+        raise refusal(manifest, error.errors) from error
 
 
 def _outage(

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from carillon.cli.client import is_loopback
 from carillon.cli.commands.admin.stores import AdminOptions, open_deployment
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.output import printable, write_json, write_line
 from carillon.cli.session import SessionOptions
+from carillon.client.sign_in import is_loopback
 from carillon.smoke.judging import P99_SECONDS
 
 if TYPE_CHECKING:
@@ -129,14 +129,14 @@ def _receiver(
         return
     import boto3
 
-    from carillon.local.receiver import Receiver, signing_key
+    from carillon.local.receiver import Receiver
 
-    def read_key() -> str:
+    def read_secret() -> str:
         arn = settings.webhook_secret_arn
         secrets = boto3.client("secretsmanager")
-        return signing_key(secrets.get_secret_value(SecretId=arn)["SecretString"])
+        return str(secrets.get_secret_value(SecretId=arn)["SecretString"])
 
-    with Receiver(read_key, port=port) as receiver:
+    with Receiver(read_secret, port=port) as receiver:
         yield receiver
 
 

@@ -34,7 +34,7 @@ class AdminOptions(OutputOptions):
 def open_deployment(options: AdminOptions) -> "tuple[Settings, Stores]":
     """The settings and stores of a deployment; region, credentials and endpoint are boto3's search.
 
-    The settings are the environment's where it names the tables, else those of the stack's tick
+    The settings are the environment's where it names the tables, else those of the stack's api
     function. Raises CliError for what cannot be reached or read.
     """
     # A second that no other command should pay for.
@@ -43,12 +43,12 @@ def open_deployment(options: AdminOptions) -> "tuple[Settings, Stores]":
     from carillon.clock import SystemClock
     from carillon.errors import ConfigurationError
     from carillon.settings import Settings
-    from carillon.stores.dynamo import open_stores
+    from carillon.stores.dynamo import open_stores, read_parameters
 
     try:
         given = all(os.environ.get(name) for name in _TABLES)
         variables = os.environ if given else _variables_of(options.stack)
-        settings = Settings.from_environment(variables)
+        settings = Settings.from_environment(variables, read_parameters)
         return settings, open_stores(settings, SystemClock())
     except ConfigurationError as error:
         raise CliError.local(ExitCode.USAGE, "Bad setting", str(error)) from error
@@ -80,9 +80,9 @@ def outputs_of(stack: str) -> Mapping[str, str]:
 
 
 def _variables_of(stack: str) -> Mapping[str, str]:
-    """The environment of the stack's tick function: what the deployment itself runs with."""
+    """The environment of the stack's api function: what the deployment itself runs with."""
     import boto3
 
-    name = outputs_of(stack)["TickFunction"]
+    name = outputs_of(stack)["ApiFunction"]
     function = boto3.client("lambda").get_function_configuration(FunctionName=name)
     return function.get("Environment", {}).get("Variables", {})
