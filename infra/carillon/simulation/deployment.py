@@ -14,7 +14,8 @@ from carillon.executor.ports import ExecutorPorts
 from carillon.executor.router import Router
 from carillon.services.indexer import Indexer
 from carillon.settings import TASK_RESERVE_SECONDS
-from carillon.simulation.faults import Draws, Fault
+from carillon.simulation.faults import Draws, Fault, Faults
+from carillon.simulation.idle_ticks import pass_idle_tick
 from carillon.simulation.loop import Loop, Process, Task
 from carillon.simulation.seams import LoopClock, LoopEntropy, LoopTimers, SimulatedStores, seam
 from carillon.simulation.targets import SimulatedTargets
@@ -54,6 +55,7 @@ class Deployment:
     """The functions, their clock rule and their queues' pollers, in one loop.
 
     `ticks_down` and `executors_down` are spans in which nothing invokes the one or the other.
+    `skips_idle_ticks`: those that would find nothing due are passed over where no fault can strike.
     `crashes` are exceptions that no code of ours was meant to raise.
     """
 
@@ -65,6 +67,7 @@ class Deployment:
         *,
         ticks_down: Sequence[Span] = (),
         executors_down: Sequence[Span] = (),
+        skips_idle_ticks: bool = False,
     ) -> None:
         self.loop = loop
         self.options = options
@@ -79,6 +82,7 @@ class Deployment:
         self.on_tick: Callable[[list[SegmentReport]], None] = lambda reports: None
         self.ticks_down = ticks_down
         self.executors_down = executors_down
+        self._skips_idle_ticks = skips_idle_ticks and loop.chaos.faults == Faults()
         self._polls: set[tuple[Lane | None, int]] = set()
         self._received: Counter[str] = Counter()
         self._named = 0
@@ -134,6 +138,7 @@ class Deployment:
             longest_timeout_seconds=options.function_timeout_seconds - TASK_RESERVE_SECONDS,
             admission_rows=ports.admission_rows,
             operations=ports.operations,
+            records=ports.idempotency_records,
             events=ports.events,
             owner_starts_per_minute=options.owner_starts_per_minute,
             owner_concurrent_runs=options.owner_concurrent_runs,
@@ -203,7 +208,7 @@ class Deployment:
         """The rule of EventBridge, which fires late, twice, or not at all."""
         loop, now_us = self.loop, self.loop.us
         loop.later(now_us + _MINUTE_US, self._minute)
-        if self.are_ticks_down():
+        if self.are_ticks_down() or self._passes_idle_tick():
             return
         name = f"tick {loop.instant():%m-%d %H:%M}"
         draws = Draws(loop.chaos.seed, name)
@@ -217,6 +222,12 @@ class Deployment:
         if loop.chaos.strikes(Fault.TICK_DOUBLED, name, now_us, draws):
             late_us = late_us if draws.fraction() < 0.5 else int(draws.fraction() * _MINUTE_US)
             self._invoke_tick(f"{name} again", now_us + late_us, draws)
+
+    def _passes_idle_tick(self) -> bool:
+        if not self._skips_idle_ticks:
+            return False
+        ahead, segments = self.options.look_ahead_minutes, range(self.options.segments)
+        return pass_idle_tick(self.stores.wheel, segments, self.clock.now(), ahead)
 
     def _invoke_tick(self, name: str, at_us: int, draws: Draws) -> None:
         skew_us = 0

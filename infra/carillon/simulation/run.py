@@ -1,5 +1,5 @@
-"""A fleet in virtual time: its jobs are created, the real tick and executor run them, and what they
-did is summed up."""
+"""A workload in virtual time: its jobs are created, the real tick and executor run them, and their
+results are summed up."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from itertools import product
 from typing import Any
 
-from carillon.api.calendars.service import CalendarService
 from carillon.api.http.problems import InvalidFieldsError, PayloadTooLargeError
 from carillon.api.http.requests import Precondition
 from carillon.clock import utc_text
@@ -19,6 +18,7 @@ from carillon.domain.run import RunError, RunKind
 from carillon.domain.targets import Target
 from carillon.errors import InvalidFieldError, QueueUnavailableError, StoreUnavailableError
 from carillon.executor.targets import Call, Failure, Success
+from carillon.manifest.manifest import ManifestRefusedError, Path
 from carillon.schedules import CalendarRule, Delay, Recurrence
 from carillon.schedules.calendars.closed_days import MOST_SHIFTED_DAYS
 from carillon.schedules.insight.cost import standing
@@ -29,18 +29,13 @@ from carillon.simulation.loop import Loop, Task
 from carillon.simulation.services import Api
 from carillon.simulation.summary import Line, Place, Tally
 from carillon.simulation.targets import Behaviour, SimulatedTargets, TargetCall
-from carillon.simulation.workload import (
-    BehaviourProfile,
-    Definition,
-    Workload,
-    WorkloadRefusedError,
-)
+from carillon.simulation.workload import BehaviourProfile, Definition, Workload
 
 NO_FAULTS = Faults()
 _SEGMENTS = 2
 _PAGE_SIZE = 1000
 _WARM_UP = timedelta(minutes=2)
-"""Ticks run this long before the fleet comes: it finds a deployment at work."""
+"""Ticks run this long before the jobs come: they find a deployment at work."""
 _LATENCY_US = 50_000
 _UPKEEP = timedelta(minutes=10)
 _SLICE = timedelta(minutes=1)
@@ -77,12 +72,12 @@ class Plan:
 class Simulation:
     """One simulation: `advance` it as far as wanted, `settle` it at its end, ask what came of it.
 
-    Raises WorkloadRefusedError when the API refuses any of the jobs or calendars.
+    Raises ManifestRefusedError when the API refuses any of the jobs or calendars.
     """
 
-    def __init__(self, fleet: Workload, plan: Plan) -> None:
+    def __init__(self, workload: Workload, plan: Plan) -> None:
         self.plan = plan
-        self.loop = _loop(plan)
+        self.loop = loop_of(plan.from_at, plan.seed, plan.faults)
         self.tally = Tally(self.loop, plan.from_at, plan.until_at, plan.most_first)
         self._definitions: dict[str, Definition] = {}
         self._injected: Counter[str] = Counter()
@@ -90,7 +85,7 @@ class Simulation:
         self._meters = _meters()
         self._final_bills: dict[str, Bill] | None = None
         options = Options(
-            segments=_SEGMENTS, run_lifetime=_row_lifetime(fleet, plan), page_size=_PAGE_SIZE
+            segments=_SEGMENTS, run_lifetime=_row_lifetime(workload, plan), page_size=_PAGE_SIZE
         )
         targets = SimulatedTargets(self.loop, self._behave, self._on_call)
         self.deployment = Deployment(
@@ -104,7 +99,7 @@ class Simulation:
         self.deployment.start()
         # A second before, so that jobs due at the very begin are part of it.
         self.loop.run(self.loop.us_of(plan.from_at - timedelta(seconds=1)))
-        self._create(fleet)
+        self._create(workload)
         self._meters.update(_meters())  # nothing before the span counts
         self.loop.observers.append(self._observe)
         self.loop.later(self.loop.us, self._keep_up)
@@ -208,25 +203,23 @@ class Simulation:
         assert job is not None
         return job
 
-    def _create(self, fleet: Workload) -> None:
+    def _create(self, workload: Workload) -> None:
         """By the API's own services, which no fault of the API's own calls can hinder."""
         api = Api.of(self.deployment)
-        ports, clock = self.deployment.stores.ports, self.deployment.clock
-        calendars = CalendarService(api.jobs, ports.calendars, clock)
-        errors: list[tuple[str, str]] = []
-        for owner, (name, calendar) in product(fleet.owners, fleet.calendars):
-            put = partial(calendars.put, owner, name, calendar, Precondition())
-            _asked(put, f"calendars.{name}", errors)
-        for definition in fleet.definitions:
+        errors: list[tuple[Path, str]] = []
+        for owner, (name, calendar) in product(workload.owners, workload.calendars):
+            put = partial(api.calendars.put, owner, name, calendar, Precondition())
+            _asked(put, ("calendars", name), errors)
+        for definition in workload.definitions:
             line = Line(definition.body.name, definition.profile.copies)
             self.tally.lines.append(line)
-            for number, body in enumerate(definition.bodies()):
-                key = f"{definition.number}/{number}"
-                create = partial(api.jobs.create, definition.profile.owner, body, key)
-                created = _asked(create, definition.path, errors)
-                if created is None:
+            for body in definition.bodies():
+                owner = definition.profile.owner
+                put_job = partial(api.jobs.put, owner, body, Precondition(), dry_run=False)
+                done = _asked(put_job, ("jobs", definition.body.name), errors)
+                if done is None:
                     break
-                job = created.job
+                job = done.job
                 self.tally.places[job.job_id] = Place(
                     line, job.spec.name, job.spread_seconds, job.schedule
                 )
@@ -234,7 +227,7 @@ class Simulation:
             if len(errors) >= _MOST_ERRORS:
                 break
         if errors:
-            raise WorkloadRefusedError(errors)
+            raise ManifestRefusedError(errors)
 
     def _behave(self, target: Target, call: Call, draws: Draws) -> Behaviour:
         profile = self._definitions[call.job_id].profile
@@ -289,20 +282,20 @@ def _who(name: str) -> str:
     return "ticks" if name.startswith("tick ") else "runs"
 
 
-def _loop(plan: Plan) -> Loop:
-    started_at = (plan.from_at - _WARM_UP).replace(second=0)
-    faults = plan.faults
+def loop_of(from_at: datetime, seed: int, faults: Faults) -> Loop:
+    """The loop of a simulation from then on: it begins a little earlier."""
+    started_at = (from_at - _WARM_UP).replace(second=0)
     latency_us = _LATENCY_US if any(map(faults.of, _BY_CALL)) else 0
-    chaos = Chaos(plan.seed, faults, latency_us)
+    chaos = Chaos(seed, faults, latency_us)
     return Loop(started_at, chaos, interleaves=bool(latency_us))
 
 
-def _row_lifetime(fleet: Workload, plan: Plan) -> timedelta:
+def _row_lifetime(workload: Workload, plan: Plan) -> timedelta:
     """The shortest time after which nothing can need a row: neither a retry, nor an occurrence
     delayed by an outage, nor a check after a success, nor the day from which a calendar has moved a
     run back."""
     lifetime, seconds = _ROW_LIFETIME, 0.0
-    for definition in fleet.definitions:
+    for definition in workload.definitions:
         body = definition.body
         retry = body.retry
         waits = (retry.backoff.delay_seconds(n, 0.0) for n in range(1, retry.max_attempts))
@@ -314,19 +307,19 @@ def _row_lifetime(fleet: Workload, plan: Plan) -> timedelta:
     return lifetime + timedelta(seconds=seconds) + sum(outages, timedelta())
 
 
-def _asked(request: Callable[[], Any], path: str, errors: list[tuple[str, str]]) -> Any:
+def _asked(request: Callable[[], Any], path: Path, errors: list[tuple[Path, str]]) -> Any:
     """The answer to a request, repeated as a client would; None where the API refused it."""
     for _ in range(_TRIES):
         try:
             return request()
         except InvalidFieldError as error:
-            errors.append((f"{path}.{error.field}", error.message))
+            errors.append(((*path, error.field), error.message))
             return None
         except InvalidFieldsError as error:
-            errors.extend((f"{path}.{field}", message) for field, message in error.errors)
+            errors.extend(((*path, field), message) for field, message in error.errors)
             return None
         except PayloadTooLargeError as error:
-            errors.append((f"{path}.{error.field}", str(error)))
+            errors.append(((*path, error.field), str(error)))
             return None
         except (StoreUnavailableError, QueueUnavailableError):
             continue

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from carillon.api.apply.service import ApplyService
+from carillon.api.calendars.service import CalendarService
 from carillon.api.jobs.service import JobService
 from carillon.api.operations.service import OperationService
 from carillon.api.runs.dead_letters import DeadLetterService
@@ -29,6 +31,8 @@ class Api:
     """The services; each request is to be a process of its own (`Deployment.invoke`)."""
 
     jobs: JobService
+    calendars: CalendarService
+    applying: ApplyService
     runs: RunService
     dead_letters: DeadLetterService
     operations: OperationService
@@ -42,8 +46,12 @@ class Api:
             ports.jobs, ports.calendars, indexer, ports.events, clock, entropy, settings, telemetry
         )
         redriver = Redriver(ports.runs, indexer, clock, entropy, settings.run_lifetime)
+        calendars = CalendarService(jobs, ports.calendars, clock)
         return cls(
             jobs,
+            calendars,
+            # Whatever waits for another thread would stop the simulation.
+            ApplyService(jobs, calendars, clock, threads=1),
             RunService(
                 jobs,
                 ports.runs,
@@ -86,7 +94,7 @@ def settings_of(options: Options) -> Settings:
         run_retention_days=max(1, options.run_lifetime.days),
         executor_timeout_seconds=options.function_timeout_seconds,
         event_bus="simulated",
-        target_arns=("*",),
+        target_arns=("arn:*:*:*:*:*",),
         owner_starts_per_minute=options.owner_starts_per_minute,
         owner_concurrent_runs=options.owner_concurrent_runs,
         owner_requests_per_second=0,

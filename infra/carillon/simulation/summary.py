@@ -1,4 +1,4 @@
-"""The results of a simulated fleet, summed up as they come: no run is kept."""
+"""The results of a simulation, summed up as they come: no run is kept."""
 
 from bisect import insort
 from collections import Counter

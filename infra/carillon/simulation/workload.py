@@ -1,12 +1,10 @@
-"""The workload of a simulation, and the YAML file that declares it."""
+"""The workload of a simulation: the jobs of a manifest, and how their targets behave."""
 
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
-import yaml
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from carillon.api.calendars.models import CalendarBody
@@ -14,24 +12,15 @@ from carillon.api.http.fields import field_errors
 from carillon.domain.calendar import CalendarName
 from carillon.domain.spec.fields import Document
 from carillon.domain.spec.job_spec import JobSpec
-from carillon.errors import CarillonError, InvalidFieldError
+from carillon.manifest.manifest import Manifest, ManifestRefusedError, Path
 
 MOST_JOBS = 200_000
-"""Of one fleet, copies included: each takes a few KB of memory."""
+"""Of one workload, copies included: each takes a few KB of memory."""
 _MOST_ERRORS = 50
-_MEMBERS = ("jobs", "calendars", "simulate")
 _CALENDAR_NAME: TypeAdapter[str] = TypeAdapter(CalendarName)
 _Model = TypeVar("_Model", bound=BaseModel)
 
-Errors = list[tuple[str, str]]
-
-
-class WorkloadRefusedError(CarillonError):
-    """`errors` are pairs: a path in the document (`jobs[3].schedule`), and its fault."""
-
-    def __init__(self, errors: Sequence[tuple[str, str]]) -> None:
-        super().__init__("; ".join(f"{path}: {message}" for path, message in errors))
-        self.errors = tuple(errors)
+Errors = list[tuple[Path, str]]
 
 
 class BehaviourProfile(Document):
@@ -47,15 +36,10 @@ class BehaviourProfile(Document):
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One definition of a job; `number` is its place in the document, from 0."""
+    """One definition of a job."""
 
-    number: int
     body: JobSpec
     profile: BehaviourProfile
-
-    @property
-    def path(self) -> str:
-        return f"jobs[{self.number}]"
 
     def bodies(self) -> Iterator[JobSpec]:
         """One for each copy."""
@@ -83,177 +67,60 @@ class Workload:
         return list(dict.fromkeys(definition.profile.owner for definition in self.definitions))
 
     @classmethod
-    def of(cls, document: object) -> "Workload":
-        """From a document of JSON's types; raises WorkloadRefusedError naming all that is wrong."""
-        parts: Mapping[Any, Any] = document if isinstance(document, dict) else {"jobs": document}
-        errors: Errors = [
-            (str(name), f"is not a known member: a fleet has {', '.join(_MEMBERS)}")
-            for name in parts
-            if name not in _MEMBERS
+    def of(cls, manifest: Manifest) -> "Workload":
+        """Raises ManifestRefusedError naming all that is wrong."""
+        errors: Errors = []
+        if not manifest.jobs:
+            errors.append((("jobs",), "must have at least one job"))
+        calendars = tuple(_calendars(manifest.calendars, errors))
+        profiles = _profiles(manifest.simulate, errors)
+        definitions = [
+            Definition(body, profiles.get(name, BehaviourProfile()))
+            for name, members in manifest.jobs.items()
+            if (body := _job(name, members, errors)) is not None
         ]
-        bodies = parts.get("jobs")
-        if not isinstance(bodies, list) or not bodies:
-            errors.append(("jobs", "must be a list of at least one job, as the body of POST /jobs"))
-            bodies = []
-        jobs = [_checked(JobSpec, body, f"jobs[{at}]", errors) for at, body in enumerate(bodies)]
-        calendars = list(_calendars(_mapping(parts, "calendars", errors), errors))
-        profiles = _profiles(_mapping(parts, "simulate", errors), bodies, errors)
         if errors:
-            raise WorkloadRefusedError(errors[:_MOST_ERRORS])
-        definitions = tuple(
-            Definition(number, body, profiles.get(body.name, BehaviourProfile()))
-            for number, body in enumerate(jobs)
-            if body is not None
-        )
-        fleet = cls(definitions, tuple(calendars))
-        if fleet.job_count > MOST_JOBS:
-            message = f"make {fleet.job_count:,} with their copies; {MOST_JOBS:,} are the most"
-            raise WorkloadRefusedError([("jobs", message)])
-        return fleet
+            raise ManifestRefusedError(errors[:_MOST_ERRORS])
+        workload = cls(tuple(definitions), calendars)
+        if workload.job_count > MOST_JOBS:
+            message = f"make {workload.job_count:,} with their copies; {MOST_JOBS:,} are the most"
+            raise ManifestRefusedError([(("jobs",), message)])
+        return workload
 
 
-def _profiles(
-    forms: Mapping[Any, Any], bodies: Sequence[Any], errors: Errors
-) -> dict[str, BehaviourProfile]:
-    names = {body.get("name") for body in bodies if isinstance(body, dict) and _is_named(body)}
-    found: dict[str, BehaviourProfile] = {}
+def _job(name: str, members: Mapping[str, Any], errors: Errors) -> JobSpec | None:
+    """`was` is for those that apply the manifest: nothing is there to be renamed."""
+    body = {**{member: members[member] for member in members if member != "was"}, "name": name}
+    return _checked(JobSpec, body, ("jobs", name), errors)
+
+
+def _profiles(forms: Mapping[str, Any], errors: Errors) -> dict[str, BehaviourProfile]:
+    found = {
+        name: _checked(BehaviourProfile, form, ("simulate", name), errors)
+        for name, form in forms.items()
+    }
+    return {name: profile for name, profile in found.items() if profile is not None}
+
+
+def _calendars(forms: Mapping[str, Any], errors: Errors) -> Iterator[tuple[str, CalendarBody]]:
     for name, form in forms.items():
-        path = f"simulate.{name}"
-        if name not in names:
-            errors.append((path, "names no job of this fleet"))
-        profile = _checked(BehaviourProfile, form, path, errors)
-        if profile is not None:
-            found[str(name)] = profile
-    return found
-
-
-def _is_named(body: Mapping[str, Any]) -> bool:
-    return isinstance(body.get("name"), str)
-
-
-def _calendars(forms: Mapping[Any, Any], errors: Errors) -> Iterator[tuple[str, CalendarBody]]:
-    for name, form in forms.items():
-        path = f"calendars.{name}"
+        path = ("calendars", name)
         try:
             _CALENDAR_NAME.validate_python(name)
         except ValidationError as error:
             errors.append((path, f"name: {field_errors(error.errors())[0][1]}"))
         body = _checked(CalendarBody, form, path, errors)
         if body is not None:
-            yield str(name), body
+            yield name, body
 
 
-def _mapping(parts: Mapping[Any, Any], member: str, errors: Errors) -> Mapping[Any, Any]:
-    found = parts.get(member)
-    if found is None:
-        return {}
-    if not isinstance(found, dict):
-        errors.append((member, "must be an object, by name"))
-        return {}
-    return found
-
-
-def _checked(model: type[_Model], form: object, path: str, errors: Errors) -> _Model | None:
+def _checked(model: type[_Model], form: object, path: Path, errors: Errors) -> _Model | None:
     """The form as the API would read it from JSON; None when it is wrong."""
-
-    def invalid(found: Sequence[tuple[str, str]]) -> None:
-        errors.extend(
-            (path if field == "body" else f"{path}.{field}", text) for field, text in found
-        )
-
-    return _attempted(lambda: model.model_validate_json(json.dumps(form)), invalid)
-
-
-def _attempted(validate: Callable[[], _Model], invalid: Callable[[Errors], None]) -> _Model | None:
     try:
-        return validate()
+        return model.model_validate_json(json.dumps(form))
     except ValidationError as error:
-        invalid(field_errors(error.errors()))
+        found = field_errors(error.errors())
+        errors += [(path if field == "body" else (*path, field), text) for field, text in found]
     except (TypeError, ValueError, RecursionError) as error:
-        invalid([("body", f"is not JSON: {error}")])
+        errors.append((path, f"is not JSON: {error}"))
     return None
-
-
-_MERGE = "tag:yaml.org,2002:merge"
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML's core schema (1.2): no dates, no numbers to base 60, no `yes` and `off`.
-
-    What the API takes as text, such as an instant or `09:30`, need not be quoted then.
-    """
-
-    yaml_implicit_resolvers = {}  # noqa: RUF012 - declared so by its base
-
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        """Keys are text, and unique: otherwise the last of two would win in silence."""
-        node: yaml.MappingNode = super().compose_mapping_node(anchor)
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if key.tag == _MERGE:
-                continue
-            if key.tag != "tag:yaml.org,2002:str":
-                raise _error(key, "a key that is not text: quote it")
-            if key.value in seen:
-                raise _error(key, f"the key {key.value!r} appears twice")
-            seen.add(key.value)
-        return node
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:null", re.compile(r"^(~|null|Null|NULL|)$"), ["~", "n", "N", ""]
-)
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:bool",
-    re.compile(r"^(true|True|TRUE|false|False|FALSE)$"),
-    list("tTfF"),
-)
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:int", re.compile(r"^[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789")
-)
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?$"),
-    list("-+0123456789."),
-)
-_Loader.add_implicit_resolver(_MERGE, re.compile(r"^(?:<<)$"), ["<"])
-
-
-def _float(loader: _Loader, node: yaml.ScalarNode) -> float:
-    return float(loader.construct_scalar(node))
-
-
-_Loader.add_constructor("tag:yaml.org,2002:float", _float)
-
-
-def document_of(text: str) -> Any:
-    """Raises InvalidFieldError on `file`, with the line where the text goes wrong."""
-    if text.lstrip().startswith(("[", "{")):
-        try:
-            # Quicker than YAML in Python.
-            return json.loads(text, object_pairs_hook=_once_each)
-        except (ValueError, RecursionError):
-            pass  # flow style of YAML, perhaps; or YAML has the better words for it
-    try:
-        return yaml.load(text, _Loader)
-    except yaml.YAMLError as error:
-        raise InvalidFieldError("file", f"is not YAML: {_told(error)}") from error
-    except (ValueError, RecursionError) as error:
-        raise InvalidFieldError("file", f"is not YAML: {error}") from error
-
-
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key appears twice")
-    return found
-
-
-def _error(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:
-    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
-
-
-def _told(error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
-    return problem if mark is None else f"line {mark.line + 1}: {problem}"

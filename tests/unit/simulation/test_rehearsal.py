@@ -1,4 +1,4 @@
-"""What a rehearsal tells of a fleet, beside what the recurrence engine lists by itself."""
+"""What a rehearsal tells of a workload, beside what the recurrence engine lists by itself."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -9,11 +9,12 @@ import pytest
 from carillon.cli.commands.live import fast_forward, replay
 from carillon.clock import utc_text
 from carillon.domain.wheel.delaying import ROUNDED_UP_SECONDS
+from carillon.manifest.manifest import ManifestRefusedError
 from carillon.schedules import parse_schedule
 from carillon.schedules.insight.cost import DEFAULT, Line, fires, idle, lasted
 from carillon.simulation.faults import Faults
 from carillon.simulation.run import Plan, Simulation
-from carillon.simulation.workload import Workload, WorkloadRefusedError
+from tests.support.manifests import workload_of
 
 MIDNIGHT = datetime(2026, 10, 25, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -35,8 +36,8 @@ def rehearsed(
     **plan: Any,
 ) -> Json:
     """The summary at the end."""
-    fleet = Workload.of({"jobs": jobs, "simulate": simulate or {}, "calendars": calendars or {}})
-    simulation = Simulation(fleet, Plan(MIDNIGHT, MIDNIGHT + span, **plan))
+    workload = workload_of(jobs, simulate=simulate, calendars=calendars)
+    simulation = Simulation(workload, Plan(MIDNIGHT, MIDNIGHT + span, **plan))
     fast_forward(simulation, lambda: True)
     return simulation.summary()
 
@@ -71,10 +72,25 @@ def test_what_fires_is_what_the_engine_lists(schedule: Any, zone: str) -> None:
     assert summary["lag_seconds"]["max"] <= ROUNDED_UP_SECONDS
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        {"type": "lambda", "function_arn": "arn:aws:lambda:eu-west-1:123456789012:function:f"},
+        {"type": "sqs", "queue_arn": "arn:aws-cn:sqs:cn-north-1:123456789012:q.fifo"},
+        {"type": "sns", "topic_arn": "arn:aws:sns:eu-west-1:123456789012:t"},
+    ],
+    ids=lambda target: target["type"],
+)
+def test_every_resource_of_aws_may_be_a_target(target: Json) -> None:
+    summary = rehearsed([{**job(schedule="0 3 * * *"), "target": target}])
+
+    assert summary["outcomes"] == {"succeeded": 1}
+
+
 def test_a_span_may_begin_in_the_midst_of_a_minute() -> None:
-    fleet = Workload.of([job(schedule="every 10s")])
+    workload = workload_of([job(schedule="every 10s")])
     begin = MIDNIGHT + timedelta(seconds=30)
-    simulation = Simulation(fleet, Plan(begin, begin + timedelta(seconds=45)))
+    simulation = Simulation(workload, Plan(begin, begin + timedelta(seconds=45)))
     fast_forward(simulation, lambda: True)
 
     summary = simulation.summary()
@@ -317,8 +333,8 @@ def test_a_fire_in_a_herd_costs_what_the_model_says() -> None:
 
 
 def test_no_row_is_kept_longer_than_needed() -> None:
-    fleet = Workload.of([job(schedule="every 1m", events=["run.succeeded"])])
-    simulation = Simulation(fleet, Plan(MIDNIGHT, MIDNIGHT + 12 * HOUR))
+    workload = workload_of([job(schedule="every 1m", events=["run.succeeded"])])
+    simulation = Simulation(workload, Plan(MIDNIGHT, MIDNIGHT + 12 * HOUR))
     stores = simulation.deployment.stores
 
     simulation.advance(MIDNIGHT + 12 * HOUR)
@@ -332,20 +348,20 @@ def test_no_row_is_kept_longer_than_needed() -> None:
 @pytest.mark.parametrize(
     ("more", "path"),
     [
-        ({"schedule": "at 2020-01-01T00:00:00"}, "jobs[1].schedule"),
-        ({"calendar": {"name": "nowhere"}}, "jobs[1].calendar.name"),
-        ({"timeout_seconds": 800}, "jobs[1].timeout_seconds"),
-        ({"payload": "x" * 300_000}, "jobs[1].payload"),
+        ({"schedule": "at 2020-01-01T00:00:00"}, "jobs.other.schedule"),
+        ({"calendar": {"name": "nowhere"}}, "jobs.other.calendar.name"),
+        ({"timeout_seconds": 800}, "jobs.other.timeout_seconds"),
+        ({"payload": "x" * 300_000}, "jobs.other.payload"),
     ],
 )
 def test_what_the_api_refuses_is_told_before_anything_runs(more: Json, path: str) -> None:
-    with pytest.raises(WorkloadRefusedError) as caught:
+    with pytest.raises(ManifestRefusedError) as caught:
         rehearsed([job(), job("other", **more)])
-    assert [field for field, _ in caught.value.errors] == [path]
+    assert [".".join(field) for field, _ in caught.value.errors] == [path]
 
 
 def test_a_replay_keeps_pace_with_the_wall() -> None:
-    simulation = Simulation(Workload.of([job()]), Plan(MIDNIGHT, MIDNIGHT + HOUR))
+    simulation = Simulation(workload_of([job()]), Plan(MIDNIGHT, MIDNIGHT + HOUR))
     local_time = 1000.0
     seen: list[datetime] = []
 
@@ -363,7 +379,7 @@ def test_a_replay_keeps_pace_with_the_wall() -> None:
 
 @pytest.mark.parametrize("speed", [1e300, float("inf")])
 def test_no_speed_is_too_great(speed: float) -> None:
-    simulation = Simulation(Workload.of([job()]), Plan(MIDNIGHT, MIDNIGHT + HOUR))
+    simulation = Simulation(workload_of([job()]), Plan(MIDNIGHT, MIDNIGHT + HOUR))
     local_time = iter(range(1000))
 
     replay(simulation, speed, lambda: True, lambda: float(next(local_time)), lambda seconds: None)
@@ -374,7 +390,7 @@ def test_no_speed_is_too_great(speed: float) -> None:
 def test_the_end_does_not_wait_once_nobody_wants_it_to() -> None:
     down = (MIDNIGHT, MIDNIGHT + 2 * HOUR)
     simulation = Simulation(
-        Workload.of([job()]), Plan(MIDNIGHT, MIDNIGHT + HOUR, ticks_down=[down])
+        workload_of([job()]), Plan(MIDNIGHT, MIDNIGHT + HOUR, ticks_down=[down])
     )
 
     fast_forward(simulation, lambda: simulation.now < MIDNIGHT + HOUR + timedelta(minutes=3))
@@ -383,7 +399,7 @@ def test_the_end_does_not_wait_once_nobody_wants_it_to() -> None:
 
 
 def test_an_end_before_the_end_tells_what_was_so_far() -> None:
-    simulation = Simulation(Workload.of([job()]), Plan(MIDNIGHT, MIDNIGHT + 24 * HOUR))
+    simulation = Simulation(workload_of([job()]), Plan(MIDNIGHT, MIDNIGHT + 24 * HOUR))
 
     fast_forward(simulation, lambda: simulation.now < MIDNIGHT + HOUR)
 

@@ -1,0 +1,35 @@
+"""Bad input of a test: what was wrong, where, and what would be right."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from carillon.api.http.fields import field_errors
+from carillon.api.http.problems import ProblemError, problem_of
+from carillon.errors import CarillonError
+
+_T = TypeVar("_T")
+
+
+class RefusedError(CarillonError):
+    """The API, or the test's own world, does not take what the test asks for."""
+
+
+def asked(what: str, request: Callable[[], _T]) -> _T:
+    """The answer to a request; raises RefusedError, which names `what` was asked."""
+    try:
+        return request()
+    except RefusedError:
+        raise
+    except ValidationError as error:
+        raise RefusedError(told(what, field_errors(error.errors()))) from None
+    except (CarillonError, ProblemError) as error:
+        problem = problem_of(error)
+        raise RefusedError(told(what, problem.errors or [("", problem.detail)])) from error
+
+
+def told(what: str, errors: "list[tuple[str, str]] | tuple[tuple[str, str], ...]") -> str:
+    """One line if there is one error, else one line for each."""
+    lines = [f"{field} {message}".strip() for field, message in errors]
+    return f"{what}: {lines[0]}" if len(lines) == 1 else "\n  ".join([f"{what}:", *lines])
