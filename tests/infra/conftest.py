@@ -36,7 +36,7 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
         issuer="https://login.example.com/",
         audience="carillon",
         webhook_allowed_networks="10.1.0.0/16, 127.0.0.0/8",
-        task_modules="carillon.executor.tasks.samples, carillon.executor.tasks.own",
+        task_modules="carillon.executor.tasks.samples, carillon.executor.tasks.canary",
         target_arns=",".join(TARGETS),
         event_bus="true",
         secrets_prefix="teams/carillon",

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from carillon.cdk.app import build
-from carillon.cdk.options import ON_AWS, Emulation
+from carillon.cdk.options import EMULATION, ON_AWS, Emulation
 from carillon.cdk.releases import LIVE
 
 REPOSITORY = Path(__file__).parents[2]
@@ -36,11 +36,13 @@ def default_context() -> dict[str, object]:
 
 @dataclass(frozen=True)
 class SynthesizedStack:
-    """A template with the stack's name and the directory that it was written to."""
+    """A template with the stack's name, the directory that it was written to, and the path in the
+    stack of the construct."""
 
     name: str
     template: Mapping[str, Any]
     directory: Path
+    path: str = ""
 
     def resources(self, kind: str) -> dict[str, Resource]:
         """The resources of a type like `SQS::Queue`, by logical id."""
@@ -65,7 +67,8 @@ class SynthesizedStack:
         """The functions' properties: by tick, executor-high …, dead-letter-consumer, api."""
         named: dict[str, Mapping[str, Any]] = {}
         for logical_id, properties in self.properties("Lambda::Function").items():
-            named[self.function_name(logical_id)] = properties
+            if logical_id.startswith(self.path):
+                named[self.function_name(logical_id)] = properties
         return named
 
     def function_name(self, logical_id: str) -> str:
@@ -73,7 +76,7 @@ class SynthesizedStack:
         properties = self.properties("Lambda::Function")[logical_id]
         service = str(properties["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"])
         for lane in ("High", "Normal", "Low", "Slow"):
-            if self.aliased(self.output(f"ExecutorFunction{lane}")) == logical_id:
+            if self.aliased(self.output(f"{self.path}ExecutorFunction{lane}")) == logical_id:
                 return f"{service}-{lane.lower()}"
         return service
 
@@ -106,7 +109,8 @@ def synthesize_whole(
     directory: Path, emulation: Emulation = ON_AWS, **options: object
 ) -> SynthesizedStack:
     """The same with the assets, which takes half a minute."""
-    app = build({**default_context(), **options}, str(directory), emulation)
+    emulated = {EMULATION: asdict(emulation)}
+    app = build({**default_context(), **emulated, **options}, str(directory))
     (stack,) = app.synth().stacks
     return SynthesizedStack(stack.stack_name, stack.template, directory)
 

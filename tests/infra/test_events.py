@@ -7,12 +7,11 @@ def test_there_is_no_bus_by_default(production: SynthesizedStack) -> None:
     assert production.resources("Events::EventBus") == {}
 
 
-def test_the_bus_is_named_like_the_stacks_own_resources(unusual: SynthesizedStack) -> None:
-    """Settings.is_own knows them by that."""
+def test_the_bus_is_named_by_the_deployment(unusual: SynthesizedStack) -> None:
     (logical_id,) = unusual.resources("Events::EventBus")
     assert unusual.output("EventBusName") == logical_id
     name = unusual.properties("Events::EventBus")[logical_id]["Name"]
-    assert name.startswith(f"{unusual.name}-")
+    assert name == f"{unusual.name}-events"
 
 
 def test_no_other_account_may_put_events_and_nothing_is_archived(

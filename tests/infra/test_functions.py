@@ -13,7 +13,6 @@ from carillon.errors import ConfigurationError
 from carillon.settings import Choices, Settings
 from tests.infra.stacks import (
     REPOSITORY,
-    TARGETS,
     SynthesizedStack,
     deployed,
     referred,
@@ -78,11 +77,17 @@ def test_the_environment_is_what_the_settings_read(
     production: SynthesizedStack, unusual: SynthesizedStack, name: str
 ) -> None:
     expected = Settings.variable_names() | OF_LIBRARIES
+    expected -= {"TARGET_ARNS", "OWN_ARNS", "TASK_NAMES"}  # these are in parameters
+    expected -= {"TASK_FOLDER", "TASK_ROLE_ARN"}  # of an app with tasks of its own
+    if name == "tick":
+        expected -= {"PARAMETERS"}
     if name != "api":  # nobody else tells of them
         expected -= {"ISSUER", "AUDIENCE"}
     assert set(unusual.functions()[name]["Environment"]["Variables"]) == expected
     # These are empty by default, and an empty value is left out.
-    without = expected - {"WEBHOOK_ALLOWED_NETWORKS", "TARGET_ARNS", "EVENT_BUS"}
+    without = expected - {"WEBHOOK_ALLOWED_NETWORKS", "EVENT_BUS"}
+    if name != "api":
+        without -= {"PARAMETERS"}
     assert set(production.functions()[name]["Environment"]["Variables"]) == without
 
 
@@ -105,11 +110,10 @@ def test_the_settings_say_what_was_chosen(unusual: SynthesizedStack) -> None:
         ]
         assert settings.task_modules == (
             "carillon.executor.tasks.samples",
-            "carillon.executor.tasks.own",
+            "carillon.executor.tasks.canary",
         )
         assert (settings.segments, settings.tick_workers) == (64, 3)
         assert (settings.look_ahead_minutes, settings.run_retention_days) == (5, 90)
-        assert settings.target_arns == TARGETS
         assert settings.event_bus == unusual.output("EventBusName")
         assert settings.secrets_prefix == "teams/carillon"
         assert (settings.owner_starts_per_minute, settings.catch_up_per_minute) == (600, 1200)
@@ -168,20 +172,18 @@ def test_only_an_emulator_has_a_longest_delay_of_its_own(
 
 
 def listing(bytes_long: int) -> Options:
-    """Options with so long a list of targets."""
-    begin = "arn:aws:sqs:eu-west-1:123456789012:"
-    pattern = begin + (bytes_long - len(begin)) * "q"
-    return Options(target_arns=(pattern,))
+    """Options with so long a list of task modules."""
+    return Options(task_modules=(bytes_long * "m",))
 
 
 def test_options_too_long_for_the_environment_are_refused_by_name() -> None:
     others = sum(len(name + value) for name, value in chosen_settings(listing(100)).items()) - 100
     # An empty list counts by its name, too.
     longest = ROOM_BYTES - others - len("WEBHOOK_ALLOWED_NETWORKS")
-    assert len(chosen_settings(listing(longest))["TARGET_ARNS"]) == longest
+    assert len(chosen_settings(listing(longest))["TASK_MODULES"]) == longest
     with pytest.raises(ConfigurationError, match=f"{longest + 1} bytes long") as raised:
         chosen_settings(listing(longest + 1))
-    assert raised.value.name == "target_arns"
+    assert raised.value.name == "task_modules"
 
 
 def test_the_fullest_environment_is_within_the_limit_of_lambda(

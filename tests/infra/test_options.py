@@ -107,7 +107,7 @@ def test_no_stage_reads_the_secrets_of_another() -> None:
         ("task_modules", "tasks.py/own"),
         ("target_arns", "*"),
         ("target_arns", f"{TARGETS[0]},orders"),
-        ("target_arns", [TARGETS[0]]),
+        ("target_arns", [TARGETS[0], "orders"]),
         ("event_bus", "maybe"),
         ("event_bus", 1),
         ("event_bus", "my-bus"),

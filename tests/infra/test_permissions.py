@@ -45,6 +45,11 @@ def secrets_under(prefix: str) -> Grants:
     }
 
 
+def parameters_of(stack: SynthesizedStack) -> Grants:
+    path = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/carillon-settings/{stack.name}"
+    return {key: {"ssm:GetParametersByPath"} for key in [path, f"{path}/*"]}
+
+
 def executor(lane: str) -> Grants:
     own_queue = {f"QueueUrl{lane}": {"sqs:SendMessage"} | CONSUME}
     secret = {"WebhookSecretArn": {"secretsmanager:GetSecretValue"}}
@@ -81,7 +86,8 @@ ALLOWED: dict[str, Grants] = {
 @pytest.mark.parametrize("name", sorted(ALLOWED))
 def test_a_function_may_do_exactly_this(production: SynthesizedStack, name: str) -> None:
     secrets = secrets_under("carillon") if name in EXECUTORS else {}
-    assert stated(production, name, "Allow") == ALLOWED[name] | secrets
+    read = parameters_of(production) if name == "api" else {}
+    assert stated(production, name, "Allow") == ALLOWED[name] | secrets | read
     assert stated(production, name, "Deny") == {}
 
 
@@ -100,21 +106,35 @@ def test_options_add_exactly_this(unusual: SynthesizedStack, name: str) -> None:
             bus: {"events:PutEvents"},
             state_machine: {"states:StartExecution"},
         }
-        own_functions = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:Carillon-*"
         denied = {"DeadLetterQueueUrl": {"sqs:SendMessage"}}
-        denied[own_functions] = {"lambda:InvokeFunction"}
+        for logical_id in unusual.properties("Lambda::Function"):
+            function = unusual.function_name(logical_id)
+            denied |= {key: {"lambda:InvokeFunction"} for key in [function, f"{function}:*"]}
+    if name != "tick":
+        added |= parameters_of(unusual)
     assert stated(unusual, name, "Allow") == ALLOWED[name] | added
     assert stated(unusual, name, "Deny") == denied
 
 
-def test_what_is_denied_by_name_are_the_functions_that_there_are(
-    unusual: SynthesizedStack,
+def test_what_jobs_may_call_and_what_is_the_deployments_own_are_parameters(
+    production: SynthesizedStack, unusual: SynthesizedStack
 ) -> None:
-    """CloudFormation names what has no name by the stack's: `Carillon-…`."""
-    for function in unusual.functions().values():
-        assert "FunctionName" not in function
-    for queue in unusual.properties("SQS::Queue").values():
-        assert "QueueName" not in queue
+    """A version is made after them: its processes read when they begin."""
+    (tasks,) = production.properties("SSM::Parameter").values()
+    assert tasks["Name"] == "/carillon-settings/Carillon/TASK_NAMES/1"
+    assert {"echo", "sleep"} < set(tasks["Value"].split(","))
+    values = {
+        str(each["Name"]): deployed(each["Value"])
+        for each in unusual.properties("SSM::Parameter").values()
+    }
+    path = f"/carillon-settings/{unusual.name}"
+    assert values[f"{path}/TARGET_ARNS/1"] == ",".join(TARGETS)
+    own = values[f"{path}/OWN_ARNS/1"].split(",")
+    kinds = ("Lambda::Function", "SQS::Queue", "Events::EventBus")
+    assert set(own) == {each for kind in kinds for each in unusual.resources(kind)}
+    for version in unusual.resources("Lambda::Version").values():
+        if unusual.function_name(referred(version["Properties"]["FunctionName"])) != "tick":
+            assert unusual.resources("SSM::Parameter").keys() <= {*version["DependsOn"]}
 
 
 def test_no_role_carries_a_managed_policy(production: SynthesizedStack) -> None:
@@ -129,7 +149,8 @@ def test_nothing_is_allowed_on_everything(production: SynthesizedStack) -> None:
         for statement in policy["PolicyDocument"]["Statement"]:
             texts = [*listed(statement["Action"]), *map(deployed, listed(statement["Resource"]))]
             wildcards |= {text for text in texts if "*" in text}
-    assert wildcards == set(secrets_under("carillon"))
+    path = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/carillon-settings/Carillon/*"
+    assert wildcards == {*secrets_under("carillon"), path}
 
 
 def test_only_one_rule_and_one_api_may_invoke(production: SynthesizedStack) -> None:
@@ -176,6 +197,9 @@ def resource_name(stack: SynthesizedStack, resource: object) -> str:
     logical_id, slash, suffix = text.partition("/")
     if logical_id in stack.resources("Logs::LogGroup"):
         return "own log group"
+    function, colon, version = text.partition(":")
+    if function in stack.resources("Lambda::Function"):
+        return f"{stack.function_name(function)}{colon}{version}"
     for output in stack.template["Outputs"]:
         value = stack.template["Outputs"][output]["Value"]
         if value == {"Ref": logical_id}:

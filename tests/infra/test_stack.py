@@ -68,6 +68,7 @@ def test_each_stage_is_a_stack_of_its_own(tmp_path: Path) -> None:
     names = {"Carillon-one", "Carillon-one-events", "carillon-one", log_group}
     alarms = {each["AlarmName"] for each in one.properties("CloudWatch::Alarm").values()}
     assert all(each.startswith("Carillon-one-") for each in alarms)
+    names |= {"carillon-settings", "/carillon-settings/Carillon-one/TASK_NAMES/1"}
     tag, dashboard = {"carillon"}, {"Carillon-one-", f"Carillon-one-{REGION}"}
     assert own_names(one) == names | alarms | tag | dashboard
     assert plain(one) == plain(two).replace("-two", "-one"), "nothing else differs"

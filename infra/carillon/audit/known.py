@@ -99,7 +99,7 @@ def current_generation(version: JobVersion) -> Indexed:
     nothing.
     """
     job = version.job
-    is_stopped = job.state in (JobState.PAUSED, JobState.DELETED)
+    is_stopped = job.state in (JobState.PAUSED, JobState.DELETED, JobState.RENAMED)
     return Indexed(
         generation_id=job.generation.generation_id,
         job=job,

@@ -1,6 +1,6 @@
 """The deployment of Carillon: the CDK app, and what it packages.
 
-`from carillon.cdk import CarillonStack, Options` is for CDK apps of others.
+`from carillon.cdk import Carillon` is for CDK apps of others.
 """
 
 import os
@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from carillon.cdk.options import Options
-    from carillon.cdk.stack import CarillonStack
+    from carillon.cdk.construct import Carillon
+    from carillon.cdk.tasks import Tasks
 
-__all__ = ["CarillonStack", "Options"]
+__all__ = ["Carillon", "Tasks"]
 
 # The CDK library starts `node` when it is imported: that of this environment, whatever the path
 # has.
@@ -26,7 +26,7 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from carillon.cdk import options, stack
+        from carillon.cdk import construct, tasks
     except ModuleNotFoundError as error:
         raise ImportError(f"{error.name} is missing: pip install 'carillon[cdk]'") from error
-    return {"CarillonStack": stack.CarillonStack, "Options": options.Options}[name]
+    return {"Carillon": construct.Carillon, "Tasks": tasks.Tasks}[name]

@@ -2,6 +2,7 @@
 runtime that both are compiled for."""
 
 import hashlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from carillon.cdk import packages
+from carillon.cdk.constructs.helpers import at_synthesis
 from carillon.cdk.options import Emulation, Options
 from carillon.cdk.runtime import runtime_of
+from carillon.cdk.tasks import DEPLOYED_PATH, FOLDER, Tasks
 
 SEARCH_PATH_FILE = "carillon_dependencies.pth"
 SITE_DIRECTORY = f"python/lib/python{packages.PYTHON_VERSION}/site-packages"
@@ -21,11 +24,17 @@ SITE_DIRECTORY = f"python/lib/python{packages.PYTHON_VERSION}/site-packages"
 
 
 class Assets(Construct):
-    """Code, layer and runtime, and `release`: a digest that changes with any of them or with the
-    options, that is with every deployment that changes what functions do."""
+    """Code, layer and runtime, and `release`: a digest that changes with any of them, with the
+    options, or with what else is counted in, that is with every deployment that changes what
+    functions do."""
 
     def __init__(
-        self, scope: Construct, construct_id: str, options: Options, emulation: Emulation
+        self,
+        scope: Construct,
+        construct_id: str,
+        options: Options,
+        emulation: Emulation,
+        tasks: Tasks | None,
     ) -> None:
         super().__init__(scope, construct_id)
         self.runtime = runtime_of(options.python)
@@ -43,8 +52,49 @@ class Assets(Construct):
             compatible_runtimes=[self.runtime],
             description="Dependencies of the functions of Carillon",
         )
-        parts = f"{packages.code_digest()} {hash_of_layer} {options} {emulation}"
-        self.release = hashlib.sha256(parts.encode()).hexdigest()[:8]
+        chosen = {name: str(value) for name, value in vars(options).items()}
+        self.task_layers: list[lambda_.LayerVersion] = []
+        self.task_folder = ""
+        if tasks is not None:
+            self._add(tasks, emulation)
+        self._parts: list[object] = [packages.code_digest(), hash_of_layer, chosen, str(emulation)]
+        self._parts.append(tasks and tasks.digest(emulation.layer_python))
+        self.release = at_synthesis(self._release)
+
+    def _add(self, tasks: Tasks, emulation: Emulation) -> None:
+        """A layer of its own; an emulator has no place for it, and is told where it was built."""
+        digest = tasks.digest(emulation.layer_python)
+        if emulation.is_on:
+            stage = cdk.Stage.of(self)
+            assert stage is not None
+            folder = Path(stage.outdir).resolve() / f"{FOLDER}-{digest[:16]}"
+            if not folder.exists():
+                tasks.build(folder, emulation.layer_python)
+            self.task_folder = str(folder)
+            return
+        layer = lambda_.LayerVersion(
+            self,
+            "Tasks",
+            code=_built(
+                digest,
+                lambda output: tasks.build(output / FOLDER, emulation.layer_python),
+                self.runtime,
+            ),
+            compatible_architectures=[lambda_.Architecture.ARM_64],
+            compatible_runtimes=[self.runtime],
+            description="Tasks, and what they require",
+        )
+        self.task_layers.append(layer)
+        self.task_folder = DEPLOYED_PATH
+
+    def count_in(self, part: object) -> None:
+        """Have the release change with `part`, a list for instance that is still to grow."""
+        self._parts.append(part)
+
+    def _release(self) -> str:
+        # Of what an app gives by a token it is the template's reference that counts.
+        parts = cdk.Stack.of(self).resolve(self._parts)
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
 
 
 def layer_hash(options: Options, emulation: Emulation) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from aws_cdk import RemovalPolicy
+from aws_cdk import RemovalPolicy, Token
 from aws_cdk import aws_logs as logs
+from constructs import Construct
 
 from carillon.cdk.packages import PYTHON_VERSION, service_name
 from carillon.cdk.runtime import chosen_python
@@ -82,11 +83,30 @@ def _origin(text: str) -> str:
     return text
 
 
-def _topic(text: str) -> str:
-    """Alarms publish to standard topics only."""
+def _name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{0,59}", text):
+        raise ValueError(f"{text!r} is no name: letters, digits and dashes, at most 60")
+    return text
+
+
+def team_name(text: str) -> str:
+    """Raises ConfigurationError."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", text):
+        raise ConfigurationError("team", f"{text!r} is none: letters a-z, digits and dashes")
+    return text
+
+
+def _topic(value: object) -> str:
+    """Alarms publish to standard topics only; one of the same app is told by a token."""
+    arn = text(getattr(value, "topic_arn", value))
+    if arn and not Token.is_unresolved(arn):
+        _refuse_other_than_topic(arn)
+    return arn
+
+
+def _refuse_other_than_topic(text: str) -> None:
     if not re.fullmatch(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}", text):
         raise ValueError(f"{text!r} is no standard topic: expected arn:aws:sns:REGION:ACCOUNT:NAME")
-    return text
 
 
 def _email_address(text: str) -> str:
@@ -135,10 +155,11 @@ def _members(names: tuple[str, ...], read: Read) -> Read:
 
 @dataclass(frozen=True, kw_only=True)
 class Emulation:
-    """The differences of a stack for an emulator; none of them is an option of one for AWS.
+    """The differences of a deployment for an emulator; none of them is an option of one for AWS.
+    They are the context key `carillon:emulation`, an object, of whichever app.
 
-    `layer_directory` is a directory of this machine that a layer of one file puts on the path, or
-    `layer_python` the interpreter that the layer is built for. Retries later than
+    Layers are built for the interpreter `layer_python`. `layer_directory` is a directory of this
+    machine that the layer of dependencies only puts on the path, in one file. Retries later than
     `longest_delay_seconds` come by the wheel; less than SQS's own limit lets that be watched.
     """
 
@@ -151,7 +172,14 @@ class Emulation:
         """True if there is an emulator, which knows no metric math."""
         return bool(self.layer_directory)
 
+    @classmethod
+    def of(cls, construct: Construct) -> "Emulation":
+        """That of the construct's app."""
+        told = construct.node.try_get_context(EMULATION) or {}
+        return cls(**(json.loads(told) if isinstance(told, str) else told))
 
+
+EMULATION = "carillon:emulation"
 ON_AWS = Emulation()
 
 
@@ -166,8 +194,14 @@ class Options(Choices):
     stage: str = option(
         PRODUCTION,
         _matching(r"[a-z][a-z0-9-]{0,15}"),
-        "a second deployment in the account: the stack is `Carillon-{stage}`, and its removal "
-        "leaves nothing",
+        "a second deployment in the account: the stack of this repository's app is "
+        "`Carillon-{stage}`, and its removal leaves nothing",
+    )
+    name: str = option(
+        "",
+        _optional(_name),
+        "names in the account are to begin otherwise (none: with the stack's name and the "
+        "construct's path in it)",
     )
     # The bounds are those of an SQS event source's maximum concurrency.
     lanes: Mapping[str, Mapping[str, int]] = option(
@@ -183,7 +217,7 @@ class Options(Choices):
         "",
         _optional(secrets_prefix),
         "jobs name secrets: they are `{prefix}/{owner}/{name}`, parameters "
-        "`/{prefix}/{owner}/{name}` (none: the stack's name in small letters)",
+        "`/{prefix}/{owner}/{name}` (none: the `name` in small letters)",
     )
     event_bus: bool = option(
         False,
@@ -218,7 +252,9 @@ class Options(Choices):
     alarm_email: str = option(
         "", _optional(_email_address), "somebody is to hear of alarms (docs/operate.md)"
     )
-    alarm_topic: str = option("", _optional(_topic), "the same, by an SNS topic: its ARN")
+    alarm_topic: str = option(
+        "", _topic, "the same, by an SNS topic: its ARN, or in an app of your own the topic"
+    )
     alarm_lost_runs: int = option(
         10,
         WholeNumber(0, 1_000_000),
@@ -252,7 +288,7 @@ class Options(Choices):
             raise ConfigurationError("monthly_budget_dollars", message)
         if not self.secrets_prefix:
             # No stage reads another one's secrets.
-            object.__setattr__(self, "secrets_prefix", self.stack_name.lower())
+            object.__setattr__(self, "secrets_prefix", (self.name or self.stack_name).lower())
 
     def _check_identity_provider(self) -> None:
         for one, other in (("issuer", "audience"), ("audience", "issuer")):
@@ -263,7 +299,7 @@ class Options(Choices):
 
     @property
     def stack_name(self) -> str:
-        """The beginning of the names of all resources: stages live side by side in one account."""
+        """The name of this repository's own stack: stages live side by side in one account."""
         return ALL_STAGES if self.stage == PRODUCTION else f"{ALL_STAGES}-{self.stage}"
 
     @property
@@ -292,8 +328,12 @@ class Options(Choices):
 
         Keys of CDK itself (with a colon, a slash or a dash) are ignored.
         """
+        return cls.given({key: each for key, each in context.items() if re.fullmatch(r"\w+", key)})
+
+    @classmethod
+    def given(cls, options: Mapping[str, Any]) -> "Options":
+        """Raises ConfigurationError for an unknown option, too."""
         known = {each.name for each in fields(cls)}
-        given = {key: value for key, value in context.items() if re.fullmatch(r"\w+", key)}
-        for key in given.keys() - known:
+        for key in options.keys() - known:
             raise ConfigurationError(key, f"unknown option; known are {', '.join(sorted(known))}")
-        return cls(**given)
+        return cls(**options)

@@ -42,7 +42,18 @@ LAYER_PATH = "/opt/python"
 """The folders into which Lambda unpacks the code and the layer's folder `python`."""
 
 FUNCTION_SERVICES = frozenset(
-    {"dynamodb", "events", "lambda", "secretsmanager", "sns", "sqs", "ssm", "stepfunctions"}
+    {
+        "dynamodb",
+        "events",
+        "lambda",
+        "s3",
+        "secretsmanager",
+        "sns",
+        "sqs",
+        "ssm",
+        "stepfunctions",
+        "sts",
+    }
 )
 """The AWS services that the functions call. botocore's descriptions of all the others, four fifths
 of the layer, stay away unless the option `task_services` names them."""
@@ -67,7 +78,7 @@ def build_code(directory: Path) -> None:
     for place, source in _code_files():
         (directory / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(source, directory / place)
-    _compile(directory, CODE_PATH, sys.executable)
+    compile_all(directory, CODE_PATH)
 
 
 def build_layer(directory: Path, interpreter: str = "", services: Collection[str] = ()) -> None:
@@ -76,17 +87,15 @@ def build_layer(directory: Path, interpreter: str = "", services: Collection[str
     `services` are kept beside FUNCTION_SERVICES.
     Raises RuntimeError with uv's words when it fails with the network, too.
     """
-    _install(directory, interpreter)
-    # Commands, with the path of this machine's interpreter in their first line.
-    shutil.rmtree(directory / "bin", ignore_errors=True)
+    install(directory, interpreter, ["--require-hashes", "--requirement", str(REQUIREMENTS)])
     if EVERY_SERVICE not in services:
         _drop_services(directory, FUNCTION_SERVICES | {*services})
-    _compile(directory, LAYER_PATH, interpreter or sys.executable)
+    compile_all(directory, LAYER_PATH, interpreter)
 
 
 def layer_digest(interpreter: str = "", services: Collection[str] = ()) -> str:
     """A digest of what build_layer makes of these arguments, without making it."""
-    return _digest([*_identity(interpreter), *sorted(services), REQUIREMENTS.read_text()])
+    return digest_of([*sorted(services), REQUIREMENTS.read_text()], interpreter)
 
 
 def code_digest() -> str:
@@ -95,7 +104,7 @@ def code_digest() -> str:
         [place.as_posix(), hashlib.sha256(source.read_bytes()).hexdigest()]
         for place, source in _code_files()
     ]
-    return _digest([*_identity(""), sources])
+    return digest_of([sources])
 
 
 def _identity(interpreter: str) -> list[str]:
@@ -104,8 +113,10 @@ def _identity(interpreter: str) -> list[str]:
     return [Path(__file__).read_text(), PYTHON_VERSION, compiler, PLATFORM]
 
 
-def _digest(parts: Sequence[object]) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+def digest_of(parts: Sequence[object], interpreter: str = "") -> str:
+    """A digest of what is built of these parts for Lambda, or for `interpreter`."""
+    everything = [*_identity(interpreter), *parts]
+    return hashlib.sha256(json.dumps(everything).encode()).hexdigest()
 
 
 def installed(name: str) -> Path:
@@ -126,25 +137,28 @@ def _code_files() -> Iterator[tuple[Path, Path]]:
                 yield "carillon" / file.relative_to(path.parent), file
 
 
-def _install(directory: Path, interpreter: str) -> None:
+def install(directory: Path, interpreter: str, wanted: Sequence[str]) -> None:
+    """Fill `directory` with what is `wanted`, in words of uv's, for Lambda or for `interpreter`.
+
+    Raises RuntimeError with uv's words when it fails with the network, too.
+    """
     # `python -m uv` finds the command whatever PATH says.
     command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-config"]
-    command += ["--target", str(directory), *_selection(interpreter)]
-    command += ["--require-hashes", "--requirement", str(REQUIREMENTS)]
+    command += ["--target", str(directory), *_selection(interpreter), *wanted]
     # uv's cache first, so that nothing is fetched when it has everything.
     for network in (["--offline"], []):
         done = subprocess.run([*command, *network], capture_output=True, text=True, check=False)
         if done.returncode == 0:
+            # Commands, with the path of this machine's interpreter in their first line.
+            shutil.rmtree(directory / "bin", ignore_errors=True)
             return
     raise RuntimeError(f"the dependencies could not be installed:\n{done.stderr}")
 
 
 def _selection(interpreter: str) -> list[str]:
-    """uv's arguments that choose for which Python wheels are taken."""
-    if interpreter:
-        return ["--python", interpreter]
+    """uv's arguments that choose for which Python wheels are taken; nothing is ever built."""
     target = ["--python-platform", PLATFORM, "--python-version", PYTHON_VERSION]
-    return [*target, "--only-binary", ":all:"]
+    return [*(["--python", interpreter] if interpreter else target), "--only-binary", ":all:"]
 
 
 def _drop_services(directory: Path, kept: Collection[str]) -> None:
@@ -154,10 +168,10 @@ def _drop_services(directory: Path, kept: Collection[str]) -> None:
                 shutil.rmtree(described)
 
 
-def _compile(directory: Path, deployed_path: str, interpreter: str) -> None:
+def compile_all(directory: Path, deployed_path: str, interpreter: str = "") -> None:
     """Compile all below `directory`, as if it lay at `deployed_path`, never to be checked again."""
-    command = [interpreter, "-m", "compileall", "-q", "-s", str(directory), "-p", deployed_path]
-    command += ["--invalidation-mode", "unchecked-hash", str(directory)]
+    command = [interpreter or sys.executable, "-m", "compileall", "-q", "-s", str(directory)]
+    command += ["-p", deployed_path, "--invalidation-mode", "unchecked-hash", str(directory)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{directory} could not be compiled:\n{done.stdout}{done.stderr}")

@@ -1,7 +1,6 @@
-"""The allow-list of resources that jobs may call: IAM patterns, and what they grant."""
+"""The allow-list of resources that jobs may call: IAM patterns, and what calls need."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 ARN = re.compile(
@@ -43,14 +42,6 @@ _SERVICES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """The permissions of one service's targets: these actions on these resources."""
-
-    actions: tuple[str, ...]
-    resources: tuple[str, ...]
-
-
 def target_pattern(text: str) -> str:
     """The text, if it is an IAM pattern of resources that jobs can call; raises ValueError.
 
@@ -74,12 +65,6 @@ def target_pattern(text: str) -> str:
     return text
 
 
-def grants(patterns: Sequence[str]) -> list[Grant]:
-    """The executors' permissions for the patterns, service by service."""
-    of_service: dict[str, list[str]] = {}
-    for pattern in patterns:
-        of_service.setdefault(pattern.split(":")[2], []).append(pattern)
-    return [
-        Grant(_SERVICES[service].actions, tuple(resources))
-        for service, resources in sorted(of_service.items())
-    ]
+def actions_of(service: str) -> tuple[str, ...]:
+    """The permissions that a call of a resource of the service needs."""
+    return _SERVICES[service].actions

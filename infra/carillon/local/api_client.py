@@ -7,13 +7,13 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from carillon.cli.client import ApiClient
 from carillon.local.deployment import LANES, Deployment, Tokens
 
 if TYPE_CHECKING:
-    import httpx
+    from carillon.client.drivers import Transport
 
 #: A token is exchanged this long before it ends, so that copies of it are good for a while, too.
 RENEW_BEFORE = timedelta(minutes=10)
@@ -22,8 +22,13 @@ RENEW_BEFORE = timedelta(minutes=10)
 class Api(ApiClient):
     """The API at one base URL, with a token that is exchanged before it ends."""
 
-    def __init__(self, base_url: str, sign_in: Callable[[], Tokens]) -> None:
-        super().__init__(base_url, None)
+    def __init__(
+        self,
+        base_url: str,
+        sign_in: Callable[[], Tokens],
+        transport: Transport | None = None,
+    ) -> None:
+        super().__init__(base_url, lambda: self.token, transport)
         self._sign_in = sign_in
         self._tokens: Tokens | None = None
 
@@ -34,10 +39,6 @@ class Api(ApiClient):
         if self._tokens is None or now > self._tokens.expires_at - RENEW_BEFORE:
             self._tokens = self._sign_in()
         return self._tokens.access_token
-
-    def _send(self, method: str, path: str, **arguments: Any) -> httpx.Response:
-        self._http.headers["Authorization"] = f"Bearer {self.token}"
-        return super()._send(method, path, **arguments)
 
 
 class WarmingFailed(Exception):

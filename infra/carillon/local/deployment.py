@@ -59,6 +59,7 @@ def _settle(dynamodb: Any, table: str, wanted: dict[str, Any]) -> None:
 
 STACK_NAME = "Carillon-local"
 BOOTSTRAP_STACK_NAME = "CDKToolkit"
+OWN_APP = "carillon.cdk.app"
 CDK = REPOSITORY / "node_modules" / ".bin" / "cdk"
 
 #: The state of everything local, ignored by git.
@@ -157,12 +158,16 @@ def synthesis_arguments(
     layer_directory: Path,
     overrides: Mapping[str, object],
     longest_delay_seconds: int = LONGEST_DELAY_SECONDS,
+    app: str = OWN_APP,
 ) -> list[str]:
-    """The arguments of `cdk synth` for a local deployment; `overrides` wins over its options."""
-    app = [sys.executable, "-m", "carillon.local.synthesis"]
-    app += ["--layer-directory", str(layer_directory)]
-    app += ["--longest-delay-seconds", str(longest_delay_seconds)]
+    """The arguments of `cdk synth` for a local deployment of the module `app`; `overrides` wins
+    over its options."""
     context: dict[str, object] = {
+        "carillon:emulation": {
+            "layer_directory": str(layer_directory),
+            "layer_python": str(INTERPRETER),
+            "longest_delay_seconds": longest_delay_seconds,
+        },
         "stage": "local",
         "lanes": LANES,
         "executor_timeout_seconds": EXECUTOR_TIMEOUT_SECONDS,
@@ -173,7 +178,7 @@ def synthesis_arguments(
         "tick_reserved_concurrency": False,
         **overrides,
     }
-    arguments = ["--app", shlex.join(app)]
+    arguments = ["--app", shlex.join([sys.executable, "-m", app])]
     for key, value in context.items():
         text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
         arguments += ["-c", f"{key}={text}"]
@@ -208,6 +213,7 @@ def synthesize(
     *,
     context: Mapping[str, object] | None = None,
     longest_delay_seconds: int = LONGEST_DELAY_SECONDS,
+    app: str = OWN_APP,
 ) -> Path:
     """The folder of the app's assembly, `cdk.out` in `work_directory`; deploy.log tells of it.
 
@@ -224,7 +230,7 @@ def synthesize(
         raise DeploymentFailed(f"the CDK command is not installed at {CDK}: make setup")
     layer_directory = install_dependencies(listed()((context or {}).get("task_services", "")))
     assembly = work_directory / "cdk.out"
-    chosen = synthesis_arguments(layer_directory, context or {}, longest_delay_seconds)
+    chosen = synthesis_arguments(layer_directory, context or {}, longest_delay_seconds, app)
     command = [str(CDK), "synth", "--quiet", "--output", str(assembly), *chosen]
     run(command, aws_environment(endpoint_url, os.environ), log_path)
     return assembly
@@ -241,7 +247,7 @@ def deploy(endpoint_url: str, assembly: Path, *, stack_name: str = STACK_NAME) -
     log_path = assembly.with_name("deploy.log")
     environment = aws_environment(endpoint_url, os.environ)
     cloudformation: CloudFormationClient = client("cloudformation", endpoint_url)
-    if not _stack_exists(cloudformation, BOOTSTRAP_STACK_NAME):
+    if not stack_exists(cloudformation, BOOTSTRAP_STACK_NAME):
         bootstrap = [str(CDK), "bootstrap", f"aws://{ACCOUNT_ID}/{REGION}", "--app", str(assembly)]
         run([*bootstrap, "--no-notices"], environment, log_path)
     options = ["--require-approval", "never", "--no-notices", "--progress", "events"]
@@ -262,7 +268,7 @@ def find_deployment(endpoint_url: str, stack_name: str = STACK_NAME) -> Deployme
     return Deployment(endpoint_url, outputs)
 
 
-def _stack_exists(cloudformation: CloudFormationClient, name: str) -> bool:
+def stack_exists(cloudformation: CloudFormationClient, name: str) -> bool:
     try:
         stacks = cloudformation.describe_stacks(StackName=name)["Stacks"]
     except cloudformation.exceptions.ClientError:

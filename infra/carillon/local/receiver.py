@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -10,8 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from standardwebhooks.webhooks import Webhook, WebhookVerificationError
-
+from carillon.client import InvalidSignature, verify
 from carillon.local.deployment import Deployment
 from carillon.local.emulator import HOST
 
@@ -29,29 +27,19 @@ class Delivery:
     verified: bool
 
 
-def signing_key(secret_text: str) -> str:
-    """The key of Standard Webhooks made of the text that the deployment's secret holds.
-
-    A text with the prefix is a key already; any other text counts with its very bytes.
-    """
-    if secret_text.startswith("whsec_"):
-        return secret_text
-    return "whsec_" + base64.b64encode(secret_text.encode("ascii")).decode("ascii")
-
-
-def read_signing_key(deployment: Deployment) -> str:
-    """The deployment's signing key, read from Secrets Manager."""
+def read_signing_secret(deployment: Deployment) -> str:
+    """The deployment's signing secret, read from Secrets Manager."""
     answer = deployment.client("secretsmanager").get_secret_value(
         SecretId=deployment.outputs["WebhookSecretArn"]
     )
-    return signing_key(answer["SecretString"])
+    return str(answer["SecretString"])
 
 
-def verifies(key: str, body: bytes, headers: Mapping[str, str]) -> bool:
+def verifies(secret: str, body: bytes, headers: Mapping[str, str]) -> bool:
     """True if the signature is ours, covers this id, time and body, and is fresh."""
     try:
-        Webhook(key).verify(body, dict(headers), json_parse=False)
-    except (WebhookVerificationError, ValueError):  # a ValueError: malformed headers or text
+        verify(headers, body, secret)
+    except InvalidSignature:
         return False
     return True
 
@@ -60,19 +48,19 @@ class Receiver:
     """A server in the background, as a context manager.
 
     It answers 204 to what verifies and 401 to what does not, remembers the last deliveries and
-    calls `on_delivery` with each, from the thread of its request. `read_key` is called at the first
-    request, so that the receiver can be there before the deployment.
+    calls `on_delivery` with each, from the thread of its request. `read_secret` is called at the
+    first request, so that the receiver can be there before the deployment.
     """
 
     def __init__(
         self,
-        read_key: Callable[[], str],
+        read_secret: Callable[[], str],
         *,
         port: int = 0,
         on_delivery: Callable[[Delivery], None] | None = None,
     ) -> None:
-        self._read_key = read_key
-        self._key = ""
+        self._read_secret = read_secret
+        self._secret = ""
         self._on_delivery = on_delivery
         self._deliveries: deque[Delivery] = deque(maxlen=KEPT_DELIVERIES)
         self._server = _Server((HOST, port), self)
@@ -99,12 +87,12 @@ class Receiver:
 
     def take(self, body: bytes, headers: Mapping[str, str]) -> bool:
         """Judge and remember one request; whether it was verified."""
-        self._key = self._key or self._read_key()
+        self._secret = self._secret or self._read_secret()
         delivery = Delivery(
             received_at=datetime.now(UTC),
             webhook_id=headers.get("webhook-id", ""),
             body=body,
-            verified=verifies(self._key, body, headers),
+            verified=verifies(self._secret, body, headers),
         )
         self._deliveries.append(delivery)
         if self._on_delivery is not None:

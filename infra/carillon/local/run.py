@@ -29,7 +29,7 @@ from carillon.local.deployment import (
 )
 from carillon.local.emulator import RECEIVER_PORTS, Emulator, EmulatorFailed, port_of_state
 from carillon.local.live_view import Follower, LagSummary, Watch
-from carillon.local.receiver import Delivery, Receiver, read_signing_key
+from carillon.local.receiver import Delivery, Receiver, read_signing_secret
 from carillon.local.samples import sample_jobs
 
 USER_NAME = "local-operator"
@@ -115,7 +115,7 @@ def holding(state_directory: Path) -> Iterator[None]:
 def _run(state_directory: Path, for_seconds: float | None) -> None:
     emulator = Emulator(state_directory)
     receiver = Receiver(
-        lambda: read_signing_key(find_deployment(emulator.endpoint_url)),
+        lambda: read_signing_secret(find_deployment(emulator.endpoint_url)),
         port=port_of_state(state_directory, "receiver-port", RECEIVER_PORTS),
         on_delivery=_print_delivery,
     )

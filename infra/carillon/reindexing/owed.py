@@ -68,7 +68,7 @@ def owed_to(job: Job, history: History, since: datetime, closed: ClosedDays | No
     closed in the job's calendar; None if it has none.
     """
     messages = [waiting_message(run, job) for run in history.waiting]
-    if job.state is JobState.DELETED:
+    if job.state in (JobState.DELETED, JobState.RENAMED):
         return Owed(messages=tuple(messages))
     sent = resolve(job.schedule, job.spec.calendar, closed).sent
     if isinstance(job.schedule, Delay):

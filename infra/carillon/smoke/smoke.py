@@ -52,7 +52,7 @@ class Smoke:
         letters = [letter["run_id"] for letter in listed if letter["job_id"] in made]
         for run_id in letters:
             self._api.delete(f"/dead-letters/{run_id}")
-        count = self._api.change_all("DELETE", "/jobs", {"parent": self._parent})
+        count = self._api.change_all("DELETE", "/jobs", {"parent": self._parent})["changed"]
         left = len(self._jobs())
         text = f"{count} jobs and {len(letters)} dead letters removed"
         return Result("clean-up", left == 0, text + (f", {left} jobs left" if left else ""))

@@ -9,18 +9,24 @@ from aws_cdk import aws_apigatewayv2 as gateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_cognito as cognito
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from carillon.cdk.constructs.helpers import acknowledge
 from carillon.cdk.options import Options
+from carillon.errors import ConfigurationError
 from carillon.settings import OPERATORS_GROUP
 
 STAGE_SHARES = 10
 """The stage lets through what this many owners may send at their limits; more share it."""
 OPEN_PATHS = ("/openapi.json", "/.well-known/carillon")
 """The routes without a token: the API's description, and what a client needs to sign in."""
+
+TEAM_PATH = "/aws/{team}/{proxy+}"
+"""The route for roles of IAM, which have no token: their policies name team and methods."""
+METHODS_OF_ROLES = {"viewer": ("GET",), "editor": ("GET", "POST", "PUT", "PATCH", "DELETE")}
 
 REQUEST_HEADERS = ("content-type", "if-match", "if-none-match", "idempotency-key")
 ANSWER_HEADERS = ("etag", "location", "retry-after")
@@ -157,13 +163,14 @@ class Api(Construct):
         self.http_api = gateway.HttpApi(
             self,
             "Http",
-            api_name=options.stack_name,
+            api_name=options.name,
             description="Carillon",
             create_default_stage=False,
             cors_preflight=_cors(options),
         )
         self.stage = self._stage(options)
-        integration = integrations.HttpLambdaIntegration("Function", function)
+        self._integration = integration = integrations.HttpLambdaIntegration("Function", function)
+        self._team_routes: list[gateway.HttpRoute] = []
         self.issuer, self.audience = options.issuer, options.audience
         if self.users is not None:
             self.issuer, self.audience = self.users.issuer, self.users.client.user_pool_client_id
@@ -177,6 +184,26 @@ class Api(Construct):
             )
         for path in OPEN_PATHS:
             self._open_route(path, integration)
+
+    def allow_team(self, grantee: iam.IGrantable, team: str, role: str) -> None:
+        """Let a role of IAM act for a team, as `role` says; raises ConfigurationError."""
+        if role not in METHODS_OF_ROLES:
+            message = f"{role!r} is none: expected {' or '.join(METHODS_OF_ROLES)}"
+            raise ConfigurationError("role", message)
+        if not self._team_routes:
+            self._team_routes = self.http_api.add_routes(
+                path=TEAM_PATH,
+                methods=[gateway.HttpMethod.ANY],
+                integration=self._integration,
+                authorizer=authorizers.HttpIamAuthorizer(),
+            )
+        resources = [
+            self.http_api.arn_for_execute_api(method, f"/aws/{team}/*", self.stage.stage_name)
+            for method in METHODS_OF_ROLES[role]
+        ]
+        iam.Grant.add_to_principal(
+            grantee=grantee, actions=["execute-api:Invoke"], resource_arns=resources
+        )
 
     def _open_route(self, path: str, integration: integrations.HttpLambdaIntegration) -> None:
         routes = self.http_api.add_routes(
@@ -195,7 +222,7 @@ class Api(Construct):
             "AccessLogs",
             # AWS lets the service write to groups with this prefix without a line for each in the
             # account's resource policy for logs, whose length is limited.
-            log_group_name=f"/aws/vendedlogs/{options.stack_name}/access",
+            log_group_name=f"/aws/vendedlogs/{options.name}/access",
             retention=options.log_retention,
             removal_policy=RemovalPolicy.DESTROY,
         )

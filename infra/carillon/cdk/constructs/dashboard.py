@@ -21,21 +21,13 @@ HOUR = Duration.hours(1)
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The resources that the dashboard shows."""
+    """The resources that the dashboard shows, and the name of the deployment."""
 
+    name: str
     functions: Functions
     tables: Tables
     lanes: Lanes
     http_api: gateway.IHttpApi
-
-    @property
-    def consumers(self) -> Sequence[lambda_.Function]:
-        """The functions that queues invoke."""
-        return (*self.functions.executors.values(), self.functions.dead_letter_consumer)
-
-    @property
-    def all_functions(self) -> Sequence[lambda_.Function]:
-        return (self.functions.tick, *self.consumers, self.functions.api)
 
     def own(
         self, metric: Metric, service: str, statistic: str, period: Duration = MINUTE
@@ -43,7 +35,7 @@ class Watched:
         """A metric that functions of `service` emit (shared/carillon/telemetry.py)."""
         return cloudwatch.Metric(
             # As the functions' environment has it.
-            namespace=Stack.of(self.functions).stack_name,
+            namespace=self.name,
             metric_name=metric.value,
             dimensions_map={"service": service},
             statistic=statistic,
@@ -79,7 +71,7 @@ class Dashboard(Construct):
         self,
         scope: Construct,
         construct_id: str,
-        stack_name: str,
+        name: str,
         watched: Watched,
         alarms: Sequence[cloudwatch.Alarm],
     ) -> None:
@@ -89,7 +81,7 @@ class Dashboard(Construct):
             self,
             "Dashboard",
             # An account has its dashboards, whatever their stacks' regions.
-            dashboard_name=f"{stack_name}-{Stack.of(self).region}",
+            dashboard_name=f"{name}-{Stack.of(self).region}",
             widgets=[
                 [cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(alarms), width=24)],
                 self._dispatch(),

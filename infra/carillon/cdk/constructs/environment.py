@@ -20,6 +20,10 @@ ROOM_BYTES = 2560
 tables, queues and secret, which are known at deployment only."""
 
 
+IN_PARAMETERS = frozenset({"own_arns", "target_arns", "task_names"})
+"""The settings that are in parameters, not in the environment: their size does not matter."""
+
+
 def environment(
     options: Options,
     emulation: Emulation,
@@ -41,7 +45,7 @@ def environment(
         **({} if event_bus is None else {"EVENT_BUS": event_bus.event_bus_name}),
         **chosen_settings(options),
         "LONGEST_DELAY_SECONDS": str(emulation.longest_delay_seconds),
-        "POWERTOOLS_METRICS_NAMESPACE": stack.stack_name,
+        "POWERTOOLS_METRICS_NAMESPACE": options.name,
         "POWERTOOLS_LOG_LEVEL": "INFO",
         # Zones come from the pinned tzdata package, never from the runtime's own files: all
         # functions must agree on every offset. The path does not exist: an empty value might not
@@ -56,7 +60,11 @@ def chosen_settings(options: Options) -> Mapping[str, str]:
     Raises ConfigurationError, naming the longest, when they take more than their room.
     """
     chosen = {
-        **{each.name.upper(): _text(getattr(options, each.name)) for each in fields(Choices)},
+        **{
+            each.name.upper(): _text(getattr(options, each.name))
+            for each in fields(Choices)
+            if each.name not in IN_PARAMETERS
+        },
         "QUEUE_RETENTION_DAYS": str(QUEUE_RETENTION_DAYS),
         "OPERATORS_GROUP": OPERATORS_GROUP,
         "SLOW_LANE_SHARE": str(share_of_an_owner(options.places(Lane.SLOW))),

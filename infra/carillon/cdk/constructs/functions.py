@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from aws_cdk import CfnResource, Duration, RemovalPolicy
 from aws_cdk import aws_events as events
@@ -17,15 +18,17 @@ from carillon.cdk.assets import Assets
 from carillon.cdk.constructs.environment import environment
 from carillon.cdk.constructs.helpers import acknowledge
 from carillon.cdk.constructs.lanes import Lanes
+from carillon.cdk.constructs.permissions import allow, allow_secrets
 from carillon.cdk.constructs.storage import Tables
-from carillon.cdk.constructs.target_permissions import allow_secrets, allow_targets
 from carillon.cdk.options import Emulation, Options
 from carillon.cdk.releases import CALLERS, LIVE, described
+from carillon.cdk.tasks import Tasks
 from carillon.domain.job import Lane
 
 BATCH_SIZE = 10
 API_TIMEOUT_SECONDS = 29
 """An HTTP API gives up after 30 s."""
+STACK_JOBS_TIMEOUT_SECONDS = 600
 
 TESTED_PYTHON = "the runtime is the Python that synthesised, on which everything was tested"
 FINDINGS = {
@@ -58,7 +61,7 @@ class _Shape:
     timeout_seconds: int
     description: str
     memory_mb: int
-    sends_to_itself: bool = False
+    is_executor: bool = False
     reserved_concurrency: int | None = None
 
 
@@ -79,6 +82,7 @@ class Functions(Construct):
         lanes: Lanes,
         webhook_secret: secretsmanager.ISecret,
         event_bus: events.IEventBus | None,
+        tasks: Tasks | None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._options = options
@@ -87,15 +91,16 @@ class Functions(Construct):
         self._dead_letter_queue = lanes.dead_letter_queue
         self._secret = webhook_secret
         self._event_bus = event_bus
-        self._environment = environment(
-            options, emulation, tables, lanes, webhook_secret, event_bus
-        )
-        self._assets = Assets(self, "Assets", options, emulation)
+        self.assets = Assets(self, "Assets", options, emulation, tasks)
+        variables = environment(options, emulation, tables, lanes, webhook_secret, event_bus)
+        folder = self.assets.task_folder
+        self._environment = {**variables, **({"TASK_FOLDER": folder} if folder else {})}
         self._live: dict[str, lambda_.Alias] = {}
         self.tick = self._create_tick()
         self.executors = {lane: self._create_executor(lane, lanes.queues[lane]) for lane in Lane}
         self.dead_letter_consumer = self._create_dead_letter_consumer()
         self.api = self._create_api()
+        self.stack_jobs: lambda_.Function | None = None
         self._order_switches()
         for rule, reason in FINDINGS.items():
             acknowledge(self, rule, reason)
@@ -103,6 +108,33 @@ class Functions(Construct):
     def live(self, function: lambda_.Function) -> lambda_.Alias:
         """The alias of the function's live version."""
         return self._live[function.node.id]
+
+    @cached_property
+    def task_role(self) -> iam.Role:
+        """A role without any grant, which the executors alone may assume, for tasks."""
+        roles = [each.role for each in self.executors.values()]
+        executors = [iam.ArnPrincipal(role.role_arn) for role in roles if role is not None]
+        role = iam.Role(
+            self,
+            "TaskRole",
+            assumed_by=iam.CompositePrincipal(*executors),
+            description="Tasks of Carillon",
+            max_session_duration=Duration.hours(1),
+        )
+        for executor in self.executors.values():
+            executor.add_environment("TASK_ROLE_ARN", role.role_arn)
+            allow(executor, ["sts:AssumeRole"], [role.role_arn])
+        return role
+
+    @property
+    def consumers(self) -> Sequence[lambda_.Function]:
+        """The functions that queues invoke."""
+        return (*self.executors.values(), self.dead_letter_consumer)
+
+    @property
+    def all(self) -> Sequence[lambda_.Function]:
+        stack_jobs = () if self.stack_jobs is None else (self.stack_jobs,)
+        return (self.tick, *self.consumers, self.api, *stack_jobs)
 
     def _order_switches(self) -> None:
         """Senders of messages switch to a newer version after the functions that must understand
@@ -122,10 +154,10 @@ class Functions(Construct):
             reserved_concurrency=self._tick_concurrency(),
         )
         tick = self._function("Tick", shape)
-        _allow(tick, (*READ_ITEM, *PUT_ITEM), [self._tables.jobs.table_arn])
+        allow(tick, (*READ_ITEM, *PUT_ITEM), [self._tables.jobs.table_arn])
         wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH, *QUERY)
-        _allow(tick, wheel, [self._tables.wheel.table_arn])
-        _allow(tick, SEND, self._lane_arns)
+        allow(tick, wheel, [self._tables.wheel.table_arn])
+        allow(tick, SEND, self._lane_arns)
         return tick
 
     def _tick_concurrency(self) -> int | None:
@@ -141,14 +173,13 @@ class Functions(Construct):
             timeout_seconds=self._options.executor_timeout_seconds,
             description=f"Runs the {lane} lane",
             memory_mb=self._options.memory_mb["executor"],
-            sends_to_itself=True,
+            is_executor=True,
         )
         executor = self._function(f"Executor{lane.capitalize()}", shape)
         self._allow_running(executor)
         # Operations search dead letters.
-        _allow(executor, QUERY, [self._tables.dead_letter_index_arn])
+        allow(executor, QUERY, [self._tables.dead_letter_index_arn])
         allow_secrets(executor, self._secret.secret_arn, self._options.secrets_prefix)
-        allow_targets(executor, self._options.target_arns, [self._dead_letter_queue.queue_arn])
         limit = self._options.lanes[lane]["max_concurrency"]
         self.live(executor).add_event_source(_batches(queue, limit, lane.batch_size))
         return executor
@@ -160,7 +191,7 @@ class Functions(Construct):
             timeout_seconds=self._options.executor_timeout_seconds,
             description="Records why runs died whose executors could not",
             memory_mb=self._options.memory_mb["executor"],
-            sends_to_itself=True,
+            is_executor=True,
         )
         consumer = self._function("DeadLetterConsumer", shape)
         self._allow_running(consumer)
@@ -170,12 +201,12 @@ class Functions(Construct):
     def _allow_running(self, function: lambda_.Function) -> None:
         """The permissions of the run protocol: read jobs and calendars, complete and pause jobs,
         pass gates, continue operations, record runs, send copies, schedule late retries."""
-        _allow(function, (*READ_ITEM, *PUT_ITEM), [self._tables.jobs.table_arn])
+        allow(function, (*READ_ITEM, *PUT_ITEM), [self._tables.jobs.table_arn])
         runs = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *QUERY)
-        _allow(function, runs, [self._tables.runs.table_arn])
+        allow(function, runs, [self._tables.runs.table_arn])
         wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH)
-        _allow(function, wheel, [self._tables.wheel.table_arn])
-        _allow(function, SEND, self._lane_arns)
+        allow(function, wheel, [self._tables.wheel.table_arn])
+        allow(function, SEND, self._lane_arns)
 
     def _create_api(self) -> lambda_.Function:
         shape = _Shape(
@@ -186,18 +217,34 @@ class Functions(Construct):
             memory_mb=self._options.memory_mb["api"],
         )
         api = self._function("Api", shape)
+        self._allow_answering(api)
+        return api
+
+    def add_stack_jobs(self) -> lambda_.Function:
+        """The function that applies the jobs of the stack, which may do what the API does."""
+        shape = _Shape(
+            handler="carillon.api.stack_handler.handler",
+            service="apply",
+            timeout_seconds=STACK_JOBS_TIMEOUT_SECONDS,
+            description="Applies the jobs that the stack declares",
+            memory_mb=self._options.memory_mb["api"],
+        )
+        self.stack_jobs = function = self._function("Apply", shape)
+        self._allow_answering(function)
+        return function
+
+    def _allow_answering(self, api: lambda_.Function) -> None:
         tables = self._tables
         rows = (*READ_ITEM, *PUT_ITEM, *QUERY)
         # Jobs leave by their tombstone's expiry; calendars, in the same table, are deleted.
-        _allow(api, (*rows, *DELETE_ITEM, *READ_BATCH), [tables.jobs.table_arn])
-        _allow(api, QUERY, [tables.owner_index_arn])
-        _allow(api, rows, [tables.runs.table_arn])
+        allow(api, (*rows, *DELETE_ITEM, *READ_BATCH), [tables.jobs.table_arn])
+        allow(api, QUERY, [tables.owner_index_arn])
+        allow(api, rows, [tables.runs.table_arn])
         # Entries of jobs that are gone leave at once.
         wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH)
-        _allow(api, wheel, [tables.wheel.table_arn])
-        _allow(api, QUERY, [tables.dead_letter_index_arn])
-        _allow(api, SEND, self._lane_arns)
-        return api
+        allow(api, wheel, [tables.wheel.table_arn])
+        allow(api, QUERY, [tables.dead_letter_index_arn])
+        allow(api, SEND, self._lane_arns)
 
     def _function(self, name: str, shape: _Shape) -> lambda_.Function:
         log_group = logs.LogGroup(
@@ -214,7 +261,7 @@ class Functions(Construct):
         function = self._configured(name, shape, role, log_group)
         self._live[name] = function.add_alias(LIVE)
         if self._event_bus is not None:
-            _allow(function, PUT_EVENTS, [self._event_bus.event_bus_arn])
+            allow(function, PUT_EVENTS, [self._event_bus.event_bus_arn])
         return function
 
     def _configured(
@@ -224,11 +271,11 @@ class Functions(Construct):
         return lambda_.Function(
             self,
             name,
-            code=self._assets.code,
+            code=self.assets.code,
             handler=shape.handler,
-            runtime=self._assets.runtime,
+            runtime=self.assets.runtime,
             architecture=lambda_.Architecture.ARM_64,
-            layers=[self._assets.layer],
+            layers=[self.assets.layer, *(self.assets.task_layers if shape.is_executor else ())],
             role=role,
             log_group=log_group,
             # Of the platform's own lines only what went wrong: those of each good invocation
@@ -241,10 +288,10 @@ class Functions(Construct):
             timeout=Duration.seconds(shape.timeout_seconds),
             environment={**self._environment, "POWERTOOLS_SERVICE_NAME": shape.service},
             # Also what makes every function publish a version with every release.
-            description=described(shape.description, self._assets.release),
+            description=described(shape.description, self.assets.release),
             # Retries and copies are messages to the function's own queue: after 16 of them
             # Lambda would take the chain for a runaway loop and cut it.
-            recursive_loop=loop.ALLOW if shape.sends_to_itself else loop.TERMINATE,
+            recursive_loop=loop.ALLOW if shape.is_executor else loop.TERMINATE,
             current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
         )
 
@@ -259,12 +306,6 @@ def _batches(
         batch_size=batch_size,
         max_concurrency=max_concurrency,
         report_batch_item_failures=True,
-    )
-
-
-def _allow(function: lambda_.Function, actions: Sequence[str], resources: Sequence[str]) -> None:
-    function.add_to_role_policy(
-        iam.PolicyStatement(actions=list(actions), resources=list(resources))
     )
 
 

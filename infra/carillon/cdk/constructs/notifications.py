@@ -80,11 +80,11 @@ class Notifications(Construct):
             "Budget",
             budget=budgets.CfnBudget.BudgetDataProperty(
                 # One account has its budgets, whatever their stacks' regions.
-                budget_name=f"{self._options.stack_name}-{Stack.of(self).region}",
+                budget_name=f"{self._options.name}-{Stack.of(self).region}",
                 budget_type="COST",
                 time_unit="MONTHLY",
                 budget_limit=budgets.CfnBudget.SpendProperty(amount=dollars, unit="USD"),
-                cost_filters={"TagKeyValue": [f"user:{STACK_TAG}${self._options.stack_name}"]},
+                cost_filters={"TagKeyValue": [f"user:{STACK_TAG}${self._options.name}"]},
             ),
             notifications_with_subscribers=[
                 budgets.CfnBudget.NotificationWithSubscribersProperty(

@@ -167,7 +167,7 @@ class Observability(Construct):
         watched = self._watched
         throttles = [
             each.metric_throttles(period=FIVE_MINUTES, statistic="Sum")
-            for each in watched.all_functions
+            for each in watched.functions.all
         ]
         self._total_alarm(
             "Throttles",
@@ -175,7 +175,8 @@ class Observability(Construct):
             f"{Severity.PAGE}: Lambda refuses invocations for want of concurrency",
         )
         errors = [
-            each.metric_errors(period=FIVE_MINUTES, statistic="Sum") for each in watched.consumers
+            each.metric_errors(period=FIVE_MINUTES, statistic="Sum")
+            for each in watched.functions.consumers
         ]
         self._total_alarm(
             "ExecutorErrors",
@@ -212,7 +213,7 @@ class Observability(Construct):
         alarm = cloudwatch.Alarm(
             self,
             name,
-            alarm_name=f"{self._options.stack_name}-{name}",
+            alarm_name=f"{self._options.name}-{name}",
             alarm_description=f"{description}. {RUNBOOK}#{(heading or name).lower()}",
             metric=metric,
             threshold=rule.threshold,

@@ -1,6 +1,5 @@
 """Tables, the signing secret of webhooks, and the bus of lifecycle events."""
 
-from aws_cdk import Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
 from aws_cdk import aws_secretsmanager as secretsmanager
@@ -20,6 +19,7 @@ OWNER_INDEX_MEMBERS = (
     "calendar",
     "parent",
     "tags",
+    "managed_by",
     "ends_at",
 )
 """Of a job, beside its keys: what lists filter by or show."""
@@ -138,10 +138,11 @@ class Webhooks(Construct):
 class Events(Construct):
     """A bus that only the deployment's own functions put events on; without rules it is free."""
 
-    def __init__(self, scope: Construct, construct_id: str) -> None:
+    def __init__(self, scope: Construct, construct_id: str, options: Options) -> None:
         super().__init__(scope, construct_id)
-        # Named like the stack's other resources, so that jobs are refused it as a target.
-        name = f"{Stack.of(self).stack_name}-events"
         self.bus = events.EventBus(
-            self, "Bus", event_bus_name=name, description="Lifecycle events of Carillon"
+            self,
+            "Bus",
+            event_bus_name=f"{options.name}-events",
+            description="Lifecycle events of Carillon",
         )

@@ -1,0 +1,82 @@
+"""The AWS resources that jobs may call, and the deployment's own, which they may not."""
+
+from collections.abc import Sequence
+
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from carillon.cdk.constructs.functions import Functions
+from carillon.cdk.constructs.helpers import acknowledge
+from carillon.cdk.constructs.lanes import Lanes
+from carillon.cdk.constructs.parameters import Parameters
+from carillon.cdk.constructs.permissions import acknowledge_wildcard, allow
+from carillon.cdk.options import Options
+from carillon.cdk.target_arns import actions_of
+
+
+class TargetPermissions(Construct):
+    """The executors' grants for what jobs may call; without any target nothing is made.
+
+    The grants are exact. What is the deployment's own is denied whatever is allowed, since an owner
+    who could call its functions through a job could act as any owner.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        options: Options,
+        functions: Functions,
+        lanes: Lanes,
+        bus_arns: Sequence[str],
+        parameters: Parameters,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._functions = functions
+        self._parameters = parameters
+        self._dead_letters = lanes.dead_letter_queue.queue_arn
+        self._function_arns = [each.function_arn for each in functions.all]
+        queues = [each.queue_arn for each in (*lanes.queues.values(), lanes.dead_letter_queue)]
+        self._own = [*self._function_arns, *queues, *bus_arns]
+        self._allowed: list[str] = []
+        functions.assets.count_in(self._allowed)
+        for pattern in options.target_arns:
+            self.allow(pattern.split(":")[2], pattern)
+
+    def allow(self, service: str, arn: str, resource: object = None) -> None:
+        """Let jobs call a resource of `service`, or those that a pattern covers.
+
+        The construct of a `resource` tells the key that encrypts what is sent there.
+        """
+        if arn in self._allowed:
+            return
+        if not self._allowed:
+            self._refuse_own()
+        self._allowed.append(arn)
+        self._parameters.add("TARGET_ARNS", [arn])
+        for executor in self._functions.executors.values():
+            allow(executor, actions_of(service), [arn])
+            for name in ("encryption_master_key", "master_key"):
+                key = getattr(resource, name, None)
+                if isinstance(key, kms.Key) and executor.role is not None:
+                    key.grant_encrypt_decrypt(executor.role)
+            acknowledge_wildcard(executor, arn, "the operator's own list of what jobs may call")
+
+    def _refuse_own(self) -> None:
+        self._parameters.add("OWN_ARNS", self._own)
+        for function in (*self._functions.consumers, self._functions.api):
+            self._parameters.read_by(function)
+        roles = [each.role for each in self._functions.executors.values()]
+        # Of a policy of its own: what a function's role has, the function depends on.
+        denied = iam.Policy(self, "Own", roles=[role for role in roles if role is not None])
+        versions = [f"{arn}:*" for arn in self._function_arns]
+        denied.add_statements(
+            _denied("lambda:InvokeFunction", [*self._function_arns, *versions]),
+            _denied("sqs:SendMessage", [self._dead_letters]),
+        )
+        acknowledge(denied, "AwsSolutions-IAM5", "every version is denied")
+
+
+def _denied(action: str, resources: Sequence[str]) -> iam.PolicyStatement:
+    return iam.PolicyStatement(effect=iam.Effect.DENY, actions=[action], resources=list(resources))

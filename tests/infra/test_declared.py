@@ -1,0 +1,282 @@
+"""Jobs that an app declares: what is refused at synthesis, and what the deployment applies."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_events as events
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
+
+from carillon.cdk import Carillon, Tasks
+from carillon.cdk.constructs.event_rules import event_name
+from carillon.cdk.declared import Declared
+from carillon.cdk.discovery import discover
+from carillon.cdk.options import team_name
+from carillon.errors import ConfigurationError
+from tests.infra.stacks import ACCOUNT, REGION, SynthesizedStack, deployed, referred
+from tests.infra.test_construct import app, synthesized
+from tests.infra.test_permissions import listed, statements_of
+from tests.infra.test_tasks import write
+
+NIGHTLY = """
+from carillon.tasks import job, task
+
+@task
+def report(payload, context): ...
+
+@job(schedule="0 3 * * *", timezone="Europe/Riga", expect_within="30m")
+def nightly(payload, context): ...
+"""
+
+
+MANIFEST = """calendars: {{h: {{dates: [2026-12-25]}}}}
+jobs:
+  a: {{schedule: {}, target: {{type: task, name: report}}}}
+"""
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> cdk.Stack:
+    return cdk.Stack(app(tmp_path / "out"), "Billing")
+
+
+def scheduler(stack: cdk.Stack, source: str = "", **options: Any) -> Carillon:
+    folder = Path(str(cdk.Stage.of(stack).outdir)).parent / "jobs"  # type: ignore[union-attr]
+    write(folder, **{"jobs.py": source or NIGHTLY})
+    tasks = Tasks.from_directory(folder, modules=["jobs"])
+    return Carillon(stack, "Scheduler", tasks=tasks, **{"team": "billing", **options})
+
+
+def declared(folder: Path, source: str = NIGHTLY) -> Declared:
+    """As a construct with these tasks would have it."""
+    write(folder, **{"jobs/jobs.py": source})
+    tasks = Tasks.from_directory(folder / "jobs", modules=["jobs"])
+    return Declared(discover(tasks.modules, tasks), lambda service, arn, resource: None)
+
+
+def resource(stack: SynthesizedStack) -> dict[str, Any]:
+    (found,) = [
+        each["Properties"]
+        for each in stack.template["Resources"].values()
+        if each["Type"] == "Custom::CarillonJobs"
+    ]
+    return dict(found)
+
+
+def document(stack: SynthesizedStack) -> tuple[dict[str, Any], dict[str, str]]:
+    """What is in the asset, and the values that it refers to."""
+    place = resource(stack)["Document"]
+    name = f"asset.{str(place['Key']).removesuffix('.json')}.json"
+    values = {key: deployed(value) for key, value in place["Values"].items()}
+    return json.loads((stack.directory / name).read_text()), values
+
+
+def test_a_decorated_task_is_a_job_of_the_team(stack: cdk.Stack) -> None:
+    scheduler(stack)
+    template = synthesized(stack)
+    assert resource(template)["Team"] == "billing"
+    assert resource(template)["Manager"] == "stack/Billing/Scheduler"
+    jobs = document(template)[0]["jobs"]
+    (read,) = [
+        each["Resource"]
+        for each in statements_of(template, "apply")
+        if each["Action"] == "s3:GetObject"
+    ]
+    assert json.dumps(read).endswith('/*.json"]]}')
+    target = {"type": "task", "name": "nightly"}
+    settings = {"schedule": "0 3 * * *", "timezone": "Europe/Riga", "expect_within": "30m"}
+    assert jobs == {"nightly": {**settings, "target": target}}
+
+
+def test_a_job_may_call_exactly_the_resource_that_it_names(stack: cdk.Stack) -> None:
+    key = kms.Key(stack, "Key")
+    queue = sqs.Queue(stack, "Orders", encryption_master_key=key)
+    topic, bus = sns.Topic(stack, "News"), events.EventBus(stack, "Bus")
+    code = lambda_.Code.from_inline("def handler(event, context): ...")
+    runtime = lambda_.Runtime.PYTHON_3_12
+    function = lambda_.Function(stack, "Bill", code=code, handler="index.handler", runtime=runtime)
+    made = scheduler(stack)
+    made.add_job("orders", schedule="every 5m", target=queue, on_failure=topic)
+    made.add_job("bill", schedule="every 5m", target=function, on_success=queue)
+    to_bus = {"type": "eventbridge", "bus_arn": bus.event_bus_arn}
+    told = {**to_bus, "source": "billing", "detail_type": "due"}
+    made.add_job("told", schedule="every 5m", target=told)
+    template = synthesized(stack)
+
+    (orders,), (news,) = ids(template, "SQS::Queue"), ids(template, "SNS::Topic")
+    (bill,) = ids(template, "Lambda::Function")
+    (own_bus,) = ids(template, "Events::EventBus")
+    granted: dict[str, set[str]] = {}
+    for statement in statements_of(template, "executor-normal"):
+        for arn in map(deployed, listed(statement["Resource"])):
+            if statement["Effect"] == "Allow" and not arn.startswith(("Scheduler", "arn:")):
+                granted.setdefault(arn, set()).update(listed(statement["Action"]))
+    (used,) = ids(template, "KMS::Key")
+    assert granted.pop(used) >= {"kms:Decrypt", "kms:Encrypt"}
+    assert granted == {
+        orders: {"sqs:GetQueueUrl", "sqs:SendMessage"},
+        news: {"sns:Publish"},
+        bill: {"lambda:InvokeFunction"},
+        own_bus: {"events:PutEvents"},
+    }
+    (allowed,) = [
+        deployed(each["Value"]).split(",")
+        for each in template.properties("SSM::Parameter").values()
+        if "TARGET_ARNS" in each["Name"]
+    ]
+    assert set(allowed) == {orders, news, bill, own_bus}
+    content, values = document(template)
+    assert set(values.values()) == set(allowed)
+    wanted = content["jobs"]["orders"]
+    assert values[wanted["target"]["queue_arn"]["$ref"]] == orders
+    assert values[wanted["on_failure"]["topic_arn"]["$ref"]] == news
+
+
+def ids(stack: SynthesizedStack, kind: str) -> list[str]:
+    """Of the app's own."""
+    return [each for each in stack.resources(kind) if not each.startswith("Scheduler")]
+
+
+def test_values_of_the_deployment_may_be_anywhere_in_a_job(stack: cdk.Stack) -> None:
+    queue = sqs.Queue(stack, "Orders")
+    payload = {"url": f"{queue.queue_url}?x", "n": [1, {"arn": queue.queue_arn}]}
+    scheduler(stack).add_job("report", schedule="every 5m", target="report", payload=payload)
+    content, values = document(synthesized(stack))
+    told = content["jobs"]["report"]["payload"]
+    assert set(told["url"]) == set(told["n"][1]["arn"]) == {"$ref"}
+    assert values[told["url"]["$ref"]].endswith("?x")
+
+
+def test_without_jobs_the_resource_is_there_to_let_the_last_ones_go(stack: cdk.Stack) -> None:
+    scheduler(stack, "from carillon.tasks import task")
+    assert document(synthesized(stack))[0] == {"jobs": {}, "calendars": {}}
+
+
+@pytest.mark.parametrize(("stage", "go"), [("production", "false"), ("dev", "true")])
+def test_its_removal_prunes_only_where_tables_go_too(stack: cdk.Stack, stage: str, go: str) -> None:
+    scheduler(stack, stage=stage)
+    assert resource(synthesized(stack))["TablesGo"] == go
+
+
+def test_a_manifest_is_added_whole(stack: cdk.Stack, tmp_path: Path) -> None:
+    write(tmp_path, **{"jobs.yaml": MANIFEST.format("every 5m")})
+    scheduler(stack).add_manifest(str(tmp_path / "jobs.yaml"))
+    content, _ = document(synthesized(stack))
+    assert content["jobs"].keys() == {"a", "nightly"}
+    assert content["calendars"].keys() == {"h"}
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ('"99 * * * *"', "jobs.py, line 4: job 'f': schedule: "),
+        ('"every 5m", timezone="Mars"', "jobs.py, line 4: job 'f': timezone: "),
+        ('"every 5m", retries=3', "jobs.py, line 4: job 'f': retries: "),
+        ('"every 5m", target={}', "line 4: TaskRegistrationError: the job 'f' calls its own task"),
+        ('"every 5m", name="a/b"', "line 4: TaskRegistrationError: 'a/b' is no name for a task"),
+    ],
+)
+def test_a_wrong_decorator_fails_synthesis_with_its_line(
+    tmp_path: Path, source: str, said: str
+) -> None:
+    text = f"from carillon.tasks import job\n\n\n@job(schedule={source})\ndef f(p, c): ...\n"
+    with pytest.raises(ConfigurationError) as raised:
+        declared(tmp_path, text)
+    assert said in str(raised.value)
+
+
+def test_a_wrong_job_of_a_manifest_fails_synthesis_with_its_line(tmp_path: Path) -> None:
+    write(tmp_path, **{"jobs.yaml": MANIFEST.format("often")})
+    with pytest.raises(ConfigurationError, match=r"jobs\.yaml, line 3.*job 'a': schedule"):
+        declared(tmp_path).add_manifest(tmp_path / "jobs.yaml")
+
+
+def test_an_unknown_task_fails_synthesis(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no task 'reprot'; there are: nightly, report"):
+        declared(tmp_path).add("a", {"schedule": "every 5m", "target": "reprot"}, "here")
+
+
+def test_a_name_twice_fails_synthesis_with_both_places(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"here: .*'Nightly'.*jobs\.py, line 7"):
+        declared(tmp_path).add("Nightly", {"schedule": "every 5m", "target": "report"}, "here")
+
+
+def test_jobs_need_a_team(stack: cdk.Stack) -> None:
+    with pytest.raises(ConfigurationError, match=r"team: must be set: jobs\.py, line 7"):
+        scheduler(stack, team="")
+
+
+def test_a_job_of_an_app_without_a_team_is_refused(stack: cdk.Stack) -> None:
+    made = scheduler(stack, "from carillon.tasks import task", team="")
+    with pytest.raises(ConfigurationError, match="team"):
+        made.add_job("a", schedule="every 5m", target="report")
+
+
+@pytest.mark.parametrize("team", ["Billing", "a/b", "-a", 64 * "a"])
+def test_a_wrong_team_is_refused(team: str) -> None:
+    with pytest.raises(ConfigurationError, match="team"):
+        team_name(team)
+
+
+def test_events_of_the_jobs_go_to_whom_they_are_sent(stack: cdk.Stack) -> None:
+    """Also of jobs that are declared after that, beside the events that they ask for."""
+    made = scheduler(stack, event_bus=True)
+    made.on("run.dead", sns.Topic(stack, "OnCall"))
+    made.add_job("a", schedule="every 5m", target="report", events=["run.succeeded"])
+    template = synthesized(stack)
+    jobs = document(template)[0]["jobs"]
+    assert jobs["nightly"]["events"] == ["run.dead"]
+    assert jobs["a"]["events"] == ["run.succeeded", "run.dead"]
+    (rule,) = [
+        each for each in template.properties("Events::Rule").values() if "EventPattern" in each
+    ]
+    assert rule["EventPattern"] == {"source": ["carillon"], "detail-type": ["run.dead"]}
+    (topic,) = ids(template, "SNS::Topic")
+    assert deployed(rule["Targets"][0]["Arn"]) == topic
+    assert deployed(rule["EventBusName"]) in template.resources("Events::EventBus")
+
+
+def test_a_role_may_manage_its_team_as_far_as_was_granted(stack: cdk.Stack) -> None:
+    made = scheduler(stack)
+    assumed_by = iam.AccountRootPrincipal()
+    viewer, editor = (iam.Role(stack, name, assumed_by=assumed_by) for name in ("See", "Do"))
+    made.grant_manage(viewer, role="viewer")
+    made.grant_manage(editor)
+    template = synthesized(stack)
+    (api,) = template.resources("ApiGatewayV2::Api")
+    routes = template.properties("ApiGatewayV2::Route").values()
+    (route,) = [each for each in routes if each["RouteKey"] == "ANY /aws/{team}/{proxy+}"]
+    assert route["AuthorizationType"] == "AWS_IAM"
+    methods = {"See": ["GET"], "Do": ["GET", "POST", "PUT", "PATCH", "DELETE"]}
+    for policy in template.properties("IAM::Policy").values():
+        (role,) = map(referred, policy["Roles"]) if len(policy["Roles"]) == 1 else ("",)
+        if role[:-8] in methods:
+            (statement,) = policy["PolicyDocument"]["Statement"]
+            begin = f"arn:aws:execute-api:{REGION}:{ACCOUNT}:{api}/$default"
+            expected = [f"{begin}/{method}/aws/billing/*" for method in methods.pop(role[:-8])]
+            assert list(map(deployed, listed(statement["Resource"]))) == expected
+    assert methods == {}
+
+
+def test_what_cannot_be_is_refused_by_name(stack: cdk.Stack) -> None:
+    made = scheduler(stack)
+    with pytest.raises(ConfigurationError, match="event_bus"):
+        made.on("run.dead", sns.Topic(stack, "OnCall"))
+    with pytest.raises(ConfigurationError, match="role: 'owner' is none"):
+        made.grant_manage(iam.Role(stack, "R", assumed_by=iam.AccountRootPrincipal()), role="owner")
+    with pytest.raises(ConfigurationError, match=r"'run.lost' is no event.*run\.dead"):
+        event_name("run.lost")
+
+
+def test_metrics_are_the_deployment_s_own(stack: cdk.Stack) -> None:
+    made = scheduler(stack)
+    metrics = [made.metric_lag(), made.metric_runs_dead(), made.metric_runs_missed()]
+    told = [(each.namespace, each.metric_name, each.statistic) for each in metrics]
+    name = "Billing-Scheduler-C16716F1"
+    assert told == [(name, "RunLag", "p99"), (name, "RunsDead", "Sum"), (name, "RunsMissed", "Sum")]
