@@ -6,6 +6,8 @@ CarillonError
 ├── MalformedMessageError    a queue message that no version of Carillon wrote
 ├── TaskRegistrationError    a function cannot be a task (shared/carillon/tasks.py)
 ├── UnknownTaskError         no task has this name (shared/carillon/tasks.py)
+├── ApiError                 an answer of the API that is no success (shared/carillon/client)
+├── InvalidSignature         a webhook that is not Carillon's (shared/carillon/client)
 ├── HeldError                another executor holds the run: its message stays with the queue
 ├── RunAloneError            an executor died on the run: its message is to be handled alone
 ├── StoreUnavailableError    the store throttled or failed beyond the retries

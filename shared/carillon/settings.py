@@ -23,8 +23,12 @@ TASK_RESERVE_SECONDS = 5
 OPERATORS_GROUP = "operators"
 """Members of this group of the identity provider may see the whole deployment's status."""
 
+PARAMETERS_ROOT = "/carillon-settings"
+"""The parameters of all deployments are below it, each under its name."""
+
 TASK_ENVIRONMENT = (
     "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
     "AWS_REGION",
     "CARILLON_EMULATOR",
     "HOME",
@@ -110,7 +114,7 @@ def listed(check: Read = text, *, least: int = 0) -> Read:
     """Reads a list, as such or as a text with commas; each part is passed through `check`."""
 
     def read(value: object) -> tuple[Any, ...]:
-        given = value if isinstance(value, tuple) else text(value).split(",")
+        given = value if isinstance(value, tuple | list) else text(value).split(",")
         parts = [part.strip() if isinstance(part, str) else part for part in given]
         found = tuple(check(part) for part in parts if part)
         if len(found) < least:
@@ -180,7 +184,7 @@ class Choices:
     task_modules: tuple[str, ...] = option(
         ("carillon.executor.tasks.samples",),
         listed(_module, least=1),
-        "you have tasks of your own",
+        "the samples are not wanted; tasks of your own come by `tasks` (docs/your-project.md)",
     )
     webhook_allowed_networks: tuple[Network, ...] = option(
         (), listed(_network), "webhooks must reach private networks"
@@ -229,9 +233,11 @@ class Settings(Choices):
 
     `event_bus` is the name or ARN of an EventBridge bus, "" for none. What is due later than
     `longest_delay_seconds` waits on the wheel instead of in its queue. Of the places of lane slow
-    each owner holds `slow_lane_share` at most. The names of the deployment's own resources begin
-    with `stack_name` and a dash ("" where there is no stack). Tokens name `issuer` and `audience`;
-    the gateway checks them, only the api tells of them.
+    each owner holds `slow_lane_share` at most. `own_arns` are the deployment's own resources.
+    Task processes alone have `task_folder` on their path, and credentials of the role
+    `task_role_arn`; `task_names` are the tasks that there are (none: unknown).
+    Settings that are too long for an environment are in parameters below the path `parameters`.
+    Tokens name `issuer` and `audience`; the gateway checks them, only the api tells of them.
     """
 
     jobs_table: str = field(metadata={"read": required})
@@ -245,13 +251,27 @@ class Settings(Choices):
     longest_delay_seconds: int = option(900, WholeNumber(1, 900))
     slow_lane_share: int = option(1, WholeNumber(1, 1000))
     stack_name: str = option("", text)
+    own_arns: tuple[str, ...] = option((), listed())
+    task_folder: str = option("", text)
+    task_names: tuple[str, ...] = option((), listed())
+    task_role_arn: str = option("", text)
+    parameters: str = option("", text)
     issuer: str = option("", text)
     audience: str = option("", text)
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":
-        """Parse the environment; raises ConfigurationError naming the variable."""
-        env = os.environ if environment is None else environment
+    def from_environment(
+        cls,
+        environment: Mapping[str, str] | None = None,
+        read_parameters: Callable[[str], Mapping[str, str]] | None = None,
+    ) -> "Settings":
+        """Parse the environment, and with `read_parameters` the variables below its path.
+
+        Raises ConfigurationError naming the variable.
+        """
+        env: Mapping[str, str] = os.environ if environment is None else environment
+        if read_parameters and env.get("PARAMETERS"):
+            env = {**env, **read_parameters(env["PARAMETERS"])}
         needed = {each.name: "" for each in fields(cls) if each.default_factory is MISSING}
         given = {name.lower(): env[name] for name in cls.variable_names() & env.keys()}
         values: Any = needed | given
@@ -281,15 +301,12 @@ class Settings(Choices):
         return not self.is_own(arn) and any(_covers(each, arn) for each in self.target_arns)
 
     def is_own(self, arn: str) -> bool:
-        """True if the resource is a deployment's own, of whichever stage: jobs never call those,
-        whatever is allowed.
+        """True if the resource, or what it is a version or alias of, is the deployment's own: jobs
+        never call those, whatever is allowed.
 
-        Who could send to its queues, or invoke its functions, could act as any owner. The names of
-        all stages begin alike.
+        Who could send to its queues, or invoke its functions, could act as any owner.
         """
-        names = re.split("[:/]", _segments(arn)[-1])
-        begins = f"{self.stack_name.partition('-')[0]}-"
-        return bool(self.stack_name) and any(name.startswith(begins) for name in names)
+        return arn in self.own_arns or arn.rpartition(":")[0] in self.own_arns
 
     @classmethod
     def variable_names(cls) -> frozenset[str]:

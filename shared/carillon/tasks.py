@@ -9,6 +9,9 @@
                 return {"stopped_at": item}
             ...
 
+`@job(schedule="0 3 * * *", timezone="Europe/Riga")` makes a task, too, and declares the job that
+calls it.
+
 A task that raises fails: it is tried again by its job's retry policy. It may raise
 `Retry(after=...)` to set the time, and `Fail(reason)` if no retry can help.
 
@@ -179,6 +182,42 @@ def task(function: _F | None = None, /, *, name: str = "") -> _F | Callable[[_F]
         return decorated
 
     return register if function is None else register(function)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredJob:
+    """A job that calls the task of its own name: its settings, and the file and line of both."""
+
+    name: str
+    settings: Mapping[str, Any]
+    file: str
+    line: int
+
+
+declared_jobs: list[DeclaredJob] = []
+"""Those of `@job`."""
+
+
+def job(*, schedule: object, name: str = "", **settings: Any) -> Callable[[_F], _F]:
+    """Register a function as a task, and declare a job that calls it, of the same name.
+
+    `schedule` and `settings` are members of a job (docs/settings.md). The job comes and goes with
+    the decorator, at each deployment of the CDK app whose tasks these are. Raises
+    TaskRegistrationError at import.
+    """
+
+    def register(decorated: _F) -> _F:
+        code = getattr(inspect.unwrap(decorated), "__code__", None)
+        own_name = name or getattr(decorated, "__name__", "")
+        if "target" in settings:
+            raise TaskRegistrationError(f"the job {own_name!r} calls its own task: omit `target`")
+        registered_tasks.add(own_name, decorated)
+        file, line = (code.co_filename, code.co_firstlineno) if code else ("", 0)
+        members = {"schedule": schedule, **settings}
+        declared_jobs.append(DeclaredJob(own_name, members, file, line))
+        return decorated
+
+    return register
 
 
 def _check_form(name: str, function: TaskFunction) -> None:

@@ -33,6 +33,7 @@ class Action(StrEnum):
     OPERATION_REQUESTED = "operation.requested"
     OPERATION_CANCELLED = "operation.cancelled"
     REQUEST_FAILED = "request.failed"
+    STACK_FAILED = "stack.failed"
     REQUEST_UNAVAILABLE = "request.unavailable"
     # tick
     TICK_FINISHED = "tick.finished"

@@ -30,6 +30,7 @@ from carillon.domain.run import (
 )
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.names import job_id_of
+from carillon.domain.spec.owners import SYSTEM, Author, AuthorKind, Via
 from carillon.domain.spec.schedule_spec import STORED
 from carillon.domain.wheel.entry import LAST_MINUTE, Entry, Slot, slots_of_minute
 from carillon.domain.wheel.pace import BUCKETS, Shares
@@ -131,6 +132,14 @@ JOB: Members = {
     "note": st.text(),
     "fingerprint": st.text(),
     "creation_key": st.text(),
+    "renamed_to": st.sampled_from(["", 26 * "0"]),
+    "renamed_from": st.sampled_from(["", 26 * "0"]),
+    "managed_by": st.sampled_from(["", "manifest/billing", "stack/app/Scheduler"]),
+    "applied": st.sampled_from(["", "5f2c"]),
+    "author": st.builds(
+        Author, st.sampled_from(AuthorKind), st.text(), st.text(), st.sampled_from(Via)
+    )
+    | st.just(SYSTEM),
     "former_keys": st.lists(st.text(min_size=1), max_size=8).map(tuple),
     "spread_seconds": counts,
     "paused_at": maybe_instants,

@@ -114,6 +114,7 @@ class System:
                 longest_timeout_seconds=55,
                 admission_rows=self.stores.admission_rows,
                 operations=self.stores.operations,
+                records=self.stores.idempotency_records,
                 events=NoEvents(),
             )
         )

@@ -242,13 +242,15 @@ def test_a_service_that_cannot_be_reached_may_be_tried_again(
 
 def test_owners_secrets_are_read_where_they_lie(ministack: str) -> None:
     prefix = unique("carillon")
-    client("secretsmanager").create_secret(Name=f"{prefix}/ann_40x/token", SecretString="s1")
-    client("ssm").put_parameter(Name=f"/{prefix}/ann_40x/tenant", Value="p1", Type="SecureString")
+    client("secretsmanager").create_secret(Name=f"{prefix}/user/ann_40x/token", SecretString="s1")
+    client("ssm").put_parameter(
+        Name=f"/{prefix}/user/ann_40x/tenant", Value="p1", Type="SecureString"
+    )
     owners = OwnerSecrets(AwsSecrets(), prefix, SystemClock())
     token, tenant = SecretReference(secret="token"), ParameterReference(parameter="tenant")
-    assert owners.text("ann@x", token, Deadline.after(10)) == "s1"
-    assert owners.text("ann@x", tenant, Deadline.after(10)) == "p1"
+    assert owners.text("user/ann@x", token, Deadline.after(10)) == "s1"
+    assert owners.text("user/ann@x", tenant, Deadline.after(10)) == "p1"
     for reference in (token, tenant):
         with pytest.raises(SecretError, match="does not exist") as caught:
-            owners.text("bob", reference, Deadline.after(10))
+            owners.text("user/bob", reference, Deadline.after(10))
         assert caught.value.kind == "secret_missing"

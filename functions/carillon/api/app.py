@@ -9,6 +9,8 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from carillon.api.apply.routes import ApplyRoutes
+from carillon.api.apply.service import ApplyService
 from carillon.api.calendars.routes import CalendarRoutes
 from carillon.api.calendars.service import CalendarService
 from carillon.api.http.problems import (
@@ -18,7 +20,7 @@ from carillon.api.http.problems import (
     problem_of,
     problem_response,
 )
-from carillon.api.http.requests import subject_of, with_checked_body
+from carillon.api.http.requests import for_team, subject_of, with_checked_body
 from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.http.throttle import Throttle
 from carillon.api.jobs.bulk import BulkRoutes
@@ -37,11 +39,12 @@ from carillon.api.schedules.upcoming import ForecastService, OccurrenceService
 from carillon.api.status import OverviewService, StatusRoutes
 from carillon.api.well_known import WellKnownRoutes
 from carillon.clock import Clock, Entropy
+from carillon.domain.calendar import Calendar
 from carillon.errors import CarillonError
 from carillon.services.indexer import Indexer
 from carillon.services.redrive import Redriver
 from carillon.settings import Settings
-from carillon.stores.ports import Stores
+from carillon.stores.ports import Stores, VersionedRows
 from carillon.telemetry import Telemetry
 
 VERSION = "1.0"
@@ -71,10 +74,7 @@ class Api:
         service = JobService(
             stores.jobs, calendars, indexer, stores.events, clock, entropy, settings, telemetry
         )
-        answers = JobAnswers(calendars, clock, settings.longest_timeout_seconds)
-        NamedJobRoutes(routes, service, answers, telemetry)
-        JobRoutes(routes, service, answers, telemetry)
-        BulkRoutes(routes, BulkService(service, clock), telemetry)
+        self._serve_jobs(service, calendars, settings, telemetry)
         run_service = RunService(service, runs, stores.queue, clock, entropy, settings, records)
         RunRoutes(routes, run_service, telemetry)
         operations = OperationService(
@@ -92,15 +92,33 @@ class Api:
             PreviewService(calendars, clock),
             ForecastService(service, calendars, clock),
         )
-        CalendarRoutes(routes, CalendarService(service, calendars, clock), telemetry)
         overview = OverviewService(service, runs, stores.wheel, calendars, clock, settings)
         StatusRoutes(routes, overview, settings.operators_group)
         WellKnownRoutes(routes, settings, VERSION)
         DescriptionRoutes(routes, self.describe)
 
+    def _serve_jobs(
+        self,
+        service: JobService,
+        calendars: VersionedRows[Calendar],
+        settings: Settings,
+        telemetry: Telemetry,
+    ) -> None:
+        """Jobs, calendars, and manifests of both."""
+        routes, clock = self._routes, self._clock
+        answers = JobAnswers(calendars, clock, settings.longest_timeout_seconds)
+        NamedJobRoutes(routes, service, answers, telemetry)
+        JobRoutes(routes, service, answers, telemetry)
+        BulkRoutes(routes, BulkService(service, clock), telemetry)
+        calendar_service = CalendarService(service, calendars, clock)
+        CalendarRoutes(routes, calendar_service, telemetry)
+        applying = ApplyService(service, calendar_service, clock)
+        ApplyRoutes(routes, applying, calendars, clock, telemetry)
+
     def answer(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         """The answer to one event, in the gateway's form."""
         try:
+            event = for_team(event)
             self._refuse_flood(event)
             checked = with_checked_body(event)
         except (ProblemError, CarillonError) as error:

@@ -7,13 +7,13 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from carillon.api.app import Api
 from carillon.clock import SystemClock, SystemEntropy
 from carillon.settings import Settings
-from carillon.stores.dynamo import open_stores
+from carillon.stores.dynamo import open_stores, read_parameters
 from carillon.telemetry import create_telemetry
 
 
 def create_api() -> Api:
     """The API on the stores that the environment names."""
-    settings = Settings.from_environment()
+    settings = Settings.from_environment(read_parameters=read_parameters)
     clock = SystemClock()
     stores = open_stores(settings, clock)
     return Api(

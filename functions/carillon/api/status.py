@@ -8,7 +8,6 @@ from aws_lambda_powertools.event_handler import Response
 from pydantic import BaseModel, Field
 
 from carillon.api.http.fields import UtcTime
-from carillon.api.http.requests import caller_of
 from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.routes import JSON
 from carillon.api.jobs.service import JobService
@@ -152,7 +151,7 @@ class StatusRoutes(Resource):
     @route("GET /status", "Whether your jobs are idle", {200: "The status"})
     def get_status(self) -> Response[StatusForm]:
         """Processing while any of the newest runs of your first 100 jobs is unfinished."""
-        caller = caller_of(self._app.current_event.raw_event)
+        caller = self._caller()
         status = self._service.of_owner(caller.owner)
         if self._operators_group in caller.groups:
             status.segments = self._service.segments()

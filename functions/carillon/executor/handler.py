@@ -21,10 +21,10 @@ from carillon.executor.runs.lifecycle_events import BufferedEvents
 from carillon.executor.targets import Targets
 from carillon.services.indexer import Indexer
 from carillon.settings import Settings
-from carillon.stores.dynamo import open_stores
+from carillon.stores.dynamo import open_stores, read_parameters
 from carillon.telemetry import Action, create_telemetry
 
-settings = Settings.from_environment()
+settings = Settings.from_environment(read_parameters=read_parameters)
 telemetry = create_telemetry("executor")
 clock = SystemClock()
 stores = open_stores(settings, clock)
@@ -52,6 +52,7 @@ router = Router(
         longest_timeout_seconds=settings.longest_timeout_seconds,
         admission_rows=stores.admission_rows,
         operations=stores.operations,
+        records=stores.idempotency_records,
         events=events,
         queue_retention=timedelta(days=settings.queue_retention_days),
         owner_starts_per_minute=settings.owner_starts_per_minute,

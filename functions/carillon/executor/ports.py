@@ -8,6 +8,7 @@ from carillon.clock import Clock, Entropy, ThreadTimers, Timers
 from carillon.domain.admission.state import AdmissionRow
 from carillon.domain.calendar import Calendar
 from carillon.domain.execution.transitions import ClaimTerms
+from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.operation import Operation
@@ -58,6 +59,7 @@ class ExecutorPorts:
     longest_timeout_seconds: int
     admission_rows: VersionedRows[AdmissionRow]
     operations: VersionedRows[Operation]
+    records: VersionedRows[IdempotencyRecord]
     events: EventSink
     owner_starts_per_minute: int = 0
     owner_concurrent_runs: int = 0

@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Sequence
 from datetime import datetime
 
-from carillon.domain.canary import is_system
 from carillon.domain.message import Message
+from carillon.domain.spec.owners import is_system
 from carillon.domain.wheel.segment import Control, Cursor
 from carillon.services.indexer import Indexer
 

@@ -7,11 +7,9 @@ from carillon.domain.job import Generation, Job, JobState, fires_differently, se
 from carillon.domain.policies import CatchUp
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.names import job_id_of
+from carillon.domain.spec.owners import SYSTEM_PREFIX
 from carillon.domain.targets import TaskTarget
 from carillon.schedules import parse_schedule
-
-SYSTEM_PREFIX = "system/"
-"""Owners that begin so are the deployment's own: no token can name one."""
 
 CANARY_OWNER = f"{SYSTEM_PREFIX}carillon"
 CANARY_JOB_ID = job_id_of(CANARY_OWNER, "canary")
@@ -19,11 +17,6 @@ CANARY_TASK = "carillon.canary"
 CANARY_INTERVAL = timedelta(minutes=5)
 CANARY_EXPECT_WITHIN = timedelta(minutes=2)
 """Later than this it is missed, and is not run: a late canary is as silent as none."""
-
-
-def is_system(owner: str) -> bool:
-    """True if an owner is the deployment itself."""
-    return owner.startswith(SYSTEM_PREFIX)
 
 
 def is_canary(owner: str, job_id: str) -> bool:

@@ -10,6 +10,7 @@ from carillon.domain.policies import Lane as Lane
 from carillon.domain.policies import Priority as Priority
 from carillon.domain.spec.job_spec import REINDEX, JobSpec, members_marked
 from carillon.domain.spec.names import list_name
+from carillon.domain.spec.owners import SYSTEM, Author
 from carillon.schedules import Every, Schedule
 
 PAYLOAD_LIMIT_BYTES = 64 * 1024
@@ -35,6 +36,9 @@ class JobState(StrEnum):
     COMPLETED = "completed"
     """A tombstone too: its last occurrence is over and it was to be deleted then. It keeps its
     payload, since runs of it may still be retried. (A completed job that is kept stays ACTIVE.)"""
+    RENAMED = "renamed"
+    """A tombstone, too: what came due until then still runs, and may be retried; whatever comes
+    after that is the job's that it was renamed to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +93,11 @@ class Job:
     those of the jobs of this name before, newest first. `paused_at` is set
     while the state is PAUSED, and on the tombstone of a job that was; `expires_at` only on
     tombstones. `earlier` are the generations before `previous`, newest first. `note` has the reason
-    of a pause that was not its owner's. `spec.priority` is the owner's, `lane` where it is served;
-    `slow` is no change of the owner's, so it comes and goes under the same revision.
+    of a pause that was not its owner's. `managed_by` is the manifest or stack that applies the
+    settings ("" without), `applied` the digest of those that it applied last: others have changed
+    what differs. `author` made the last revision. `renamed_to` and `renamed_from` are job ids, ""
+    without. `spec.priority` is the owner's, `lane` where it
+    is served; `slow` is no change of the owner's, so it comes and goes under the same revision.
     """
 
     owner: str
@@ -110,6 +117,11 @@ class Job:
     fingerprint: str = ""
     creation_key: str = ""
     former_keys: tuple[str, ...] = ()
+    managed_by: str = ""
+    applied: str = ""
+    author: Author = SYSTEM
+    renamed_to: str = ""
+    renamed_from: str = ""
     spread_seconds: int = 0
     paused_at: datetime | None = None
     expires_at: datetime | None = None
@@ -128,7 +140,7 @@ class Job:
     @property
     def is_tombstone(self) -> bool:
         """True if it is gone for its owner: deleted, or completed and to be deleted then."""
-        return self.state in (JobState.DELETED, JobState.COMPLETED)
+        return self.state in (JobState.DELETED, JobState.COMPLETED, JobState.RENAMED)
 
     def time_limit_seconds(self, longest_seconds: int) -> int:
         """The time limit of an attempt where processes allow for `longest_seconds`.
@@ -172,7 +184,9 @@ class Job:
         is_full = len(self.replaced) == MOST_REPLACED
         return generation_id in known or (is_full and generation_id < known[-1])
 
-    def in_new_generation(self, generation: Generation, now: datetime) -> "Job":
+    def in_new_generation(
+        self, generation: Generation, now: datetime, author: Author = SYSTEM
+    ) -> "Job":
         """The active job under a new generation, with the next revision (resume, change of
         schedule, revival of a tombstone).
 
@@ -194,6 +208,7 @@ class Job:
             paused_at=None,
             expires_at=None,
             note="",
+            author=author,
             updated_at=now,
         )
 
@@ -212,25 +227,41 @@ class Job:
             earlier=again.earlier,
         )
 
-    def paused(self, now: datetime, note: str = "") -> "Job":
+    def paused(self, now: datetime, note: str = "", author: Author = SYSTEM) -> "Job":
         return replace(
             self,
             state=JobState.PAUSED,
             revision=self.revision + 1,
             paused_at=now,
             note=note,
+            author=author,
             updated_at=now,
         )
 
-    def deleted(self, now: datetime, expires_at: datetime) -> "Job":
+    def deleted(self, now: datetime, expires_at: datetime, author: Author = SYSTEM) -> "Job":
         """The tombstone: payload dropped, key held until `expires_at`."""
         return replace(
             self,
             state=JobState.DELETED,
             revision=self.revision + 1,
             spec=self.spec.model_copy(update={"payload": "null"}),
+            author=author,
             updated_at=now,
             expires_at=expires_at,
+        )
+
+    def renamed(
+        self, generation: Generation, now: datetime, expires_at: datetime, author: Author, to: str
+    ) -> "Job":
+        """The tombstone of a job that is renamed `to` the job of this id: none of its occurrences
+        counts from `generation` on, which begins where that job's does."""
+        return replace(
+            self.in_new_generation(generation, now, author),
+            state=JobState.RENAMED,
+            note=self.note,
+            paused_at=self.paused_at,
+            expires_at=expires_at,
+            renamed_to=to,
         )
 
     def completed(self, now: datetime, expires_at: datetime) -> "Job":
@@ -239,6 +270,7 @@ class Job:
             self,
             state=JobState.COMPLETED,
             revision=self.revision + 1,
+            author=SYSTEM,
             updated_at=now,
             expires_at=expires_at,
         )

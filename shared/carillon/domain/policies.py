@@ -74,6 +74,13 @@ class Overlap(StrEnum):
     """One waits for the end of the active run; those that come while it waits are skipped."""
 
 
+class InitialState(StrEnum):
+    """The state of a job when it is created, or again after it was deleted."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+
+
 class OnComplete(StrEnum):
     """The end of a job when no occurrence is left and its last run has ended."""
 

@@ -93,6 +93,11 @@ class Resolution(StrEnum):
     DISCARDED = "discarded"
 
 
+OWN_PAYLOAD = "p"
+"""Request ids that begin so are those of manual runs with a payload of their own: no ULID does, nor
+the digest of a key."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunKey:
     """The identity of a run: a function of the occurrence, so that duplicates meet.
@@ -122,6 +127,11 @@ class RunKey:
         """
         kind = f"{self.kind.value}-{self.request_id}" if self.request_id else self.kind.value
         return f"{self.job_id}_{self.fire_at:%Y%m%dT%H%M%SZ}_{kind}_{self.redrive}"
+
+    @property
+    def has_own_payload(self) -> bool:
+        """True if the run's request has the payload; its redrives have the same."""
+        return self.kind is RunKind.MANUAL and self.request_id.startswith(OWN_PAYLOAD)
 
     @property
     def redriven(self) -> "RunKey":

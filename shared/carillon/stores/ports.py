@@ -57,15 +57,17 @@ class Page(Generic[Item]):
 @dataclass(frozen=True, slots=True)
 class JobFilter:
     """A choice of jobs: those with this `parent` ("" for any), all of these `tags`, (key, value),
-    and a name that begins with `name`, without regard to case."""
+    a name that begins with `name`, without regard to case, and this `managed_by` ("" for any)."""
 
     parent: str = ""
     tags: tuple[tuple[str, str], ...] = ()
     name: str = ""
+    managed_by: str = ""
 
     def chooses(self, job: Job) -> bool:
         return (
             self.parent in ("", job.spec.parent)
+            and self.managed_by in ("", job.managed_by)
             and set(self.tags) <= job.spec.tags.items()
             and job.list_key.startswith(list_name(self.name))
         )

@@ -111,13 +111,13 @@ def test_many_jobs_at_once_from_several_threads(deployment: Deployment) -> None:
     assert (first["created"], again["created"], again["existing"]) == (30, 1, 30)
     assert len(ok(client.get("/jobs", tag="team:x", limit="100"))["items"]) == 30
     paused = ok(client.send("POST", "/jobs/pause", query={"parent": "channel"}))
-    assert paused == {"changed": 30, "next_cursor": None}
+    assert paused == {"changed": 30, "managed": 0, "next_cursor": None}
     resumed = ok(client.send("POST", "/jobs/resume", query={"tag": "team:x"}))
-    assert resumed == {"changed": 30, "next_cursor": None}
+    assert resumed == {"changed": 30, "managed": 0, "next_cursor": None}
     page = ok(client.get("/jobs", parent="channel", limit="1"))
     assert (page["items"][0]["state"], page["items"][0]["overlap"]) == ("active", "skip")
     gone = ok(client.send("DELETE", "/jobs", query={"parent": "channel", "tag": "team:x"}))
-    assert gone == {"changed": 30, "next_cursor": None}
+    assert gone == {"changed": 30, "managed": 0, "next_cursor": None}
     (left,) = ok(client.get("/jobs"))["items"]
     assert left["parent"] is None
 

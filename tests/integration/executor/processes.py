@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 from carillon.domain.targets import TaskTarget
 from carillon.executor.targets.call import Call, Outcome
 from carillon.executor.targets.task import TaskCaller
-from carillon.executor.task_process.parent import ChildPool
+from carillon.executor.task_process.parent import ChildPool, TaskCode
 
 SAMPLES = "carillon.executor.tasks.samples"
 TASKS = "tests.integration.executor.child_tasks"
@@ -19,16 +19,20 @@ TASKS = "tests.integration.executor.child_tasks"
 class Tasks:
     """A pool of children and a short way to call tasks in it."""
 
-    def __init__(self, *modules: str, idle_limit: int = 10) -> None:
-        self.pool = ChildPool(modules or (SAMPLES, TASKS), idle_limit=idle_limit)
-        self._caller = TaskCaller(self.pool)
+    def __init__(
+        self,
+        pool: ChildPool | None = None,
+        variables: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
+        self.pool = pool or ChildPool(TaskCode((SAMPLES, TASKS)))
+        self._caller = TaskCaller(self.pool, variables)
 
     def run(self, name: str, payload: str = "null", timeout_seconds: float = 20) -> Outcome:
         call = Call(
             run_id=f"run-of-{name}",
             job_id="job",
             job_name="name",
-            owner="owner",
+            owner="user/owner",
             attempt=1,
             fire_at=datetime(2026, 1, 1, tzinfo=UTC),
             payload=payload,
@@ -39,7 +43,7 @@ class Tasks:
 
 @contextmanager
 def tasks(*modules: str, idle_limit: int = 10) -> Iterator[Tasks]:
-    caller = Tasks(*modules, idle_limit=idle_limit)
+    caller = Tasks(ChildPool(TaskCode(modules or (SAMPLES, TASKS)), idle_limit=idle_limit))
     try:
         yield caller
     finally:

@@ -72,7 +72,7 @@ def call(payload: str = PAYLOAD, timeout_seconds: float = 10) -> Call:
         run_id=RUN_ID,
         job_id="abc",
         job_name="name",
-        owner="owner",
+        owner="user/owner",
         attempt=2,
         fire_at=datetime(2026, 3, 1, 12, 0, 17, tzinfo=UTC),
         payload=payload,

@@ -15,7 +15,7 @@ import pytest
 from carillon.domain.run import RESULT_LIMIT_BYTES, RunError
 from carillon.executor.targets.call import Failure, Success
 from carillon.local.emulator import MARK as EMULATORS_MARK
-from carillon.settings import TASK_ENVIRONMENT, Settings
+from carillon.settings import TASK_ENVIRONMENT
 from tests.integration.executor.processes import (
     TASKS,
     Tasks,
@@ -25,7 +25,6 @@ from tests.integration.executor.processes import (
     wait_until,
     written_pids,
 )
-from tests.integration.executor.test_targets import ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parents[3]
 BROKEN = "tests.integration.executor.broken_tasks"
@@ -295,7 +294,7 @@ def test_a_task_says_when_it_is_to_be_tried_again_or_that_it_is_over(shared: Tas
 
 KILLED = """
 from tests.integration.executor.processes import children, tasks
-with tasks("carillon.executor.tasks.faults", "carillon.executor.tasks.samples") as caller:
+with tasks("tests.e2e.faulty_tasks.faults", "carillon.executor.tasks.samples") as caller:
     print(caller.run("kill_executor", '{"attempts":0}'), flush=True)
     caller.pool.prepare(2)
     print(*children(), flush=True)
@@ -313,11 +312,6 @@ def test_a_task_can_kill_its_executor_for_tests() -> None:
     assert outcome == "Success(result='\"survived at attempt 1\"')"
     assert len(pids.split()) == 2
     assert wait_until(lambda: not any(is_running(int(pid)) for pid in pids.split()))
-
-
-def test_no_deployment_has_the_harmful_tasks_unless_it_names_them() -> None:
-    defaults = Settings.from_environment(ENVIRONMENT).task_modules
-    assert "carillon.executor.tasks.faults" not in defaults
 
 
 def test_closing_leaves_no_process() -> None:

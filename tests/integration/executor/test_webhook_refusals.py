@@ -146,7 +146,9 @@ def test_each_attempt_is_judged_anew(tmp_path: Path) -> None:
 
 def test_no_secret_leaves_for_an_address_that_is_refused() -> None:
     connections = Connections()
-    sender = caller((), texts={"carillon/owner/token": "hunter2hunter2"}, connector=connections)
+    sender = caller(
+        (), texts={"carillon/user/owner/token": "hunter2hunter2"}, connector=connections
+    )
     hooked = target(443, "10.0.0.1", "https", headers={"Authorization": {"secret": "token"}})
     outcome = sender.deliver(hooked, call())
     assert isinstance(outcome, Failure)

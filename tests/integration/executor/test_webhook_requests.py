@@ -14,13 +14,13 @@ from tests.integration.executor.sending import KEY, PAYLOAD, RUN_ID, call, calle
 
 OWN_KEY = "whsec_" + "c2VjcmV0IG9mIHRoZSBvd25lcg=="
 TEXTS = {
-    "carillon/owner/token": "Bearer hunter2hunter2\n",
-    "/carillon/owner/tenant": "blue",
-    "carillon/owner/signing": OWN_KEY,
-    "/carillon/owner/signing": OWN_KEY,
-    "carillon/owner/empty": "whsec_\n",
-    "carillon/owner/broken": "two\nlines",
-    "carillon/owner/no-key": "whsec_!",
+    "carillon/user/owner/token": "Bearer hunter2hunter2\n",
+    "/carillon/user/owner/tenant": "blue",
+    "carillon/user/owner/signing": OWN_KEY,
+    "/carillon/user/owner/signing": OWN_KEY,
+    "carillon/user/owner/empty": "whsec_\n",
+    "carillon/user/owner/broken": "two\nlines",
+    "carillon/user/owner/no-key": "whsec_!",
     "carillon/other/token": "of another owner",
 }
 

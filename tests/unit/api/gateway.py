@@ -14,8 +14,8 @@ from carillon.api.app import Api
 Json = dict[str, Any]
 """An object of JSON."""
 
-OWNER = "owner-1"
-STRANGER = "owner-2"
+OWNER = "user/owner-1"
+STRANGER = "user/owner-2"
 CONTEXT = cast(LambdaContext, None)
 USUAL_NAMES = ("nightly report", "job")
 """Of the jobs of tests to which names do not matter."""
@@ -32,12 +32,13 @@ def event(
     claims: Json | None = None,
 ) -> Json:
     """An event; without `claims` it has no authorizer."""
+    lowered = {name.lower(): value for name, value in (headers or {}).items()}
     made: Json = {
         "version": "2.0",
         "routeKey": "$default",
         "rawPath": path,
         "rawQueryString": urlencode(query or {}),
-        "headers": {name.lower(): value for name, value in (headers or {}).items()},
+        "headers": lowered,
         "requestContext": {
             "accountId": "123456789012",
             "http": {
@@ -45,7 +46,7 @@ def event(
                 "path": path,
                 "protocol": "HTTP/1.1",
                 "sourceIp": "192.0.2.1",
-                "userAgent": "test",
+                "userAgent": lowered.get("user-agent", "test"),
             },
             "requestId": "request-1",
             "stage": "$default",
@@ -83,7 +84,8 @@ class Client:
 
     def __init__(self, api: Api, owner: str = OWNER, groups: Any = None) -> None:
         self._api = api
-        self._claims = {"sub": owner} | ({} if groups is None else {"cognito:groups": groups})
+        claims = {} if groups is None else {"cognito:groups": groups}
+        self._claims: Json = {"sub": owner.removeprefix("user/"), **claims}
         self._numbers = itertools.count(2)
         self._names: dict[str | None, str] = {}
 

@@ -20,6 +20,8 @@ KINDS: list[Json] = [
     {"name": "d"},
 ]
 
+LAST = {"managed": 0, "next_cursor": None}
+
 
 @pytest.fixture
 def jobs(client: Client) -> dict[str, str]:
@@ -65,7 +67,7 @@ def test_lists_by_parent_and_tags(
 def test_delete_the_parent_delete_its_jobs(client: Client, jobs: dict[str, str]) -> None:
     answer = change(client, "delete", parent="channel, 1")
 
-    assert (answer.status, answer.json) == (200, {"changed": 2, "next_cursor": None})
+    assert (answer.status, answer.json) == (200, {"changed": 2, **LAST})
     assert names(client) == "cd"
     assert change(client, "delete", parent="channel, 1").json["changed"] == 0
 
@@ -75,7 +77,11 @@ def test_pause_and_resume_by_tag_count_what_they_change(
 ) -> None:
     client.post(f"/jobs/{jobs['c']}/pause")
 
-    assert change(client, "pause", tag="team:x").json == {"changed": 1, "next_cursor": None}
+    assert change(client, "pause", tag="team:x").json == {
+        "changed": 1,
+        "managed": 0,
+        "next_cursor": None,
+    }
     assert [state(client, jobs[name]) for name in "abcd"] == [
         "paused",
         "active",
@@ -83,7 +89,11 @@ def test_pause_and_resume_by_tag_count_what_they_change(
         "active",
     ]
     world.clock.advance(60)
-    assert change(client, "resume", tag="team:x").json == {"changed": 2, "next_cursor": None}
+    assert change(client, "resume", tag="team:x").json == {
+        "changed": 2,
+        "managed": 0,
+        "next_cursor": None,
+    }
     assert {state(client, job_id) for job_id in jobs.values()} == {"active"}
     resumed = world.jobs.get(OWNER, jobs["a"])
     assert resumed is not None
@@ -122,7 +132,7 @@ def test_what_a_call_does_not_reach_the_next_one_does(world: World) -> None:
     assert first["changed"] == 2 * PAGE_SIZE
     second = change(client, "delete", parent="p", cursor=first["next_cursor"]).json
 
-    assert second == {"changed": PAGE_SIZE + 1, "next_cursor": None}
+    assert second == {"changed": PAGE_SIZE + 1, **LAST}
     assert names(client, parent="p") == ""
 
 
@@ -214,3 +224,33 @@ def test_a_pause_is_an_event_where_the_job_wants_it(world: World, client: Client
 def with_events(job: Job) -> Job:
     """The job as if it had been made while the deployment had a bus."""
     return job_with(job, events=(EventType.JOB_PAUSED,), revision=job.revision + 1)
+
+
+def test_all_jobs_are_paused_with_a_reason_and_resumed(client: Client) -> None:
+    ids = [create(client, key=str(number))["job_id"] for number in range(3)]
+
+    paused = client.send("POST", "/jobs/pause", {"reason": "release"}, query={"all": "true"})
+    assert paused.json == {"changed": 3, **LAST}
+    assert {client.get(f"/jobs/{job_id}").json["note"] for job_id in ids} == {"release"}
+    resumed = client.send("POST", "/jobs/resume", query={"all": "true"})
+    assert resumed.json == {"changed": 3, **LAST}
+    assert {client.get(f"/jobs/{job_id}").json["note"] for job_id in ids} == {None}
+
+
+@pytest.mark.parametrize(
+    ("query", "field"), [({}, "parent"), ({"all": "false"}, "parent"), ({"all": "x"}, "all")]
+)
+def test_nobody_pauses_all_by_a_slip(client: Client, query: Json, field: str) -> None:
+    create(client)
+
+    refused = client.send("POST", "/jobs/pause", query=query)
+    assert (refused.status, refused.fields) == (422, [field])
+    both = client.send("POST", "/jobs/pause", query={"all": "true", "parent": "p"})
+    assert (both.status, both.fields) == (422, ["all"])
+
+
+def test_a_pause_says_why(client: Client) -> None:
+    job_id = create(client)["job_id"]
+
+    assert client.post(f"/jobs/{job_id}/pause", {"reason": "holiday"}).json["note"] == "holiday"
+    assert client.post(f"/jobs/{job_id}/pause", {"reasons": "x"}).fields == ["reasons"]

@@ -66,7 +66,7 @@ def test_a_change_to_many_goes_on_over_empty_pages(world: World) -> None:
 
     answer = client.send("POST", "/jobs/pause", query={"parent": "p"})
 
-    assert answer.json == {"changed": 5, "next_cursor": None}
+    assert answer.json == {"changed": 5, "managed": 0, "next_cursor": None}
     for job_id in ids:
         job = world.jobs.get(OWNER, job_id)
         assert job is not None

@@ -256,7 +256,8 @@ def test_a_run_is_told_whole(client: Client, world: World, job: Json) -> None:
     (listed,) = client.get(f"/jobs/{job['job_id']}/runs").json["items"]
 
     assert listed == RETRYING_FORM | ids
-    assert told == listed | {"attempts": [ATTEMPT_FORM]}
+    asked = {"payload_overridden": False, "request_note": None}
+    assert told == listed | {"attempts": [ATTEMPT_FORM]} | asked
 
 
 def test_a_skip_row_tells_what_it_covers(client: Client, world: World, job: Json) -> None:

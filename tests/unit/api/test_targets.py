@@ -1,5 +1,6 @@
 """Targets in requests: changes member by member, and hosts that can be."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -157,3 +158,21 @@ def test_a_payload_is_weighed_before_it_is_looked_into(
     answer = client.post("/jobs", BODY | {"template": True, "payload": ["{{"] * 20_000})
 
     assert (answer.status, answer.fields) == (413, ["payload"])
+
+
+def test_a_task_that_the_deployment_does_not_have_is_refused(world: World) -> None:
+    """But not by a change of something else: the job was there before."""
+    older = Client(world.api())
+    path = f"/jobs/{older.post('/jobs', BODY).json['job_id']}"
+    world.settings = replace(world.settings, task_names=("clean_up", "report"))
+    client = Client(world.api())
+
+    for field in ("target", "on_success", "on_failure"):
+        answer = client.post("/jobs", BODY | {field: {"type": "task", "name": "echo"}})
+        assert answer.status == 422
+        assert f"{field}.name" in answer.fields
+        assert "registered: clean_up, report" in answer.text
+    known = BODY | {"target": {"type": "task", "name": "report"}, "name": "other"}
+    assert client.post("/jobs", known).status == 201
+    assert client.patch(path, {"description": "older"}, "*").status == 200
+    assert client.patch(path, {"target": {"name": "eco"}}, "*").fields == ["target.name"]

@@ -12,7 +12,7 @@ from aws_lambda_powertools.metrics import Metrics
 
 from carillon.telemetry import Action, Metric, Telemetry, create_telemetry
 from tests.unit.api.conftest import BODY, World
-from tests.unit.api.gateway import Client, Json
+from tests.unit.api.gateway import OWNER, Client, Json
 
 
 def new_telemetry(service: str) -> tuple[Telemetry, io.StringIO]:
@@ -110,9 +110,9 @@ def test_the_api_tells_what_it_did(world: World) -> None:
 
     told = [(record["action"], record["owner"]) for record in records(world.log)]
     assert told == [
-        ("job.created", "owner-1"),
-        ("run.requested", "owner-1"),
-        ("job.deleted", "owner-1"),
-        ("calendar.put", "owner-1"),
-        ("calendar.deleted", "owner-1"),
+        ("job.created", OWNER),
+        ("run.requested", OWNER),
+        ("job.deleted", OWNER),
+        ("calendar.put", OWNER),
+        ("calendar.deleted", OWNER),
     ]

@@ -1,11 +1,15 @@
 """The gateway as a WSGI application, so that tools which speak HTTP can drive an Api."""
 
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 from carillon.api.app import Api
+from tests.unit.api.conftest import World
 from tests.unit.api.gateway import CONTEXT, Json, event
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
@@ -35,6 +39,26 @@ class Gateway:
         headers = [(str(name), str(value)) for name, value in answer["headers"].items()]
         start_response(f"{status.value} {status.phrase}", headers)
         return [(answer["body"] or "").encode()]
+
+
+class _Quiet(WSGIRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def serving(world: World, subject: str = "owner-1") -> Iterator[str]:
+    """The address of a server for the world's API; all requests are of one owner."""
+    gateway = Gateway(world.api(), {"sub": subject})
+    server = make_server("127.0.0.1", 0, gateway, handler_class=_Quiet)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def _query(text: str) -> dict[str, str]:

@@ -104,7 +104,7 @@ def test_the_last_messages_of_a_herd_do_not_wait(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What came before them is on its way already."""
-    monkeypatch.setattr("carillon.tick.outbox.FULL", 2)
+    monkeypatch.setattr("carillon.tick.outbox.FULL", 1)
     slept = slept_by(world)
     assert sum(report.messages for report in world.tick()) == JOBS
     assert slept == []

@@ -95,7 +95,7 @@ class CalendarRoutes(Resource):
         next tick on; minutes that are dispatched already (about two) stay as they are."""
         put = self._service.put(self._owner(), name, body, precondition(self._app))
         self._report(Action.CALENDAR_PUT, put.calendar)
-        return self._answer(put.calendar, 201 if put.is_new else 200)
+        return self._answer(put.calendar, 201 if put.before is None else 200)
 
     @route("GET /calendars", "List your calendars", {200: "A page of calendars"})
     def list_calendars(self, limit: Limit = 20, cursor: Cursor = None) -> Response[CalendarPage]:

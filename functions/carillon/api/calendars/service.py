@@ -14,6 +14,7 @@ from carillon.api.http.problems import (
     RevisionMismatchError,
 )
 from carillon.api.http.requests import Precondition
+from carillon.api.jobs.changes import PutAction
 from carillon.api.jobs.service import ATTEMPTS, JobService
 from carillon.clock import Clock
 from carillon.domain.calendar import Calendar
@@ -27,11 +28,17 @@ PAGE_RANGES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
-    """`is_new` is False where a calendar was replaced."""
+class CalendarPut:
+    """The calendar after a PUT, or as it would be, and the stored one that it replaces."""
 
     calendar: Calendar
-    is_new: bool
+    before: Calendar | None
+
+    @property
+    def action(self) -> PutAction:
+        if self.before is None:
+            return PutAction.CREATE
+        return PutAction.NONE if self.calendar == self.before else PutAction.CHANGE
 
 
 class CalendarService:
@@ -46,35 +53,47 @@ class CalendarService:
         self._calendars = calendars
         self._clock = clock
 
-    def put(self, owner: str, name: str, body: CalendarBody, condition: Precondition) -> Put:
+    def put(
+        self, owner: str, name: str, body: CalendarBody, condition: Precondition
+    ) -> CalendarPut:
         """The calendar as `body` has it, whatever it was before; an equal one stays as it is.
 
         Raises RevisionMismatchError, AlreadyThereError, InvalidFieldError, or ContendedError.
         """
-        now = self._clock.now()
-        ranges = _ranges_of(body, now)
         for _ in range(ATTEMPTS):
-            stored = self._calendars.get(owner, name)
-            revision = None if stored is None else stored.revision
+            put = self.planned(owner, name, body)
+            revision = None if put.before is None else put.before.revision
             if not condition.holds(revision):
                 if condition.must_be_absent and revision is not None:
                     raise AlreadyThereError(KIND, name, revision)
                 raise RevisionMismatchError(condition.revision, revision, KIND)
-            calendar = Calendar(
-                owner=owner,
-                name=name,
-                revision=1 if revision is None else revision + 1,
-                weekdays=body.weekday_numbers,
-                ranges=ranges,
-                created_at=now if stored is None else stored.created_at,
-                updated_at=now,
-                description=body.description,
-            )
-            if stored is not None and _says_the_same(stored, calendar):
-                return Put(stored, is_new=False)
-            if self._calendars.put(calendar, revision):
-                return Put(calendar, is_new=stored is None)
+            if put.action is PutAction.NONE or self.commit(put):
+                return put
         raise ContendedError(repr(name), KIND)
+
+    def planned(self, owner: str, name: str, body: CalendarBody) -> CalendarPut:
+        """The calendar that a PUT makes of the stored one; raises InvalidFieldError. Nothing is
+        written."""
+        now = self._clock.now()
+        stored = self._calendars.get(owner, name)
+        calendar = Calendar(
+            owner=owner,
+            name=name,
+            revision=1 if stored is None else stored.revision + 1,
+            weekdays=body.weekday_numbers,
+            ranges=_ranges_of(body, now),
+            created_at=now if stored is None else stored.created_at,
+            updated_at=now,
+            description=body.description,
+        )
+        if stored is not None and _says_the_same(stored, calendar):
+            return CalendarPut(stored, stored)
+        return CalendarPut(calendar, stored)
+
+    def commit(self, put: CalendarPut) -> bool:
+        """Write the calendar over the one that it replaces; False if that was changed meanwhile."""
+        revision = None if put.before is None else put.before.revision
+        return self._calendars.put(put.calendar, revision)
 
     def get(self, owner: str, name: str) -> Calendar:
         """The calendar."""

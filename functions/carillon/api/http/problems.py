@@ -74,6 +74,39 @@ class NameTakenError(CarillonError):
         )
 
 
+class ManagedError(CarillonError):
+    """The job is another's to change: `managed_by`, or nobody's but its owner's where that is
+    ""."""
+
+    def __init__(self, name: str, managed_by: str, wanted: str = "") -> None:
+        self.managed_by = managed_by
+        if not wanted:
+            super().__init__(
+                f"job {name!r} is managed by {managed_by}: change it there, or use force=true, "
+                "which the next apply reports as drift"
+            )
+            return
+        by = f"managed by {managed_by}" if managed_by else "not managed by any manifest"
+        super().__init__(f"job {name!r} is {by}: adopt=true takes it over for {wanted}")
+
+
+class DriftError(CarillonError):
+    """Settings of the job differ from those that its manager has applied last."""
+
+    def __init__(self, name: str, revision: int, author: str) -> None:
+        super().__init__(
+            f"job {name!r} differs from what was applied; {author} made its revision {revision}, "
+            "the latest: force=true overwrites what differs"
+        )
+
+
+class PlanChangedError(CarillonError):
+    """The plan is not the one that was reviewed."""
+
+    def __init__(self, expected: str, digest: str) -> None:
+        super().__init__(f"the plan's digest is {digest}, not {expected}: review it again")
+
+
 class KeyReusedError(CarillonError):
     def __init__(self, identifier: str, kind: str = "job") -> None:
         super().__init__(f"the key created {kind} {identifier} from another body: use a new key")
@@ -162,6 +195,9 @@ class Kind(Enum):
     JOB_GONE = ("job-gone", 409, "The run's job was deleted")
     OPERATION_ENDED = ("operation-ended", 409, "The operation has ended")
     NAME_TAKEN = ("name-taken", 409, "There is a job of this name")
+    MANAGED = ("managed", 409, "The job is managed elsewhere")
+    DRIFT = ("drift", 409, "The job was changed since it was applied")
+    PLAN_CHANGED = ("plan-changed", 409, "The plan is not the one that was reviewed")
     CALENDAR_IN_USE = ("calendar-in-use", 409, "Jobs follow the calendar")
     GONE = ("gone", 410, "The job of this idempotency key is gone")
     REVISION_MISMATCH = ("revision-mismatch", 412, "It is at another revision")
@@ -265,6 +301,9 @@ def problem_of(error: Exception) -> ProblemError:
 _REFUSALS: tuple[tuple[type[Exception], Kind, str], ...] = (
     (MissingError, Kind.NOT_FOUND, ""),
     (NameTakenError, Kind.NAME_TAKEN, "name"),
+    (ManagedError, Kind.MANAGED, ""),
+    (DriftError, Kind.DRIFT, ""),
+    (PlanChangedError, Kind.PLAN_CHANGED, "expect"),
     (KeyReusedError, Kind.KEY_REUSED, "Idempotency-Key"),
     (KeyGoneError, Kind.GONE, "Idempotency-Key"),
     (RevisionMismatchError, Kind.REVISION_MISMATCH, "If-Match"),

@@ -13,7 +13,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse, OpenAPIResponseHeader
 
 from carillon.api.http.problems import Kind, ProblemError, documented, invalid_fields
-from carillon.api.http.requests import body_fields, caller_of
+from carillon.api.http.requests import Caller, body_fields, caller_of
 
 _PARAMETER = re.compile(r"<(\w+)>")
 _ALWAYS = (
@@ -168,8 +168,11 @@ class Resource:
             if isinstance(getattr(member, "route", None), Route):
                 routes.add(member.route, getattr(self, name))
 
+    def _caller(self) -> Caller:
+        return caller_of(self._app.current_event.raw_event)
+
     def _owner(self) -> str:
-        return caller_of(self._app.current_event.raw_event).owner
+        return self._caller().owner
 
 
 def _fits(template: str, path: str) -> bool:

@@ -18,8 +18,14 @@ from carillon.api.jobs.bulk_service import (
     Item,
     Tell,
 )
-from carillon.api.jobs.request_models import ParentQuery, TagQuery, required_filter
-from carillon.api.jobs.routes import JSON, Cursor, IdempotencyKey
+from carillon.api.jobs.request_models import (
+    EveryQuery,
+    ParentQuery,
+    PauseBody,
+    TagQuery,
+    required_filter,
+)
+from carillon.api.jobs.routes import JSON, Cursor, Force, IdempotencyKey
 from carillon.domain.job import Job
 from carillon.domain.spec.fields import Document
 from carillon.telemetry import Action, Telemetry
@@ -87,10 +93,12 @@ class BulkForm(BaseModel):
 
 
 class ChangedForm(SameForm):
-    """`changed` counts the jobs that this call changed. Repeat it with the cursor until that is
+    """`changed` counts the jobs that this call changed, `managed` those that it left to the
+    manifest or stack which manages them. Repeat it with the cursor until that is
     null; jobs that are created meanwhile may be left out."""
 
     changed: int
+    managed: int
     next_cursor: str | None
 
 
@@ -128,36 +136,51 @@ class BulkRoutes(Resource):
         longest = MOST_KEY_CHARACTERS - len(f"/{MOST_ITEMS - 1}")
         key = idempotency_key(self._app, longest)
         items = self._service.create(
-            self._owner(), body.items, key, self._teller(Action.JOB_CREATED)
+            self._caller(), body.items, key, self._teller(Action.JOB_CREATED)
         )
         return Response(200, JSON, BulkForm.of(items, PATH))
 
     @route("POST /jobs/pause", "Pause jobs by parent or tags", _CHANGED, Kind.CONTENDED)
     def pause_jobs(
-        self, parent: ParentQuery = None, tag: TagQuery = None, cursor: Cursor = None
+        self,
+        body: Annotated[PauseBody | None, Body()] = None,
+        parent: ParentQuery = None,
+        tag: TagQuery = None,
+        every: EveryQuery = None,
+        cursor: Cursor = None,
     ) -> Response[ChangedForm]:
-        """Those of a parent, with some tags, or both, each as by `POST /jobs/{job_id}/pause`.
-        Paused jobs stay as they are."""
-        only, tell = required_filter(parent, tag), self._teller(Action.JOB_PAUSED)
-        page = self._service.pause(self._owner(), only, cursor, tell)
+        """Those of a parent, with some tags, or both, or all of them, each as by
+        `POST /jobs/{job_id}/pause`. Paused jobs stay as they are."""
+        only, tell = required_filter(parent, tag, every), self._teller(Action.JOB_PAUSED)
+        reason = (body and body.reason) or ""
+        page = self._service.pause(self._caller(), only, cursor, tell, reason)
         return Response(200, JSON, ChangedForm.of(page))
 
     @route("POST /jobs/resume", "Resume jobs by parent or tags", _CHANGED, Kind.CONTENDED)
     def resume_jobs(
-        self, parent: ParentQuery = None, tag: TagQuery = None, cursor: Cursor = None
+        self,
+        parent: ParentQuery = None,
+        tag: TagQuery = None,
+        every: EveryQuery = None,
+        cursor: Cursor = None,
     ) -> Response[ChangedForm]:
-        """Those of a parent, with some tags, or both. Active jobs stay as they are."""
-        only, tell = required_filter(parent, tag), self._teller(Action.JOB_RESUMED)
-        page = self._service.resume(self._owner(), only, cursor, tell)
+        """Those of a parent, with some tags, or both, or all of them. Active jobs stay as they
+        are."""
+        only, tell = required_filter(parent, tag, every), self._teller(Action.JOB_RESUMED)
+        page = self._service.resume(self._caller(), only, cursor, tell)
         return Response(200, JSON, ChangedForm.of(page))
 
     @route("DELETE /jobs", "Delete jobs by parent or tags", _CHANGED, Kind.CONTENDED)
     def delete_jobs(
-        self, parent: ParentQuery = None, tag: TagQuery = None, cursor: Cursor = None
+        self,
+        parent: ParentQuery = None,
+        tag: TagQuery = None,
+        force: Force = False,
+        cursor: Cursor = None,
     ) -> Response[ChangedForm]:
         """Those of a parent, with some tags, or both; their histories stay until they expire."""
         only, tell = required_filter(parent, tag), self._teller(Action.JOB_DELETED)
-        page = self._service.delete(self._owner(), only, cursor, tell)
+        page = self._service.delete(self._caller(), only, cursor, tell, force=force)
         return Response(200, JSON, ChangedForm.of(page))
 
     def _teller(self, action: Action) -> Tell:

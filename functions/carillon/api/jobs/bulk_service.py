@@ -16,15 +16,17 @@ from carillon.api.http.fields import field_errors
 from carillon.api.http.problems import (
     InvalidFieldsError,
     Kind,
+    ManagedError,
     MissingError,
     ProblemError,
     problem_of,
 )
-from carillon.api.http.requests import key_of
+from carillon.api.http.requests import Caller, key_of
 from carillon.api.jobs.service import Changed, Created, JobService
 from carillon.clock import Clock
 from carillon.domain.job import Job
 from carillon.domain.spec.job_spec import JobSpec
+from carillon.domain.spec.owners import Author
 from carillon.errors import CarillonError, InvalidFieldError
 from carillon.stores.ports import JobFilter
 
@@ -56,10 +58,11 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class ChangedPage:
-    """The number of jobs that a call has changed; `next_cursor` continues behind those it
-    reached."""
+    """The number of jobs that a call has changed, and of those that it left to what manages them;
+    `next_cursor` continues behind those it reached."""
 
     changed: int
+    managed: int
     next_cursor: str | None
 
 
@@ -70,7 +73,9 @@ class BulkService:
         self._jobs = jobs
         self._clock = clock
 
-    def create(self, owner: str, items: Sequence[Any], key: str | None, tell: Tell) -> list[Item]:
+    def create(
+        self, caller: Caller, items: Sequence[Any], key: str | None, tell: Tell
+    ) -> list[Item]:
         """One outcome for each item; under a `key` those without one have `key/index`.
 
         Nothing of an item is an error of the call. Items not reached in time are UNAVAILABLE.
@@ -79,7 +84,7 @@ class BulkService:
 
         def create(index: int) -> Item:
             default_key = None if key is None else f"{key}/{index}"
-            item = self._create_one(owner, items[index], default_key, until)
+            item = self._create_one(caller, items[index], default_key, until)
             if item.created is not None and item.created.is_new:
                 tell(item.created.job)
             return item
@@ -87,42 +92,63 @@ class BulkService:
         with ThreadPoolExecutor(min(PARALLEL_JOBS, len(items))) as pool:
             return list(pool.map(create, range(len(items))))
 
-    def pause(self, owner: str, only: JobFilter, cursor: str | None, tell: Tell) -> ChangedPage:
+    def pause(
+        self,
+        caller: Caller,
+        only: JobFilter,
+        cursor: str | None,
+        tell: Tell,
+        reason: str = "",
+    ) -> ChangedPage:
         """Pause the jobs of the filter that are active; raises what JobService.pause raises, and
         InvalidFieldError for the cursor. It can be repeated, as the others can."""
-        return self._change_all(owner, only, cursor, partial(self._jobs.pause, tidy=False), tell)
+        return self._change_all(
+            caller, only, cursor, partial(self._jobs.pause, reason=reason, tidy=False), tell
+        )
 
-    def resume(self, owner: str, only: JobFilter, cursor: str | None, tell: Tell) -> ChangedPage:
+    def resume(
+        self, caller: Caller, only: JobFilter, cursor: str | None, tell: Tell
+    ) -> ChangedPage:
         """Resume the jobs of the filter that are paused."""
-        return self._change_all(owner, only, cursor, self._jobs.resume, tell)
+        return self._change_all(caller, only, cursor, self._jobs.resume, tell)
 
-    def delete(self, owner: str, only: JobFilter, cursor: str | None, tell: Tell) -> ChangedPage:
-        """Delete the jobs of the filter."""
-        return self._change_all(owner, only, cursor, partial(self._jobs.delete, tidy=False), tell)
+    def delete(
+        self, caller: Caller, only: JobFilter, cursor: str | None, tell: Tell, *, force: bool
+    ) -> ChangedPage:
+        """Delete the jobs of the filter; managed ones only if it is to `force` it."""
 
-    def _create_one(self, owner: str, item: Any, default_key: str | None, until: datetime) -> Item:
+        def delete(owner: str, job_id: str, author: Author) -> Changed:
+            return self._jobs.delete(owner, job_id, None, author, force=force, tidy=False)
+
+        return self._change_all(caller, only, cursor, delete, tell)
+
+    def _create_one(
+        self, caller: Caller, item: Any, default_key: str | None, until: datetime
+    ) -> Item:
         if self._clock.now() >= until:
             detail = "not reached in time: send the same call, or this item, again"
             return Item(problem=ProblemError(Kind.UNAVAILABLE, detail))
         try:
             body, key = _body_and_key(item)
-            return Item(self._jobs.create(owner, body, key or default_key))
+            return Item(self._jobs.create(caller.owner, body, key or default_key, caller.author))
         except (CarillonError, ProblemError) as error:
             return Item(problem=problem_of(error))
 
     def _change_all(
         self,
-        owner: str,
+        caller: Caller,
         only: JobFilter,
         cursor: str | None,
-        change: Callable[[str, str], Changed],
+        change: Callable[[str, str, Author], Changed],
         tell: Tell,
     ) -> ChangedPage:
-        def change_one(job: Job) -> Changed | None:
+        def change_one(job: Job) -> Changed | ManagedError | None:
             try:
-                changed = change(owner, job.job_id)
+                changed = change(caller.owner, job.job_id, caller.author)
             except MissingError:
                 return None  # deleted since it was listed
+            except ManagedError as error:
+                return error
             if changed.before is None:
                 return None
             tell(changed.job)
@@ -133,19 +159,21 @@ class BulkService:
                 self._jobs.tidy_up(changed)
 
         until = self._clock.now() + TIME_BUDGET
-        count, untidy = 0, list[Changed]()
+        count, managed, untidy = 0, 0, list[Changed]()
         with ThreadPoolExecutor(PARALLEL_JOBS) as pool:
             while True:
-                page = self._jobs.select(owner, PAGE_SIZE, cursor, only)
-                changed = [each for each in pool.map(change_one, page.items) if each is not None]
+                page = self._jobs.select(caller.owner, PAGE_SIZE, cursor, only)
+                results = list(pool.map(change_one, page.items))
+                changed = [each for each in results if isinstance(each, Changed)]
                 count += len(changed)
+                managed += sum(isinstance(each, ManagedError) for each in results)
                 untidy += changed[: max(0, MOST_TIDIED - len(untidy))]
                 cursor = page.next_cursor
                 if cursor is None or self._clock.now() >= until:
                     break
             # The changes come first: up to sixty entries of each job are left to the time left.
             list(pool.map(tidy_up, untidy))
-        return ChangedPage(count, cursor)
+        return ChangedPage(count, managed, cursor)
 
 
 def _body_and_key(item: Any) -> tuple[JobSpec, str | None]:

@@ -7,10 +7,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from carillon.api.jobs.drafts import Draft, created_draft
-from carillon.domain.job import Generation, Job, segment_of
+from carillon.api.jobs.drafts import EVERY_SETTING, Draft, changed_draft, created_draft
+from carillon.domain.job import Generation, Job, JobState, segment_of
+from carillon.domain.policies import InitialState
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.names import job_id_of
+from carillon.domain.spec.owners import Author
 from carillon.settings import Settings
 
 
@@ -20,6 +22,7 @@ class PutAction(StrEnum):
     CREATE = "create"
     CHANGE = "change"
     REVIVE = "revive"
+    RENAME = "rename"
     NONE = "none"
 
 
@@ -29,9 +32,13 @@ class Put:
 
     job: Job
     before: Job | None
+    renamed: "Put | None" = None
+    """What is done first: the job that gets this name becomes a tombstone under its former one."""
 
     @property
     def action(self) -> PutAction:
+        if self.renamed is not None:
+            return PutAction.RENAME
         if self.before is None:
             return PutAction.CREATE
         if self.job == self.before:
@@ -40,15 +47,22 @@ class Put:
 
     @property
     def reindexes(self) -> bool:
-        """True if the job's entries on the wheel are new ones."""
-        return self.before is None or self.job.generation != self.before.generation
+        """True if the job's entries on the wheel are new ones; a paused job has none."""
+        is_new = self.before is None or self.job.generation != self.before.generation
+        return is_new and self.job.state is JobState.ACTIVE
 
 
 def new_job(
-    owner: str, spec: JobSpec, generation: Generation, settings: Settings, now: datetime
+    owner: str,
+    spec: JobSpec,
+    generation: Generation,
+    settings: Settings,
+    now: datetime,
+    author: Author,
 ) -> Job:
-    """A job with these settings; raises what `created_draft` raises."""
+    """A job with these settings, in its initial state; raises what `created_draft` raises."""
     job_id = job_id_of(owner, spec.name)
+    is_paused = spec.initial_state is InitialState.PAUSED
     return Job(
         owner=owner,
         job_id=job_id,
@@ -56,7 +70,37 @@ def new_job(
         generation=generation,
         created_at=now,
         updated_at=now,
+        state=JobState.PAUSED if is_paused else JobState.ACTIVE,
+        paused_at=now if is_paused else None,
+        author=author,
         **_members(created_draft(job_id, spec, settings, now)),
+    )
+
+
+def renamed_job(
+    old: Job, spec: JobSpec, generation: Generation, settings: Settings, now: datetime
+) -> Job:
+    """`old` under the name of `spec`, with its settings: a schedule that stays the same goes on,
+    and so does the count of its `max_runs`. Raises what `changed_draft` raises."""
+    job_id = job_id_of(old.owner, spec.name)
+    named = old.spec.model_copy(update={"name": spec.name})
+    draft = changed_draft(
+        replace(old, job_id=job_id, spec=named), spec, EVERY_SETTING, settings, now
+    )
+    is_paused = old.paused_at is not None
+    return Job(
+        owner=old.owner,
+        job_id=job_id,
+        segment=segment_of(job_id, settings.segments),
+        generation=generation,
+        created_at=old.created_at,
+        updated_at=now,
+        state=JobState.PAUSED if is_paused else JobState.ACTIVE,
+        paused_at=now if is_paused else None,
+        note=old.note if is_paused else "",
+        slow=old.slow,
+        renamed_from=old.job_id,
+        **_members(draft),
     )
 
 

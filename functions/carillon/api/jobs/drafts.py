@@ -47,8 +47,9 @@ class Draft:
 
 
 def fingerprint_of(spec: JobSpec) -> str:
-    """A digest of the request, whatever the order of its members."""
-    said = spec.model_dump(mode="json", exclude_unset=True, by_alias=True)
+    """A digest of the settings, whatever their order; those that have their defaults are left out,
+    so that a new setting changes no digest."""
+    said = spec.model_dump(mode="json", exclude_defaults=True, by_alias=True)
     text = json.dumps(said, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -97,6 +98,20 @@ def changed_draft(
     return _draft(spec, scheduling, window, changes, settings)
 
 
+def refuse_payload(spec: JobSpec, schedule: Schedule) -> None:
+    """Refuse what a run of these settings could not be called with; raises PayloadTooLargeError,
+    InvalidFieldsError."""
+    _refuse_large(spec)
+    refuse_contradictions(spec, schedule)
+
+
+def _refuse_large(spec: JobSpec) -> None:
+    """Raises PayloadTooLargeError."""
+    size_bytes = len(spec.payload.encode())
+    if size_bytes > PAYLOAD_LIMIT_BYTES:
+        raise PayloadTooLargeError("payload", size_bytes, PAYLOAD_LIMIT_BYTES)
+
+
 def _draft(
     spec: JobSpec,
     scheduling: Scheduling,
@@ -104,9 +119,7 @@ def _draft(
     changed: Collection[str],
     settings: Settings,
 ) -> Draft:
-    size_bytes = len(spec.payload.encode())
-    if size_bytes > PAYLOAD_LIMIT_BYTES:
-        raise PayloadTooLargeError("payload", size_bytes, PAYLOAD_LIMIT_BYTES)
+    _refuse_large(spec)
     refuse_all(
         lambda: refuse_contradictions(spec, scheduling.schedule),
         lambda: refuse_beyond_deployment(spec, changed, settings),

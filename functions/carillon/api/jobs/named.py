@@ -13,7 +13,7 @@ from carillon.api.http.requests import IfMatch, IfNoneMatch, etag, precondition
 from carillon.api.http.routing import route
 from carillon.api.jobs.changes import Put, PutAction, differences
 from carillon.api.jobs.response_models import JobForm, JobReport
-from carillon.api.jobs.routes import ETAG, JSON, JobResource
+from carillon.api.jobs.routes import ETAG, JSON, Force, JobResource
 from carillon.domain.spec.job_spec import JobSpec, Name
 from carillon.domain.spec.names import folded, job_id_of
 from carillon.errors import InvalidFieldError
@@ -82,6 +82,7 @@ class NamedJobRoutes(JobResource):
         Kind.INVALID_HEADER,
         Kind.NOT_FOUND,  # of a name that no path can carry
         Kind.CONTENDED,
+        Kind.MANAGED,
         Kind.REVISION_MISMATCH,
         headers={**ETAG, "Location": "The path of the job by its id."},
     )
@@ -90,6 +91,7 @@ class NamedJobRoutes(JobResource):
         name: NamePath,
         body: Annotated[NamedJob, Body()],
         dry_run: DryRun = False,
+        force: Force = False,
         if_match: IfMatch = None,
         if_none_match: IfNoneMatch = None,
     ) -> Response[PutReport]:
@@ -99,7 +101,15 @@ class NamedJobRoutes(JobResource):
         stays paused. A change of when it fires counts from now on, `max_runs` anew.
         """
         spec = _spec_of(unquote(name), body)
-        put = self._service.put(self._owner(), spec, precondition(self._app), dry_run=dry_run)
+        caller = self._caller()
+        put = self._service.put(
+            caller.owner,
+            spec,
+            precondition(self._app),
+            caller.author,
+            dry_run=dry_run,
+            force=force,
+        )
         if not dry_run and put.action in _ACTIONS:
             self._report(_ACTIONS[put.action], put.job)
         is_new = not dry_run and put.action in (PutAction.CREATE, PutAction.REVIVE)
@@ -122,12 +132,15 @@ class NamedJobRoutes(JobResource):
         Kind.INVALID_HEADER,
         Kind.NOT_FOUND,
         Kind.CONTENDED,
+        Kind.MANAGED,
         Kind.REVISION_MISMATCH,
     )
-    def delete_named_job(self, name: NamePath, if_match: IfMatch = None) -> Response[None]:
+    def delete_named_job(
+        self, name: NamePath, force: Force = False, if_match: IfMatch = None
+    ) -> Response[None]:
         """No run starts any more; the history stays until it expires, and belongs to the job again
         when one of this name is created. Again: not found."""
-        return self._delete(job_id_of(self._owner(), unquote(name)))
+        return self._delete(job_id_of(self._owner(), unquote(name)), force=force)
 
 
 def _spec_of(name: str, body: JobSpec) -> JobSpec:

@@ -5,6 +5,7 @@ import re
 from typing import TYPE_CHECKING, Annotated
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import Field
 
 from carillon.domain.spec.fields import Document
 from carillon.domain.spec.job_spec import MOST_TAGS, JobSpec
@@ -40,6 +41,10 @@ TagQuery = Annotated[
     ),
 ]
 
+EveryQuery = Annotated[
+    bool | None,
+    Query(alias="all", description="`true`: all your jobs; those made meanwhile may be left out."),
+]
 NameQuery = Annotated[
     str | None,
     Query(
@@ -49,22 +54,42 @@ NameQuery = Annotated[
     ),
 ]
 
+ManagedQuery = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=512,
+        description="Only jobs that this manifest or stack manages, as `manifest/billing`.",
+    ),
+]
+
 _TAG = re.compile(r"([A-Za-z0-9_.-]{1,64}):([^\x00-\x1f\x7f,]{0,256})", re.ASCII)
 
 
-def filter_of(parent: str | None, tag: str | None, name: str | None = None) -> JobFilter | None:
+def filter_of(
+    parent: str | None, tag: str | None, name: str | None = None, managed_by: str | None = None
+) -> JobFilter | None:
     """The filter, None where nothing is given; raises InvalidFieldError on `tag`."""
-    if parent is None and tag is None and name is None:
+    if parent is None and tag is None and name is None and managed_by is None:
         return None
-    return JobFilter(parent or "", _tags(tag) if tag else (), name or "")
+    return JobFilter(parent or "", _tags(tag) if tag else (), name or "", managed_by or "")
 
 
-def required_filter(parent: str | None, tag: str | None) -> JobFilter:
-    """The filter; raises InvalidFieldError for an empty one: that would be all jobs."""
+class PauseBody(Document):
+    """`reason`: why it is paused; the job's `note` says it."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+
+
+def required_filter(parent: str | None, tag: str | None, every: bool | None = None) -> JobFilter:
+    """The filter; raises InvalidFieldError for an empty one, unless it is to be `every` job: a
+    caller's unset variable must not choose all."""
     only = filter_of(parent, tag)
-    if only is None:
-        raise InvalidFieldError("parent", "is required, or tag: say which jobs")
-    return only
+    if only is not None and every:
+        raise InvalidFieldError("all", "goes without parent and tag")
+    if only is None and not every:
+        raise InvalidFieldError("parent", "is required, or tag, or all=true: say which jobs")
+    return only or JobFilter()
 
 
 def _tags(text: str) -> tuple[tuple[str, str], ...]:

@@ -5,12 +5,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from carillon.api.http.fields import ListForm, UtcTime, rest_of
+from carillon.api.http.fields import ListForm, SameForm, UtcTime, rest_of
 from carillon.api.schedules.outlook import Outlook
 from carillon.api.schedules.preview import Report
 from carillon.api.schedules.response_models import TransitionForm, WarningForm
 from carillon.domain.job import Job, JobState, Lane
 from carillon.domain.spec.job_spec import JobSpec
+from carillon.domain.spec.owners import AuthorKind, Via
 from carillon.schedules.insight.sentence import sentence
 from carillon.schedules.placement.window import parse_window
 from carillon.stores.ports import Page
@@ -21,6 +22,16 @@ class SlowForm(BaseModel):
 
     since: UtcTime
     reason: str
+
+
+class AuthorForm(SameForm):
+    """The one who made a change (of the kind person, machine, role or system), and the way by
+    which it came."""
+
+    kind: AuthorKind
+    id: str
+    name: str
+    via: Via
 
 
 class JobForm(JobSpec):
@@ -36,7 +47,9 @@ class JobForm(JobSpec):
     too. `sentence` says in English when it fires, `note` why it is paused where you did not do
     it. `time_limit_seconds` is what an attempt may take: `timeout_seconds`, or the default, within
     the limit of the deployment. `lane` is where it is served: its `priority`, or `slow` while its
-    attempts keep lasting long, and `slow` says since when and why.
+    attempts keep lasting long, and `slow` says since when and why. `managed_by` is the manifest or
+    stack that applies its settings; `changed_by` has made the latest revision, and
+    `renamed_from` is the id under which the earlier runs are.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -53,6 +66,9 @@ class JobForm(JobSpec):
     next_fire_at: UtcTime | None
     next_effective_at: UtcTime | None
     last_fire_at: UtcTime | None
+    managed_by: str | None
+    renamed_from: str | None
+    changed_by: AuthorForm
     created_at: UtcTime
     updated_at: UtcTime
 
@@ -103,18 +119,22 @@ def _members(job: Job, outlook: Outlook, longest_seconds: int) -> dict[str, Any]
         "note": job.note or None,
         "lane": job.lane,
         "slow": job.slow and SlowForm(since=job.slow.since, reason=job.slow.reason),
-        "sentence": _sentence(job),
+        "sentence": sentence_of(job),
         "time_limit_seconds": job.time_limit_seconds(longest_seconds),
         "spread_seconds": job.spread_seconds,
         "next_fire_at": outlook.next_fire_at,
         "next_effective_at": outlook.next_effective_at,
         "last_fire_at": outlook.last_fire_at,
+        "managed_by": job.managed_by or None,
+        "renamed_from": job.renamed_from or None,
+        "changed_by": AuthorForm.of(job.author),
         "created_at": job.created_at,
         "updated_at": job.updated_at,
     }
 
 
-def _sentence(job: Job) -> str:
+def sentence_of(job: Job) -> str:
+    """The times at which a job fires, in English."""
     use = job.spec.calendar
     return sentence(
         job.schedule,

@@ -15,7 +15,15 @@ from carillon.api.http.requests import (
     precondition,
 )
 from carillon.api.http.routing import Resource, Routes, route
-from carillon.api.jobs.request_models import JobPatch, NameQuery, ParentQuery, TagQuery, filter_of
+from carillon.api.jobs.request_models import (
+    JobPatch,
+    ManagedQuery,
+    NameQuery,
+    ParentQuery,
+    PauseBody,
+    TagQuery,
+    filter_of,
+)
 from carillon.api.jobs.response_models import JobForm, JobPage, JobReport
 from carillon.api.jobs.service import JobService
 from carillon.api.schedules.outlook import outlook_of
@@ -48,6 +56,9 @@ Cursor = Annotated[
         description="The `next_cursor` of the page before.",
         json_schema_extra={"pattern": "^[A-Za-z0-9_-]+$"},
     ),
+]
+Force = Annotated[
+    bool, Query(description="Also where a manifest or stack manages it, which reports drift then.")
 ]
 
 ETAG = {"ETag": "The job's revision, for If-Match."}
@@ -100,14 +111,15 @@ class JobResource(Resource):
         self._answers = answers
         self._telemetry = telemetry
 
-    def _delete(self, job_id: str) -> Response[None]:
-        owner, condition = self._owner(), precondition(self._app)
+    def _delete(self, job_id: str, *, force: bool) -> Response[None]:
+        caller, condition = self._caller(), precondition(self._app)
         try:
-            self._report(
-                Action.JOB_DELETED, self._service.delete(owner, job_id, condition.revision).job
+            deleted = self._service.delete(
+                caller.owner, job_id, condition.revision, caller.author, force=force
             )
+            self._report(Action.JOB_DELETED, deleted.job)
         except UnreadableRowError:
-            if not self._service.remove_unreadable(owner, job_id):
+            if not self._service.remove_unreadable(caller.owner, job_id):
                 raise
             self._telemetry.record(Action.JOB_DELETED, job_id=job_id, reason="unreadable")
         return Response(204)
@@ -139,7 +151,8 @@ class JobRoutes(JobResource):
         calendar must be there. `warnings` has what may not be meant, `transitions` the clock
         changes within a year that affect the job.
         """
-        created = self._service.create(self._owner(), body, idempotency_key(self._app))
+        caller, key = self._caller(), idempotency_key(self._app)
+        created = self._service.create(caller.owner, body, key, caller.author)
         job = created.job
         if created.is_new:
             self._report(Action.JOB_CREATED, job)
@@ -155,12 +168,13 @@ class JobRoutes(JobResource):
         parent: ParentQuery = None,
         tag: TagQuery = None,
         name: NameQuery = None,
+        managed_by: ManagedQuery = None,
     ) -> Response[JobPage]:
         """By name. A page can be shorter than `limit`, even empty; `next_cursor` is null on the
         last one. Jobs that cannot be read are in `unreadable`; they can be deleted."""
         owner = self._owner()
         return self._answers.page(
-            self._service.list(owner, limit, cursor, filter_of(parent, tag, name))
+            self._service.list(owner, limit, cursor, filter_of(parent, tag, name, managed_by))
         )
 
     @route(f"GET {_PATH}", "Read a job", {200: "The job"}, Kind.NOT_FOUND, headers=ETAG)
@@ -173,6 +187,7 @@ class JobRoutes(JobResource):
         "Change a job",
         {200: "The job"},
         Kind.INVALID_HEADER,
+        Kind.MANAGED,
         Kind.NOT_FOUND,
         Kind.REVISION_MISMATCH,
         Kind.REVISION_REQUIRED,
@@ -182,14 +197,15 @@ class JobRoutes(JobResource):
         self,
         job_id: JobId,
         body: Annotated[JobPatch, Body()],
+        force: Force = False,
         if_match: IfMatch = None,
     ) -> Response[JobReport]:
         """Merges the fields given; null sets one to its default. Needs If-Match.
 
         A change of when it fires counts from now on, `max_runs` anew.
         """
-        revision = expected_revision(self._app)
-        job = self._service.change(self._owner(), job_id, body, revision)
+        caller, revision = self._caller(), expected_revision(self._app)
+        job = self._service.change(caller.owner, job_id, body, revision, caller.author, force=force)
         self._report(Action.JOB_CHANGED, job)
         return self._answers.answer_report(job)
 
@@ -199,24 +215,32 @@ class JobRoutes(JobResource):
         {204: "Deleted"},
         *_CONTENDED,
         Kind.INVALID_HEADER,
+        Kind.MANAGED,
         Kind.REVISION_MISMATCH,
     )
-    def delete_job(self, job_id: JobId, if_match: IfMatch = None) -> Response[None]:
+    def delete_job(
+        self, job_id: JobId, force: Force = False, if_match: IfMatch = None
+    ) -> Response[None]:
         """No run starts any more; the history stays until it expires. Again: not found. So is a job
         deleted that cannot be read."""
-        return self._delete(job_id)
+        return self._delete(job_id, force=force)
 
     @route(f"POST {_PATH}/pause", "Pause a job", {200: "The job"}, *_CONTENDED, headers=ETAG)
-    def pause_job(self, job_id: JobId) -> Response[JobForm]:
+    def pause_job(
+        self, job_id: JobId, body: Annotated[PauseBody | None, Body()] = None
+    ) -> Response[JobForm]:
         """No scheduled run, retry of one or backfill starts until it is resumed; manual runs,
         redrives and callbacks do. A paused job stays as it is."""
-        job = self._service.pause(self._owner(), job_id).job
+        caller = self._caller()
+        reason = (body and body.reason) or ""
+        job = self._service.pause(caller.owner, job_id, caller.author, reason=reason).job
         self._report(Action.JOB_PAUSED, job)
         return self._answers.answer(job)
 
     @route(f"POST {_PATH}/resume", "Resume a job", {200: "The job"}, *_CONTENDED, headers=ETAG)
     def resume_job(self, job_id: JobId) -> Response[JobForm]:
         """Fires again from now on; what was missed stays so. An active job stays as it is."""
-        job = self._service.resume(self._owner(), job_id).job
+        caller = self._caller()
+        job = self._service.resume(caller.owner, job_id, caller.author).job
         self._report(Action.JOB_RESUMED, job)
         return self._answers.answer(job)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import accumulate
 
 from carillon.api.http.problems import (
@@ -11,29 +10,27 @@ from carillon.api.http.problems import (
     ContendedError,
     KeyGoneError,
     KeyReusedError,
+    ManagedError,
     MissingError,
     NameTakenError,
     RevisionMismatchError,
 )
 from carillon.api.http.requests import Precondition
-from carillon.api.jobs.changes import Put, PutAction, job_with, new_job
+from carillon.api.jobs.changes import Put, PutAction
 from carillon.api.jobs.drafts import (
-    EVERY_SETTING,
-    Draft,
-    changed_draft,
     fingerprint_of,
-    patched_draft,
 )
+from carillon.api.jobs.planning import Planner
 from carillon.api.jobs.request_models import JobPatch
 from carillon.clock import Clock, Entropy
 from carillon.domain.calendar import Calendar
 from carillon.domain.callbacks import job_event
 from carillon.domain.events import EventType
 from carillon.domain.idempotency import record_key
-from carillon.domain.job import Generation, Job, JobState, fires_differently
+from carillon.domain.job import Job, JobState
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.names import is_job_id, job_id_of
-from carillon.errors import InvalidFieldError
+from carillon.domain.spec.owners import SYSTEM, Author
 from carillon.services.indexer import Indexer
 from carillon.settings import Settings
 from carillon.stores.ports import EventSink, JobFilter, JobStore, Page, VersionedRows
@@ -85,16 +82,17 @@ class JobService:
         settings: Settings,
         telemetry: Telemetry,
     ) -> None:
+        self.planner = Planner(calendars, clock, entropy, settings)
         self._jobs = jobs
-        self._calendars = calendars
         self._indexer = indexer
         self._events = events
         self._clock = clock
-        self._entropy = entropy
         self._settings = settings
         self._telemetry = telemetry
 
-    def create(self, owner: str, spec: JobSpec, key: str | None) -> Created:
+    def create(
+        self, owner: str, spec: JobSpec, key: str | None, author: Author = SYSTEM
+    ) -> Created:
         """Put a job on the wheel, one that was deleted again; under a `key` it happens once,
         however often it is requested.
 
@@ -114,39 +112,43 @@ class JobService:
                 if creation_key == stored.creation_key:
                     return _repeated(stored, fingerprint)
             made = replace(
-                self._made(owner, spec, stored), fingerprint=fingerprint, creation_key=creation_key
+                self.planner.created(owner, spec, stored, author),
+                fingerprint=fingerprint,
+                creation_key=creation_key,
             )
             if stored is not None and not stored.is_tombstone:
                 raise NameTakenError(spec.name, job_id)
-            if self._commit(Put(made, stored)):
+            if self.commit(Put(made, stored)):
                 return Created(made, is_new=True)
         raise ContendedError(job_id)
 
-    def put(self, owner: str, spec: JobSpec, condition: Precondition, *, dry_run: bool) -> Put:
+    def put(
+        self,
+        owner: str,
+        spec: JobSpec,
+        condition: Precondition,
+        author: Author = SYSTEM,
+        *,
+        dry_run: bool = False,
+        force: bool = False,
+    ) -> Put:
         """The job of the name with these settings, all others at their defaults: created, changed,
-        or revived where it was deleted. A paused job stays paused. `dry_run` writes nothing.
+        or revived where it was deleted. A paused job stays paused. `dry_run` writes nothing;
+        `force` changes a managed job, too.
 
-        Raises what `changed_draft` raises, AlreadyThereError, RevisionMismatchError,
+        Raises what `changed_draft` raises, AlreadyThereError, RevisionMismatchError, ManagedError,
         ContendedError.
         """
         job_id = job_id_of(owner, spec.name)
         for _ in range(ATTEMPTS):
             stored = self._jobs.get(owner, job_id)
             self._refuse_unmet(condition, spec.name, stored)
-            put = self._put(owner, spec, stored)
-            if dry_run or put.action is PutAction.NONE or self._commit(put):
+            put = self.planner.put(owner, spec, stored, author)
+            if put.action is PutAction.CHANGE and not force:
+                _refuse_managed(stored)
+            if dry_run or put.action is PutAction.NONE or self.commit(put):
                 return put
         raise ContendedError(job_id)
-
-    def _put(self, owner: str, spec: JobSpec, stored: Job | None) -> Put:
-        """A completed job that was to be deleted then stays gone under the same settings: they have
-        been carried out."""
-        if stored is not None and stored.state is not JobState.DELETED:
-            now = self._clock.now()
-            draft = changed_draft(stored, spec, EVERY_SETTING, self._settings, now)
-            if not stored.is_tombstone or job_with(stored, draft) == stored:
-                return Put(self._changed(stored, draft, now), stored)
-        return Put(self._made(owner, spec, stored), stored)
 
     def named(self, owner: str, name: str) -> Job:
         """The job of a name; raises MissingError."""
@@ -197,21 +199,40 @@ class JobService:
             if cursor is None:
                 return
 
-    def change(self, owner: str, job_id: str, patch: JobPatch, revision: int | None) -> Job:
+    def change(
+        self,
+        owner: str,
+        job_id: str,
+        patch: JobPatch,
+        revision: int | None,
+        author: Author = SYSTEM,
+        *,
+        force: bool = False,
+    ) -> Job:
         """The job after `patch`, if it is at `revision` (None: whichever it is at).
 
-        Raises RevisionMismatchError and what `patched_draft` raises.
+        Raises RevisionMismatchError, ManagedError unless it is to `force` it, and what
+        `patched_draft` raises.
         """
         job = self.get(owner, job_id)
         if revision is not None and revision != job.revision:
             raise RevisionMismatchError(revision, job.revision)
-        now = self._clock.now()
-        put = Put(self._changed(job, patched_draft(job, patch, self._settings, now), now), job)
-        if put.action is not PutAction.NONE and not self._commit(put):
+        if not force:
+            _refuse_managed(job)
+        put = self.planner.patch(job, patch, author)
+        if put.action is not PutAction.NONE and not self.commit(put):
             raise RevisionMismatchError(revision, self.get(owner, job_id).revision)
         return put.job
 
-    def pause(self, owner: str, job_id: str, *, tidy: bool = True) -> Changed:
+    def pause(
+        self,
+        owner: str,
+        job_id: str,
+        author: Author = SYSTEM,
+        *,
+        reason: str = "",
+        tidy: bool = True,
+    ) -> Changed:
         """The paused job: no scheduled run, retry of one or backfill starts until it is resumed;
         manual runs, redrives and callbacks do. A paused one stays as it is, and its event is
         published again: the first request may have died before that.
@@ -221,7 +242,7 @@ class JobService:
         def step(job: Job) -> Changed | None:
             if job.state is JobState.PAUSED:
                 return Changed(job)
-            paused = job.paused(self._clock.now())
+            paused = job.paused(self._clock.now(), reason, author)
             return Changed(paused, job) if self._jobs.replace(paused, job.revision) else None
 
         changed = self._until_won(owner, job_id, step)
@@ -230,31 +251,42 @@ class JobService:
             self.tidy_up(changed)
         return changed
 
-    def resume(self, owner: str, job_id: str) -> Changed:
+    def resume(self, owner: str, job_id: str, author: Author = SYSTEM) -> Changed:
         """The active job, indexed from now on. An active one stays as it is."""
 
         def step(job: Job) -> Changed | None:
             if job.state is JobState.ACTIVE:
                 return Changed(job)
             now = self._clock.now()
-            resumed = job.in_new_generation(self._new_generation(now, job.generation), now)
+            generation = self.planner.generation(now, job.generation)
+            resumed = job.in_new_generation(generation, now, author)
             return Changed(resumed, job) if self._indexer.index_job(resumed, job.revision) else None
 
         return self._until_won(owner, job_id, step)
 
     def delete(
-        self, owner: str, job_id: str, revision: int | None = None, *, tidy: bool = True
+        self,
+        owner: str,
+        job_id: str,
+        revision: int | None = None,
+        author: Author = SYSTEM,
+        *,
+        force: bool = False,
+        tidy: bool = True,
     ) -> Changed:
         """The tombstone, if the job is at `revision` (None: whichever it is at). It holds the job's
-        key and what is owed; a second deletion finds no job.
+        key and what is owed; a second deletion finds no job. Raises ManagedError unless it is to
+        `force` it.
 
         Without `tidy` its entries are left to `tidy_up`."""
 
         def step(job: Job) -> Changed | None:
             if revision not in (None, job.revision):
                 raise RevisionMismatchError(revision, job.revision)
+            if not force:
+                _refuse_managed(job)
             now = self._clock.now()
-            tombstone = job.deleted(now, now + self._settings.run_lifetime)
+            tombstone = job.deleted(now, now + self._settings.run_lifetime, author)
             return Changed(tombstone, job) if self._jobs.replace(tombstone, job.revision) else None
 
         changed = self._until_won(owner, job_id, step)
@@ -287,35 +319,21 @@ class JobService:
                 return changed
         raise ContendedError(job_id)
 
-    def _made(self, owner: str, spec: JobSpec, stored: Job | None) -> Job:
-        """A new job, in place of the one of its name if there is one."""
-        now = self._clock.now()
-        generation = self._new_generation(now, stored.generation if stored else None)
-        job = new_job(owner, spec, generation, self._settings, now)
-        self._refuse_missing_calendar(job)
-        return job if stored is None else stored.replaced_by(job)
-
-    def _changed(self, job: Job, draft: Draft, now: datetime) -> Job:
-        """The job with other settings, of the next revision if they differ: of a new generation if
-        it fires otherwise, unless it is paused: then it gets that when it is resumed."""
-        changed = job_with(job, draft)
-        if changed == job:
-            return job
-        if changed.spec.calendar != job.spec.calendar:
-            self._refuse_missing_calendar(changed)
-        if job.state is JobState.ACTIVE and fires_differently(job, changed):
-            return changed.in_new_generation(self._new_generation(now, job.generation), now)
-        return replace(changed, revision=job.revision + 1, updated_at=now)
-
-    def _commit(self, put: Put) -> bool:
+    def commit(self, put: Put) -> bool:
         """Write the job over the row that it replaces; False if that was changed meanwhile."""
-        job, before = put.job, put.before
-        revision = None if before is None else before.revision
-        if before is None or put.reindexes:
-            won = self._indexer.index_job(job, revision)
+        job, before, renamed = put.job, put.before, put.renamed
+        if renamed is not None:
+            if renamed.action is not PutAction.NONE and not self.commit(renamed):
+                return False
+            if renamed.before is not None:
+                self._indexer.remove_ended_entries(renamed.before, renamed.job)
+        if put.reindexes:
+            won = self._indexer.index_job(job, None if before is None else before.revision)
             if won and before is not None:
                 self._indexer.remove_ended_entries(before, job)
             return won
+        if before is None:
+            return self._jobs.create(job)
         return self._jobs.replace(job, before.revision)
 
     def _refuse_unmet(self, condition: Precondition, name: str, stored: Job | None) -> None:
@@ -326,18 +344,6 @@ class JobService:
             raise AlreadyThereError("job", name, revision)
         raise RevisionMismatchError(condition.revision, revision)
 
-    def _new_generation(self, now: datetime, before: Generation | None = None) -> Generation:
-        made_at = now if before is None else before.next_id_at(now)
-        return Generation(self._entropy.new_id(made_at), now.replace(microsecond=0))
-
-    def _refuse_missing_calendar(self, job: Job) -> None:
-        """A job could follow one that is not there, as if every day were open: never by a slip."""
-        use = job.spec.calendar
-        if use is not None and self._calendars.get(job.owner, use.name) is None:
-            raise InvalidFieldError(
-                "calendar.name", f"you have no calendar {use.name!r}: PUT /calendars/{use.name}"
-            )
-
 
 def _fitting(jobs: Sequence[Job]) -> int:
     """The number of the first jobs that fit into one answer; at least one."""
@@ -345,6 +351,11 @@ def _fitting(jobs: Sequence[Job]) -> int:
     sizes = accumulate(len(json.dumps(job.spec.document)) for job in jobs)
     fitting = sum(1 for size_bytes in sizes if size_bytes <= PAGE_BYTES)
     return max(fitting, min(1, len(jobs)))
+
+
+def _refuse_managed(job: Job | None) -> None:
+    if job is not None and job.managed_by:
+        raise ManagedError(job.spec.name, job.managed_by)
 
 
 def _repeated(existing: Job, fingerprint: str) -> Created:

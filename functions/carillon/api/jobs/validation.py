@@ -14,11 +14,12 @@ from carillon.domain.addresses import is_public, lies_in, literal_address
 from carillon.domain.policies import CatchUp
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.merge_patch import TARGETS
-from carillon.domain.targets import Target, WebhookTarget
+from carillon.domain.targets import Target, TaskTarget, WebhookTarget
 from carillon.domain.templates import check_template
 from carillon.errors import InvalidFieldError
 from carillon.schedules import CalendarRule, Delay, Every, Schedule, format_duration
 from carillon.settings import Settings
+from carillon.tasks import UnknownTaskError
 
 LIMITED = frozenset({*TARGETS, "timeout_seconds", "events"})
 """The fields that a deployment limits."""
@@ -45,7 +46,7 @@ def refuse_beyond_deployment(spec: JobSpec, changed: Collection[str], settings: 
         partial(check, field, target, settings)
         for field in TARGETS
         if (target := getattr(spec, field)) is not None and field in changed
-        for check in (_refuse_host, _refuse_foreign)
+        for check in (_refuse_host, _refuse_foreign, _refuse_unknown_task)
     ]
     if "timeout_seconds" in changed:
         checks.append(partial(_refuse_timeout, spec, settings))
@@ -167,3 +168,12 @@ def _refuse_foreign(field: str, target: Target, settings: Settings) -> None:
     else:
         reason = "is not allowed in this deployment: add it to `target_arns` in the CDK context"
     raise InvalidFieldError(f"{field}.{member}", f"{arn} {reason}")
+
+
+def _refuse_unknown_task(field: str, target: Target, settings: Settings) -> None:
+    """A task that would be dead at its first fire: synthesis has listed those that there are."""
+    if not isinstance(target, TaskTarget) or not settings.task_names:
+        return
+    if target.name not in settings.task_names:
+        error = UnknownTaskError(target.name, settings.task_names)
+        raise InvalidFieldError(f"{field}.name", str(error))

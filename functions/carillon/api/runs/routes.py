@@ -3,8 +3,8 @@
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.event_handler.openapi.params import Path
-from pydantic import BaseModel
+from aws_lambda_powertools.event_handler.openapi.params import Body, Path
+from pydantic import BaseModel, Field
 
 from carillon.api.http.fields import ListForm, SameForm, UtcTime
 from carillon.api.http.problems import Kind
@@ -14,6 +14,7 @@ from carillon.api.jobs.routes import JSON, Cursor, IdempotencyKey, JobId, Limit
 from carillon.api.runs.service import RunService
 from carillon.api.schedules.request_models import FireTimeFrom, FireTimeTo
 from carillon.domain.run import DeadReason, Resolution, Run, RunKind, RunStatus
+from carillon.domain.spec.fields import Document, JsonText
 from carillon.telemetry import Action, Telemetry
 
 
@@ -112,13 +113,29 @@ class RunForm(BaseModel):
 
 
 class RunDetail(RunForm):
-    """A run, whole, with all its attempts."""
+    """A run, whole, with all its attempts. `payload_overridden`: it was asked for with a payload of
+    its own; `request_note` is what was said about it then."""
 
     attempts: list[AttemptForm]
+    payload_overridden: bool
+    request_note: str | None
 
     @classmethod
-    def of(cls, run: Run) -> "RunDetail":
-        return cls(**RunForm.of(run).__dict__, attempts=AttemptForm.all_of(run))
+    def of(cls, run: Run, request_note: str | None = None) -> "RunDetail":
+        return cls(
+            **RunForm.of(run).__dict__,
+            attempts=AttemptForm.all_of(run),
+            payload_overridden=run.key.has_own_payload,
+            request_note=request_note,
+        )
+
+
+class RunBody(Document):
+    """`payload` stands in place of the job's, for this run, its retries and redrives, as a template
+    where the job's is one. `note` says what it is for."""
+
+    payload: JsonText = "null"
+    note: Annotated[str, Field(min_length=1, max_length=256)] | None = None
 
 
 class RunPage(ListForm):
@@ -144,17 +161,27 @@ class RunRoutes(Resource):
         Kind.INVALID_HEADER,
         Kind.NOT_FOUND,
         Kind.CONTENDED,
+        Kind.KEY_REUSED,
         headers={"Location": "The run's path."},
     )
-    def run_job(self, job_id: JobId, key: IdempotencyKey = None) -> Response[RunDetail]:
+    def run_job(
+        self,
+        job_id: JobId,
+        body: Annotated[RunBody | None, Body()] = None,
+        key: IdempotencyKey = None,
+    ) -> Response[RunDetail]:
         """Runs it now, whatever its schedule is, and even while it is paused.
 
         With an Idempotency-Key a repetition answers the same run; after a 503 it sends it again.
         """
-        run = self._service.request(self._owner(), job_id, idempotency_key(self._app))
+        asked = body or RunBody()
+        payload = asked.payload if "payload" in asked.model_fields_set else None
+        run = self._service.request(
+            self._owner(), job_id, idempotency_key(self._app), payload, asked.note or ""
+        )
         self._telemetry.record(Action.RUN_REQUESTED, run_id=run.key.run_id, owner=run.key.owner)
         location = f"/jobs/{job_id}/runs/{run.key.run_id}"
-        return Response(202, JSON, RunDetail.of(run), {"Location": location})
+        return Response(202, JSON, self._detail(run), {"Location": location})
 
     @route(f"GET {_PATH}", "List a job's runs", {200: "A page of runs"}, Kind.NOT_FOUND)
     def list_runs(
@@ -173,7 +200,7 @@ class RunRoutes(Resource):
     def get_run(self, job_id: JobId, run_id: RunId) -> Response[RunDetail]:
         """With each of its attempts, the last one too."""
         run = self._service.get(self._owner(), job_id, run_id)
-        return Response(200, JSON, RunDetail.of(run))
+        return Response(200, JSON, self._detail(run))
 
     @route(
         f"POST {_PATH}/<run_id>/cancel",
@@ -189,3 +216,7 @@ class RunRoutes(Resource):
         run = self._service.cancel(self._owner(), job_id, run_id)
         self._telemetry.record(Action.RUN_CANCELLED, run_id=run_id, owner=run.key.owner)
         return Response(200, JSON, RunDetail.of(run))
+
+    def _detail(self, run: Run) -> RunDetail:
+        asked = self._service.asked(run.key)
+        return RunDetail.of(run, asked.note or None if asked else None)

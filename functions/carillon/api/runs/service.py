@@ -4,15 +4,21 @@ import hashlib
 from datetime import datetime
 
 from carillon.api.http.idempotency import first_record
-from carillon.api.http.problems import ContendedError, MissingError, NotCancellableError
+from carillon.api.http.problems import (
+    ContendedError,
+    KeyReusedError,
+    MissingError,
+    NotCancellableError,
+)
+from carillon.api.jobs.drafts import refuse_payload
 from carillon.api.jobs.service import JobService
 from carillon.api.schedules.request_models import whole_span
 from carillon.clock import Clock, Entropy
 from carillon.domain.execution.next_run import message_of_cancelled
-from carillon.domain.idempotency import IdempotencyRecord, record_key
+from carillon.domain.idempotency import IdempotencyRecord, record_key, record_key_of_run
 from carillon.domain.job import Job
 from carillon.domain.message import Message
-from carillon.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.domain.run import OWN_PAYLOAD, Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.names import is_job_id
 from carillon.settings import Settings
 from carillon.stores.ports import LaneQueue, Page, RunStore, VersionedRows
@@ -48,24 +54,38 @@ class RunService:
         self._settings = settings
         self._records = records
 
-    def request(self, owner: str, job_id: str, key: str | None) -> Run:
-        """A manual run: its message is sent, then its row put, unless an executor was quicker.
+    def request(
+        self,
+        owner: str,
+        job_id: str,
+        key: str | None,
+        payload: str | None = None,
+        note: str = "",
+    ) -> Run:
+        """A manual run: its message is sent, then its row put, unless an executor was quicker. A
+        `payload`, JSON text, in place of the job's is on record before; its retries and redrives
+        have it, too.
 
         A crash in between leaves a run that no answer named, never a row without a message. Under a
         `key` there is one run: a repetition answers it, and sends its message again while it has
-        not started. Raises QueueUnavailableError when its message was not acknowledged.
+        not started. Raises QueueUnavailableError when its message was not acknowledged,
+        KeyReusedError where the key was used with another payload or note, PayloadTooLargeError,
+        and InvalidFieldsError for a payload that the job's target or template cannot take.
         """
         job = self._jobs.get(owner, job_id)
+        if payload is not None:
+            refuse_payload(job.spec.model_copy(update={"payload": payload}), job.schedule)
         now = self._clock.now()
-        fire_at = now.replace(microsecond=0)
-        if key is None:
-            run_key = RunKey(owner, job_id, RunKind.MANUAL, fire_at, self._entropy.new_id(now))
-            stored = None
-        else:
+        request_id = self._entropy.new_id(now)
+        if key is not None:
             request_id = hashlib.sha256(key.encode()).hexdigest()[:26]
-            run_key = RunKey(owner, job_id, RunKind.MANUAL, fire_at, request_id)
-            run_key = self._first_key(run_key, now)
-            stored = self._runs.get(run_key)
+        own = OWN_PAYLOAD if payload is not None else ""
+        fire_at = now.replace(microsecond=0)
+        run_key = RunKey(owner, job_id, RunKind.MANUAL, fire_at, f"{own}{request_id}")
+        stored = None
+        if key is not None or own or note:
+            run_key = self._first_key(run_key, payload, note, now)
+            stored = None if key is None else self._runs.get(run_key)
         if stored is None or stored.status is RunStatus.SCHEDULED:
             self._send(job, run_key)
         return stored or self._recorded(job, run_key, now)
@@ -127,15 +147,29 @@ class RunService:
         if message is not None:
             self._queue.send([message], [0])
 
-    def _first_key(self, run_key: RunKey, now: datetime) -> RunKey:
+    def asked(self, key: RunKey) -> IdempotencyRecord | None:
+        """The record of the request for a manual run, if it had a payload, a note or a key."""
+        if key.kind is not RunKind.MANUAL:
+            return None
+        return self._records.get(key.owner, record_key_of_run(key))
+
+    def _first_key(self, run_key: RunKey, payload: str | None, note: str, now: datetime) -> RunKey:
         """The run key that the first request of this id was given: it has another fire time."""
+        said = "" if payload is None and not note else record_key(payload or "", note)
         own = IdempotencyRecord(
             owner=run_key.owner,
-            key=record_key("run", run_key.job_id, run_key.request_id),
+            key=record_key_of_run(run_key),
             answer=run_key.run_id,
-            expires_at=now + self._settings.run_lifetime,
+            # A redrive may come as late as the row of the run that it runs again lives.
+            expires_at=now + 2 * self._settings.run_lifetime,
+            fingerprint=said,
+            payload=payload,
+            note=note,
         )
-        return RunKey.from_run_id(run_key.owner, first_record(self._records, own).answer)
+        first = first_record(self._records, own)
+        if first.fingerprint != said:
+            raise KeyReusedError(first.answer, "run")
+        return RunKey.from_run_id(run_key.owner, first.answer)
 
     def _recorded(self, job: Job, key: RunKey, now: datetime) -> Run:
         """The run's row, put now if it is absent."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from carillon.domain.callbacks import callback_payload, callback_target
 from carillon.domain.decisions import Skip, SkipReason
+from carillon.domain.idempotency import record_key_of_run
 from carillon.domain.job import Job
 from carillon.domain.run import Run, RunKind
 from carillon.domain.targets import Target
@@ -36,7 +37,8 @@ class PreparedCall:
 
 
 def prepare_call(ports: ExecutorPorts, run: Run, job: Job) -> PreparedCall | Skip:
-    """The call of a claimed run; a callback may have lost its target, or the run that it reports.
+    """The call of a claimed run; a callback may have lost its target, or the run that it reports,
+    and a payload that was given for the run alone may have expired.
 
     Raises StoreUnavailableError.
     """
@@ -47,8 +49,14 @@ def prepare_call(ports: ExecutorPorts, run: Run, job: Job) -> PreparedCall | Ski
             lost = "the run it tells of is gone" if told is None else "its target was taken away"
             return Skip(SkipReason.CHANGED, lost)
         return PreparedCall(target, callback_payload(told, job))
+    payload = job.spec.payload
+    if run.key.has_own_payload:
+        record = ports.records.get(run.key.owner, record_key_of_run(run.key))
+        if record is None or record.payload is None:
+            return Skip(SkipReason.CHANGED, "the payload that it was asked for with has expired")
+        payload = record.payload
     if not job.spec.template:
-        return PreparedCall(job.spec.target, job.spec.payload)
+        return PreparedCall(job.spec.target, payload)
     values = TemplateValues(
         fire_at=run.key.fire_at,
         effective_at=run.effective_at or run.key.fire_at,
@@ -58,4 +66,4 @@ def prepare_call(ports: ExecutorPorts, run: Run, job: Job) -> PreparedCall | Ski
         job_name=job.spec.name,
         tags=job.spec.tags,
     )
-    return PreparedCall(job.spec.target, render_payload(job.spec.payload, values))
+    return PreparedCall(job.spec.target, render_payload(payload, values))

@@ -120,7 +120,7 @@ class FollowUp:
         when no run is active or queued.
         """
         for _ in range(_ROUNDS):
-            if job is None:
+            if job is None or job.state is JobState.RENAMED:
                 return False
             if job.state is JobState.COMPLETED:
                 self._ports.lifecycle.job_completed(job, job.updated_at)

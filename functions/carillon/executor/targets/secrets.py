@@ -77,13 +77,16 @@ class SecretError(Exception):
 
 
 def owner_path(owner: str) -> str:
-    """The owner as a part of names: `A-Z a-z 0-9 - .` stay, any other byte of UTF-8 becomes _XX."""
-    return "".join(
+    """The owner as a part of names, `{kind}/{name}`: of the name `A-Z a-z 0-9 - .` stay, any other
+    byte of UTF-8 becomes _XX."""
+    kind, _, name = owner.partition("/")
+    encoded = "".join(
         character
         if character in _KEPT_CHARACTERS
         else "".join(f"_{byte:02X}" for byte in character.encode())
-        for character in owner
+        for character in name
     )
+    return f"{kind}/{encoded}"
 
 
 def name_of(reference: Reference) -> str:

@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import httpcore
+import httpcore2
 
 from carillon.domain.addresses import (
     Address,
@@ -43,7 +43,7 @@ class LookupFailedError(Exception):
     """The host's name has no usable address now."""
 
 
-class TlsError(httpcore.ConnectError):
+class TlsError(httpcore2.ConnectError):
     """No secure connection: a certificate that does not verify, or no common protocol."""
 
 
@@ -67,7 +67,7 @@ def connect(address: Address, port: int, limit_seconds: float) -> socket.socket:
     return connection
 
 
-class GuardedBackend(httpcore.NetworkBackend):
+class GuardedBackend(httpcore2.NetworkBackend):
     """The network for one request. `plain`: without TLS."""
 
     def __init__(
@@ -92,10 +92,10 @@ class GuardedBackend(httpcore.NetworkBackend):
         timeout: float | None = None,
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.NetworkStream:
+    ) -> httpcore2.NetworkStream:
         """Connect to the first address of the host that may be reached and answers.
 
-        Raises RefusedError, LookupFailedError and httpcore's connection errors.
+        Raises RefusedError, LookupFailedError and httpcore2's connection errors.
         """
         refusals: list[RefusedError] = []
         permitted: list[Address] = []
@@ -114,7 +114,7 @@ class GuardedBackend(httpcore.NetworkBackend):
             texts = call_within(self._deadline, lambda: self._resolver(host, port))
             addresses = [reachable_address(parse_address(text)) for text in texts]
         except TimeoutError as error:
-            raise httpcore.ConnectTimeout(f"{host} was not looked up in time") from error
+            raise httpcore2.ConnectTimeout(f"{host} was not looked up in time") from error
         except (OSError, ValueError) as error:
             raise LookupFailedError(f"{host} cannot be looked up: {error}") from error
         if not addresses:
@@ -143,11 +143,11 @@ class GuardedBackend(httpcore.NetworkBackend):
             except OSError as error:
                 problem = error
         if self._deadline.passed:
-            raise httpcore.ConnectTimeout("not connected in time") from problem
-        raise httpcore.ConnectError(str(problem)) from problem
+            raise httpcore2.ConnectTimeout("not connected in time") from problem
+        raise httpcore2.ConnectError(str(problem)) from problem
 
 
-class DeadlineStream(httpcore.NetworkStream):
+class DeadlineStream(httpcore2.NetworkStream):
     """A connected socket whose operations, all together, end at the deadline."""
 
     def __init__(self, connection: socket.socket, deadline: Deadline) -> None:
@@ -159,9 +159,9 @@ class DeadlineStream(httpcore.NetworkStream):
             self._limit()
             return self._connection.recv(max_bytes)
         except TimeoutError as error:
-            raise httpcore.ReadTimeout from error
+            raise httpcore2.ReadTimeout from error
         except OSError as error:
-            raise httpcore.ReadError(str(error)) from error
+            raise httpcore2.ReadError(str(error)) from error
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         try:
@@ -171,9 +171,9 @@ class DeadlineStream(httpcore.NetworkStream):
                 self._limit()
                 unsent = unsent[self._connection.send(unsent) :]
         except TimeoutError as error:
-            raise httpcore.WriteTimeout from error
+            raise httpcore2.WriteTimeout from error
         except OSError as error:
-            raise httpcore.WriteError(str(error)) from error
+            raise httpcore2.WriteError(str(error)) from error
 
     def close(self) -> None:
         self._connection.close()
@@ -183,13 +183,13 @@ class DeadlineStream(httpcore.NetworkStream):
         ssl_context: ssl.SSLContext,
         server_hostname: str | None = None,
         timeout: float | None = None,
-    ) -> httpcore.NetworkStream:
+    ) -> httpcore2.NetworkStream:
         try:
             self._limit()
             secured = ssl_context.wrap_socket(self._connection, server_hostname=server_hostname)
         except TimeoutError as error:
             self.close()
-            raise httpcore.ConnectTimeout from error
+            raise httpcore2.ConnectTimeout from error
         except (OSError, ValueError) as error:  # ValueError: a name that cannot be one of a host
             self.close()
             raise TlsError(str(error)) from error

@@ -1,15 +1,20 @@
 """Task targets: registered Python functions, run in child processes."""
 
+import contextlib
+from collections.abc import Callable, Mapping
+
 from carillon.clock import Clock
 from carillon.domain.run import RunError
 from carillon.domain.targets import TaskTarget
 from carillon.executor.deadlines import Deadline
 from carillon.executor.targets.call import Call, Caller, Failure, Outcome, Success
+from carillon.executor.targets.task_credentials import TaskCredentials
 from carillon.executor.task_process.parent import (
     CallTimeoutError,
     ChildLostError,
     ChildNotReadyError,
     ChildPool,
+    TaskCode,
 )
 from carillon.executor.task_process.wire import Report, Request, exception_line
 from carillon.settings import Settings
@@ -19,7 +24,9 @@ OWN_TASKS = "carillon.executor.tasks.canary"
 
 
 def create_caller(settings: Settings, clock: Clock) -> "TaskCaller":
-    return TaskCaller(ChildPool((OWN_TASKS, *settings.task_modules)))
+    credentials = TaskCredentials(settings.task_role_arn, clock)
+    code = TaskCode((OWN_TASKS, *settings.task_modules), settings.task_folder)
+    return TaskCaller(ChildPool(code, credentials.variables), credentials.variables)
 
 
 class TaskCaller(Caller):
@@ -27,27 +34,21 @@ class TaskCaller(Caller):
     which tasks ask for; `unknown_task` (for good), `task_import_failed`, `task_died`,
     `task_not_ready`, `task_not_started`, `timeout`."""
 
-    def __init__(self, pool: ChildPool) -> None:
+    def __init__(self, pool: ChildPool, variables: Callable[[], Mapping[str, str]] = dict) -> None:
         self._pool = pool
+        self._variables = variables
 
     def deliver(self, target: TaskTarget, call: Call) -> Outcome:
         deadline = Deadline.after(call.timeout_seconds)
-        request = Request(
-            number=self._pool.next_number(),
-            task=target.name,
-            payload=call.payload,
-            run_id=call.run_id,
-            job_id=call.job_id,
-            job_name=call.job_name,
-            attempt=call.attempt,
-            fire_at=call.fire_at.isoformat(),
-            effective_at=(call.effective_at or call.fire_at).isoformat(),
-            timeout_seconds=call.timeout_seconds,
-            deadline_at=deadline.at,
-            tags=dict(call.tags),
-        )
         try:
-            return _outcome(self._pool.run(request, deadline))
+            request = request_of(
+                target,
+                call,
+                number=self._pool.next_number(),
+                deadline_at=deadline.at,
+                variables=self._variables(),
+            )
+            return outcome_of(self._pool.run(request, deadline))
         except CallTimeoutError:
             message = f"the task was killed at its limit of {call.timeout_seconds:g} s"
             return Failure(RunError("timeout", message), timed_out=True)
@@ -60,13 +61,40 @@ class TaskCaller(Caller):
             return Failure(RunError("task_not_started", exception_line(error)))
 
     def prepare(self, count: int) -> None:
-        self._pool.prepare(count)
+        with contextlib.suppress(OSError):  # the first call will tell
+            self._pool.prepare(count)
 
     def close(self) -> None:
         self._pool.close()
 
 
-def _outcome(report: Report) -> Outcome:
+def request_of(
+    target: TaskTarget,
+    call: Call,
+    *,
+    number: int,
+    deadline_at: float,
+    variables: Mapping[str, str],
+) -> Request:
+    """The call as a task process takes it, with the environment's `variables` for it alone."""
+    return Request(
+        number=number,
+        task=target.name,
+        payload=call.payload,
+        run_id=call.run_id,
+        job_id=call.job_id,
+        job_name=call.job_name,
+        attempt=call.attempt,
+        fire_at=call.fire_at.isoformat(),
+        effective_at=(call.effective_at or call.fire_at).isoformat(),
+        timeout_seconds=call.timeout_seconds,
+        deadline_at=deadline_at,
+        tags=dict(call.tags),
+        variables=variables,
+    )
+
+
+def outcome_of(report: Report) -> Outcome:
     if report.error is None:
         return Success(report.result)
     return Failure(report.error, retry_after_seconds=report.retry_after_seconds)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
-import httpcore
+import httpcore2
 from standardwebhooks.webhooks import Webhook
 
 from carillon.clock import Clock, utc_text
@@ -92,13 +92,13 @@ _URL_CHARACTERS = "".join(chr(code) for code in range(0x21, 0x7F))
 
 KIND_OF_ERROR: dict[type[Exception], str] = {
     TlsError: "tls_error",
-    httpcore.ConnectError: "connect_error",
-    httpcore.NetworkError: "network_error",
-    httpcore.ProtocolError: "protocol_error",
-    httpcore.UnsupportedProtocol: "protocol_error",
-    httpcore.ProxyError: "network_error",
+    httpcore2.ConnectError: "connect_error",
+    httpcore2.NetworkError: "network_error",
+    httpcore2.ProtocolError: "protocol_error",
+    httpcore2.UnsupportedProtocol: "protocol_error",
+    httpcore2.ProxyError: "network_error",
 }
-"""The first that an error is an instance of counts; httpcore's timeouts are apart."""
+"""The first that an error is an instance of counts; httpcore2's timeouts are apart."""
 
 
 def create_caller(settings: Settings, clock: Clock) -> "WebhookCaller":
@@ -112,7 +112,7 @@ def create_caller(settings: Settings, clock: Clock) -> "WebhookCaller":
 class Prepared:
     """A request with its secrets filled in; `hidden` are the texts that must not be shown."""
 
-    address: httpcore.URL
+    address: httpcore2.URL
     headers: list[tuple[str, str]] = field(repr=False)
     content: bytes | None
     hidden: list[str] = field(repr=False)
@@ -141,7 +141,7 @@ class WebhookCaller(Caller):
         self._secrets = secrets
         self._resolver = resolver
         self._connector = connector
-        self._tls = httpcore.default_ssl_context() if tls is None else tls
+        self._tls = httpcore2.default_ssl_context() if tls is None else tls
 
     def deliver(self, target: WebhookTarget, call: Call) -> Outcome:
         deadline = Deadline.after(call.timeout_seconds)
@@ -150,7 +150,7 @@ class WebhookCaller(Caller):
             request = self._prepare(target, call, deadline)
             hidden = request.hidden
             answer = self._send(target.method, request, deadline)
-        except (TimeoutError, httpcore.TimeoutException):
+        except (TimeoutError, httpcore2.TimeoutException):
             return _timeout(call)
         except RefusedError as error:
             return _failure(error.kind, error, permanent=True)
@@ -204,7 +204,7 @@ class WebhookCaller(Caller):
             connector=self._connector,
         )
         with (
-            httpcore.HTTPConnection(
+            httpcore2.HTTPConnection(
                 request.address.origin, ssl_context=self._tls, network_backend=backend
             ) as connection,
             connection.stream(
@@ -237,19 +237,19 @@ class WebhookCaller(Caller):
 
 
 def kind_of_error(error: Exception) -> str:
-    """The kind of an error of httpcore other than a timeout."""
+    """The kind of an error of httpcore2 other than a timeout."""
     return next(kind for base, kind in KIND_OF_ERROR.items() if isinstance(error, base))
 
 
-def _url(text: str) -> httpcore.URL:
-    """The URL in ASCII; raises httpcore.LocalProtocolError."""
+def _url(text: str) -> httpcore2.URL:
+    """The URL in ASCII; raises httpcore2.LocalProtocolError."""
     parts = urlsplit(text)
     try:
         host = (parts.hostname or "").encode("idna")
     except UnicodeError as error:
-        raise httpcore.LocalProtocolError(f"the host of {text!r} cannot be one") from error
+        raise httpcore2.LocalProtocolError(f"the host of {text!r} cannot be one") from error
     path = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
-    return httpcore.URL(
+    return httpcore2.URL(
         scheme=parts.scheme,
         host=host,
         port=parts.port,
@@ -257,8 +257,8 @@ def _url(text: str) -> httpcore.URL:
     )
 
 
-def _host(url: httpcore.URL) -> str:
-    """The Host header; httpcore's own lacks the brackets of IPv6."""
+def _host(url: httpcore2.URL) -> str:
+    """The Host header; httpcore2's own lacks the brackets of IPv6."""
     host = url.host.decode("ascii")
     name = f"[{host}]" if ":" in host else host
     return name if url.port is None else f"{name}:{url.port}"

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from queue import SimpleQueue
 from threading import Thread
@@ -20,6 +20,7 @@ from threading import Thread
 from carillon.domain.run import FAIL_KIND, RETRY_KIND, RunError
 from carillon.executor.deadlines import Deadline
 from carillon.executor.task_process.descendants import adopt_orphans, kill_descendants
+from carillon.executor.task_process.shown import show
 from carillon.executor.task_process.wire import (
     Hello,
     Report,
@@ -89,9 +90,9 @@ OVERDUE_SECONDS = 1.0
 """A call that nobody stopped ends the process by itself this long after its limit."""
 
 
-def main(descriptor: int, log_level: str, task_modules: str, mark: str) -> None:
-    """Serve on `descriptor`, a stream socket; `task_modules` are separated by commas, and `mark` is
-    what all bear that this process starts."""
+def main(descriptor: int, log_level: str, task_modules: str, folder: str, mark: str) -> None:
+    """Serve on `descriptor`, a stream socket; `task_modules` are separated by commas, `folder` is
+    theirs ("" for none), and `mark` is what all bear that this process starts."""
     os.set_inheritable(descriptor, False)
     adopt_orphans()
     # Output of tasks is to appear at once: the process may be killed at any time.
@@ -100,6 +101,8 @@ def main(descriptor: int, log_level: str, task_modules: str, mark: str) -> None:
     lines: SimpleQueue[bytes] = SimpleQueue()
     Thread(target=_receive, args=(descriptor, lines, mark), daemon=True).start()
     logs = start_logging(log_level)
+    if folder:  # nothing is imported above but the standard library and Carillon's own
+        sys.path.insert(0, folder)
     failures = import_modules(task_modules.split(","))
     _send(descriptor, Hello(failures).to_line())
     server = TaskServer(registered_tasks, failures, logs)
@@ -109,6 +112,7 @@ def main(descriptor: int, log_level: str, task_modules: str, mark: str) -> None:
         faulthandler.dump_traceback_later(
             Deadline(request.deadline_at).remaining() + OVERDUE_SECONDS, exit=True, file=2
         )
+        show(request.variables)
         report = server.serve(request)
         if os.getpid() != own_pid:
             os._exit(0)  # a fork that a task made and did not end: it must not answer too
@@ -128,15 +132,25 @@ def import_modules(names: Iterable[str]) -> dict[str, str]:
     return failures
 
 
+def _remaining(request: Request) -> Callable[[], float]:
+    return Deadline(request.deadline_at).remaining
+
+
 class TaskServer:
-    """Runs one request at a time."""
+    """Runs one request at a time; `remaining` says how a request's task learns what time it has
+    left."""
 
     def __init__(
-        self, registry: TaskRegistry, import_failures: Mapping[str, str], logs: JsonLines
+        self,
+        registry: TaskRegistry,
+        import_failures: Mapping[str, str],
+        logs: JsonLines,
+        remaining: Callable[[Request], Callable[[], float]] = _remaining,
     ) -> None:
         self._registry = registry
         self._import_failures = import_failures
         self._logs = logs
+        self._remaining = remaining
 
     def serve(self, request: Request) -> Report:
         """Run the task; whatever it raises is reported."""
@@ -160,7 +174,7 @@ class TaskServer:
             effective_at=datetime.fromisoformat(request.effective_at),
             timeout_seconds=request.timeout_seconds,
             tags=request.tags,
-            remaining=Deadline(request.deadline_at).remaining,
+            remaining=self._remaining(request),
             logger=task_logger(f"task.{request.task}", ids),
         )
         try:
@@ -178,11 +192,18 @@ class TaskServer:
 
 
 def _failed(number: int, error: BaseException, context: TaskContext) -> Report:
+    if isinstance(error, Retry):
+        context.logger.warning("the task asks to be tried again: %s", exception_line(error))
+    else:
+        context.logger.error("the task failed", exc_info=error)
+    return failure_of(number, error)
+
+
+def failure_of(number: int, error: BaseException) -> Report:
+    """The report of a task that raised this."""
     message = exception_line(error)
     if isinstance(error, Retry):
-        context.logger.warning("the task asks to be tried again: %s", message)
         return Report(number, None, RunError(RETRY_KIND, message), error.after_seconds)
-    context.logger.error("the task failed", exc_info=error)
     if isinstance(error, Fail):
         return Report(number, error=RunError(FAIL_KIND, message, permanent=True))
     return Report(number, error=RunError(kind_of(error), message))

@@ -6,7 +6,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from subprocess import DEVNULL, Popen, TimeoutExpired
 from threading import Lock
 
@@ -17,8 +18,8 @@ from carillon.settings import task_environment
 
 # The parent's sys.path goes along: in Lambda it is not the interpreter's own.
 _START = (
-    "import sys; sys.path[:] = sys.argv[5:]; "
-    "from carillon.executor.task_process.child import main; main(int(sys.argv[1]), *sys.argv[2:5])"
+    "import sys; sys.path[:] = sys.argv[6:]; "
+    "from carillon.executor.task_process.child import main; main(int(sys.argv[1]), *sys.argv[2:6])"
 )
 _numbers = itertools.count(1)
 _POLL_SECONDS = 0.2
@@ -42,24 +43,35 @@ class CallTimeoutError(Exception):
     """The call did not end in time; the child is still at it."""
 
 
-class ChildProcess:
-    """One child; used by one thread at a time. Raises OSError when it cannot be started."""
+@dataclass(frozen=True, slots=True)
+class TaskCode:
+    """The modules of the tasks, and the folder that task processes alone have on their path: in
+    front, so that what tasks require wins there, and cannot be met by the executor."""
 
-    def __init__(self, task_modules: Sequence[str], log_level: str) -> None:
+    modules: tuple[str, ...]
+    folder: str = ""
+
+
+class ChildProcess:
+    """One child; used by one thread at a time. Raises OSError when it cannot be started.
+
+    `variables` are its own, beside those that all tasks see."""
+
+    def __init__(self, code: TaskCode, log_level: str, variables: Mapping[str, str]) -> None:
         self._channel, theirs = socket.socketpair()
         self._unread = b""
         self._hello: Hello | None = None
         self._mark = f"{os.getpid()}-{next(_numbers)}"
         descriptor = theirs.fileno()
-        arguments = [str(descriptor), log_level, ",".join(task_modules), self._mark, *sys.path]
+        arguments = [str(descriptor), log_level, ",".join(code.modules), code.folder, self._mark]
         try:
             self._process = Popen(
-                [sys.executable, "-c", _START, *arguments],
+                [sys.executable, "-c", _START, *arguments, *sys.path],
                 stdin=DEVNULL,
                 stdout=2,
                 pass_fds=(descriptor,),
                 start_new_session=True,
-                env={**task_environment(), MARK: self._mark},
+                env={**task_environment(), **variables, MARK: self._mark},
             )
         except BaseException:
             self._channel.close()
@@ -189,9 +201,15 @@ class ChildPool:
     """
 
     def __init__(
-        self, task_modules: Sequence[str], *, idle_limit: int = 10, log_level: str = "INFO"
+        self,
+        code: TaskCode,
+        variables: Callable[[], Mapping[str, str]] = dict,
+        *,
+        idle_limit: int = 10,
+        log_level: str = "INFO",
     ) -> None:
-        self._task_modules = tuple(task_modules)
+        self._code = code
+        self._variables = variables
         self._idle_limit = idle_limit
         self._log_level = log_level
         self._idle: list[ChildProcess] = []
@@ -276,4 +294,4 @@ class ChildPool:
             self.prepare(1)
 
     def _start(self) -> ChildProcess:
-        return ChildProcess(self._task_modules, self._log_level)
+        return ChildProcess(self._code, self._log_level, self._variables())

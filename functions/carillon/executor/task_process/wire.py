@@ -6,7 +6,7 @@ Report of the same number.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from carillon.domain.run import RunError, cut
@@ -30,7 +30,7 @@ class Hello:
 @dataclass(frozen=True, slots=True)
 class Request:
     """Run a task once. `payload` is JSON text, `deadline_at` a Deadline's, the other instants are
-    ISO 8601."""
+    ISO 8601. `variables` take the place of those of that name in the child's environment."""
 
     number: int
     task: str
@@ -44,6 +44,7 @@ class Request:
     timeout_seconds: float
     deadline_at: float
     tags: Mapping[str, str]
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def to_line(self) -> bytes:
         return _line(asdict(self))

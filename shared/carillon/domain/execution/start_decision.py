@@ -96,6 +96,9 @@ def _by_generation(job: Job, message: Message, now: datetime, closed: ClosedDays
     """An occurrence of the job's own generation runs, whatever its zone's rules have become
     since."""
     key = message.key
+    if job.state is JobState.RENAMED:
+        # Its own schedule goes on under the new name.
+        return _decide_other_generation(job, message, now)
     if message.generation_id == job.generation.generation_id:
         return Proceed()
     instants = (key.fire_at, message.nominal_at)

@@ -14,6 +14,7 @@ from carillon.domain.events import JOB_EVENTS, EventType
 from carillon.domain.policies import (
     CatchUp,
     Concurrency,
+    InitialState,
     Lane,
     OnComplete,
     Overlap,
@@ -235,6 +236,11 @@ class JobSpec(ScheduleSpec):
     on_complete: Annotated[
         OnComplete, Cli("--on-complete", "When no occurrence is left: keep (the job) or delete.")
     ] = OnComplete.KEEP
+    initial_state: Annotated[
+        InitialState,
+        Field(description="Counts when the job is created, or again after it was deleted."),
+        Cli("--initial-state", "active, or paused: it fires once it is resumed."),
+    ] = InitialState.ACTIVE
     window: Annotated[
         WindowText | None,
         Cli("--window", 'Spread: start up to "15m" later, or "50%" of the interval.'),

@@ -1,4 +1,9 @@
-"""The options of `jobs create` and `jobs change`. `make options` writes this file."""
+"""The options of `jobs create` and `jobs change`, and defaults of a job's members.
+
+`make options` writes this file.
+"""
+
+from typing import Any
 
 from carillon.domain.spec.options import JobOption
 
@@ -38,9 +43,11 @@ OPTIONS = (
     JobOption('on_failure', '--on-failure', 'text', 'Call this when a run is dead: a task, URL, ARN, or JSON.', 'What is called'),
     JobOption('events', '--event', 'list', 'Publish this event, as run.dead; repeatable.', 'Labels and events'),
     JobOption('on_complete', '--on-complete', 'text', 'When no occurrence is left: keep (the job) or delete.'),
+    JobOption('initial_state', '--initial-state', 'text', 'active, or paused: it fires once it is resumed.'),
     JobOption('window', '--window', 'text', 'Spread: start up to "15m" later, or "50%" of the interval.'),
     JobOption('calendar.name', '--calendar', 'text', 'The name of the calendar whose days are closed.'),
     JobOption('calendar.rule', '--calendar-rule', 'text', 'On closed days: skip, next_business_day or previous_business_day.'),
     JobOption('parent', '--parent', 'text', 'What the job belongs to; jobs can be chosen by it.', 'Labels and events'),
     JobOption('tags', '--tag', 'list', 'KEY=VALUE; repeatable.', 'Labels and events'),
 )
+DEFAULTS: dict[str, Any] = {'schedule': None, 'except': None, 'timezone': 'UTC', 'start_at': None, 'end_at': None, 'max_runs': None, 'dst': None, 'name': None, 'description': None, 'target': None, 'payload': None, 'template': False, 'priority': 'normal', 'catch_up': 'latest', 'grace': None, 'overlap': 'allow', 'tolerance': None, 'concurrency': None, 'rate': None, 'retry': {'max_attempts': 3, 'backoff': {'base_seconds': 2, 'factor': 2.0, 'cap_seconds': 3600, 'type': 'exponential'}, 'retry_on': []}, 'timeout_seconds': None, 'pause_after_failures': None, 'expect_within': None, 'on_success': None, 'on_failure': None, 'events': [], 'on_complete': 'keep', 'initial_state': 'active', 'window': None, 'calendar': None, 'parent': None, 'tags': {}}

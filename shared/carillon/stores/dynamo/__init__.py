@@ -109,6 +109,18 @@ def open_connection() -> Connection:
     return connection
 
 
+def read_parameters(path: str) -> dict[str, str]:
+    """The settings in Parameter Store: `path/VARIABLE/1` and the parts that follow it."""
+    parts: dict[tuple[str, int], str] = {}
+    ssm = boto3.client("ssm", config=_client_config(1))
+    for page in ssm.get_paginator("get_parameters_by_path").paginate(Path=path, Recursive=True):
+        for each in page["Parameters"]:
+            _, variable, number = each["Name"].rsplit("/", 2)
+            parts[variable, int(number)] = each["Value"]
+    names = {variable for variable, _ in parts}
+    return {n: ",".join(parts[key] for key in sorted(parts) if key[0] == n) for n in names}
+
+
 def _event_sink(settings: Settings, clock: Clock, entropy: Entropy) -> EventSink:
     if not settings.event_bus:
         return NoEvents()
@@ -130,4 +142,4 @@ def _client_config(connections: int) -> Config:
     )
 
 
-__all__ = ["Stores", "open_stores"]
+__all__ = ["Stores", "open_stores", "read_parameters"]

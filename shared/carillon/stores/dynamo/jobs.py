@@ -1,6 +1,7 @@
 """Jobs in DynamoDB."""
 
 import json
+from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 
@@ -10,6 +11,7 @@ from carillon.clock import Clock, Entropy, ceil_second
 from carillon.domain.job import Generation, Job, JobState, PastGeneration, Slow
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.names import list_name
+from carillon.domain.spec.owners import SYSTEM, Author, AuthorKind, Via
 from carillon.errors import UnreadableRowError, reason_of
 from carillon.stores.cursors import decode_cursor, encode_cursor
 from carillon.stores.dynamo.models import GenerationMap, JobRow, SlowMap
@@ -113,6 +115,11 @@ def item_of(job: Job) -> RawItem:
         fingerprint=job.fingerprint,
         creation_key=job.creation_key or None,
         former_keys=job.former_keys or None,
+        managed_by=job.managed_by or None,
+        applied=job.applied or None,
+        author=_author_list(job.author),
+        renamed_to=job.renamed_to or None,
+        renamed_from=job.renamed_from or None,
         spread_seconds=job.spread_seconds or None,
         paused_at=job.paused_at,
         expires_at=job.expires_at and ceil_second(job.expires_at),
@@ -147,6 +154,11 @@ def _job_of(row: JobRow) -> Job:
         fingerprint=row.fingerprint,
         creation_key=row.creation_key or "",
         former_keys=tuple(map(str, row.former_keys or ())),
+        managed_by=row.managed_by or "",
+        applied=row.applied or "",
+        author=_author_of(row.author),
+        renamed_to=row.renamed_to or "",
+        renamed_from=row.renamed_from or "",
         spread_seconds=row.spread_seconds or 0,
         paused_at=row.paused_at,
         expires_at=row.expires_at,
@@ -158,7 +170,20 @@ def _condition(only: JobFilter) -> Condition | None:
     wanted = [JobRow.tags.has(key, value) for key, value in only.tags]
     if only.parent:
         wanted.append(JobRow.parent == only.parent)
+    if only.managed_by:
+        wanted.append(JobRow.managed_by == only.managed_by)
     return reduce(and_, wanted) if wanted else None
+
+
+def _author_list(author: Author) -> list[str] | None:
+    return None if author == SYSTEM else [author.kind, author.id, author.name, author.via]
+
+
+def _author_of(stored: Sequence[object] | None) -> Author:
+    if stored is None:
+        return SYSTEM
+    kind, identifier, name, via = map(str, stored)
+    return Author(AuthorKind(kind), identifier, name, Via(via))
 
 
 def _keys(item: RawItem) -> Keys:

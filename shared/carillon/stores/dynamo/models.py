@@ -48,7 +48,17 @@ class OwnerIndex(GlobalSecondaryIndex["JobRow"]):  # type: ignore[no-untyped-cal
     class Meta:
         index_name = "by_owner"
         projection = IncludeProjection(
-            ["name", "state", "schedule", "timezone", "calendar", "parent", "tags", "ends_at"]
+            [
+                "name",
+                "state",
+                "schedule",
+                "timezone",
+                "calendar",
+                "parent",
+                "tags",
+                "managed_by",
+                "ends_at",
+            ]
         )
 
     owner = UnicodeAttribute(hash_key=True)
@@ -91,6 +101,12 @@ class JobRow(Model):
     fingerprint = UnicodeAttribute()
     creation_key = UnicodeAttribute(null=True)
     former_keys = ListAttribute(of=UnicodeAttribute, null=True)
+    managed_by = UnicodeAttribute(null=True)
+    applied = UnicodeAttribute(null=True)
+    author = ListAttribute(of=UnicodeAttribute, null=True)
+    """Kind, id, name and way; absent for Carillon itself."""
+    renamed_to = UnicodeAttribute(null=True)
+    renamed_from = UnicodeAttribute(null=True)
     spread_seconds = IntegerAttribute(null=True)
     paused_at = InstantAttribute(null=True)
     expires_at = TTLAttribute(null=True)

@@ -57,6 +57,10 @@ class MemoryWheelStore:
             tuple(e for e in page if e.key not in bad), last_key, dict.fromkeys(bad, "spoilt")
         )
 
+    def has_entries(self, segment: int, slot: Slot) -> bool:
+        """True if a query of the slot would find anything."""
+        return (segment, slot) in self._slots
+
     def holds(self, segment: int, slot: Slot, entry_key: str) -> bool:
         with self._lock:
             return entry_key in self._slots.get((segment, slot), {})
@@ -73,13 +77,12 @@ class MemoryWheelStore:
         return [entry for entry in removed if entry is not None]
 
     def get_control(self, segment: int) -> Control | None:
-        remains = self.examine_control(segment)
-        if remains is None:
-            return None
-        if remains.unreadable:
-            wrong = ", ".join(remains.unreadable)
+        with self._lock:
+            stored, spoilt = self._controls.get(segment), self._spoilt.get(segment)
+        if stored is not None and spoilt:
+            wrong = ", ".join(name for name in _MEMBERS if name in spoilt)
             raise UnreadableRowError(f"the control item of segment {segment}: {wrong}")
-        return self._controls[segment]
+        return stored
 
     def put_control(self, control: Control, over: Control | None) -> bool:
         with self._lock:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from ipaddress import ip_network
 
-import httpcore
+import httpcore2
 import pytest
 
 from carillon.domain.addresses import Address, Network
@@ -120,7 +120,7 @@ def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
 
 
 def test_no_address_answers() -> None:
-    with pytest.raises(httpcore.ConnectError, match="refused"):
+    with pytest.raises(httpcore2.ConnectError, match="refused"):
         open_to(FakeNetwork(["8.8.8.8", "8.8.4.4"], broken=["8.8.8.8", "8.8.4.4"]))
 
 
@@ -146,7 +146,7 @@ def test_a_lookup_that_hangs_ends_at_the_deadline() -> None:
 
     backend = GuardedBackend(Deadline.after(0.1), (), plain=False, resolver=hang)
     began = time.monotonic()
-    with pytest.raises(httpcore.ConnectTimeout):
+    with pytest.raises(httpcore2.ConnectTimeout):
         backend.connect_tcp("hooks.example", 443)
     assert time.monotonic() - began < 2
     release.set()
@@ -164,10 +164,10 @@ def test_operations_on_a_stream_end_together_at_the_deadline() -> None:
         theirs.send(b"a")
         assert stream.read(10) == b"a"
         began = time.monotonic()
-        with pytest.raises(httpcore.ReadTimeout):
+        with pytest.raises(httpcore2.ReadTimeout):
             stream.read(10)
-        with pytest.raises(httpcore.WriteTimeout):
+        with pytest.raises(httpcore2.WriteTimeout):
             stream.write(b"x")
-        with pytest.raises(httpcore.ReadTimeout):
+        with pytest.raises(httpcore2.ReadTimeout):
             stream.read(10)
         assert time.monotonic() - began < 1

@@ -53,19 +53,19 @@ def soon() -> Deadline:
 def test_names_begin_with_prefix_and_owner() -> None:
     source = Source(token="t", tenant="blue")
     owners = OwnerSecrets(source, "carillon", ManualClock(START))
-    assert owners.text("ann@example.com", TOKEN, soon()) == "t"
-    assert owners.text("ann", ParameterReference(parameter="tenant"), soon()) == "blue"
-    assert source.asked == ["carillon/ann_40example.com/token", "/carillon/ann/tenant"]
+    assert owners.text("user/ann@example.com", TOKEN, soon()) == "t"
+    assert owners.text("team/blue", ParameterReference(parameter="tenant"), soon()) == "blue"
+    assert source.asked == ["carillon/user/ann_40example.com/token", "/carillon/team/blue/tenant"]
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_no_two_owners_share_a_path(one: str, other: str) -> None:
     try:
-        one_path, other_path = owner_path(one), owner_path(other)
+        one_path, other_path = owner_path(f"user/{one}"), owner_path(f"user/{other}")
     except UnicodeEncodeError:
         return  # a lone surrogate: no token carries one
     assert (one_path == other_path) == (one == other)
-    assert "/" not in one_path
+    assert one_path.count("/") == 1
     assert one_path.isascii()
 
 

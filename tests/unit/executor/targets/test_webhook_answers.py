@@ -3,7 +3,7 @@
 import json
 from datetime import UTC, datetime
 
-import httpcore
+import httpcore2
 import pytest
 
 from carillon.domain.run import RESULT_LIMIT_BYTES
@@ -73,27 +73,27 @@ def test_a_redirect_tells_where_it_pointed() -> None:
     assert "to http://169.254.169.254/latest; redirects are not followed" in outcome.error.message
 
 
-def httpcore_errors() -> list[type[Exception]]:
-    exported = [getattr(httpcore, name) for name in httpcore.__all__]
+def httpcore2_errors() -> list[type[Exception]]:
+    exported = [getattr(httpcore2, name) for name in httpcore2.__all__]
     errors = [item for item in exported if isinstance(item, type) and issubclass(item, Exception)]
     assert len(errors) > 10
     return errors
 
 
-@pytest.mark.parametrize("error", httpcore_errors(), ids=lambda error: error.__name__)
-def test_every_error_of_httpcore_has_a_kind(error: type[Exception]) -> None:
-    if issubclass(error, httpcore.TimeoutException):
+@pytest.mark.parametrize("error", httpcore2_errors(), ids=lambda error: error.__name__)
+def test_every_error_of_httpcore2_has_a_kind(error: type[Exception]) -> None:
+    if issubclass(error, httpcore2.TimeoutException):
         return
-    if error is httpcore.ConnectionNotAvailable:
+    if error is httpcore2.ConnectionNotAvailable:
         return  # used between a pool and its connections only
     assert kind_of_error(error("x")).endswith("_error")
 
 
 def test_the_kinds_of_connection_errors_are_told_apart() -> None:
     assert kind_of_error(TlsError("x")) == "tls_error"
-    assert kind_of_error(httpcore.ConnectError("x")) == "connect_error"
-    assert kind_of_error(httpcore.ReadError("x")) == "network_error"
-    assert kind_of_error(httpcore.RemoteProtocolError("x")) == "protocol_error"
+    assert kind_of_error(httpcore2.ConnectError("x")) == "connect_error"
+    assert kind_of_error(httpcore2.ReadError("x")) == "network_error"
+    assert kind_of_error(httpcore2.RemoteProtocolError("x")) == "protocol_error"
 
 
 @pytest.mark.parametrize(

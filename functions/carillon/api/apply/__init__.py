@@ -1,0 +1,1 @@
+"""/apply: the jobs and calendars of a manifest, compared with what is stored and carried out."""

@@ -1,0 +1,287 @@
+"""Applying a manifest: all of it is planned first, then carried out item by item."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from carillon.api.apply.models import ApplyBody
+from carillon.api.apply.plan import (
+    BLOCKING,
+    Applied,
+    Item,
+    ItemAction,
+    ItemKind,
+    calendar_item,
+    digest_of,
+    failed,
+    job_item,
+)
+from carillon.api.calendars.models import CalendarBody
+from carillon.api.calendars.service import CalendarPut, CalendarService
+from carillon.api.http.fields import field_errors
+from carillon.api.http.problems import (
+    ContendedError,
+    InvalidFieldsError,
+    Kind,
+    MissingError,
+    PlanChangedError,
+    ProblemError,
+    RevisionMismatchError,
+    problem_of,
+)
+from carillon.api.jobs.bulk_service import PARALLEL_JOBS, TIME_BUDGET
+from carillon.api.jobs.changes import Put
+from carillon.api.jobs.service import ATTEMPTS, PAGE_SIZE, JobService
+from carillon.clock import Clock
+from carillon.domain.calendar import CalendarName
+from carillon.domain.job import Job, JobState
+from carillon.domain.spec.job_spec import JobSpec, Name
+from carillon.domain.spec.names import folded, job_id_of
+from carillon.domain.spec.owners import Author
+from carillon.errors import (
+    CarillonError,
+    InvalidFieldError,
+    QueueUnavailableError,
+    StoreUnavailableError,
+    UnreadableRowError,
+)
+from carillon.stores.ports import JobFilter
+
+Tell = Callable[[Item], None]
+"""Called for each item as soon as it is carried out, from several threads."""
+_ORDER = (ItemKind.CALENDAR, ItemKind.JOB)
+"""Jobs may follow calendars."""
+_Work = TypeVar("_Work")
+_CALENDAR_NAME: TypeAdapter[str] = TypeAdapter(CalendarName)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """`plan` says what is to become of an item; `carry_out` does so, False if it was changed
+    meanwhile."""
+
+    kind: ItemKind
+    name: str
+    plan: Callable[[], Item]
+    carry_out: Callable[[Item], bool]
+
+
+class _DeclaredJob(JobSpec):
+    was: Name | None = None
+
+
+class ApplyService:
+    """The jobs and calendars of one manager of one owner at a time, `threads` of them side by
+    side."""
+
+    def __init__(
+        self,
+        jobs: JobService,
+        calendars: CalendarService,
+        clock: Clock,
+        threads: int = PARALLEL_JOBS,
+    ) -> None:
+        self._jobs = jobs
+        self._calendars = calendars
+        self._clock = clock
+        self._threads = threads
+
+    def apply(
+        self, owner: str, author: Author, manager: str, body: ApplyBody, tell: Tell
+    ) -> Applied:
+        """Plan the items of the body, and carry them out unless it is a dry run or one of them
+        hinders it. It can be repeated: what is as it should be stays so.
+
+        Raises InvalidFieldError, PlanChangedError, StoreUnavailableError.
+        """
+        until = self._clock.now() + TIME_BUDGET
+        steps = list(self._steps(owner, author, manager, body))
+        plan = list[Item]()
+        for kind in _ORDER:
+            of_kind = [step for step in steps if step.kind is kind]
+            plan += self._each(kind, partial(self._planned, until=until), of_kind)
+        applied = Applied(plan, digest_of(plan), is_written=False)
+        if not applied.is_complete:
+            return applied
+        if body.expect not in (None, applied.digest):
+            raise PlanChangedError(str(body.expect), applied.digest)
+        if body.dry_run or any(item.action in BLOCKING for item in plan):
+            return applied
+        done = list[Item]()
+        for kind in _ORDER:
+            pairs = [pair for pair in zip(steps, plan, strict=True) if pair[0].kind is kind]
+            done += self._each(kind, lambda pair: self._carried_out(*pair, until, tell), pairs)
+        return Applied(done, applied.digest, is_written=True)
+
+    def _each(
+        self, kind: ItemKind, work: Callable[[_Work], Item], items: Sequence[_Work]
+    ) -> list[Item]:
+        # The time that the text of an iCalendar file may take is limited in the main thread only.
+        if self._threads == 1 or kind is ItemKind.CALENDAR:
+            return list(map(work, items))
+        with ThreadPoolExecutor(self._threads) as pool:
+            return list(pool.map(work, items))
+
+    def _steps(self, owner: str, author: Author, manager: str, body: ApplyBody) -> Iterator[_Step]:
+        if body.keep is not None:
+            if body.jobs or body.calendars:
+                raise InvalidFieldError("keep", "goes without jobs and calendars: prune last")
+            yield from self._deletions(owner, author, manager, body.keep)
+            return
+        for name, members in body.calendars.items():
+            plan = partial(self._calendar, owner, name, members)
+            yield _Step(ItemKind.CALENDAR, name, plan, self._put_calendar)
+        spellings = Counter(map(folded, body.jobs))
+        texts = (members.get("was") for members in body.jobs.values())
+        former = Counter(folded(was) for was in texts if isinstance(was, str))
+        for name, members in body.jobs.items():
+            was = members.get("was")
+            is_twice = spellings[folded(name)] > 1
+            is_claimed = isinstance(was, str) and former[folded(was)] > 1
+            job = partial(
+                self._job, owner, author, manager, body, name, members, is_twice, is_claimed
+            )
+            yield _Step(ItemKind.JOB, name, job, self._put_job)
+
+    def _deletions(
+        self, owner: str, author: Author, manager: str, keep: Sequence[str]
+    ) -> Iterator[_Step]:
+        """One for each job of the manager whose name is not among those to keep."""
+        kept = set(map(folded, keep))
+        cursor: str | None = None
+        while True:
+            page = self._jobs.select(owner, PAGE_SIZE, cursor, JobFilter(managed_by=manager))
+            for job in page.items:
+                if folded(job.spec.name) not in kept:
+                    plan = partial(self._deletion, owner, manager, job.spec.name)
+                    yield _Step(ItemKind.JOB, job.spec.name, plan, partial(self._delete, author))
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def _calendar(self, owner: str, name: str, members: dict[str, Any]) -> Item:
+        try:
+            _CALENDAR_NAME.validate_python(name)
+            body = CalendarBody.model_validate(members)
+        except ValidationError as error:
+            raise InvalidFieldsError(field_errors(error.errors())) from error
+        return calendar_item(self._calendars.planned(owner, name, body))
+
+    def _job(
+        self,
+        owner: str,
+        author: Author,
+        manager: str,
+        body: ApplyBody,
+        name: str,
+        members: dict[str, Any],
+        is_twice: bool,
+        is_claimed: bool,
+    ) -> Item:
+        if is_twice:
+            raise InvalidFieldError("name", "differs from another one in its case only")
+        if is_claimed:
+            raise InvalidFieldError("was", "is the former name of another job, too")
+        if "name" in members:
+            raise InvalidFieldError("name", "is the key here: omit it")
+        try:
+            declared = _DeclaredJob.model_validate({**members, "name": name})
+        except ValidationError as error:
+            raise InvalidFieldsError(field_errors(error.errors())) from error
+        was = declared.was
+        spec = JobSpec.model_validate(
+            declared.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"was"})
+        )
+        stored = self._jobs.find(owner, job_id_of(owner, name))
+        old = None
+        if was is not None and (stored is None or stored.is_tombstone):
+            old = self._renamed(owner, was, name, body)
+        if old is None:
+            put = self._jobs.planner.put(owner, spec, stored, author, body.calendars)
+        else:
+            put = self._jobs.planner.rename(old, spec, stored, author, body.calendars)
+        return job_item(put, manager, author, force=body.force, adopt=body.adopt)
+
+    def _renamed(self, owner: str, was: str, name: str, body: ApplyBody) -> Job | None:
+        """The job of the name `was`, also where it has begun to be renamed; None if there is none
+        any more. Raises InvalidFieldError."""
+        if folded(was) == folded(name):
+            raise InvalidFieldError("was", "is the same name: names differ in more than their case")
+        if folded(was) in map(folded, body.jobs):
+            raise InvalidFieldError("was", f"is a job of this manifest, too: {was!r}")
+        old = self._jobs.find(owner, job_id_of(owner, was))
+        if old is None or old.state in (JobState.DELETED, JobState.COMPLETED):
+            return None
+        is_begun = old.renamed_to in ("", job_id_of(owner, name))
+        return old if is_begun else None
+
+    def _deletion(self, owner: str, manager: str, name: str) -> Item:
+        """A job that was deleted, or that another one manages by now, is left alone."""
+        job = self._jobs.find(owner, job_id_of(owner, name))
+        if job is None or job.is_tombstone or job.managed_by != manager:
+            return Item(ItemKind.JOB, name, ItemAction.NONE)
+        return Item(ItemKind.JOB, name, ItemAction.DELETE, job=job)
+
+    def _put_calendar(self, item: Item) -> bool:
+        assert isinstance(item.put, CalendarPut)
+        return self._calendars.commit(item.put)
+
+    def _put_job(self, item: Item) -> bool:
+        assert isinstance(item.put, Put)
+        return self._jobs.commit(item.put)
+
+    def _delete(self, author: Author, item: Item) -> bool:
+        job = item.job
+        assert job is not None
+        try:
+            self._jobs.delete(job.owner, job.job_id, job.revision, author, force=True)
+        except (MissingError, RevisionMismatchError, ContendedError):
+            return False
+        return True
+
+    def _planned(self, step: _Step, until: datetime) -> Item:
+        unavailable = partial(failed, step.kind, step.name, ItemAction.UNAVAILABLE)
+        if self._clock.now() >= until:
+            return unavailable(_late())
+        try:
+            return step.plan()
+        except (CarillonError, ProblemError) as error:
+            if _may_pass(error):
+                return unavailable(error)
+            return failed(step.kind, step.name, ItemAction.REFUSED, error)
+
+    def _carried_out(self, step: _Step, item: Item, until: datetime, tell: Tell) -> Item:
+        """The item, UNAVAILABLE unless it was written, or was to stay as it is."""
+        wanted = item
+        for _ in range(ATTEMPTS):
+            if not item.is_to_write:
+                return item
+            try:
+                if self._clock.now() >= until:
+                    raise _late()
+                if step.carry_out(item):
+                    tell(item)
+                    return item
+            except (CarillonError, ProblemError) as error:
+                return replace(item, action=ItemAction.UNAVAILABLE, problem=problem_of(error))
+            item = self._planned(step, until)
+            if (item.action, item.changes) != (wanted.action, wanted.changes):
+                break
+        contended = problem_of(ContendedError(repr(step.name), step.kind))
+        return replace(wanted, action=ItemAction.UNAVAILABLE, problem=contended)
+
+
+def _late() -> ProblemError:
+    return ProblemError(Kind.UNAVAILABLE, "not reached in time: apply again")
+
+
+def _may_pass(error: Exception) -> bool:
+    """True for what another try may not meet; time does not mend a row that cannot be read."""
+    passing = (StoreUnavailableError, QueueUnavailableError)
+    return isinstance(error, passing) and not isinstance(error, UnreadableRowError)

@@ -1,0 +1,155 @@
+"""The job that a request makes of what is stored, before anything is written."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from carillon.api.jobs.changes import Put, job_with, new_job, renamed_job
+from carillon.api.jobs.drafts import EVERY_SETTING, Draft, changed_draft, patched_draft
+from carillon.api.jobs.request_models import JobPatch
+from carillon.clock import Clock, Entropy
+from carillon.domain.calendar import Calendar, shifts
+from carillon.domain.job import Generation, Job, JobState, fires_differently
+from carillon.domain.spec.job_spec import JobSpec
+from carillon.domain.spec.names import job_id_of
+from carillon.domain.spec.owners import Author
+from carillon.errors import InvalidFieldError
+from carillon.settings import Settings
+from carillon.stores.ports import VersionedRows
+
+LONGEST_RENAMING = timedelta(minutes=1)
+"""What came due while a renaming was not done yet is sent at once, unless it is older."""
+
+
+class Planner:
+    """Nothing here writes; all raise StoreUnavailableError where a calendar cannot be looked up."""
+
+    def __init__(
+        self,
+        calendars: VersionedRows[Calendar],
+        clock: Clock,
+        entropy: Entropy,
+        settings: Settings,
+    ) -> None:
+        self._calendars = calendars
+        self._clock = clock
+        self._entropy = entropy
+        self._settings = settings
+
+    def put(
+        self,
+        owner: str,
+        spec: JobSpec,
+        stored: Job | None,
+        author: Author,
+        calendars: Collection[str] = (),
+    ) -> Put:
+        """The job of a name with these settings, where `stored` is its row, by a PUT. `calendars`
+        are to be there by then.
+
+        A completed job that was to be deleted then stays gone under the same settings: they have
+        been carried out.
+        """
+        if stored is not None and (not stored.is_tombstone or stored.state is JobState.COMPLETED):
+            now = self._clock.now()
+            draft = changed_draft(stored, spec, EVERY_SETTING, self._settings, now)
+            if not stored.is_tombstone or job_with(stored, draft) == stored:
+                return Put(self._changed(stored, draft, now, author, calendars), stored)
+        return Put(self.created(owner, spec, stored, author, calendars), stored)
+
+    def rename(
+        self,
+        old: Job,
+        spec: JobSpec,
+        stored: Job | None,
+        author: Author,
+        calendars: Collection[str] = (),
+    ) -> Put:
+        """The job `old` under another name, with these settings; `stored` is the tombstone of that
+        name, if any. A paused job stays paused.
+
+        The one ends at the instant at which the other begins. One that has ended already, by a
+        request that got no further, is continued from there on for a minute, else from now on.
+        Raises what `created_draft` raises.
+        """
+        now = self._clock.now()
+        job_id = job_id_of(old.owner, spec.name)
+        generation = self.generation(now, stored.generation if stored else None)
+        tombstone = old
+        if old.state is not JobState.RENAMED:
+            lifetime = self._settings.run_lifetime
+            ended = self.generation(now, old.generation)
+            tombstone = old.renamed(ended, now, now + lifetime, author, job_id)
+        began_at = tombstone.generation.from_at
+        if now - began_at <= LONGEST_RENAMING:
+            generation = replace(generation, from_at=began_at)
+        job = renamed_job(tombstone, spec, generation, self._settings, now)
+        _refuse_moving(old, job)
+        self._refuse_missing_calendar(job, calendars)
+        made = replace(job, author=author)
+        if stored is not None:
+            made = stored.replaced_by(made)
+        return Put(made, stored, Put(tombstone, old))
+
+    def patch(self, job: Job, patch: JobPatch, author: Author) -> Put:
+        """The job after a patch; raises what `patched_draft` raises."""
+        now = self._clock.now()
+        draft = patched_draft(job, patch, self._settings, now)
+        return Put(self._changed(job, draft, now, author), job)
+
+    def created(
+        self,
+        owner: str,
+        spec: JobSpec,
+        stored: Job | None,
+        author: Author,
+        calendars: Collection[str] = (),
+    ) -> Job:
+        """A new job, in place of the one of its name if there is one; raises what `created_draft`
+        raises."""
+        now = self._clock.now()
+        generation = self.generation(now, stored.generation if stored else None)
+        job = new_job(owner, spec, generation, self._settings, now, author)
+        self._refuse_missing_calendar(job, calendars)
+        return job if stored is None else stored.replaced_by(job)
+
+    def _changed(
+        self, job: Job, draft: Draft, now: datetime, author: Author, calendars: Collection[str] = ()
+    ) -> Job:
+        """The job with other settings, of the next revision if they differ: of a new generation if
+        it fires otherwise, unless it is paused: then it gets that when it is resumed."""
+        changed = job_with(job, draft)
+        if changed == job:
+            return job
+        if changed.spec.calendar != job.spec.calendar:
+            self._refuse_missing_calendar(changed, calendars)
+        if job.state is JobState.ACTIVE and fires_differently(job, changed):
+            generation = self.generation(now, job.generation)
+            return changed.in_new_generation(generation, now, author)
+        return replace(changed, revision=job.revision + 1, updated_at=now, author=author)
+
+    def generation(self, now: datetime, before: Generation | None = None) -> Generation:
+        """A generation from now on, of an id behind the one before."""
+        made_at = now if before is None else before.next_id_at(now)
+        return Generation(self._entropy.new_id(made_at), now.replace(microsecond=0))
+
+    def _refuse_missing_calendar(self, job: Job, calendars: Collection[str]) -> None:
+        """A job could follow one that is not there, as if every day were open: never by a slip."""
+        use = job.spec.calendar
+        if use is None or use.name in calendars:
+            return
+        if self._calendars.get(job.owner, use.name) is None:
+            raise InvalidFieldError(
+                "calendar.name", f"you have no calendar {use.name!r}: PUT /calendars/{use.name}"
+            )
+
+
+def _refuse_moving(*jobs: Job) -> None:
+    """An occurrence that a calendar moves would be moved under one of the names, and counted under
+    the other."""
+    if any(shifts(job.spec.calendar) for job in jobs):
+        raise InvalidFieldError(
+            "was",
+            "cannot be used with a calendar whose rule moves occurrences to other days: let the "
+            "job keep its name, or delete it and create the other one",
+        )

@@ -1,0 +1,85 @@
+"""The credentials that tasks get: of the deployment's task role, and short-lived.
+
+They reach a task process as the variables in which AWS's SDKs look for them. With the time at
+which they expire there, boto3 reads the variables again before that: clients that a task module
+makes at its import go on working in a process that lives for hours.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import Any, Protocol
+
+from carillon.clock import Clock
+
+LIFETIME = timedelta(hours=1)
+"""The longest that a role may give to another one (IAM: role chaining)."""
+LEFT = timedelta(minutes=20)
+"""The least that a task gets: more than the longest timeout of a function, and than the quarter of
+an hour before the end in which boto3 looks for newer ones."""
+SESSION_NAME = "carillon-tasks"
+
+
+class TaskCredentialsError(OSError):
+    """The credentials cannot be had now; AWS's own words are left out: they name accounts."""
+
+
+class TokenService(Protocol):
+    """The part of AWS's token service that is used."""
+
+    def assume_role(
+        self, *, RoleArn: str, RoleSessionName: str, DurationSeconds: int
+    ) -> Mapping[str, Any]: ...
+
+
+class TaskCredentials:
+    """Keeps what it has got until less than LEFT is left; usable from several threads."""
+
+    def __init__(
+        self, role_arn: str, clock: Clock, connect: Callable[[], TokenService] | None = None
+    ) -> None:
+        self._role_arn = role_arn
+        self._clock = clock
+        self._connect = connect or _connect
+        self._client: TokenService | None = None
+        self._variables: dict[str, str] = {}
+        self._expires_at: datetime | None = None
+        self._lock = Lock()
+
+    def variables(self) -> Mapping[str, str]:
+        """The variables for a task; none without a role. Raises TaskCredentialsError."""
+        if not self._role_arn:
+            return {}
+        with self._lock:
+            if self._expires_at is None or self._expires_at - self._clock.now() < LEFT:
+                try:
+                    self._renew()
+                except Exception as error:  # of botocore, which is imported with the first call
+                    reason = type(error).__name__
+                    raise TaskCredentialsError(f"no credentials for tasks: {reason}") from error
+            return self._variables
+
+    def _renew(self) -> None:
+        self._client = self._client or self._connect()
+        found = self._client.assume_role(
+            RoleArn=self._role_arn,
+            RoleSessionName=SESSION_NAME,
+            DurationSeconds=int(LIFETIME.total_seconds()),
+        )["Credentials"]
+        self._expires_at = found["Expiration"]
+        self._variables = {
+            "AWS_ACCESS_KEY_ID": found["AccessKeyId"],
+            "AWS_SECRET_ACCESS_KEY": found["SecretAccessKey"],
+            "AWS_SESSION_TOKEN": found["SessionToken"],
+            "AWS_CREDENTIAL_EXPIRATION": found["Expiration"].isoformat(),
+        }
+
+
+def _connect() -> TokenService:
+    # Tasks that need no AWS should not pay for it.
+    import boto3
+    from botocore.config import Config
+
+    config = Config(connect_timeout=2, read_timeout=3, retries={"total_max_attempts": 3})
+    service: TokenService = boto3.client("sts", config=config)
+    return service

@@ -1,0 +1,564 @@
+"""POST /apply: a manifest's jobs and calendars become what it says, and nothing is half-written."""
+
+import threading
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from carillon.domain.job import Job, JobState
+from carillon.domain.spec.names import job_id_of
+from carillon.errors import StoreUnavailableError
+from carillon.stores.memory import MemoryJobStore
+from tests.unit.api.conftest import NOW, World
+from tests.unit.api.gateway import OWNER, Client, Json
+
+TASK = {"type": "task", "name": "echo"}
+JOBS = {
+    "report": {"schedule": "0 6 * * 1-5", "timezone": "Europe/Riga", "target": TASK},
+    "sync": {"schedule": "every 5m", "target": TASK},
+}
+
+
+@pytest.fixture
+def client(world: World) -> Client:
+    return Client(world.api())
+
+
+def apply(client: Client, jobs: Json = JOBS, **more: Any) -> Json:
+    answer = client.post("/apply", {"manifest": "billing", "jobs": jobs, **more})
+    assert answer.status == 200, answer.text
+    found: Json = answer.json
+    return found
+
+
+def prune(client: Client, *keep: str, **more: Any) -> Json:
+    answer = client.post("/apply", {"manifest": "billing", "keep": keep, **more})
+    assert answer.status == 200, answer.text
+    found: Json = answer.json
+    return found
+
+
+def actions(answer: Json) -> dict[str, str]:
+    return {item["name"]: item["action"] for item in answer["items"]}
+
+
+def named(client: Client, name: str) -> Json:
+    found: Json = client.get(f"/jobs/named/{name}").json
+    return found
+
+
+def changed(**changes: Any) -> Json:
+    return {**JOBS, "sync": {**JOBS["sync"], **changes}}
+
+
+def test_a_manifest_is_planned_applied_and_then_nothing_is_left_to_do(client: Client) -> None:
+    plan = apply(client, dry_run=True)
+    assert (plan["written"], actions(plan)) == (False, {"report": "create", "sync": "create"})
+    assert client.get("/jobs").json["items"] == []
+
+    done = apply(client, expect=plan["digest"])
+    assert (done["written"], done["complete"], done["counts"]) == (True, True, {"create": 2})
+    assert [item["next_fire_at"] for item in done["items"]] == [
+        "2026-03-02T04:00:00Z",
+        "2026-03-01T12:05:00Z",
+    ]
+    job = named(client, "sync")
+    assert (job["managed_by"], job["revision"]) == ("manifest/billing", 1)
+    assert job["changed_by"] == {"kind": "person", "id": "owner-1", "name": "", "via": "apply"}
+
+    again = apply(client)
+    assert (actions(again), again["counts"]) == ({"report": "none", "sync": "none"}, {"none": 2})
+    assert named(client, "sync")["revision"] == 1
+
+
+def test_a_change_is_told_member_by_member(client: Client) -> None:
+    apply(client)
+
+    items = apply(client, changed(overlap="skip", payload="x" * 500))["items"]
+
+    assert items[1]["action"] == "change"
+    assert items[1]["changes"] == [
+        {"path": "payload", "before": None, "after": '"' + "x" * 199 + "…"},
+        {"path": "overlap", "before": "allow", "after": "skip"},
+    ]
+    assert (items[1]["reindexes"], items[1]["next_fire_at"]) == (False, None)
+    assert named(client, "sync")["revision"] == 2
+
+
+def test_a_paused_job_stays_paused(client: Client) -> None:
+    apply(client)
+    client.post(f"/jobs/{named(client, 'sync')['job_id']}/pause")
+
+    apply(client, changed(schedule="every 7m"))
+
+    assert (named(client, "sync")["state"], named(client, "sync")["schedule"]) == (
+        "paused",
+        "every 7m",
+    )
+
+
+def test_a_job_may_begin_paused(client: Client, world: World) -> None:
+    apply(client, {"sync": {**JOBS["sync"], "initial_state": "paused"}})
+
+    assert named(client, "sync")["state"] == "paused"
+    assert not world.wheel._slots
+    client.post(f"/jobs/{named(client, 'sync')['job_id']}/resume")
+    assert named(client, "sync")["next_fire_at"] == "2026-03-01T12:05:00Z"
+    assert actions(apply(client, {"sync": {**JOBS["sync"], "initial_state": "paused"}})) == {
+        "sync": "none"
+    }, "it counts at the beginning only"
+
+
+def test_calendars_come_before_the_jobs_that_follow_them(client: Client) -> None:
+    jobs = {"sync": {**JOBS["sync"], "calendar": {"name": "holidays"}}}
+    calendars = {"holidays": {"weekdays": ["sun"]}}
+
+    assert actions(apply(client, jobs, calendars=calendars)) == {
+        "holidays": "create",
+        "sync": "create",
+    }
+    assert actions(apply(client, jobs, calendars=calendars))["holidays"] == "none"
+    calendars = {"holidays": {"weekdays": ["sun"], "dates": ["2026-12-25"]}}
+    (item, _) = apply(client, jobs, calendars=calendars)["items"]
+    assert item["changes"] == [{"path": "dates", "before": [], "after": ["2026-12-25"]}]
+    missing = apply(client, {"other": {**JOBS["sync"], "calendar": {"name": "nowhere"}}})
+    assert missing["items"][0]["problem"]["errors"][0]["field"] == "calendar.name"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "field"),
+    [
+        (changed(schedule="every 5x"), "schedule"),
+        (changed(colour="red"), "colour"),
+        (changed(name="other"), "name"),
+        (changed(calendar={"name": "nowhere"}), "calendar.name"),
+        ({**JOBS, "SYNC": JOBS["sync"]}, "name"),
+        ({**JOBS, "a/b": JOBS["sync"]}, "name"),
+    ],
+)
+def test_one_refused_item_and_nothing_is_written(client: Client, jobs: Json, field: str) -> None:
+    answer = apply(client, jobs, calendars={"days": {"weekdays": ["sun"]}})
+
+    assert (answer["written"], answer["complete"]) == (False, True)
+    refused = [item for item in answer["items"] if item["action"] == "refused"]
+    assert {error["field"] for item in refused for error in item["problem"]["errors"]} == {field}
+    assert client.get("/jobs").json["items"] == client.get("/calendars").json["items"] == []
+
+
+def test_jobs_of_others_are_taken_over_on_purpose_only(client: Client) -> None:
+    client.post("/jobs", {"name": "sync", **JOBS["sync"]})
+
+    refused = apply(client)
+    assert actions(refused) == {"report": "create", "sync": "refused"}
+    assert refused["items"][1]["problem"]["type"] == "urn:carillon:problem:managed"
+    assert not refused["written"]
+    adopted = apply(client, adopt=True)["items"][1]
+    assert (adopted["action"], adopted["changes"]) == (
+        "change",
+        [{"path": "managed_by", "before": None, "after": "manifest/billing"}],
+    )
+    other = client.post("/apply", {"manifest": "other", "jobs": JOBS}).json
+    assert actions(other) == {"report": "refused", "sync": "refused"}
+
+
+def test_a_managed_job_is_changed_elsewhere_by_force_only(client: Client) -> None:
+    apply(client)
+    job = named(client, "sync")
+    path = f"/jobs/{job['job_id']}"
+
+    for answer in (
+        client.patch(path, {"overlap": "skip"}, 1),
+        client.put("/jobs/named/sync", {**JOBS["sync"], "overlap": "skip"}),
+        client.delete(path),
+        client.delete("/jobs/named/sync"),
+    ):
+        assert (answer.status, answer.json["type"]) == (409, "urn:carillon:problem:managed")
+    assert client.put("/jobs/named/sync", JOBS["sync"]).json["action"] == "none"
+    assert client.send("DELETE", "/jobs", query={"parent": "x"}).json["managed"] == 0
+    assert client.post(f"{path}/pause").status == 200, "its state is not the manifest's"
+    assert named(client, "sync")["overlap"] == "allow"
+
+
+def test_a_deletion_of_many_leaves_managed_jobs(client: Client) -> None:
+    apply(client, {"sync": {**JOBS["sync"], "parent": "x"}})
+    client.post("/jobs", {"name": "own", "parent": "x", **JOBS["sync"]})
+
+    found = client.send("DELETE", "/jobs", query={"parent": "x"}).json
+    assert found == {"changed": 1, "managed": 1, "next_cursor": None}
+    found = client.send("DELETE", "/jobs", query={"parent": "x", "force": "true"}).json
+    assert found == {"changed": 1, "managed": 0, "next_cursor": None}
+
+
+def test_drift_is_told_and_overwritten_by_force_only(client: Client) -> None:
+    apply(client)
+    path = f"/jobs/{named(client, 'sync')['job_id']}"
+    headers = {"If-Match": '"1"'}
+    done = client.send("PATCH", path, {"overlap": "skip"}, headers=headers, query={"force": "true"})
+    assert done.status == 200
+
+    drifted = apply(client)
+    assert (actions(drifted), drifted["written"]) == ({"report": "none", "sync": "drift"}, False)
+    problem = drifted["items"][1]["problem"]
+    assert problem["type"] == "urn:carillon:problem:drift"
+    assert "owner-1 (api) made its revision 2, the latest" in problem["detail"]
+    assert drifted["items"][1]["changes"] == [
+        {"path": "overlap", "before": "skip", "after": "allow"}
+    ]
+    assert actions(apply(client, force=True)) == {"report": "none", "sync": "change"}
+    assert named(client, "sync")["overlap"] == "allow"
+    assert actions(apply(client)) == {"report": "none", "sync": "none"}
+
+
+def test_what_was_changed_by_hand_and_then_in_the_manifest_is_no_drift(client: Client) -> None:
+    apply(client)
+    path = f"/jobs/{named(client, 'sync')['job_id']}"
+    client.send(
+        "PATCH", path, {"overlap": "skip"}, headers={"If-Match": "*"}, query={"force": "true"}
+    )
+
+    assert actions(apply(client, changed(overlap="skip")))["sync"] == "none"
+    assert actions(apply(client, changed(overlap="queue_one")))["sync"] == "change"
+
+
+def test_what_the_manifest_does_not_have_any_more_is_pruned_and_comes_back(client: Client) -> None:
+    apply(client)
+    client.post("/jobs", {"name": "own", **JOBS["sync"]})
+
+    assert actions(prune(client, "REPORT", dry_run=True)) == {"sync": "delete"}
+    assert prune(client, "report")["counts"] == {"delete": 1}
+    assert [job["name"] for job in client.get("/jobs").json["items"]] == ["own", "report"]
+    assert prune(client, "report")["items"] == []
+    revived = apply(client)
+    assert actions(revived) == {"report": "none", "sync": "revive"}
+    assert named(client, "sync")["job_id"] == job_id_of(OWNER, "sync")
+
+
+def test_a_prune_leaves_what_another_manifest_has_adopted_meanwhile(
+    client: Client, world: World
+) -> None:
+    apply(client)
+
+    class Adopting(MemoryJobStore):
+        """The list is behind the row."""
+
+        def list(self, *args: Any, **more: Any) -> Any:
+            page = super().list(*args, **more)
+            stored = self.get(OWNER, job_id_of(OWNER, "sync"))
+            if stored is not None and stored.managed_by == "manifest/billing":
+                self.replace(replace(stored, managed_by="manifest/other"), stored.revision)
+            return page
+
+    world.jobs.__class__ = Adopting
+    assert actions(prune(client, "report")) == {"sync": "none"}
+    assert named(client, "sync")["managed_by"] == "manifest/other"
+
+
+def test_only_the_plan_that_was_reviewed_is_carried_out(client: Client) -> None:
+    digest = apply(client, dry_run=True)["digest"]
+    client.post("/jobs", {"name": "sync", **JOBS["sync"]})
+
+    answer = client.post(
+        "/apply", {"manifest": "billing", "jobs": JOBS, "adopt": True, "expect": digest}
+    )
+
+    assert (answer.status, answer.json["type"]) == (409, "urn:carillon:problem:plan-changed")
+    assert named(client, "sync")["managed_by"] is None
+
+
+@pytest.mark.parametrize(
+    ("description", "action", "overlap"), [("x", "unavailable", "allow"), (None, "change", "skip")]
+)
+def test_a_job_that_is_changed_meanwhile_is_planned_again(
+    client: Client, world: World, description: str | None, action: str, overlap: str
+) -> None:
+    """Carried out if the plan is still the same, as after a pause."""
+    apply(client)
+
+    class Racing(MemoryJobStore):
+        raced = False
+
+        def replace(self, job: Job, revision: int) -> bool:
+            if not Racing.raced:
+                Racing.raced = True
+                stored = self.get(job.owner, job.job_id)
+                assert stored is not None
+                spec = stored.spec.model_copy(update={"description": description})
+                super().replace(replace(stored.paused(NOW), spec=spec), stored.revision)
+            return super().replace(job, revision)
+
+    world.jobs.__class__ = Racing
+    item = apply(client, changed(overlap="skip"))["items"][1]
+
+    assert (item["action"], named(client, "sync")["overlap"]) == (action, overlap)
+    assert named(client, "sync")["state"] == "paused"
+
+
+def test_a_store_that_fails_hinders_all_and_the_next_apply_goes_on(
+    client: Client, world: World
+) -> None:
+    class Failing(MemoryJobStore):
+        def create(self, job: Any) -> bool:
+            if job.spec.name == "sync":
+                raise StoreUnavailableError("down")
+            return super().create(job)
+
+    plain = world.jobs.__class__
+    world.jobs.__class__ = Failing
+    done = apply(client)
+    assert (done["written"], done["complete"]) == (True, False)
+    assert actions(done) == {"report": "create", "sync": "unavailable"}
+    world.jobs.__class__ = plain
+    assert actions(apply(client)) == {"report": "none", "sync": "create"}
+
+
+def test_what_is_not_reached_in_time_is_told(client: Client, world: World) -> None:
+    class Slow(MemoryJobStore):
+        def get(self, owner: str, job_id: str) -> Any:
+            world.clock.advance(timedelta(seconds=21).total_seconds())
+            return super().get(owner, job_id)
+
+    world.jobs.__class__ = Slow
+    many = {f"job-{number}": JOBS["sync"] for number in range(40)}
+    plan = apply(client, many)
+    assert (plan["written"], plan["complete"]) == (False, False)
+    assert plan["counts"]["unavailable"] >= 1
+    assert client.get("/jobs").json["items"] == []
+
+
+def test_a_completed_one_shot_stays_gone(client: Client, world: World) -> None:
+    once = {"once": {"schedule": "at 2026-03-01T12:10:00", "target": TASK, "on_complete": "delete"}}
+    apply(client, once)
+    job_id = job_id_of(OWNER, "once")
+    job = world.jobs.get(OWNER, job_id)
+    assert job is not None
+    now = world.clock.now() + timedelta(minutes=11)
+    world.clock.set(now)
+    world.jobs.replace(job.completed(now, now + timedelta(days=1)), job.revision)
+
+    assert actions(apply(client, once)) == {"once": "none"}
+    stored = world.jobs.get(OWNER, job_id)
+    assert stored is not None
+    assert stored.state is JobState.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"jobs": JOBS}, "manifest"),
+        ({"manifest": "a b"}, "manifest"),
+        ({"manifest": "m", "jobs": []}, "jobs"),
+        ({"manifest": "m", "jobs": {"a": 1}}, "jobs.a"),
+        ({"manifest": "m", "jobs": {f"j{n}": {} for n in range(1001)}}, "jobs"),
+        ({"manifest": "m", "keep": [], "jobs": JOBS}, "keep"),
+        ({"manifest": "m", "keep": [""]}, "keep[0]"),
+        ({"manifest": "m", "expect": "x"}, "expect"),
+        ({"manifest": "m", "force": "yes"}, "force"),
+    ],
+)
+def test_a_body_that_cannot_be_read_is_refused(client: Client, body: Json, field: str) -> None:
+    answer = client.post("/apply", body)
+
+    assert (answer.status, answer.fields[0]) == (422, field)
+
+
+RENAMED = {"report": JOBS["report"], "pull": {**JOBS["sync"], "was": "sync"}}
+
+
+def test_a_job_is_renamed_and_goes_on_where_it_was(client: Client, world: World) -> None:
+    apply(client)
+    world.clock.advance(90)
+
+    item = apply(client, RENAMED)["items"][1]
+
+    assert (item["action"], item["changes"]) == (
+        "rename",
+        [{"path": "name", "before": "sync", "after": "pull"}],
+    )
+    assert client.get("/jobs/named/sync").status == 404
+    old = world.jobs.get(OWNER, job_id_of(OWNER, "sync"))
+    new = world.jobs.get(OWNER, job_id_of(OWNER, "pull"))
+    assert old is not None
+    assert new is not None
+    assert (old.state, old.renamed_to, new.renamed_from) == (
+        JobState.RENAMED,
+        new.job_id,
+        old.job_id,
+    )
+    assert old.previous is not None
+    assert old.previous.until_at == new.generation.from_at, "no gap, and nothing twice"
+    assert named(client, "pull")["created_at"] == "2026-03-01T12:00:00.250Z"
+    assert actions(apply(client, RENAMED)) == {"report": "none", "pull": "none"}
+    assert prune(client, "report", "pull")["items"] == []
+
+
+@pytest.mark.parametrize(("seconds", "is_continued"), [(5, True), (59, True), (62, False)])
+def test_a_renaming_that_was_interrupted_is_continued(
+    client: Client, world: World, seconds: int, is_continued: bool
+) -> None:
+    apply(client)
+
+    class Dying(MemoryJobStore):
+        def create(self, job: Job) -> bool:
+            raise StoreUnavailableError("down")
+
+    plain = world.jobs.__class__
+    world.jobs.__class__ = Dying
+    assert actions(apply(client, RENAMED))["pull"] == "unavailable"
+    world.jobs.__class__ = plain
+    world.clock.advance(seconds)
+
+    assert actions(apply(client, RENAMED))["pull"] == "rename"
+
+    old = world.jobs.get(OWNER, job_id_of(OWNER, "sync"))
+    new = world.jobs.get(OWNER, job_id_of(OWNER, "pull"))
+    assert old is not None
+    assert new is not None
+    assert (new.generation.from_at == old.generation.from_at) is is_continued
+
+
+def test_a_paused_job_is_renamed_paused(client: Client) -> None:
+    apply(client)
+    client.post(f"/jobs/{named(client, 'sync')['job_id']}/pause")
+
+    apply(client, RENAMED)
+
+    assert named(client, "pull")["state"] == "paused"
+
+
+def test_a_job_of_another_manager_is_not_renamed(client: Client) -> None:
+    client.post("/jobs", {"name": "sync", **JOBS["sync"]})
+
+    assert actions(apply(client, RENAMED)) == {"report": "create", "pull": "refused"}
+    assert actions(apply(client, RENAMED, adopt=True)) == {"report": "create", "pull": "rename"}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "told"),
+    [
+        ({"sync": {**JOBS["sync"], "was": "SYNC"}}, "is the same name"),
+        ({**JOBS, "pull": {**JOBS["sync"], "was": "Sync"}}, "is a job of this manifest"),
+        ({"pull": {**JOBS["sync"], "was": 7}}, "should be a valid string"),
+        (
+            {"report": {**JOBS["report"], "was": "a"}, "pull": {**JOBS["sync"], "was": "A"}},
+            "is the former name of another job",
+        ),
+    ],
+)
+def test_a_former_name_that_makes_no_sense_is_refused(
+    client: Client, jobs: Json, told: str
+) -> None:
+    refused = [item for item in apply(client, jobs)["items"] if item["action"] == "refused"]
+    (error,) = refused[0]["problem"]["errors"]
+    assert (error["field"], told in error["message"]) == ("was", True)
+
+
+def test_a_former_name_without_a_job_is_ignored(client: Client) -> None:
+    assert actions(apply(client, RENAMED)) == {"report": "create", "pull": "create"}
+
+
+def test_a_renamed_job_counts_on(client: Client, world: World) -> None:
+    """Its `max_runs`, its reason to be paused and its place in lane slow are not begun anew."""
+    counted = {**JOBS["sync"], "max_runs": 3}
+    apply(client, {"sync": counted})
+    last = named(client, "sync")["last_fire_at"]
+    client.post(f"/jobs/{named(client, 'sync')['job_id']}/pause", {"reason": "poison"})
+    world.clock.advance(400)
+
+    apply(client, {"pull": {**counted, "was": "sync"}})
+
+    job = named(client, "pull")
+    assert (job["last_fire_at"], job["state"], job["note"]) == (last, "paused", "poison")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"schedule": "at 2026-03-01T18:00:00"},
+        {"schedule": "0 9 * * *", "start_at": "2026-04-01T00:00:00Z"},
+    ],
+)
+def test_a_job_that_has_yet_to_begin_is_renamed(client: Client, settings: Json) -> None:
+    job = {"target": TASK, **settings}
+    apply(client, {"sync": job})
+    following = named(client, "sync")["next_fire_at"]
+
+    assert actions(apply(client, {"pull": {**job, "was": "sync"}})) == {"pull": "rename"}
+    assert named(client, "pull")["next_fire_at"] == following
+
+
+def test_a_one_shot_that_is_over_is_renamed(client: Client, world: World) -> None:
+    job = {"schedule": "at 2026-03-01T12:10:00", "target": TASK}
+    apply(client, {"sync": job})
+    world.clock.advance(3600)
+
+    assert actions(apply(client, {"pull": {**job, "was": "sync"}})) == {"pull": "rename"}
+
+
+def test_a_job_whose_occurrences_a_calendar_moves_keeps_its_name(client: Client) -> None:
+    moved = {"calendar": {"name": "c", "rule": "next_business_day"}}
+    calendars = {"c": {"weekdays": ["sat"]}}
+    apply(client, {"sync": {**JOBS["sync"], **moved}}, calendars=calendars)
+
+    item = apply(client, {"pull": {**JOBS["sync"], "was": "sync"}})["items"][0]
+    assert (item["action"], item["problem"]["errors"][0]["field"]) == ("refused", "was")
+
+
+def test_a_renaming_onto_a_deleted_name_is_continued_without_a_gap(
+    client: Client, world: World
+) -> None:
+    apply(client, {**JOBS, "pull": JOBS["sync"]})
+    prune(client, "report", "sync")
+    world.clock.advance(90)
+
+    class Dying(MemoryJobStore):
+        def replace(self, job: Job, revision: int) -> bool:
+            if job.spec.name == "pull":
+                raise StoreUnavailableError("down")
+            return super().replace(job, revision)
+
+    plain = world.jobs.__class__
+    world.jobs.__class__ = Dying
+    assert actions(apply(client, RENAMED))["pull"] == "unavailable"
+    world.jobs.__class__ = plain
+    world.clock.advance(30)
+
+    assert actions(apply(client, RENAMED))["pull"] == "rename"
+    old = world.jobs.get(OWNER, job_id_of(OWNER, "sync"))
+    new = world.jobs.get(OWNER, job_id_of(OWNER, "pull"))
+    assert old is not None
+    assert new is not None
+    assert new.generation.from_at == old.generation.from_at
+
+
+def test_a_plan_that_is_not_whole_is_no_other_plan(client: Client, world: World) -> None:
+    """What was not reached may be reached the next time: nobody has to review it again."""
+    digest = apply(client, dry_run=True)["digest"]
+
+    class Failing(MemoryJobStore):
+        def get(self, owner: str, job_id: str) -> Job | None:
+            if job_id == job_id_of(OWNER, "sync"):
+                raise StoreUnavailableError("down")
+            return super().get(owner, job_id)
+
+    plain = world.jobs.__class__
+    world.jobs.__class__ = Failing
+    answer = apply(client, expect=digest)
+    assert (answer["written"], actions(answer)["sync"]) == (False, "unavailable")
+    world.jobs.__class__ = plain
+    assert apply(client, expect=digest)["written"]
+
+
+def test_icalendar_texts_are_read_where_their_time_is_limited(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[object] = []
+
+    def closed_ranges(text: str, now: object) -> list[object]:
+        threads.append(threading.current_thread())
+        return []
+
+    monkeypatch.setattr("carillon.api.calendars.icalendar.closed_ranges", closed_ranges)
+    apply(client, calendars={f"c{n}": {"icalendar": "BEGIN:VCALENDAR"} for n in range(3)})
+    assert set(threads) == {threading.main_thread()}
