@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/node_modules/.bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check baseline smoke simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-cold bench-recurrence bench-batch bench-simulate bench-wait bench-cost fmt options synth lint-template deploy lock clean
+.PHONY: help setup run test check baseline smoke simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-cold bench-recurrence bench-batch bench-simulate bench-wait bench-cost fmt options client-types synth lint-template deploy lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -140,6 +140,9 @@ export WITHOUT_FUNDING
 
 options: ## Write the tables of the CLI's options anew from the marks of settings
 	$(PY) -m tests.options_table
+
+client-types: ## Write the types of the client anew from the API's OpenAPI description
+	$(PY) -m tests.client_types
 
 # uv knows no extra without the project's own requirements; the layer has no use for those of a command line.
 define REQUIREMENTS_OF_THE_LAYER

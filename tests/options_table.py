@@ -15,7 +15,12 @@ from carillon.domain.spec.options import Cli, JobOption, Kind
 
 FILE = Path(options_table.__file__)
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
-_HEAD = '''"""The options of `jobs create` and `jobs change`. `make options` writes this file."""
+_HEAD = '''"""The options of `jobs create` and `jobs change`, and defaults of a job's members.
+
+`make options` writes this file.
+"""
+
+from typing import Any
 
 from carillon.domain.spec.options import JobOption
 
@@ -41,7 +46,13 @@ _PAGE_HEAD = """# Settings: every member of a job, and its option
 def text() -> str:
     """The file as it should be."""
     lines = (f"    {_call(option)},\n" for option in _all_options())
-    return f"{_HEAD}{''.join(lines)})\n"
+    return f"{_HEAD}{''.join(lines)})\nDEFAULTS: dict[str, Any] = {_defaults()!r}\n"
+
+
+def _defaults() -> dict[str, Any]:
+    """By member, in JSON's types; null for those that are required."""
+    required = {"name": "x", "schedule": "@hourly", "target": {"type": "task", "name": "x"}}
+    return JobSpec.model_validate(required).document | dict.fromkeys(required)
 
 
 def page() -> str:

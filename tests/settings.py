@@ -217,6 +217,7 @@ SETTINGS: dict[str, Setting] = {
         ),
         [],
     ),
+    "initial_state": Setting(_same("active"), _bad("initial_state", "asleep"), "active"),
     "on_complete": Setting(_same("delete"), _bad("on_complete", "explode"), "keep"),
     "window": Setting(
         (("PT2M", "2m"), ("50%", "50%")),

@@ -16,6 +16,7 @@ from typing import Any
 from carillon.cli.commands.live import fast_forward
 from carillon.simulation.run import Plan, Simulation
 from carillon.simulation.workload import Workload
+from tests.support.manifests import workload_of
 
 FROM_AT = datetime(2026, 12, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -57,7 +58,7 @@ def fleet_of(fires: int) -> Workload:
         minute = number * 13 % 60 if number % 4 else 0
         cron = f"{minute} {hour if number % 4 else number // 4 % 4 * 6} * * *"
         jobs.append(_job(f"1-a-day-{number}", cron, ZONES[number % len(ZONES)]))
-    return Workload.of(jobs)
+    return workload_of(jobs)
 
 
 def report(summary: dict[str, Any], seconds: float) -> None:

@@ -17,19 +17,19 @@ from time import sleep
 
 from carillon.local.deployment import Deployment, synthesize
 from carillon.local.emulator import REPOSITORY, Emulator
-from tests.e2e.conftest import CONTEXT, LONGEST_DELAY_SECONDS, SHARED, installed
+from tests.e2e.conftest import APP, CONTEXT, LONGEST_DELAY_SECONDS, SHARED, installed
 
 JOBS = "tests/e2e/jobs"
 STACKS = [
     [
         [
             "tests/e2e/runs",
-            f"{JOBS}/test_api.py {JOBS}/test_firing.py",
+            f"{JOBS}/test_api.py {JOBS}/test_firing.py {JOBS}/test_manifests.py",
             f"{JOBS}/test_schedules.py {JOBS}/test_targets.py",
         ],
         ["tests/e2e/drills/test_bad_items.py"],
     ],
-    [["tests/e2e/operators"], ["tests/e2e/drills/test_neighbours.py"]],
+    [["tests/e2e/operators", "tests/e2e/foreign"], ["tests/e2e/drills/test_neighbours.py"]],
 ]
 """For each stack, what runs beside each other, and then what runs after that."""
 
@@ -85,6 +85,7 @@ def main() -> int:
             emulators[0].endpoint_url,
             work,
             context=CONTEXT,
+            app=APP,
             longest_delay_seconds=LONGEST_DELAY_SECONDS,
         )
         tracks: list[Track] = []

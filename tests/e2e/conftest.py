@@ -14,14 +14,14 @@ from time import monotonic, sleep
 from typing import Any, TypeVar
 from uuid import uuid4
 
-import httpx
+import httpx2
 import pytest
 
-from carillon.cli.client import MOST_WAITS, requested_wait_seconds
+from carillon.client.session import MOST_REPETITIONS
 from carillon.local.api_client import Api, warm
 from carillon.local.deployment import Deployment, create_user, deploy, sign_in, synthesize
 from carillon.local.emulator import Emulator
-from carillon.local.receiver import Receiver, read_signing_key
+from carillon.local.receiver import Receiver, read_signing_secret
 
 Json = dict[str, Any]
 Seen = TypeVar("Seen")
@@ -33,8 +33,9 @@ LAG_LIMIT_SECONDS = 1.5
 NEVER = "0 0 1 1 *"
 """A schedule for jobs that only run by hand."""
 COMMAND = Path(__file__).resolve().parents[2] / ".venv" / "bin" / "carillon"
+APP = "tests.e2e.app"
 CONTEXT = {
-    "task_modules": "carillon.executor.tasks.samples,carillon.executor.tasks.faults",
+    "task_modules": "carillon.executor.tasks.samples",
     "segments": SEGMENTS,
     "alarm_email": "on-call@example.com",
     "alarm_lost_runs": 1,
@@ -50,7 +51,8 @@ def deployed(
     """A stack with these options of `synthesize` on a MiniStack of its own."""
     with emulator or Emulator() as emulator, TemporaryDirectory() as directory:
         endpoint = emulator.endpoint_url
-        yield installed(endpoint, synthesize(endpoint, Path(directory), context=context, **options))
+        assembly = synthesize(endpoint, Path(directory), context=context, app=APP, **options)
+        yield installed(endpoint, assembly)
 
 
 def installed(endpoint_url: str, assembly: Path) -> Deployment:
@@ -62,16 +64,16 @@ def installed(endpoint_url: str, assembly: Path) -> Deployment:
     return deployment
 
 
-class Patient(httpx.HTTPTransport):
+class Patient(httpx2.HTTPTransport):
     """Sends again what comes too soon (429), as often as the command does."""
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        for _ in range(MOST_WAITS):
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        for _ in range(MOST_REPETITIONS):
             answer = super().handle_request(request)
-            if answer.status_code != httpx.codes.TOO_MANY_REQUESTS:
+            if answer.status_code != httpx2.codes.TOO_MANY_REQUESTS:
                 return answer
             answer.close()
-            sleep(requested_wait_seconds(answer))
+            sleep(float(answer.headers.get("Retry-After", 1)))
         return super().handle_request(request)
 
 
@@ -120,7 +122,7 @@ class Person:
     def __init__(self, base_url: str, token: str | None) -> None:
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
         self.carillon = partial(carillon, base_url, token or "")
-        self.http = httpx.Client(
+        self.http = httpx2.Client(
             base_url=base_url, headers=headers, timeout=30, transport=Patient()
         )
 
@@ -205,16 +207,16 @@ def operator(deployment: Deployment) -> Iterator[Person]:
 
 
 def owner_of(person: Person) -> str:
-    """The subject of the person's token."""
+    """The owner that the person's token names."""
     token = person.http.headers["authorization"].removeprefix("Bearer ")
     claims = token.split(".")[1]
     subject: str = json.loads(urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["sub"]
-    return subject
+    return f"user/{subject}"
 
 
 @pytest.fixture
 def receiver(deployment: Deployment) -> Iterator[Receiver]:
-    with Receiver(lambda: read_signing_key(deployment)) as receiver:
+    with Receiver(lambda: read_signing_secret(deployment)) as receiver:
         yield receiver
 
 

@@ -1,10 +1,7 @@
 """The wheel, installed in an empty environment, in a project with folders of the same names."""
 
 import json
-import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
@@ -13,44 +10,25 @@ import pytest
 from carillon.cdk import packages
 from tests.infra.stacks import REPOSITORY
 from tests.infra.test_packages import contents
+from tests.support.wheel import Project, built, installed
 
-LOCKED = REPOSITORY / "infra" / "requirements" / "development.txt"
 MOST_PACKAGES = 20
 """Of the base install, the wheel apart."""
+MOST_OF_A_CLIENT = 8
+"""Of these, what a client needs."""
 
 APP = """\
 import aws_cdk as cdk
 
-from carillon.cdk import CarillonStack, Options
+from carillon.cdk import Carillon, Tasks
 from infra.names import STAGE
 
 app = cdk.App(outdir="out")
-CarillonStack(app, "Scheduler", Options(stage=STAGE, segments=8))
+stack = cdk.Stack(app, "Billing")
+tasks = Tasks.from_package("shared.jobs", requirements="requirements.txt")
+Carillon(stack, "Scheduler", stage=STAGE, segments=8, tasks=tasks)
 app.synth()
 """
-
-
-@dataclass(frozen=True)
-class Project:
-    """A folder with an environment of its own."""
-
-    folder: Path
-
-    def run(self, *command: str) -> "subprocess.CompletedProcess[str]":
-        """Run a command of the environment, which is active and knows of no other."""
-        return subprocess.run(
-            [str(self.folder / "venv" / "bin" / command[0]), *command[1:]],
-            cwd=self.folder,
-            env={"PATH": f"{self.folder}/venv/bin:/usr/bin:/bin", "HOME": str(Path.home())},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    def python(self, program: str) -> str:
-        done = self.run("python", "-c", program)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
 
 def made(folder: Path, requirement: str) -> Project:
@@ -61,29 +39,31 @@ def made(folder: Path, requirement: str) -> Project:
         (folder / name / "__init__.py").touch()
     (folder / "infra" / "names.py").write_text('STAGE = "dev"\n')
     (folder / "app.py").write_text(APP)
-    uv(["venv", "--quiet", "--python", sys.executable, "venv"], folder)
-    install = ["pip", "install", "--quiet", "--no-config", "--python", "venv"]
-    uv([*install, "--constraint", str(LOCKED), requirement], folder)
-    return Project(folder)
+    (folder / "shared" / "jobs.py").write_text(JOBS)
+    (folder / "requirements.txt").write_text(NATIVE)
+    return installed(folder, requirement)
 
 
-def uv(arguments: Sequence[str], folder: Path) -> None:
-    """uv's cache first, so that nothing is fetched when it has everything."""
-    for network in (["--offline"], []):
-        command = [sys.executable, "-m", "uv", *arguments, *network]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode == 0:
-            return
-    raise AssertionError(done.stderr)
+NATIVE = "".join(
+    line.partition(" ")[0] + "\n"
+    for line in packages.REQUIREMENTS.read_text().splitlines()
+    if line.startswith("pydantic-core==")
+)
+"""A requirement with a wheel for each platform, which set-up has fetched."""
+
+JOBS = """\
+import pydantic_core
+
+from carillon.tasks import task
+
+@task
+def report(payload, context): ...
+"""
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("dist")
-    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
-    subprocess.run([*build, "--directory", str(directory)], cwd=REPOSITORY, check=True)
-    (built,) = directory.glob("*.whl")
-    return built
+    return built(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +107,7 @@ def test_what_needs_an_extra_names_it(project: Project, command: list[str], extr
 
 
 def test_a_stack_without_its_extra_names_it(project: Project) -> None:
-    refused = project.run("python", "-c", "from carillon.cdk import CarillonStack")
+    refused = project.run("python", "-c", "from carillon.cdk import Carillon")
     assert "pip install 'carillon[cdk]'" in refused.stderr
 
 
@@ -141,6 +121,29 @@ def test_tasks_import_the_standard_library_alone(project: Project) -> None:
         "carillon.errors",
         "carillon.tasks",
     ]
+
+
+def test_a_receiver_of_webhooks_imports_the_standard_library_alone(project: Project) -> None:
+    loaded = project.python(
+        "import sys; from carillon.client import verify; print(*sys.modules, sep='\\n')"
+    )
+    names = {name.partition(".")[0] for name in loaded.split()} - {"__main__"}
+    assert names - sys.stdlib_module_names == {"carillon"}
+    assert not names & {"asyncio", "ssl"}
+
+
+def test_a_client_needs_the_library_of_http_alone(project: Project) -> None:
+    loaded = project.python(
+        "import sys; from importlib.metadata import packages_distributions\n"
+        "from carillon.client import AsyncClient, Client\n"
+        "Client('https://a.test', 't'), AsyncClient('https://a.test', 't')\n"
+        "known = packages_distributions()\n"
+        "print(*{one for name in sys.modules for one in known.get(name, ())})"
+    )
+    packages = {*loaded.split()} - {"carillon"}
+    assert "httpx2" in packages
+    assert len(packages) <= MOST_OF_A_CLIENT, sorted(packages)
+    assert not packages & {"pydantic", "typer", "rich", "PyYAML", "boto3"}
 
 
 def test_importing_tasks_is_no_more_work_than_importing_asyncio(project: Project) -> None:
@@ -160,12 +163,11 @@ def test_the_types_come_with_the_wheel(project: Project) -> None:
 
 
 def test_a_project_with_the_same_folders_synthesises_the_stack(synthesised: Path) -> None:
-    template = json.loads((synthesised / "Scheduler.template.json").read_text())
+    template = json.loads((synthesised / "Billing.template.json").read_text())
     kinds = [resource["Type"] for resource in template["Resources"].values()]
     assert kinds.count("AWS::DynamoDB::Table") == 3
     assert kinds.count("AWS::Lambda::Function") == 7
     manifest = json.loads((synthesised / "manifest.json").read_text())
-    assert manifest["artifacts"]["Scheduler"]["properties"]["stackName"] == "Carillon-dev"
     assert str(REPOSITORY) not in json.dumps([template, manifest])
 
 
@@ -176,3 +178,13 @@ def test_its_assets_are_those_of_a_checkout(synthesised: Path, tmp_path: Path) -
     assert contents(code) == contents(tmp_path / "code")
     (layer,) = synthesised.glob("asset.*/python")
     assert (layer / "pynamodb").is_dir()
+
+
+def test_its_tasks_are_a_layer_for_lambda_beside_what_all_processes_see(synthesised: Path) -> None:
+    (tasks,) = synthesised.glob("asset.*/tasks")
+    assert [path.name for path in tasks.parent.iterdir()] == ["tasks"]
+    assert (tasks / "shared" / "jobs.py").read_text() == JOBS
+    (compiled,) = (tasks / "shared" / "__pycache__").glob("jobs.*.pyc")
+    assert b"/opt/tasks/shared/jobs.py" in compiled.read_bytes()
+    (native,) = (tasks / "pydantic_core").glob("*.so")
+    assert "aarch64" in native.name

@@ -13,8 +13,8 @@ import carillon.tick.counting as counting
 from carillon.domain.policies import CatchUp
 from carillon.domain.wheel.pace import bucket_of
 from carillon.simulation.run import Plan, Simulation
-from carillon.simulation.workload import Workload
 from tests.simulation.story import MINUTE, SECOND, row_of
+from tests.support.manifests import workload_of
 from tests.support.world import World
 
 START = datetime(2026, 12, 1, 0, 15, tzinfo=UTC)
@@ -28,10 +28,10 @@ def lags(*bodies: dict[str, Any]) -> dict[str, float]:
     """The longest lag of each definition's jobs, where no tick comes for twenty minutes."""
     profile = {"modest": {"copies": 40, "owner": "b"}, "greedy": {"copies": 16, "owner": "a"}}
     names = [body["name"] for body in bodies]
-    document = {"jobs": list(bodies), "simulate": {name: profile[name] for name in names}}
+    workload = workload_of(bodies, simulate={name: profile[name] for name in names})
     down = [(OUT_FROM, OUT_UNTIL)]
     simulation = Simulation(
-        Workload.of(document),
+        workload,
         Plan(START, START + timedelta(minutes=34), ticks_down=down),
     )
     simulation.advance(simulation.plan.until_at)

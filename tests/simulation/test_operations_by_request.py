@@ -8,6 +8,7 @@ import pytest
 from carillon.api.jobs.service import JobService
 from carillon.api.runs.dead_letters import DeadLetterService
 from carillon.api.runs.service import RunService
+from carillon.domain.idempotency import record_key_of_run
 from carillon.domain.job import Job, JobState
 from carillon.domain.policies import Backoff, BackoffType, OnComplete, Overlap, RetryPolicy
 from carillon.domain.run import Resolution, Run, RunError, RunStatus
@@ -147,3 +148,43 @@ def test_nothing_is_sent_for_a_cancelled_run_that_nothing_follows(world: World) 
     sent = world.queue.kept()
     run_service(world).cancel(OWNER, job.job_id, only_run(world, job).key.run_id)
     assert world.queue.kept() == sent
+
+
+def test_a_payload_of_its_own_goes_with_a_run_through_retries_and_redrives(world: World) -> None:
+    job = create(world, 10, max_attempts=2)
+    run = run_service(world).request(OWNER, job.job_id, None, '{"day":1}')
+
+    world.run_until(world.clock.now() + timedelta(seconds=30), ticking=False)
+    dead = world.runs.get(run.key)
+    assert dead is not None
+    assert dead.status is RunStatus.DEAD
+    made = dead_letter_service(world).redrive(OWNER, run.key.run_id)
+    world.run_until(world.clock.now() + timedelta(seconds=30), ticking=False)
+
+    own = [call for call in world.targets.calls if call.run_id in (run.key.run_id, made.key.run_id)]
+    assert [call.payload for call in own] == 4 * ['{"day":1}']
+    assert {call.payload for call in world.targets.calls if call not in own} <= {job.spec.payload}
+
+
+def test_a_payload_of_its_own_is_rendered_where_the_job_s_is(world: World) -> None:
+    job = world.create("job", "at 2026-12-01T12:00:00", template=True)
+
+    run_service(world).request(OWNER, job.job_id, None, '{"attempt":"{{attempt}}"}')
+    world.execute()
+
+    assert world.targets.calls[-1].payload == '{"attempt":1}'
+
+
+def test_a_run_whose_own_payload_has_expired_is_skipped_and_says_so(world: World) -> None:
+    job = create(world, 10)
+    run = run_service(world).request(OWNER, job.job_id, None, "1")
+    record = world.idempotency_records.get(OWNER, record_key_of_run(run.key))
+    assert record is not None
+    assert world.idempotency_records.delete(OWNER, record.key, record.revision)
+
+    world.execute()
+
+    row = world.runs.get(run.key)
+    assert row is not None
+    assert (row.status, world.targets.calls) == (RunStatus.SKIPPED, [])
+    assert "has expired" in (row.note or "")

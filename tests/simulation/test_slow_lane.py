@@ -244,7 +244,7 @@ class TestShareOfAnOwner:
 
         world.targets.behave = behave
         world.run_until(NOON + 3 * MINUTE)
-        assert most["owner-1"] == 1
+        assert most[OWNER] == 1
         assert len(lags) >= 5
         assert max(lags) <= 2 * SECOND
 

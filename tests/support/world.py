@@ -48,7 +48,7 @@ from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
 from tests.support.jobs import job_with, make_job
 
-OWNER = "owner-1"
+OWNER = "user/owner-1"
 FUNCTION_SECONDS = 60
 LIFETIME = timedelta(days=30)
 TZDATA = "2026.1"
@@ -111,6 +111,7 @@ class World:
             longest_timeout_seconds=FUNCTION_SECONDS - 5,
             admission_rows=self.admission_rows,
             operations=self.operations,
+            records=self.idempotency_records,
             events=self.events,
         )
         self.executor = Router(self.executor_ports)

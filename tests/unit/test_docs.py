@@ -92,3 +92,10 @@ def test_every_capability_of_the_seeds_is_shown_by_something() -> None:
         assert form.strip()
         assert re.search(r"`(tests/|make )", proof), capability
         assert "not yet" not in (capability + form + proof).lower()
+
+
+def test_the_tutorial_has_the_files_of_the_example() -> None:
+    page = (ROOT / "docs" / "your-project.md").read_text()
+    example = ROOT / "examples" / "billing"
+    for name in ("app.py", "billing/jobs.py", "cdk.json", "jobs.yaml", "requirements.txt"):
+        assert f"$ cat {name}\n{(example / name).read_text()}" in page, name

@@ -96,27 +96,42 @@ def test_an_empty_list_allows_nothing() -> None:
     assert not settings(TARGET_ARNS="").allows_target(f"{FUNCTION}report")
 
 
+QUEUE = "arn:aws:sqs:eu-west-1:123456789012:Carillon-LanesHigh76CF11C1-J0Kz"
+TICK = f"{FUNCTION}Carillon-FunctionsTick1A2B-aBc"
+BUS = "arn:aws:events:eu-west-1:123456789012:event-bus/Carillon-events"
+
+
 @pytest.mark.parametrize(
     ("arn", "own"),
     [
-        ("arn:aws:sqs:eu-west-1:123456789012:Carillon-LanesHigh76CF11C1-J0Kz", True),
-        (f"{FUNCTION}Carillon-FunctionsTick1A2B-aBc", True),
-        (f"{FUNCTION}Carillon-FunctionsTick1A2B-aBc:$LATEST", True),
-        ("arn:aws:events:eu-west-1:123456789012:event-bus/Carillon-events", True),
-        ("arn:aws:sqs:eu-west-1:123456789012:Carillon-trial-LanesHigh76CF11C1-J0Kz", True),
-        ("arn:aws:sqs:eu-west-1:123456789012:Carillon", False),
-        ("arn:aws:sqs:eu-west-1:123456789012:orders-of-Carillon-fans", False),
+        (QUEUE, True),
+        (TICK, True),
+        (f"{TICK}:$LATEST", True),
+        (f"{TICK}:live", True),
+        (BUS, True),
+        (f"{TICK}-reports", False),
+        (f"{QUEUE}2", False),
+        ("arn:aws:sqs:eu-west-1:123456789012:Carillon-orders", False),
     ],
 )
-@pytest.mark.parametrize("stack", ["Carillon", "Carillon-dev"])
-def test_jobs_never_call_what_is_a_deployments_own_of_whichever_stage(
-    stack: str, arn: str, own: bool
-) -> None:
+def test_jobs_never_call_what_is_the_deployments_own(arn: str, own: bool) -> None:
     everything = ",".join(
         f"arn:aws:{service}:*:*:{resource}"
         for service, resource in (("sqs", "*"), ("lambda", "function:*"), ("events", "event-bus/*"))
     )
-    deployed = settings(TARGET_ARNS=everything, STACK_NAME=stack)
+    deployed = settings(TARGET_ARNS=everything, OWN_ARNS=",".join([QUEUE, TICK, BUS]))
     assert deployed.is_own(arn) is own
     assert deployed.allows_target(arn) is not own
     assert not settings(TARGET_ARNS=everything).is_own(arn)
+
+
+def test_what_is_too_long_for_an_environment_comes_from_parameters() -> None:
+    def read(path: str) -> dict[str, str]:
+        assert path == "/carillon-settings/Billing"
+        return {"TARGET_ARNS": QUEUE, "OWN_ARNS": BUS}
+
+    environment = {**REQUIRED, "PARAMETERS": "/carillon-settings/Billing"}
+    found = Settings.from_environment(environment, read)
+    assert (found.target_arns, found.own_arns) == ((QUEUE,), (BUS,))
+    assert Settings.from_environment(environment).target_arns == ()
+    assert Settings.from_environment(REQUIRED, read).target_arns == ()

@@ -11,7 +11,7 @@ from random import Random
 from threading import Event
 from time import monotonic, sleep
 
-import httpx
+import httpx2
 
 from carillon.domain.spec.names import job_id_of
 from tests.e2e.chaos.fleet import Json, fleet, once, utc, webhook_job
@@ -48,7 +48,7 @@ class Acknowledgement:
 class Customer:
     """One owner with a token; used by one thread. `is_up` is set while calls make sense."""
 
-    def __init__(self, http: httpx.Client, owner: str, seed: int, is_up: Event) -> None:
+    def __init__(self, http: httpx2.Client, owner: str, seed: int, is_up: Event) -> None:
         self._http = http
         self._owner = owner
         self._seed = seed
@@ -131,9 +131,9 @@ class Customer:
         self._is_up.wait(PATIENCE_SECONDS)
         try:
             answer = self._http.get("/dead-letters", params={"limit": 50}, timeout=10)
-        except httpx.HTTPError:
+        except httpx2.HTTPError:
             return []
-        if answer.status_code != httpx.codes.OK:
+        if answer.status_code != httpx2.codes.OK:
             return []
         return [str(letter["run_id"]) for letter in answer.json()["items"]]
 
@@ -172,7 +172,7 @@ class Customer:
 
     def _call_once(
         self, method: str, path: str, body: Json | None, headers: Mapping[str, str] | None
-    ) -> httpx.Response | None:
+    ) -> httpx2.Response | None:
         """The answer; None where it does not say what was done."""
         self._is_up.wait(PATIENCE_SECONDS)
         self.calling.set()
@@ -180,7 +180,7 @@ class Customer:
             answer = self._http.request(
                 method, path, json=body, headers=headers, timeout=TIMEOUT_SECONDS
             )
-        except httpx.HTTPError:
+        except httpx2.HTTPError:
             return None
         finally:
             self.calling.clear()

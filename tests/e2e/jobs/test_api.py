@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import httpx
+import httpx2
 import pytest
 
 from carillon.local.deployment import Deployment, aws_environment
@@ -130,6 +130,6 @@ def test_a_first_sign_in_with_a_temporary_password(deployment: Deployment, tmp_p
 
 def test_an_unknown_method_or_path_is_a_problem(alice: Person) -> None:
     for method, path, status in (("PUT", "/jobs", 405), ("GET", "/nothing", 404)):
-        answer: httpx.Response = alice.http.request(method, path)
+        answer: httpx2.Response = alice.http.request(method, path)
         assert answer.status_code == status
         assert answer.headers["content-type"].startswith("application/problem+json")

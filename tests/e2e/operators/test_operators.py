@@ -214,6 +214,7 @@ def test_the_doctor_finds_each_planted_fault_and_says_what_to_do(deployment: Dep
         code, wrong = doctor(deployment)
     assert code == 1
     for _, check, advice in PLANTED:
+        assert any(name.startswith(check) for name in wrong), (check, list(wrong))
         (found,) = (wrong.pop(name) for name in [*wrong] if name.startswith(check))
         assert advice in found["advice"], found
     assert wrong == {}, "and nothing that was not planted"

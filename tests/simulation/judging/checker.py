@@ -54,6 +54,7 @@ RULES: tuple[Callable[[Known], Iterator[Violation]], ...] = (
     checker_owners.held_to_permits,
     checker_owners.shared_out,
     checker_gone.goes_on,
+    checker_gone.renamed,
     checker_lanes.misled,
     checker_lanes.taken_back,
     checker_told.called_back,

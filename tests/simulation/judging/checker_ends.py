@@ -126,9 +126,11 @@ def _paused_early(
     ends: list[tuple[datetime, bool]],
     limit: int,
 ) -> Iterator[Violation]:
+    # A job that was paused under another name says why, too.
+    inherited = versions[0].job.note if versions[0].job.renamed_from else ""
     for version in versions:
         job = version.job
-        if job.state is not JobState.PAUSED or not job.note:
+        if job.state is not JobState.PAUSED or job.note in ("", inherited):
             continue
         from_at, paused_at = job.generation.from_at, version.at
         count = sum(1 for at, success in ends if not success and from_at < at <= paused_at)

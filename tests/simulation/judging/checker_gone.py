@@ -2,8 +2,9 @@
 more."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
+from carillon.api.jobs.planning import LONGEST_RENAMING
 from carillon.audit.evidence import Violation
 from carillon.audit.known import Indexed
 from carillon.domain.job import JobState
@@ -19,6 +20,7 @@ _OUTLIVED = timedelta(minutes=12)
 """What comes later after the last change of its job's row tells that its entry is still there."""
 _BEFORE = timedelta(minutes=3)
 """Nothing must have struck for so long that ticks have dispatched what is due."""
+_FOR_EVER = datetime.max.replace(tzinfo=UTC)
 _ORPHANED = ("paused", "deleted", "changed")
 
 
@@ -55,6 +57,33 @@ def goes_on(known: Known) -> Iterator[Violation]:
             yield from _met_again(known, indexed, met)
 
 
+def renamed(known: Known) -> Iterator[Violation]:
+    """A renamed job runs nothing that comes due after it was renamed, and the job that it was
+    renamed to begins there, at once or within a minute."""
+    for job_id, versions in known.evidence.versions.items():
+        old_id, first = versions[0].job.renamed_from, versions[0]
+        of_old = known.evidence.versions.get(old_id, ())
+        left = [number for number, v in enumerate(of_old) if v.job.renamed_to == job_id]
+        if not left:
+            continue
+        tombstone = of_old[left[0]]
+        last, began_at = tombstone.job.generation, first.job.generation.from_at
+        ended_at = last.from_at
+        # Later ones are of a new job that was given the name.
+        others = [v.job.generation for v in of_old[left[0] :] if v.job.generation != last]
+        free_until = others[0].from_at if others else _FOR_EVER
+        is_late = first.at - ended_at > LONGEST_RENAMING
+        if began_at < ended_at or (began_at > ended_at and not is_late):
+            text = f"it begins at {began_at}, and {old_id} ended at {ended_at}"
+            yield Violation("renamed", job_id, text, began_at)
+        for row in known.rows.get(old_id, ()):
+            is_new = row.key.kind is RunKind.SCHEDULED and row.key.fire_at > tombstone.at
+            is_own = row.key.fire_at <= free_until and not row.key.redrive
+            if is_new and is_own and known.was_called(row.key.run_id):
+                text = f"{row.key.run_id} ran, though the job was renamed at {tombstone.at}"
+                yield Violation("renamed", old_id, text, row.key.fire_at)
+
+
 def _met_again(known: Known, indexed: Indexed, noise: Sequence[Run]) -> Iterator[Violation]:
     """Whoever meets what an entry has sent in vain removes the entry."""
     first: dict[int, Run] = {}
@@ -81,8 +110,9 @@ def _ended_at(known: Known, indexed: Indexed) -> datetime | None:
     ended = next((v for v in own if v.job.state is not JobState.ACTIVE), None)
     if ended is not None:
         return ended.at if ended is not own[0] else None
-    following = [v.at for v in versions if v.at > own[-1].at]
-    return min(following, default=None)
+    # By their order: two may be of one instant.
+    following = versions[versions.index(own[-1]) + 1 :]
+    return following[0].at if following else None
 
 
 def _stands(indexed: Indexed) -> bool:

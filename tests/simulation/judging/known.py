@@ -175,7 +175,7 @@ def generations_of(versions: Sequence[JobVersion], is_complete: bool = True) -> 
 def _indexed(versions: Sequence[JobVersion], following: JobVersion | None) -> Indexed:
     """The generation that these rows share."""
     first = versions[0].job
-    stopped = (JobState.PAUSED, JobState.DELETED)
+    stopped = (JobState.PAUSED, JobState.DELETED, JobState.RENAMED)
     end = next((version.job for version in versions if version.job.state in stopped), None)
     if end is not None:
         until_at: datetime | None = end.paused_at or end.updated_at

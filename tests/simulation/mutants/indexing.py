@@ -3,13 +3,16 @@
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import carillon.domain.execution.start_decision as starting
 import carillon.domain.wheel.entry as wheel
 import carillon.domain.wheel.stale as stale
 import carillon.services.indexer as generation
-from carillon.domain.job import Job, JobState
+from carillon.api.jobs.changes import Put
+from carillon.api.jobs.planning import Planner
+from carillon.domain.job import Generation, Job, JobState
 from carillon.domain.message import Message
 from carillon.domain.wheel.segment import Control
 from carillon.errors import CarillonError
@@ -30,6 +33,7 @@ from tests.simulation.mutants.kit import (
     scheduled,
     small,
     then_put,
+    then_renamed,
     with_more_jobs,
 )
 
@@ -283,7 +287,51 @@ def _in_its_generation(original: Code) -> Code:
     return replaced_by
 
 
+def _from_now_on(original: Code) -> Code:
+    """The new name counts from when its row is made."""
+
+    def rename(self: Planner, *args: Any) -> Put:
+        put: Put = original(self, *args)
+        now = self._clock.now().replace(microsecond=0)
+        later = replace(put.job.generation, from_at=now)
+        return replace(put, job=replace(put.job, generation=later))
+
+    return rename
+
+
+def _on_and_on(original: Code) -> Code:
+    """The old name has its occurrences still."""
+
+    def renamed(
+        self: Job, generation: Generation, now: datetime, expires_at: datetime, *rest: Any
+    ) -> Job:
+        ended: Job = original(self, generation, now, expires_at, *rest)
+        kept = replace(ended, state=self.state, generation=self.generation, schedule=self.schedule)
+        return replace(kept, previous=self.previous, earlier=self.earlier)
+
+    return renamed
+
+
+_RENAMED = both(
+    small(8), then_renamed, scheduled("every 10s", "every 20s", catch_up="all"), faulty(dies=0.1)
+)
+
+
 GONE = (
+    Mutant(
+        "renamed_from_now_on",
+        ("renamed",),
+        "a job that is renamed begins when its new row is made, not where the old one ended",
+        (Swap(Planner, "rename", _from_now_on),),
+        reshape=_RENAMED,
+    ),
+    Mutant(
+        "renamed_and_still_there",
+        ("renamed",),
+        "a job that was renamed fires under its old name, too",
+        (Swap(Job, "renamed", _on_and_on),),
+        reshape=_RENAMED,
+    ),
     Mutant(
         "revived_without_a_generation",
         ("I1",),

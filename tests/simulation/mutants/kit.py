@@ -9,7 +9,7 @@ from typing import Any
 
 from carillon.simulation.faults import Draws
 from tests.simulation.worlds.scenario import Scenario
-from tests.simulation.worlds.scenario_parts import Request
+from tests.simulation.worlds.scenario_parts import Request, renamed_name
 
 Code = Callable[..., Any]
 Reshape = Callable[[Scenario], Scenario]
@@ -201,6 +201,20 @@ def then_put(scenario: Scenario) -> Scenario:
 
     puts = (put(each) for each in scenario.requests if each.what == "delete")
     return replace(scenario, requests=(*scenario.requests, *puts))
+
+
+def then_renamed(scenario: Scenario) -> Scenario:
+    """Each job is renamed once, as it was, in the last half of the minutes of chaos."""
+
+    def rename(name: str, body: dict[str, Any]) -> Request:
+        half_us = scenario.minutes * MINUTE_US // 2
+        after_us = half_us + Draws(scenario.seed, f"rename {name}").below(half_us)
+        members = {key: value for key, value in body.items() if key != "name"}
+        text = json.dumps({renamed_name(name): {**members, "was": name}})
+        return Request(f"rename {name} once", "apply", name, after_us, "", text, 3)
+
+    renames = (rename(job.name, json.loads(job.body)) for job in scenario.jobs)
+    return replace(scenario, requests=(*scenario.requests, *renames))
 
 
 def after_an_outage(scenario: Scenario) -> Scenario:

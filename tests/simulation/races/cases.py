@@ -25,6 +25,7 @@ from tests.simulation.races.kit import (
     put,
     race,
     refuses,
+    rename,
     request,
     run_id,
     tick,
@@ -150,6 +151,13 @@ def begun_again(stop: Request, again: Actor) -> Setting:
 def change_dispatch() -> Setting:
     contents = lived(at(4, 50), {at(0, 10): create(**cron("5,7"))}, ticks_down=at(4))
     return race(at(4, 55), contents, [CHANGE, tick(), executor()], passing_seconds=[10])
+
+
+def rename_dispatch() -> Setting:
+    """12:05 and 12:06 run under one of the names, each once."""
+    contents = lived(at(4, 50), {at(0, 10): create(**cron("5,6"))}, ticks_down=at(4))
+    actors = [request("rename", rename("renamed", **cron("5,6"))), tick(), executor()]
+    return race(at(4, 55), contents, actors, passing_seconds=[10])
 
 
 def removal(ask: Actor) -> Setting:
@@ -318,6 +326,7 @@ RACES = (
         )
     ),
     Race("change against dispatch", change_dispatch, "horizon_first", 10_000, losses=0),
+    Race("rename against dispatch", rename_dispatch, "horizon_first", 10_000, losses=0),
     *(
         Race(f"{ask.name}'s removal against the tick", partial(removal, ask), "removed_early", 1000)
         for ask in (PAUSE, DELETE, CHANGE)

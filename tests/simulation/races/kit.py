@@ -6,9 +6,12 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
+from carillon.api.apply.models import ApplyBody
 from carillon.api.http.requests import Precondition
 from carillon.domain.run import RunError, RunStatus
 from carillon.domain.spec.names import job_id_of
+from carillon.domain.spec.owners import SYSTEM
+from carillon.errors import StoreUnavailableError
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.simulation.deployment import Deployment, Options
 from carillon.simulation.loop import Loop
@@ -83,6 +86,21 @@ def create(**members: object) -> Request:
 def put(**members: object) -> Request:
     body = job_body(document(**members))
     return lambda api: api.jobs.put(OWNER, body, Precondition(), dry_run=False)
+
+
+def rename(name: str, **members: object) -> Request:
+    """The job gets another name, by a manifest."""
+    declared = {key: value for key, value in document(**members).items() if key != "name"}
+    jobs = {name: {**declared, "was": NAME}}
+    body = ApplyBody.model_validate({"manifest": "m", "jobs": jobs, "adopt": True})
+
+    def ask(api: Api) -> object:
+        applied = api.applying.apply(OWNER, SYSTEM, "manifest/m", body, lambda item: None)
+        if not applied.is_complete:
+            raise StoreUnavailableError("the renaming is not done")
+        return applied
+
+    return ask
 
 
 def succeeds(call: Call) -> Outcome:

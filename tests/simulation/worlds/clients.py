@@ -9,12 +9,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from carillon.api.apply.models import ApplyBody
 from carillon.api.calendars.models import CalendarBody
-from carillon.api.calendars.service import CalendarService
 from carillon.api.http.requests import Precondition
 from carillon.api.operations.models import BackfillBody, DeadLetterBody
 from carillon.domain.operation import Operation, OperationKind
 from carillon.domain.run import DEAD_LETTER, Run, RunStatus
+from carillon.domain.spec.owners import SYSTEM
 from carillon.errors import CarillonError, QueueUnavailableError, StoreUnavailableError
 from carillon.simulation.deployment import Deployment
 from carillon.simulation.faults import Draws
@@ -77,9 +78,7 @@ class Clients:
         self._deployment = deployment
         self._on_ack = on_ack
         self._api = Api.of(deployment)
-        ports = deployment.stores.ports
-        self._calendars = CalendarService(self._api.jobs, ports.calendars, deployment.clock)
-        self._plans = {job.name: job for job in scenario.jobs}
+        self._plans = {job.name: job for job in scenario.plans}
         self._waiting: dict[str, list[Request]] = {}
         deployment.loop.observers.append(self._observe)
 
@@ -97,7 +96,7 @@ class Clients:
                     loop.later(at_us, partial(self._look, request))
                 else:
                     self._send(_Sent(request, self._step_of(request), loop.instant(at_us)))
-        for job in self._scenario.jobs:
+        for job in self._scenario.plans:
             self._go_on(Request(f"resume {job.name} at last", "resume", job.name, 0))
 
     def _go_on(self, last: Request) -> None:
@@ -180,16 +179,19 @@ class Clients:
             case "create":
                 return lambda: api.jobs.create(owner, job_body(json.loads(body)), plan.name)
             case "put":
-                put, anyhow = api.jobs.put, Precondition()
-                return lambda: put(owner, job_body(json.loads(body)), anyhow, dry_run=False)
+                put, anyhow = partial(api.jobs.put, force=True), Precondition()
+                return lambda: put(owner, job_body(json.loads(body)), anyhow)
+            case "apply":
+                return partial(self._apply, owner, json.loads(body))
             case "change":
-                return lambda: api.jobs.change(owner, job_id, job_patch(json.loads(body)), None)
+                change = partial(api.jobs.change, force=True)
+                return lambda: change(owner, job_id, job_patch(json.loads(body)), None)
             case "pause":
                 return partial(api.jobs.pause, owner, job_id)
             case "resume":
                 return partial(api.jobs.resume, owner, job_id)
             case "delete":
-                return partial(api.jobs.delete, owner, job_id)
+                return partial(api.jobs.delete, owner, job_id, force=True)
             case "run":
                 return partial(api.runs.request, owner, job_id, key)
             case "calendar":
@@ -223,9 +225,19 @@ class Clients:
             raise NothingThereError("no operation to cancel")
         return self._api.operations.cancel(owner, page.items[0].operation_id)
 
+    def _apply(self, owner: str, jobs: dict[str, Any]) -> None:
+        body = ApplyBody.model_validate(
+            {"manifest": "m", "jobs": jobs, "force": True, "adopt": True}
+        )
+        applied = self._api.applying.apply(owner, SYSTEM, "manifest/m", body, lambda item: None)
+        if not applied.is_complete:
+            raise StoreUnavailableError("not all of it was reached")
+        if not applied.is_written:
+            raise RefusedError(str([item.problem for item in applied.items]))
+
     def _put_calendar(self, owner: str, body: str) -> object:
         parsed = CalendarBody.model_validate_json(body)
-        return self._calendars.put(owner, CALENDAR, parsed, Precondition())
+        return self._api.calendars.put(owner, CALENDAR, parsed, Precondition())
 
 
 def _answered(step: Callable[[], Any]) -> Any:

@@ -167,7 +167,7 @@ def _is_settled(deployment: Deployment, scenario: Scenario) -> bool:
         control = stores.wheel.get_control(segment)
         if control is not None and (control.watermark < minute or control.backlog):
             return False
-    for job in scenario.jobs:
+    for job in scenario.plans:
         rows = stores.runs.list(job.owner, job.job_id, _ALL, until_at=until).items
         if any(row.status not in FINAL for row in rows):
             return False
@@ -231,7 +231,7 @@ def _weigh_each_minute(deployment: Deployment, recorder: Recorder) -> None:
 
 
 def _behaviour_of(scenario: Scenario) -> Callable[[Target, Call, Draws], Behaviour]:
-    plans = {job.job_id: job for job in scenario.jobs}
+    plans = {job.job_id: job for job in scenario.plans}
 
     def behave(target: Target, call: Call, draws: Draws) -> Behaviour:
         plan = plans[call.job_id]

@@ -1,5 +1,6 @@
 """A scenario: what happens in one seed's world, drawn from the seed alone."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -8,7 +9,7 @@ from carillon.simulation.deployment import Options, Span
 from carillon.simulation.faults import Draws, Faults
 from tests.simulation.worlds.scenario_faults import faults_of
 from tests.simulation.worlds.scenario_jobs import jobs_of
-from tests.simulation.worlds.scenario_parts import JobPlan, Request
+from tests.simulation.worlds.scenario_parts import JobPlan, Request, renamed_name
 from tests.simulation.worlds.scenario_requests import calendar_body, requests_of
 
 _OTHER_WORKER = "the other worker"
@@ -48,6 +49,19 @@ class Scenario:
     def calm_at(self) -> datetime:
         """From here on no fault happens."""
         return self.start + timedelta(minutes=self.minutes)
+
+    @property
+    def plans(self) -> tuple[JobPlan, ...]:
+        """The jobs, and those that they may be renamed to, which behave as they do."""
+        renamed = {
+            request.job
+            for request in self.requests
+            if request.what == "apply" and renamed_name(request.job) in json.loads(request.body)
+        }
+        others = [
+            replace(job, name=renamed_name(job.name)) for job in self.jobs if job.name in renamed
+        ]
+        return (*self.jobs, *others)
 
     def parts(self) -> tuple[str, ...]:
         """The names of what can be left out: jobs, requests, outages."""

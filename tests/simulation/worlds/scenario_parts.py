@@ -27,11 +27,16 @@ class JobPlan:
         return job_id_of(self.owner, self.name)
 
 
+def renamed_name(name: str) -> str:
+    """The name that a job is renamed to."""
+    return f"{name} renamed"
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """A request of its owner about a job, `after_us` microseconds after the start.
 
-    `what` is create, put, change, pause, resume, delete, run, cancel, redrive, discard,
+    `what` is create, put, apply, change, pause, resume, delete, run, cancel, redrive, discard,
     redrive_all, discard_all, backfill, cancel_all or calendar; `body` is JSON text where it takes
     one. Under the same `key` it is the same request. One that got no answer is sent again, up to
     `repeats` times. Cancel, redrive and discard wait from then on for a run that they can be about.

@@ -8,7 +8,7 @@ from typing import Any
 
 from carillon.simulation.faults import Draws
 from tests.simulation.worlds.scenario_jobs import schedule_of
-from tests.simulation.worlds.scenario_parts import JobPlan, Request
+from tests.simulation.worlds.scenario_parts import JobPlan, Request, renamed_name
 
 Chaos = tuple[datetime, int]
 """Start and minutes."""
@@ -17,6 +17,7 @@ _SECOND_US = 1_000_000
 _KINDS = (
     *("change", "change", "pause", "pause", "delete", "delete", "run", "run", "backfill", "create"),
     *("calendar", "resume", "redrive", "discard", "cancel", "redrive_all", "discard_all", "put"),
+    *("apply", "rename"),
 )
 _OF_FAILING = ("redrive", "redrive", "discard", "discard", "cancel", "redrive_all", "discard_all")
 """What is asked for besides where a job has dead letters, and runs that wait for a retry."""
@@ -105,6 +106,8 @@ def _asked(
     key = "" if draws.fraction() < 0.2 else name
     repeats = draws.choice((0, 1, 1, 3))
     body = _body(draws, chaos, job, what, after_us)
+    if what == "rename":
+        what = "apply"
     if what == "create":
         # Under the same key, whatever became of the first.
         key = job.name
@@ -132,6 +135,12 @@ def _asked(
 def _body(draws: Draws, chaos: Chaos, job: JobPlan, what: str, after_us: int) -> str:
     if what == "create":
         return job.body
+    if what in ("apply", "rename"):
+        members = json.loads(_body(draws, chaos, job, "put", after_us))
+        if what == "rename":
+            members["was"] = job.name
+        del members["name"]
+        return json.dumps({renamed_name(job.name) if "was" in members else job.name: members})
     if what == "put":
         other = schedule_of(draws, *chaos) if draws.fraction() < 0.4 else {}
         kept = json.loads(job.body)

@@ -34,7 +34,7 @@ class Tracer:
 
     def __init__(self, loop: Loop, scenario: Scenario, write: Callable[[str], None]) -> None:
         self._loop = loop
-        self._names = {job.job_id: job.name for job in scenario.jobs}
+        self._names = {job.job_id: job.name for job in scenario.plans}
         self._write = write
         loop.trace = self._told
         loop.observers.append(self._called)
@@ -102,7 +102,7 @@ def describe(value: object) -> str:
 def told_of(violation: Violation, scenario: Scenario, lines: Sequence[str]) -> list[str]:
     """Of a trace, what concerns a violation: faults, its job's row, and of its fire time, where it
     names one, the run, and the ticks about then."""
-    names = {job.job_id: job.name for job in scenario.jobs}
+    names = {job.job_id: job.name for job in scenario.plans}
     name, fire_at = names.get(violation.job_id, ""), _fire_time_of(violation)
     fire_time = "" if fire_at is None else f"{fire_at:%Y%m%dT%H%M%SZ}"
 

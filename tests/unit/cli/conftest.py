@@ -15,7 +15,12 @@ from typer.testing import CliRunner, Result
 
 from carillon.cli.client import ApiClient
 from carillon.cli.tree import app
+from carillon.client.clock import Clock
+from carillon.client.session import MOST_REPETITIONS
 from carillon.settings import Settings
+
+SENT = MOST_REPETITIONS + 1
+"""So often is a request sent that is answered by 503, and may be repeated."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,15 @@ def api() -> Iterator[FakeApi]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@pytest.fixture(autouse=True)
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The waits before repetitions, which take no time, and have no jitter."""
+    found: list[float] = []
+    monkeypatch.setattr(Clock, "sleep", lambda clock, seconds: found.append(seconds))
+    monkeypatch.setattr(Clock, "fraction", lambda clock: 0.0)
+    return found
 
 
 @pytest.fixture

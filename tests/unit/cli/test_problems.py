@@ -30,11 +30,9 @@ PROBLEM = {
 def test_each_status_has_its_exit_code(
     signed_in: Run,
     api: FakeApi,
-    monkeypatch: pytest.MonkeyPatch,
     status: int,
     exit_code: int,
 ) -> None:
-    monkeypatch.setattr("carillon.cli.client.sleep", lambda seconds: None)
     api.answer("GET", "/jobs/j1", {**PROBLEM, "status": status}, status=status)
 
     result = signed_in("jobs", "show", "j1")
@@ -43,16 +41,14 @@ def test_each_status_has_its_exit_code(
 
 
 def test_a_request_that_comes_too_soon_is_sent_again(
-    signed_in: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch
+    signed_in: Run, api: FakeApi, waits: list[float]
 ) -> None:
-    waited: list[float] = []
-    monkeypatch.setattr("carillon.cli.client.sleep", waited.append)
     api.answer("GET", "/jobs/j1", {**PROBLEM, "status": 429}, status=429)
     api.then("GET", "/jobs/j1", {**PROBLEM, "status": 429}, status=429)
     api.then("GET", "/jobs/j1", {"job_id": "j1"})
 
     assert signed_in("jobs", "show", "j1").exit_code == 0
-    assert (len(api.requests), waited) == (3, [1, 1])
+    assert (len(api.requests), waits) == (3, [1, 1])
 
 
 def test_a_problem_is_printed_field_by_field(signed_in: Run, api: FakeApi) -> None:
@@ -119,6 +115,12 @@ def test_help_documents_the_exit_codes(run: Run) -> None:
 
     start = lines.index("Exit codes:")
     assert [line[:1] for line in lines[start + 1 : start + 9]] == list("01234567")
+
+
+def test_the_command_says_what_it_is(signed_in: Run, api: FakeApi) -> None:
+    signed_in("status")
+
+    assert api.requests[0].headers["user-agent"] == "carillon-cli"
 
 
 def test_version(run: Run) -> None:

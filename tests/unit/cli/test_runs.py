@@ -7,8 +7,9 @@ import pytest
 
 from carillon.cli.client import ApiClient
 from carillon.cli.commands import runs as runs_module
-from carillon.cli.commands.runs import Follower, write_changes
-from tests.unit.cli.conftest import FakeApi, Run
+from carillon.cli.commands.runs import write_changes
+from carillon.client.resources.following import Follower
+from tests.unit.cli.conftest import SENT, FakeApi, Run
 
 
 def _run(second: int, status: str = "succeeded", attempt: int = 1) -> dict[str, Any]:
@@ -78,48 +79,48 @@ def test_the_outcome_carries_the_note(
     assert cells == [run["fire_at"], "-", "skipped", "1", "0.25", outcome, "j1.0"]
 
 
-def _changes(follower: Follower) -> list[tuple[str, str]]:
-    return [(run["run_id"], run["status"]) for run in follower.changes()]
+def _changes(client: ApiClient, follower: Follower) -> list[tuple[str, str]]:
+    return [(run["run_id"], run["status"]) for run in client.run(follower.changes())]
 
 
 def test_follow_tells_what_is_new_oldest_first(api: FakeApi, client: ApiClient) -> None:
     path = "/jobs/j1/runs"
-    follower = Follower(client, path, limit=2)
+    follower = Follower(client.session, path, limit=2)
 
     api.answer("GET", path, _page(_run(10, "running"), _run(5), cursor="older"))
-    assert _changes(follower) == [("j1.5", "succeeded"), ("j1.10", "running")]
+    assert _changes(client, follower) == [("j1.5", "succeeded"), ("j1.10", "running")]
 
     # The page is larger now: runs older than the first look stay untold.
     api.answer("GET", path, _page(_run(15, "running"), _run(10), _run(5), _run(0)))
-    assert _changes(follower) == [("j1.10", "succeeded"), ("j1.15", "running")]
+    assert _changes(client, follower) == [("j1.10", "succeeded"), ("j1.15", "running")]
 
 
 def test_follow_looks_up_a_run_that_newer_ones_pushed_off(api: FakeApi, client: ApiClient) -> None:
     path = "/jobs/j1/runs"
-    follower = Follower(client, path, limit=5)
+    follower = Follower(client.session, path, limit=5)
     api.answer("GET", path, _page(_run(0, "retrying"), _run(1)))
-    assert len(follower.changes()) == 2
+    assert len(_changes(client, follower)) == 2
 
     api.answer("GET", path, _page(_run(2), _run(1)))
     api.answer("GET", f"{path}/j1.0", _run(0, "dead", 3))
 
-    assert _changes(follower) == [("j1.0", "dead"), ("j1.2", "succeeded")]
-    assert _changes(follower) == []
+    assert _changes(client, follower) == [("j1.0", "dead"), ("j1.2", "succeeded")]
+    assert _changes(client, follower) == []
     # Finished: there is nothing to look up any more.
     assert [request.path for request in api.requests[-2:]] == [f"{path}/j1.0", path]
 
 
 def test_follow_reads_on_until_a_run_that_it_knows(api: FakeApi, client: ApiClient) -> None:
     path = "/jobs/j1/runs"
-    follower = Follower(client, path, limit=1)
+    follower = Follower(client.session, path, limit=1)
     api.answer("GET", path, _page(_run(0)))
-    assert _changes(follower) == [("j1.0", "succeeded")]
+    assert _changes(client, follower) == [("j1.0", "succeeded")]
 
     api.answer("GET", path, _page(_run(4), _run(3), cursor="c1"))
     api.then("GET", path, _page(_run(2), _run(1), cursor="c2"))
     api.then("GET", path, _page(_run(0), cursor="c3"))
 
-    assert [run["run_id"] for run in follower.changes()] == ["j1.1", "j1.2", "j1.3", "j1.4"]
+    assert [run_id for run_id, _ in _changes(client, follower)] == ["j1.1", "j1.2", "j1.3", "j1.4"]
     assert [request.query.get("cursor") for request in api.requests][-3:] == [None, "c1", "c2"]
 
 
@@ -140,10 +141,11 @@ def test_follow_survives_a_moment_without_the_api(
 ) -> None:
     path = "/jobs/j1/runs"
     api.answer("GET", path, _page(_run(0)))
-    api.then("GET", path, {"message": "Service Unavailable"}, status=503)
+    for _ in range(SENT):
+        api.then("GET", path, {"message": "Service Unavailable"}, status=503)
     api.then("GET", path, _page(_run(5), _run(0)))
 
-    write_changes(Follower(client, path, 10), 1.0, as_json=True, sleep=_Stop(2))
+    write_changes(client, Follower(client.session, path, 10), 1.0, as_json=True, sleep=_Stop(2))
 
     captured = capsys.readouterr()
     assert [json.loads(line)["run_id"] for line in captured.out.splitlines()] == ["j1.0", "j1.5"]
@@ -156,9 +158,9 @@ def test_follow_as_a_command_ends_with_0_on_ctrl_c(
     api.answer("GET", "/jobs/j1/runs", _page(_run(0)))
     looked: list[Follower] = []
 
-    def once(follower: Follower, interval_seconds: float, as_json: bool) -> None:
+    def once(api: ApiClient, follower: Follower, interval_seconds: float, as_json: bool) -> None:
         looked.append(follower)
-        write_changes(follower, interval_seconds, as_json, sleep=_Stop(0))
+        write_changes(api, follower, interval_seconds, as_json, sleep=_Stop(0))
 
     monkeypatch.setattr(runs_module, "write_changes", once)
 

@@ -50,6 +50,42 @@ def test_a_stored_sign_in_is_used(run: Run, api: FakeApi) -> None:
     assert [r.headers["authorization"] for r in api.requests] == ["Bearer tok-2"] * 2
 
 
+def test_a_sign_in_with_cognito_is_renewed(
+    run: Run, api: FakeApi, credentials_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARILLON_PASSWORD", "pass word")
+    old, new = _token(sub="u", exp=1), _token(sub="u", exp=4_000_000_000)
+    tokens = {"AccessToken": old, "RefreshToken": "refresh-1"}
+    api.answer("POST", "/", {"AuthenticationResult": tokens})
+    api.then("POST", "/", {"AuthenticationResult": {"AccessToken": new}})
+    api.answer("GET", "/status", {"state": "idle"})
+    assert _login(run, api) == 0
+
+    assert run("status").exit_code == 0
+    assert run("whoami").exit_code == 0
+
+    assert api.requests[1].body["AuthParameters"] == {"REFRESH_TOKEN": "refresh-1"}
+    assert [one.headers["authorization"] for one in api.requests[2:]] == [f"Bearer {new}"]
+    refresh = {"endpoint": api.url, "client_id": "client-1", "token": "refresh-1"}
+    stored = {"api_url": api.url, "token": new, "refresh": refresh}
+    assert json.loads(credentials_file.read_text()) == stored
+
+
+def test_a_sign_in_that_has_ended_is_told(
+    run: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARILLON_PASSWORD", "pass word")
+    tokens = {"AccessToken": _token(sub="u", exp=1), "RefreshToken": "refresh-1"}
+    api.answer("POST", "/", {"AuthenticationResult": tokens})
+    api.then("POST", "/", {"__type": "NotAuthorizedException", "message": "revoked"}, status=400)
+    assert _login(run, api) == 0
+
+    result = run("status")
+
+    assert result.exit_code == 5
+    assert result.stderr == "Error: The sign-in has ended: run `carillon login`\n"
+
+
 def test_a_second_login_replaces_the_first(run: Run, api: FakeApi, credentials_file: Path) -> None:
     run("login", "--api-url", api.url, "--token", "old")
     credentials_file.chmod(0o644)
@@ -251,7 +287,7 @@ def test_whoami_tells_of_the_token(run: Run, api: FakeApi) -> None:
     assert json.loads(told.stdout) == {
         "api_url": api.url,
         "name": "ieva",
-        "owner": "user-1",
+        "owner": "user/user-1",
         "expires_at": "2100-01-01T00:00:00Z",
         "expired": False,
     }

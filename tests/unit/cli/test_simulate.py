@@ -1,4 +1,4 @@
-"""`carillon simulate`: a fleet from a file, what is printed of it, and how it is refused."""
+"""`carillon simulate`: a manifest from a file, what is printed of it, and how it is refused."""
 
 import json
 import os
@@ -18,13 +18,13 @@ from carillon.cli.polling import Interrupts
 from carillon.domain.wheel.delaying import ROUNDED_UP_SECONDS
 from tests.unit.cli.conftest import Run
 
-FLEET = """
+MANIFEST = """
 jobs:
-  - name: report
+  report:
     schedule: 0 6 * * *
     timezone: Europe/Berlin
     target: {type: task, name: report}
-  - name: sync
+  sync:
     schedule: every 5m
     target: {type: webhook, url: https://example.com/sync}
 simulate:
@@ -34,14 +34,14 @@ FROM = ("--from", "2026-12-01T00:00:00Z")
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> str:
+def manifest(tmp_path: Path) -> str:
     path = tmp_path / "jobs.yaml"
-    path.write_text(FLEET)
+    path.write_text(MANIFEST)
     return str(path)
 
 
-def test_the_summary_for_people(run: Run, fleet: str) -> None:
-    result = run("simulate", fleet, *FROM, "--for", "24h", "--first", "2")
+def test_the_summary_for_people(run: Run, manifest: str) -> None:
+    result = run("simulate", manifest, *FROM, "--for", "24h", "--first", "2")
 
     assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
@@ -58,8 +58,8 @@ def test_the_summary_for_people(run: Run, fleet: str) -> None:
     assert any(line.startswith("busiest seconds") for line in lines)
 
 
-def test_the_summary_as_json(run: Run, fleet: str) -> None:
-    result = run("simulate", fleet, *FROM, "--for", "PT6H", "--json")
+def test_the_summary_as_json(run: Run, manifest: str) -> None:
+    result = run("simulate", manifest, *FROM, "--for", "PT6H", "--json")
 
     summary = json.loads(result.stdout)
     assert (summary["fires"], summary["due"], summary["open"]) == (217, 217, 0)
@@ -69,29 +69,29 @@ def test_the_summary_as_json(run: Run, fleet: str) -> None:
     assert summary["peaks"]["minutes"][0]["starts"] >= 4
 
 
-def test_an_outage_and_its_catch_up(run: Run, fleet: str) -> None:
+def test_an_outage_and_its_catch_up(run: Run, manifest: str) -> None:
     options = ("--out-of-service", "ticks 2026-12-01T03:00/PT20M", "--json")
 
-    summary = json.loads(run("simulate", fleet, *FROM, "--for", "6h", *options).stdout)
+    summary = json.loads(run("simulate", manifest, *FROM, "--for", "6h", *options).stdout)
 
     assert summary["skips"]["catch_up"] > 0
     assert sum(summary["outcomes"].values()) + summary["skips"]["catch_up"] >= summary["due"]
     assert (summary["due"], summary["open"]) == (217, 0)
 
 
-def test_an_outage_may_name_its_end(run: Run, fleet: str) -> None:
+def test_an_outage_may_name_its_end(run: Run, manifest: str) -> None:
     options = ("--out-of-service", "executors 2026-12-01T03:00:30Z/2026-12-01T03:30:00Z", "--json")
 
-    summary = json.loads(run("simulate", fleet, *FROM, "--for", "6h", *options).stdout)
+    summary = json.loads(run("simulate", manifest, *FROM, "--for", "6h", *options).stdout)
 
     # Of 03:05 to 03:25, of each copy: at 03:30 the latest one is due.
     assert summary["skips"] == {"catch_up": 15}
 
 
-def test_runs_are_written_one_a_line(run: Run, fleet: str, tmp_path: Path) -> None:
+def test_runs_are_written_one_a_line(run: Run, manifest: str, tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
 
-    run("simulate", fleet, *FROM, "--for", "6h", "--runs", str(path))
+    run("simulate", manifest, *FROM, "--for", "6h", "--runs", str(path))
 
     runs = [json.loads(line) for line in path.read_text().splitlines()]
     assert len(runs) == 217
@@ -101,28 +101,37 @@ def test_runs_are_written_one_a_line(run: Run, fleet: str, tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
-def test_a_full_disk_is_told(run: Run, fleet: str) -> None:
-    result = run("simulate", fleet, *FROM, "--for", "6h", "--runs", "/dev/full")
+def test_a_full_disk_is_told(run: Run, manifest: str) -> None:
+    result = run("simulate", manifest, *FROM, "--for", "6h", "--runs", "/dev/full")
 
     assert result.exit_code == ExitCode.BAD_INPUT
     assert "runs: /dev/full cannot be written" in result.stderr
 
 
 def test_a_replay_shows_runs_as_they_end(
-    run: Run, fleet: str, monkeypatch: pytest.MonkeyPatch
+    run: Run, manifest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "_FRAME_SECONDS", 0.001)
 
-    result = run("simulate", fleet, *FROM, "--for", "10m", "--speed", "6000")
+    result = run("simulate", manifest, *FROM, "--for", "10m", "--speed", "6000")
 
     shown = [line for line in result.stdout.splitlines() if "lag 0.0" in line]
     assert len(shown) == 6
     assert shown[0].startswith("2026-12-01T00:00:00Z  succeeded  sync-")
 
 
-def test_a_seed_gives_the_same_in_every_process(fleet: str) -> None:
+def test_a_seed_gives_the_same_in_every_process(manifest: str) -> None:
     faults = "dies=0.01,lost=0.02,stale=0.1,tick_missing=0.05"
-    command = [sys.executable, "-m", "carillon.cli.main", "simulate", fleet, *FROM, "--for", "3h"]
+    command = [
+        sys.executable,
+        "-m",
+        "carillon.cli.main",
+        "simulate",
+        manifest,
+        *FROM,
+        "--for",
+        "3h",
+    ]
     command += ["--faults", faults, "--json", "--seed"]
 
     def told(seed: str, hash_seed: str) -> Any:
@@ -137,8 +146,8 @@ def test_a_seed_gives_the_same_in_every_process(fleet: str) -> None:
 
 def test_ten_days_of_a_daily_job_take_seconds(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "job.json"
-    body = {"name": "d", "schedule": "0 3 * * *", "target": {"type": "task", "name": "x"}}
-    path.write_text(json.dumps([body]))
+    job = {"schedule": "0 3 * * *", "target": {"type": "task", "name": "x"}}
+    path.write_text(json.dumps({"jobs": {"d": job}}))
     began = time.process_time()
 
     summary = json.loads(run("simulate", str(path), *FROM, "--for", "10d", "--json").stdout)
@@ -150,14 +159,14 @@ def test_ten_days_of_a_daily_job_take_seconds(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("jobs: [", "file: is not YAML: line 1"),
-        ("[]", "jobs: must be a list of at least one job"),
-        ("- {name: a, schedul: x}", "jobs[0].schedul: is not a known field"),
-        (FLEET.replace("every 5m", "every 5x"), "jobs[1].schedule:"),
-        (FLEET.replace("0 6 * * *", "at 2020-01-01"), "jobs[0].schedule:"),
+        ("jobs: [", "bad.yaml is not YAML: line 1"),
+        ("{}", "jobs: must have at least one job"),
+        ("jobs:\n  a: {schedul: x}", "jobs.a.schedul: is not a known field"),
+        (MANIFEST.replace("every 5m", "every 5x"), "jobs.sync.schedule:"),
+        (MANIFEST.replace("0 6 * * *", "at 2020-01-01"), "bad.yaml, line 4)"),
     ],
 )
-def test_a_bad_fleet_is_told_by_job_and_field(
+def test_a_bad_manifest_is_told_by_job_and_field(
     run: Run, tmp_path: Path, text: str, told: str
 ) -> None:
     path = tmp_path / "bad.yaml"
@@ -185,8 +194,8 @@ def test_a_bad_fleet_is_told_by_job_and_field(
         ((*FROM, "--out-of-service", "executors 2026-11-30/2026-12-01"), "lies outside"),
     ],
 )
-def test_bad_options_are_told(run: Run, fleet: str, options: tuple[str, ...], told: str) -> None:
-    result = run("simulate", fleet, *options)
+def test_bad_options_are_told(run: Run, manifest: str, options: tuple[str, ...], told: str) -> None:
+    result = run("simulate", manifest, *options)
 
     assert (result.exit_code, result.stdout) == (ExitCode.BAD_INPUT, "")
     assert told in result.stderr
@@ -203,9 +212,9 @@ def test_a_replay_tells_callbacks_and_covered_occurrences_from_runs(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "_FRAME_SECONDS", 0.001)
-    path = tmp_path / "fleet.yaml"
+    path = tmp_path / "manifest.yaml"
     task = "{type: task, name: t}"
-    path.write_text(f"- {{name: a, schedule: every 5m, target: {task}, on_success: {task}}}")
+    path.write_text(f"jobs: {{a: {{schedule: every 5m, target: {task}, on_success: {task}}}}}")
     options = ("--out-of-service", "ticks 2026-12-01T00:20/PT40M", "--speed", "60000")
 
     shown = run("simulate", str(path), *FROM, "--for", "2h", *options).stdout.splitlines()
@@ -216,7 +225,7 @@ def test_a_replay_tells_callbacks_and_covered_occurrences_from_runs(
 
 
 def test_a_terminal_gets_fire_times_in_a_table_of_their_own(
-    run: Run, fleet: str, monkeypatch: pytest.MonkeyPatch
+    run: Run, manifest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Eight columns do not fit into 80."""
     tables: list[tuple[str, ...]] = []
@@ -225,14 +234,14 @@ def test_a_terminal_gets_fire_times_in_a_table_of_their_own(
         simulate_report, "write_table", lambda columns, rows: tables.append((*columns, *rows[0]))
     )
 
-    run("simulate", fleet, *FROM, "--for", "6h")
+    run("simulate", manifest, *FROM, "--for", "6h")
 
     assert "first_fire_at" not in tables[0]
     assert tables[1] == ("job", "first_fire_at", "report", "2026-12-01T05:00:00Z")
 
 
-def test_a_replay_is_for_people(run: Run, fleet: str) -> None:
-    assert run("simulate", fleet, "--speed", "60", "--json").exit_code == ExitCode.USAGE
+def test_a_replay_is_for_people(run: Run, manifest: str) -> None:
+    assert run("simulate", manifest, "--speed", "60", "--json").exit_code == ExitCode.USAGE
 
 
 def test_the_first_interrupt_is_a_wish_and_the_second_an_order() -> None:
@@ -246,8 +255,8 @@ def test_the_first_interrupt_is_a_wish_and_the_second_an_order() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_ctrl_c_ends_with_the_summary_so_far(fleet: str) -> None:
-    command = [sys.executable, "-m", "carillon.cli.main", "simulate", fleet, *FROM]
+def test_ctrl_c_ends_with_the_summary_so_far(manifest: str) -> None:
+    command = [sys.executable, "-m", "carillon.cli.main", "simulate", manifest, *FROM]
     command += ["--speed", "600"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None

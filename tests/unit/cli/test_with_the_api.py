@@ -4,19 +4,17 @@ What each command does with an answer is the other tests' matter.
 """
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 
 from carillon.domain.run import DeadReason, Run, RunError, RunKey, RunKind, RunStatus
 from tests.unit.api.conftest import NOW, SETTINGS, World, new_world
 from tests.unit.api.gateway import OWNER
-from tests.unit.api.wsgi import Gateway
+from tests.unit.api.wsgi import serving
 from tests.unit.cli.conftest import Run as RunCommand
 
 Command = Callable[..., Any]
@@ -33,11 +31,6 @@ POLICIES = [
 SPAN = ["--from", "2026-03-01", "--to", "2026-03-01T11:00:00"]
 
 
-class _Quiet(WSGIRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nothing."""
-
-
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     # They are written to stdout, which here is the command's.
@@ -51,23 +44,14 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 @pytest.fixture
 def carillon(world: World, run: RunCommand) -> Iterator[Command]:
     """Runs a command with --json and gives what it printed; it must end well."""
-    gateway = Gateway(world.api(), {"sub": OWNER})
-    server = make_server("127.0.0.1", 0, gateway, handler_class=_Quiet)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_port}"
+    with serving(world) as url:
 
-    def command(*arguments: str, stdin: str | None = None) -> Any:
-        result = run("--json", "--api-url", url, "--token", "t", *arguments, stdin=stdin)
-        assert result.exit_code == 0, result.output
-        return json.loads(result.stdout)
+        def command(*arguments: str, stdin: str | None = None) -> Any:
+            result = run("--json", "--api-url", url, "--token", "t", *arguments, stdin=stdin)
+            assert result.exit_code == 0, result.output
+            return json.loads(result.stdout)
 
-    try:
         yield command
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @pytest.fixture
@@ -128,9 +112,9 @@ def test_many_jobs_by_parent_and_tags(carillon: Command) -> None:
 
     assert [(each["created"], each["existing"]) for each in imported] == [(5, 0), (0, 5)]
     assert len(carillon("jobs", "list", "--parent", "odd", "--tag", "team=billing")) == 2
-    assert carillon("jobs", "pause", "--parent", "odd") == {"changed": 2}
-    assert carillon("jobs", "resume", "--tag", "team=billing") == {"changed": 2}
-    assert carillon("jobs", "delete", "--parent", "even") == {"changed": 3}
+    assert carillon("jobs", "pause", "--parent", "odd") == {"changed": 2, "managed": 0}
+    assert carillon("jobs", "resume", "--tag", "team=billing") == {"changed": 2, "managed": 0}
+    assert carillon("jobs", "delete", "--parent", "even") == {"changed": 3, "managed": 0}
     assert {job["state"] for job in carillon("jobs", "list")} == {"active"}
     assert len(carillon("jobs", "list")) == 2
 

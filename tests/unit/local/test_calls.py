@@ -1,6 +1,6 @@
 from datetime import UTC, datetime, timedelta
 
-import httpx
+import httpx2
 
 from carillon.local.api_client import Api
 from carillon.local.deployment import Tokens, make_password
@@ -9,11 +9,11 @@ from carillon.local.deployment import Tokens, make_password
 class Server:
     """Answers with what is given, and remembers the requests."""
 
-    def __init__(self, *answers: httpx.Response) -> None:
+    def __init__(self, *answers: httpx2.Response) -> None:
         self._answers = list(answers)
-        self.requests: list[httpx.Request] = []
+        self.requests: list[httpx2.Request] = []
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
         self.requests.append(request)
         return self._answers.pop(0)
 
@@ -32,14 +32,12 @@ class SignIns:
 
 
 def api(server: Server, lifetime: timedelta = timedelta(hours=1)) -> Api:
-    caller = Api("http://api/$default", SignIns(lifetime))
-    caller._http = httpx.Client(transport=httpx.MockTransport(server))
-    return caller
+    return Api("http://127.0.0.1/$default", SignIns(lifetime), httpx2.MockTransport(server))
 
 
 def test_a_token_is_kept_while_good_and_exchanged_before_it_ends() -> None:
     for lifetime, tokens in ((timedelta(hours=1), 1), (timedelta(minutes=5), 2)):
-        server = Server(*(httpx.Response(200, json={}) for _ in range(2)))
+        server = Server(*(httpx2.Response(200, json={}) for _ in range(2)))
         caller = api(server, lifetime)
         caller.get("/status")
         caller.post("/jobs", {"name": "x"}, {"Idempotency-Key": "k"})

@@ -1,3 +1,4 @@
+import json
 import socket
 from pathlib import Path
 
@@ -77,9 +78,10 @@ def test_options_become_context_arguments_and_can_be_overridden() -> None:
     overrides = {"segments": 4, "executor_timeout_seconds": 3}
     arguments = synthesis_arguments(Path("/the layer"), overrides, longest_delay_seconds=60)
     assert arguments[0] == "--app"
-    assert arguments[1].endswith(" --layer-directory '/the layer' --longest-delay-seconds 60")
     pairs = dict(argument.split("=", 1) for argument in arguments[3::2])
     assert set(arguments[2::2]) == {"-c"}
+    told = json.loads(pairs["carillon:emulation"])
+    assert (told["layer_directory"], told["longest_delay_seconds"]) == ("/the layer", 60)
     assert pairs["stage"] == "local"
     assert pairs["segments"] == "4"
     assert pairs["executor_timeout_seconds"] == "3"

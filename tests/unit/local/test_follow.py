@@ -1,7 +1,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx
+import httpx2
 
 from carillon.local.api_client import Api
 from carillon.local.deployment import Tokens
@@ -16,7 +16,7 @@ class History:
         self.statuses: dict[str, list[str]] = {}
         self.read: list[tuple[str, int]] = []
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
         parts = request.url.path.split("/")
         if parts[-1] == "jobs":
             items = [
@@ -26,7 +26,7 @@ class History:
         else:
             self.read.append((parts[-2], int(request.url.params["limit"])))
             items = [self.run(parts[-2], status) for status in self.statuses.get(parts[-2], [])]
-        return httpx.Response(200, json={"items": items, "next_cursor": None})
+        return httpx2.Response(200, json={"items": items, "next_cursor": None})
 
     @staticmethod
     def run(job_id: str, status: str) -> dict[str, Any]:
@@ -48,9 +48,7 @@ class History:
         def sign_in() -> Tokens:
             return Tokens("access", "id", datetime.now(UTC) + timedelta(hours=1))
 
-        api = Api("http://api", sign_in)
-        api._http = httpx.Client(transport=httpx.MockTransport(self))
-        return Follower(api)
+        return Follower(Api("http://127.0.0.1", sign_in, httpx2.MockTransport(self)))
 
     def reads(self, job_id: str) -> int:
         return sum(read == job_id for read, _ in self.read)

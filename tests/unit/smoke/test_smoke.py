@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from carillon.api.app import Api
@@ -55,17 +55,15 @@ def api_of(world: World) -> Api:
 def client_of(world: World) -> ApiClient:
     owner = Client(api_of(world), OWNER)
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request: httpx2.Request) -> httpx2.Response:
         headers = {n: v for n, v in request.headers.items() if n == "idempotency-key"}
         query = dict(request.url.params) or None
         body = {} if not request.content else {"body": json.loads(request.content)}
         path = request.url.path
         sent = owner.send(request.method, path, headers=headers, query=query, **body)
-        return httpx.Response(sent.status, headers=sent.headers, text=sent.text)
+        return httpx2.Response(sent.status, headers=sent.headers, text=sent.text)
 
-    client = ApiClient("https://api.example", "token")
-    client._http = httpx.Client(transport=httpx.MockTransport(answer))
-    return client
+    return ApiClient("https://api.example", "token", httpx2.MockTransport(answer))
 
 
 @pytest.fixture
