@@ -15,7 +15,8 @@ import pytest
 
 from carillon.domain.job import segment_of
 from carillon.domain.spec.names import job_id_of
-from carillon.local.deployment import Deployment, aws_environment
+from carillon.local.deployment import STACK_NAME, Deployment, aws_environment
+from carillon.resources import resources_of
 from tests.e2e.conftest import COMMAND, SEGMENTS, Json, Person, person
 from tests.e2e.operators.targets import one_of_each_type
 
@@ -108,11 +109,19 @@ def test_the_doctor_finds_a_healthy_stack_healthy(deployment: Deployment) -> Non
     assert run(deployment, "admin", "release", release["release"]).returncode == 0
 
 
+def own(deployment: Deployment, kind: str, word: str = "") -> str:
+    """The physical id of a resource of the stack, the first of its type with the word in its
+    logical id: the emulator has other people's stacks besides."""
+    resources = resources_of(deployment.client("cloudformation"), STACK_NAME)
+    return next(
+        physical for each, logical, physical in resources if each == kind and word in logical
+    )
+
+
 @contextmanager
 def a_mapping_is_disabled(deployment: Deployment) -> Iterator[None]:
     client = deployment.client("lambda")
-    found = client.list_event_source_mappings()["EventSourceMappings"]
-    uuid = next(each["UUID"] for each in found if "Slow" in each["EventSourceArn"])
+    uuid = own(deployment, "AWS::Lambda::EventSourceMapping", "Slow")
     client.update_event_source_mapping(UUID=uuid, Enabled=False)
     yield
     client.update_event_source_mapping(UUID=uuid, Enabled=True)
@@ -131,7 +140,7 @@ def visibility_is_short(deployment: Deployment) -> Iterator[None]:
 @contextmanager
 def the_rule_is_disabled(deployment: Deployment) -> Iterator[None]:
     client = deployment.client("events")
-    name = next(r["Name"] for r in client.list_rules()["Rules"] if r.get("ScheduleExpression"))
+    name = own(deployment, "AWS::Events::Rule")
     client.disable_rule(Name=name)
     yield
     client.enable_rule(Name=name)
@@ -172,7 +181,7 @@ def the_secret_is_short(deployment: Deployment) -> Iterator[None]:
 @contextmanager
 def an_alarm_is_mute(deployment: Deployment) -> Iterator[None]:
     client = deployment.client("cloudwatch")
-    names = [client.describe_alarms()["MetricAlarms"][0]["AlarmName"]]
+    names = [own(deployment, "AWS::CloudWatch::Alarm")]
     client.disable_alarm_actions(AlarmNames=names)
     yield
     client.enable_alarm_actions(AlarmNames=names)

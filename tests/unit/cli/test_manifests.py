@@ -14,7 +14,7 @@ from carillon.api.apply.plan import ItemAction
 from carillon.api.apply.service import ApplyService
 from carillon.api.http.problems import Kind, ProblemError
 from carillon.cli.commands.manifests import applying
-from carillon.cli.commands.manifests.applying import calls_of
+from carillon.cli.commands.manifests.applying import Applier, calls_of
 from carillon.cli.exits import ExitCode
 from carillon.domain.policies import Overlap
 from carillon.domain.spec.names import job_id_of
@@ -303,6 +303,45 @@ def test_an_apply_that_was_killed_is_repeated(
     assert {job["revision"] for job in jobs_of(carillon).values()} == {1}
 
 
+def beside(monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any]) -> None:
+    """Another apply, of what `change` makes of the jobs, comes between plan and first call."""
+    once = Applier._tried
+
+    def after_another(self: Applier, call: Any) -> Any:
+        monkeypatch.setattr(Applier, "_tried", once)
+        assert self._sent({**call, "expect": None, "jobs": change(call["jobs"])})["written"]
+        return once(self, call)
+
+    monkeypatch.setattr(Applier, "_tried", after_another)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+
+
+def test_an_apply_beside_one_that_was_killed_does_what_is_left(
+    carillon: Carillon, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The API still carries out the call of a client that is gone."""
+    beside(monkeypatch, lambda jobs: {"report": jobs["report"]})
+
+    done = carillon("apply", str(file))
+
+    assert done.exit_code == 0, done.output
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "2 unchanged, 1 created")
+    assert {job["revision"] for job in jobs_of(carillon).values()} == {1}
+
+
+def test_an_apply_of_what_others_change_meanwhile_writes_nothing(
+    carillon: Carillon, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside(monkeypatch, lambda jobs: {"sync": {**jobs["sync"], "schedule": "every 7m"}})
+
+    refused = carillon("apply", str(file))
+
+    assert (refused.exit_code, "The plan has changed" in refused.stderr) == (6, True)
+    assert {name: job["schedule"] for name, job in jobs_of(carillon).items()} == {
+        "sync": "every 7m"
+    }
+
+
 def test_a_diff_can_be_rehearsed(carillon: Carillon, file: Path) -> None:
     carillon("apply", str(file))
     file.write_text(MANIFEST.replace("every 5m", "every 1m"))
@@ -370,8 +409,8 @@ def test_what_others_change_meanwhile_is_not_reported_as_done(
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     done = carillon("apply", str(file), "--prune")
 
-    assert done.exit_code == ExitCode.UNREACHABLE, done.output
-    assert "? unavailable sync" in done.stdout
+    assert done.exit_code == ExitCode.CONFLICT, done.output
+    assert "! drift       sync" in done.stdout
     assert "Not all of it was carried out" in done.stderr
     assert jobs_of(carillon)["sync"]["schedule"] == "every 5m"
 

@@ -19,6 +19,9 @@ _TRIES = 5
 """Of a call that reaches nothing more."""
 _BLOCKING = ("refused", "drift", "unavailable")
 _PATH = "/apply"
+_PLAN_CHANGED = ":plan-changed"
+"""The end of the type of the problem that refuses an apply of another plan."""
+_ANOTHER_PLAN = "The plan has changed", "others change the same jobs meanwhile: review it again"
 
 Show = Callable[[str], None]
 
@@ -107,29 +110,40 @@ class Applier:
         return answer
 
     def _carried_out(self, call: Json, planned: Json) -> Json:
-        """The results of one call. What was not reached is planned again, and carried out as long
-        as that is a part of what was planned at first."""
-        wanted = {_key(item): item["action"] for item in planned["items"]}
+        """The results of one call. What was not reached is planned again, and so is everything
+        where somebody else changes the same jobs meanwhile, such as an apply that was killed here:
+        it is carried out as long as that is a part of what was planned at first."""
+        wanted = {_key(item): _change(item) for item in planned["items"]}
         done: dict[tuple[str, str], Json] = {}
-        digest, idle = planned["digest"], 0
+        answer, idle = planned, 0
         while True:
-            answer = self._sent({**call, "expect": digest})
+            tried = self._tried({**call, "expect": answer["digest"]})
+            answer = tried or answer
             before = len(done)
             for item in answer["items"]:
                 is_settled = answer["written"] and item["action"] != "unavailable"
                 if is_settled:
                     done.setdefault(_key(item), item)
             idle = 0 if len(done) > before else idle + 1
-            items = [done.get(_key(item), item) for item in answer["items"]]
             is_complete = answer["complete"] and answer["written"]
             if is_complete or idle == _TRIES:
-                return {**answer, "items": items, "complete": is_complete}
+                return _result(answer, done, is_complete=is_complete)
             self.sleep(2.0**idle / 2)
-            again = self._planned(call)
-            changed = (item for item in again["items"] if item["action"] != "none")
-            if any(wanted.get(_key(item)) != item["action"] for item in changed):
-                return {**again, "items": items, "complete": False}
-            digest = again["digest"]
+            answer = self._planned(call)
+            changed = (item for item in answer["items"] if item["action"] != "none")
+            if any(wanted.get(_key(item)) != _change(item) for item in changed):
+                if not done:
+                    raise CliError.local(ExitCode.CONFLICT, *_ANOTHER_PLAN)
+                return _result(answer, done, is_complete=False)
+
+    def _tried(self, call: Json) -> Json | None:
+        """The results of a call; None where the plan is not the expected one any more."""
+        try:
+            return self._sent(call)
+        except CliError as error:
+            if not str(error.problem.get("type", "")).endswith(_PLAN_CHANGED):
+                raise
+            return None
 
     def _tell(self, verb: str, answers: Sequence[Json]) -> None:
         reached = sum(len(answer["items"]) for answer in answers)
@@ -142,6 +156,20 @@ class Applier:
 
 def _key(item: Json) -> tuple[str, str]:
     return str(item["kind"]), str(item["name"])
+
+
+def _change(item: Json) -> tuple[object, object]:
+    return item["action"], item["changes"]
+
+
+def _result(answer: Json, done: Mapping[tuple[str, str], Json], *, is_complete: bool) -> Json:
+    """The answer with what was done; what is still to be done was not reached."""
+    items = list[Json]()
+    for item in answer["items"]:
+        is_left = item["action"] not in ("none", *_BLOCKING)
+        left = {**item, "action": "unavailable"} if is_left else item
+        items.append(done.get(_key(item), left))
+    return {**answer, "items": items, "complete": is_complete}
 
 
 def calls_of(manifest: Manifest, *, prune: bool) -> Iterator[Json]:
