@@ -143,6 +143,7 @@ JOB: Members = {
     "former_keys": st.lists(st.text(min_size=1), max_size=8).map(tuple),
     "spread_seconds": counts,
     "paused_at": maybe_instants,
+    "resume_at": maybe_instants,
     "expires_at": st.none() | seconds,
 }
 

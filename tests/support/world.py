@@ -13,6 +13,7 @@ from typing import Any
 
 from carillon.clock import ManualClock, SeededEntropy
 from carillon.domain.calendar import Calendar, CalendarUse
+from carillon.domain.execution.resuming import resume_message
 from carillon.domain.job import Generation, Job, Lane, Priority, fraction_of, segment_of
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp, OnComplete, RetryPolicy
@@ -184,8 +185,10 @@ class World:
         assert self.indexer.index_job(job, None)
         return job
 
-    def pause(self, job: Job) -> Job:
-        paused = job.paused(self.clock.now())
+    def pause(self, job: Job, until: datetime | None = None) -> Job:
+        paused = job.paused(self.clock.now(), resume_at=until)
+        if until is not None:
+            self.indexer.schedule_message(resume_message(paused))
         assert self.jobs.replace(paused, job.revision)
         return paused
 

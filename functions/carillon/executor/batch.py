@@ -125,6 +125,8 @@ class Handled(StrEnum):
     DROPPED = "dropped"
     CHECKED = "checked"
     """The missed-run check found nothing overdue."""
+    RESUMED = "resumed"
+    """A job, at the end of its pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +201,8 @@ def tell(telemetry: Telemetry, reports: Sequence[Report], failures: int) -> None
     for report in reports:
         if report.handled in (Handled.RAN, Handled.SKIPPED) and report.run is not None:
             _tell_run(telemetry, report.run)
+        elif report.handled is Handled.RESUMED:
+            telemetry.record(Action.JOB_RESUMED, job_id=report.message.key.job_id)
         elif report.handled is Handled.DROPPED:
             run_id = report.message.key.run_id
             telemetry.record(Action.MESSAGE_DROPPED, run_id=run_id, reason=report.reason)

@@ -12,6 +12,7 @@ from carillon.executor.operations.steps import OperationWorker
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.missed_check import MissedRunCheck
 from carillon.executor.runs.protocol import RunProtocol
+from carillon.executor.runs.resuming import Resuming
 from carillon.executor.runs.waiting import Waiting
 
 OnStoreFailure = Callable[[Message, StoreUnavailableError], None]
@@ -30,6 +31,7 @@ class Router:
     ) -> None:
         self._runs = RunProtocol(ports)
         self._missed_run_check = MissedRunCheck(ports)
+        self._resuming = Resuming(ports)
         self._operations = OperationWorker(ports)
         self._waiting = Waiting(ports)
         self._on_store_failure = on_store_failure
@@ -62,17 +64,21 @@ class Router:
         match message.key.kind:
             case RunKind.WATCH:
                 return self._missed_run_check.check(message)
+            case RunKind.RESUME:
+                return self._resuming.resume(message)
             case RunKind.OPERATION:
                 return self._operations.step(message, ends_at, alone=alone)
             case _:
                 return self._runs.handle(message, ends_at, alone=alone)
 
     def handle_dead(self, message: Message, ends_at: datetime) -> Report:
-        """The same for a message of a dead-letter queue. A check for missed runs, which calls
-        nobody, is made here."""
+        """The same for a message of a dead-letter queue. Checks for missed runs and resumptions,
+        which call nobody, are made here."""
         match message.key.kind:
             case RunKind.WATCH:
                 return self._missed_run_check.check(message)
+            case RunKind.RESUME:
+                return self._resuming.resume(message)
             case RunKind.OPERATION:
                 return self._operations.step_dead(message)
             case _:

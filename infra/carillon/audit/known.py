@@ -8,12 +8,9 @@ from functools import cached_property
 
 from carillon.audit.evidence import Evidence, JobVersion
 from carillon.domain.job import Job, JobState
-from carillon.domain.run import Run, RunKind
+from carillon.domain.run import Run
 from carillon.schedules import CalendarRule, Delay
 from carillon.schedules.base import seconds_down
-
-NO_RUNS = frozenset({RunKind.OPERATION, RunKind.MISSED, RunKind.WATCH})
-"""Kinds of rows that no target is ever called for."""
 
 
 @dataclass(frozen=True, slots=True)

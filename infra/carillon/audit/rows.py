@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from carillon.audit.evidence import Violation
-from carillon.audit.known import NO_RUNS, Known
+from carillon.audit.known import Known
 from carillon.domain.decisions import SkipReason
-from carillon.domain.run import DeadReason, Resolution, Run, RunKey, RunStatus
+from carillon.domain.run import NO_RUNS, DeadReason, Resolution, Run, RunKey, RunStatus
 
 _DEAD = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
 _REASONS = frozenset(SkipReason)

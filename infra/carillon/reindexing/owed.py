@@ -6,16 +6,16 @@ from datetime import datetime, timedelta
 
 from carillon.domain.calendar import resolve
 from carillon.domain.execution.next_run import next_after_finish, queued_run_message
+from carillon.domain.execution.resuming import resume_message
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
 from carillon.domain.operation import STEP_SECONDS, Operation
-from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.domain.run import NO_RUNS, Run, RunKind, RunStatus
 from carillon.domain.wheel.entry import Entry, entries_of, message_of, minute_of, watch_entries_of
 from carillon.domain.wheel.segment import LEASE, Backlog, Control
 from carillon.schedules import ClosedDays, Delay, Recurrence, SlotKind
 
 _WAITING = frozenset({RunStatus.SCHEDULED, RunStatus.RETRYING})
-_NO_RUNS = frozenset({RunKind.MISSED, RunKind.WATCH, RunKind.OPERATION})
 _LONGEST_PAUSE_SECONDS = 600
 """Between two steps of a backfill whose job is paused."""
 
@@ -39,7 +39,7 @@ class History:
             key = row.key
             if key.kind in (RunKind.SCHEDULED, RunKind.MISSED):
                 self.last_at = max(self.last_at or key.fire_at, key.fire_at)
-            if row.status in _WAITING and key.kind not in _NO_RUNS:
+            if row.status in _WAITING and key.kind not in NO_RUNS:
                 self.waiting.append(row)
             is_own = key.kind is RunKind.SCHEDULED and row.generation_id == self.generation_id
             if is_own and not key.redrive:
@@ -68,6 +68,8 @@ def owed_to(job: Job, history: History, since: datetime, closed: ClosedDays | No
     closed in the job's calendar; None if it has none.
     """
     messages = [waiting_message(run, job) for run in history.waiting]
+    if job.resume_at is not None:
+        messages.append(resume_message(job))
     if job.state in (JobState.DELETED, JobState.RENAMED):
         return Owed(messages=tuple(messages))
     sent = resolve(job.schedule, job.spec.calendar, closed).sent

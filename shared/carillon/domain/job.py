@@ -91,7 +91,8 @@ class Job:
     `creation_key` is a digest of the creating request's idempotency key ("" without), `fingerprint`
     one of the request: a repetition under the same key must carry the same one. `former_keys` are
     those of the jobs of this name before, newest first. `paused_at` is set
-    while the state is PAUSED, and on the tombstone of a job that was; `expires_at` only on
+    while the state is PAUSED, and on the tombstone of a job that was; `resume_at`, in whole
+    seconds, where it is to resume by itself then; `expires_at` only on
     tombstones. `earlier` are the generations before `previous`, newest first. `note` has the reason
     of a pause that was not its owner's. `managed_by` is the manifest or stack that applies the
     settings ("" without), `applied` the digest of those that it applied last: others have changed
@@ -124,6 +125,7 @@ class Job:
     renamed_from: str = ""
     spread_seconds: int = 0
     paused_at: datetime | None = None
+    resume_at: datetime | None = None
     expires_at: datetime | None = None
 
     @property
@@ -206,6 +208,7 @@ class Job:
             previous=previous,
             earlier=self.replaced[: MOST_REPLACED - 1],
             paused_at=None,
+            resume_at=None,
             expires_at=None,
             note="",
             author=author,
@@ -227,13 +230,21 @@ class Job:
             earlier=again.earlier,
         )
 
-    def paused(self, now: datetime, note: str = "", author: Author = SYSTEM) -> "Job":
+    def paused(
+        self,
+        now: datetime,
+        note: str = "",
+        author: Author = SYSTEM,
+        resume_at: datetime | None = None,
+    ) -> "Job":
+        """The job, paused from now on, or, where it is paused already, until another time."""
         return replace(
             self,
             state=JobState.PAUSED,
             revision=self.revision + 1,
-            paused_at=now,
-            note=note,
+            paused_at=self.paused_at or now,
+            resume_at=resume_at,
+            note=note or self.note,
             author=author,
             updated_at=now,
         )
@@ -243,6 +254,7 @@ class Job:
         return replace(
             self,
             state=JobState.DELETED,
+            resume_at=None,
             revision=self.revision + 1,
             spec=self.spec.model_copy(update={"payload": "null"}),
             author=author,
@@ -260,6 +272,7 @@ class Job:
             state=JobState.RENAMED,
             note=self.note,
             paused_at=self.paused_at,
+            resume_at=self.resume_at,
             expires_at=expires_at,
             renamed_to=to,
         )

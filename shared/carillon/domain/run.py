@@ -23,6 +23,12 @@ class RunKind(StrEnum):
     """Not a run: a row for a fire time after which no success was recorded in time."""
     OPERATION = "operation"
     """Not a run: a message that does the next step of an operation."""
+    RESUME = "resume"
+    """Not a run: a message that resumes a job at the end of its pause, which `request_id` names."""
+
+
+NO_RUNS = frozenset({RunKind.MISSED, RunKind.WATCH, RunKind.OPERATION, RunKind.RESUME})
+"""The kinds that are no runs."""
 
 
 class RunStatus(StrEnum):

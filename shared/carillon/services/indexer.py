@@ -10,22 +10,21 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from carillon.clock import Clock
-from carillon.domain.calendar import Calendar, shifts_back
+from carillon.domain.calendar import Calendar, Resolved, resolve, shifts_back
 from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
+from carillon.domain.wheel.announced import announced_messages, begins_late
 from carillon.domain.wheel.entry import (
     Entry,
     entries_of,
     entry_of_message,
-    messages_until,
     minute_end,
     watch_entries_of,
-    watch_messages_until,
 )
 from carillon.domain.wheel.segment import Control, first_control
 from carillon.domain.wheel.stale import Ended, ended_entries, ended_entry, removable
 from carillon.errors import StoreUnavailableError
-from carillon.schedules import Recurrence, SlotKind
+from carillon.schedules import SlotKind
 from carillon.services.calendar_reader import CalendarReader
 from carillon.stores.ports import JobStore, LaneQueue, Stores, VersionedRows, WheelStore
 
@@ -71,12 +70,13 @@ class Indexer:
         Returns False if another writer won. What was written is orphaned; executors drop it by its
         generation id.
         """
-        sent = self._sent(job)
-        entries = [*entries_of(job, sent), *watch_entries_of(job)]
+        now = self._clock.now()
+        resolved = self._resolved(job, now)
+        entries = [*entries_of(job, resolved.sent), *watch_entries_of(job)]
         self._wheel.put_entries(entries)
         horizon = self.control(job.segment).horizon
         until = minute_end(horizon)
-        announced = [*messages_until(job, sent, until), *watch_messages_until(job, until)]
+        announced = announced_messages(job, resolved, until, now)
         self._send(announced, at_least=UNCOMMITTED_DELAY_SECONDS)
         for entry in entries:
             if entry.slot.kind is SlotKind.DATED and entry.slot.number <= horizon:
@@ -172,15 +172,12 @@ class Indexer:
         if following is not None:
             self.put_entry(link.next_entry_at(following, horizon))
 
-    def _sent(self, job: Job) -> Recurrence:
-        """The occurrences of a job that are to be sent, under its calendar as it is now."""
-        if job.spec.calendar is None or not shifts_back(job.spec.calendar):
-            return job.schedule
-        return (
-            CalendarReader(self._calendars)
-            .resolved(job.owner, job.schedule, job.spec.calendar)
-            .sent
-        )
+    def _resolved(self, job: Job, now: datetime) -> Resolved:
+        """A job's schedule under its calendar as it is now, where that decides what is sent."""
+        use = job.spec.calendar
+        if shifts_back(use) or begins_late(job, now):
+            return CalendarReader(self._calendars).resolved(job.owner, job.schedule, use)
+        return resolve(job.schedule, use, None)
 
     def _send(
         self, messages: Sequence[Message], at_least: int = 0, until: datetime | None = None

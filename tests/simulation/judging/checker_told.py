@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from carillon.audit.evidence import Violation
-from carillon.audit.known import NO_RUNS, Indexed
+from carillon.audit.known import Indexed
 from carillon.audit.outcomes import in_gap
 from carillon.domain.job import Job, JobState
-from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.domain.run import NO_RUNS, Run, RunKind, RunStatus
 from tests.simulation.judging.checker_calls import lag_of, recovery
 from tests.simulation.judging.known import Known
 

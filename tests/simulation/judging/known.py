@@ -9,9 +9,9 @@ from functools import cached_property
 
 from carillon.audit import known
 from carillon.audit.evidence import JobVersion
-from carillon.audit.known import NO_RUNS, Indexed
+from carillon.audit.known import Indexed
 from carillon.domain.job import Job, JobState
-from carillon.domain.run import FINAL, Run, RunKey, RunKind, RunStatus
+from carillon.domain.run import FINAL, NO_RUNS, Run, RunKey, RunKind, RunStatus
 from tests.simulation.judging.evidence import Delivery, Evidence, RunWrite
 
 

@@ -12,10 +12,11 @@ from pydantic import ValidationError
 from carillon.api.apply.models import ApplyBody
 from carillon.api.calendars.models import CalendarBody
 from carillon.api.http.requests import Precondition
+from carillon.api.jobs.request_models import PauseBody
 from carillon.api.operations.models import BackfillBody, DeadLetterBody
 from carillon.domain.operation import Operation, OperationKind
 from carillon.domain.run import DEAD_LETTER, Run, RunStatus
-from carillon.domain.spec.owners import SYSTEM
+from carillon.domain.spec.owners import SYSTEM, Author, AuthorKind, Via
 from carillon.errors import CarillonError, QueueUnavailableError, StoreUnavailableError
 from carillon.simulation.deployment import Deployment
 from carillon.simulation.faults import Draws
@@ -40,6 +41,9 @@ _LOOKED_AT = 100
 """Rows of a job that are looked through for one that is there already."""
 _LATER_US = (0, 1_000, 50_000, 1_000_000, 20_000_000)
 """How long after a run is there it is asked about at most."""
+
+
+CLIENT = Author(AuthorKind.PERSON, "owner", "", Via.API)
 
 
 class NothingThereError(CarillonError):
@@ -187,9 +191,10 @@ class Clients:
                 change = partial(api.jobs.change, force=True)
                 return lambda: change(owner, job_id, job_patch(json.loads(body)), None)
             case "pause":
-                return partial(api.jobs.pause, owner, job_id)
+                until = PauseBody.model_validate_json(body or "{}").until
+                return partial(api.jobs.pause, owner, job_id, CLIENT, until=until)
             case "resume":
-                return partial(api.jobs.resume, owner, job_id)
+                return partial(api.jobs.resume, owner, job_id, CLIENT)
             case "delete":
                 return partial(api.jobs.delete, owner, job_id, force=True)
             case "run":

@@ -113,6 +113,7 @@ def _asked(
         key = job.name
     if what == "delete" and draws.fraction() < 0.6:
         what, name = "pause", f"pause {job.name} {n}"
+        body = _body(draws, chaos, job, what, after_us)
     yield Request(name, what, job.name, after_us, key, body, repeats)
     partners = _PARTNERS.get(what, ())
     if partners and draws.fraction() < 0.4:
@@ -123,7 +124,7 @@ def _asked(
     if what == "run" and draws.fraction() < 0.3:
         later_us = after_us + draws.choice((0, 200_000, 30 * _SECOND_US))
         yield Request(f"{name} again", what, job.name, later_us, key, body)
-    if what == "pause" and draws.fraction() < 0.8:
+    if what == "pause" and draws.fraction() < (0.3 if body else 0.8):
         later_us = after_us + draws.choice((0, _SECOND_US, draws.below(240 * _SECOND_US)))
         yield Request(f"resume {job.name} {n}", "resume", job.name, later_us, "", "", 1)
     if what == "delete" and draws.fraction() < 0.7:
@@ -149,6 +150,9 @@ def _body(draws: Draws, chaos: Chaos, job: JobPlan, what: str, after_us: int) ->
         return json.dumps(kept | other)
     if what == "change":
         return json.dumps(_patch(draws, chaos))
+    if what == "pause" and draws.fraction() < 0.5:
+        later = timedelta(microseconds=after_us, seconds=62 + draws.below(180))
+        return json.dumps({"until": (chaos[0] + later).isoformat()})
     if what == "calendar":
         return calendar_body(draws, chaos[0])
     if what == "backfill":

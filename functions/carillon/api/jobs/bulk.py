@@ -23,6 +23,7 @@ from carillon.api.jobs.request_models import (
     ParentQuery,
     PauseBody,
     TagQuery,
+    pause_of,
     required_filter,
 )
 from carillon.api.jobs.routes import JSON, Cursor, Force, IdempotencyKey
@@ -150,10 +151,9 @@ class BulkRoutes(Resource):
         cursor: Cursor = None,
     ) -> Response[ChangedForm]:
         """Those of a parent, with some tags, or both, or all of them, each as by
-        `POST /jobs/{job_id}/pause`. Paused jobs stay as they are."""
+        `POST /jobs/{job_id}/pause`. Jobs that are paused until then already stay as they are."""
         only, tell = required_filter(parent, tag, every), self._teller(Action.JOB_PAUSED)
-        reason = (body and body.reason) or ""
-        page = self._service.pause(self._caller(), only, cursor, tell, reason)
+        page = self._service.pause(self._caller(), only, cursor, tell, *pause_of(body))
         return Response(200, JSON, ChangedForm.of(page))
 
     @route("POST /jobs/resume", "Resume jobs by parent or tags", _CHANGED, Kind.CONTENDED)

@@ -99,12 +99,12 @@ class BulkService:
         cursor: str | None,
         tell: Tell,
         reason: str = "",
+        until: datetime | None = None,
     ) -> ChangedPage:
-        """Pause the jobs of the filter that are active; raises what JobService.pause raises, and
-        InvalidFieldError for the cursor. It can be repeated, as the others can."""
-        return self._change_all(
-            caller, only, cursor, partial(self._jobs.pause, reason=reason, tidy=False), tell
-        )
+        """Pause the jobs of the filter; raises what JobService.pause raises, and InvalidFieldError
+        for the cursor. It can be repeated, as the others can."""
+        pause = partial(self._jobs.pause, reason=reason, until=until, tidy=False)
+        return self._change_all(caller, only, cursor, pause, tell)
 
     def resume(
         self, caller: Caller, only: JobFilter, cursor: str | None, tell: Tell

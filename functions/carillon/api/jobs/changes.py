@@ -97,6 +97,7 @@ def renamed_job(
         updated_at=now,
         state=JobState.PAUSED if is_paused else JobState.ACTIVE,
         paused_at=now if is_paused else None,
+        resume_at=old.resume_at,
         note=old.note if is_paused else "",
         slow=old.slow,
         renamed_from=old.job_id,

@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from carillon.api.jobs.changes import Put, job_with, new_job, renamed_job
 from carillon.api.jobs.drafts import EVERY_SETTING, Draft, changed_draft, patched_draft
 from carillon.api.jobs.request_models import JobPatch
-from carillon.clock import Clock, Entropy
+from carillon.clock import Clock, Entropy, ceil_second, utc_text
 from carillon.domain.calendar import Calendar, shifts
+from carillon.domain.execution.resuming import LONGEST_PAUSE, SHORTEST_PAUSE, resumed_after
 from carillon.domain.job import Generation, Job, JobState, fires_differently
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.names import job_id_of
@@ -96,6 +97,29 @@ class Planner:
         now = self._clock.now()
         draft = patched_draft(job, patch, self._settings, now)
         return Put(self._changed(job, draft, now, author), job)
+
+    def paused(self, job: Job, reason: str, resume_at: datetime | None, author: Author) -> Job:
+        """The job, paused; as it is where it is paused until then already."""
+        if job.state is JobState.PAUSED and job.resume_at == resume_at:
+            return job
+        return job.paused(self._clock.now(), reason, author, resume_at)
+
+    def resumed(self, job: Job, author: Author) -> Job:
+        """The paused job, active from now on, or from the end of its pause if that is over."""
+        now = self._clock.now()
+        generation = self.generation(now, job.generation)
+        generation = replace(generation, from_at=resumed_after(job, now))
+        return job.in_new_generation(generation, now, author)
+
+    def end_of_pause(self, until: datetime | None) -> datetime | None:
+        """The end of a pause that begins now, in whole seconds; raises InvalidFieldError."""
+        now = self._clock.now()
+        if until is None or now + SHORTEST_PAUSE <= until <= now + LONGEST_PAUSE:
+            return until and ceil_second(until)
+        earliest = utc_text(ceil_second(now + SHORTEST_PAUSE))
+        raise InvalidFieldError(
+            "until", f"must lie in the {LONGEST_PAUSE.days} days from {earliest} on, a minute ahead"
+        )
 
     def created(
         self,

@@ -2,12 +2,13 @@
 filters."""
 
 import re
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import Field
 
-from carillon.domain.spec.fields import Document
+from carillon.domain.spec.fields import Document, Instant
 from carillon.domain.spec.job_spec import MOST_TAGS, JobSpec
 from carillon.domain.spec.merge_patch import partial
 from carillon.errors import InvalidFieldError
@@ -76,9 +77,16 @@ def filter_of(
 
 
 class PauseBody(Document):
-    """`reason`: why it is paused; the job's `note` says it."""
+    """`reason`: why it is paused; the job's `note` says it. `until`: when it resumes by itself, a
+    minute ahead or more; null: when it is resumed."""
 
     reason: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    until: Instant | None = None
+
+
+def pause_of(body: PauseBody | None) -> tuple[str, datetime | None]:
+    """The reason and the end of a pause, as its request states them."""
+    return ("", None) if body is None else (body.reason or "", body.until)
 
 
 def required_filter(parent: str | None, tag: str | None, every: bool | None = None) -> JobFilter:

@@ -44,12 +44,12 @@ class JobForm(JobSpec):
     `spread_seconds` later, the job's own offset in its window. Both are null while it is paused,
     when no occurrence is left, and for a fixed delay (see `GET /jobs/{job_id}/upcoming`).
     `last_fire_at` is the last nominal time of a schedule that ends, which `max_runs` makes of it
-    too. `sentence` says in English when it fires, `note` why it is paused where you did not do
-    it. `time_limit_seconds` is what an attempt may take: `timeout_seconds`, or the default, within
-    the limit of the deployment. `lane` is where it is served: its `priority`, or `slow` while its
-    attempts keep lasting long, and `slow` says since when and why. `managed_by` is the manifest or
-    stack that applies its settings; `changed_by` has made the latest revision, and
-    `renamed_from` is the id under which the earlier runs are.
+    too. `sentence` says in English when it fires, `note` why it is paused, and `resume_at`
+    when it resumes by itself. `time_limit_seconds` is what an attempt may take: `timeout_seconds`,
+    or the default, within the limit of the deployment. `lane` is where it is served: its
+    `priority`, or `slow` while its attempts keep lasting long, and `slow` says since when and why.
+    `managed_by` is the manifest or stack that applies its settings; `changed_by` has made the
+    latest revision, and `renamed_from` is the id under which the earlier runs are.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -57,6 +57,7 @@ class JobForm(JobSpec):
     job_id: str
     state: JobState
     note: str | None
+    resume_at: UtcTime | None
     revision: int
     sentence: str
     spread_seconds: int
@@ -117,6 +118,7 @@ def _members(job: Job, outlook: Outlook, longest_seconds: int) -> dict[str, Any]
         "state": outlook.state,
         "revision": job.revision,
         "note": job.note or None,
+        "resume_at": job.resume_at,
         "lane": job.lane,
         "slow": job.slow and SlowForm(since=job.slow.since, reason=job.slow.reason),
         "sentence": sentence_of(job),

@@ -23,6 +23,7 @@ from carillon.api.jobs.request_models import (
     PauseBody,
     TagQuery,
     filter_of,
+    pause_of,
 )
 from carillon.api.jobs.response_models import JobForm, JobPage, JobReport
 from carillon.api.jobs.service import JobService
@@ -229,11 +230,15 @@ class JobRoutes(JobResource):
     def pause_job(
         self, job_id: JobId, body: Annotated[PauseBody | None, Body()] = None
     ) -> Response[JobForm]:
-        """No scheduled run, retry of one or backfill starts until it is resumed; manual runs,
-        redrives and callbacks do. A paused job stays as it is."""
+        """No scheduled run, retry of one or backfill starts until it is resumed, or `until` an
+        instant; manual runs, redrives and callbacks do. What is due from that instant on runs,
+        however late the job is resumed: its `catch_up` decides. A paused job stays paused, until
+        the new instant."""
         caller = self._caller()
-        reason = (body and body.reason) or ""
-        job = self._service.pause(caller.owner, job_id, caller.author, reason=reason).job
+        reason, until = pause_of(body)
+        job = self._service.pause(
+            caller.owner, job_id, caller.author, reason=reason, until=until
+        ).job
         self._report(Action.JOB_PAUSED, job)
         return self._answers.answer(job)
 

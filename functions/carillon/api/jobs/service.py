@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import accumulate
 
 from carillon.api.http.problems import (
@@ -26,6 +27,7 @@ from carillon.clock import Clock, Entropy
 from carillon.domain.calendar import Calendar
 from carillon.domain.callbacks import job_event
 from carillon.domain.events import EventType
+from carillon.domain.execution.resuming import is_over, resume_message
 from carillon.domain.idempotency import record_key
 from carillon.domain.job import Job, JobState
 from carillon.domain.spec.job_spec import JobSpec
@@ -231,18 +233,25 @@ class JobService:
         author: Author = SYSTEM,
         *,
         reason: str = "",
+        until: datetime | None = None,
         tidy: bool = True,
     ) -> Changed:
-        """The paused job: no scheduled run, retry of one or backfill starts until it is resumed;
-        manual runs, redrives and callbacks do. A paused one stays as it is, and its event is
-        published again: the first request may have died before that.
+        """The paused job: no scheduled run, retry of one or backfill starts until it is resumed, or
+        `until` an instant, at which it resumes by itself; manual runs, redrives and callbacks do. A
+        paused one stays paused, until the new instant, and its event is published again: the first
+        request may have died before that. Raises InvalidFieldError.
 
         Without `tidy` its entries are left to `tidy_up`."""
+        resume_at = self.planner.end_of_pause(until)
 
         def step(job: Job) -> Changed | None:
-            if job.state is JobState.PAUSED:
+            if is_over(job, self._clock.now()):  # what was due since its end is not paused by this
+                self._resume(job, author)
+                return None
+            paused = self.planner.paused(job, reason, resume_at, author)
+            if paused == job:
                 return Changed(job)
-            paused = job.paused(self._clock.now(), reason, author)
+            self._order_resumption(paused)
             return Changed(paused, job) if self._jobs.replace(paused, job.revision) else None
 
         changed = self._until_won(owner, job_id, step)
@@ -252,17 +261,18 @@ class JobService:
         return changed
 
     def resume(self, owner: str, job_id: str, author: Author = SYSTEM) -> Changed:
-        """The active job, indexed from now on. An active one stays as it is."""
+        """The active job, indexed from now on, or from the end of its pause if that is over. An
+        active one stays as it is."""
 
         def step(job: Job) -> Changed | None:
-            if job.state is JobState.ACTIVE:
-                return Changed(job)
-            now = self._clock.now()
-            generation = self.planner.generation(now, job.generation)
-            resumed = job.in_new_generation(generation, now, author)
-            return Changed(resumed, job) if self._indexer.index_job(resumed, job.revision) else None
+            return Changed(job) if job.state is JobState.ACTIVE else self._resume(job, author)
 
         return self._until_won(owner, job_id, step)
+
+    def _resume(self, job: Job, author: Author) -> Changed | None:
+        """The paused job as it is active again; None if its row was changed meanwhile."""
+        resumed = self.planner.resumed(job, author)
+        return Changed(resumed, job) if self._indexer.index_job(resumed, job.revision) else None
 
     def delete(
         self,
@@ -305,6 +315,12 @@ class JobService:
         if changed.before is not None:
             self._indexer.remove_ended_entries(changed.before, changed.job)
 
+    def _order_resumption(self, job: Job) -> None:
+        """Send what resumes the job at the end of its pause, to be done before its row is written:
+        no crash leaves it paused for good."""
+        if job.resume_at is not None:
+            self._indexer.schedule_message(resume_message(job))
+
     def _tell_paused(self, job: Job) -> None:
         """Put the event on the bus, at least once, and under one id."""
         if EventType.JOB_PAUSED in job.spec.events and job.paused_at is not None:
@@ -332,6 +348,8 @@ class JobService:
             if won and before is not None:
                 self._indexer.remove_ended_entries(before, job)
             return won
+        if before is None or before.resume_at != job.resume_at:
+            self._order_resumption(job)  # under another name
         if before is None:
             return self._jobs.create(job)
         return self._jobs.replace(job, before.revision)

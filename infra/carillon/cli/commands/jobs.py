@@ -131,11 +131,19 @@ def pause(
     chosen: FilterOptions,
     every: EveryJobOption = False,
     reason: Annotated[str | None, typer.Option(help="Why; the job shows it.")] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="INSTANT", help="When to resume by itself, as 2026-12-24T18:00:00+02:00."
+        ),
+    ] = None,
     session: SessionOptions,
 ) -> None:
-    """Stop the occurrences of a job, of all of a parent or tag, or of all, until they are
-    resumed."""
-    _act(session, job, chosen, "pause", "paused", every, {"reason": reason} if reason else None)
+    """Stop the occurrences of a job, of all of a parent or tag, or of all, until they are resumed,
+    or until an instant."""
+    members = {"reason": reason, "until": until}
+    body = {name: value for name, value in members.items() if value is not None}
+    _act(session, job, chosen, "pause", "paused", every, body or None)
 
 
 @jobs.command()

@@ -35,7 +35,7 @@ OperationKind = Literal["backfill", "redrive", "discard"]
 OperationState = Literal["running", "succeeded", "failed", "cancelled"]
 PutAction = Literal["create", "change", "revive", "rename", "none"]
 Resolution = Literal["redriven", "discarded"]
-RunKind = Literal["scheduled", "manual", "backfill", "callback", "missed", "watch", "operation"]
+RunKind = Literal["scheduled", "manual", "backfill", "callback", "missed", "watch", "operation", "resume"]
 RunStatus = Literal["scheduled", "running", "retrying", "succeeded", "dead", "timed_out", "skipped", "cancelled", "missed"]
 SlotKind = Literal["hourly", "daily", "dated"]
 Via = Literal["api", "cli", "console", "apply", "stack", "system"]
@@ -339,6 +339,7 @@ class JobForm(_JobFormWords):
     job_id: str
     state: JobState
     note: str | None
+    resume_at: str | None
     revision: int
     sentence: str
     spread_seconds: int

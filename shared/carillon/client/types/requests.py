@@ -20,8 +20,6 @@ class BulkBody(TypedDict):
     items: list[Any]
 class ParameterReference(TypedDict):
     parameter: str
-class PauseBody(TypedDict):
-    reason: NotRequired[str | None]
 class SecretReference(TypedDict):
     secret: str
 class CalendarUseInput(TypedDict):
@@ -42,6 +40,9 @@ class DstRuleInput(TypedDict):
 class DstRulePatch(TypedDict):
     gap: NotRequired[Gap | None]
     fold: NotRequired[Fold | None]
+class PauseBody(TypedDict):
+    reason: NotRequired[str | None]
+    until: NotRequired[str | None]
 _RangeFormWords = TypedDict("_RangeFormWords", {"from": "str"})
 class RangeForm(_RangeFormWords):
     to: str

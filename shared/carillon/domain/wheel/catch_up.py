@@ -1,5 +1,6 @@
 """Catch-up after an outage: one row of the history for many occurrences."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -38,16 +39,27 @@ def within_its_generation(
     if missed is None or ended_at is None or message.key.fire_at <= ended_at:
         return [message]
     resolved = resolve(missed.schedule, missed.calendar, closed)
-    after_end = ended_at + timedelta.resolution
-    last_sent, last_open = resolved.missed.previous(after_end), resolved.open.previous(after_end)
-    if shifts(missed.calendar):
-        last_open = last_sent
-    found, since = [], missed.since
-    for last, catch_up in ((last_open, missed.catch_up), (last_sent, CatchUp.SKIP)):
-        if last is not None and last > since:
-            found.append(_instead(message, last, replace(missed, since=since, catch_up=catch_up)))
-            since = last
+    found = [
+        _instead(message, *one)
+        for one in standing_in(resolved, missed.since, ended_at, missed.catch_up)
+    ]
     return found or [replace(message, missed=replace(missed, since=message.key.fire_at))]
+
+
+def standing_in(
+    resolved: Resolved, since: datetime, until: datetime, catch_up: CatchUp
+) -> Iterator[tuple[datetime, Missed]]:
+    """The occurrences that represent all missed ones in (since, until]: the last that may run, by
+    the policy, and the last of the closed days after it, which is passed over."""
+    schedule, calendar = resolved.schedule, resolved.use
+    after_end = until + timedelta.resolution
+    last_sent, last_open = resolved.missed.previous(after_end), resolved.open.previous(after_end)
+    if shifts(calendar):
+        last_open = last_sent
+    for last, policy in ((last_open, catch_up), (last_sent, CatchUp.SKIP)):
+        if last is not None and last > since:
+            yield last, Missed(since, policy, schedule, calendar)
+            since = last
 
 
 def passed_over_row(

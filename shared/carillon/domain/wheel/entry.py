@@ -234,7 +234,12 @@ def watch_messages_until(job: Job, until: datetime) -> list[Message]:
         return []
     watch = _watch_entry(job)
     fire_times = job.schedule.between(watch.from_at, until - watch.spread)
-    return [replace(watch.message_at(fire_at), slot_key="") for fire_at in fire_times]
+    return [watch_message_of(job, fire_at) for fire_at in fire_times]
+
+
+def watch_message_of(job: Job, fire_at: datetime) -> Message:
+    """The message of the missed-run check for the occurrence with the nominal time `fire_at`."""
+    return replace(_watch_entry(job).message_at(fire_at), slot_key="")
 
 
 def entry_of_message(message: Message) -> Entry:

@@ -122,6 +122,7 @@ def item_of(job: Job) -> RawItem:
         renamed_from=job.renamed_from or None,
         spread_seconds=job.spread_seconds or None,
         paused_at=job.paused_at,
+        resume_at=job.resume_at,
         expires_at=job.expires_at and ceil_second(job.expires_at),
     ).serialize()
 
@@ -161,6 +162,7 @@ def _job_of(row: JobRow) -> Job:
         renamed_from=row.renamed_from or "",
         spread_seconds=row.spread_seconds or 0,
         paused_at=row.paused_at,
+        resume_at=row.resume_at,
         expires_at=row.expires_at,
     )
 

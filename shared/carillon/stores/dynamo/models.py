@@ -109,6 +109,7 @@ class JobRow(Model):
     renamed_from = UnicodeAttribute(null=True)
     spread_seconds = IntegerAttribute(null=True)
     paused_at = InstantAttribute(null=True)
+    resume_at = InstantAttribute(null=True)
     expires_at = TTLAttribute(null=True)
     by_owner = OwnerIndex()
 
