@@ -34,7 +34,8 @@ def _wrong(
 ) -> Iterator[str]:
     next_at = _FOR_EVER if following is None else following.at
     is_calm = known.is_calm(resume_at - _BEFORE, resume_at + _SOON)
-    if is_calm and known.evidence.is_complete and next_at > resume_at + _SOON:
+    is_due = resume_at + _SOON < min(next_at, known.evidence.until)
+    if is_due and known.evidence.is_complete and (is_calm or following is None):
         yield "nothing resumed it"
     if following is None:
         return

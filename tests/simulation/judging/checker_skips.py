@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from carillon.audit.evidence import Violation
-from carillon.audit.known import Indexed
+from carillon.audit.known import Indexed, moves
 from carillon.audit.outcomes import in_gap
 from carillon.domain.job import Job, JobState
 from carillon.domain.policies import CatchUp, Overlap
@@ -73,6 +73,9 @@ def _not_paused(known: Known, key: RunKey, job: Job) -> str | None:
     occurrences move it is another instant that lies there: any pause will do."""
     if key.redrive or key.kind in (RunKind.MANUAL, RunKind.CALLBACK):
         return "somebody had asked for it, or it tells of the past"
+    is_after = job.resume_at is not None and key.fire_at >= job.resume_at
+    if is_after and key.kind is RunKind.SCHEDULED and not moves(job):
+        return f"the job was to be resumed at {job.resume_at}"
     if job.state is JobState.PAUSED:
         return None
     generations = _generations_by(known, job)
@@ -110,7 +113,9 @@ def _not_passed_over(known: Known, row: Run, job: Job, write: RunWrite) -> str |
     if not any(_skips(indexed.job) for indexed in covering):
         return "no generation of it skips what an outage passes over"
     gaps = [gap for gap in known.evidence.gaps if gap.segment == job.segment]
-    if known.evidence.is_complete and not in_gap(gaps, row.effective_at or key.fire_at):
+    has_passed = any(indexed.had_passed(key.fire_at) for indexed in covering)
+    is_in_gap = has_passed or in_gap(gaps, row.effective_at or key.fire_at)
+    if known.evidence.is_complete and not is_in_gap:
         return f"it lay in no outage of segment {job.segment}"
     return None
 

@@ -199,6 +199,8 @@ def _unwatched(
         row = own.get(fire_at)
         if fire_at in alarms or fire_at in again or row is None or in_gap(gaps, by_at):
             continue
+        if indexed.had_passed(fire_at):
+            continue
         is_meant = row.status is RunStatus.CANCELLED or row.reason in _MEANT
         is_meant = is_meant or _is_passed_over(indexed, row, own)
         if is_meant or _came_late(known, successes.get(fire_at, ()), by_at):

@@ -15,6 +15,7 @@ from carillon.audit.evidence import Violation
 from tests.simulation.mutants.indexing import GENERATIONS, GONE
 from tests.simulation.mutants.kit import Mutant, swapped
 from tests.simulation.mutants.owners import ISOLATION, OWNERS_APART
+from tests.simulation.mutants.pauses import TIMED_PAUSES
 from tests.simulation.mutants.policies import LATE, RATES, SLOW_LANE
 from tests.simulation.mutants.receptions import RECEPTIONS
 from tests.simulation.mutants.runs import RUNS
@@ -32,6 +33,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *LATE,
     *RATES,
     *GONE,
+    *TIMED_PAUSES,
     *OWNERS_APART,
 )
 MOST_SEEDS = 300

@@ -101,10 +101,11 @@ class Clients:
                 else:
                     self._send(_Sent(request, self._step_of(request), loop.instant(at_us)))
         for job in self._scenario.plans:
-            self._go_on(Request(f"resume {job.name} at last", "resume", job.name, 0))
+            self._go_on(Request(f"resume {job.name} at last", "go_on", job.name, 0))
 
     def _go_on(self, last: Request) -> None:
-        """No job stays paused: a promise about what is due would be empty."""
+        """No job stays paused, but those that are to be resumed by themselves: a promise about what
+        is due would be empty."""
         self._send(_Sent(last, self._step_of(last), self._scenario.calm_at))
 
     def _look(self, request: Request) -> None:
@@ -195,6 +196,8 @@ class Clients:
                 return partial(api.jobs.pause, owner, job_id, CLIENT, until=until)
             case "resume":
                 return partial(api.jobs.resume, owner, job_id, CLIENT)
+            case "go_on":
+                return partial(self._resume_unless_timed, owner, job_id)
             case "delete":
                 return partial(api.jobs.delete, owner, job_id, force=True)
             case "run":
@@ -229,6 +232,10 @@ class Clients:
         if not page.items:
             raise NothingThereError("no operation to cancel")
         return self._api.operations.cancel(owner, page.items[0].operation_id)
+
+    def _resume_unless_timed(self, owner: str, job_id: str) -> object:
+        job = self._api.jobs.get(owner, job_id)
+        return self._api.jobs.resume(owner, job_id, CLIENT) if job.resume_at is None else job
 
     def _apply(self, owner: str, jobs: dict[str, Any]) -> None:
         body = ApplyBody.model_validate(

@@ -43,6 +43,8 @@ class Scenario:
     def until(self) -> datetime:
         """Whatever is due up to here must have ended when the simulation has."""
         ends = [until for _, until in (*self.ticks_down, *self.executors_down)]
+        pauses = (each for each in self.requests if each.what == "pause" and each.body)
+        ends += [datetime.fromisoformat(json.loads(each.body)["until"]) for each in pauses]
         return max([self.calm_at, *ends]) + timedelta(minutes=2)
 
     @property

@@ -1,4 +1,4 @@
-"""The end of a pause that was to last until an instant (docs/running.md#pausing)."""
+"""The end of a pause that was to last until an instant (docs/running.md#operations-on-jobs)."""
 
 from datetime import datetime, timedelta
 

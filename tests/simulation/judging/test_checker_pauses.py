@@ -1,0 +1,65 @@
+"""What the checker says of pauses that are to end by themselves."""
+
+from dataclasses import replace
+
+import pytest
+
+from carillon.domain.job import Generation
+from carillon.domain.spec.owners import SYSTEM, Author, AuthorKind, Via
+from tests.simulation.judging.checker_book import GENERATION_ID, Book, after, found, key_of, only
+
+CLIENT = Author(AuthorKind.PERSON, "owner", "", Via.API)
+NEXT_ID = GENERATION_ID[:-1] + "2"
+
+
+def paused() -> Book:
+    """Paused from 15 until 100; occurrences come every ten seconds."""
+    book = Book()
+    book.ran_at(10)
+    book.becomes(15, book.job.paused(after(15), resume_at=after(100)))
+    return book
+
+
+def resume(book: Book, at: float, begins_after: int, author: Author = SYSTEM) -> None:
+    generation = Generation(NEXT_ID, after(begins_after))
+    book.becomes(at, book.job.in_new_generation(generation, after(at), author))
+
+
+def test_one_that_is_resumed_at_its_end_is_sound() -> None:
+    book = paused()
+    resume(book, 100.5, 99)
+    book.ran_at(100, 110)
+    assert found(book.evidence(115)) == []
+
+
+def test_nobody_resumes_it() -> None:
+    only(paused().evidence(200), "paused", "nothing resumed it")
+
+
+def test_it_is_not_resumed_before() -> None:
+    book = paused()
+    resume(book, 90.5, 90)
+    only(book.evidence(95), "paused", f"it was resumed at {after(90.5)}")
+    owner = paused()
+    resume(owner, 90.5, 90, CLIENT)
+    assert found(owner.evidence(95)) == []
+
+
+@pytest.mark.parametrize("begins_after", [100, 105])
+def test_it_begins_where_the_pause_ended(begins_after: int) -> None:
+    book = paused()
+    resume(book, 109.5, begins_after)
+    only(book.evidence(109.6), "paused", "it begins after")
+
+
+def test_a_pause_that_is_over_is_not_lengthened() -> None:
+    book = paused()
+    book.becomes(105, replace(book.job, resume_at=after(200), revision=book.job.revision + 1))
+    only(book.evidence(150), "paused", "it was paused on")
+
+
+def test_after_its_end_nothing_is_recorded_as_paused() -> None:
+    book = paused()
+    row = book.claimed(key_of(110), after(110))
+    book.finished(row, after(110.2), row.status.SKIPPED, reason="paused")
+    only(book.evidence(115), "skip", "was to be resumed at")
