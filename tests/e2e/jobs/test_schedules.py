@@ -6,12 +6,24 @@ from time import sleep
 
 import pytest
 
-from tests.e2e.conftest import LAG_LIMIT_SECONDS, Person, instant, seconds_ahead, until
+from tests.e2e.conftest import LAG_LIMIT_SECONDS, Json, Person, instant, seconds_ahead, until
 
 pytestmark = pytest.mark.e2e
 
 
 ALL_DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def resting(alice: Person) -> Json:
+    """Paused for a little more than a minute, and looked at by the last test."""
+    job = alice.create("every 5s", name="resting")
+    answer = alice.http.post(
+        f"/jobs/{job['job_id']}/pause", json={"until": seconds_ahead(65).removeprefix("at ") + "Z"}
+    )
+    assert answer.status_code == 200, answer.text
+    paused: Json = answer.json()
+    return paused
 
 
 def put_calendar(person: Person, name: str, **closed: object) -> None:
@@ -83,3 +95,22 @@ def test_a_calendar_change_holds_without_a_touch_of_the_job(alice: Person, rule:
     shown = alice.http.get(f"/jobs/{job['job_id']}").json()
     assert shown["revision"] == job["revision"]
     alice.delete(job)
+
+
+def test_a_pause_has_ended_at_its_instant(alice: Person, resting: Json) -> None:
+    wanted = instant(resting["resume_at"])
+
+    def ran() -> list[datetime]:
+        runs = (run for run in alice.runs(resting) if run["status"] == "succeeded")
+        return sorted(at for at in (instant(run["fire_at"]) for run in runs) if at >= wanted)[:3]
+
+    until(lambda: len(ran()) == 3, 120)
+    first = wanted + timedelta(seconds=-wanted.timestamp() % 5)
+    assert ran() == [first + timedelta(seconds=5 * number) for number in range(3)]
+    found = alice.http.get(f"/jobs/{resting['job_id']}").json()
+    assert (found["state"], found["resume_at"]) == ("active", None)
+    meanwhile = [
+        run for run in alice.runs(resting) if run["status"] == "succeeded" and run["reason"] is None
+    ]
+    paused_at = instant(resting["updated_at"])
+    assert not [r for r in meanwhile if paused_at < instant(r["started_at"]) < wanted]

@@ -84,7 +84,8 @@ def started_too_often(known: Known) -> Iterator[Violation]:
 
     Of several limits of a key each is kept by itself, and so all of them together: in the shortest
     of their periods no more start than they allow in sum. Not where permits hold back who has a
-    slot, for ten seconds and more: of such only what was granted is judged.
+    slot, for ten seconds and more, or a job's slot waits for its owner's: of such only what was
+    granted is judged.
     """
     evidence, limits = known.evidence, _limits(known)
     if not evidence.is_complete or evidence.circumstances.owner_concurrent_runs:
@@ -97,7 +98,8 @@ def started_too_often(known: Known) -> Iterator[Violation]:
         if job is not None and job.spec.rate is not None:
             starts[_gate_of(job)].append(each.begun_at)
     for gate, times in starts.items():
-        if gate not in limits:
+        waits_for_owners = gate[1] != _OWNER and evidence.circumstances.owner_starts_per_minute
+        if gate not in limits or waits_for_owners:
             continue
         lag = _SLOT_KEPT + lag_of(evidence.circumstances)
         limit = (sum(count for count, _ in limits[gate]), min(per for _, per in limits[gate]))
