@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from carillon.api.apply import routes
 from carillon.domain.job import Job, JobState
 from carillon.domain.spec.names import job_id_of
 from carillon.errors import StoreUnavailableError
@@ -253,6 +254,19 @@ def test_a_prune_leaves_what_another_manifest_has_adopted_meanwhile(
     world.jobs.__class__ = Adopting
     assert actions(prune(client, "report")) == {"sync": "none"}
     assert named(client, "sync")["managed_by"] == "manifest/other"
+
+
+def test_details_are_given_as_far_as_there_is_time(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand jobs with slow calendars must not keep the answer until it is too late."""
+    monkeypatch.setattr(routes, "DETAILS_BUDGET", timedelta())
+
+    done = apply(client)
+
+    assert done["written"]
+    assert [item["next_fire_at"] for item in done["items"]] == [None, None]
+    assert all(item["sentence"] for item in done["items"])
 
 
 def test_only_the_plan_that_was_reviewed_is_carried_out(client: Client) -> None:

@@ -1,6 +1,7 @@
 """POST /apply: its route and its answer."""
 
 import json
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import Response
@@ -29,6 +30,8 @@ from carillon.stores.ports import VersionedRows
 from carillon.telemetry import Action, Telemetry
 
 PATH = "/apply"
+DETAILS_BUDGET = timedelta(seconds=4)
+"""Beside the time that applying takes: a job's may take 20 ms, and an answer is due after 29 s."""
 _MOST_CHANGES = 10
 _LONGEST_VALUE = 200
 """Of changes, and of characters of a value in one: 1,000 items go into one answer."""
@@ -44,7 +47,8 @@ _ACTIONS = {
 class ApplyItemForm(BaseModel):
     """`changes` are the first ten of an item that is changed, each value cut at 200 characters.
     `reindexes`: the job fires by new entries; `sentence` says when, and `next_fire_at` is its next
-    nominal time, as far as its calendars are there. `problem` says what hinders it."""
+    nominal time, as far as its calendars are there. Of very many jobs the last ones may lack that
+    and their warnings: they are worked out for four seconds. `problem` says what hinders it."""
 
     kind: ItemKind
     name: str
@@ -107,20 +111,21 @@ class ApplyRoutes(Resource):
         return Response(200, JSON, self._form(applied))
 
     def _form(self, applied: Applied) -> ApplyForm:
-        calendars = CalendarReader(self._calendars)
+        calendars, until = CalendarReader(self._calendars), self._clock.now() + DETAILS_BUDGET
         return ApplyForm(
-            items=[self._item(item, calendars) for item in applied.items],
+            items=[self._item(item, calendars, until) for item in applied.items],
             counts={ItemAction(action): count for action, count in applied.counts.items()},
             written=applied.is_written,
             complete=applied.is_complete,
             digest=applied.digest,
         )
 
-    def _item(self, item: Item, calendars: CalendarReader) -> ApplyItemForm:
+    def _item(self, item: Item, calendars: CalendarReader, until: datetime) -> ApplyItemForm:
         now = self._clock.now()
         told, next_fire_at, warnings = None, None, list[WarningForm]()
         if item.job is not None and item.reindexes:
             told = sentence_of(item.job)
+        if item.job is not None and item.reindexes and now < until:
             next_fire_at = outlook_of(item.job, calendars, now).next_fire_at
             warnings = report_of(calendars.opened(item.job), now).warnings
         return ApplyItemForm(
