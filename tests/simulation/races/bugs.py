@@ -8,11 +8,13 @@ from typing import Any, cast
 from unittest.mock import patch
 
 import carillon.services.indexer as generation
-from carillon.domain.job import Job
+from carillon.domain.decisions import Drop, Proceed
+from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
 from carillon.domain.run import Resolution, Run
 from carillon.domain.wheel.entry import Entry
 from carillon.domain.wheel.segment import Control
+from carillon.executor.runs import resuming
 from carillon.executor.runs.catching_up import CatchingUp
 from carillon.executor.runs.protocol import RunProtocol
 from carillon.services.indexer import Indexer
@@ -207,7 +209,20 @@ def _latest_not_sent() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _any_pause() -> Iterator[None]:
+    """A message that resumes a job does so whichever pause it finds."""
+
+    def decide(job: Job | None, message: Message, now: datetime) -> Proceed | Drop:
+        is_paused = job is not None and job.state is JobState.PAUSED
+        return Proceed() if is_paused else Drop("it is not paused")
+
+    with patch.object(resuming, "decide_resume", decide):
+        yield
+
+
 _BUGS: dict[str, Callable[[], Any]] = {
+    "any_pause": _any_pause,
     "latest_not_sent": _latest_not_sent,
     "horizon_first": _horizon_first,
     "row_first": _row_first,

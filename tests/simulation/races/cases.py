@@ -30,6 +30,7 @@ from tests.simulation.races.kit import (
     run_id,
     tick,
 )
+from tests.simulation.races.pauses import PAUSES
 from tests.support.requests import job_patch
 
 PAUSE = request("pause", lambda api: api.jobs.pause(OWNER, JOB_ID))
@@ -368,4 +369,5 @@ RACES = (
         losses=0,
     ),
     Race("chain's next link", chain_link, "link_after_watermark", 1000, losses=0),
+    *PAUSES,
 )

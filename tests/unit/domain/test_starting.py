@@ -13,7 +13,16 @@ from carillon.domain.message import Missed
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import RunKind
 from carillon.schedules import CalendarRule, ClosedDays, parse_schedule
-from tests.unit.domain.samples import KEY, NEWER_STALE, NOON, OLD, job, message
+from tests.unit.domain.samples import (
+    CURRENT,
+    KEY,
+    NEWER_STALE,
+    NEWER_YOUNG,
+    NOON,
+    OLD,
+    job,
+    message,
+)
 
 MINUTE = timedelta(minutes=1)
 SKIP = CalendarUse("holidays", CalendarRule.SKIP)
@@ -118,6 +127,15 @@ class TestCalendars:
         yesterday = ClosedDays.of(set(), [(date(2026, 11, 30), date(2026, 11, 30))])
         assert isinstance(decide_start(daily, message(NEWER_STALE), NOON, yesterday), Proceed)
         assert isinstance(decide_start(daily, message(NEWER_STALE), NOON, OPEN), Drop)
+
+    def test_what_a_resumption_sends_waits_for_its_commit(self) -> None:
+        """And what the ended generation sends after the end of the pause leaves no row."""
+        began, until = NOON - timedelta(minutes=5), NOON - timedelta(seconds=1)
+        paused = job(state=JobState.PAUSED, paused_at=began, resume_at=until)
+        assert isinstance(decide_start(paused, message(NEWER_YOUNG), NOON), Defer)
+        assert isinstance(decide_start(paused, message(CURRENT), NOON), Drop)
+        longer = job(state=JobState.PAUSED, paused_at=began, resume_at=NOON + timedelta(hours=1))
+        assert decide_start(longer, message(CURRENT), NOON) == Skip(SkipReason.PAUSED)
 
     def test_the_jobs_state_comes_first(self) -> None:
         paused = job(calendar=SKIP, state=JobState.PAUSED, paused_at=NOON)

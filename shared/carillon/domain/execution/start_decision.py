@@ -84,10 +84,10 @@ def _stopped(job: Job, key: RunKey) -> SkipReason | None:
 def _of_stopped(job: Job, message: Message, now: datetime, reason: SkipReason) -> Start:
     """Of a stopped job, only occurrences of generations that have counted are recorded: the others
     are orphaned by a change that lost, or belong to a resume or revival that has yet to commit."""
-    if job.resume_at is not None and message.nominal_at >= job.resume_at:
-        # A row would take its place in the generation that begins there, however late.
-        return Drop("the job is to be resumed before it")
     if job.has_counted(message.generation_id):
+        if job.resume_at is not None and message.nominal_at >= job.resume_at:
+            # A row would take its place in the generation that begins there, however late.
+            return Drop("the job is to be resumed before it")
         return Skip(reason)
     newer = message.generation_id > job.generation.generation_id
     if newer and _young(message.generation_id, now):
