@@ -1,13 +1,15 @@
 """The only place that asks the machine for time, sleep, ids and chance."""
 
+import itertools
 import math
 import random
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from threading import Timer
-from typing import Protocol
+from heapq import heappop, heappush
+from threading import Condition, Event, Thread, Timer
+from typing import NoReturn, Protocol
 
 from ulid import ULID
 
@@ -46,6 +48,14 @@ class Timers(Protocol):
         """
         ...
 
+    def every(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
+        """Have `act` done again and again beside the caller, first `seconds` from now, then
+        `seconds` after the end of each; it must not raise.
+
+        The answer calls it off, and does not wait for one that is under way.
+        """
+        ...
+
 
 class SystemClock:
     """The machine's clock."""
@@ -59,7 +69,13 @@ class SystemClock:
 
 
 class ThreadTimers:
-    """Each in a thread of its own."""
+    """Each in a thread of its own, but all that is to be repeated waits in one."""
+
+    def __init__(self) -> None:
+        self._ordered: list[tuple[float, int, Event, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+        self._changed = Condition()
+        self._waiter: Thread | None = None
 
     def after(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
         timer = Timer(seconds, act)
@@ -71,6 +87,40 @@ class ThreadTimers:
             timer.join()
 
         return call_off
+
+    def every(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
+        is_off = Event()
+
+        def act_again() -> None:
+            act()
+            self._order(seconds, is_off, act_again)
+
+        self._order(seconds, is_off, act_again)
+        return is_off.set
+
+    def _order(self, seconds: float, is_off: Event, act: Callable[[], None]) -> None:
+        with self._changed:
+            ordered = (time.monotonic() + seconds, next(self._numbers), is_off, act)
+            heappush(self._ordered, ordered)
+            if self._waiter is None:
+                self._waiter = Thread(target=self._wait, daemon=True)
+                self._waiter.start()
+            if self._ordered[0] is ordered:
+                self._changed.notify()
+
+    def _wait(self) -> NoReturn:
+        """Start what is due; what was called off by then costs no thread, and no waking of its
+        own."""
+        while True:
+            with self._changed:
+                while self._ordered and self._ordered[0][2].is_set():
+                    heappop(self._ordered)
+                left = self._ordered[0][0] - time.monotonic() if self._ordered else None
+                if left is None or left > 0:
+                    self._changed.wait(left)
+                    continue
+                act = heappop(self._ordered)[3]
+            Thread(target=act, daemon=True).start()
 
 
 class ManualClock:

@@ -6,24 +6,34 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Generic, TypeVar
 
+POLL_SECONDS = 0.2
+
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
     """An instant that every process of this machine understands alike (Linux: since boot).
 
-    The wall clock is no measure for a limit: it may be set, and tests let it stand still.
+    The wall clock is no measure for a limit: it may be set, and tests let it stand still. It passes
+    at once when `stopped` is set: whoever waits for long looks at it every POLL_SECONDS.
     """
 
     at: float
+    stopped: Event | None = None
 
     @classmethod
-    def after(cls, seconds: float) -> "Deadline":
+    def after(cls, seconds: float, stopped: Event | None = None) -> "Deadline":
         """The deadline that is `seconds` from now."""
-        return cls(monotonic() + seconds)
+        return cls(monotonic() + seconds, stopped)
 
     def remaining(self) -> float:
         """Seconds left, 0 when it has passed."""
+        if self.stopped is not None and self.stopped.is_set():
+            return 0.0
         return max(0.0, self.at - monotonic())
+
+    def poll_seconds(self) -> float:
+        """Seconds that a wait may last before it looks at the deadline again."""
+        return min(self.remaining(), POLL_SECONDS)
 
     @property
     def passed(self) -> bool:
@@ -40,8 +50,9 @@ def call_within(deadline: Deadline, function: Callable[[], _T]) -> _T:
     """
     attempt = _Attempt(function)
     Thread(target=attempt.run, daemon=True).start()
-    if not attempt.done.wait(deadline.remaining()):
-        raise TimeoutError
+    while not attempt.done.wait(deadline.poll_seconds()):
+        if deadline.passed:
+            raise TimeoutError
     if attempt.error is not None:
         raise attempt.error
     return attempt.answers[0]

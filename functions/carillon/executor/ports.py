@@ -66,7 +66,7 @@ class ExecutorPorts:
     queue_retention: timedelta = timedelta(days=10)
     slow_after_seconds: int = 2
     slow_lane_share: int = 1
-    timers: Timers = ThreadTimers()  # noqa: RUF009 - it has no state
+    timers: Timers = ThreadTimers()  # noqa: RUF009 - one for the process
 
     @property
     def lifecycle(self) -> LifecycleEvents:

@@ -147,6 +147,10 @@ class Loop:
         self._count += 1
         heappush(self._heap, (max(at_us, self.us), 0, self._count, callback))
 
+    def after(self, seconds: float, callback: Callable[[], None]) -> None:
+        """The same, `seconds` from now."""
+        self.later(self.us + int(seconds * 1_000_000), callback)
+
     def spawn(
         self, process: Process, name: str, run: Callable[[], Any], at_us: int | None = None
     ) -> Task:

@@ -159,6 +159,29 @@ class LoopTimers:
 
         return call_off
 
+    def every(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
+        loop, caller = self._loop, self._loop.current
+        assert caller is not None, "only a task can wait for a timer"
+        is_off, count = False, 0
+
+        def due() -> None:
+            nonlocal count
+            count += 1
+            if not is_off:
+                loop.spawn(caller.process, f"{caller.name} every {count}", run)
+
+        def run() -> None:
+            act()
+            if not is_off:
+                loop.after(seconds, due)
+
+        def call_off() -> None:
+            nonlocal is_off
+            is_off = True
+
+        loop.after(seconds, due)
+        return call_off
+
 
 class LoopEntropy:
     """Ids and chance of whichever process asks: no other one's actions change them.

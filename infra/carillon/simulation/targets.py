@@ -4,8 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from carillon.domain.execution.stopping import STOPPED
 from carillon.domain.run import RunError
 from carillon.domain.targets import Target
+from carillon.executor.deadlines import POLL_SECONDS
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.simulation.faults import Draws, Fault
 from carillon.simulation.loop import Loop
@@ -63,10 +65,9 @@ class SimulatedTargets:
         # By the callee, not by the caller: so a duplicate finds the same target.
         where = f"target {call.run_id}/{call.attempt}"
         behaviour = self._behaviour(target, call, where)
-        seconds = min(behaviour.seconds, call.timeout_seconds)
-        if seconds > 0:
-            loop.sleep(seconds)
-        if behaviour.seconds > call.timeout_seconds:
+        if self._is_stopped(call, min(behaviour.seconds, call.timeout_seconds)):
+            behaviour = replace(behaviour, outcome=Failure(STOPPED), is_done=False)
+        elif behaviour.seconds > call.timeout_seconds:
             error = RunError("timeout", f"no answer within {call.timeout_seconds:g} s")
             behaviour = replace(behaviour, outcome=Failure(error, timed_out=True))
         ended_at = loop.instant()
@@ -74,6 +75,13 @@ class SimulatedTargets:
             replace(begun, ended_at=ended_at, is_done=behaviour.is_done, outcome=behaviour.outcome)
         )
         return behaviour.outcome
+
+    def _is_stopped(self, call: Call, seconds: float) -> bool:
+        """Let the call last so long, or until it is stopped; True in that case."""
+        loop, until_us = self._loop, self._loop.us + int(seconds * 1_000_000)
+        while loop.us < until_us and not call.stopped.is_set():
+            loop.sleep(min((until_us - loop.us) / 1_000_000, POLL_SECONDS))
+        return call.stopped.is_set()
 
     def _behaviour(self, target: Target, call: Call, where: str) -> Behaviour:
         chaos, us = self._loop.chaos, self._loop.us

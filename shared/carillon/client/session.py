@@ -173,4 +173,6 @@ def wait_seconds(got: Answer | Lost, number: int, fraction: float) -> float:
 
 
 def _was_not_begun(got: Answer | Lost) -> bool:
-    return got.status == 429 if isinstance(got, Answer) else not got.is_begun
+    if isinstance(got, Lost):
+        return not got.is_begun
+    return got.status == 429 or (got.status == 409 and "Retry-After" in got.headers)

@@ -55,6 +55,7 @@ TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
             RunStatus.DEAD,
             RunStatus.TIMED_OUT,
             RunStatus.SKIPPED,
+            RunStatus.CANCELLED,  # stopped
         }
     ),
     RunStatus.RETRYING: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED}),
@@ -65,7 +66,8 @@ TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
     RunStatus.CANCELLED: frozenset(),
     RunStatus.MISSED: frozenset(),
 }
-"""Which status may follow which: whatever is to become of a run, it is claimed first.
+"""Which status may follow which: whatever is to become of a run but its cancellation, it is
+claimed first.
 
 docs/running.md draws it and a test compares the two; every simulation keeps to it."""
 
@@ -235,7 +237,7 @@ class Run:
         return cls(key, RunStatus.SCHEDULED, 0, 0, claim_id, generation_id, now, expires_at)
 
     def cancelled(self, reason: str, claim_id: str, now: datetime, expires_at: datetime) -> "Run":
-        """The row of a run that is not to begin, or begin again."""
+        """The row of a run that is not to begin, begin again, or go on."""
         return replace(
             self,
             status=RunStatus.CANCELLED,
@@ -244,9 +246,15 @@ class Run:
             claim_id=claim_id,
             updated_at=now,
             finished_at=now,
+            lease_until=None,
             next_attempt_at=None,
             expires_at=max(self.expires_at, expires_at),
         )
+
+    def is_held_by(self, claim: "Run") -> bool:
+        """True if the row is RUNNING under the claim that `claim` was made from."""
+        is_same_claim = (self.token, self.claim_id) == (claim.token, claim.claim_id)
+        return self.status is RunStatus.RUNNING and is_same_claim
 
     @property
     def lag_seconds(self) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 
 from carillon.domain.targets import TaskTarget
 from carillon.executor.targets.call import Call, Outcome
@@ -27,7 +28,13 @@ class Tasks:
         self.pool = pool or ChildPool(TaskCode((SAMPLES, TASKS)))
         self._caller = TaskCaller(self.pool, variables)
 
-    def run(self, name: str, payload: str = "null", timeout_seconds: float = 20) -> Outcome:
+    def run(
+        self,
+        name: str,
+        payload: str = "null",
+        timeout_seconds: float = 20,
+        stopped: Event | None = None,
+    ) -> Outcome:
         call = Call(
             run_id=f"run-of-{name}",
             job_id="job",
@@ -37,6 +44,7 @@ class Tasks:
             fire_at=datetime(2026, 1, 1, tzinfo=UTC),
             payload=payload,
             timeout_seconds=timeout_seconds,
+            stopped=stopped or Event(),
         )
         return self._caller.deliver(TaskTarget(name=name), call)
 

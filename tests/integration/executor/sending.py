@@ -4,6 +4,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from ipaddress import ip_network
+from threading import Event
 from typing import Any
 
 from carillon.clock import SystemClock
@@ -67,7 +68,7 @@ def caller(
     return WebhookCaller(SystemClock(), key, allowed, owner_secrets(texts or {}), **network)
 
 
-def call(payload: str = PAYLOAD, timeout_seconds: float = 10) -> Call:
+def call(payload: str = PAYLOAD, timeout_seconds: float = 10, stopped: Event | None = None) -> Call:
     return Call(
         run_id=RUN_ID,
         job_id="abc",
@@ -77,6 +78,7 @@ def call(payload: str = PAYLOAD, timeout_seconds: float = 10) -> Call:
         fire_at=datetime(2026, 3, 1, 12, 0, 17, tzinfo=UTC),
         payload=payload,
         timeout_seconds=timeout_seconds,
+        stopped=stopped or Event(),
     )
 
 

@@ -86,6 +86,9 @@ class Replay:
     def sleep(self, seconds: float) -> None:
         assert seconds <= 0, f"{self.current.name} sleeps {seconds} s: let the race begin later"
 
+    def after(self, seconds: float, callback: object) -> None:
+        """What is to be done during a call never is: a call takes no time."""
+
     def side_by_side(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
         """Of one segment there is but one."""
         return [call() for call in calls]

@@ -1,4 +1,4 @@
-"""Cancelling a run that waits; what the history tells of spans and attempts."""
+"""Cancelling a run; what the history tells of spans and attempts."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from carillon.domain.run import AttemptRecord, DeadReason, Run, RunError, RunStatus
-from tests.unit.api.conftest import World
-from tests.unit.api.gateway import Answer, Client, Json
+from carillon.domain.run import FINAL, AttemptRecord, DeadReason, Run, RunError, RunStatus
+from tests.unit.api.conftest import BODY, World
+from tests.unit.api.gateway import OWNER, Answer, Client, Json
 from tests.unit.api.test_runs import SECOND, make_run, put, stored
 from tests.unit.faults import preceded
 
@@ -69,13 +69,9 @@ def test_a_repetition_changes_nothing(client: Client, world: World, retrying: Ru
 
 @pytest.mark.parametrize(
     "status",
-    [
-        status
-        for status in RunStatus
-        if status not in (RunStatus.SCHEDULED, RunStatus.RETRYING, RunStatus.CANCELLED)
-    ],
+    [status for status in RunStatus if status in FINAL and status is not RunStatus.CANCELLED],
 )
-def test_no_other_run_is_cancelled(
+def test_a_run_that_has_ended_is_not_cancelled(
     client: Client, world: World, job: Json, status: RunStatus
 ) -> None:
     run = put(world, make_run(job["job_id"], SECOND, status=status))
@@ -84,11 +80,108 @@ def test_no_other_run_is_cancelled(
 
     assert (answer.status, answer.json["type"]) == (409, "urn:carillon:problem:not-cancellable")
     assert status.value in answer.json["detail"]
+    assert "Retry-After" not in answer.headers
     assert stored(world, run) == run
 
 
+def running(
+    world: World, job: Json, seconds: float, lease_seconds: float = 60, **values: Any
+) -> Run:
+    """A run that an executor has claimed so long ago, in its second attempt."""
+    claimed_at = world.clock.now() - timedelta(seconds=seconds)
+    run = make_run(
+        job["job_id"],
+        SECOND,
+        status=RunStatus.RUNNING,
+        attempt=2,
+        token=3,
+        started_at=SECOND - timedelta(minutes=5),
+        attempt_started_at=claimed_at,
+        lease_until=claimed_at + timedelta(seconds=lease_seconds),
+        attempts=(AttemptRecord(1, SECOND, SECOND + timedelta(seconds=1), ERROR),),
+        **values,
+    )
+    return put(world, run)
+
+
+def test_a_run_whose_call_lasts_is_stopped(client: Client, world: World, job: Json) -> None:
+    run = running(world, job, seconds=2)
+
+    told = cancel(client, run).json
+
+    assert (told["status"], told["reason"]) == ("cancelled", "on request")
+    assert (told["note"], told["error"]) == ("its call was stopped", None)
+    assert (told["started_at"], told["finished_at"]) == (
+        "2026-03-01T11:55:00Z",
+        "2026-03-01T12:00:00.250Z",
+    )
+    kinds = [(each["attempt"], each["error"]["kind"]) for each in told["attempts"]]
+    assert kinds == [(1, "http_503"), (2, "stopped")]
+    assert told["attempts"][1]["started_at"] == "2026-03-01T11:59:58.250Z"
+    now = stored(world, run)
+    assert (now.token, now.lease_until, now.next_attempt_at) == (4, None, None)
+    assert not now.is_held_by(run)
+    assert not world.runs.finish(replace(run, status=RunStatus.SUCCEEDED))
+
+
+def test_one_that_has_just_begun_is_to_be_cancelled_again(
+    client: Client, world: World, job: Json
+) -> None:
+    run = running(world, job, seconds=1.999)
+
+    answer = cancel(client, run)
+
+    assert (answer.status, answer.json["type"]) == (409, "urn:carillon:problem:not-cancellable")
+    assert "less than 2 s" in answer.json["detail"]
+    assert answer.headers["retry-after"] == "2"
+    assert stored(world, run) == run
+
+
+def test_one_whose_executor_has_died_is_cancelled_at_any_age(
+    client: Client, world: World, job: Json
+) -> None:
+    run = running(world, job, seconds=1, lease_seconds=1)
+
+    told = cancel(client, run).json
+
+    assert (told["status"], told["note"]) == ("cancelled", "its executor had died")
+    assert told["attempts"][1]["error"]["kind"] == "executor_died"
+
+
+def test_a_takeover_that_comes_between_wins(client: Client, world: World, job: Json) -> None:
+    run = running(world, job, seconds=60)
+    now = world.clock.now()
+    taken = replace(run, attempt=3, token=4, claim_id="other", attempt_started_at=now)
+    taken = replace(taken, lease_until=now + timedelta(seconds=60))
+    claim = world.runs.claim
+
+    with preceded(world.runs, "claim", lambda: claim(taken, run)):
+        assert cancel(client, run).headers["retry-after"] == "2"
+
+    assert stored(world, run) == taken
+
+
+@pytest.mark.parametrize("schedule", ["every 1h after finish", "every 1h"])
+def test_what_follows_a_stopped_run_is_ordered(client: Client, world: World, schedule: str) -> None:
+    """The next run of a fixed delay, and with `overlap: queue_one` the run that waits."""
+    overlap = "allow" if "finish" in schedule else "queue_one"
+    job = client.post("/jobs", BODY | {"schedule": schedule, "overlap": overlap}).json
+    row = world.jobs.get(OWNER, job["job_id"])
+    assert row is not None
+    generation_id = row.generation.generation_id
+    run = running(world, job, seconds=30, generation_id=generation_id)
+
+    cancel(client, run)
+
+    (kept,) = [each for each in world.queue.kept() if each.message.key == run.key]
+    assert kept.visible_at == world.clock.now()
+    assert kept.message.after_finish is ("finish" in schedule)
+
+
 def test_a_claim_that_comes_between_wins(client: Client, world: World, retrying: Run) -> None:
+    now = world.clock.now()
     started = replace(retrying, status=RunStatus.RUNNING, attempt=2, token=2, claim_id="other")
+    started = replace(started, attempt_started_at=now, lease_until=now + timedelta(seconds=60))
     claim = world.runs.claim
 
     with preceded(world.runs, "claim", lambda: claim(started, retrying)):

@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from carillon.client import NotFound, QuotaExceeded, Unavailable
+from carillon.client import Conflict, NotFound, QuotaExceeded, Unavailable
 from carillon.client.session import MOST_REPETITIONS
 from tests.unit.client.conftest import FakeClock, Script
 
@@ -52,6 +52,24 @@ def test_the_api_says_when_to_come_back(
     scripted.status()
 
     assert clock.waits == [seconds]
+
+
+def test_a_refusal_for_now_is_asked_again_when_it_says(
+    scripted: Any, script: Script, clock: FakeClock
+) -> None:
+    """A run that has just begun is cancelled once it has lasted for two seconds."""
+    script.then(409, Retry_After="2").then(200, {"status": "cancelled"})
+
+    assert scripted.runs.cancel("j" * 26 + "_20260301T120000Z_scheduled_0")["status"] == "cancelled"
+    assert clock.waits == [2]
+
+
+def test_any_other_conflict_is_not(scripted: Any, script: Script) -> None:
+    script.then(409, {"title": "No", "status": 409, "detail": "it has ended"})
+
+    with pytest.raises(Conflict):
+        scripted.runs.cancel("j" * 26 + "_20260301T120000Z_scheduled_0")
+    assert len(script.requests) == 1
 
 
 def test_it_is_given_up_in_the_end(scripted: Any, script: Script) -> None:

@@ -154,10 +154,11 @@ class ContendedError(CarillonError):
 
 
 class NotCancellableError(CarillonError):
-    """`status` is the run's: only one that waits, for its start or a retry, can be cancelled."""
+    """`reason` is the state of the run instead; when to ask again, if it may be cancelled soon."""
 
-    def __init__(self, run_id: str, status: str) -> None:
-        super().__init__(f"run {run_id} is {status}: it can be cancelled only while it waits")
+    def __init__(self, run_id: str, reason: str, again_after_seconds: int | None) -> None:
+        super().__init__(f"run {run_id} {reason}")
+        self.headers = {"Retry-After": str(again_after_seconds)} if again_after_seconds else {}
 
 
 class NotADeadLetterError(CarillonError):
@@ -284,6 +285,8 @@ def problem_of(error: Exception) -> ProblemError:
             return ProblemError(Kind.CALENDAR_IN_USE, str(error), followed)
         case RequestUnsupportedContentType():
             return unsupported_media_type()
+        case NotCancellableError():
+            return ProblemError(Kind.NOT_CANCELLABLE, str(error), headers=error.headers)
         case UnreadableRowError():
             # Time does not mend it: who reads this must know what to mend.
             return ProblemError(Kind.UNAVAILABLE, str(error))
@@ -309,7 +312,6 @@ _REFUSALS: tuple[tuple[type[Exception], Kind, str], ...] = (
     (RevisionMismatchError, Kind.REVISION_MISMATCH, "If-Match"),
     (AlreadyThereError, Kind.REVISION_MISMATCH, "If-None-Match"),
     (ContendedError, Kind.CONTENDED, ""),
-    (NotCancellableError, Kind.NOT_CANCELLABLE, ""),
     (NotADeadLetterError, Kind.NOT_A_DEAD_LETTER, ""),
     (JobGoneError, Kind.JOB_GONE, ""),
     (OperationEndedError, Kind.OPERATION_ENDED, ""),

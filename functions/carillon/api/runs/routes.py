@@ -204,15 +204,17 @@ class RunRoutes(Resource):
 
     @route(
         f"POST {_PATH}/<run_id>/cancel",
-        "Cancel a run that waits",
+        "Cancel a run that waits or runs",
         {200: "The cancelled run"},
         Kind.NOT_FOUND,
         Kind.CONTENDED,
         Kind.NOT_CANCELLABLE,
     )
     def cancel_run(self, job_id: JobId, run_id: RunId) -> Response[RunDetail]:
-        """A run that waits, for its start or for a retry, does not start any more. One that was
-        cancelled before stays as it is; one that is running or has ended is not cancelled."""
+        """A run that waits, for its start or for a retry, does not start any more. The call of one
+        that is running is ended within 4 seconds. In its first 2 seconds it is not cancelled yet:
+        409 with Retry-After. One that was cancelled before stays as it is; one that has ended
+        otherwise is not cancelled."""
         run = self._service.cancel(self._owner(), job_id, run_id)
         self._telemetry.record(Action.RUN_CANCELLED, run_id=run_id, owner=run.key.owner)
         return Response(200, JSON, RunDetail.of(run))

@@ -15,6 +15,7 @@ from carillon.api.jobs.service import JobService
 from carillon.api.schedules.request_models import whole_span
 from carillon.clock import Clock, Entropy
 from carillon.domain.execution.next_run import message_of_cancelled
+from carillon.domain.execution.stopping import NotCancellable, decide_cancel
 from carillon.domain.idempotency import IdempotencyRecord, record_key, record_key_of_run
 from carillon.domain.job import Job
 from carillon.domain.message import Message
@@ -23,10 +24,6 @@ from carillon.domain.spec.names import is_job_id
 from carillon.settings import Settings
 from carillon.stores.ports import LaneQueue, Page, RunStore, VersionedRows
 
-CANCELLED_ON_REQUEST = "on request"
-"""The reason of a run that somebody cancelled."""
-
-_CANCELLABLE = frozenset({RunStatus.SCHEDULED, RunStatus.RETRYING})
 _ROUNDS = 4
 _LONGEST_RUN_ID = 200
 """Characters, twice those of the longest that was ever given: one that could be no key of the
@@ -117,21 +114,23 @@ class RunService:
         return run
 
     def cancel(self, owner: str, job_id: str, run_id: str) -> Run:
-        """The cancelled run: its message is absorbed. A cancelled one stays as it is.
+        """The cancelled run: its message is absorbed, and its call, if it is under way, ends soon.
+        A cancelled one stays as it is.
 
         What follows from its end is ordered, again by each repetition. Raises NotCancellableError
-        unless it waits, for its start or for a retry, and QueueUnavailableError.
+        for one that has ended otherwise, or has just begun, and QueueUnavailableError.
         """
         for _ in range(_ROUNDS):
             run = self.get(owner, job_id, run_id)
             if run.status is RunStatus.CANCELLED:
                 self._order_what_follows(run)
                 return run
-            if run.status not in _CANCELLABLE:
-                raise NotCancellableError(run_id, run.status.value)
             now = self._clock.now()
             claim_id, expires_at = self._entropy.new_id(now), now + self._settings.run_lifetime
-            cancelled = run.cancelled(CANCELLED_ON_REQUEST, claim_id, now, expires_at)
+            cancelled = decide_cancel(run, claim_id, now, expires_at)
+            if isinstance(cancelled, NotCancellable):
+                again_after = cancelled.again_after_seconds
+                raise NotCancellableError(run_id, cancelled.reason, again_after)
             if self._runs.claim(cancelled, run):
                 self._order_what_follows(cancelled)
                 return cancelled

@@ -1,6 +1,7 @@
 """The target and the payload of a run's call."""
 
 from dataclasses import dataclass
+from threading import Event
 
 from carillon.domain.callbacks import callback_payload, callback_target
 from carillon.domain.decisions import Skip, SkipReason
@@ -20,8 +21,8 @@ class PreparedCall:
     target: Target
     payload: str
 
-    def call(self, run: Run, job: Job, limit_seconds: int) -> Call:
-        """The call for the attempt that `run` is at."""
+    def call(self, run: Run, job: Job, limit_seconds: int, stopped: Event) -> Call:
+        """The call for the attempt that `run` is at; it is to end when `stopped` is set."""
         return Call(
             run_id=run.key.run_id,
             job_id=job.job_id,
@@ -33,6 +34,7 @@ class PreparedCall:
             timeout_seconds=limit_seconds,
             effective_at=run.effective_at,
             tags=tuple(job.spec.tags.items()),
+            stopped=stopped,
         )
 
 

@@ -26,9 +26,11 @@ from carillon.domain.decisions import (
 from carillon.domain.execution import returning
 from carillon.domain.execution import start_decision as starting
 from carillon.domain.execution import transitions as running
+from carillon.domain.execution.stopping import is_overdue
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.domain.targets import Target
 from carillon.errors import HeldError, QueueUnavailableError, RunAloneError, StoreUnavailableError
 from carillon.executor.batch import Handled, Report, defer, defer_early, send_back
 from carillon.executor.ports import ExecutorPorts
@@ -39,7 +41,8 @@ from carillon.executor.runs.context import RunContext
 from carillon.executor.runs.follow_up import FollowUp
 from carillon.executor.runs.permits import Permits
 from carillon.executor.runs.slow_lane import SlowLane
-from carillon.executor.targets import Failure, Success
+from carillon.executor.runs.stop_watch import StopWatch
+from carillon.executor.targets import Call, Failure, Success
 from carillon.services.calendar_reader import CalendarReader
 
 _LEASE_MARGIN = timedelta(seconds=1)
@@ -57,6 +60,7 @@ class RunProtocol:
         self._follow_up = FollowUp(ports)
         self._admission = Admission(ports)
         self._permits = Permits(ports)
+        self._stop_watch = StopWatch(ports)
         self._slow_lane = SlowLane(ports)
         self._catching_up = CatchingUp(ports)
 
@@ -240,10 +244,16 @@ class RunProtocol:
             self._admission.leave(run, context.job)
             self._permits.leave(run, message)
             return self._release(message, claim, self._another_process())
-        with self._permits.around_call(run, message):
-            ended = self._deliver(run, context.job, prepared, limit_seconds)
+        if is_overdue(run, now) and self._stop_watch.is_lost(run):
+            self._admission.leave(run, context.job)
+            self._permits.leave(run, message)
+            return None
+        with self._permits.around_call(run, message), self._stop_watch.around_call(run) as stopped:
+            call = prepared.call(run, context.job, limit_seconds, stopped)
+            ended = self._deliver(run, context.job, prepared.target, call)
         self._admission.leave(run, context.job)
-        report = self._finish(ended, context)
+        # Of a run that was stopped the finish would be refused: no retry is sent for it.
+        report = None if stopped.is_set() else self._finish(ended, context)
         self._slow_lane.judge(ended, context.job)
         return report
 
@@ -281,10 +291,10 @@ class RunProtocol:
         self._ports.indexer.remove_stale_entry(job, message)
         return context, start
 
-    def _deliver(self, run: Run, job: Job, order: PreparedCall, limit_seconds: int) -> Run:
+    def _deliver(self, run: Run, job: Job, target: Target, call: Call) -> Run:
         run = running.begun(run, self._ports.clock.now())
         self._ports.lifecycle.started(run, job, run.attempt_started_at or run.updated_at)
-        outcome = self._ports.targets.deliver(order.target, order.call(run, job, limit_seconds))
+        outcome = self._ports.targets.deliver(target, call)
         now = self._ports.clock.now()
         match outcome:
             case Success(result):

@@ -119,12 +119,11 @@ class AwsCaller(Caller):
         self._send = send
 
     def deliver(self, target: Any, call: Call) -> Outcome:
-        deadline = Deadline.after(call.timeout_seconds)
+        deadline = call.deadline
         try:
             return call_within(deadline, lambda: self._call(target, call, deadline))
         except TimeoutError:
-            message = f"no answer within {call.timeout_seconds:g} s"
-            return Failure(RunError("timeout", message), timed_out=True)
+            return call.timed_out(f"no answer within {call.timeout_seconds:g} s")
 
     def _call(self, target: Any, call: Call, deadline: Deadline) -> Outcome:
         from botocore.exceptions import BotoCoreError, ClientError

@@ -4,12 +4,15 @@ import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from threading import Event
 from typing import Any
 
 from carillon.clock import utc_text
+from carillon.domain.execution.stopping import STOPPED
 from carillon.domain.run import RunError
+from carillon.executor.deadlines import Deadline
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +20,8 @@ class Call:
     """One attempt, and everything a target may know about it.
 
     `payload` is compact JSON text, rendered if it was a template. `timeout_seconds` is the hard
-    limit of the attempt. `effective_at` is when the run was to start; None where that is `fire_at`.
+    limit of the attempt; it is to end before that once `stopped` is set, as nobody waits for its
+    outcome any more. `effective_at` is when the run was to start; None where that is `fire_at`.
     `tags` are the job's, pairs of key and value.
     """
 
@@ -31,6 +35,18 @@ class Call:
     timeout_seconds: float
     effective_at: datetime | None = None
     tags: tuple[tuple[str, str], ...] = ()
+    stopped: Event = field(default_factory=Event, compare=False, repr=False)
+
+    @property
+    def deadline(self) -> Deadline:
+        """The deadline of a call that begins now."""
+        return Deadline.after(self.timeout_seconds, self.stopped)
+
+    def timed_out(self, message: str) -> "Failure":
+        """The outcome of a call whose deadline has passed."""
+        if self.stopped.is_set():
+            return Failure(STOPPED)
+        return Failure(RunError("timeout", message), timed_out=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,9 @@ connection gets through. One deadline bounds everything: lookup, connection, TLS
 import socket
 import ssl
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
 
 import httpcore2
 
@@ -29,6 +31,7 @@ Connector = Callable[[Address, int, float], socket.socket]
 """Address, port and limit in seconds to a connected socket; raises OSError."""
 
 _ADDRESSES_TRIED = 4
+_T = TypeVar("_T")
 
 
 class RefusedError(Exception):
@@ -156,8 +159,7 @@ class DeadlineStream(httpcore2.NetworkStream):
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         try:
-            self._limit()
-            return self._connection.recv(max_bytes)
+            return self._within(lambda: self._connection.recv(max_bytes))
         except TimeoutError as error:
             raise httpcore2.ReadTimeout from error
         except OSError as error:
@@ -168,8 +170,7 @@ class DeadlineStream(httpcore2.NetworkStream):
             # Not sendall: over TLS its limit is one for each record.
             unsent = memoryview(buffer)
             while unsent:
-                self._limit()
-                unsent = unsent[self._connection.send(unsent) :]
+                unsent = unsent[self._within(partial(self._connection.send, unsent)) :]
         except TimeoutError as error:
             raise httpcore2.WriteTimeout from error
         except OSError as error:
@@ -185,7 +186,10 @@ class DeadlineStream(httpcore2.NetworkStream):
         timeout: float | None = None,
     ) -> httpcore2.NetworkStream:
         try:
-            self._limit()
+            left = self._deadline.remaining()
+            if not left:
+                raise TimeoutError
+            self._connection.settimeout(left)
             secured = ssl_context.wrap_socket(self._connection, server_hostname=server_hostname)
         except TimeoutError as error:
             self.close()
@@ -198,8 +202,10 @@ class DeadlineStream(httpcore2.NetworkStream):
     def get_extra_info(self, info: str) -> Any:
         return None
 
-    def _limit(self) -> None:
-        left = self._deadline.remaining()
-        if not left:
-            raise TimeoutError
-        self._connection.settimeout(left)
+    def _within(self, operate: Callable[[], _T]) -> _T:
+        """The result of an operation on the socket; TimeoutError when the deadline has passed."""
+        while not self._deadline.passed:
+            self._connection.settimeout(self._deadline.poll_seconds())
+            with suppress(TimeoutError):
+                return operate()
+        raise TimeoutError

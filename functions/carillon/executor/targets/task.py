@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from carillon.clock import Clock
 from carillon.domain.run import RunError
 from carillon.domain.targets import TaskTarget
-from carillon.executor.deadlines import Deadline
 from carillon.executor.targets.call import Call, Caller, Failure, Outcome, Success
 from carillon.executor.targets.task_credentials import TaskCredentials
 from carillon.executor.task_process.parent import (
@@ -39,7 +38,7 @@ class TaskCaller(Caller):
         self._variables = variables
 
     def deliver(self, target: TaskTarget, call: Call) -> Outcome:
-        deadline = Deadline.after(call.timeout_seconds)
+        deadline = call.deadline
         try:
             request = request_of(
                 target,
@@ -50,8 +49,7 @@ class TaskCaller(Caller):
             )
             return outcome_of(self._pool.run(request, deadline))
         except CallTimeoutError:
-            message = f"the task was killed at its limit of {call.timeout_seconds:g} s"
-            return Failure(RunError("timeout", message), timed_out=True)
+            return call.timed_out(f"the task was killed at its limit of {call.timeout_seconds:g} s")
         except ChildNotReadyError:
             message = f"no task process was ready within {call.timeout_seconds:g} s"
             return Failure(RunError("task_not_ready", message))

@@ -144,14 +144,14 @@ class WebhookCaller(Caller):
         self._tls = httpcore2.default_ssl_context() if tls is None else tls
 
     def deliver(self, target: WebhookTarget, call: Call) -> Outcome:
-        deadline = Deadline.after(call.timeout_seconds)
+        deadline = call.deadline
         hidden: list[str] = []
         try:
             request = self._prepare(target, call, deadline)
             hidden = request.hidden
             answer = self._send(target.method, request, deadline)
         except (TimeoutError, httpcore2.TimeoutException):
-            return _timeout(call)
+            return call.timed_out(f"no complete answer within {call.timeout_seconds:g} s")
         except RefusedError as error:
             return _failure(error.kind, error, permanent=True)
         except LookupFailedError as error:
@@ -262,11 +262,6 @@ def _host(url: httpcore2.URL) -> str:
     host = url.host.decode("ascii")
     name = f"[{host}]" if ":" in host else host
     return name if url.port is None else f"{name}:{url.port}"
-
-
-def _timeout(call: Call) -> Failure:
-    message = f"no complete answer within {call.timeout_seconds:g} s"
-    return Failure(RunError("timeout", message), timed_out=True)
 
 
 def _failure(

@@ -22,8 +22,6 @@ _START = (
     "from carillon.executor.task_process.child import main; main(int(sys.argv[1]), *sys.argv[2:6])"
 )
 _numbers = itertools.count(1)
-_POLL_SECONDS = 0.2
-"""Between two checks of a silent child: a fork of it may hold the socket open after its death."""
 _DYING_SECONDS = 1.0
 _LINE_LIMIT_BYTES = 1024 * 1024
 _MOST_CHILDREN = 20
@@ -157,7 +155,8 @@ class ChildProcess:
         """The next line, or None when there is none in time; raises ChildLostError."""
         while b"\n" not in self._unread:
             exited = self._process.poll() is not None
-            self._channel.settimeout(min(deadline.remaining(), _POLL_SECONDS))
+            # A fork of a silent child may hold the socket open after its death.
+            self._channel.settimeout(deadline.poll_seconds())
             try:
                 received = self._channel.recv(65536)
             except (TimeoutError, BlockingIOError):

@@ -91,6 +91,6 @@ def show(run_id: RunIdArgument, *, session: SessionOptions) -> None:
 
 @run.command()
 def cancel(run_id: RunIdArgument, *, session: SessionOptions) -> None:
-    """Cancel a run that waits or is to be retried; one under way is not stopped."""
+    """Cancel a run that waits or is to be retried, or end the call of one that is running."""
     answer = session.connect().post(run_path(run_id, "/cancel"))
     write_run(answer, session.is_json)

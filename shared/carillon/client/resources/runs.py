@@ -25,7 +25,7 @@ class Runs(Resource[DriverT]):
 
     @call
     def cancel(self, run_id: str) -> Steps[RunDetail]:
-        """Cancel a run that waits; Conflict for one that is under way or has ended."""
+        """Cancel a run that waits, or end its call; Conflict for one that has ended otherwise."""
         answer: RunDetail = yield from self._session.ask("POST", run_path(run_id, "/cancel"))
         return answer
 

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TypeVar
 
 from carillon.clock import ceil_second
-from carillon.domain.run import Run, RunKey, RunStatus, cut
+from carillon.domain.run import Run, RunKey, cut
 from carillon.errors import UnreadableRowError
 from carillon.stores.cursors import decode_cursor, encode_cursor
 from carillon.stores.memory.rows import Expiry, KeyOrder
@@ -49,7 +49,8 @@ class MemoryRunStore:
     def finish(self, run: Run) -> bool:
         with self._lock:
             stored = self._rows.get(run.key)
-            return self._put(run, stored, allowed=_is_held(stored, run))
+            is_held = stored is not None and stored.is_held_by(run)
+            return self._put(run, stored, allowed=is_held)
 
     def replace_unreadable(self, run: Run) -> bool:
         with self._lock:
@@ -66,7 +67,8 @@ class MemoryRunStore:
 
     def discard_claim(self, run: Run) -> bool:
         with self._lock:
-            if not _is_held(self._rows.get(run.key), run):
+            stored = self._rows.get(run.key)
+            if stored is None or not stored.is_held_by(run):
                 return False
             self._remove(run.key)
             return True
@@ -158,15 +160,6 @@ class MemoryRunStore:
         if key in self._dead:
             del self._dead[key]
             self._dead_of_owners[key.owner].row_gone()
-
-
-def _is_held(stored: Run | None, run: Run) -> bool:
-    """True if the row is RUNNING under the claim that `run` was made from."""
-    return (
-        stored is not None
-        and stored.status is RunStatus.RUNNING
-        and (stored.token, stored.claim_id) == (run.token, run.claim_id)
-    )
 
 
 def _order_in(
