@@ -221,6 +221,19 @@ def _any_pause() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _stop_unfenced() -> Iterator[None]:
+    """A stop leaves the token as it is."""
+
+    def unfenced(self: Run, reason: str, claim_id: str, now: datetime, expires_at: datetime) -> Run:
+        cancelled = was(self, reason, claim_id, now, expires_at)
+        return replace(cancelled, token=self.token, claim_id=self.claim_id)
+
+    was = Run.cancelled
+    with patch.object(Run, "cancelled", unfenced):
+        yield
+
+
 _BUGS: dict[str, Callable[[], Any]] = {
     "any_pause": _any_pause,
     "latest_not_sent": _latest_not_sent,
@@ -233,4 +246,5 @@ _BUGS: dict[str, Callable[[], Any]] = {
     "settle_unread": _settle_unread,
     "link_after_watermark": _link_after_watermark,
     "removed_early": _removed_early,
+    "stop_unfenced": _stop_unfenced,
 }

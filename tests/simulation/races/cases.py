@@ -31,6 +31,7 @@ from tests.simulation.races.kit import (
     tick,
 )
 from tests.simulation.races.pauses import PAUSES
+from tests.simulation.races.stopping import STOPS
 from tests.support.requests import job_patch
 
 PAUSE = request("pause", lambda api: api.jobs.pause(OWNER, JOB_ID))
@@ -370,4 +371,5 @@ RACES = (
     ),
     Race("chain's next link", chain_link, "link_after_watermark", 1000, losses=0),
     *PAUSES,
+    *STOPS,
 )

@@ -81,7 +81,8 @@ def _wrong_run(call: Call, before: Content, after: Content, now: datetime) -> st
         return f"a run that is {old.status} becomes {new.status}"
     if new.token <= old.token:
         return "I4: a claim does not raise the token"
-    if old.lease_until is not None and now < old.lease_until:
+    is_stopped = new.status is RunStatus.CANCELLED
+    if old.lease_until is not None and now < old.lease_until and not is_stopped:
         return "I2: a claim over a live lease"
     return None
 
