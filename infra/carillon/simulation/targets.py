@@ -59,6 +59,8 @@ class SimulatedTargets:
 
     def deliver(self, target: Target, call: Call) -> Outcome:
         loop, task = self._loop, self._loop.current
+        if call.stopped.is_set():  # before it has begun
+            return Failure(STOPPED)
         process = "" if task is None else task.name
         begun = TargetCall(call, process, loop.instant())
         self._on_call(begun)

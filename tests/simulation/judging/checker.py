@@ -20,6 +20,7 @@ from tests.simulation.judging import (
     checker_pauses,
     checker_rows,
     checker_skips,
+    checker_stops,
     checker_told,
 )
 from tests.simulation.judging.evidence import Evidence
@@ -59,6 +60,7 @@ RULES: tuple[Callable[[Known], Iterator[Violation]], ...] = (
     checker_pauses.resumed,
     checker_lanes.misled,
     checker_lanes.taken_back,
+    checker_stops.stopped,
     checker_told.called_back,
     checker_told.told_of,
     checker_told.watched,

@@ -10,6 +10,7 @@ from carillon.audit.known import moves
 from carillon.domain.job import Job, JobState, Lane
 from carillon.domain.policies import Overlap
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
+from tests.simulation.judging import checker_stops
 from tests.simulation.judging.evidence import Ack, Circumstances, Delivery, RunWrite
 from tests.simulation.judging.known import Known
 
@@ -93,6 +94,8 @@ def not_held(known: Known) -> Iterator[Violation]:
             since = max(0, bisect_left(times, each.begun_at) - 1)
             if not any(_holds(write, each) for write in writes[since:number]):
                 last = writes[number - 1] if number else None
+                if last is not None and checker_stops.came_between(known, last, each):
+                    continue
                 row = None if last is None else last.after
                 by = "nobody" if last is None else last.process
                 status = "absent" if row is None else row.status.value

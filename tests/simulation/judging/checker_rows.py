@@ -27,6 +27,7 @@ _NEXT: dict[RunStatus | None, frozenset[RunStatus | None]] = {
             _R.DEAD,
             _R.TIMED_OUT,
             _R.SKIPPED,
+            _R.CANCELLED,
         }
     ),
     _R.DEAD: frozenset({_R.DEAD}),
@@ -96,7 +97,7 @@ def _wrong_claim(write: RunWrite) -> str | None:
     before, after = write.before, write.after
     if before is None or after is None:
         return None
-    if before.status is RunStatus.RUNNING:
+    if before.status is RunStatus.RUNNING and after.status is not RunStatus.CANCELLED:
         if before.lease_until is not None and before.lease_until > write.at:
             return f"took over a run whose lease lasts until {before.lease_until}"
         if after.attempt <= before.attempt:
@@ -219,11 +220,11 @@ def _forgotten(known: Known, ack: Ack) -> str | None:
     versions = known.evidence.versions.get(ack.job_id, ())
     if ack.what == "create" and not versions:
         return "there is no such job"
-    if ack.what in ("run", "redrive", "cancel", "discard") and ack.run_id:
+    if ack.what in ("run", "redrive", "cancel", "stop", "discard") and ack.run_id:
         row = known.by_run_id.get(ack.run_id)
         if row is None:
             return f"there is no run {ack.run_id}"
-        if ack.what == "cancel" and row.status is not RunStatus.CANCELLED:
+        if ack.what in ("cancel", "stop") and row.status is not RunStatus.CANCELLED:
             return f"{ack.run_id} is {row.status.value}"
         if ack.what == "discard" and row.settled is not Resolution.DISCARDED:
             return f"{ack.run_id} is {row.settled or 'not settled'}"

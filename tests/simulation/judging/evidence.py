@@ -56,8 +56,9 @@ class Delivery:
 @dataclass(frozen=True, slots=True)
 class Ack:
     """A request that was answered as done: `what` is create, change, pause, resume, delete, run,
-    cancel, redrive or discard, or one that begins or cancels an operation; `made` is the id of the
-    operation. `run_id` where it named or made one. `key` is the idempotency key, if it had one."""
+    cancel, stop, redrive or discard, or one that begins or cancels an operation; `made` is the id
+    of the operation. `run_id` where it named or made one. `key` is the idempotency key, if it had
+    one."""
 
     what: str
     job_id: str

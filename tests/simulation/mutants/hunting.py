@@ -19,6 +19,7 @@ from tests.simulation.mutants.pauses import TIMED_PAUSES
 from tests.simulation.mutants.policies import LATE, RATES, SLOW_LANE
 from tests.simulation.mutants.receptions import RECEPTIONS
 from tests.simulation.mutants.runs import RUNS
+from tests.simulation.mutants.stopping import STOPS
 from tests.simulation.mutants.ticks import TICKS
 from tests.simulation.worlds.runner import Outcome, run
 from tests.simulation.worlds.scenario import scenario_of
@@ -27,6 +28,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *GENERATIONS,
     *TICKS,
     *RUNS,
+    *STOPS,
     *RECEPTIONS,
     *ISOLATION,
     *SLOW_LANE,

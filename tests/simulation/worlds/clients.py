@@ -33,6 +33,7 @@ _UNKNOWN = (StoreUnavailableError, QueueUnavailableError)
 
 _WANTED: dict[str, frozenset[RunStatus]] = {
     "cancel": frozenset({RunStatus.SCHEDULED, RunStatus.RETRYING}),
+    "stop": frozenset({RunStatus.RUNNING}),
     "redrive": DEAD_LETTER,
     "discard": DEAD_LETTER,
 }
@@ -41,6 +42,8 @@ _LOOKED_AT = 100
 """Rows of a job that are looked through for one that is there already."""
 _LATER_US = (0, 1_000, 50_000, 1_000_000, 20_000_000)
 """How long after a run is there it is asked about at most."""
+_STOPPED_AFTER_SECONDS = (1.95, 2.0, 2.05, 2.5, 3.9, 4.1, 7.0, 12.0)
+"""How long after the claim of a run it is stopped, if it is still under way."""
 
 
 CLIENT = Author(AuthorKind.PERSON, "owner", "", Via.API)
@@ -134,6 +137,9 @@ class Clients:
     def _send_about(self, request: Request, run: Run) -> None:
         loop = self._deployment.loop
         draws = Draws(self._scenario.seed, f"moment of {request.name}")
+        if request.what == "stop":
+            loop.after(draws.choice(_STOPPED_AFTER_SECONDS), partial(self._stop, request, run))
+            return
         at_us = loop.us + draws.below(draws.choice(_LATER_US) + 1)
         if run.next_attempt_at is not None and draws.fraction() < 0.4:
             near_us = loop.us_of(run.next_attempt_at) - 100_000 + draws.below(150_000)
@@ -141,6 +147,15 @@ class Clients:
         if at_us < loop.us_of(self._scenario.calm_at):
             step = self._step_about(request, run.key.run_id)
             self._send(_Sent(request, step, loop.instant(at_us)))
+
+    def _stop(self, request: Request, run: Run) -> None:
+        """Stop a run that is under way still; else the next one of its job."""
+        row = self._deployment.stores.runs.get(run.key)
+        if row is None or not row.is_held_by(run):
+            self._look(request)
+        elif self._deployment.loop.instant() < self._scenario.calm_at:
+            step = self._step_about(request, run.key.run_id)
+            self._send(_Sent(request, step, self._deployment.loop.instant()))
 
     def _send(self, sent: _Sent, at: datetime | None = None) -> None:
         request, number = sent.request, sent.repetition
@@ -218,7 +233,7 @@ class Clients:
     def _step_about(self, request: Request, run_id: str) -> Callable[[], Run]:
         api, plan = self._api, self._plans[request.job]
         match request.what:
-            case "cancel":
+            case "cancel" | "stop":
                 return partial(api.runs.cancel, plan.owner, plan.job_id, run_id)
             case "redrive":
                 return partial(api.dead_letters.redrive, plan.owner, run_id)

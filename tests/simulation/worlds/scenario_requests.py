@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from carillon.domain.execution.stopping import LOOK_SECONDS
 from carillon.simulation.faults import Draws
 from tests.simulation.worlds.scenario_jobs import schedule_of
 from tests.simulation.worlds.scenario_parts import JobPlan, Request, renamed_name
@@ -54,6 +55,7 @@ def requests_of(
             one = Draws(seed, f"request of {job.name}", n)
             at_us = hot[0] if is_volley else _instant_us(one, hot, minutes)
             found += _asked(one, (start, minutes), job, n, one.choice(kinds), at_us)
+        found += _stops(seed, job, minutes)
     last_us = minutes * 60 * _SECOND_US - 1
     return tuple(replace(each, after_us=min(each.after_us, last_us)) for each in found)
 
@@ -63,6 +65,16 @@ def calendar_body(draws: Draws, start: datetime) -> str:
     days = [start.date() + timedelta(days=draws.below(4) - 1) for _ in range(draws.below(3))]
     weekdays = [draws.choice(("sat", "sun", "tue", "fri"))] if draws.fraction() < 0.4 else []
     return json.dumps({"dates": [day.isoformat() for day in days], "weekdays": weekdays})
+
+
+def _stops(seed: int, job: JobPlan, minutes: int) -> Iterator[Request]:
+    """Of jobs whose calls may last; often two ask for the same."""
+    draws = Draws(seed, f"stops of {job.name}")
+    for n in range(draws.choice((0, 0, 1, 2, 4)) if job.seconds > LOOK_SECONDS else 0):
+        name, after_us = f"stop {job.name} {n}", draws.below(minutes * 60 * _SECOND_US)
+        yield Request(name, "stop", job.name, after_us, repeats=draws.choice((0, 1, 3)))
+        if draws.fraction() < 0.3:
+            yield Request(f"{name} besides", "stop", job.name, after_us, repeats=1)
 
 
 def _kinds_of(job: JobPlan) -> Sequence[str]:
