@@ -83,6 +83,16 @@ def given(**members: Any) -> Reshape:
     return lambda scenario: replace(scenario, **members)
 
 
+def lasting(seconds: float) -> Reshape:
+    """Every call lasts for up to so long, and succeeds."""
+
+    def reshape(scenario: Scenario) -> Scenario:
+        jobs = (replace(job, seconds=seconds, failures=0.0) for job in scenario.jobs)
+        return replace(scenario, jobs=tuple(jobs))
+
+    return reshape
+
+
 def bodied(change: Callable[[dict[str, Any], Draws], dict[str, Any]]) -> Reshape:
     """Every job's body as `change` makes it of the seed's."""
 

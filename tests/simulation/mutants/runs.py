@@ -31,6 +31,7 @@ from tests.simulation.mutants.kit import (
     both,
     faulty,
     instead,
+    lasting,
     scheduled,
     small,
 )
@@ -189,10 +190,13 @@ RUNS = (
         ("I1",),
         "a worker whose finish was refused acknowledges",
         (Swap(RunProtocol, "_finish", _gives_up),),
-        cannot_break=(
-            "a lease outlives its process, so that nobody whose finish is refused lives to"
-            " acknowledge; and who took the run over holds a message of his own, which stays"
-            " with the queue until he, too, has answered"
+        # Of a run that was stopped, by a request that died before it ordered what follows.
+        reshape=both(
+            small(6),
+            scheduled("every 5s after finish", overlap="allow", timeout_seconds=15),
+            lasting(5),
+            asked("stop", 15),
+            faulty(dies=0.1),
         ),
     ),
     Mutant(

@@ -16,11 +16,11 @@ from tests.simulation.mutants.kit import (
     both,
     given,
     instead,
+    lasting,
     scheduled,
     small,
 )
 from tests.simulation.mutants.runs import always_finishes
-from tests.simulation.worlds.scenario import Scenario
 
 
 def _unfenced(original: Code) -> Code:
@@ -33,15 +33,10 @@ def _unfenced(original: Code) -> Code:
     return cancelled
 
 
-def _long_calls(scenario: Scenario) -> Scenario:
-    jobs = tuple(replace(job, seconds=14.0, failures=0.0) for job in scenario.jobs)
-    return replace(scenario, jobs=jobs)
-
-
 _STOPPED: Reshape = both(
     small(6),
     scheduled("every 20s", overlap="allow", timeout_seconds=15),
-    _long_calls,
+    lasting(14),
     asked("stop", 4),
 )
 """Calls that last, and owners who do not want to wait."""
