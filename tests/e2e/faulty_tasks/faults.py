@@ -1,8 +1,9 @@
-"""Tasks that harm the executor itself: a package of tasks as users have them."""
+"""Tasks that harm the executor itself, or never look up: a package of tasks as users have them."""
 
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 from carillon.tasks import TaskContext, task
@@ -25,3 +26,14 @@ def kill_executor(payload: Any, context: TaskContext) -> str | None:
     os.kill(parent, signal.SIGKILL)
     time.sleep(_DYING_SECONDS)  # this process ends with its parent
     raise RuntimeError("the executor is still there")
+
+
+@task
+def beat(payload: Any, context: TaskContext) -> None:
+    """Write to the file `path` ten times a second for `seconds`, whatever the limit."""
+    until = time.monotonic() + float(payload["seconds"])
+    with Path(payload["path"]).open("a") as file:
+        while time.monotonic() < until:
+            file.write(f"{time.time()}\n")
+            file.flush()
+            time.sleep(0.1)

@@ -1,12 +1,20 @@
 """Operations on jobs, on the deployed stack: backfill, cancelling, bulk, groups, the watch."""
 
+import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from time import time
 
 import pytest
 
+from carillon.local.deployment import EXECUTOR_TIMEOUT_SECONDS
+from carillon.settings import TASK_RESERVE_SECONDS
 from tests.e2e.conftest import NEVER, Json, Person, instant, post, run_by_hand, run_of, task, until
 
 pytestmark = pytest.mark.e2e
+
+LONGEST_SECONDS = EXECUTOR_TIMEOUT_SECONDS - TASK_RESERVE_SECONDS
+"""The limit that a call may have here."""
 
 
 def text(moment: datetime) -> str:
@@ -76,6 +84,40 @@ def test_a_run_that_waits_for_its_retry_is_cancelled(alice: Person) -> None:
     refused = alice.http.post(f"/jobs/{done['job_id']}/runs/{done['run_id']}/cancel")
     assert refused.status_code == 409
     assert refused.json()["type"].endswith("not-cancellable")
+
+
+def test_a_run_that_is_running_is_stopped_and_the_next_one_runs(
+    alice: Person, tmp_path: Path
+) -> None:
+    """Its process is gone long before its end; the command waits until it can be stopped."""
+    heart = tmp_path / "heart"
+    job = alice.create(
+        NEVER,
+        name="beating",
+        target=task("beat"),
+        payload={"path": str(heart), "seconds": LONGEST_SECONDS - 0.5},
+        timeout_seconds=LONGEST_SECONDS,
+        overlap="queue_one",
+    )
+    run = run_by_hand(alice, job)
+    until(heart.exists)
+    own = {"payload": {"path": str(tmp_path / "other"), "seconds": 0}}
+    following = post(alice, f"/jobs/{job['job_id']}/run", own)
+
+    done = alice.carillon("run", "cancel", run["run_id"], "--json")
+
+    assert done.returncode == 0, done.stderr
+    stopped = json.loads(done.stdout)
+    assert (stopped["status"], stopped["note"]) == ("cancelled", "its call was stopped")
+    assert [each["error"]["kind"] for each in stopped["attempts"]] == ["stopped"]
+    until(lambda: run_of(alice, following)["status"] == "succeeded")
+    until(lambda: time() > instant(stopped["started_at"]).timestamp() + LONGEST_SECONDS + 1)
+    beats = [float(line) for line in heart.read_text().split()]
+    assert beats[-1] - beats[0] < LONGEST_SECONDS - 2
+    assert beats[-1] <= instant(stopped["finished_at"]).timestamp() + 4
+    begun_at = instant(run_of(alice, following)["started_at"]).timestamp()
+    assert begun_at < beats[0] + LONGEST_SECONDS - 2
+    assert run_of(alice, run) == stopped
 
 
 def test_a_bulk_creation_is_repeated_without_harm_and_deleted_by_its_parent(alice: Person) -> None:
