@@ -178,6 +178,17 @@ def test_finish_after_a_takeover_is_refused(kit: Kit) -> None:
     assert kit.runs.get(run.key) == takeover
 
 
+def test_finish_after_a_stop_is_refused(kit: Kit) -> None:
+    run = _claimed(kit, kit.new_owner())
+    stop = run.cancelled("on request", "stop", NOW, NOW)
+    assert kit.runs.claim(stop, over=run)
+    assert kit.runs.claim(stop, over=run), "it knows its own row"
+    assert not kit.runs.claim(run.cancelled("on request", "another", NOW, NOW), over=run)
+    assert not kit.runs.finish(_finished(run))
+    assert not kit.runs.finish(_finished(stop))
+    assert kit.runs.get(run.key) == stop
+
+
 def test_finish_needs_a_running_row(kit: Kit) -> None:
     run = a_run(a_key(kit.new_owner()))
     assert not kit.runs.finish(_finished(run))
@@ -306,15 +317,19 @@ def test_cursors_are_of_one_owner_and_job(kit: Kit) -> None:
         kit.jobs.list(owner, 1, cursor)
 
 
-def test_a_finish_and_a_takeover_cannot_both_win(threaded_kit: Kit) -> None:
+@pytest.mark.parametrize("is_stopped", [False, True], ids=["takeover", "stop"])
+def test_a_finish_and_a_takeover_or_stop_cannot_both_win(
+    threaded_kit: Kit, is_stopped: bool
+) -> None:
     run = _claimed(threaded_kit, threaded_kit.new_owner())
-    takeover = dataclasses.replace(run, token=2, attempt=2, claim_id="takeover")
 
     def attempt(number: int) -> bool:
         if number % 2:
             return threaded_kit.runs.finish(_finished(run, result=str(number)))
-        return threaded_kit.runs.claim(
-            dataclasses.replace(takeover, claim_id=f"takeover {number}"), over=run
-        )
+        claim_id = f"other {number}"
+        if is_stopped:
+            return threaded_kit.runs.claim(run.cancelled("stop", claim_id, NOW, NOW), over=run)
+        takeover = dataclasses.replace(run, token=2, attempt=2, claim_id=claim_id)
+        return threaded_kit.runs.claim(takeover, over=run)
 
     assert contend(attempt).count(True) == 1
