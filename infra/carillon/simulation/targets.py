@@ -79,10 +79,12 @@ class SimulatedTargets:
         return behaviour.outcome
 
     def _is_stopped(self, call: Call, seconds: float) -> bool:
-        """Let the call last so long, or until it is stopped; True in that case."""
+        """Let the call last so long, or until it is stopped; True in that case. Where nothing
+        interleaves nobody stops it: there it is not to take a step for each look."""
         loop, until_us = self._loop, self._loop.us + int(seconds * 1_000_000)
+        longest_seconds = POLL_SECONDS if loop.interleaves else seconds
         while loop.us < until_us and not call.stopped.is_set():
-            loop.sleep(min((until_us - loop.us) / 1_000_000, POLL_SECONDS))
+            loop.sleep(min((until_us - loop.us) / 1_000_000, longest_seconds))
         return call.stopped.is_set()
 
     def _behaviour(self, target: Target, call: Call, where: str) -> Behaviour:

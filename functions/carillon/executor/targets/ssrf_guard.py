@@ -204,8 +204,8 @@ class DeadlineStream(httpcore2.NetworkStream):
 
     def _within(self, operate: Callable[[], _T]) -> _T:
         """The result of an operation on the socket; TimeoutError when the deadline has passed."""
-        while not self._deadline.passed:
-            self._connection.settimeout(self._deadline.poll_seconds())
+        while seconds := self._deadline.poll_seconds():
+            self._connection.settimeout(seconds)
             with suppress(TimeoutError):
                 return operate()
         raise TimeoutError
