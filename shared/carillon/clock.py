@@ -102,7 +102,7 @@ class ThreadTimers:
         with self._changed:
             ordered = (time.monotonic() + seconds, next(self._numbers), is_off, act)
             heappush(self._ordered, ordered)
-            if self._waiter is None:
+            if self._waiter is None or not self._waiter.is_alive():
                 self._waiter = Thread(target=self._wait, daemon=True)
                 self._waiter.start()
             if self._ordered[0] is ordered:

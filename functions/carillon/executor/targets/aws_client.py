@@ -119,7 +119,7 @@ class AwsCaller(Caller):
         self._send = send
 
     def deliver(self, target: Any, call: Call) -> Outcome:
-        deadline = call.deadline
+        deadline = call.deadline()
         try:
             return call_within(deadline, lambda: self._call(target, call, deadline))
         except TimeoutError:

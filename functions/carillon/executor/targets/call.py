@@ -37,9 +37,8 @@ class Call:
     tags: tuple[tuple[str, str], ...] = ()
     stopped: Event = field(default_factory=Event, compare=False, repr=False)
 
-    @property
     def deadline(self) -> Deadline:
-        """The deadline of a call that begins now."""
+        """The deadline of the call, which begins now."""
         return Deadline.after(self.timeout_seconds, self.stopped)
 
     def timed_out(self, message: str) -> "Failure":

@@ -38,7 +38,7 @@ class TaskCaller(Caller):
         self._variables = variables
 
     def deliver(self, target: TaskTarget, call: Call) -> Outcome:
-        deadline = call.deadline
+        deadline = call.deadline()
         try:
             request = request_of(
                 target,

@@ -144,7 +144,7 @@ class WebhookCaller(Caller):
         self._tls = httpcore2.default_ssl_context() if tls is None else tls
 
     def deliver(self, target: WebhookTarget, call: Call) -> Outcome:
-        deadline = call.deadline
+        deadline = call.deadline()
         hidden: list[str] = []
         try:
             request = self._prepare(target, call, deadline)
