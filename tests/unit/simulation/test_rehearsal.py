@@ -332,6 +332,15 @@ def test_a_fire_in_a_herd_costs_what_the_model_says() -> None:
         assert runs["dollars"][line] == pytest.approx(modelled[line], rel=0.2), line
 
 
+def test_a_call_that_lasts_costs_a_read_for_each_two_seconds() -> None:
+    simulate = {"job": {"seconds": 7}}
+
+    summary = rehearsed([job(schedule="at 2026-10-25T00:30:00")], HOUR, simulate=simulate)
+
+    assert summary["fires"] == 1
+    assert summary["usage"]["runs"]["calls"]["runs.get"] == 3
+
+
 def test_no_row_is_kept_longer_than_needed() -> None:
     workload = workload_of([job(schedule="every 1m", events=["run.succeeded"])])
     simulation = Simulation(workload, Plan(MIDNIGHT, MIDNIGHT + 12 * HOUR))
