@@ -21,6 +21,8 @@ from carillon.domain.policies import (
     RetryPolicy,
 )
 from carillon.domain.targets import (
+    BatchTarget,
+    EcsTarget,
     EventBridgeTarget,
     LambdaTarget,
     SecretReference,
@@ -111,6 +113,18 @@ TARGETS: list[Target] = [
     SnsTarget(topic_arn=f"arn:aws:sns:{AT}:news", subject="Hello"),
     EventBridgeTarget(bus_arn=f"arn:aws:events:{AT}:event-bus/b", source="s", detail_type="d"),
     StepFunctionsTarget(state_machine_arn=f"arn:aws:states:{AT}:stateMachine:m"),
+    EcsTarget(
+        task_definition_arn=f"arn:aws:ecs:{AT}:task-definition/t",
+        subnets=("subnet-0a1b2c3d",),
+        container="main",
+        command=("a", "b"),
+        environment={"A": "b"},
+    ),
+    BatchTarget(
+        job_definition_arn=f"arn:aws:batch:{AT}:job-definition/j",
+        job_queue_arn=f"arn:aws:batch:{AT}:job-queue/q",
+        parameters={"a": "b"},
+    ),
 ]
 
 

@@ -154,7 +154,7 @@ def test_tasks_get_the_services_that_are_named_and_hear_which_there_are(tmp_path
     done = clients(tmp_path / "python", *wanted)
     assert done.stdout.splitlines() == [f"True {service}" for service in wanted], done.stderr
     done = clients(tmp_path / "python", "ec2")
-    assert "Unknown service: 'ec2'. Valid service names are: dynamodb, events" in done.stderr
+    assert "Unknown service: 'ec2'. Valid service names are: batch, dynamodb" in done.stderr
 
 
 def test_a_failed_installation_says_why(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ import pytest
 
 from carillon.clock import SystemClock
 from carillon.domain.targets import (
+    BatchTarget,
+    EcsTarget,
     EventBridgeTarget,
     LambdaTarget,
     ParameterReference,
@@ -34,7 +36,8 @@ pytestmark = pytest.mark.ministack
 
 ACCOUNT = "000000000000"
 ALLOWED = ",".join(
-    f"arn:aws:{service}:*:{ACCOUNT}:*" for service in ("lambda", "sqs", "sns", "events", "states")
+    f"arn:aws:{service}:*:{ACCOUNT}:*"
+    for service in ("lambda", "sqs", "sns", "events", "states", "ecs", "batch")
 )
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/any"
 CALL = call_of('{"a":"ü"}', timeout_seconds=20)
@@ -212,6 +215,74 @@ def test_a_run_starts_one_execution_whatever_its_attempts(targets: Targets) -> N
     assert execution["name"] == CALL.run_id
     started = machines.describe_execution(executionArn=execution["executionArn"])
     assert json.loads(started["input"]) == {"attempt": 1}
+
+
+def new_task_definition() -> str:
+    definition = client("ecs").register_task_definition(
+        family=unique("report"),
+        networkMode="awsvpc",
+        requiresCompatibilities=["FARGATE"],
+        cpu="256",
+        memory="512",
+        containerDefinitions=[{"name": "main", "image": "none"}],
+    )
+    return str(definition["taskDefinition"]["taskDefinitionArn"])
+
+
+def test_a_task_is_started_with_the_payload_in_its_environment(targets: Targets) -> None:
+    """Nothing runs in it: the emulator has no containers. It knows no tokens either."""
+    ecs = client("ecs")
+    cluster = ecs.create_cluster(clusterName=unique("c"))["cluster"]["clusterArn"]
+    target = EcsTarget(
+        task_definition_arn=new_task_definition(),
+        cluster_arn=cluster,
+        subnets=("subnet-0a1b2c3d",),
+        container="main",
+        environment={"AREA": "eu"},
+    )
+    outcome = targets.deliver(target, CALL)
+    assert isinstance(outcome, Success)
+    (arn,) = ecs.list_tasks(cluster=cluster, startedBy=CALL.run_id)["taskArns"]
+    assert outcome.result == f"task {arn}"
+    (task,) = ecs.describe_tasks(cluster=cluster, tasks=[arn])["tasks"]
+    assert (task["taskDefinitionArn"], task["launchType"]) == (
+        target.task_definition_arn,
+        "FARGATE",
+    )
+    (override,) = task["overrides"]["containerOverrides"]
+    got = {each["name"]: each["value"] for each in override["environment"]}
+    assert (override["name"], got["AREA"]) == ("main", "eu")
+    assert (got["CARILLON_PAYLOAD"], got["CARILLON_RUN_ID"]) == (CALL.payload, CALL.run_id)
+
+
+def test_a_job_is_submitted_to_a_queue_of_batch(targets: Targets) -> None:
+    """The emulator shows neither its parameters nor its environment."""
+    batch, name = client("batch"), unique("b")
+    made = batch.create_compute_environment(computeEnvironmentName=name, type="UNMANAGED")
+    order = {"order": 1, "computeEnvironment": made["computeEnvironmentArn"]}
+    queue = batch.create_job_queue(jobQueueName=name, priority=1, computeEnvironmentOrder=[order])
+    definition = batch.register_job_definition(
+        jobDefinitionName=name,
+        type="container",
+        containerProperties={"image": "none", "vcpus": 1, "memory": 128},
+    )
+    target = BatchTarget(
+        job_definition_arn=definition["jobDefinitionArn"],
+        job_queue_arn=queue["jobQueueArn"],
+        parameters={"input": "s3://orders"},
+    )
+    outcome = targets.deliver(target, CALL)
+    assert isinstance(outcome, Success)
+    job_id = (outcome.result or "").removeprefix("job ")
+    (job,) = batch.describe_jobs(jobs=[job_id])["jobs"]
+    assert (job["jobName"], job["jobQueue"]) == (CALL.job_name, queue["jobQueueArn"])
+    assert job["jobDefinition"] == definition["jobDefinitionArn"]
+
+
+def test_a_task_of_a_definition_that_does_not_exist_is_refused(targets: Targets) -> None:
+    gone = f"arn:aws:ecs:us-east-1:{ACCOUNT}:task-definition/gone:1"
+    target = EcsTarget(task_definition_arn=gone, launch_type="EC2")
+    assert refusal(targets.deliver(target, CALL)) == ("ClientException", False)
 
 
 @pytest.mark.parametrize(

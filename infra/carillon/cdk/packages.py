@@ -43,7 +43,9 @@ LAYER_PATH = "/opt/python"
 
 FUNCTION_SERVICES = frozenset(
     {
+        "batch",
         "dynamodb",
+        "ecs",
         "events",
         "lambda",
         "s3",

@@ -70,6 +70,13 @@ _BY_SERVICE = {
 }
 """By the service in an ARN: the type of target and the member that names it."""
 
+_IN_JSON = {
+    "batch": '{"type": "batch", "job_definition_arn": ..., "job_queue_arn": ...}',
+    "ecs": '{"type": "ecs", "task_definition_arn": ..., "subnets": [...], "container": ...}',
+    "events": '{"type": "eventbridge", "bus_arn": ..., "source": ..., "detail_type": ...}',
+}
+"""By the service in an ARN: the targets that an ARN alone does not make."""
+
 
 def target_form(text: str, field: str) -> Any:
     """The target of a JSON object, an ARN, a URL, or the name of a task.
@@ -91,11 +98,8 @@ def _of_arn(arn: str, field: str) -> dict[str, str]:
     if service in _BY_SERVICE:
         kind, member = _BY_SERVICE[service]
         return {"type": kind, member: arn}
-    if service == "events":
-        message = (
-            "an event bus needs JSON: "
-            '{"type": "eventbridge", "bus_arn": ..., "source": ..., "detail_type": ...}'
-        )
+    if service in _IN_JSON:
+        message = f"{arn} alone is no target, give JSON: {_IN_JSON[service]}"
     else:
-        message = f"{arn!r} is of none of {', '.join(_BY_SERVICE)}, events"
+        message = f"{arn!r} is of none of {', '.join((*_BY_SERVICE, *_IN_JSON))}"
     raise InvalidFieldError(field, message)

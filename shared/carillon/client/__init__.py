@@ -22,6 +22,8 @@ from carillon.client.errors import (
     Unavailable,
 )
 from carillon.client.targets import (
+    Batch,
+    Ecs,
     EventBridge,
     Lambda,
     Sns,
@@ -35,8 +37,10 @@ from carillon.client.webhooks import Event, verify
 __all__ = [
     "ApiError",
     "AsyncClient",
+    "Batch",
     "Client",
     "Conflict",
+    "Ecs",
     "Event",
     "EventBridge",
     "InvalidSignature",

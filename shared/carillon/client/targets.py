@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 if TYPE_CHECKING:
     from carillon.client.types.requests import (
+        BatchTarget,
+        EcsTarget,
         EventBridgeTarget,
         LambdaTarget,
         ParameterReference,
@@ -69,6 +71,48 @@ def EventBridge(bus_arn: str, *, source: str, detail_type: str) -> EventBridgeTa
 def StepFunctions(state_machine_arn: str) -> StepFunctionsTarget:
     """An execution of a state machine."""
     return {"type": "stepfunctions", "state_machine_arn": state_machine_arn}
+
+
+def Ecs(
+    task_definition_arn: str,
+    *,
+    cluster_arn: str | None = None,
+    launch_type: Literal["FARGATE", "EC2", "EXTERNAL"] | None = None,
+    capacity_provider: str | None = None,
+    subnets: Sequence[str] = (),
+    security_groups: Sequence[str] = (),
+    assign_public_ip: bool = False,
+    container: str | None = None,
+    command: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> EcsTarget:
+    """A task of Amazon ECS, whose `container` gets the payload as an environment variable."""
+    members = {
+        "task_definition_arn": task_definition_arn,
+        "cluster_arn": cluster_arn,
+        "launch_type": launch_type,
+        "capacity_provider": capacity_provider,
+        "subnets": list(subnets),
+        "security_groups": list(security_groups),
+        "assign_public_ip": assign_public_ip,
+        "container": container,
+        "command": list(command),
+        "environment": environment,
+    }
+    return cast("EcsTarget", _target("ecs", **members))
+
+
+def Batch(
+    job_definition_arn: str,
+    job_queue_arn: str,
+    *,
+    parameters: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> BatchTarget:
+    """A job of AWS Batch, whose container gets the payload as an environment variable."""
+    members = {"parameters": parameters, "environment": environment}
+    named = {"job_definition_arn": job_definition_arn, "job_queue_arn": job_queue_arn}
+    return cast("BatchTarget", _target("batch", **named, **members))
 
 
 def _target(kind: str, **members: Any) -> dict[str, Any]:

@@ -132,6 +132,9 @@ class Backoff:
         return max(1, round(ceiling * (1 - fraction)))
 
 
+MOST_ATTEMPTS = 100
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """`retry_on` are error kinds (`timeout`, `http_503`, `http_5xx`, an exception's class name):
@@ -140,7 +143,7 @@ class RetryPolicy:
 
     max_attempts: Annotated[
         int,
-        Field(ge=1, le=100, strict=True),
+        Field(ge=1, le=MOST_ATTEMPTS, strict=True),
         Cli("--max-attempts", "Attempts before a dead letter.", "Attempts"),
     ] = 3
     backoff: Annotated[Backoff, NullsAreDefaults()] = Backoff()

@@ -1,6 +1,7 @@
 """Targets of a run, and the rules of their members."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -12,99 +13,23 @@ from pydantic import (
     Field,
     Tag,
     TypeAdapter,
+    ValidationInfo,
     field_validator,
 )
 
-_ARN_FORMS = {
-    "lambda": (
-        r"function:[A-Za-z0-9_-]{1,64}(:(\$LATEST|[A-Za-z0-9_-]{1,128}))?",
-        "a Lambda function",
-        "lambda:eu-west-1:123456789012:function:name",
-    ),
-    "sqs": (
-        r"([A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo)",
-        "an SQS queue",
-        "sqs:eu-west-1:123456789012:name",
-    ),
-    "sns": (
-        r"([A-Za-z0-9_-]{1,256}|[A-Za-z0-9_-]{1,251}\.fifo)",
-        "an SNS topic",
-        "sns:eu-west-1:123456789012:name",
-    ),
-    "eventbridge": (
-        r"event-bus/[A-Za-z0-9_./-]{1,256}",
-        "an EventBridge bus",
-        "events:eu-west-1:123456789012:event-bus/name",
-    ),
-    "stepfunctions": (
-        r"stateMachine:[A-Za-z0-9_-]{1,80}(:[A-Za-z0-9_-]{1,80})?",
-        "a Step Functions state machine",
-        "states:eu-west-1:123456789012:stateMachine:name",
-    ),
-}
-"""By target type: the resource's pattern, what it is, and an example after `arn:aws:`."""
-
-_REGION = r"(?=[a-z0-9-]{1,25}:)[a-z]{2,}(-[a-z]+)+-[0-9]+"
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
-_FIELD_VALUE = re.compile(r"[!-~]([\t -~]{0,1022}[!-~])?")
-_SUBJECT = re.compile(r"[!-~][ -~]{0,99}")
-
-_OURS = frozenset({"content-type", "idempotency-key", "user-agent"})
-_CONNECTIONS = frozenset(
-    {
-        "connection",
-        "content-encoding",
-        "content-length",
-        "expect",
-        "host",
-        "http2-settings",
-        "keep-alive",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
+from carillon.domain.spec.arns import arn_of, every_revision, is_beside
+from carillon.domain.spec.containers import (
+    BATCH_RESERVE_CHARACTERS,
+    Command,
+    ContainerName,
+    Environment,
+    Parameters,
+    SecurityGroupIds,
+    SubnetIds,
+    overrides_of,
+    refuse_excess,
 )
-_RESERVED_BEGINNINGS = ("carillon-", "webhook-", "proxy-")
-
-
-def arn_of(target_type: str, arn: str) -> str:
-    """The ARN, if it is one of this type's resources, in any partition and region."""
-    pattern, what, example = _ARN_FORMS[target_type]
-    service = example.partition(":")[0]
-    form = rf"arn:aws(-[a-z]+)*:{service}:{_REGION}:[0-9]{{12}}:{pattern}"
-    if not re.fullmatch(form, arn):
-        raise ValueError(f"must be the ARN of {what}, such as arn:aws:{example}")
-    return arn
-
-
-def region_of(arn: str) -> str:
-    """The region of an ARN that `arn_of` has let through."""
-    return arn.split(":")[3]
-
-
-def check_header_name(name: str) -> None:
-    """A name that the owner of a job may set on its webhook."""
-    if not _TOKEN.fullmatch(name):
-        raise ValueError(f"names {name[:40]!r}, which is no name of a header")
-    lowered = name.lower()
-    if lowered in _OURS or lowered in _CONNECTIONS or lowered.startswith(_RESERVED_BEGINNINGS):
-        raise ValueError(f"must not set {name!r}: Carillon sets it, or the connection does")
-
-
-def check_header_value(value: str) -> str:
-    """Visible ASCII, with blanks inside; the content of a secret is checked when it is read."""
-    if value and not _FIELD_VALUE.fullmatch(value):
-        raise ValueError("must be printable ASCII, at most 1024 characters, without blanks around")
-    return value
-
-
-def check_subject(subject: str) -> str:
-    """The subject of a message, as SNS accepts it."""
-    if not _SUBJECT.fullmatch(subject):
-        raise ValueError("must be printable ASCII on one line, at most 100 characters")
-    return subject
-
+from carillon.domain.spec.headers import check_header_name, check_header_value, check_subject
 
 MOST_HEADERS = 20
 """Headers of its own that a webhook may have."""
@@ -324,6 +249,116 @@ class StepFunctionsTarget(_Spec):
         return arn_of("stepfunctions", arn)
 
 
+class EcsTarget(_Spec):
+    """A task of Amazon ECS. The run ends when ECS has accepted it, not when the task ends.
+
+    It is started on Fargate, unless `launch_type` or `capacity_provider` says otherwise, which for
+    the network needs `subnets`. The `container` gets the payload, as an environment variable.
+    """
+
+    type: Literal["ecs"] = "ecs"
+    task_definition_arn: str
+    cluster_arn: str | None = None
+    launch_type: Literal["FARGATE", "EC2", "EXTERNAL"] | None = None
+    capacity_provider: ContainerName | None = None
+    subnets: SubnetIds = Field(default=(), validate_default=True)
+    security_groups: SecurityGroupIds = ()
+    assign_public_ip: bool = False
+    container: ContainerName | None = None
+    command: Command = ()
+    environment: Environment = Field(default_factory=dict)
+
+    @property
+    def resource_arn(self) -> str | None:
+        return every_revision(self.task_definition_arn)
+
+    def overrides(self, variables: Mapping[str, str]) -> dict[str, Any]:
+        """Those of RunTask; raises ValueError beyond AWS's limit."""
+        if self.container is None:
+            return {}
+        command = list(self.command)
+        made = overrides_of(self.environment, variables, name=self.container, command=command)
+        refuse_excess({"containerOverrides": [made]})
+        return {"containerOverrides": [made]}
+
+    @field_validator("task_definition_arn")
+    @classmethod
+    def _arn(cls, arn: str) -> str:
+        return arn_of("ecs", arn)
+
+    @field_validator("cluster_arn")
+    @classmethod
+    def _cluster(cls, arn: str | None, info: ValidationInfo) -> str | None:
+        return arn and is_beside(arn_of("cluster", arn), info.data.get("task_definition_arn"))
+
+    @field_validator("capacity_provider")
+    @classmethod
+    def _one_of_both(cls, name: str | None, info: ValidationInfo) -> str | None:
+        if name is not None and info.data.get("launch_type") is not None:
+            raise ValueError("cannot go with launch_type: say one of them")
+        return name
+
+    @field_validator("subnets")
+    @classmethod
+    def _network_of_fargate(cls, ids: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        chosen = info.data.get("launch_type"), info.data.get("capacity_provider")
+        if not ids and _is_on_fargate(*chosen):
+            raise ValueError("must be given on Fargate: a list, such as subnet-0a1b2c3d")
+        return ids
+
+    @field_validator("security_groups", "assign_public_ip")
+    @classmethod
+    def _of_the_network(cls, value: Any, info: ValidationInfo) -> Any:
+        if value and info.data.get("subnets") == ():
+            raise ValueError("needs subnets")
+        return value
+
+    @field_validator("command", "environment")
+    @classmethod
+    def _of_the_container(cls, value: Any, info: ValidationInfo) -> Any:
+        if value and info.data.get("container") is None:
+            raise ValueError("needs container, the name of the one that gets it")
+        return value
+
+
+def _is_on_fargate(launch_type: str | None, capacity_provider: str | None) -> bool:
+    return (launch_type or capacity_provider or "FARGATE").startswith("FARGATE")
+
+
+class BatchTarget(_Spec):
+    """A job of AWS Batch. The run ends when Batch has accepted it, not when the job ends.
+
+    The container gets the payload, as an environment variable. `parameters` are those of the job
+    definition.
+    """
+
+    type: Literal["batch"] = "batch"
+    job_definition_arn: str
+    job_queue_arn: str
+    parameters: Parameters = Field(default_factory=dict)
+    environment: Environment = Field(default_factory=dict)
+
+    @property
+    def resource_arn(self) -> str | None:
+        return every_revision(self.job_definition_arn)
+
+    def overrides(self, variables: Mapping[str, str]) -> dict[str, Any]:
+        """Those of SubmitJob; raises ValueError beyond AWS's limit."""
+        made = overrides_of(self.environment, variables)
+        refuse_excess(made, BATCH_RESERVE_CHARACTERS)
+        return made
+
+    @field_validator("job_definition_arn")
+    @classmethod
+    def _arn(cls, arn: str) -> str:
+        return arn_of("batch", arn)
+
+    @field_validator("job_queue_arn")
+    @classmethod
+    def _queue(cls, arn: str, info: ValidationInfo) -> str:
+        return is_beside(arn_of("job queue", arn), info.data.get("job_definition_arn"))
+
+
 AnyTarget = (
     TaskTarget
     | WebhookTarget
@@ -332,8 +367,21 @@ AnyTarget = (
     | SnsTarget
     | EventBridgeTarget
     | StepFunctionsTarget
+    | EcsTarget
+    | BatchTarget
 )
 Target = Annotated[AnyTarget, Field(discriminator="type")]
 
 target_adapter: TypeAdapter[AnyTarget] = TypeAdapter(Target)
 """Reads and writes a target's JSON form; raises pydantic.ValidationError."""
+
+
+def arns_called(target: AnyTarget) -> dict[str, str]:
+    """The AWS resources that a call of the target uses, each of which the deployment must allow, by
+    the member that names it; a definition without a revision stands for every one (`:*`)."""
+    if target.resource_arn is None:
+        return {}
+    definition = target.resource_arn.removesuffix(":*")
+    member = next(name for name, value in target if value in (target.resource_arn, definition))
+    queue = {"job_queue_arn": target.job_queue_arn} if isinstance(target, BatchTarget) else {}
+    return {member: target.resource_arn, **queue}

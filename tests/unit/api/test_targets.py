@@ -176,3 +176,77 @@ def test_a_task_that_the_deployment_does_not_have_is_refused(world: World) -> No
     assert client.post("/jobs", known).status == 201
     assert client.patch(path, {"description": "older"}, "*").status == 200
     assert client.patch(path, {"target": {"name": "eco"}}, "*").fields == ["target.name"]
+
+
+# -- containers
+
+AT = "eu-west-1:123456789012"
+TASK = {
+    "type": "ecs",
+    "task_definition_arn": f"arn:aws:ecs:{AT}:task-definition/report",
+    "launch_type": "EC2",
+    "container": "main",
+}
+BATCH = {
+    "type": "batch",
+    "job_definition_arn": f"arn:aws:batch:{AT}:job-definition/report:3",
+    "job_queue_arn": f"arn:aws:batch:{AT}:job-queue/nightly",
+}
+
+
+@pytest.fixture
+def allowing(world: World) -> Client:
+    """Of a deployment that lets jobs call everything of the account."""
+    everything = tuple(f"arn:aws:{each}:{AT}:*" for each in ("ecs", "batch"))
+    world.settings = replace(world.settings, target_arns=everything)
+    return Client(world.api())
+
+
+@pytest.mark.parametrize("target", [TASK, BATCH], ids=lambda target: str(target["type"]))
+def test_a_payload_that_its_container_could_not_get_is_refused(
+    allowing: Client, target: Json
+) -> None:
+    """At creation, at a change, and for one run."""
+    fitting, large = {"a": 6000 * "x"}, {"a": 9000 * "x"}
+    made = allowing.post("/jobs", BODY | {"target": target, "payload": fitting})
+    assert made.status == 201, made.text
+    path = f"/jobs/{made.json['job_id']}"
+    grown = {"tags": "{{tags}}", "of": 30 * "{{tags.t}}"}
+    tags = {"t": 256 * "x"}
+    for answer in (
+        allowing.post("/jobs", BODY | {"name": "b", "target": target, "payload": large}),
+        allowing.patch(path, {"payload": large}, "*"),
+        allowing.patch(path, {"payload": grown, "template": True, "tags": tags}, "*"),
+        allowing.post(f"{path}/run", {"payload": large}),
+    ):
+        assert (answer.status, answer.fields) == (422, ["payload"]), answer.text
+        assert "AWS takes" in answer.json["errors"][0]["message"]
+    assert allowing.post(f"{path}/run", {"payload": {"a": 1}}).status == 202
+
+
+def test_a_payload_needs_a_container_that_gets_it(allowing: Client) -> None:
+    bare = {name: value for name, value in TASK.items() if name != "container"}
+    answer = allowing.post("/jobs", BODY | {"target": bare, "payload": {"a": 1}})
+    assert (answer.status, answer.fields) == (422, ["payload"])
+    assert "`target.container`" in answer.json["errors"][0]["message"]
+    assert allowing.post("/jobs", BODY | {"target": bare, "payload": None}).status == 201
+
+
+def test_a_template_that_is_none_is_not_filled_in(allowing: Client) -> None:
+    many = {"target": TASK, "payload": 200 * "{{tags}}", "template": True}
+    answer = allowing.post("/jobs", BODY | many | {"tags": {"a": 256 * "x"}})
+    (told,) = answer.json["errors"]
+    assert "more than 100 placeholders" in told["message"]
+
+
+def test_each_resource_that_a_call_uses_must_be_allowed(world: World) -> None:
+    listed = (f"arn:aws:ecs:{AT}:task-definition/report:*", f"arn:aws:batch:{AT}:job-definition/*")
+    world.settings = replace(world.settings, target_arns=listed)
+    client = Client(world.api())
+    assert client.post("/jobs", BODY | {"target": TASK}).status == 201
+    answer = client.post("/jobs", BODY | {"name": "b", "target": BATCH})
+    assert (answer.status, answer.fields) == (422, ["target.job_queue_arn"])
+    world.settings = replace(world.settings, target_arns=listed[1:])
+    answer = Client(world.api()).post("/jobs", BODY | {"name": "c", "target": TASK})
+    assert answer.fields == ["target.task_definition_arn"]
+    assert "task-definition/report:* is not allowed" in answer.json["errors"][0]["message"]

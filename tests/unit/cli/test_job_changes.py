@@ -72,6 +72,25 @@ def test_a_target_is_told_by_its_form(
     assert api.requests[0].body == {"target": target}
 
 
+@pytest.mark.parametrize(
+    ("resource", "said"),
+    [
+        ("ecs:eu-north-1:123456789012:task-definition/t", '"task_definition_arn": ...'),
+        ("batch:eu-north-1:123456789012:job-definition/j", '"job_queue_arn": ...'),
+        ("events:eu-north-1:123456789012:event-bus/b", '"detail_type": ...'),
+        ("s3:::bucket", "is of none of lambda, sqs, sns, states, batch, ecs, events"),
+    ],
+)
+def test_an_arn_that_is_no_target_alone_is_refused_with_what_would_be(
+    signed_in: Run, api: FakeApi, resource: str, said: str
+) -> None:
+    result = signed_in("jobs", "change", "j1", "--target", f"arn:aws:{resource}")
+
+    assert result.exit_code != 0
+    assert said in result.stderr
+    assert api.requests == []
+
+
 @pytest.mark.parametrize(("options", "condition"), [([], "*"), (["--revision", "3"], '"3"')])
 def test_change_sends_what_is_given_and_its_condition(
     signed_in: Run, api: FakeApi, options: list[str], condition: str

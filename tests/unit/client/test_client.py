@@ -10,8 +10,10 @@ import httpx2
 import pytest
 
 from carillon.client import (
+    Batch,
     Client,
     Conflict,
+    Ecs,
     EventBridge,
     Lambda,
     Managed,
@@ -184,10 +186,18 @@ def test_every_target_is_taken(client: Any) -> None:
         Sns(arn.format("sns", "t"), subject="s"),
         EventBridge(arn.format("events", "event-bus/b"), source="s", detail_type="d"),
         StepFunctions(arn.format("states", "stateMachine:m")),
+        Ecs(
+            arn.format("ecs", "task-definition/t:1"),
+            subnets=["subnet-0a1b2c3d"],
+            container="main",
+            command=["a"],
+        ),
+        Batch(arn.format("batch", "job-definition/j"), arn.format("batch", "job-queue/q")),
     ]
     # The deployment of this test allows no ARN; nothing else may be wrong with them.
     refused = [refused_fields(client, target) for target in targets]
-    arns = ("function_arn", "queue_arn", "topic_arn", "bus_arn", "state_machine_arn")
+    arns = ["function_arn", "queue_arn", "topic_arn", "bus_arn", "state_machine_arn"]
+    arns += ["task_definition_arn", "job_definition_arn"]
     assert refused == [set(), set(), *({f"target.{arn}"} for arn in arns)]
 
 

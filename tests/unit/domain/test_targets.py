@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from carillon.domain.targets import WebhookTarget, region_of, target_adapter
+from carillon.domain.spec.arns import region_of
+from carillon.domain.targets import WebhookTarget, target_adapter
 
 ACCOUNT = "123456789012"
 HOOK = {"type": "webhook", "url": "https://example.com/hook"}

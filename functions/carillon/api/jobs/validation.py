@@ -12,10 +12,18 @@ from urllib.parse import urlsplit
 from carillon.api.http.problems import InvalidFieldsError, refuse_all
 from carillon.domain.addresses import is_public, lies_in, literal_address
 from carillon.domain.policies import CatchUp
+from carillon.domain.spec.containers import longest_values, run_variables
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.merge_patch import TARGETS
-from carillon.domain.targets import Target, TaskTarget, WebhookTarget
-from carillon.domain.templates import check_template
+from carillon.domain.targets import (
+    BatchTarget,
+    EcsTarget,
+    Target,
+    TaskTarget,
+    WebhookTarget,
+    arns_called,
+)
+from carillon.domain.templates import check_template, render_payload
 from carillon.errors import InvalidFieldError
 from carillon.schedules import CalendarRule, Delay, Every, Schedule, format_duration
 from carillon.settings import Settings
@@ -37,6 +45,7 @@ def refuse_contradictions(spec: JobSpec, schedule: Schedule) -> None:
         lambda: _refuse_grace(spec),
         lambda: _refuse_bodiless_payload(spec),
         lambda: _refuse_template(spec),
+        lambda: _refuse_large_overrides(spec),
     )
 
 
@@ -92,6 +101,25 @@ def _refuse_bodiless_payload(spec: JobSpec) -> None:
             f"cannot go with {target.method}, which has no body: omit it, or use POST, PUT or "
             "PATCH, or say it in the URL's query",
         )
+
+
+def _refuse_large_overrides(spec: JobSpec) -> None:
+    """A payload that its container could not get. A callback's is judged when it is called."""
+    target = spec.target
+    if not isinstance(target, EcsTarget | BatchTarget):
+        return
+    if isinstance(target, EcsTarget) and target.container is None and spec.payload != "null":
+        raise InvalidFieldError(
+            "payload", "needs `target.container`, the name of the container that gets it"
+        )
+    if spec.template and check_template(json.loads(spec.payload)):
+        return  # it is refused as a template, and could grow without bounds
+    values = longest_values(spec.name, spec.tags)
+    payload = render_payload(spec.payload, values) if spec.template else spec.payload
+    try:
+        target.overrides(run_variables(values, payload))
+    except ValueError as error:
+        raise InvalidFieldError("payload", str(error)) from error
 
 
 def _refuse_tolerance(spec: JobSpec, schedule: Schedule) -> None:
@@ -159,15 +187,14 @@ def _can_be_host(name: str) -> bool:
 
 def _refuse_foreign(field: str, target: Target, settings: Settings) -> None:
     """The executor's role may call the resources on the list and no others."""
-    arn = target.resource_arn
-    if arn is None or settings.allows_target(arn):
-        return
-    member = next(name for name, value in target if value == arn)
-    if settings.is_own(arn):
-        reason = "belongs to this deployment itself: jobs may never call it"
-    else:
-        reason = "is not allowed in this deployment: add it to `target_arns` in the CDK context"
-    raise InvalidFieldError(f"{field}.{member}", f"{arn} {reason}")
+    for member, arn in arns_called(target).items():
+        if settings.allows_target(arn):
+            continue
+        if settings.is_own(arn):
+            reason = "belongs to this deployment itself: jobs may never call it"
+        else:
+            reason = "is not allowed in this deployment: add it to `target_arns` in the CDK context"
+        raise InvalidFieldError(f"{field}.{member}", f"{arn} {reason}")
 
 
 def _refuse_unknown_task(field: str, target: Target, settings: Settings) -> None:

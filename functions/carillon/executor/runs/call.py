@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from threading import Event
+from itertools import takewhile
 
 from carillon.domain.callbacks import callback_payload, callback_target
 from carillon.domain.decisions import Skip, SkipReason
@@ -35,7 +36,18 @@ class PreparedCall:
             effective_at=run.effective_at,
             tags=tuple(job.spec.tags.items()),
             stopped=stopped,
+            unanswered=_unanswered(run),
         )
+
+
+_UNANSWERED = frozenset({"executor_died", "network_error", "ServerException", "timeout"})
+"""Kinds of errors after which the call may have had its effect."""
+
+
+def _unanswered(run: Run) -> int:
+    """The number of last attempts of which nobody knows the effect."""
+    kinds = (each.error.kind for each in reversed(run.attempts))
+    return sum(1 for _ in takewhile(_UNANSWERED.__contains__, kinds))
 
 
 def prepare_call(ports: ExecutorPorts, run: Run, job: Job) -> PreparedCall | Skip:

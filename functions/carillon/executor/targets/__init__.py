@@ -5,7 +5,7 @@ from threading import Lock
 
 from carillon.clock import Clock
 from carillon.domain.run import RunError
-from carillon.domain.targets import AnyTarget
+from carillon.domain.targets import AnyTarget, arns_called
 from carillon.executor.targets.call import Call, Caller, Failure, Outcome, Success
 from carillon.executor.task_process.wire import exception_line, one_line
 from carillon.settings import Settings
@@ -13,6 +13,8 @@ from carillon.settings import Settings
 __all__ = ["Call", "Failure", "Outcome", "Success", "Targets"]
 
 _FACTORIES = {
+    "batch": "containers:create_batch",
+    "ecs": "containers:create_ecs",
     "eventbridge": "aws_services:create_eventbridge",
     "lambda": "aws_services:create_lambda",
     "sns": "aws_services:create_sns",
@@ -38,8 +40,9 @@ class Targets:
 
         `not_allowed`, for good, is what the deployment no longer allows: its list may shrink.
         """
-        arn = target.resource_arn
-        if arn is not None and not self._settings.allows_target(arn):
+        for arn in arns_called(target).values():
+            if self._settings.allows_target(arn):
+                continue
             message = f"{arn} is not allowed in this deployment (`target_arns` in the CDK context)"
             return Failure(RunError("not_allowed", one_line(message), permanent=True))
         try:

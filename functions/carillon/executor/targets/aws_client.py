@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any
 
 from carillon.domain.run import RunError
-from carillon.domain.targets import region_of
+from carillon.domain.spec.arns import region_of
 from carillon.executor.deadlines import Deadline, call_within
 from carillon.executor.targets.call import Call, Caller, Failure, Outcome
 from carillon.executor.targets.secrets import Recent
@@ -39,10 +39,12 @@ PERMANENT_KINDS: dict[str, str] = {
     "AWS.SimpleQueueService.NonExistentQueue": "not_found",
     "AuthorizationError": "access_denied",
     "AuthorizationErrorException": "access_denied",
+    "ClusterNotFoundException": "not_found",
     "InvalidArn": "invalid_request",
     "InvalidExecutionInput": "invalid_request",
     "InvalidMessageContents": "invalid_request",
     "InvalidParameter": "invalid_request",
+    "InvalidParameterException": "invalid_request",
     "InvalidParameterValue": "invalid_request",
     "InvalidParameterValueException": "invalid_request",
     "InvalidRequestContentException": "invalid_request",
@@ -51,12 +53,14 @@ PERMANENT_KINDS: dict[str, str] = {
     "NotAuthorizedForSourceException": "access_denied",
     "NotFound": "not_found",
     "NotFoundException": "not_found",
+    "PlatformTaskDefinitionIncompatibilityException": "invalid_request",
     "QueueDoesNotExist": "not_found",
     "RequestEntityTooLargeException": "payload_too_large",
     "RequestTooLargeException": "payload_too_large",
     "ResourceNotFoundException": "not_found",
     "StateMachineDoesNotExist": "not_found",
     "StateMachineDeleting": "not_found",
+    "UnsupportedFeatureException": "invalid_request",
     "UnsupportedMediaTypeException": "invalid_request",
     "ValidationError": "invalid_request",
     "ValidationException": "invalid_request",

@@ -13,6 +13,8 @@ from carillon.clock import utc_text
 from carillon.domain.execution.stopping import STOPPED
 from carillon.domain.run import RunError
 from carillon.executor.deadlines import Deadline
+from carillon.domain.spec.containers import run_variables
+from carillon.domain.templates import TemplateValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,8 @@ class Call:
     `payload` is compact JSON text, rendered if it was a template. `timeout_seconds` is the hard
     limit of the attempt; it is to end before that once `stopped` is set, as nobody waits for its
     outcome any more. `effective_at` is when the run was to start; None where that is `fire_at`.
-    `tags` are the job's, pairs of key and value.
+    `tags` are the job's, pairs of key and value. `unanswered` attempts just before this one may
+    have had their effect, which nobody saw.
     """
 
     run_id: str
@@ -35,6 +38,7 @@ class Call:
     timeout_seconds: float
     effective_at: datetime | None = None
     tags: tuple[tuple[str, str], ...] = ()
+    unanswered: int = 0
     stopped: Event = field(default_factory=Event, compare=False, repr=False)
 
     def deadline(self) -> Deadline:
@@ -95,6 +99,19 @@ def facts(call: Call) -> dict[str, str]:
         "carillon-attempt": str(call.attempt),
         "carillon-fire-at": utc_text(call.fire_at),
     }
+
+
+def variables(call: Call) -> dict[str, str]:
+    """The variables of the environment that a container gets of the run."""
+    values = TemplateValues(
+        fire_at=call.fire_at,
+        effective_at=call.effective_at or call.fire_at,
+        run_id=call.run_id,
+        attempt=call.attempt,
+        job_id=call.job_id,
+        job_name=call.job_name,
+    )
+    return run_variables(values, call.payload)
 
 
 def message_attributes(call: Call) -> dict[str, Mapping[str, Any]]:

@@ -13,7 +13,8 @@ from standardwebhooks.webhooks import Webhook
 from carillon.clock import Clock, utc_text
 from carillon.domain.addresses import Network
 from carillon.domain.run import RunError
-from carillon.domain.targets import WebhookTarget, check_header_value
+from carillon.domain.spec.headers import check_header_value
+from carillon.domain.targets import WebhookTarget
 from carillon.executor.deadlines import Deadline
 from carillon.executor.targets.call import Call, Caller, Failure, Outcome
 from carillon.executor.targets.secrets import (

@@ -6,8 +6,10 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from carillon.client.types.requests import (
     BackoffType,
+    BatchTarget,
     CalendarRule,
     CatchUp,
+    EcsTarget,
     EventBridgeTarget,
     Fold,
     Gap,
@@ -313,7 +315,7 @@ class JobForm(_JobFormWords):
     dst: DstRuleOutput | None
     name: str
     description: str | None
-    target: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget
+    target: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | EcsTarget | BatchTarget
     payload: Any
     template: bool
     priority: Literal["high", "normal", "low"]
@@ -327,8 +329,8 @@ class JobForm(_JobFormWords):
     timeout_seconds: int | None
     pause_after_failures: int | None
     expect_within: str | None
-    on_success: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | None
-    on_failure: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | None
+    on_success: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | EcsTarget | BatchTarget | None
+    on_failure: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | EcsTarget | BatchTarget | None
     events: list[Literal["run.started", "run.succeeded", "run.failed", "run.retrying", "run.dead", "run.skipped", "run.missed", "job.completed", "job.paused", "job.slowed", "job.recovered"]]
     on_complete: OnComplete
     initial_state: InitialState

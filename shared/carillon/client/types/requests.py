@@ -104,6 +104,12 @@ class SnsTarget(TypedDict):
     topic_arn: str
     subject: NotRequired[str | None]
     message_group_id: NotRequired[str | None]
+class BatchTarget(TypedDict):
+    type: Literal["batch"]
+    job_definition_arn: str
+    job_queue_arn: str
+    parameters: NotRequired[dict[str, str]]
+    environment: NotRequired[dict[str, Any]]
 class CalendarBody(TypedDict):
     weekdays: NotRequired[list[str]]
     dates: NotRequired[list[str]]
@@ -139,6 +145,18 @@ class ApplyBody(TypedDict):
     force: NotRequired[bool]
     adopt: NotRequired[bool]
     expect: NotRequired[str | None]
+class EcsTarget(TypedDict):
+    type: Literal["ecs"]
+    task_definition_arn: str
+    cluster_arn: NotRequired[str | None]
+    launch_type: NotRequired[Literal["FARGATE", "EC2", "EXTERNAL"] | None]
+    capacity_provider: NotRequired[str | None]
+    subnets: NotRequired[list[str]]
+    security_groups: NotRequired[list[str]]
+    assign_public_ip: NotRequired[bool]
+    container: NotRequired[str | None]
+    command: NotRequired[list[str]]
+    environment: NotRequired[dict[str, Any]]
 _PreviewBodyWords = TypedDict("_PreviewBodyWords", {"except": "NotRequired[list[str | dict[str, Any]] | None]"})
 class PreviewBody(_PreviewBodyWords):
     schedule: str | dict[str, Any] | list[str | dict[str, Any]]
@@ -194,7 +212,7 @@ class JobSpec(_JobSpecWords):
     dst: NotRequired[DstRuleInput | None]
     name: str
     description: NotRequired[str | None]
-    target: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget
+    target: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | EcsTarget | BatchTarget
     payload: NotRequired[Any]
     template: NotRequired[bool | None]
     priority: NotRequired[Literal["high", "normal", "low"] | None]
@@ -208,8 +226,8 @@ class JobSpec(_JobSpecWords):
     timeout_seconds: NotRequired[int | None]
     pause_after_failures: NotRequired[int | None]
     expect_within: NotRequired[str | None]
-    on_success: NotRequired[TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | None]
-    on_failure: NotRequired[TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | None]
+    on_success: NotRequired[TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | EcsTarget | BatchTarget | None]
+    on_failure: NotRequired[TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | EcsTarget | BatchTarget | None]
     events: NotRequired[list[Literal["run.started", "run.succeeded", "run.failed", "run.retrying", "run.dead", "run.skipped", "run.missed", "job.completed", "job.paused", "job.slowed", "job.recovered"]] | None]
     on_complete: NotRequired[OnComplete | None]
     initial_state: NotRequired[InitialState | None]
@@ -227,7 +245,7 @@ class NamedJob(_NamedJobWords):
     dst: NotRequired[DstRuleInput | None]
     name: NotRequired[str | None]
     description: NotRequired[str | None]
-    target: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget
+    target: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | EcsTarget | BatchTarget
     payload: NotRequired[Any]
     template: NotRequired[bool | None]
     priority: NotRequired[Literal["high", "normal", "low"] | None]
@@ -241,8 +259,8 @@ class NamedJob(_NamedJobWords):
     timeout_seconds: NotRequired[int | None]
     pause_after_failures: NotRequired[int | None]
     expect_within: NotRequired[str | None]
-    on_success: NotRequired[TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | None]
-    on_failure: NotRequired[TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | None]
+    on_success: NotRequired[TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | EcsTarget | BatchTarget | None]
+    on_failure: NotRequired[TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | EcsTarget | BatchTarget | None]
     events: NotRequired[list[Literal["run.started", "run.succeeded", "run.failed", "run.retrying", "run.dead", "run.skipped", "run.missed", "job.completed", "job.paused", "job.slowed", "job.recovered"]] | None]
     on_complete: NotRequired[OnComplete | None]
     initial_state: NotRequired[InitialState | None]
