@@ -10,7 +10,7 @@ import pytest
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 from carillon.cdk.options import Emulation
-from tests.infra.stacks import TARGETS, SynthesizedStack, synthesize
+from tests.infra.stacks import ROLES, TARGETS, SynthesizedStack, synthesize
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +38,7 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
         webhook_allowed_networks="10.1.0.0/16, 127.0.0.0/8",
         task_modules="carillon.executor.tasks.samples, carillon.executor.tasks.canary",
         target_arns=",".join(TARGETS),
+        pass_role_arns=",".join(ROLES),
         event_bus="true",
         secrets_prefix="teams/carillon",
         owner_starts_per_minute="600",

@@ -22,8 +22,16 @@ TARGETS = (
     "arn:aws:sns:eu-west-1:123456789012:news*",
     "arn:aws:events:eu-west-1:123456789012:event-bus/default",
     "arn:aws:states:eu-west-1:123456789012:stateMachine:close-month",
+    "arn:aws:ecs:eu-west-1:123456789012:task-definition/report:*",
+    "arn:aws:batch:eu-west-1:123456789012:job-definition/report:3",
+    "arn:aws:batch:eu-west-1:123456789012:job-queue/nightly",
 )
 """What jobs may call in the unusual stack."""
+ROLES = (
+    "arn:aws:iam::123456789012:role/report-task",
+    "arn:aws:iam::123456789012:role/ecs/report-execution",
+)
+"""Those of the task definition there."""
 
 Resource = Mapping[str, Any]
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -136,6 +138,59 @@ def test_a_job_may_call_exactly_the_resource_that_it_names(stack: cdk.Stack) -> 
     wanted = content["jobs"]["orders"]
     assert values[wanted["target"]["queue_arn"]["$ref"]] == orders
     assert values[wanted["on_failure"]["topic_arn"]["$ref"]] == news
+
+
+def test_a_task_may_be_run_with_its_own_roles(stack: cdk.Stack) -> None:
+    """As a construct in the place of its ARN; the roles are those that the definition has."""
+    definition = ecs.FargateTaskDefinition(stack, "Report")
+    image = ecs.ContainerImage.from_registry("example.com/report")
+    logging = ecs.LogDrivers.aws_logs(stream_prefix="report")
+    definition.add_container("main", image=image, logging=logging)
+    cluster = ecs.CfnCluster(stack, "Cluster")
+    subnet = ec2.CfnSubnet(stack, "Subnet", vpc_id="vpc-0a1b2c3d", cidr_block="10.0.0.0/24")
+    target = {"type": "ecs", "task_definition_arn": definition, "cluster_arn": cluster.attr_arn}
+    target |= {"subnets": [subnet.ref], "container": "main"}
+    scheduler(stack).add_job("report", schedule="every 5m", target=target, payload={"a": 1})
+    template = synthesized(stack)
+
+    (defined,) = ids(template, "ECS::TaskDefinition")
+    roles = template.properties("ECS::TaskDefinition")[defined]
+    granted = {
+        action: set(map(deployed, listed(each["Resource"])))
+        for each in statements_of(template, "executor-normal")
+        for action in listed(each["Action"])
+        if action in ("ecs:RunTask", "iam:PassRole")
+    }
+    passed = {referred(roles["TaskRoleArn"]), referred(roles["ExecutionRoleArn"])}
+    assert granted == {"ecs:RunTask": {defined}, "iam:PassRole": passed}
+    content, values = document(template)
+    wanted = content["jobs"]["report"]["target"]
+    assert values[wanted["task_definition_arn"]["$ref"]] == defined
+    assert [values[each["$ref"]] for each in wanted["subnets"]] == ids(template, "EC2::Subnet")
+
+
+def test_a_definition_without_a_revision_is_allowed_with_all_of_them(stack: cdk.Stack) -> None:
+    at = f"arn:aws:batch:{REGION}:{ACCOUNT}"
+    target = {"type": "batch", "job_definition_arn": f"{at}:job-definition/report"}
+    target |= {"job_queue_arn": f"{at}:job-queue/nightly"}
+    scheduler(stack).add_job("report", schedule="every 5m", target=target)
+    template = synthesized(stack)
+    submitting = [
+        arn
+        for each in statements_of(template, "executor-normal")
+        for arn in listed(each["Resource"])
+        if "batch:SubmitJob" in listed(each["Action"])
+    ]
+    named = {f"{at}:job-definition/report:*", f"{at}:job-queue/nightly"}
+    assert set(submitting) == named
+    assert document(template)[0]["jobs"]["report"]["target"] == target
+
+
+def test_a_definition_alone_says_what_is_missing(stack: cdk.Stack) -> None:
+    made = scheduler(stack)
+    definition = ecs.FargateTaskDefinition(stack, "Report")
+    with pytest.raises(ConfigurationError, match=r"target\.subnets: must be given on Fargate"):
+        made.add_job("report", schedule="every 5m", target=definition)
 
 
 def ids(stack: SynthesizedStack, kind: str) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 from tests.infra.stacks import (
     ACCOUNT,
     REGION,
+    ROLES,
     TARGETS,
     SynthesizedStack,
     deployed,
@@ -97,7 +98,7 @@ def test_options_add_exactly_this(unusual: SynthesizedStack, name: str) -> None:
     added: Grants = {"EventBusName": {"events:PutEvents"}}
     denied: Grants = {}
     if name in EXECUTORS:
-        report, bill, orders, news, bus, state_machine = TARGETS
+        report, bill, orders, news, bus, state_machine, task, batch_job, batch_queue = TARGETS
         added |= secrets_under("teams/carillon") | {
             report: {"lambda:InvokeFunction"},
             bill: {"lambda:InvokeFunction"},
@@ -105,6 +106,10 @@ def test_options_add_exactly_this(unusual: SynthesizedStack, name: str) -> None:
             news: {"sns:Publish"},
             bus: {"events:PutEvents"},
             state_machine: {"states:StartExecution"},
+            task: {"ecs:RunTask"},
+            batch_job: {"batch:SubmitJob"},
+            batch_queue: {"batch:SubmitJob"},
+            **{role: {"iam:PassRole"} for role in ROLES},
         }
         denied = {"DeadLetterQueueUrl": {"sqs:SendMessage"}}
         for logical_id in unusual.properties("Lambda::Function"):
@@ -114,6 +119,18 @@ def test_options_add_exactly_this(unusual: SynthesizedStack, name: str) -> None:
         added |= parameters_of(unusual)
     assert stated(unusual, name, "Allow") == ALLOWED[name] | added
     assert stated(unusual, name, "Deny") == denied
+
+
+def test_roles_are_passed_to_ecs_and_to_nobody_else(unusual: SynthesizedStack) -> None:
+    (passed,) = [
+        each
+        for each in statements_of(unusual, "executor-normal")
+        if "iam:PassRole" in listed(each["Action"])
+    ]
+    assert set(passed["Resource"]) == {*ROLES}
+    assert passed["Condition"] == {
+        "StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}
+    }
 
 
 def test_what_jobs_may_call_and_what_is_the_deployments_own_are_parameters(

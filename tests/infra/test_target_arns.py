@@ -14,6 +14,10 @@ from tests.infra.stacks import TARGETS
         "arn:aws-cn:sns:cn-north-1:123456789012:*",
         "arn:aws:events:eu-west-1:123456789012:event-bus/aws.partner/shop/*",
         "arn:aws:states:eu-west-1:123456789012:stateMachine:close:1",
+        "arn:aws:ecs:eu-west-1:123456789012:task-definition/report-*",
+        "arn:aws:ecs:eu-west-1:123456789012:task-definition/*:*",
+        "arn:aws:batch:eu-west-1:123456789012:job-definition/*",
+        "arn:aws:batch:eu-west-1:123456789012:job-queue/night*",
     ],
 )
 def test_patterns_of_what_jobs_can_call(text: str) -> None:
@@ -37,6 +41,11 @@ def test_patterns_of_what_jobs_can_call(text: str) -> None:
         ("arn:aws:events:eu-west-1:123456789012:rule/a", "expected event-bus/NAME"),
         ("arn:aws:states:eu-west-1:123456789012:execution:a", "expected stateMachine:NAME"),
         ("arn:aws:sns:eu-west-1:123456789012:topic:6a0d", "expected TOPIC"),
+        # Without a revision IAM would match nothing.
+        ("arn:aws:ecs:eu-west-1:123456789012:task-definition/a", r"expected .*FAMILY:\*"),
+        ("arn:aws:ecs:eu-west-1:123456789012:cluster/a", "expected task-definition"),
+        ("arn:aws:batch:eu-west-1:123456789012:job-definition/a", "expected job-queue"),
+        ("arn:aws:batch:eu-west-1:123456789012:job/a", "expected job-queue"),
     ],
 )
 def test_an_error_says_what_would_be_right(text: str, said: str) -> None:
@@ -47,6 +56,8 @@ def test_an_error_says_what_would_be_right(text: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("service", "actions"),
     [
+        ("batch", ("batch:SubmitJob",)),
+        ("ecs", ("ecs:RunTask",)),
         ("events", ("events:PutEvents",)),
         ("lambda", ("lambda:InvokeFunction",)),
         ("sns", ("sns:Publish",)),

@@ -106,7 +106,8 @@ class Carillon(Construct):
         """A job of the team, which every deployment makes what is said here.
 
         `target`, as `on_success` and `on_failure`, is a queue, function, topic or state machine of
-        the CDK, which jobs may call by that; the name of a task; or an object as the API takes it.
+        the CDK, which jobs may call by that; the name of a task; or an object as the API takes it,
+        in which a construct may stand for its ARN.
         The other settings are those of docs/settings.md. It goes when it is not declared any more.
         Raises ConfigurationError, naming the field.
         """

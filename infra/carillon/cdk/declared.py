@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from carillon.api.http.fields import field_errors
 from carillon.api.schedules.preview import scheduling_of
 from carillon.cdk.discovery import Found
+from carillon.domain.spec.arns import every_revision
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.names import folded
 from carillon.errors import CarillonError, ConfigurationError, InvalidFieldError
@@ -53,7 +54,29 @@ _KINDS = (
         "state_machine_arn",
         _ARN.format("states", "stateMachine:m"),
     ),
+    _Kind(
+        "ecs",
+        "ecs",
+        "task_definition_arn",
+        "task_definition_arn",
+        _ARN.format("ecs", "task-definition/t:1"),
+    ),
+    _Kind(
+        "batch",
+        "batch",
+        "job_definition_arn",
+        "job_definition_arn",
+        _ARN.format("batch", "job-definition/j:1"),
+    ),
+    _Kind("batch", "batch", "job_queue_arn", "job_queue_arn", _ARN.format("batch", "job-queue/q")),
 )
+_WITH_REVISIONS = ("task_definition_arn", "job_definition_arn")
+_SAMPLES = {
+    **{kind.member: kind.sample for kind in _KINDS},
+    "cluster_arn": _ARN.format("ecs", "cluster/c"),
+    "subnets": "subnet-0a1b2c3d",
+    "security_groups": "sg-0a1b2c3d",
+}
 
 
 class Declared:
@@ -126,9 +149,20 @@ class Declared:
             if isinstance(arn, str):
                 self._allow(kind.service, arn, target)
                 return {"type": kind.type, kind.member: arn}
-            if isinstance(target, Mapping) and kind.member in target:
-                self._allow(kind.service, target[kind.member], None)
-        return dict(target)
+        return self._of_members(dict(target))
+
+    def _of_members(self, target: Json) -> Json:
+        """A target as an object, in which a construct may stand for its ARN."""
+        for kind in _KINDS:
+            named = target.get(kind.member)
+            if named is None:
+                continue
+            arn = str(getattr(named, kind.attribute, named))
+            target[kind.member] = arn
+            known = not Token.is_unresolved(arn) and kind.member in _WITH_REVISIONS
+            pattern = every_revision(arn) if known else arn
+            self._allow(kind.service, pattern, None if named is arn else named)
+        return target
 
     def _check_task(self, what: str, target: Json, place: str) -> None:
         if target.get("type") == "task" and target.get("name") not in self._names:
@@ -156,12 +190,18 @@ def _check(name: str, members: Json, place: str) -> None:
 
 
 def _sampled(target: Any) -> Any:
-    samples = {
-        kind.member: kind.sample
-        for kind in _KINDS
-        if isinstance(target, dict) and Token.is_unresolved(target.get(kind.member))
-    }
-    return {**target, **samples} if samples else target
+    """The target with a sample in place of each value of a form that deployment decides."""
+    if not isinstance(target, dict):
+        return target
+    return {name: _sample(_SAMPLES.get(name), value) for name, value in target.items()}
+
+
+def _sample(sample: str | None, value: Any) -> Any:
+    if sample is None:
+        return value
+    if isinstance(value, list):
+        return [_sample(sample, each) for each in value]
+    return sample if Token.is_unresolved(value) else value
 
 
 def _known(value: Any) -> Any:

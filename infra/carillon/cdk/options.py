@@ -13,7 +13,7 @@ from constructs import Construct
 
 from carillon.cdk.packages import PYTHON_VERSION, service_name
 from carillon.cdk.runtime import chosen_python
-from carillon.cdk.target_arns import target_pattern
+from carillon.cdk.target_arns import role_arn, target_pattern
 from carillon.domain.job import Lane
 from carillon.domain.message import LONGEST_DELAY_SECONDS
 from carillon.errors import ConfigurationError
@@ -213,6 +213,12 @@ class Options(Choices):
     log_retention_days: int = option(30, _log_retention, "logs are to be kept longer")
     issuer: str = option("", text, "your own OIDC issuer signs the tokens, not a Cognito user pool")
     audience: str = option("", text, "the same: what its tokens are for")
+    pass_role_arns: tuple[str, ...] = option(
+        (),
+        listed(role_arn),
+        "jobs start tasks of ECS: the ARNs of the task roles and execution roles of the task "
+        "definitions in `target_arns`",
+    )
     secrets_prefix: str = option(
         "",
         _optional(secrets_prefix),

@@ -12,6 +12,11 @@ ACCOUNT = re.compile(r"[0-9*?]{1,12}")
 EXAMPLE = "arn:aws:lambda:eu-west-1:123456789012:function:report-*"
 
 
+ROLE = re.compile(r"arn:aws(-[a-z]+)*:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]{1,576}")
+_WITH_REVISION = r"([A-Za-z0-9_*?-]+:[0-9*?]+|[A-Za-z0-9_?-]*\*)"
+"""AWS asks for the permission of a revision; a last * stands for name and revision."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Service:
     """The form of one AWS service's ARNs, and the actions of a call."""
@@ -22,6 +27,16 @@ class _Service:
 
 
 _SERVICES = {
+    "batch": _Service(
+        re.compile(r"job-queue/[A-Za-z0-9_*?-]+|job-definition/" + _WITH_REVISION),
+        "job-queue/NAME, job-definition/NAME:REVISION or job-definition/NAME:*",
+        ("batch:SubmitJob",),
+    ),
+    "ecs": _Service(
+        re.compile(r"task-definition/" + _WITH_REVISION),
+        "task-definition/FAMILY:REVISION or task-definition/FAMILY:*",
+        ("ecs:RunTask",),
+    ),
     "lambda": _Service(
         re.compile(r"function:[A-Za-z0-9_*?-]+(:[A-Za-z0-9_$*?-]+)?"),
         "function:NAME",
@@ -62,6 +77,14 @@ def target_pattern(text: str) -> str:
         raise ValueError(
             f"{text!r} has {parts['resource']!r} for a resource: expected {service.looks_like}"
         )
+    return text
+
+
+def role_arn(text: str) -> str:
+    """The text, if it is the ARN of one role: what may be passed is named, never a pattern."""
+    if not ROLE.fullmatch(text):
+        example = "arn:aws:iam::123456789012:role/report-task"
+        raise ValueError(f"{text!r} is not the ARN of one role: expected such as {example}")
     return text
 
 

@@ -43,11 +43,15 @@ class TargetPermissions(Construct):
         functions.assets.count_in(self._allowed)
         for pattern in options.target_arns:
             self.allow(pattern.split(":")[2], pattern)
+        if options.pass_role_arns:
+            for executor in functions.executors.values():
+                executor.add_to_role_policy(_passing(options.pass_role_arns))
 
     def allow(self, service: str, arn: str, resource: object = None) -> None:
         """Let jobs call a resource of `service`, or those that a pattern covers.
 
-        The construct of a `resource` tells the key that encrypts what is sent there.
+        The construct of a `resource` tells the key that encrypts what is sent there, and the roles
+        that a task of ECS has.
         """
         if arn in self._allowed:
             return
@@ -61,6 +65,8 @@ class TargetPermissions(Construct):
                 key = getattr(resource, name, None)
                 if isinstance(key, kms.Key) and executor.role is not None:
                     key.grant_encrypt_decrypt(executor.role)
+            if service == "ecs" and resource is not None:
+                executor.add_to_role_policy(_passing(_roles_of(resource)))
             acknowledge_wildcard(executor, arn, "the operator's own list of what jobs may call")
 
     def _refuse_own(self) -> None:
@@ -76,6 +82,20 @@ class TargetPermissions(Construct):
             _denied("sqs:SendMessage", [self._dead_letters]),
         )
         acknowledge(denied, "AwsSolutions-IAM5", "every version is denied")
+
+
+def _roles_of(task_definition: object) -> list[str]:
+    roles = [getattr(task_definition, f"{use}_role", None) for use in ("task", "execution")]
+    return [role.role_arn for role in roles if role is not None]
+
+
+def _passing(role_arns: Sequence[str]) -> iam.PolicyStatement:
+    """Who runs a task hands the roles of its definition to ECS, and to no other service."""
+    return iam.PolicyStatement(
+        actions=["iam:PassRole"],
+        resources=list(role_arns),
+        conditions={"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}},
+    )
 
 
 def _denied(action: str, resources: Sequence[str]) -> iam.PolicyStatement:
