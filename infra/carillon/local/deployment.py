@@ -82,6 +82,9 @@ TARGET_ARNS = tuple(
         ("sns", "*"),
         ("events", "event-bus/*"),
         ("states", "stateMachine:*"),
+        ("ecs", "task-definition/*"),
+        ("batch", "job-definition/*"),
+        ("batch", "job-queue/*"),
     )
 )
 

@@ -1,5 +1,6 @@
 """The probes: a job each, and its expected outcome."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -97,27 +98,34 @@ def webhook_probe(url: str, method: str) -> Probe:
     return Probe("webhook", body, one_run("succeeded"))
 
 
-def target_probes(arns: Sequence[str]) -> Iterator[Probe]:
-    """A call of each AWS resource, by the service that its ARN names."""
-    for arn in arns:
-        target = target_of(arn)
+def target_probes(texts: Sequence[str]) -> Iterator[Probe]:
+    """A call of each AWS resource: by its ARN, whose service names the type, or by a target in
+    JSON."""
+    for text in texts:
+        target = target_of(text)
         body = {"target": target, "payload": {"smoke": True}}
-        name = f"{target['type']} {arn.rpartition(':')[2]}"
+        arn = next(value for value in target.values() if str(value).startswith("arn:"))
+        name = f"{target['type']} {arn.split(':', 5)[-1]}"
         yield Probe(name, body, one_run("succeeded"))
 
 
-def target_of(arn: str) -> dict[str, str]:
+def target_of(text: str) -> dict[str, Any]:
     """The target that calls a resource; raises ValueError for one that jobs cannot call."""
-    service = arn.split(":")[2] if arn.count(":") >= 5 else ""
+    if text.startswith("{"):
+        target = json.loads(text)
+        if "type" not in target or not any(str(x).startswith("arn:") for x in target.values()):
+            raise ValueError(f"{text!r} is no target: it needs a type, and the ARN of a resource")
+        return dict(target)
+    service = text.split(":")[2] if text.count(":") >= 5 else ""
     types = {
-        "lambda": {"type": "lambda", "function_arn": arn},
-        "sqs": {"type": "sqs", "queue_arn": arn},
-        "sns": {"type": "sns", "topic_arn": arn},
-        "events": {"type": "eventbridge", "bus_arn": arn, "source": "smoke", "detail_type": "try"},
-        "states": {"type": "stepfunctions", "state_machine_arn": arn},
+        "lambda": {"type": "lambda", "function_arn": text},
+        "sqs": {"type": "sqs", "queue_arn": text},
+        "sns": {"type": "sns", "topic_arn": text},
+        "events": {"type": "eventbridge", "bus_arn": text, "source": "smoke", "detail_type": "try"},
+        "states": {"type": "stepfunctions", "state_machine_arn": text},
     }
     if service not in types:
-        raise ValueError(f"{arn!r} is none of {', '.join(_TYPES)}")
+        raise ValueError(f"{text!r} is none of {', '.join(_TYPES)}, nor a target in JSON")
     return types[service]
 
 

@@ -17,9 +17,10 @@ _MACHINE = {"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}}
 
 @contextmanager
 def one_of_each_type(deployment: Deployment) -> Iterator[list[str]]:
-    """The ARNs of a queue, a topic, an event bus, a state machine and a function."""
+    """A queue, a topic, an event bus, a state machine, a function, and a task and a job with
+    containers, as the smoke test takes them: ARNs, or targets in JSON."""
     with ExitStack() as made:
-        makers = (_queue, _topic, _bus, _machine, _function)
+        makers = (_queue, _topic, _bus, _machine, _function, _task, _batch)
         yield [make(deployment, made) for make in makers]
 
 
@@ -52,6 +53,38 @@ def _machine(deployment: Deployment, made: ExitStack) -> str:
     arn = str(answer["stateMachineArn"])
     made.callback(client.delete_state_machine, stateMachineArn=arn)
     return arn
+
+
+def _task(deployment: Deployment, made: ExitStack) -> str:
+    """Nothing is run there: the emulator has no containers."""
+    client = deployment.client("ecs")
+    cluster = client.create_cluster(clusterName=_NAME)["cluster"]["clusterArn"]
+    made.callback(client.delete_cluster, cluster=cluster)
+    definition = client.register_task_definition(
+        family=_NAME,
+        networkMode="awsvpc",
+        requiresCompatibilities=["FARGATE"],
+        cpu="256",
+        memory="512",
+        containerDefinitions=[{"name": "main", "image": "none"}],
+    )["taskDefinition"]["taskDefinitionArn"]
+    target = {"type": "ecs", "task_definition_arn": definition, "cluster_arn": cluster}
+    return json.dumps({**target, "subnets": ["subnet-0a1b2c3d"], "container": "main"})
+
+
+def _batch(deployment: Deployment, made: ExitStack) -> str:
+    client = deployment.client("batch")
+    environment = client.create_compute_environment(computeEnvironmentName=_NAME, type="UNMANAGED")
+    order = {"order": 1, "computeEnvironment": environment["computeEnvironmentArn"]}
+    queue = client.create_job_queue(
+        jobQueueName=_NAME, priority=1, computeEnvironmentOrder=[order]
+    )["jobQueueArn"]
+    definition = client.register_job_definition(
+        jobDefinitionName=_NAME,
+        type="container",
+        containerProperties={"image": "none", "vcpus": 1, "memory": 128},
+    )["jobDefinitionArn"]
+    return json.dumps({"type": "batch", "job_definition_arn": definition, "job_queue_arn": queue})
 
 
 def _function(deployment: Deployment, made: ExitStack) -> str:

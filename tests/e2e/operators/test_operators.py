@@ -82,14 +82,14 @@ def test_a_lost_wheel_is_filled_again_and_the_stack_holds_what_it_promises(
     assert again.returncode == 0, again.stderr
     wait_for_the_next_tick()
     token = owner.http.headers["authorization"].removeprefix("Bearer ")
-    with one_of_each_type(deployment) as arns:
+    with one_of_each_type(deployment) as targets:
         # Executors start cold here, beside another stack on the same two cores.
         drive = ["admin", "smoke", "--quick", "--most-lag", "20"]
-        drive += [text for arn in arns for text in ("--target", arn)]
+        drive += [text for target in targets for text in ("--target", target)]
         driven = run(deployment, *drive, token=token)
     assert driven.returncode == 0, driven.stdout + driven.stderr
-    assert driven.stdout.count("ok ") >= 19, driven.stdout
-    for kind in ("sqs", "sns", "eventbridge", "stepfunctions", "lambda"):
+    assert driven.stdout.count("ok ") >= 21, driven.stdout
+    for kind in ("sqs", "sns", "eventbridge", "stepfunctions", "lambda", "ecs", "batch"):
         assert f"{kind} " in driven.stdout, driven.stdout
 
 

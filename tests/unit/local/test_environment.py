@@ -93,7 +93,7 @@ def test_local_options_are_options() -> None:
     arguments = synthesis_arguments(Path("/layer"), {})
     options = Options.from_context(dict(argument.split("=", 1) for argument in arguments[3::2]))
     services = {pattern.split(":")[2] for pattern in options.target_arns}
-    assert services == {"lambda", "sqs", "sns", "events", "states"}
+    assert services == {"lambda", "sqs", "sns", "events", "states", "ecs", "batch"}
     assert {pattern.split(":")[4] for pattern in options.target_arns} == {"000000000000"}
     assert options.event_bus
     assert options.stack_name == STACK_NAME

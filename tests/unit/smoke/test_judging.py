@@ -116,7 +116,9 @@ def test_a_target_is_made_of_an_arn(arn: str, kind: str) -> None:
     assert target_of(arn)["type"] == kind
 
 
-@pytest.mark.parametrize("arn", ["queue", "arn:aws:s3:::bucket"])
-def test_what_jobs_cannot_call_is_refused(arn: str) -> None:
-    with pytest.raises(ValueError, match="is none of lambda"):
-        target_of(arn)
+@pytest.mark.parametrize(
+    "text", ["queue", "arn:aws:s3:::bucket", "{", '{"type": "task"}', '{"a": "arn:aws:x"}']
+)
+def test_what_jobs_cannot_call_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is none of lambda|is no target|Expecting"):
+        target_of(text)

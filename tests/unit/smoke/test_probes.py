@@ -1,5 +1,6 @@
 """The API takes every probe's job as it is."""
 
+import json
 from dataclasses import replace
 from itertools import chain
 
@@ -24,12 +25,26 @@ ARNS = (
     "arn:aws:states:eu-west-1:123456789012:stateMachine:m",
     "arn:aws:sns:eu-west-1:123456789012:topic",
 )
-HERE = replace(SETTINGS, target_arns=ARNS, longest_delay_seconds=60)
+AT = "eu-west-1:123456789012"
+TASK = {
+    "type": "ecs",
+    "task_definition_arn": f"arn:aws:ecs:{AT}:task-definition/t:1",
+    "subnets": ["subnet-0a1b2c3d"],
+    "container": "main",
+}
+JOB = {
+    "type": "batch",
+    "job_definition_arn": f"arn:aws:batch:{AT}:job-definition/j:1",
+    "job_queue_arn": f"arn:aws:batch:{AT}:job-queue/q",
+}
+IN_JSON = (json.dumps(TASK), json.dumps(JOB))
+CONTAINERS = tuple(f"arn:aws:{each}:{AT}:*" for each in ("ecs", "batch"))
+HERE = replace(SETTINGS, target_arns=(*ARNS, *CONTAINERS), longest_delay_seconds=60)
 PROBES = tuple(
     chain(
         quick_probes(),
         long_probes(NOW, HERE),
-        target_probes(ARNS),
+        target_probes((*ARNS, *IN_JSON)),
         (webhook_probe("https://example.com/hook", "POST"),),
         (replace(webhook_probe("https://example.com/openapi.json", "GET"), name="GET"),),
     )
@@ -55,5 +70,12 @@ def test_a_retry_by_the_wheel_needs_a_short_delay() -> None:
 
 
 def test_what_is_not_called_is_said() -> None:
-    assert untried_types(HERE, ARNS[:2]) == ["events", "sns", "states"]
+    assert untried_types(HERE, ARNS[:2]) == [
+        "batch",
+        "ecs",
+        "events",
+        "sns",
+        "states",
+    ]
+    assert untried_types(HERE, (*ARNS[:4], *IN_JSON)) == ["sns"]
     assert untried_types(SETTINGS, ()) == []

@@ -25,7 +25,9 @@ QuickOption = Annotated[bool, typer.Option("--quick", help="Only what takes a mi
 TargetOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--target", help="The ARN of an AWS resource to call that jobs may call; may be repeated."
+        "--target",
+        help="The ARN of an AWS resource to call that jobs may call, or a target in JSON; may be "
+        "repeated.",
     ),
 ]
 ListenOption = Annotated[
@@ -113,7 +115,7 @@ def _probes(
     except ValueError as error:
         raise CliError.bad_field("target", str(error)) from error
     for service in untried_types(settings, arns):
-        _note(f"targets of {service}: not called without --target arn:aws:{service}:...")
+        _note(f"targets of {service}: not called without --target, an ARN or JSON")
     if not quick:
         yield from long_probes(datetime.now(UTC), settings, most_lag)
 
