@@ -55,6 +55,22 @@ def assert_taken(entries: Sequence[Entry]) -> Imported:
     return found
 
 
+OVERRIDE = sometimes(
+    name=TEXT,
+    command=st.lists(TEXT),
+    environment=st.lists(st.fixed_dictionaries({"name": TEXT, "value": TEXT}), max_size=2),
+    cpu=st.just(5),
+)
+TASKS = sometimes(
+    TaskDefinitionArn=st.just("arn:aws:ecs:us-east-1:123456789012:task-definition/t"),
+    TaskCount=st.integers(1, 2),
+    LaunchType=st.sampled_from(["FARGATE", "EC2"]),
+    CapacityProviderStrategy=st.lists(
+        st.fixed_dictionaries({"capacityProvider": TEXT}), max_size=2
+    ),
+    NetworkConfiguration=st.just({"awsvpcConfiguration": {"Subnets": ["subnet-0a1b2c3d"]}}),
+    Group=TEXT,
+)
 SCHEDULES = st.lists(
     st.fixed_dictionaries(
         {
@@ -79,13 +95,19 @@ SCHEDULES = st.lists(
                             "arn:aws:sqs:us-east-1:123456789012:q",
                             "arn:aws:events:us-east-1:123456789012:event-bus/b",
                             "arn:aws:states:us-east-1:123456789012:stateMachine:m",
+                            "arn:aws:ecs:us-east-1:123456789012:cluster/c",
                             "arn:aws:scheduler:::aws-sdk:a:b",
                             "x",
                         ]
                     )
                 },
                 optional={
-                    "Input": TEXT | st.just('{"a": "<aws.scheduler.scheduled-time> {{"}'),
+                    "Input": TEXT
+                    | st.just('{"a": "<aws.scheduler.scheduled-time> {{"}')
+                    | st.builds(
+                        json.dumps,
+                        st.fixed_dictionaries({"containerOverrides": st.lists(OVERRIDE | JSON)}),
+                    ),
                     "RoleArn": TEXT,
                     "SqsParameters": sometimes(MessageGroupId=TEXT),
                     "EventBridgeParameters": sometimes(Source=TEXT, DetailType=TEXT),
@@ -93,7 +115,7 @@ SCHEDULES = st.lists(
                         MaximumRetryAttempts=st.integers(0, 185),
                         MaximumEventAgeInSeconds=st.integers(60, 86_400),
                     ),
-                    "EcsParameters": st.dictionaries(TEXT, TEXT, max_size=2),
+                    "EcsParameters": TASKS,
                 },
             ),
         },

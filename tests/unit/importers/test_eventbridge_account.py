@@ -32,6 +32,7 @@ QUEUE = f"arn:aws:sqs:{ACCOUNT}:orders"
 FIFO = f"arn:aws:sqs:{ACCOUNT}:orders.fifo"
 TOPIC = f"arn:aws:sns:{ACCOUNT}:news"
 BUS = f"arn:aws:events:{ACCOUNT}:event-bus/default"
+TASK = f"arn:aws:ecs:{ACCOUNT}:task-definition/report"
 MACHINE = f"arn:aws:states:{ACCOUNT}:stateMachine:invoices"
 USUAL = ["Target.RoleArn"]
 """What every schedule of the account loses. Its retry policy is such that all of it fits."""
@@ -152,7 +153,23 @@ def schedules() -> Iterator[dict[str, Any]]:
     yield {
         "Name": "container",
         "ScheduleExpression": "rate(1 day)",
-        "Target": target(f"arn:aws:ecs:{ACCOUNT}:cluster/jobs"),
+        "Target": target(f"arn:aws:codebuild:{ACCOUNT}:project/jobs"),
+    }
+    network = {"Subnets": ["subnet-0a1b2c3d"], "AssignPublicIp": "ENABLED"}
+    main = {"name": "main", "command": ["report"], "environment": [{"name": "A", "value": "b"}]}
+    yield {
+        "Name": "task",
+        "ScheduleExpression": "cron(0 4 15 * ? *)",
+        "Target": target(
+            f"arn:aws:ecs:{ACCOUNT}:cluster/jobs",
+            Input=json.dumps({"containerOverrides": [main]}),
+            EcsParameters={
+                "TaskDefinitionArn": TASK,
+                "LaunchType": "FARGATE",
+                "NetworkConfiguration": {"awsvpcConfiguration": network},
+                "PlatformVersion": "1.4.0",
+            },
+        ),
     }
     yield {
         "Name": "over",
@@ -189,12 +206,13 @@ def test_jobs_fire_when_aws_says(found: Imported) -> None:
         "bounded": times("14T00:00 15T00:00 16T00:00"),
         "once": times("20T13:00"),
         "in-a-window": times("13T12:00"),
+        "task": times("15T04:00"),
         "disabled": [],
         "Disabled-2": [],
     }
 
     assert fire_times(read_back(found), BEGIN, END, MOST) == expected
-    assert len(expected) == 22
+    assert len(expected) == 23
 
 
 def test_every_loss_is_listed(found: Imported) -> None:
@@ -210,6 +228,7 @@ def test_every_loss_is_listed(found: Imported) -> None:
             *USUAL, "Target.RetryPolicy", "KmsKeyArn", "Target.DeadLetterConfig", "name",
         ],
         "billing/disabled": ["Target.Input", *USUAL, "Target.RetryPolicy"],
+        "default/task": ["Target.EcsParameters.PlatformVersion", *USUAL],
         "default/universal": ["Target.Arn"],
         "default/container": ["Target.Arn"],
         "default/over": [*USUAL, "schedule"],
@@ -225,7 +244,18 @@ def test_the_manifest_is_read_back_equal(found: Imported) -> None:
     manifest = read_back(found)
 
     assert (manifest.name, manifest.jobs) == ("imported", found.jobs)
-    assert len(manifest.jobs) == 22
+    assert len(manifest.jobs) == 23
+    assert manifest.jobs["task"]["target"] == {
+        "type": "ecs",
+        "task_definition_arn": TASK,
+        "cluster_arn": f"arn:aws:ecs:{ACCOUNT}:cluster/jobs",
+        "launch_type": "FARGATE",
+        "subnets": ["subnet-0a1b2c3d"],
+        "assign_public_ip": True,
+        "container": "main",
+        "command": ["report"],
+        "environment": {"A": "b"},
+    }
     assert manifest.jobs["Disabled-2"]["initial_state"] == "paused"
     assert manifest.jobs["in-a-window"] == {
         "schedule": "at(2027-03-13T12:00:00)",
@@ -247,7 +277,10 @@ def test_the_manifest_is_read_back_equal(found: Imported) -> None:
 def test_the_allow_list_is_told(found: Imported) -> None:
     assert found.remarks == (
         "The deployment must allow the targets: target_arns "
-        + json.dumps(sorted([BUS, LAMBDA, TOPIC, QUEUE, FIFO, MACHINE]), separators=(",", ":")),
+        + json.dumps(
+            sorted([BUS, LAMBDA, TOPIC, QUEUE, FIFO, MACHINE, f"{TASK}:*"]), separators=(",", ":")
+        ),
+        "Its executors must pass the roles of the task definitions: pass_role_arns",
     )
 
 

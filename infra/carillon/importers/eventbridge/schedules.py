@@ -9,19 +9,28 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from carillon.domain.policies import Backoff
+from carillon.domain.policies import MOST_ATTEMPTS, Backoff
+from carillon.domain.spec.arns import every_revision
 from carillon.domain.spec.fields import compact_json
 from carillon.errors import InvalidFieldError
 from carillon.importers.entries import Entry, Json, Note, second_of, without_none
+from carillon.importers.eventbridge.containers import task_of
 from carillon.importers.eventbridge.inputs import payload_of
 from carillon.schedules import Every, format_duration, parse_schedule
 
 _MOST_RETRIES, _LONGEST_AGE_SECONDS = 185, 86_400
 """AWS's defaults, and bounds."""
-_MOST_ATTEMPTS = 100
 _DEFAULT_GROUP = "default"
 _CARRIED = frozenset(
-    {"Arn", "EventBridgeParameters", "Input", "RetryPolicy", "RoleArn", "SqsParameters"}
+    {
+        "Arn",
+        "EcsParameters",
+        "EventBridgeParameters",
+        "Input",
+        "RetryPolicy",
+        "RoleArn",
+        "SqsParameters",
+    }
 )
 _SERVICES = {
     "lambda": ("lambda", "function_arn"),
@@ -31,7 +40,7 @@ _SERVICES = {
     "states": ("stepfunctions", "state_machine_arn"),
 }
 """By the service in a target's ARN: our type of target, and its member for the ARN."""
-_ARN_MEMBERS = dict(_SERVICES.values())
+_ARN_MEMBERS = {**dict(_SERVICES.values()), "ecs": "task_definition_arn"}
 
 
 def place_of(group: str, name: str) -> str:
@@ -65,9 +74,12 @@ def entry_of(schedule: Mapping[str, Any]) -> Entry:
 def remarks_on(entries: Iterable[Entry]) -> list[str]:
     """The allow-list that a deployment needs for these jobs."""
     targets = [entry.body["target"] for entry in entries if entry.body]
-    arns = sorted({target[_ARN_MEMBERS[target["type"]]] for target in targets})
-    told = f"The deployment must allow the targets: target_arns {compact_json(arns)}"
-    return [told] if arns else []
+    called = {(each["type"], each[_ARN_MEMBERS[each["type"]]]) for each in targets}
+    arns = sorted(every_revision(arn) if kind == "ecs" else arn for kind, arn in called)
+    told = [f"The deployment must allow the targets: target_arns {compact_json(arns)}"]
+    if any(kind == "ecs" for kind, _ in called):
+        told.append("Its executors must pass the roles of the task definitions: pass_role_arns")
+    return told if arns else []
 
 
 def _times(schedule: Mapping[str, Any]) -> tuple[Json, list[Note]]:
@@ -121,6 +133,9 @@ def _target(target: Mapping[str, Any], schedule_arn: str) -> tuple[Json, list[No
         raise InvalidFieldError(
             "Target.Arn", f"is the universal target {operation}, and no target here is its equal"
         )
+    if service == "ecs":
+        made, notes = task_of(target)
+        return made, [*notes, *_role(target)]
     if service not in _SERVICES:
         raise InvalidFieldError("Target.Arn", f"{arn}: no target here calls {service or 'this'}")
     kind, member = _SERVICES[service]
@@ -134,18 +149,21 @@ def _target(target: Mapping[str, Any], schedule_arn: str) -> tuple[Json, list[No
         form["source"] = parameters.get("Source", "")
         form["detail_type"] = parameters.get("DetailType", "")
     made, notes = payload_of(target.get("Input"), schedule_arn)
+    return {"target": form, **made}, [*notes, *_role(target)]
+
+
+def _role(target: Mapping[str, Any]) -> Iterator[Note]:
     role = target.get("RoleArn")
     if role:
         message = f"{role} is not used: executors call it by their own role, if target_arns has it"
-        notes.append(Note("Target.RoleArn", message))
-    return {"target": form, **made}, notes
+        yield Note("Target.RoleArn", message)
 
 
 def _attempts(policy: Mapping[str, Any]) -> tuple[int, list[Note]]:
     """As many attempts as AWS would make, as far as they fit into its time with our backoff."""
     retries = int(policy.get("MaximumRetryAttempts", _MOST_RETRIES))
     age = int(policy.get("MaximumEventAgeInSeconds", _LONGEST_AGE_SECONDS))
-    attempts = 1 + min(retries, _MOST_ATTEMPTS - 1, _retries_within(age))
+    attempts = 1 + min(retries, MOST_ATTEMPTS - 1, _retries_within(age))
     if attempts > retries:
         return attempts, []
     message = (
@@ -158,7 +176,7 @@ def _attempts(policy: Mapping[str, Any]) -> tuple[int, list[Note]]:
 def _retries_within(seconds: int) -> int:
     """The number of delays, each at its longest, that fit into a time."""
     backoff, count, left = Backoff(), 0, seconds
-    while count < _MOST_ATTEMPTS:
+    while count < MOST_ATTEMPTS:
         ceiling = backoff.base_seconds * backoff.factor**count
         left -= math.ceil(min(backoff.cap_seconds, ceiling))
         if left < 0:
