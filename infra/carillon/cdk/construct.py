@@ -13,7 +13,7 @@ from constructs import Construct
 
 from carillon.cdk.constructs.api import Api
 from carillon.cdk.constructs.dashboard import MINUTE, Dashboard, Watched
-from carillon.cdk.constructs.event_rules import add_rule, event_name
+from carillon.cdk.constructs.event_rules import Clock, add_rule, event_name
 from carillon.cdk.constructs.functions import Functions
 from carillon.cdk.constructs.lanes import Lanes
 from carillon.cdk.constructs.notifications import STACK_TAG, Notifications
@@ -22,7 +22,6 @@ from carillon.cdk.constructs.parameters import Parameters
 from carillon.cdk.constructs.stack_jobs import StackJobs
 from carillon.cdk.constructs.storage import Events, Tables, Webhooks
 from carillon.cdk.constructs.targets import TargetPermissions
-from carillon.cdk.constructs.ticker import Clock
 from carillon.cdk.declared import Declared
 from carillon.cdk.discovery import Found, discover
 from carillon.cdk.options import Emulation, Options, team_name
