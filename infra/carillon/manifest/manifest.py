@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from carillon.domain.spec.names import MANIFEST_NAME_PATTERN
 from carillon.errors import CarillonError, InvalidFieldError
 from carillon.manifest.yaml_text import document_of, line_of
 
@@ -12,7 +13,6 @@ Json = dict[str, Any]
 Path = tuple[str, ...]
 """Leads to a member of a manifest: `("jobs", "sync", "retry.max_attempts")`."""
 
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 _MEMBERS = ("manifest", "defaults", "calendars", "jobs", "simulate")
 
 
@@ -61,7 +61,7 @@ class Manifest:
         if not isinstance(document, dict):
             errors.append((("file",), "must be an object: a manifest has jobs by name"))
         name = parts.get("manifest", "")
-        if name != "" and not (isinstance(name, str) and re.fullmatch(NAME_PATTERN, name)):
+        if name != "" and not (isinstance(name, str) and re.fullmatch(MANIFEST_NAME_PATTERN, name)):
             message = "must have letters, digits, '.', '_' and '-' only, at most 64"
             errors.append((("manifest",), message))
         defaults = _object(parts, "defaults", errors)

@@ -29,6 +29,19 @@ from carillon.errors import UnreadableRowError
 
 Item = TypeVar("Item")
 
+LISTED_MEMBERS = (
+    "name",
+    "state",
+    "schedule",
+    "timezone",
+    "calendar",
+    "parent",
+    "tags",
+    "managed_by",
+    "ends_at",
+)
+"""Of a job, beside its keys: what lists filter by or show, and the index of an owner's jobs has."""
+
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Item]):

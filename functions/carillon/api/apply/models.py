@@ -6,10 +6,10 @@ from pydantic import Field
 
 from carillon.domain.spec.fields import Document, Flag
 from carillon.domain.spec.job_spec import Name
+from carillon.domain.spec.names import MANIFEST_NAME_PATTERN
 
 MOST_ITEMS = 1_000
 MOST_KEPT = 10_000
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 Members = dict[str, Any]
 
 
@@ -24,7 +24,8 @@ class ApplyBody(Document):
     """
 
     manifest: Annotated[
-        str, Field(pattern=NAME_PATTERN, description="The manifest that manages the jobs.")
+        str,
+        Field(pattern=MANIFEST_NAME_PATTERN, description="The manifest that manages the jobs."),
     ]
     jobs: Annotated[dict[str, Members], Field(max_length=MOST_ITEMS)] = Field(default_factory=dict)
     calendars: Annotated[dict[str, Members], Field(max_length=MOST_ITEMS)] = Field(

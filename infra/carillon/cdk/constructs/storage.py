@@ -7,22 +7,11 @@ from constructs import Construct
 
 from carillon.cdk.constructs.helpers import acknowledge
 from carillon.cdk.options import Options
+from carillon.stores.ports import LISTED_MEMBERS
 
 TTL_ATTRIBUTE = "expires_at"
 DEAD_LETTER_INDEX = "dead_letters"
 OWNER_INDEX = "by_owner"
-OWNER_INDEX_MEMBERS = (
-    "name",
-    "state",
-    "schedule",
-    "timezone",
-    "calendar",
-    "parent",
-    "tags",
-    "managed_by",
-    "ends_at",
-)
-"""Of a job, beside its keys: what lists filter by or show."""
 
 
 class Tables(Construct):
@@ -44,7 +33,7 @@ class Tables(Construct):
             partition_key=_text_key("owner"),
             sort_key=_text_key("list_key"),
             projection_type=dynamodb.ProjectionType.INCLUDE,
-            non_key_attributes=list(OWNER_INDEX_MEMBERS),
+            non_key_attributes=list(LISTED_MEMBERS),
             warm_throughput=self._warm,
         )
         self.wheel = self._table("Wheel", "segment_slot", "entry_key")

@@ -5,6 +5,8 @@ import hashlib
 import re
 import unicodedata
 
+MANIFEST_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+"""Of the name under which a manifest manages its jobs."""
 _LISTED_BYTES = 900
 """A sort key may have 1,024 bytes."""
 _JOB_ID = re.compile(r"[0-9a-v]{26}", re.ASCII)

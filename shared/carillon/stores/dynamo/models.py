@@ -21,6 +21,7 @@ from carillon.stores.dynamo.attributes import (
     IntegerAttribute,
     TextMapAttribute,
 )
+from carillon.stores.ports import LISTED_MEMBERS
 
 
 class Map(MapAttribute[str, Any]):
@@ -47,19 +48,7 @@ class OwnerIndex(GlobalSecondaryIndex["JobRow"]):  # type: ignore[no-untyped-cal
 
     class Meta:
         index_name = "by_owner"
-        projection = IncludeProjection(
-            [
-                "name",
-                "state",
-                "schedule",
-                "timezone",
-                "calendar",
-                "parent",
-                "tags",
-                "managed_by",
-                "ends_at",
-            ]
-        )
+        projection = IncludeProjection(list(LISTED_MEMBERS))
 
     owner = UnicodeAttribute(hash_key=True)
     list_key = UnicodeAttribute(range_key=True)
