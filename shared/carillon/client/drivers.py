@@ -61,14 +61,7 @@ class Driver:
             self._clock.sleep(step.seconds)
             return None
         try:
-            request = self._http.build_request(
-                step.method,
-                step.url,
-                params=step.query or None,
-                json=step.body,
-                headers=step.headers,
-            )
-            return _answer(self._http.send(request))
+            return _answer(self._http.send(_built(self._http, step)))
         except Exception as error:
             return _lost(error)
 
@@ -112,14 +105,7 @@ class AsyncDriver:
             await self._clock.sleep_async(step.seconds)
             return None
         try:
-            request = self._http.build_request(
-                step.method,
-                step.url,
-                params=step.query or None,
-                json=step.body,
-                headers=step.headers,
-            )
-            return _answer(await self._http.send(request))
+            return _answer(await self._http.send(_built(self._http, step)))
         except Exception as error:
             return _lost(error)
 
@@ -131,6 +117,11 @@ def _options(url: str, agent: str) -> dict[str, Any]:
         "trust_env": not is_loopback(url),
         "headers": {"User-Agent": agent},
     }
+
+
+def _built(http: "httpx2.Client | httpx2.AsyncClient", step: Request) -> "httpx2.Request":
+    params, body = step.query or None, step.body
+    return http.build_request(step.method, step.url, params=params, json=body, headers=step.headers)
 
 
 def _answer(response: "httpx2.Response") -> Answer:

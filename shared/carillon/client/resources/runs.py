@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from carillon.client.paths import dead_letter_path, run_path
 from carillon.client.resources.jobs import span_of
@@ -30,22 +30,24 @@ class Runs(Resource[DriverT]):
         return answer
 
 
+class Letters(TypedDict, total=False):
+    """A choice of dead letters: of a job (its name or id), for a reason, with a kind of error, of
+    fire times from `from_at` to before `to`."""
+
+    job: str | None
+    reason: DeadReason | None
+    error: str | None
+    from_at: str | datetime | None
+    to: str | datetime | None
+
+
 class DeadLetters(Resource[DriverT]):
     """Runs that have failed for good, until they are redriven or discarded, or expire."""
 
     @stream
-    def list(
-        self,
-        *,
-        job: str | None = None,
-        reason: DeadReason | None = None,
-        error: str | None = None,
-        from_at: str | datetime | None = None,
-        to: str | datetime | None = None,
-        limit: int | None = None,
-    ) -> Stream[RunForm]:
-        """All, newest first, or those of a job (its name or id), for a reason, with an error."""
-        query = yield from self._filter(job, reason, error, from_at, to)
+    def list(self, *, limit: int | None = None, **only: Unpack[Letters]) -> Stream[RunForm]:
+        """All, newest first, or a choice of them."""
+        query = yield from self._filter(**only)
         yield from self._session.pages("/dead-letters", limit, query)
 
     @call
@@ -64,49 +66,40 @@ class DeadLetters(Resource[DriverT]):
     def redrive_many(
         self,
         *,
-        job: str | None = None,
-        reason: DeadReason | None = None,
-        error: str | None = None,
-        from_at: str | datetime | None = None,
-        to: str | datetime | None = None,
         per_minute: int | None = None,
         idempotency_key: str | None = None,
+        **only: Unpack[Letters],
     ) -> Steps[OperationForm]:
         """Run again all that the filter leaves, without one all of them, as an operation."""
-        body = yield from self._filter(job, reason, error, from_at, to)
-        return (yield from self._settle("redrive", body, per_minute, idempotency_key))
+        return (yield from self._settle("redrive", only, per_minute, idempotency_key))
 
     @call
     def discard_many(
         self,
         *,
-        job: str | None = None,
-        reason: DeadReason | None = None,
-        error: str | None = None,
-        from_at: str | datetime | None = None,
-        to: str | datetime | None = None,
         per_minute: int | None = None,
         idempotency_key: str | None = None,
+        **only: Unpack[Letters],
     ) -> Steps[OperationForm]:
         """Discard all that the filter leaves, without one all of them, as an operation."""
-        body = yield from self._filter(job, reason, error, from_at, to)
-        return (yield from self._settle("discard", body, per_minute, idempotency_key))
+        return (yield from self._settle("discard", only, per_minute, idempotency_key))
 
     def _settle(
-        self, action: str, only: dict[str, Any], per_minute: int | None, key: str | None
+        self, action: str, only: Letters, per_minute: int | None, key: str | None
     ) -> Steps[OperationForm]:
         pace = {} if per_minute is None else {"per_minute": per_minute}
-        body = (only or {"all": True}) | pace
+        chosen = yield from self._filter(**only)
+        body = (chosen or {"all": True}) | pace
         answer: OperationForm = yield from self._session.once(f"/dead-letters/{action}", body, key)
         return answer
 
     def _filter(
         self,
-        job: str | None,
-        reason: str | None,
-        error: str | None,
-        from_at: str | datetime | None,
-        to: str | datetime | None,
+        job: str | None = None,
+        reason: DeadReason | None = None,
+        error: str | None = None,
+        from_at: str | datetime | None = None,
+        to: str | datetime | None = None,
     ) -> Steps[dict[str, Any]]:
         job_id = None if job is None else (yield from self._session.job_id(job))
         given = {"job_id": job_id, "reason": reason, "error": error}
