@@ -33,9 +33,9 @@ def pytest_report_header() -> str:
 
 @dataclass(frozen=True)
 class Deployed:
-    """Starts functions by the names of SynthesizedStack.functions()."""
+    """Starts functions by the names of SynthesizedStack.functions(), with other properties."""
 
-    start: Callable[[str], Function]
+    start: Callable[..., Function]
     assets: Assets
     settings: Settings
     unpacked: frozenset[Path]
@@ -81,9 +81,9 @@ def functions(
         environment.setenv("AWS_ENDPOINT_URL", ministack_server)
         settings = create_deployment("packaged")
 
-        def start(name: str) -> Function:
-            properties = configured(whole_stack, name, ministack_server, settings)
-            log_path: Path = directory / f"{name}.log"
+        def start(name: str, **others: str) -> Function:
+            properties = configured(whole_stack, name, ministack_server, settings) | others
+            log_path: Path = directory / f"{'-'.join([name, *others.values()])}.log"
             function = Function(properties, assets, client, log_path=log_path)
             return stack.enter_context(function)
 

@@ -111,6 +111,11 @@ class Function:
             os.kill(process_id, signal.SIGCONT)
 
     @property
+    def log(self) -> str:
+        """What it has printed."""
+        return self._log_path.read_text()
+
+    @property
     def cpu_seconds(self) -> float:
         """What it has used of a processor, with children that have ended."""
         columns = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()

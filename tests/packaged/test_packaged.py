@@ -1,9 +1,14 @@
 """From `POST /jobs` to the recorded run, through what is deployed, as Lambda would run it."""
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import monotonic
 from typing import Any
 
+import boto3
 import pytest
 
 from carillon.domain.job import Lane
@@ -93,6 +98,56 @@ def test_an_executor_frozen_right_after_it_was_loaded_runs(
     assert status in {200, 202}, asked
     executed(functions, executor, count=1)
     assert len(succeeded(api, job)) > before
+
+
+@contextmanager
+def cloudformation() -> Iterator[tuple[str, list[Any]]]:
+    """An address that takes the answers of custom resources, and the answers."""
+    answers: list[Any] = []
+
+    class Taking(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            answers.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Taking) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", answers
+        server.shutdown()
+
+
+def test_the_jobs_of_a_stack_are_applied(functions: Deployed, api: Function) -> None:
+    """Its function is in stacks with a team only, with the environment of the api."""
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket="documents")
+    job = {"schedule": {"$ref": "t1"}, "target": {"type": "task", "name": "echo"}}
+    s3.put_object(Bucket="documents", Key="a.json", Body=json.dumps({"jobs": {"nightly": job}}))
+    function = functions.start("api", Handler="carillon.api.stack_handler.handler")
+    place = {"Bucket": "documents", "Key": "a.json"}
+    with cloudformation() as (url, answers):
+        for schedule in ("0 3 * * *", "often"):
+            document = {**place, "Values": {"t1": schedule}}
+            event = {
+                "RequestType": "Create",
+                "ResponseURL": url,
+                "StackId": "arn:aws:cloudformation:us-east-1:123456789012:stack/Billing/1",
+                "RequestId": "1",
+                "LogicalResourceId": "Jobs",
+                "ResourceProperties": {
+                    "Team": "billing",
+                    "Manager": "stack/Billing/Scheduler",
+                    "Document": document,
+                },
+            }
+            function.invoke(event)
+    assert [each["Status"] for each in answers] == ["SUCCESS", "FAILED"]
+    assert "job 'nightly': schedule" in answers[1]["Reason"]
+    created = [line for line in function.log.splitlines() if '"job.created"' in line]
+    assert len(created) == 1
 
 
 def test_nothing_was_written_where_the_code_lies(functions: Deployed, job: str) -> None:

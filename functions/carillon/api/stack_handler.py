@@ -15,6 +15,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from carillon.api.apply.service import ApplyService
 from carillon.api.apply.stack import StackJobs, StackRefusedError, StackService, with_values
+from carillon.api.apply.telling import teller
 from carillon.api.calendars.service import CalendarService
 from carillon.api.jobs.service import JobService
 from carillon.clock import SystemClock, SystemEntropy
@@ -60,7 +61,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
 def _handle(event: Mapping[str, Any], context: LambdaContext) -> None:
     properties = event["ResourceProperties"]
     left = timedelta(milliseconds=context.get_remaining_time_in_millis())
-    service = StackService(applying, clock, clock.now() + left - ANSWER_RESERVE, lambda item: None)
+    ends_at = clock.now() + left - ANSWER_RESERVE
+    service = StackService(applying, clock, ends_at, teller(telemetry))
     stack_id = event["StackId"]
     author = Author(AuthorKind.MACHINE, stack_id, stack_id.split("/")[1], Via.STACK)
     owner, manager = team_owner(properties["Team"]), properties["Manager"]

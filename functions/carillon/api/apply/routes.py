@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from carillon.api.apply.models import ApplyBody
 from carillon.api.apply.plan import Applied, Item, ItemAction, ItemKind
 from carillon.api.apply.service import ApplyService
-from carillon.api.calendars.service import CalendarPut
+from carillon.api.apply.telling import teller
 from carillon.api.http.fields import UtcTime
 from carillon.api.http.problems import Kind, Problem, problem_members
 from carillon.api.http.routing import Resource, Routes, route
@@ -27,7 +27,7 @@ from carillon.domain.calendar import Calendar
 from carillon.domain.spec.owners import Via
 from carillon.services.calendar_reader import CalendarReader
 from carillon.stores.ports import VersionedRows
-from carillon.telemetry import Action, Telemetry
+from carillon.telemetry import Telemetry
 
 PATH = "/apply"
 DETAILS_BUDGET = timedelta(seconds=4)
@@ -35,13 +35,6 @@ DETAILS_BUDGET = timedelta(seconds=4)
 _MOST_CHANGES = 10
 _LONGEST_VALUE = 200
 """Of changes, and of characters of a value in one: 1,000 items go into one answer."""
-_ACTIONS = {
-    ItemAction.CREATE: Action.JOB_CREATED,
-    ItemAction.REVIVE: Action.JOB_CREATED,
-    ItemAction.RENAME: Action.JOB_CREATED,
-    ItemAction.CHANGE: Action.JOB_CHANGED,
-    ItemAction.DELETE: Action.JOB_DELETED,
-}
 
 
 class ApplyItemForm(BaseModel):
@@ -89,7 +82,7 @@ class ApplyRoutes(Resource):
         self._service = service
         self._calendars = calendars
         self._clock = clock
-        self._telemetry = telemetry
+        self._tell = teller(telemetry)
 
     @route(
         f"POST {PATH}",
@@ -142,21 +135,6 @@ class ApplyRoutes(Resource):
             warnings=warnings,
             problem=_problem(item),
         )
-
-    def _tell(self, item: Item) -> None:
-        if isinstance(item.put, CalendarPut):
-            calendar = item.put.calendar
-            self._telemetry.record(
-                Action.CALENDAR_PUT,
-                owner=calendar.owner,
-                calendar=calendar.name,
-                revision=calendar.revision,
-            )
-        elif item.job is not None and item.action in _ACTIONS:
-            job = item.job
-            self._telemetry.record(
-                _ACTIONS[item.action], owner=job.owner, job_id=job.job_id, revision=job.revision
-            )
 
 
 def _problem(item: Item) -> Problem | None:
