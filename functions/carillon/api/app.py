@@ -117,6 +117,7 @@ class Api:
 
     def answer(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         """The answer to one event, in the gateway's form."""
+        asked_path = str(event.get("rawPath", ""))
         try:
             event = for_team(event)
             self._refuse_flood(event)
@@ -130,8 +131,11 @@ class Api:
                 "isBase64Encoded": False,
             }
         answer = self.app.resolve(checked, context)
+        headers = dict(answer.get("headers") or {})
+        if "Location" in headers:  # as the path that was asked for: /aws/{team}/jobs/...
+            headers["Location"] = asked_path.removesuffix(event["rawPath"]) + headers["Location"]
         # The gateway takes null for "no body", MiniStack does not.
-        return {**answer, "body": answer.get("body") or ""}
+        return {**answer, "headers": headers, "body": answer.get("body") or ""}
 
     def _refuse_flood(self, event: Mapping[str, Any]) -> None:
         """Before the body is read, and any store; who has no owner is refused by the route."""

@@ -23,6 +23,13 @@ JOB = '{"name": "nightly", "schedule": "every 5m", "target": {"type": "task", "n
 
 def test_a_role_acts_for_the_team_in_its_path(world: World) -> None:
     created = signed(world, "POST", "/aws/billing/jobs", JOB)
+    path = created.headers["location"]
+    assert path == f"/aws/billing/jobs/{created.json['job_id']}"
+    assert signed(world, "GET", path).json["name"] == "nightly"
+    redriving = signed(world, "POST", "/aws/billing/dead-letters/redrive", '{"all": true}')
+    operation = redriving.headers["location"]
+    assert operation.startswith("/aws/billing/operations/")
+    assert signed(world, "GET", operation).status == 200
     assert created.status == 201, created.text
     job = world.jobs.get("team/billing", job_id_of("team/billing", "nightly"))
     assert job is not None
