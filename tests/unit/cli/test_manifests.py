@@ -424,18 +424,6 @@ def test_a_prune_has_a_limit_that_is_told(carillon: Carillon, tmp_path: Path) ->
     assert (refused.exit_code, "at most 10,000 jobs" in refused.stderr) == (3, True)
 
 
-def test_calendars_count_in_the_size_of_a_call() -> None:
-    job = {"schedule": "every 5m", "target": {"type": "task", "name": "t"}, "payload": "x" * 300}
-    jobs = {f"job-{number}": {**job, "calendar": {"name": "c"}} for number in range(3_000)}
-    text = "y" * 250_000
-    calls = list(
-        calls_of(Manifest.of({"jobs": jobs, "calendars": {"c": {"icalendar": text}}}), prune=False)
-    )
-
-    assert max(len(json.dumps(call)) for call in calls) < 2**20
-    assert sum(len(call["jobs"]) for call in calls) == 3_000
-
-
 def test_a_reason_of_several_lines_stays_a_comment(carillon: Carillon, file: Path) -> None:
     carillon("apply", str(file))
     carillon("jobs", "pause", "sync", "--reason", "see\nmanifest: evil")
