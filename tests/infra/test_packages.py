@@ -3,11 +3,13 @@
 import ast
 import importlib.util
 import marshal
+import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from types import CodeType
 
@@ -16,6 +18,7 @@ import pytest
 from carillon.cdk import assets, packages
 from carillon.cdk.options import ON_AWS, Emulation, Options
 from carillon.cdk.runtime import chosen_python, runtime_of
+from carillon.cdk.tasks import Tasks
 from carillon.errors import ConfigurationError
 from tests.infra.stacks import REPOSITORY
 
@@ -134,27 +137,41 @@ def test_the_services_that_are_kept_are_those_that_the_functions_call(layer: Pat
 
 CLIENT = """
 import sys
-sys.path.insert(0, sys.argv[1])
+folders = sys.argv[1].split(":")
+sys.path[:0] = folders
 import boto3, pydantic_core
-assert pydantic_core.__file__.startswith(sys.argv[1]), "wheels of another platform"
+assert pydantic_core.__file__.startswith(folders[-1]), "wheels of another platform"
 for service in sys.argv[2:]:
     client = boto3.client(service, region_name="eu-west-1")
-    print(boto3.__file__.startswith(sys.argv[1]), client.meta.service_model.service_name)
+    print(boto3.__file__.startswith(folders[0]), client.meta.service_model.service_name)
 """
 
 
-def clients(layer: Path, *services: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-I", "-c", CLIENT, str(layer), *services]
+def clients(folders: Sequence[Path], *services: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join(map(str, folders))
+    command = [sys.executable, "-I", "-c", CLIENT, path, *services]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_tasks_get_the_services_that_are_named_and_hear_which_there_are(tmp_path: Path) -> None:
-    packages.build_layer(tmp_path / "python", sys.executable, services=["s3"])
-    wanted = sorted({*packages.FUNCTION_SERVICES, "s3"})
-    done = clients(tmp_path / "python", *wanted)
+def test_tasks_have_the_services_of_functions_or_all_with_a_boto3_of_their_own(
+    tmp_path: Path,
+) -> None:
+    packages.build_layer(tmp_path / "python", sys.executable)
+    layer, own = tmp_path / "python", tmp_path / "tasks"
+    wanted = sorted(packages.FUNCTION_SERVICES)
+    done = clients([layer], *wanted)
     assert done.stdout.splitlines() == [f"True {service}" for service in wanted], done.stderr
-    done = clients(tmp_path / "python", "ec2")
+    done = clients([layer], "ec2")
     assert "Unknown service: 'ec2'. Valid service names are: batch, dynamodb" in done.stderr
+    # As a task process has it: what the tasks require comes before the layer.
+    (tmp_path / "jobs.py").write_text("")
+    (tmp_path / "requirements.txt").write_text(f"boto3=={version('boto3')}")
+    tasks = Tasks.from_directory(
+        tmp_path, modules=["jobs"], requirements=tmp_path / "requirements.txt", exclude=["python/*"]
+    )
+    tasks.build(own, sys.executable)
+    done = clients([own, layer], "ec2")
+    assert done.stdout.splitlines() == ["True ec2"], done.stderr
 
 
 def test_a_failed_installation_says_why(tmp_path: Path) -> None:
@@ -175,13 +192,11 @@ def test_the_search_path_layer_puts_its_directory_before_all_others(tmp_path: Pa
 
 def test_layers_of_different_content_have_different_hashes() -> None:
     different = {
-        assets.layer_hash(Options(), ON_AWS),
-        assets.layer_hash(Options(task_services=("s3",)), ON_AWS),
-        assets.layer_hash(Options(), Emulation(layer_directory="/s3")),
-        assets.layer_hash(Options(), Emulation(layer_python="/s3")),
+        assets.layer_hash(ON_AWS),
+        assets.layer_hash(Emulation(layer_directory="/s3")),
+        assets.layer_hash(Emulation(layer_python="/s3")),
     }
-    assert len(different) == 4
-    assert assets.layer_hash(Options(segments=8), ON_AWS) in different
+    assert len(different) == 3
 
 
 def test_a_changed_requirement_changes_the_hash(

@@ -28,7 +28,7 @@ def unpacked(stack: SynthesizedStack) -> Assets:
 def without_bytecode(assets: Assets, directory: Path) -> Assets:
     """The same code without bytecode, and the layer with all of botocore: what was deployed before
     there were packages."""
-    packages.build_layer(directory / "layer" / "python", sys.executable, [packages.EVERY_SERVICE])
+    packages.install(directory / "layer" / "python", sys.executable, packages.PINNED)
     shutil.copytree(assets.code, directory / "code")
     for compiled in [*directory.rglob("__pycache__")]:
         shutil.rmtree(compiled)

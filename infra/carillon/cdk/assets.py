@@ -38,14 +38,14 @@ class Assets(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self.runtime = runtime_of(options.python)
-        hash_of_layer = layer_hash(options, emulation)
+        hash_of_layer = layer_hash(emulation)
         self.code = _built(packages.code_digest(), packages.build_code, self.runtime)
         self.layer = lambda_.LayerVersion(
             self,
             "Dependencies",
             code=_built(
                 hash_of_layer,
-                lambda output: _fill_layer(output, options, emulation),
+                lambda output: _fill_layer(output, emulation),
                 self.runtime,
             ),
             compatible_architectures=[lambda_.Architecture.ARM_64],
@@ -97,18 +97,18 @@ class Assets(Construct):
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
 
 
-def layer_hash(options: Options, emulation: Emulation) -> str:
+def layer_hash(emulation: Emulation) -> str:
     """A digest that changes with the layer."""
     if emulation.layer_directory:
         return hashlib.sha256(emulation.layer_directory.encode()).hexdigest()
-    return packages.layer_digest(emulation.layer_python, options.task_services)
+    return packages.layer_digest(emulation.layer_python)
 
 
-def _fill_layer(output: Path, options: Options, emulation: Emulation) -> None:
+def _fill_layer(output: Path, emulation: Emulation) -> None:
     if emulation.layer_directory:
         write_search_path(output, emulation.layer_directory)
     else:
-        packages.build_layer(output / "python", emulation.layer_python, options.task_services)
+        packages.build_layer(output / "python", emulation.layer_python)
 
 
 def write_search_path(layer: Path, directory: str) -> None:

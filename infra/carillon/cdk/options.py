@@ -11,7 +11,7 @@ from aws_cdk import RemovalPolicy, Token
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from carillon.cdk.packages import PYTHON_VERSION, service_name
+from carillon.cdk.packages import PYTHON_VERSION
 from carillon.cdk.runtime import chosen_python
 from carillon.cdk.target_arns import role_arn, target_pattern
 from carillon.domain.job import Lane
@@ -274,12 +274,6 @@ class Options(Choices):
         "",
         _python,
         "the Python that synthesises, which is Lambda's, too, is to be this one and no other",
-    )
-    task_services: tuple[str, ...] = option(
-        (),
-        listed(service_name),
-        "tasks call other AWS services with boto3 than functions do (`s3,sts`, `*` for all): the "
-        "layer has no others",
     )
 
     def __post_init__(self) -> None:

@@ -13,11 +13,12 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import MAGIC_NUMBER, find_spec
 from pathlib import Path
 
 REQUIREMENTS = Path(__file__).parent / "requirements" / "functions.txt"
+PINNED = ("--require-hashes", "--requirement", str(REQUIREMENTS))
 PLATFORM = "aarch64-manylinux2014"
 PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 """That of this interpreter: what it compiles, and what tests run on, is what Lambda runs."""
@@ -58,21 +59,7 @@ FUNCTION_SERVICES = frozenset(
     }
 )
 """The AWS services that the functions call. botocore's descriptions of all the others, four fifths
-of the layer, stay away unless the option `task_services` names them."""
-
-EVERY_SERVICE = "*"
-
-
-def service_name(text: str) -> str:
-    """The text, if boto3 has a service of that name, or for EVERY_SERVICE; raises ValueError."""
-    specification = find_spec("botocore")
-    assert specification is not None
-    assert specification.origin is not None
-    described = Path(specification.origin).parent / "data"
-    is_name = text.replace("-", "").isalnum()
-    if text != EVERY_SERVICE and not (is_name and (described / text).is_dir()):
-        raise ValueError(f"{text!r} is no service of boto3, such as s3, or {EVERY_SERVICE} for all")
-    return text
+of the layer, stay away: tasks that call others require a boto3 of their own."""
 
 
 def build_code(directory: Path) -> None:
@@ -83,21 +70,19 @@ def build_code(directory: Path) -> None:
     compile_all(directory, CODE_PATH)
 
 
-def build_layer(directory: Path, interpreter: str = "", services: Collection[str] = ()) -> None:
+def build_layer(directory: Path, interpreter: str = "") -> None:
     """Fill `directory` with the pinned dependencies, for Lambda or for `interpreter`.
 
-    `services` are kept beside FUNCTION_SERVICES.
     Raises RuntimeError with uv's words when it fails with the network, too.
     """
-    install(directory, interpreter, ["--require-hashes", "--requirement", str(REQUIREMENTS)])
-    if EVERY_SERVICE not in services:
-        _drop_services(directory, FUNCTION_SERVICES | {*services})
+    install(directory, interpreter, PINNED)
+    _drop_services(directory)
     compile_all(directory, LAYER_PATH, interpreter)
 
 
-def layer_digest(interpreter: str = "", services: Collection[str] = ()) -> str:
+def layer_digest(interpreter: str = "") -> str:
     """A digest of what build_layer makes of these arguments, without making it."""
-    return digest_of([*sorted(services), REQUIREMENTS.read_text()], interpreter)
+    return digest_of([REQUIREMENTS.read_text()], interpreter)
 
 
 def code_digest() -> str:
@@ -163,10 +148,10 @@ def _selection(interpreter: str) -> list[str]:
     return [*(["--python", interpreter] if interpreter else target), "--only-binary", ":all:"]
 
 
-def _drop_services(directory: Path, kept: Collection[str]) -> None:
+def _drop_services(directory: Path) -> None:
     for library in ("boto3", "botocore"):
         for described in (directory / library / "data").iterdir():
-            if described.is_dir() and described.name not in kept:
+            if described.is_dir() and described.name not in FUNCTION_SERVICES:
                 shutil.rmtree(described)
 
 

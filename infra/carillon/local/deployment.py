@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -25,7 +25,7 @@ from carillon.cdk.packages import build_layer, layer_digest
 from carillon.domain.message import LONGEST_DELAY_SECONDS
 from carillon.local.emulator import ACCOUNT_ID, INTERPRETER, REGION, REPOSITORY
 from carillon.resources import resources_of
-from carillon.settings import OPERATORS_GROUP, listed
+from carillon.settings import OPERATORS_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -188,19 +188,19 @@ def synthesis_arguments(
     return arguments
 
 
-def install_dependencies(services: Collection[str], parent: Path = LOCAL_DIRECTORY) -> Path:
+def install_dependencies(parent: Path = LOCAL_DIRECTORY) -> Path:
     """The layer's content, for MiniStack's interpreter: built at first use.
 
     The folder's name is a digest of its content, so that it is made anew when the pins change.
     Raises DeploymentFailed.
     """
     interpreter = str(INTERPRETER)
-    target = parent / f"dependencies-{layer_digest(interpreter, services)[:16]}"
+    target = parent / f"dependencies-{layer_digest(interpreter)[:16]}"
     if target.exists():
         return target
     unfinished = parent / f"{target.name}.{os.getpid()}"
     try:
-        build_layer(unfinished, interpreter, services)
+        build_layer(unfinished, interpreter)
         with contextlib.suppress(OSError):  # somebody else was quicker: theirs is the same
             unfinished.rename(target)
     except RuntimeError as error:
@@ -231,7 +231,7 @@ def synthesize(
     log_path.write_bytes(b"")
     if not CDK.exists():
         raise DeploymentFailed(f"the CDK command is not installed at {CDK}: make setup")
-    layer_directory = install_dependencies(listed()((context or {}).get("task_services", "")))
+    layer_directory = install_dependencies()
     assembly = work_directory / "cdk.out"
     chosen = synthesis_arguments(layer_directory, context or {}, longest_delay_seconds, app)
     command = [str(CDK), "synth", "--quiet", "--output", str(assembly), *chosen]

@@ -24,7 +24,7 @@ USUAL_ENDPOINT = "http://127.0.0.1:4566"
 def cdk_command(*words: str) -> list[str]:
     """A command of the CDK, for an app that an emulator is to get."""
     emulation = {
-        "layer_directory": str(install_dependencies(())),
+        "layer_directory": str(install_dependencies()),
         "layer_python": str(INTERPRETER),
     }
     return [str(CDK), *words, "-c", f"carillon:emulation={json.dumps(emulation)}", "--no-notices"]
