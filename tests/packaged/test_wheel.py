@@ -162,6 +162,38 @@ def test_the_types_come_with_the_wheel(project: Project) -> None:
     assert typed.exists()
 
 
+PLUGIN = """\
+import pytest
+import tasks
+
+@pytest.mark.carillon(start="2027-03-01")
+def test_add(carillon):
+    target = {"type": "task", "name": "add"}
+    carillon.put("add", schedule="@hourly", target=target, payload={"a": 1})
+    carillon.run("add", payload={"a": 2})
+    carillon.run_for("PT1H")
+    assert [run.result for run in carillon.runs("add")] == ["3", "2"]
+"""
+
+ADDING = """\
+from carillon.tasks import task
+
+@task
+def add(payload, context):
+    return payload["a"] + 1
+"""
+
+
+def test_its_plugin_is_known_to_pytest(wheel: Path, tmp_path: Path) -> None:
+    """Its fixture and its marker are there, and nothing is warned of."""
+    project = installed(tmp_path, f"carillon[testing] @ {wheel.as_uri()}")
+    (tmp_path / "tasks.py").write_text(ADDING)
+    (tmp_path / "test_tasks.py").write_text(PLUGIN)
+    done = project.run("python", "-m", "pytest", "-q", "-W", "error", "--strict-markers", ".")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
+
+
 def test_a_project_with_the_same_folders_synthesises_the_stack(synthesised: Path) -> None:
     template = json.loads((synthesised / "Billing.template.json").read_text())
     kinds = [resource["Type"] for resource in template["Resources"].values()]

@@ -12,7 +12,7 @@ from carillon.api.apply.plan import BLOCKING, Applied, Item
 from carillon.api.http.problems import problem_of
 from carillon.api.http.requests import Precondition
 from carillon.api.jobs.response_models import JobForm
-from carillon.api.runs.routes import RunDetail
+from carillon.api.runs.routes import RunBody, RunDetail
 from carillon.api.schedules.outlook import outlook_of
 from carillon.domain.job import Job
 from carillon.domain.run import Run
@@ -144,11 +144,14 @@ class World:
         job_id = self._named("delete", name).job_id
         asked("delete", partial(self._api.jobs.delete, OWNER, job_id, None, _AUTHOR, force=True))
 
-    def run(self, name: str) -> RunDetail:
-        """Ask for a run by hand; it starts when time passes."""
+    def run(self, name: str, **body: Any) -> RunDetail:
+        """Ask for a run by hand, with a `payload` in place of the job's and a `note`, if they are
+        given; it starts when time passes."""
         job_id = self._named("run", name).job_id
-        run: Run = asked("run", partial(self._api.runs.request, OWNER, job_id, None))
-        return RunDetail.of(run)
+        said = asked("run", partial(RunBody.model_validate, body))
+        request = partial(self._api.runs.request, OWNER, job_id, None)
+        run: Run = asked("run", partial(request, said.own_payload, said.note or ""))
+        return self._detail(run)
 
     def runs(self, name: str) -> list[RunDetail]:
         """All runs of a job, of whatever kind, by fire time; also of one that is deleted."""
@@ -156,12 +159,16 @@ class World:
         if self._api.jobs.find(OWNER, job_id) is None:
             raise self._unknown("runs", name)
         page = self._deployment.stores.runs.list(OWNER, job_id, _ALL)
-        return [RunDetail.of(run) for run in reversed(page.items)]
+        return [self._detail(run) for run in reversed(page.items)]
 
     def dead_letters(self) -> list[RunDetail]:
         """Those of all jobs, by fire time."""
         page = self._deployment.stores.runs.dead_letters(OWNER, _ALL, None, DeadLetterFilter())
-        return [RunDetail.of(run) for run in reversed(page.items)]
+        return [self._detail(run) for run in reversed(page.items)]
+
+    def _detail(self, run: Run) -> RunDetail:
+        asked_for = self._api.runs.asked(run.key)
+        return RunDetail.of(run, asked_for.note or None if asked_for else None)
 
     @property
     def events(self) -> list[dict[str, Any]]:

@@ -87,6 +87,20 @@ def test_jobs_are_paused_resumed_run_and_deleted(carillon: World) -> None:
     assert times(carillon, "hourly") == ["01 00:00", "01 02:00"]
 
 
+def test_a_run_by_hand_takes_a_payload_of_its_own(carillon: World) -> None:
+    got: list[Any] = []
+    carillon.on_webhook(HOOK["url"], lambda call: got.append(call.payload))
+    carillon.put("hourly", schedule="@hourly", target=HOOK, payload={"n": 1})
+    asked = carillon.run("hourly", payload={"n": 2}, note="again")
+    carillon.run("hourly", payload=None)
+    carillon.run("hourly")
+    carillon.run_for("1m")
+    assert (asked.payload_overridden, asked.request_note) == (True, "again")
+    assert sorted(map(repr, got)) == ["None", "{'n': 1}", "{'n': 2}"]
+    with pytest.raises(RefusedError, match="run: payloads"):
+        carillon.run("hourly", payloads={})
+
+
 def test_failures_come_as_often_as_asked(carillon: World) -> None:
     carillon.put("hourly", schedule="@hourly", target=HOOK, retry=RETRY, events=["run.dead"])
     carillon.fail("hourly", times=4, error="http_503")

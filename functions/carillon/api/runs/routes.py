@@ -137,6 +137,11 @@ class RunBody(Document):
     payload: JsonText = "null"
     note: Annotated[str, Field(min_length=1, max_length=256)] | None = None
 
+    @property
+    def own_payload(self) -> str | None:
+        """The payload that was given, JSON text; None for that of the job."""
+        return self.payload if "payload" in self.model_fields_set else None
+
 
 class RunPage(ListForm):
     items: list[RunForm]
@@ -175,9 +180,8 @@ class RunRoutes(Resource):
         With an Idempotency-Key a repetition answers the same run; after a 503 it sends it again.
         """
         asked = body or RunBody()
-        payload = asked.payload if "payload" in asked.model_fields_set else None
         run = self._service.request(
-            self._owner(), job_id, idempotency_key(self._app), payload, asked.note or ""
+            self._owner(), job_id, idempotency_key(self._app), asked.own_payload, asked.note or ""
         )
         self._telemetry.record(Action.RUN_REQUESTED, run_id=run.key.run_id, owner=run.key.owner)
         location = f"/jobs/{job_id}/runs/{run.key.run_id}"
