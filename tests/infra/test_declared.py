@@ -37,6 +37,7 @@ def nightly(payload, context): ...
 """
 
 
+CLUSTER = f"arn:aws:ecs:{REGION}:{ACCOUNT}:cluster/jobs"
 MANIFEST = """calendars: {{h: {{dates: [2026-12-25]}}}}
 jobs:
   a: {{schedule: {}, target: {{type: task, name: report}}}}
@@ -146,11 +147,16 @@ def test_a_task_may_be_run_with_its_own_roles(stack: cdk.Stack) -> None:
     image = ecs.ContainerImage.from_registry("example.com/report")
     logging = ecs.LogDrivers.aws_logs(stream_prefix="report")
     definition.add_container("main", image=image, logging=logging)
-    cluster = ecs.CfnCluster(stack, "Cluster")
+    cluster = ecs.Cluster.from_cluster_arn(stack, "Jobs", CLUSTER)
     subnet = ec2.CfnSubnet(stack, "Subnet", vpc_id="vpc-0a1b2c3d", cidr_block="10.0.0.0/24")
-    target = {"type": "ecs", "task_definition_arn": definition, "cluster_arn": cluster.attr_arn}
+    target = {"type": "ecs", "task_definition_arn": definition, "cluster_arn": cluster}
     target |= {"subnets": [subnet.ref], "container": "main"}
-    scheduler(stack).add_job("report", schedule="every 5m", target=target, payload={"a": 1})
+    made = scheduler(stack)
+    # The ARN alone tells no roles; the construct does, also after it, and twice.
+    by_name = {**target, "task_definition_arn": definition.task_definition_arn}
+    made.add_job("other", schedule="every 5m", target=by_name)
+    made.add_job("report", schedule="every 5m", target=target, payload={"a": 1})
+    made.add_job("again", schedule="every 5m", target=target)
     template = synthesized(stack)
 
     (defined,) = ids(template, "ECS::TaskDefinition")
@@ -165,6 +171,7 @@ def test_a_task_may_be_run_with_its_own_roles(stack: cdk.Stack) -> None:
     assert granted == {"ecs:RunTask": {defined}, "iam:PassRole": passed}
     content, values = document(template)
     wanted = content["jobs"]["report"]["target"]
+    assert wanted["cluster_arn"] == CLUSTER
     assert values[wanted["task_definition_arn"]["$ref"]] == defined
     assert [values[each["$ref"]] for each in wanted["subnets"]] == ids(template, "EC2::Subnet")
 

@@ -38,7 +38,8 @@ class _Kind:
     """An ARN of that form: stands for one that is known at deployment only."""
 
 
-_ARN = "arn:aws:{}:us-east-1:123456789012:{}"
+_AT = "us-east-1:123456789012"
+_ARN = f"arn:aws:{{}}:{_AT}:{{}}"
 _BUS = _ARN.format("events", "event-bus/b")
 _KINDS = (
     _Kind("lambda", "lambda", "function_arn", "function_arn", _ARN.format("lambda", "function:f")),
@@ -162,6 +163,9 @@ class Declared:
             known = not Token.is_unresolved(arn) and kind.member in _WITH_REVISIONS
             pattern = every_revision(arn) if known else arn
             self._allow(kind.service, pattern, None if named is arn else named)
+        cluster = target.get("cluster_arn")
+        if cluster is not None:
+            target["cluster_arn"] = getattr(cluster, "cluster_arn", cluster)
         return target
 
     def _check_task(self, what: str, target: Json, place: str) -> None:
@@ -190,10 +194,15 @@ def _check(name: str, members: Json, place: str) -> None:
 
 
 def _sampled(target: Any) -> Any:
-    """The target with a sample in place of each value of a form that deployment decides."""
+    """The target with a sample in place of each value of a form that deployment decides. The ARNs
+    of one target are of one region and account."""
     if not isinstance(target, dict):
         return target
-    return {name: _sample(_SAMPLES.get(name), value) for name, value in target.items()}
+    texts = [each for each in target.values() if isinstance(each, str)]
+    known = [each for each in texts if each.startswith("arn:") and not Token.is_unresolved(each)]
+    at = ":".join(known[0].split(":")[3:5]) if known else _AT
+    samples = {name: sample.replace(_AT, at) for name, sample in _SAMPLES.items()}
+    return {name: _sample(samples.get(name), value) for name, value in target.items()}
 
 
 def _sample(sample: str | None, value: Any) -> Any:

@@ -104,6 +104,12 @@ def _topic(value: object) -> str:
     return arn
 
 
+def _role(value: object) -> str:
+    """One of the same app is told by a token."""
+    arn = text(value)
+    return arn if Token.is_unresolved(arn) else role_arn(arn)
+
+
 def _refuse_other_than_topic(text: str) -> None:
     if not re.fullmatch(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}", text):
         raise ValueError(f"{text!r} is no standard topic: expected arn:aws:sns:REGION:ACCOUNT:NAME")
@@ -215,7 +221,7 @@ class Options(Choices):
     audience: str = option("", text, "the same: what its tokens are for")
     pass_role_arns: tuple[str, ...] = option(
         (),
-        listed(role_arn),
+        listed(_role),
         "jobs start tasks of ECS: the ARNs of the task roles and execution roles of the task "
         "definitions in `target_arns`",
     )

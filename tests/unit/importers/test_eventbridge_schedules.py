@@ -182,3 +182,67 @@ def test_a_schedule_that_cannot_be_read_is_left_out() -> None:
 
     assert found.left_out == 1
     assert "fortnights" in found.lines[0].entry.notes[0].message
+
+
+TASK = {
+    "Arn": "arn:aws:ecs:us-east-1:123456789012:cluster/jobs",
+    "Input": None,
+    "EcsParameters": {
+        "TaskDefinitionArn": "arn:aws:ecs:us-east-1:123456789012:task-definition/report:2",
+        "LaunchType": "EC2",
+    },
+}
+
+
+def task(more: dict[str, Any], overrides: object = None) -> Imported:
+    text = None if overrides is None else json.dumps(overrides)
+    parameters = {**TASK["EcsParameters"], **more}  # type: ignore[dict-item]
+    return made({**TASK, "Input": text, "EcsParameters": parameters})
+
+
+@pytest.mark.parametrize(
+    ("more", "field", "said"),
+    [
+        ({"TaskCount": 2}, "TaskCount", "a run starts one task"),
+        (
+            {"CapacityProviderStrategy": [{"capacityProvider": "a"}, {"capacityProvider": "b"}]},
+            "CapacityProviderStrategy",
+            "several providers",
+        ),
+    ],
+)
+def test_a_task_without_an_equal_is_left_out(more: dict[str, Any], field: str, said: str) -> None:
+    found = task(more)
+    assert found.jobs == {}
+    assert said in told(found, "default/nightly", f"Target.EcsParameters.{field}")
+
+
+def test_a_task_on_the_cluster_s_default_is_told_to_be_on_fargate() -> None:
+    network = {"awsvpcConfiguration": {"Subnets": ["subnet-0a1b2c3d"]}}
+    parameters = {"TaskDefinitionArn": TASK["EcsParameters"]["TaskDefinitionArn"]}  # type: ignore[index]
+    found = made({**TASK, "EcsParameters": {**parameters, "NetworkConfiguration": network}})
+    assert "launch_type" not in found.jobs["nightly"]["target"]
+    assert "FARGATE here" in told(found, "default/nightly", "Target.EcsParameters.LaunchType")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "container", "said"),
+    [
+        ({"containerOverrides": [{"name": "a"}, {"name": "b"}]}, "a", "only the first container"),
+        ({"containerOverrides": [{"name": "a", "cpu": 5}]}, "a", "only the first container"),
+        ({"containerOverrides": [{"name": "a"}], "cpu": "512"}, "a", "only the first container"),
+        (
+            {"containerOverrides": [{"name": "a", "command": ["<aws.scheduler.execution-id>"]}]},
+            "a",
+            "sent as they are",
+        ),
+        ({"cpu": "512"}, None, "is no override of a container"),
+        ([1], None, "is no override of a container"),
+    ],
+)
+def test_overrides_that_are_lost_are_told(
+    overrides: object, container: str | None, said: str
+) -> None:
+    found = task({}, overrides)
+    assert found.jobs["nightly"]["target"].get("container") == container
+    assert said in told(found, "default/nightly", "Target.Input")

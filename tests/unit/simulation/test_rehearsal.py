@@ -78,6 +78,11 @@ def test_what_fires_is_what_the_engine_lists(schedule: Any, zone: str) -> None:
         {"type": "lambda", "function_arn": "arn:aws:lambda:eu-west-1:123456789012:function:f"},
         {"type": "sqs", "queue_arn": "arn:aws-cn:sqs:cn-north-1:123456789012:q.fifo"},
         {"type": "sns", "topic_arn": "arn:aws:sns:eu-west-1:123456789012:t"},
+        {
+            "type": "batch",
+            "job_definition_arn": "arn:aws:batch:eu-west-1:123456789012:job-definition/j",
+            "job_queue_arn": "arn:aws:batch:eu-west-1:123456789012:job-queue/q",
+        },
     ],
     ids=lambda target: target["type"],
 )

@@ -53,6 +53,8 @@ class TargetPermissions(Construct):
         The construct of a `resource` tells the key that encrypts what is sent there, and the roles
         that a task of ECS has.
         """
+        if resource is not None:
+            self._allow_what_it_uses(service, resource)
         if arn in self._allowed:
             return
         if not self._allowed:
@@ -61,13 +63,17 @@ class TargetPermissions(Construct):
         self._parameters.add("TARGET_ARNS", [arn])
         for executor in self._functions.executors.values():
             allow(executor, actions_of(service), [arn])
+            acknowledge_wildcard(executor, arn, "the operator's own list of what jobs may call")
+
+    def _allow_what_it_uses(self, service: str, resource: object) -> None:
+        """What is said twice is granted once: CDK merges statements."""
+        for executor in self._functions.executors.values():
             for name in ("encryption_master_key", "master_key"):
                 key = getattr(resource, name, None)
                 if isinstance(key, kms.Key) and executor.role is not None:
                     key.grant_encrypt_decrypt(executor.role)
-            if service == "ecs" and resource is not None:
+            if service == "ecs":
                 executor.add_to_role_policy(_passing(_roles_of(resource)))
-            acknowledge_wildcard(executor, arn, "the operator's own list of what jobs may call")
 
     def _refuse_own(self) -> None:
         self._parameters.add("OWN_ARNS", self._own)

@@ -72,11 +72,12 @@ def _container(text: str | None, notes: list[Note]) -> Json:
         }
         left = sorted({*overrides, *first} - {"containerOverrides", *found, "name"})
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        notes.append(Note(_INPUT, f"is no override of a container, not carried over: {text}"))
+        message = "is no override of a container, not carried over"
+        notes.append(Note(_INPUT, f"{message}: {compact_json(text)}"))
         return {}
     if others or left:
-        message = f"only the first container's command and environment are carried over: {text}"
-        notes.append(Note(_INPUT, message))
+        message = "only the first container's command and environment are carried over"
+        notes.append(Note(_INPUT, f"{message}: {compact_json(overrides)}"))
     if "<aws.scheduler." in text:
         message = "its context attributes are sent as they are: CARILLON_FIRE_AT and others tell"
         notes.append(Note(_INPUT, message))
