@@ -21,7 +21,7 @@ from carillon.domain.spec.arns import arn_of, every_revision, is_beside
 from carillon.domain.spec.containers import (
     BATCH_RESERVE_CHARACTERS,
     Command,
-    ContainerName,
+    EcsName,
     Environment,
     Parameters,
     SecurityGroupIds,
@@ -260,11 +260,11 @@ class EcsTarget(_Spec):
     task_definition_arn: str
     cluster_arn: str | None = None
     launch_type: Literal["FARGATE", "EC2", "EXTERNAL"] | None = None
-    capacity_provider: ContainerName | None = None
+    capacity_provider: EcsName | None = None
     subnets: SubnetIds = Field(default=(), validate_default=True)
     security_groups: SecurityGroupIds = ()
     assign_public_ip: bool = False
-    container: ContainerName | None = None
+    container: EcsName | None = None
     command: Command = ()
     environment: Environment = Field(default_factory=dict)
 

@@ -66,7 +66,7 @@ class TargetPermissions(Construct):
             acknowledge_wildcard(executor, arn, "the operator's own list of what jobs may call")
 
     def _allow_what_it_uses(self, service: str, resource: object) -> None:
-        """What is said twice is granted once: CDK merges statements."""
+        """Grants for the keys and roles of a resource; CDK merges those that are made twice."""
         for executor in self._functions.executors.values():
             for name in ("encryption_master_key", "master_key"):
                 key = getattr(resource, name, None)
@@ -96,7 +96,7 @@ def _roles_of(task_definition: object) -> list[str]:
 
 
 def _passing(role_arns: Sequence[str]) -> iam.PolicyStatement:
-    """Who runs a task hands the roles of its definition to ECS, and to no other service."""
+    """The permission to hand these roles to tasks of ECS, and to no other service."""
     return iam.PolicyStatement(
         actions=["iam:PassRole"],
         resources=list(role_arns),

@@ -38,7 +38,8 @@ Parameters = Annotated[
     dict[Annotated[str, Field(min_length=1, max_length=128)], _Value], Field(max_length=50)
 ]
 Command = Annotated[tuple[_Value, ...], Field(max_length=100)]
-ContainerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,255}$")]
+EcsName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,255}$")]
+"""Of a container, or of a capacity provider."""
 SubnetIds = Annotated[
     tuple[Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")], ...], Field(max_length=16)
 ]
@@ -75,7 +76,7 @@ def longest_values(job_name: str, tags: Mapping[str, str]) -> TemplateValues:
 def overrides_of(
     environment: Mapping[str, str], variables: Mapping[str, str], **others: Any
 ) -> dict[str, Any]:
-    """What a call changes of a container; `variables` win over the target's `environment`."""
+    """The changes of a container that a call makes; `variables` win over the target's `environment`."""
     merged = {**environment, **variables}
     pairs = [{"name": name, "value": value} for name, value in merged.items()]
     return {"environment": pairs, **{name: value for name, value in others.items() if value}}
