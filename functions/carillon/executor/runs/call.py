@@ -1,8 +1,8 @@
 """The target and the payload of a run's call."""
 
 from dataclasses import dataclass
-from threading import Event
 from itertools import takewhile
+from threading import Event
 
 from carillon.domain.callbacks import callback_payload, callback_target
 from carillon.domain.decisions import Skip, SkipReason

@@ -12,9 +12,9 @@ from typing import Any
 from carillon.clock import utc_text
 from carillon.domain.execution.stopping import STOPPED
 from carillon.domain.run import RunError
-from carillon.executor.deadlines import Deadline
 from carillon.domain.spec.containers import run_variables
 from carillon.domain.templates import TemplateValues
+from carillon.executor.deadlines import Deadline
 
 
 @dataclass(frozen=True, slots=True)

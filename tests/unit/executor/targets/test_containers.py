@@ -2,6 +2,7 @@
 
 import dataclasses
 from datetime import UTC, datetime
+from threading import Event
 from typing import Any
 
 import pytest
@@ -194,7 +195,7 @@ def test_attempts_whose_effect_nobody_knows_are_counted(
     now = datetime(2026, 3, 1, tzinfo=UTC)
     records = [AttemptRecord(n, now, now, RunError(kind, "")) for n, kind in enumerate(kinds, 1)]
     tried = samples.run(RunStatus.RUNNING, len(kinds) + 1, attempts=tuple(records))
-    call = PreparedCall(TARGET, "null").call(tried, samples.job(), 10)
+    call = PreparedCall(TARGET, "null").call(tried, samples.job(), 10, Event())
     assert call.unanswered == unanswered
 
 
