@@ -118,6 +118,22 @@ SETTINGS: dict[str, Setting] = {
         ),
         {"gap": None, "fold": None},
     ),
+    "after": Setting(
+        (
+            ("nightly", {"job": "nightly", "when": "succeeded", "within": None}),
+            *_same({"job": "Nightly", "when": "finished", "within": "2h"}),
+        ),
+        (
+            *_bad("after", 5, []),
+            ("", "after.job"),
+            ({}, "after.job"),
+            ({"job": "a\nb"}, "after.job"),
+            ({"job": "nightly", "when": "skipped"}, "after.when"),
+            ({"job": "nightly", "within": "0s"}, "after.within"),
+            ({"job": "nightly", "within": "15d"}, "after.within"),
+            ({"job": "nightly", "schedule": "@daily"}, "after.schedule"),
+        ),
+    ),
     "target": Setting(
         _same(_HOOK, TASK, _LAMBDA),
         _bad_targets("target"),
@@ -252,6 +268,11 @@ SETTINGS: dict[str, Setting] = {
 REQUIRED = ("name", "schedule", "target")
 GOOD = [(name, *pair) for name, setting in SETTINGS.items() for pair in setting.good]
 BAD = [(name, *pair) for name, setting in SETTINGS.items() for pair in setting.bad]
+
+
+def body_of(name: str, value: Any, rest: dict[str, Any] = BODY) -> dict[str, Any]:
+    """A body with this setting; `after` stands in the place of the schedule."""
+    return rest | {name: value} | ({"schedule": None} if name == "after" else {})
 
 
 def members() -> Iterator[str]:

@@ -198,11 +198,11 @@ declared_jobs: list[DeclaredJob] = []
 """Those of `@job`."""
 
 
-def job(*, schedule: object, name: str = "", **settings: Any) -> Callable[[_F], _F]:
+def job(*, schedule: object = None, name: str = "", **settings: Any) -> Callable[[_F], _F]:
     """Register a function as a task, and declare a job that calls it, of the same name.
 
-    `schedule` and `settings` are members of a job (docs/settings.md). The job comes and goes with
-    the decorator, at each deployment of the CDK app whose tasks these are. Raises
+    `schedule` (or `after`) and `settings` are members of a job (docs/settings.md). The job comes
+    and goes with the decorator, at each deployment of the CDK app whose tasks these are. Raises
     TaskRegistrationError at import.
     """
 
@@ -213,7 +213,7 @@ def job(*, schedule: object, name: str = "", **settings: Any) -> Callable[[_F], 
             raise TaskRegistrationError(f"the job {own_name!r} calls its own task: omit `target`")
         registered_tasks.add(own_name, decorated)
         file, line = (code.co_filename, code.co_firstlineno) if code else ("", 0)
-        members = {"schedule": schedule, **settings}
+        members = settings if schedule is None else {"schedule": schedule, **settings}
         declared_jobs.append(DeclaredJob(own_name, members, file, line))
         return decorated
 

@@ -14,10 +14,11 @@ from carillon.domain.admission.state import (
 )
 from carillon.domain.calendar import Calendar
 from carillon.domain.idempotency import IdempotencyRecord
-from carillon.domain.job import Generation, Job, Lane
+from carillon.domain.job import Generation, Job, Lane, Successor
 from carillon.domain.message import Message
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.domain.spec.after import Outcome
 from carillon.domain.spec.names import job_id_of
 from carillon.domain.targets import TaskTarget
 from carillon.domain.wheel.entry import Entry, Slot
@@ -38,6 +39,12 @@ def job_id(number: int = 0) -> str:
 def own_job_id(owner: str, number: int = 0) -> str:
     """The id of one of an owner's jobs; no other owner has one of that id."""
     return job_id_of(owner, str(number))
+
+
+def a_link(number: int = 0) -> Successor:
+    return Successor(
+        job_id(number), Outcome.FAILED, 3, Lane.LOW, 7, NOW, NOW + timedelta(seconds=1)
+    )
 
 
 def a_job(owner: str, **changes: Any) -> Job:

@@ -20,6 +20,7 @@ from carillon.domain.policies import (
     Rate,
     RetryPolicy,
 )
+from carillon.domain.spec.after import After, Outcome
 from carillon.domain.targets import (
     BatchTarget,
     EcsTarget,
@@ -33,7 +34,7 @@ from carillon.domain.targets import (
     TaskTarget,
     WebhookTarget,
 )
-from carillon.schedules import CalendarRule, Schedule, parse_schedule
+from carillon.schedules import NEVER, CalendarRule, Schedule, parse_schedule
 from tests.contract.kit import Kit
 from tests.contract.samples import (
     GENERATION_ID,
@@ -41,6 +42,7 @@ from tests.contract.samples import (
     a_bounded_schedule,
     a_combined_schedule,
     a_job,
+    a_link,
     job_id,
 )
 from tests.support.jobs import job_with
@@ -193,6 +195,39 @@ def test_a_repeated_replace_knows_its_own_row(kit: Kit) -> None:
     assert kit.jobs.replace(changed, 1)
     assert kit.jobs.replace(changed, 1)
     assert not kit.jobs.replace(other, 1)
+
+
+def test_a_replace_that_has_not_seen_every_link_loses(kit: Kit) -> None:
+    """An owner's change, a pause, a mark for lane slow: all put the whole row."""
+    job = a_job(kit.new_owner())
+    linked = dataclasses.replace(job, successors=(a_link(), a_link(1)))
+    assert kit.jobs.create(job)
+    assert kit.jobs.relink(linked, over=())
+    assert not kit.jobs.replace(job_with(job, name="changed", revision=2), 1)
+    assert kit.jobs.get(job.owner, job.job_id) == linked
+    changed = job_with(linked, name="changed", revision=2)
+    assert kit.jobs.replace(changed, 1)
+    assert kit.jobs.get(job.owner, job.job_id) == changed
+
+
+def test_relink_needs_the_revision_and_exactly_the_links(kit: Kit) -> None:
+    job = a_job(kit.new_owner(), revision=4, successors=(a_link(),))
+    more = dataclasses.replace(job, successors=(a_link(), a_link(1)))
+    assert kit.jobs.create(job)
+    assert not kit.jobs.relink(more, over=())
+    assert not kit.jobs.relink(dataclasses.replace(more, revision=5), over=job.successors)
+    assert kit.jobs.relink(more, over=job.successors)
+    assert kit.jobs.relink(more, over=job.successors), "its own row, whose answer was lost"
+    assert not kit.jobs.relink(job_with(job, successors=()), over=job.successors)
+    assert kit.jobs.relink(job_with(job, successors=()), over=more.successors)
+    assert kit.jobs.get(job.owner, job.job_id) == job_with(job, successors=())
+
+
+def test_a_job_that_runs_after_another_comes_back_whole(kit: Kit) -> None:
+    after = After("nightly export ü", Outcome.FINISHED, 7_200)
+    job = a_job(kit.new_owner(), schedule=NEVER, after=after, successors=(a_link(),))
+    assert kit.jobs.create(job)
+    assert kit.jobs.get(job.owner, job.job_id) == job
 
 
 def test_replace_creates_nothing(kit: Kit) -> None:

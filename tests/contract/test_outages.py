@@ -66,6 +66,7 @@ def _calls(kit: Kit) -> dict[str, tuple[str, Callable[[], object]]]:
         "jobs.get": ("GetItem", lambda: kit.jobs.get(owner, job.job_id)),
         "jobs.create": ("PutItem", lambda: kit.jobs.create(job)),
         "jobs.replace": ("PutItem", lambda: kit.jobs.replace(job, 1)),
+        "jobs.relink": ("PutItem", lambda: kit.jobs.relink(job, ())),
         "jobs.list": ("Query", lambda: kit.jobs.list(owner, 5)),
         "calendars.get": ("GetItem", lambda: kit.calendars.get(owner, calendar.name)),
         "calendars.put": ("PutItem", lambda: kit.calendars.put(calendar, None)),

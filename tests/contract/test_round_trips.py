@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from carillon.domain.admission.state import AdmissionRow, Line, PermitHolder, QueuedRun, Starts
 from carillon.domain.calendar import Calendar, CalendarUse
-from carillon.domain.job import Generation, Job, JobState, Lane, PastGeneration, Slow
+from carillon.domain.job import Generation, Job, JobState, Lane, PastGeneration, Slow, Successor
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import (
     CatchUp,
@@ -28,6 +28,7 @@ from carillon.domain.run import (
     RunKind,
     RunStatus,
 )
+from carillon.domain.spec.after import Outcome
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.names import job_id_of
 from carillon.domain.spec.owners import SYSTEM, Author, AuthorKind, Via
@@ -35,7 +36,16 @@ from carillon.domain.spec.schedule_spec import STORED
 from carillon.domain.wheel.entry import LAST_MINUTE, Entry, Slot, slots_of_minute
 from carillon.domain.wheel.pace import BUCKETS, Shares
 from carillon.domain.wheel.segment import Backlog, Control, Cursor
-from carillon.schedules import CalendarRule, DstRule, Fold, Gap, Schedule, SlotKind, parse_schedule
+from carillon.schedules import (
+    NEVER,
+    CalendarRule,
+    DstRule,
+    Fold,
+    Gap,
+    Schedule,
+    SlotKind,
+    parse_schedule,
+)
 from carillon.schedules.placement.window import LONGEST_WINDOW_SECONDS
 from carillon.stores.dynamo import jobs, runs, side_rows, wheel
 from carillon.stores.dynamo.table import RawItem
@@ -132,6 +142,19 @@ JOB: Members = {
     "note": st.text(),
     "fingerprint": st.text(),
     "creation_key": st.text(),
+    "successors": st.lists(
+        st.builds(
+            Successor,
+            job_ids,
+            st.sampled_from(Outcome),
+            counts,
+            st.sampled_from(Lane),
+            counts,
+            instants,
+            instants,
+        ),
+        max_size=3,
+    ).map(tuple),
     "renamed_to": st.sampled_from(["", 26 * "0"]),
     "renamed_from": st.sampled_from(["", 26 * "0"]),
     "managed_by": st.sampled_from(["", "manifest/billing", "stack/app/Scheduler"]),
@@ -149,8 +172,9 @@ JOB: Members = {
 
 
 def _a_job(schedule: Schedule, **members: Any) -> Job:
-    """Its spec says its schedule."""
-    return job_with(Job(schedule=schedule, **members), schedule=schedule)
+    """Its spec says its schedule, if it has one."""
+    said = NEVER if members["spec"].after else schedule
+    return job_with(Job(schedule=said, **members), schedule=said)
 
 
 CALENDAR: Members = {

@@ -13,6 +13,7 @@ from tests.contract.samples import (
     a_control,
     a_job,
     a_key,
+    a_link,
     a_record,
     a_run,
     an_admission_row,
@@ -48,6 +49,17 @@ def changed_job(kit: Kit) -> Write:
         first,
         row=lambda number: replace(first.row(number), revision=2),
         put=lambda job: kit.jobs.replace(job, 1),
+    )
+
+
+def linked_job(kit: Kit) -> Write:
+    first = first_job(kit)
+    assert first()
+    job = first.row(0)
+    return replace(
+        first,
+        row=lambda number: replace(job, successors=(a_link(number),)),
+        put=lambda row: kit.jobs.relink(row, over=()),
     )
 
 
@@ -121,7 +133,7 @@ def _versioned(
 
 
 WRITES: list[Callable[[Kit], Write]] = [
-    *(first_job, changed_job, first_claim, takeover, finish, first_control, lease),
+    *(first_job, changed_job, linked_job, first_claim, takeover, finish, first_control, lease),
     *(
         _versioned(port, row, member, key, over)
         for port, row, member, key in (

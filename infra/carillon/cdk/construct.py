@@ -101,17 +101,21 @@ class Carillon(Construct):
             )
         self._team = team
 
-    def add_job(self, name: str, *, schedule: object, target: object, **settings: Any) -> None:
+    def add_job(
+        self, name: str, *, target: object, schedule: object = None, **settings: Any
+    ) -> None:
         """A job of the team, which every deployment makes what is said here.
 
         `target`, as `on_success` and `on_failure`, is a queue, function, topic or state machine of
         the CDK, which jobs may call by that; the name of a task; or an object as the API takes it,
         in which a construct may stand for its ARN.
-        The other settings are those of docs/settings.md. It goes when it is not declared any more.
-        Raises ConfigurationError, naming the field.
+        The other settings are those of docs/settings.md, `after` in the place of a schedule. It
+        goes when it is not declared any more. Raises ConfigurationError, naming the field.
         """
         self._refuse_without_team("add_job")
-        members = {"schedule": schedule, "target": target, **settings}
+        members = {"target": target, **settings}
+        if schedule is not None:
+            members["schedule"] = schedule
         self._declared.add(name, members, f"{self.node.path}, add_job")
 
     def add_manifest(self, path: str) -> None:

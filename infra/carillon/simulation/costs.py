@@ -247,6 +247,7 @@ _READS: dict[tuple[str, str], Rows] = {
 _WRITES: dict[tuple[str, str], Rows] = {
     ("jobs", "create"): _given,
     ("jobs", "replace"): _given,
+    ("jobs", "relink"): _given,
     ("jobs", "remove_unreadable"): _given,
     ("calendars", "put"): _given,
     ("calendars", "delete"): _given,

@@ -178,7 +178,7 @@ class Simulation:
             job = self._job(job_id)
             if job.state is JobState.PAUSED or isinstance(job.schedule, Delay):
                 continue
-            if shifts(job.spec.calendar):
+            if shifts(job.spec.calendar) or job.spec.after is not None:
                 continue
             spread = timedelta(seconds=place.spread_seconds)
             if (job.schedule, spread) not in counted:
@@ -210,9 +210,11 @@ class Simulation:
         for owner, (name, calendar) in product(workload.owners, workload.calendars):
             put = partial(api.calendars.put, owner, name, calendar, Precondition())
             _asked(put, ("calendars", name), errors)
-        for definition in workload.definitions:
-            line = Line(definition.body.name, definition.profile.copies)
-            self.tally.lines.append(line)
+        lines = [Line(each.body.name, each.profile.copies) for each in workload.definitions]
+        self.tally.lines.extend(lines)
+        pairs = zip(workload.definitions, lines, strict=True)
+        # A job runs after one that is there.
+        for definition, line in sorted(pairs, key=lambda pair: pair[0].body.after is not None):
             for body in definition.bodies():
                 owner = definition.profile.owner
                 put_job = partial(api.jobs.put, owner, body, Precondition(), dry_run=False)

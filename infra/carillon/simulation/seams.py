@@ -39,7 +39,7 @@ EVENTUAL = {
 
 _WRITES = frozenset(
     (
-        *("create", "replace", "put", "delete", "claim", "finish", "discard_claim"),
+        *("create", "replace", "relink", "put", "delete", "claim", "finish", "discard_claim"),
         *("put_entries", "remove_entries", "put_control"),
     )
 )

@@ -178,8 +178,8 @@ class Tally:
             self.accounted[key.job_id] += count
             self._skips[run.reason or "missed"] += count
             place.line.statuses[RunStatus.SKIPPED] += count
-        elif key.kind is RunKind.SCHEDULED:
-            self.accounted[key.job_id] += 1
+        elif key.kind in (RunKind.SCHEDULED, RunKind.AFTER):
+            self.accounted[key.job_id] += key.kind is RunKind.SCHEDULED
             self._occurrence_ended(run, place.line)
         self.on_ended(run, place.job_name)
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from carillon.clock import id_created_at
 from carillon.domain.policies import Lane as Lane
 from carillon.domain.policies import Priority as Priority
+from carillon.domain.spec.after import Outcome
 from carillon.domain.spec.job_spec import REINDEX, JobSpec, members_marked
 from carillon.domain.spec.names import list_name
 from carillon.domain.spec.owners import SYSTEM, Author
@@ -79,6 +80,28 @@ class PastGeneration:
         return generation_id == self.generation_id and self.from_at < fire_at <= self.until_at
 
 
+MOST_SUCCESSORS = 10
+"""Jobs that run after one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Successor:
+    """The link to a job that runs after this one: runs that end from `since` on, so as `when` says,
+    start a run of it.
+
+    It may stand for more than that job's own setting, never for less: it is put before the job's
+    row is committed, at `put_at` for the job's `revision` that is to be.
+    """
+
+    job_id: str
+    when: Outcome
+    segment: int
+    lane: Lane
+    revision: int
+    since: datetime
+    put_at: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A job row, whole: its ids, its state, and its settings. A change is a new value with the next
@@ -98,7 +121,8 @@ class Job:
     settings ("" without), `applied` the digest of those that it applied last: others have changed
     what differs. `author` made the last revision. `renamed_to` and `renamed_from` are job ids, ""
     without. `spec.priority` is the owner's, `lane` where it
-    is served; `slow` is no change of the owner's, so it comes and goes under the same revision.
+    is served; `slow` is no change of the owner's, so it comes and goes under the same revision. So
+    do `successors`, which other jobs put: a write by revision that has not seen them all loses.
     """
 
     owner: str
@@ -123,6 +147,7 @@ class Job:
     author: Author = SYSTEM
     renamed_to: str = ""
     renamed_from: str = ""
+    successors: tuple[Successor, ...] = ()
     spread_seconds: int = 0
     paused_at: datetime | None = None
     resume_at: datetime | None = None
@@ -223,6 +248,7 @@ class Job:
         return replace(
             job,
             former_keys=keys[:MOST_FORMER_KEYS],
+            successors=self.successors,
             segment=self.segment,
             revision=again.revision,
             generation=again.generation,

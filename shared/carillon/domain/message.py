@@ -214,6 +214,8 @@ def _checked(message: Message) -> Message:
         raise ValueError(f"{message.slot_key!r} is no slot")
     for text in (key.owner, key.job_id, key.request_id):
         text.encode()  # a lone surrogate can be sent, but in no row
+    if key.kind is RunKind.AFTER:
+        _ = key.predecessor
     return message
 
 

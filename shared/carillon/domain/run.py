@@ -17,6 +17,8 @@ class RunKind(StrEnum):
     CALLBACK = "callback"
     """A call of a job's `on_success` or `on_failure`; `request_id` names the run that it
     reports."""
+    AFTER = "after"
+    """Started by the end of another job's run, which `request_id` names."""
     MISSED = "missed"
     """Not a run: one skip row that covers the occurrences which a catch-up skipped."""
     WATCH = "watch"
@@ -159,6 +161,18 @@ class RunKey:
         return RunKey(
             self.owner, self.job_id, RunKind(kind), self.fire_at, request_id, int(redrive)
         )
+
+    def successor(self, job_id: str) -> "RunKey":
+        """The key of the run of another job that the end of this one starts."""
+        named = f"{self.kind.value}-{self.redrive}-{self.job_id}-{self.request_id}"
+        return RunKey(self.owner, job_id, RunKind.AFTER, self.fire_at, named)
+
+    @property
+    def predecessor(self) -> "RunKey":
+        """The run whose end has started this one. Raises ValueError unless `successor` has made
+        the key."""
+        kind, redrive, job_id, request_id = self.request_id.split("-", 3)
+        return RunKey(self.owner, job_id, RunKind(kind), self.fire_at, request_id, int(redrive))
 
     @classmethod
     def from_run_id(cls, owner: str, run_id: str) -> "RunKey":

@@ -2,6 +2,8 @@
 
 A string of the payload may hold `{{fire_at}}`, `{{effective_at}}`, `{{run_id}}`, `{{attempt}}`,
 `{{job_id}}`, `{{job_name}}`, `{{tags.KEY}}` and `{{tags}}`; blanks inside the braces do not count.
+Of a job that runs after another one `{{after.run_id}}`, `{{after.status}}`, `{{after.result}}` and
+`{{after.fire_at}}`, too: of the run that it follows, null where it was started otherwise.
 A string that is one placeholder and nothing else becomes the value with its type: the attempt a
 number, the tags an object. In other text the value is put as text, the tags as compact JSON. A tag
 that the job has not is null, or no text at all. `{{{{` stands for two braces as they are.
@@ -18,6 +20,7 @@ from itertools import islice
 from typing import Any
 
 from carillon.clock import utc_text
+from carillon.domain.run import Run
 
 MOST_PLACEHOLDERS = 100
 """In one payload; with the limits of tags this bounds what a payload can grow to."""
@@ -29,11 +32,13 @@ PATH_LIMIT_CHARACTERS = 200
 """Longer paths of problems are cut: a name may be as long as the payload."""
 
 NAMES = ("fire_at", "effective_at", "run_id", "attempt", "job_id", "job_name", "tags")
+AFTER_NAMES = ("after.run_id", "after.status", "after.result", "after.fire_at")
 _TAG = "tags."
 _OPENING = "{{"
 # Blanks are cut off afterwards: a pattern for them would take ages for many.
 _PART = re.compile(r"\{\{\{\{|\{\{([^{}]*)\}\}")
 _KNOWN = ", ".join(f"{{{{{name}}}}}" for name in (*NAMES, "tags.KEY"))
+_ONLY_AFTER = "is of a run of another job: this job does not run `after` one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +52,33 @@ class TemplateValues:
     job_id: str
     job_name: str
     tags: Mapping[str, str] = field(default_factory=dict)
+    after: Run | None = None
 
     def value_of(self, name: str) -> Any:
         """A JSON value; raises KeyError for a name that is none."""
         if name.startswith(_TAG):
             return self.tags.get(name.removeprefix(_TAG))
+        if name in AFTER_NAMES:
+            return self._of_run_before(name)
         if name not in NAMES:
             raise KeyError(name)
         value = getattr(self, name)
         if isinstance(value, datetime):
             return utc_text(value)
         return dict(value) if name == "tags" else value
+
+    def _of_run_before(self, name: str) -> str | None:
+        if self.after is None:
+            return None
+        match name:
+            case "after.run_id":
+                return self.after.key.run_id
+            case "after.status":
+                return self.after.status.value
+            case "after.fire_at":
+                return utc_text(self.after.key.fire_at)
+            case _:
+                return self.after.result
 
 
 def render_payload(payload: str, values: TemplateValues) -> str:
@@ -72,8 +93,9 @@ def render_payload(payload: str, values: TemplateValues) -> str:
     return json.dumps(rendered, separators=(",", ":"), ensure_ascii=False)
 
 
-def check_template(payload: Any) -> list[tuple[str, str]]:
+def check_template(payload: Any, *, runs_after: bool = False) -> list[tuple[str, str]]:
     """The problems of a payload (a JSON value) as a template: pairs of path and message.
+    `runs_after`: its job runs after another one.
 
     Paths are those of the API's problems, `payload.items[3].to`, cut at PATH_LIMIT_CHARACTERS; the
     first MOST_PROBLEMS are reported.
@@ -86,7 +108,7 @@ def check_template(payload: Any) -> list[tuple[str, str]]:
         if isinstance(place.step, str) and _OPENING in place.step:
             problems.append((place.path, f"has {_OPENING} in its name, where nothing is put in"))
         if isinstance(value, str):
-            found = islice(_problems_of(value), MOST_PROBLEMS)
+            found = islice(_problems_of(value, runs_after), MOST_PROBLEMS)
             problems.extend((place.path, problem) for problem in found)
             placeholders += sum(1 for part in _PART.finditer(value) if _name(part) is not None)
         if len(problems) >= MOST_PROBLEMS:
@@ -172,11 +194,13 @@ def _text_of(part: re.Match[str], values: TemplateValues) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def _problems_of(text: str) -> Iterator[str]:
+def _problems_of(text: str, runs_after: bool) -> Iterator[str]:
     """The problems of one string."""
     for part in _PART.finditer(text):
         name = _name(part)
-        if name is not None and not _is_known(name):
+        if name in AFTER_NAMES and not runs_after:
+            yield f"has {{{{{name}}}}}, which {_ONLY_AFTER}"
+        elif name is not None and not _is_known(name):
             yield f"has {{{{{name[:64]}}}}}, which is none of {_KNOWN}"
     if _OPENING in _PART.sub("\0", text):
         yield "has {{ that is never closed; write {{{{ for two braces as they are"
@@ -188,4 +212,4 @@ def _name(part: re.Match[str]) -> str | None:
 
 
 def _is_known(name: str) -> bool:
-    return name in NAMES or (name.startswith(_TAG) and len(name) > len(_TAG))
+    return name in (*NAMES, *AFTER_NAMES) or (name.startswith(_TAG) and len(name) > len(_TAG))

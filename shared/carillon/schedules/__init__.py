@@ -8,7 +8,7 @@ from carillon.schedules.base import DEFAULT_DST, DstRule, Fold, Gap, Recurrence
 from carillon.schedules.calendars.closed_days import CalendarRule, ClosedDays
 from carillon.schedules.calendars.open_days import OnOpenDays
 from carillon.schedules.durations import format_duration, parse_duration
-from carillon.schedules.kinds.at import At
+from carillon.schedules.kinds.at import NEVER, At
 from carillon.schedules.kinds.cron import Cron
 from carillon.schedules.kinds.interval import Delay, Every
 from carillon.schedules.kinds.union import Union
@@ -18,6 +18,7 @@ from carillon.schedules.placement.window import Window, parse_window, spread_sec
 
 __all__ = [
     "DEFAULT_DST",
+    "NEVER",
     "At",
     "CalendarRule",
     "ClosedDays",

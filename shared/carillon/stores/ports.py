@@ -18,7 +18,7 @@ from carillon.domain.admission.state import AdmissionRow
 from carillon.domain.calendar import Calendar
 from carillon.domain.events import Event
 from carillon.domain.idempotency import IdempotencyRecord
-from carillon.domain.job import Job
+from carillon.domain.job import Job, Successor
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey
@@ -101,7 +101,11 @@ class JobStore(Protocol):
         ...
 
     def replace(self, job: Job, revision: int) -> bool:
-        """Put the row if the stored one has exactly `revision`."""
+        """Put the row if the stored one has exactly `revision`, and the same successors."""
+        ...
+
+    def relink(self, job: Job, over: tuple[Successor, ...]) -> bool:
+        """Put the row if the stored one has its revision, and exactly the successors `over`."""
         ...
 
     def remove_unreadable(self, owner: str, job_id: str) -> bool:

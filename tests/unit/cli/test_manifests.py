@@ -20,7 +20,7 @@ from carillon.domain.policies import Overlap
 from carillon.domain.spec.names import job_id_of
 from carillon.manifest.manifest import Manifest
 from carillon.manifest.yaml_text import document_of, text_of
-from tests.settings import FUNCTION, GOOD
+from tests.settings import FUNCTION, GOOD, body_of
 from tests.unit.api.conftest import NOW, SETTINGS, World, new_world
 from tests.unit.api.gateway import OWNER
 from tests.unit.api.wsgi import serving
@@ -209,9 +209,10 @@ def test_what_is_exported_is_applied_elsewhere_without_a_difference(
 ) -> None:
     document = document_of(MANIFEST)
     plain = document["jobs"]["sync"]
+    document["jobs"]["nightly"] = plain
     for number, (name, value, _) in enumerate(GOOD):
         if name not in ("name", "target"):
-            document["jobs"][f"{name} {number}"] = {**plain, name: value}
+            document["jobs"][f"{name} {number}"] = body_of(name, value, plain)
     file.write_text(text_of(document))
     assert carillon("apply", str(file)).exit_code == ExitCode.OK, carillon("diff", str(file)).stdout
     carillon("jobs", "pause", "sync")

@@ -37,6 +37,7 @@ from carillon.api.http.problems import (
 )
 from carillon.api.jobs.bulk_service import PARALLEL_JOBS, TIME_BUDGET
 from carillon.api.jobs.changes import Put
+from carillon.api.jobs.planning import Beside
 from carillon.api.jobs.service import ATTEMPTS, PAGE_SIZE, JobService
 from carillon.clock import Clock
 from carillon.domain.calendar import CalendarName
@@ -44,6 +45,7 @@ from carillon.domain.job import Job, JobState
 from carillon.domain.spec.job_spec import JobSpec, Name
 from carillon.domain.spec.names import folded, job_id_of
 from carillon.domain.spec.owners import Author
+from carillon.domain.spec.together import predecessor_of
 from carillon.errors import (
     CarillonError,
     InvalidFieldError,
@@ -55,8 +57,8 @@ from carillon.stores.ports import JobFilter
 
 Tell = Callable[[Item], None]
 """Called for each item as soon as it is carried out, from several threads."""
-_ORDER = (ItemKind.CALENDAR, ItemKind.JOB)
-"""Jobs may follow calendars."""
+_STAGES = 3
+"""Jobs may follow calendars, and run after other jobs."""
 _Work = TypeVar("_Work")
 _CALENDAR_NAME: TypeAdapter[str] = TypeAdapter(CalendarName)
 
@@ -64,12 +66,13 @@ _CALENDAR_NAME: TypeAdapter[str] = TypeAdapter(CalendarName)
 @dataclass(frozen=True, slots=True)
 class _Step:
     """`plan` says what is to become of an item; `carry_out` does so, False if it was changed
-    meanwhile."""
+    meanwhile. All steps of a `stage` are done before those of the next."""
 
     kind: ItemKind
     name: str
     plan: Callable[[], Item]
     carry_out: Callable[[Item], bool]
+    stage: int = 1
 
 
 class _DeclaredJob(JobSpec):
@@ -101,11 +104,11 @@ class ApplyService:
         Raises InvalidFieldError, PlanChangedError, StoreUnavailableError.
         """
         until = self._clock.now() + TIME_BUDGET
-        steps = list(self._steps(owner, author, manager, body))
+        steps = sorted(self._steps(owner, author, manager, body), key=lambda step: step.stage)
         plan = list[Item]()
-        for kind in _ORDER:
-            of_kind = [step for step in steps if step.kind is kind]
-            plan += self._each(kind, partial(self._planned, until=until), of_kind)
+        for stage in range(_STAGES):
+            of_stage = [step for step in steps if step.stage == stage]
+            plan += self._each(stage, partial(self._planned, until=until), of_stage)
         applied = Applied(plan, digest_of(plan), is_written=False)
         if not applied.is_complete:
             return applied
@@ -114,16 +117,16 @@ class ApplyService:
         if body.dry_run or any(item.action in BLOCKING for item in plan):
             return applied
         done = list[Item]()
-        for kind in _ORDER:
-            pairs = [pair for pair in zip(steps, plan, strict=True) if pair[0].kind is kind]
-            done += self._each(kind, lambda pair: self._carried_out(*pair, until, tell), pairs)
+        for stage in range(_STAGES):
+            pairs = [pair for pair in zip(steps, plan, strict=True) if pair[0].stage == stage]
+            done += self._each(stage, lambda pair: self._carried_out(*pair, until, tell), pairs)
         return Applied(done, applied.digest, is_written=True)
 
     def _each(
-        self, kind: ItemKind, work: Callable[[_Work], Item], items: Sequence[_Work]
+        self, stage: int, work: Callable[[_Work], Item], items: Sequence[_Work]
     ) -> list[Item]:
         # The time that the text of an iCalendar file may take is limited in the main thread only.
-        if self._threads == 1 or kind is ItemKind.CALENDAR:
+        if self._threads == 1 or stage == 0:
             return list(map(work, items))
         with ThreadPoolExecutor(self._threads) as pool:
             return list(pool.map(work, items))
@@ -136,18 +139,21 @@ class ApplyService:
             return
         for name, members in body.calendars.items():
             plan = partial(self._calendar, owner, name, members)
-            yield _Step(ItemKind.CALENDAR, name, plan, self._put_calendar)
+            yield _Step(ItemKind.CALENDAR, name, plan, self._put_calendar, stage=0)
         spellings = Counter(map(folded, body.jobs))
         texts = (members.get("was") for members in body.jobs.values())
         former = Counter(folded(was) for was in texts if isinstance(was, str))
+        declared = {folded(name): predecessor_of(members) for name, members in body.jobs.items()}
+        beside = Beside(body.calendars, declared)
         for name, members in body.jobs.items():
             was = members.get("was")
             is_twice = spellings[folded(name)] > 1
             is_claimed = isinstance(was, str) and former[folded(was)] > 1
             job = partial(
-                self._job, owner, author, manager, body, name, members, is_twice, is_claimed
+                self._job, owner, author, manager, body, beside, name, members, is_twice, is_claimed
             )
-            yield _Step(ItemKind.JOB, name, job, self._put_job)
+            stage = 1 if declared[folded(name)] is None else 2
+            yield _Step(ItemKind.JOB, name, job, self._put_job, stage)
 
     def _deletions(
         self, owner: str, author: Author, manager: str, keep: Sequence[str]
@@ -179,6 +185,7 @@ class ApplyService:
         author: Author,
         manager: str,
         body: ApplyBody,
+        beside: Beside,
         name: str,
         members: dict[str, Any],
         is_twice: bool,
@@ -203,9 +210,9 @@ class ApplyService:
         if was is not None and (stored is None or stored.is_tombstone):
             old = self._renamed(owner, was, name, body)
         if old is None:
-            put = self._jobs.planner.put(owner, spec, stored, author, body.calendars)
+            put = self._jobs.planner.put(owner, spec, stored, author, beside)
         else:
-            put = self._jobs.planner.rename(old, spec, stored, author, body.calendars)
+            put = self._jobs.planner.rename(old, spec, stored, author, beside)
         return job_item(put, manager, author, force=body.force, adopt=body.adopt)
 
     def _renamed(self, owner: str, was: str, name: str, body: ApplyBody) -> Job | None:

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 from carillon.api.apply.models import MOST_ITEMS, ApplyBody
@@ -12,6 +11,7 @@ from carillon.api.apply.plan import Applied, Item, ItemAction
 from carillon.api.apply.service import ApplyService, Tell
 from carillon.clock import Clock
 from carillon.domain.spec.owners import Author
+from carillon.domain.spec.together import groups_of
 
 PAUSE_SECONDS = 1.0
 MOST_REASON_BYTES = 3_000
@@ -77,8 +77,15 @@ class StackService:
 
 
 def _parts(jobs: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    left = iter(jobs.items())
-    while part := dict(islice(left, MOST_ITEMS)):
+    """Each with at most so many jobs as one call takes, and whole groups of those that belong
+    together."""
+    part: dict[str, Any] = {}
+    for group in groups_of(jobs):
+        if part and len(part) + len(group) > MOST_ITEMS:
+            yield part
+            part = {}
+        part.update(group)
+    if part:
         yield part
 
 

@@ -11,7 +11,12 @@ from pydantic import ValidationError
 from carillon.api.http.fields import field_errors
 from carillon.api.http.problems import InvalidFieldsError, PayloadTooLargeError, refuse_all
 from carillon.api.jobs.request_models import JobPatch
-from carillon.api.jobs.validation import LIMITED, refuse_beyond_deployment, refuse_contradictions
+from carillon.api.jobs.validation import (
+    LIMITED,
+    refuse_beyond_deployment,
+    refuse_contradictions,
+    refuse_settings_of_schedules,
+)
 from carillon.api.schedules.preview import (
     Scheduling,
     is_same,
@@ -24,12 +29,12 @@ from carillon.domain.job import PAYLOAD_LIMIT_BYTES, Job, fraction_of
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.merge_patch import merged_document
 from carillon.domain.spec.names import folded
-from carillon.domain.spec.schedule_spec import SCHEDULE_FIELDS, ScheduleSpec, canonical_members
+from carillon.domain.spec.schedule_spec import SCHEDULE_FIELDS, canonical_members
 from carillon.errors import InvalidFieldError
-from carillon.schedules import Schedule
+from carillon.schedules import NEVER, Schedule
 from carillon.settings import Settings
 
-_RESCHEDULING = frozenset({*SCHEDULE_FIELDS, "max_runs"})
+_RESCHEDULING = frozenset({*SCHEDULE_FIELDS, "max_runs", "after"})
 """A change of these is another schedule: `max_runs` is counted anew from then."""
 EVERY_SETTING = frozenset(
     field.serialization_alias or name for name, field in JobSpec.model_fields.items()
@@ -57,6 +62,7 @@ def fingerprint_of(spec: JobSpec) -> str:
 def created_draft(job_id: str, spec: JobSpec, settings: Settings, now: datetime) -> Draft:
     """The values of a new job; raises InvalidFieldError, InvalidFieldsError or
     PayloadTooLargeError."""
+    refuse_settings_of_schedules(spec)
     scheduling = _new_scheduling(spec, now)
     shifted = shifts(spec.calendar)
     window = offset_seconds(spec.window, scheduling.schedule, fraction_of(job_id), shifted)
@@ -87,6 +93,7 @@ def changed_draft(
         raise InvalidFieldError(
             "name", "is the job's address, of which the case may change: create another job"
         )
+    refuse_settings_of_schedules(spec)
     scheduling = Scheduling(job.schedule, job.spec.end_at, job.spec.max_runs)
     window = (job.spec.window, job.spread_seconds)
     if not _RESCHEDULING.isdisjoint(changes) and not is_same(spec, job.spec):
@@ -129,12 +136,15 @@ def _draft(
         "end_at": scheduling.end_at,
         "max_runs": scheduling.max_runs,
         "window": window[0],
+        "timezone": spec.timezone if spec.after else scheduling.schedule.timezone,
     }
     return Draft(spec.model_copy(update=canonical), scheduling.schedule, window[1])
 
 
-def _new_scheduling(spec: ScheduleSpec, now: datetime) -> Scheduling:
+def _new_scheduling(spec: JobSpec, now: datetime) -> Scheduling:
     """Calendars do not apply: what is closed today may be open tomorrow."""
+    if spec.after is not None:
+        return Scheduling(NEVER, None, None)
     scheduling = scheduling_of(spec, now.replace(microsecond=0))
     refuse_finished(scheduling.schedule, scheduling.end_at, now)
     return scheduling

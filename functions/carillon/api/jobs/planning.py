@@ -1,11 +1,12 @@
 """The job that a request makes of what is stored, before anything is written."""
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from carillon.api.jobs.changes import Put, job_with, new_job, renamed_job
 from carillon.api.jobs.drafts import EVERY_SETTING, Draft, changed_draft, patched_draft
+from carillon.api.jobs.links import Declared, Links
 from carillon.api.jobs.request_models import JobPatch
 from carillon.clock import Clock, Entropy, ceil_second, utc_text
 from carillon.domain.calendar import Calendar, shifts
@@ -22,16 +23,31 @@ LONGEST_RENAMING = timedelta(minutes=1)
 """What came due while a renaming was not done yet is sent at once, unless it is older."""
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What is to be there by then: names of calendars, and jobs with the one that each runs
+    after."""
+
+    calendars: Collection[str] = ()
+    jobs: Declared = field(default_factory=dict)
+
+
+NOTHING = Beside()
+
+
 class Planner:
-    """Nothing here writes; all raise StoreUnavailableError where a calendar cannot be looked up."""
+    """Nothing here writes; all raise StoreUnavailableError where a calendar, or another job, cannot
+    be looked up."""
 
     def __init__(
         self,
+        links: Links,
         calendars: VersionedRows[Calendar],
         clock: Clock,
         entropy: Entropy,
         settings: Settings,
     ) -> None:
+        self._links = links
         self._calendars = calendars
         self._clock = clock
         self._entropy = entropy
@@ -43,10 +59,10 @@ class Planner:
         spec: JobSpec,
         stored: Job | None,
         author: Author,
-        calendars: Collection[str] = (),
+        beside: Beside = NOTHING,
     ) -> Put:
-        """The job of a name with these settings, where `stored` is its row, by a PUT. `calendars`
-        are to be there by then.
+        """The job of a name with these settings, where `stored` is its row, by a PUT. `beside` is
+        to be there by then.
 
         A completed job that was to be deleted then stays gone under the same settings: they have
         been carried out.
@@ -55,8 +71,8 @@ class Planner:
             now = self._clock.now()
             draft = changed_draft(stored, spec, EVERY_SETTING, self._settings, now)
             if not stored.is_tombstone or job_with(stored, draft) == stored:
-                return Put(self._changed(stored, draft, now, author, calendars), stored)
-        return Put(self.created(owner, spec, stored, author, calendars), stored)
+                return Put(self._changed(stored, draft, now, author, beside), stored)
+        return Put(self.created(owner, spec, stored, author, beside), stored)
 
     def rename(
         self,
@@ -64,7 +80,7 @@ class Planner:
         spec: JobSpec,
         stored: Job | None,
         author: Author,
-        calendars: Collection[str] = (),
+        beside: Beside = NOTHING,
     ) -> Put:
         """The job `old` under another name, with these settings; `stored` is the tombstone of that
         name, if any. A paused job stays paused.
@@ -86,7 +102,8 @@ class Planner:
             generation = replace(generation, from_at=began_at)
         job = renamed_job(tombstone, spec, generation, self._settings, now)
         _refuse_moving(old, job)
-        self._refuse_missing_calendar(job, calendars)
+        self._links.refuse_renaming(old, job)
+        self._refuse_missing_calendar(job, beside)
         made = replace(job, author=author)
         if stored is not None:
             made = stored.replaced_by(made)
@@ -127,18 +144,19 @@ class Planner:
         spec: JobSpec,
         stored: Job | None,
         author: Author,
-        calendars: Collection[str] = (),
+        beside: Beside = NOTHING,
     ) -> Job:
         """A new job, in place of the one of its name if there is one; raises what `created_draft`
         raises."""
         now = self._clock.now()
         generation = self.generation(now, stored.generation if stored else None)
         job = new_job(owner, spec, generation, self._settings, now, author)
-        self._refuse_missing_calendar(job, calendars)
+        self._refuse_missing_calendar(job, beside)
+        self._links.refuse_impossible(job, stored, beside.jobs)
         return job if stored is None else stored.replaced_by(job)
 
     def _changed(
-        self, job: Job, draft: Draft, now: datetime, author: Author, calendars: Collection[str] = ()
+        self, job: Job, draft: Draft, now: datetime, author: Author, beside: Beside = NOTHING
     ) -> Job:
         """The job with other settings, of the next revision if they differ: of a new generation if
         it fires otherwise, unless it is paused: then it gets that when it is resumed."""
@@ -146,7 +164,8 @@ class Planner:
         if changed == job:
             return job
         if changed.spec.calendar != job.spec.calendar:
-            self._refuse_missing_calendar(changed, calendars)
+            self._refuse_missing_calendar(changed, beside)
+        self._links.refuse_impossible(changed, job, beside.jobs)
         if job.state is JobState.ACTIVE and fires_differently(job, changed):
             generation = self.generation(now, job.generation)
             return changed.in_new_generation(generation, now, author)
@@ -157,10 +176,10 @@ class Planner:
         made_at = now if before is None else before.next_id_at(now)
         return Generation(self._entropy.new_id(made_at), now.replace(microsecond=0))
 
-    def _refuse_missing_calendar(self, job: Job, calendars: Collection[str]) -> None:
+    def _refuse_missing_calendar(self, job: Job, beside: Beside) -> None:
         """A job could follow one that is not there, as if every day were open: never by a slip."""
         use = job.spec.calendar
-        if use is None or use.name in calendars:
+        if use is None or use.name in beside.calendars:
             return
         if self._calendars.get(job.owner, use.name) is None:
             raise InvalidFieldError(

@@ -45,11 +45,13 @@ class JobForm(JobSpec):
     when no occurrence is left, and for a fixed delay (see `GET /jobs/{job_id}/upcoming`).
     `last_fire_at` is the last nominal time of a schedule that ends, which `max_runs` makes of it
     too. `sentence` says in English when it fires, `note` why it is paused, and `resume_at`
-    when it resumes by itself. `time_limit_seconds` is what an attempt may take: `timeout_seconds`,
-    or the default, within the limit of the deployment. `lane` is where it is served: its
-    `priority`, or `slow` while its attempts keep lasting long, and `slow` says since when and why.
-    `managed_by` is the manifest or stack that applies its settings; `changed_by` has made the
-    latest revision, and `renamed_from` is the id under which the earlier runs are.
+    when it resumes by itself. `successors` are the ids of jobs that run, or may be about to run,
+    `after` this one; a job that does so itself has no fire times. `time_limit_seconds` is what an
+    attempt may take: `timeout_seconds`, or the default, within the limit of the deployment. `lane`
+    is where it is served: its `priority`, or `slow` while its attempts keep lasting long, and `slow`
+    says since when and why. `managed_by` is the manifest or stack that applies its settings;
+    `changed_by` has made the latest revision, and `renamed_from` is the id under which the earlier
+    runs are.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -69,6 +71,7 @@ class JobForm(JobSpec):
     last_fire_at: UtcTime | None
     managed_by: str | None
     renamed_from: str | None
+    successors: list[str]
     changed_by: AuthorForm
     created_at: UtcTime
     updated_at: UtcTime
@@ -129,6 +132,7 @@ def _members(job: Job, outlook: Outlook, longest_seconds: int) -> dict[str, Any]
         "last_fire_at": outlook.last_fire_at,
         "managed_by": job.managed_by or None,
         "renamed_from": job.renamed_from or None,
+        "successors": [link.job_id for link in job.successors],
         "changed_by": AuthorForm.of(job.author),
         "created_at": job.created_at,
         "updated_at": job.updated_at,
@@ -137,6 +141,8 @@ def _members(job: Job, outlook: Outlook, longest_seconds: int) -> dict[str, Any]
 
 def sentence_of(job: Job) -> str:
     """The times at which a job fires, in English."""
+    if job.spec.after is not None:
+        return job.spec.after.sentence
     use = job.spec.calendar
     return sentence(
         job.schedule,

@@ -21,6 +21,7 @@ from carillon.api.jobs.changes import Put, PutAction
 from carillon.api.jobs.drafts import (
     fingerprint_of,
 )
+from carillon.api.jobs.links import Links
 from carillon.api.jobs.planning import Planner
 from carillon.api.jobs.request_models import JobPatch
 from carillon.clock import Clock, Entropy
@@ -84,7 +85,8 @@ class JobService:
         settings: Settings,
         telemetry: Telemetry,
     ) -> None:
-        self.planner = Planner(calendars, clock, entropy, settings)
+        self._links = Links(jobs, clock)
+        self.planner = Planner(self._links, calendars, clock, entropy, settings)
         self._jobs = jobs
         self._indexer = indexer
         self._events = events
@@ -217,14 +219,18 @@ class JobService:
         `patched_draft` raises.
         """
         job = self.get(owner, job_id)
-        if revision is not None and revision != job.revision:
-            raise RevisionMismatchError(revision, job.revision)
-        if not force:
-            _refuse_managed(job)
-        put = self.planner.patch(job, patch, author)
-        if put.action is not PutAction.NONE and not self.commit(put):
-            raise RevisionMismatchError(revision, self.get(owner, job_id).revision)
-        return put.job
+        for _ in range(ATTEMPTS):
+            if revision is not None and revision != job.revision:
+                raise RevisionMismatchError(revision, job.revision)
+            if not force:
+                _refuse_managed(job)
+            put = self.planner.patch(job, patch, author)
+            if put.action is PutAction.NONE or self.commit(put):
+                return put.job
+            seen, job = job, self.get(owner, job_id)
+            if job.revision != seen.revision:
+                raise RevisionMismatchError(revision, job.revision)
+        raise ContendedError(job_id)  # by jobs that are linked to it
 
     def pause(
         self,
@@ -310,10 +316,11 @@ class JobService:
         return is_job_id(job_id) and self._jobs.remove_unreadable(owner, job_id)
 
     def tidy_up(self, changed: Changed) -> None:
-        """Remove the entries of the generation that a pause or deletion has ended; raises
-        nothing."""
+        """Remove the entries of the generation that a pause or deletion has ended, and the link to
+        a job that is gone; raises nothing."""
         if changed.before is not None:
             self._indexer.remove_ended_entries(changed.before, changed.job)
+            self._links.tidy_up(changed.job, changed.before)
 
     def _order_resumption(self, job: Job) -> None:
         """Send what resumes the job at the end of its pause, to be done before its row is written:
@@ -336,23 +343,31 @@ class JobService:
         raise ContendedError(job_id)
 
     def commit(self, put: Put) -> bool:
-        """Write the job over the row that it replaces; False if that was changed meanwhile."""
+        """Write the job over the row that it replaces; False if that was changed meanwhile.
+
+        A job that runs after another one is linked to that first: raises what `Links.put` raises.
+        """
         job, before, renamed = put.job, put.before, put.renamed
         if renamed is not None:
             if renamed.action is not PutAction.NONE and not self.commit(renamed):
                 return False
             if renamed.before is not None:
                 self._indexer.remove_ended_entries(renamed.before, renamed.job)
+        self._links.put(job, before)
         if put.reindexes:
             won = self._indexer.index_job(job, None if before is None else before.revision)
-            if won and before is not None:
-                self._indexer.remove_ended_entries(before, job)
-            return won
-        if before is None or before.resume_at != job.resume_at:
-            self._order_resumption(job)  # under another name
-        if before is None:
-            return self._jobs.create(job)
-        return self._jobs.replace(job, before.revision)
+        else:
+            if before is None or before.resume_at != job.resume_at:
+                self._order_resumption(job)  # under another name
+            if before is None:
+                won = self._jobs.create(job)
+            else:
+                won = self._jobs.replace(job, before.revision)
+        if won and put.reindexes and before is not None:
+            self._indexer.remove_ended_entries(before, job)
+        if won:
+            self._links.tidy_up(job, before)
+        return won
 
     def _refuse_unmet(self, condition: Precondition, name: str, stored: Job | None) -> None:
         revision = None if stored is None or stored.is_tombstone else stored.revision

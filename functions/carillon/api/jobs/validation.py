@@ -25,7 +25,14 @@ from carillon.domain.targets import (
 )
 from carillon.domain.templates import check_template, render_payload
 from carillon.errors import InvalidFieldError
-from carillon.schedules import CalendarRule, Delay, Every, Schedule, format_duration
+from carillon.schedules import (
+    DEFAULT_DST,
+    CalendarRule,
+    Delay,
+    Every,
+    Schedule,
+    format_duration,
+)
 from carillon.settings import Settings
 from carillon.tasks import UnknownTaskError
 
@@ -35,6 +42,29 @@ LIMITED = frozenset({*TARGETS, "timeout_seconds", "events"})
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.IGNORECASE | re.ASCII)
 _LONGEST_HOST = 254
 """Characters, counting the dot behind each label."""
+
+
+_OF_SCHEDULES = (
+    *("except_", "start_at", "end_at", "max_runs", "dst", "catch_up", "grace"),
+    *("tolerance", "expect_within", "on_complete", "window", "calendar"),
+)
+_DEFAULTS = {"except_": [], "dst": DEFAULT_DST}
+"""The forms of defaults in a stored job, where they differ from those in a request."""
+
+
+def refuse_settings_of_schedules(spec: JobSpec) -> None:
+    """Settings of a schedule, beside `after`. A time zone means nothing there, but may come from the
+    defaults of a manifest."""
+    if spec.after is None:
+        return
+    fields = {name: JobSpec.model_fields[name] for name in _OF_SCHEDULES}
+    said = [
+        (field.alias or name, "is a setting of a schedule: it goes without `after`")
+        for name, field in fields.items()
+        if getattr(spec, name) not in (field.default, _DEFAULTS.get(name))
+    ]
+    if said:
+        raise InvalidFieldsError(said)
 
 
 def refuse_contradictions(spec: JobSpec, schedule: Schedule) -> None:
@@ -87,7 +117,9 @@ def _refuse_grace(spec: JobSpec) -> None:
 
 
 def _refuse_template(spec: JobSpec) -> None:
-    problems = check_template(json.loads(spec.payload)) if spec.template else []
+    runs_after = spec.after is not None
+    payload = json.loads(spec.payload)
+    problems = check_template(payload, runs_after=runs_after) if spec.template else []
     if problems:
         raise InvalidFieldsError(problems)
 

@@ -166,6 +166,10 @@ class OperationService:
             raise InvalidFieldError(
                 "schedule", "a fixed delay has no fire times of its own: its job cannot be filled"
             )
+        if job.spec.after is not None:
+            raise InvalidFieldError(
+                "schedule", "is none: the job runs after another one, whose span can be filled"
+            )
         if body.to < body.from_at:
             raise InvalidFieldError("to", "must not lie before from")
         if body.to > self._clock.now():

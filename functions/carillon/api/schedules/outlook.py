@@ -61,6 +61,8 @@ def outlook_of(job: Job, calendars: CalendarReader, now: datetime) -> Outlook:
 
 def shown_state(job: Job, calendars: CalendarReader, now: datetime) -> JobState:
     """COMPLETED for an active job that has no occurrence left, else the job's own state."""
+    if job.spec.after is not None:
+        return job.state
     after = nominal_start(job, now)
     # A calendar may open tomorrow what it closes today: only the schedule itself ends. But a moved
     # occurrence may lie behind its end.

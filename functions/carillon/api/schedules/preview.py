@@ -21,6 +21,7 @@ from carillon.domain.calendar import Calendar
 from carillon.domain.spec.schedule_spec import ScheduleSpec, canonical_members
 from carillon.errors import InvalidFieldError
 from carillon.schedules import (
+    NEVER,
     CalendarRule,
     ClosedDays,
     Delay,
@@ -193,7 +194,10 @@ class PreviewService:
 
 
 def report_of(schedule: Recurrence, after: datetime) -> Report:
-    """The warnings, and the transitions of the year after an instant that affect the schedule."""
+    """The warnings, and the transitions of the year after an instant that affect the schedule. None
+    about a job without fire times of its own."""
+    if schedule == NEVER:
+        return Report([], [])
     warnings = [WarningForm.of(each) for each in warnings_of(schedule, after)]
     transitions = [TransitionForm.of(each) for each in transitions_affecting(schedule, after)]
     return Report(warnings, transitions)

@@ -6,12 +6,14 @@ from threading import Event
 
 from carillon.domain.callbacks import callback_payload, callback_target
 from carillon.domain.decisions import Skip, SkipReason
+from carillon.domain.execution.successors import PREDECESSOR_GONE
 from carillon.domain.idempotency import record_key_of_run
 from carillon.domain.job import Job
 from carillon.domain.run import Run, RunKind
 from carillon.domain.targets import Target
 from carillon.domain.templates import TemplateValues, render_payload
 from carillon.executor.ports import ExecutorPorts
+from carillon.executor.runs.context import RunContext
 from carillon.executor.targets import Call
 
 
@@ -50,12 +52,14 @@ def _unanswered(run: Run) -> int:
     return sum(1 for _ in takewhile(_UNANSWERED.__contains__, kinds))
 
 
-def prepare_call(ports: ExecutorPorts, run: Run, job: Job) -> PreparedCall | Skip:
-    """The call of a claimed run; a callback may have lost its target, or the run that it reports,
-    and a payload that was given for the run alone may have expired.
+def prepare_call(ports: ExecutorPorts, run: Run, context: RunContext) -> PreparedCall | Skip:
+    """The call of a claimed run; a callback may have lost its target, or the run that it reports, a
+    template the run that it follows, and a payload that was given for the run alone may have
+    expired.
 
     Raises StoreUnavailableError.
     """
+    job = context.job
     if run.key.kind is RunKind.CALLBACK:
         told = ports.runs.get(run.key.called_back)
         target = None if told is None else callback_target(job, told)
@@ -71,6 +75,8 @@ def prepare_call(ports: ExecutorPorts, run: Run, job: Job) -> PreparedCall | Ski
         payload = record.payload
     if not job.spec.template:
         return PreparedCall(job.spec.target, payload)
+    if run.key.kind is RunKind.AFTER and context.before is None:
+        return Skip(SkipReason.CHANGED, PREDECESSOR_GONE)
     values = TemplateValues(
         fire_at=run.key.fire_at,
         effective_at=run.effective_at or run.key.fire_at,
@@ -79,5 +85,6 @@ def prepare_call(ports: ExecutorPorts, run: Run, job: Job) -> PreparedCall | Ski
         job_id=job.job_id,
         job_name=job.spec.name,
         tags=job.spec.tags,
+        after=context.before,
     )
     return PreparedCall(job.spec.target, render_payload(payload, values))

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from carillon.domain.job import Job
 from carillon.domain.message import Message
+from carillon.domain.run import Run
 from carillon.schedules import ClosedDays
 from carillon.services.calendar_reader import CalendarReader
 
@@ -14,12 +15,14 @@ class RunContext:
     """Loaded once, after the claim: an acknowledged pause or deletion is seen then.
 
     The process may be stopped at `ends_at`; None: the dead-letter consumer, which calls no target.
+    `before` is the row of the run whose end has started this one.
     """
 
     message: Message
     job: Job
     calendars: CalendarReader
     ends_at: datetime | None
+    before: Run | None = None
 
     @property
     def closed_days(self) -> ClosedDays | None:

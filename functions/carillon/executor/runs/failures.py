@@ -16,6 +16,7 @@ _ROUNDS = 8
 """Others may change the job's row under its pause this often before the message is repeated."""
 _COUNT_LIFETIME = timedelta(days=400)
 """A count of failures outlives the pause between two occurrences of a yearly job."""
+_COUNTED = (RunKind.SCHEDULED, RunKind.AFTER)
 _ROWS_READ = 50
 """Rows of the history that are searched for a success after a failure that is redelivered."""
 
@@ -32,7 +33,7 @@ class Failures:
         Answers the job as it is then. `repeated`: the run had ended before.
         """
         limit = job.spec.pause_after_failures
-        if limit is None or run.key.kind is not RunKind.SCHEDULED:
+        if limit is None or run.key.kind not in _COUNTED:
             return job
         if run.status is RunStatus.SUCCEEDED:
             self._change(job, lambda gate: self._after_success(run, gate, repeated))
@@ -99,7 +100,7 @@ class Failures:
         rows = self._ports.runs.list(key.owner, key.job_id, _ROWS_READ, consistent=True).whole
         return any(
             row.status is RunStatus.SUCCEEDED
-            and row.key.kind is RunKind.SCHEDULED
+            and row.key.kind in _COUNTED
             and row.finished_at is not None
             and row.finished_at > ended_at
             for row in rows

@@ -9,6 +9,7 @@ from carillon.domain.admission.state import job_admission
 from carillon.domain.callbacks import callback_message, callback_target
 from carillon.domain.decisions import Defer
 from carillon.domain.execution import next_run
+from carillon.domain.execution.successors import messages_after
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
 from carillon.domain.policies import OnComplete, Overlap
@@ -85,6 +86,7 @@ class FollowUp:
         self._ports.lifecycle.ended(run, job)
         if callback_target(job, run) is not None:
             self._ports.indexer.schedule_message(callback_message(run, context.message))
+        self._ports.indexer.schedule_messages(list(messages_after(run, job)))
         if not repeated or run.status is RunStatus.CANCELLED:
             self._wake_queued_run(run, job)
         current = self._failures.count(run, job, repeated=repeated)
@@ -106,9 +108,11 @@ class FollowUp:
         gate = self._ports.admission_rows.get(job.owner, job_admission(job.job_id))
         if gate is None or gate.active != run.key.run_id or not gate.waiting:
             return
-        if gate.waiting_generation != job.generation.generation_id:
+        key = RunKey.from_run_id(job.owner, gate.waiting)
+        is_own = gate.waiting_generation == job.generation.generation_id
+        if not is_own and key.kind is not RunKind.AFTER:
             return  # its own message knows more of it
-        waiting = self._ports.runs.get(RunKey.from_run_id(job.owner, gate.waiting))
+        waiting = self._ports.runs.get(key)
         if waiting is not None and waiting.status is RunStatus.SCHEDULED:
             self._ports.indexer.schedule_message(next_run.queued_run_message(waiting, job))
 

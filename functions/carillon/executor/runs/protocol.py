@@ -127,7 +127,7 @@ class RunProtocol:
         """Decide by the run row; an ordinary run is claimed without a read, as if absent."""
         key = message.key
         is_first = message.attempt == 1 and not message.waits and not key.redrive
-        ordinary = is_first and key.kind is RunKind.SCHEDULED
+        ordinary = is_first and key.kind in (RunKind.SCHEDULED, RunKind.AFTER)
         seen = None if unseen and ordinary else self._ports.runs.get(message.key)
         now = self._ports.clock.now()
         terms = self._ports.claim_terms(now, ends_at + _LEASE_MARGIN)
@@ -259,7 +259,7 @@ class RunProtocol:
 
     def _admit(self, claim: Claim, context: RunContext) -> PreparedCall | Held:
         """The prepared call, once its owner's permits and every gate have let the run pass."""
-        order = prepare_call(self._ports, claim.run, context.job)
+        order = prepare_call(self._ports, claim.run, context)
         if isinstance(order, Skip):
             return order
         waits = self._permits.enter(claim, context.message)
@@ -272,7 +272,9 @@ class RunProtocol:
         return outcome
 
     def _context(self, message: Message, job: Job, ends_at: datetime | None) -> RunContext:
-        return RunContext(message, job, CalendarReader(self._ports.calendars), ends_at)
+        is_after = message.key.kind is RunKind.AFTER
+        before = self._ports.runs.get(message.key.predecessor) if is_after else None
+        return RunContext(message, job, CalendarReader(self._ports.calendars), ends_at, before)
 
     def _load(self, message: Message, ends_at: datetime | None) -> tuple[RunContext | None, Start]:
         """Read the job, then its calendar, and decide; record what an outage left out, remove a
@@ -285,7 +287,8 @@ class RunProtocol:
         by_schedule = starting.is_by_schedule(message)
         closed = context.closed_days if context is not None and by_schedule else None
         now = self._ports.clock.now()
-        start = starting.decide_start(job, message, now, closed)
+        before = None if context is None else context.before
+        start = starting.decide_start(job, message, now, closed, before)
         if context is not None and isinstance(start, Proceed | YieldToLatest | Skip | Redirect):
             self._catching_up.record(context, now)
         self._ports.indexer.remove_stale_entry(job, message)

@@ -9,6 +9,7 @@ import typer
 
 from carillon.cli.inputs import (
     exception_forms,
+    parse_json,
     payload_value,
     read_json,
     schedule_form,
@@ -127,6 +128,14 @@ def _concurrency(text: str) -> dict[str, Any]:
     return {"key": key, "limit": _whole_number(limit, "concurrency.limit")}
 
 
+def _after(text: str) -> Any:
+    """A name may have a colon, too: what is behind the last one counts only if it is an end."""
+    name, _, when = text.rpartition(":")
+    if name and when in ("succeeded", "failed", "finished"):
+        return {"job": name, "when": when}
+    return parse_json(text, "after") if text.lstrip().startswith("{") else text
+
+
 def _rate(text: str) -> dict[str, Any]:
     limit, slash, rest = text.partition("/")
     per, at, key = rest.partition("@")
@@ -150,6 +159,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "on_success": lambda text: target_form(text, "on_success"),
     "on_failure": lambda text: target_form(text, "on_failure"),
     "payload": payload_value,
+    "after": _after,
     "concurrency": _concurrency,
     "rate": _rate,
     "retry.retry_on": list,

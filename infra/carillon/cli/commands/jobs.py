@@ -69,7 +69,7 @@ def create(
     as_json = session.is_json
     if is_empty(options):
         raise typer.BadParameter(
-            "give --file, or --name, --schedule and --task, --webhook or --target"
+            "give --file, or --name, --schedule or --after, and --task, --webhook or --target"
         )
     body = _body(options)
     _show(session.connect().post_once("/jobs", body, idempotency_key), as_json)
@@ -309,6 +309,9 @@ def _cell(job: dict[str, Any], column: str) -> Any:
         return " | ".join(map(printable, value)) or None
     if column == "calendar" and isinstance(value, dict):
         return f"{value.get('name')} ({value.get('rule')})"
+    if column == "after" and isinstance(value, dict):
+        within = f", within {value.get('within')}" if value.get("within") else ""
+        return f"{value.get('job')} ({value.get('when')}{within})"
     if column == "slow" and isinstance(value, dict):
         return f"since {value.get('since')}: {value.get('reason')}"
     if column == "tags" and isinstance(value, dict):

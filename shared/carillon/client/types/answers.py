@@ -17,6 +17,7 @@ from carillon.client.types.requests import (
     LambdaTarget,
     OnComplete,
     Only,
+    Outcome,
     Overlap,
     RangeForm,
     SnsTarget,
@@ -37,7 +38,7 @@ OperationKind = Literal["backfill", "redrive", "discard"]
 OperationState = Literal["running", "succeeded", "failed", "cancelled"]
 PutAction = Literal["create", "change", "revive", "rename", "none"]
 Resolution = Literal["redriven", "discarded"]
-RunKind = Literal["scheduled", "manual", "backfill", "callback", "missed", "watch", "operation", "resume"]
+RunKind = Literal["scheduled", "manual", "backfill", "callback", "after", "missed", "watch", "operation"]
 RunStatus = Literal["scheduled", "running", "retrying", "succeeded", "dead", "timed_out", "skipped", "cancelled", "missed"]
 SlotKind = Literal["hourly", "daily", "dated"]
 Via = Literal["api", "cli", "console", "apply", "stack", "system"]
@@ -77,6 +78,10 @@ class UpcomingForm(TypedDict):
 class WarningForm(TypedDict):
     code: WarningCode
     message: str
+class AfterOutput(TypedDict):
+    job: str
+    when: Outcome | None
+    within: str | None
 class CalendarPage(TypedDict):
     next_cursor: str | None
     unreadable: NotRequired[list[UnreadableForm]]
@@ -307,13 +312,14 @@ class RunDetail(RunForm):
     request_note: str | None
 _JobFormWords = TypedDict("_JobFormWords", {"except": "list[str | dict[str, Any]] | None"})
 class JobForm(_JobFormWords):
-    schedule: str | dict[str, Any] | list[str | dict[str, Any]]
+    schedule: str | dict[str, Any] | list[str | dict[str, Any]] | None
     timezone: str
     start_at: str | None
     end_at: str | None
     max_runs: int | None
     dst: DstRuleOutput | None
     name: str
+    after: AfterOutput | None
     description: str | None
     target: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | EcsTarget | BatchTarget
     payload: Any
@@ -353,6 +359,7 @@ class JobForm(_JobFormWords):
     last_fire_at: str | None
     managed_by: str | None
     renamed_from: str | None
+    successors: list[str]
     changed_by: AuthorForm
     created_at: str
     updated_at: str

@@ -15,6 +15,7 @@ Gap = Literal["run_after", "skip"]
 InitialState = Literal["active", "paused"]
 OnComplete = Literal["keep", "delete"]
 Only = Literal["all", "missed"]
+Outcome = Literal["succeeded", "failed", "finished"]
 Overlap = Literal["allow", "skip", "queue_one"]
 class BulkBody(TypedDict):
     items: list[Any]
@@ -55,6 +56,14 @@ class StepFunctionsTarget(TypedDict):
 class TaskTarget(TypedDict):
     type: Literal["task"]
     name: str
+class AfterInput(TypedDict):
+    job: str
+    when: NotRequired[Outcome | None]
+    within: NotRequired[str | None]
+class AfterPatch(TypedDict):
+    job: NotRequired[str | None]
+    when: NotRequired[Outcome | None]
+    within: NotRequired[str | None]
 class LambdaTarget(TypedDict):
     type: Literal["lambda"]
     function_arn: str
@@ -178,6 +187,7 @@ class JobPatch(_JobPatchWords):
     max_runs: NotRequired[int | None]
     dst: NotRequired[DstRulePatch | None]
     name: NotRequired[str | None]
+    after: NotRequired[str | AfterPatch | None]
     description: NotRequired[str | None]
     target: NotRequired[dict[str, Any] | None]
     payload: NotRequired[Any]
@@ -204,13 +214,14 @@ class JobPatch(_JobPatchWords):
     tags: NotRequired[dict[str, Any] | None]
 _JobSpecWords = TypedDict("_JobSpecWords", {"except": "NotRequired[list[str | dict[str, Any]] | None]"})
 class JobSpec(_JobSpecWords):
-    schedule: str | dict[str, Any] | list[str | dict[str, Any]]
+    schedule: NotRequired[str | dict[str, Any] | list[str | dict[str, Any]] | None]
     timezone: NotRequired[str | None]
     start_at: NotRequired[str | None]
     end_at: NotRequired[str | None]
     max_runs: NotRequired[int | None]
     dst: NotRequired[DstRuleInput | None]
     name: str
+    after: NotRequired[str | AfterInput | None]
     description: NotRequired[str | None]
     target: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | EcsTarget | BatchTarget
     payload: NotRequired[Any]
@@ -237,13 +248,14 @@ class JobSpec(_JobSpecWords):
     tags: NotRequired[dict[str, Any] | None]
 _NamedJobWords = TypedDict("_NamedJobWords", {"except": "NotRequired[list[str | dict[str, Any]] | None]"})
 class NamedJob(_NamedJobWords):
-    schedule: str | dict[str, Any] | list[str | dict[str, Any]]
+    schedule: NotRequired[str | dict[str, Any] | list[str | dict[str, Any]] | None]
     timezone: NotRequired[str | None]
     start_at: NotRequired[str | None]
     end_at: NotRequired[str | None]
     max_runs: NotRequired[int | None]
     dst: NotRequired[DstRuleInput | None]
     name: NotRequired[str | None]
+    after: NotRequired[str | AfterInput | None]
     description: NotRequired[str | None]
     target: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | EcsTarget | BatchTarget
     payload: NotRequired[Any]

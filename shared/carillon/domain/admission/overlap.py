@@ -33,9 +33,13 @@ def misfire(job: Job, run: Run, message: Message, now: datetime) -> Skip | None:
 
 
 def is_first_of_occurrence(run: Run) -> bool:
-    """True if a claimed run is an occurrence of the schedule at its first attempt: not a retry, a
-    takeover, a redrive or a manual run."""
-    return run.key.kind is RunKind.SCHEDULED and run.attempt == 1 and run.key.redrive == 0
+    """True if a claimed run is an occurrence of the schedule, or follows a run of another job, at
+    its first attempt: not a retry, a takeover, a redrive or a manual run."""
+    return (
+        run.key.kind in (RunKind.SCHEDULED, RunKind.AFTER)
+        and run.attempt == 1
+        and run.key.redrive == 0
+    )
 
 
 @dataclass(frozen=True, slots=True)

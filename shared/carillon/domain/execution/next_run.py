@@ -87,6 +87,8 @@ def message_of_cancelled(job: Job, run: Run, now: datetime) -> Message | None:
 def may_complete(job: Job, run: Run) -> bool:
     """True if the end of the run could be the end of its job, apart from the schedule, and somebody
     wants to know. A job that is kept may be run manually long after its end."""
+    if job.spec.after is not None:
+        return False
     kept = job.spec.on_complete is OnComplete.KEEP
     if job.state is not JobState.ACTIVE or (
         kept and EventType.JOB_COMPLETED not in job.spec.events

@@ -16,10 +16,11 @@ from carillon.domain.decisions import (
     YieldToLatest,
 )
 from carillon.domain.execution.lateness import latest_due
+from carillon.domain.execution.successors import start_after
 from carillon.domain.job import MOST_REPLACED, Job, JobState, PastGeneration
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp
-from carillon.domain.run import RunKey, RunKind
+from carillon.domain.run import Run, RunKey, RunKind
 from carillon.domain.wheel.catch_up import skips_itself
 from carillon.schedules import ClosedDays, Delay, OnOpenDays
 from carillon.schedules.calendars.closed_days import MOST_SHIFTED_DAYS
@@ -44,11 +45,16 @@ def runs_while_paused(key: RunKey) -> bool:
 
 
 def decide_start(
-    job: Job | None, message: Message, now: datetime, closed: ClosedDays | None = None
+    job: Job | None,
+    message: Message,
+    now: datetime,
+    closed: ClosedDays | None = None,
+    before: Run | None = None,
 ) -> Start:
     """The decision about a claimed run, by the job row as read after the claim.
 
     `closed` are the days closed in the job's calendar, read after the row; None if it has none.
+    `before` is the run whose end has started this one.
     """
     key = message.key
     by_schedule = is_by_schedule(message)
@@ -60,6 +66,9 @@ def decide_start(
     if moved_back is not None:
         return moved_back
     stopped = _stopped(job, key)
+    if key.kind is RunKind.AFTER and message.attempt == 1 and key.redrive == 0:
+        following = start_after(job, key, before)
+        return following if stopped is None or isinstance(following, Drop) else Skip(stopped)
     if stopped is not None:
         return _of_stopped(job, message, now, stopped) if by_schedule else Skip(stopped)
     if not by_schedule:

@@ -5,6 +5,7 @@ of all these derive from it.
 """
 
 import json
+from datetime import datetime
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
@@ -22,6 +23,7 @@ from carillon.domain.policies import (
     Rate,
     RetryPolicy,
 )
+from carillon.domain.spec.after import AfterSetting
 from carillon.domain.spec.fields import (
     DAY_SECONDS,
     PLAIN,
@@ -35,8 +37,16 @@ from carillon.domain.spec.fields import (
 from carillon.domain.spec.merge_patch import PatchedAs
 from carillon.domain.spec.names import folded, is_job_id
 from carillon.domain.spec.options import Cli
-from carillon.domain.spec.schedule_spec import STORED, ScheduleSpec, WindowText
+from carillon.domain.spec.schedule_spec import (
+    SCHEDULE_OPTION,
+    STORED,
+    ScheduleSpec,
+    ScheduleValue,
+    WindowText,
+    errors_of_schedule,
+)
 from carillon.domain.targets import Target
+from carillon.schedules import NEVER, Schedule
 
 MOST_TAGS = 20
 
@@ -89,7 +99,8 @@ TargetPatch = dict[str, Any]
 
 
 class JobSpec(ScheduleSpec):
-    """A job to be created, or as it is to be after a change.
+    """A job to be created, or as it is to be after a change: with a schedule, or `after` another
+    job.
 
     `on_complete` decides what becomes of it when its last run has ended and no occurrence is left:
     it is kept and shows as completed, or goes. `timeout_seconds` null is the default: half the
@@ -99,6 +110,8 @@ class JobSpec(ScheduleSpec):
     """
 
     name: Annotated[Name, Cli("--name", "What you call the job.")]
+    schedule: Annotated[ScheduleValue | None, SCHEDULE_OPTION] = None
+    after: Annotated[AfterSetting, REINDEX] = None
     description: Annotated[
         str | None,
         Field(min_length=1, max_length=1024, description="What it is for, in your words."),
@@ -272,6 +285,19 @@ class JobSpec(ScheduleSpec):
         PatchedAs(TagsPatch),
         Cli("--tag", "KEY=VALUE; repeatable.", "Labels and events"),
     ] = Field(default_factory=dict)
+
+    def parsed(self, end_at: datetime | None) -> Schedule:
+        """Without an occurrence for a job that runs after another one."""
+        return super().parsed(end_at) if self.after is None else NEVER
+
+    def schedule_errors(self) -> list[tuple[str, str]]:
+        if self.schedule is None and self.after is None:
+            return [("schedule", "is required, or `after`: the name of the job that it runs after")]
+        if self.after is None:
+            return super().schedule_errors()
+        if self.schedule is None:
+            return errors_of_schedule({**self._schedule_values, "schedule": "every 1d"})
+        return [("after", "stands in the place of a schedule: give one of the two, null the other")]
 
     def __hash__(self) -> int:
         # pydantic's own would take every member, of which some are lists and mappings.

@@ -21,6 +21,7 @@ from carillon.domain.spec.options import DATES_HELP, Cli
 from carillon.errors import InvalidFieldError
 from carillon.schedules import (
     DEFAULT_DST,
+    NEVER,
     DstRule,
     Schedule,
     Union,
@@ -143,16 +144,15 @@ WindowText = Annotated[
 ]
 
 
+SCHEDULE_OPTION = Cli(
+    "--schedule", '"17 * * * *", "every 25m", "at ...", or a JSON form; several are united.'
+)
+
+
 class ScheduleSpec(DefaultedDocument):
     """The fire times, window and calendar apart."""
 
-    schedule: Annotated[
-        ScheduleValue,
-        Cli(
-            "--schedule",
-            '"17 * * * *", "every 25m", "at ...", or a JSON form; several are united.',
-        ),
-    ]
+    schedule: Annotated[ScheduleValue, SCHEDULE_OPTION]
     except_: Annotated[
         Exceptions | None,
         Cli("--except", "Without the occurrences of this schedule; repeatable."),
@@ -205,7 +205,7 @@ class ScheduleSpec(DefaultedDocument):
             form = handler(given)
         except ValidationError as error:
             raise _joined(cls.__name__, _details(error) + _details_beside(error, given)) from None
-        errors = errors_of_schedule(form._schedule_values)
+        errors = form.schedule_errors()
         if errors:
             raise _joined(cls.__name__, _details_of(errors))
         return form
@@ -222,6 +222,10 @@ class ScheduleSpec(DefaultedDocument):
             tuple(values["except"]),
         )
 
+    def schedule_errors(self) -> list[tuple[str, str]]:
+        """Pairs of path and message: the faults of the schedule as a whole."""
+        return errors_of_schedule(self._schedule_values)
+
     @property
     def _schedule_values(self) -> dict[str, Any]:
         """The members that `errors_of_schedule` checks."""
@@ -237,7 +241,7 @@ class ScheduleSpec(DefaultedDocument):
 
 def canonical_members(schedule: Schedule) -> dict[str, Any]:
     """The members of a ScheduleSpec with this schedule, but for its end."""
-    said: str | list[str] = schedule.text
+    said: str | list[str] | None = None if schedule == NEVER else schedule.text
     exceptions: list[str] = []
     if isinstance(schedule, Union):
         members = [member.text for member in schedule.schedules]

@@ -8,6 +8,7 @@ from typing import ClassVar
 from carillon.errors import InvalidFieldError
 from carillon.schedules.base import (
     DEFAULT_DST,
+    EPOCH,
     DstRule,
     Fold,
     Gap,
@@ -104,6 +105,10 @@ class At(Recurrence):
         if self.moment.tzinfo is None:
             return self.moment.isoformat(timespec="seconds")
         return f"{self.moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+NEVER = At(datetime(1971, 1, 1, tzinfo=UTC), end_at=EPOCH)
+"""The schedule without an occurrence: it ends before its only one."""
 
 
 def _as_utc(local_time: datetime) -> datetime:

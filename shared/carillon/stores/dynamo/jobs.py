@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 
+from pydantic import TypeAdapter
 from pynamodb.expressions.condition import Condition
 
 from carillon.clock import Clock, Entropy, ceil_second
-from carillon.domain.job import Generation, Job, JobState, PastGeneration, Slow
+from carillon.domain.job import Generation, Job, JobState, PastGeneration, Slow, Successor
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.names import list_name
 from carillon.domain.spec.owners import SYSTEM, Author, AuthorKind, Via
@@ -21,6 +22,7 @@ from carillon.stores.ports import JobFilter, Page
 _SCAN = ("all jobs",)
 _JOB = "job"
 """The sort key of every job."""
+_SUCCESSORS: TypeAdapter[tuple[Successor, ...]] = TypeAdapter(tuple[Successor, ...])
 _LAST_LETTER = "\U0010ffff"
 
 
@@ -41,7 +43,15 @@ class DynamoJobStore:
         return self._table.put(item_of(job), JobRow.job_id.does_not_exist())
 
     def replace(self, job: Job, revision: int) -> bool:
-        seen = (JobRow.revision == revision) & (JobRow.owner == job.owner)
+        return self._replace(job, revision, job.successors)
+
+    def relink(self, job: Job, over: tuple[Successor, ...]) -> bool:
+        return self._replace(job, job.revision, over)
+
+    def _replace(self, job: Job, revision: int, successors: tuple[Successor, ...]) -> bool:
+        linked = _successors_text(successors)
+        same = JobRow.successors.does_not_exist() if linked is None else JobRow.successors == linked
+        seen = (JobRow.revision == revision) & (JobRow.owner == job.owner) & same
         return self._table.put(item_of(job), seen)
 
     def list(
@@ -120,6 +130,7 @@ def item_of(job: Job) -> RawItem:
         author=_author_list(job.author),
         renamed_to=job.renamed_to or None,
         renamed_from=job.renamed_from or None,
+        successors=_successors_text(job.successors),
         spread_seconds=job.spread_seconds or None,
         paused_at=job.paused_at,
         resume_at=job.resume_at,
@@ -160,6 +171,7 @@ def _job_of(row: JobRow) -> Job:
         author=_author_of(row.author),
         renamed_to=row.renamed_to or "",
         renamed_from=row.renamed_from or "",
+        successors=_SUCCESSORS.validate_json(row.successors or "[]"),
         spread_seconds=row.spread_seconds or 0,
         paused_at=row.paused_at,
         resume_at=row.resume_at,
@@ -175,6 +187,10 @@ def _condition(only: JobFilter) -> Condition | None:
     if only.managed_by:
         wanted.append(JobRow.managed_by == only.managed_by)
     return reduce(and_, wanted) if wanted else None
+
+
+def _successors_text(successors: tuple[Successor, ...]) -> str | None:
+    return _SUCCESSORS.dump_json(successors).decode() if successors else None
 
 
 def _author_list(author: Author) -> list[str] | None:

@@ -96,6 +96,8 @@ class JobRow(Model):
     """Kind, id, name and way; absent for Carillon itself."""
     renamed_to = UnicodeAttribute(null=True)
     renamed_from = UnicodeAttribute(null=True)
+    successors = UnicodeAttribute(null=True)
+    """As JSON: one value, which a write compares."""
     spread_seconds = IntegerAttribute(null=True)
     paused_at = InstantAttribute(null=True)
     resume_at = InstantAttribute(null=True)

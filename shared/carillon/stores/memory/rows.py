@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any, Generic, TypeVar, cast
 
 from carillon.clock import ceil_second
-from carillon.domain.job import Job
+from carillon.domain.job import Job, Successor
 from carillon.domain.spec.names import list_name
 from carillon.errors import UnreadableRowError
 from carillon.stores.cursors import decode_cursor, encode_cursor
@@ -119,10 +119,16 @@ class MemoryJobStore:
             return stored is None or stored == row
 
     def replace(self, job: Job, revision: int) -> bool:
-        row = _as_stored(job)
+        return self._replace(job, revision, job.successors)
+
+    def relink(self, job: Job, over: tuple[Successor, ...]) -> bool:
+        return self._replace(job, job.revision, over)
+
+    def _replace(self, job: Job, revision: int, successors: tuple[Successor, ...]) -> bool:
+        row, seen = _as_stored(job), (job.owner, revision, successors)
         with self._lock:
             stored = self._rows.get(job.job_id)
-            if stored and stored.owner == job.owner and stored.revision == revision:
+            if stored and (stored.owner, stored.revision, stored.successors) == seen:
                 self._put(row, stored)
                 return True
             return stored == row

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from carillon.cli.client import ApiClient, Json
 from carillon.cli.exits import CliError, ExitCode
+from carillon.domain.spec.together import groups_of
 from carillon.manifest.manifest import Manifest
 
 MOST_JOBS = 1_000
@@ -197,22 +198,22 @@ def calls_of(manifest: Manifest, *, prune: bool) -> Iterator[Json]:
 
 
 def _chunks(items: Mapping[str, Json], calendars: Mapping[str, Json]) -> Iterator[dict[str, Json]]:
-    """The items in order, in groups that fit into one request with the calendars they follow."""
+    """The items in groups that fit into one request with the calendars they follow; jobs that run
+    after another one are in its group."""
     chunk: dict[str, Json] = {}
     size, followed = 0, set[str]()
-    for name, item in items.items():
-        calendar = _calendar_of(item)
-        length = _length(name, item)
-        extra = 0
-        if calendar in calendars and calendar not in followed:
-            extra = _length(calendar, calendars[calendar])
-        if chunk and (len(chunk) == MOST_JOBS or size + length + extra > MOST_BYTES):
+    for group in groups_of(items):
+        uses = {_calendar_of(item) for item in group.values()}.intersection(calendars)
+        length = sum(_length(name, item) for name, item in group.items())
+        extra = sum(_length(name, calendars[name]) for name in uses - followed)
+        is_over = len(chunk) + len(group) > MOST_JOBS or size + length + extra > MOST_BYTES
+        if chunk and is_over:
             yield chunk
             chunk, size, followed = {}, 0, set()
-            extra = _length(calendar, calendars[calendar]) if calendar in calendars else 0
-        chunk[name] = item
+            extra = sum(_length(name, calendars[name]) for name in uses)
+        chunk.update(group)
         size += length + extra
-        followed.add(calendar)
+        followed |= uses
     if chunk:
         yield chunk
 
