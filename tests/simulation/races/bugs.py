@@ -7,18 +7,24 @@ from datetime import datetime
 from typing import Any, cast
 from unittest.mock import patch
 
+import carillon.api.jobs.links as links
+import carillon.domain.execution.successors as successors
 import carillon.services.indexer as generation
+from carillon.api.jobs.links import Links
 from carillon.domain.decisions import Drop, Proceed
-from carillon.domain.job import Job, JobState
+from carillon.domain.job import Job, JobState, Successor
 from carillon.domain.message import Message
 from carillon.domain.run import Resolution, Run
 from carillon.domain.wheel.entry import Entry
 from carillon.domain.wheel.segment import Control
 from carillon.executor.runs import resuming
 from carillon.executor.runs.catching_up import CatchingUp
+from carillon.executor.runs.context import RunContext
+from carillon.executor.runs.follow_up import FollowUp
 from carillon.executor.runs.protocol import RunProtocol
 from carillon.services.indexer import Indexer
 from carillon.services.redrive import Redriver
+from carillon.stores.memory.rows import MemoryJobStore
 from carillon.stores.memory.runs import MemoryRunStore
 from carillon.stores.memory.wheel import MemoryWheelStore
 from carillon.stores.ports import JobStore, WheelStore
@@ -222,6 +228,19 @@ def _any_pause() -> Iterator[None]:
 
 
 @contextmanager
+def _link_after_commit() -> Iterator[None]:
+    put, tidy_up = Links.put, Links.tidy_up
+
+    def late(self: Links, job: Job, before: Job | None) -> None:
+        put(self, job, before)
+        tidy_up(self, job, before)
+
+    nothing = patch.object(Links, "put", lambda self, job, before: None)
+    with nothing, patch.object(Links, "tidy_up", late):
+        yield
+
+
+@contextmanager
 def _stop_unfenced() -> Iterator[None]:
     """A stop leaves the token as it is."""
 
@@ -234,8 +253,69 @@ def _stop_unfenced() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _followed_anew() -> Iterator[None]:
+    """The run that follows another has another id where the follow-up is repeated."""
+    consequences, messages_after = FollowUp._consequences, successors.messages_after
+
+    def marked(self: FollowUp, run: Run, context: RunContext, *, repeated: bool) -> Any:
+        marks = tuple(replace(link, revision=-1) for link in context.job.successors)
+        if repeated:
+            context = replace(context, job=replace(context.job, successors=marks))
+        return consequences(self, run, context, repeated=repeated)
+
+    def anew(run: Run, job: Job) -> Iterator[Message]:
+        is_repeated = any(link.revision == -1 for link in job.successors)
+        for message in messages_after(run, job):
+            named = f"{message.key.request_id}{'again' if is_repeated else ''}"
+            yield replace(message, key=replace(message.key, request_id=named))
+
+    with (
+        patch.object(FollowUp, "_consequences", marked),
+        patch("carillon.executor.runs.follow_up.messages_after", anew),
+    ):
+        yield
+
+
+@contextmanager
+def _links_unseen() -> Iterator[None]:
+    replace_row = MemoryJobStore._replace
+
+    def unseen(self: MemoryJobStore, job: Job, revision: int, successors: Any) -> bool:
+        stored = self._rows.get(job.job_id)
+        return replace_row(self, job, revision, stored.successors if stored else successors)
+
+    with patch.object(MemoryJobStore, "_replace", unseen):
+        yield
+
+
+@contextmanager
+def _narrowed_blindly() -> Iterator[None]:
+    def blindly(predecessor: Job, link: Successor, *, is_new: bool) -> Job:
+        others = (each for each in predecessor.successors if each.job_id != link.job_id)
+        return replace(predecessor, successors=(*others, link))
+
+    with patch.object(links, "narrowed", blindly):
+        yield
+
+
+@contextmanager
+def _unlinked_blindly() -> Iterator[None]:
+    def blindly(predecessor: Job, former: Job) -> Job:
+        others = (each for each in predecessor.successors if each.job_id != former.job_id)
+        return replace(predecessor, successors=tuple(others))
+
+    with patch.object(links, "unlinked", blindly):
+        yield
+
+
 _BUGS: dict[str, Callable[[], Any]] = {
     "any_pause": _any_pause,
+    "link_after_commit": _link_after_commit,
+    "followed_anew": _followed_anew,
+    "links_unseen": _links_unseen,
+    "narrowed_blindly": _narrowed_blindly,
+    "unlinked_blindly": _unlinked_blindly,
     "latest_not_sent": _latest_not_sent,
     "horizon_first": _horizon_first,
     "row_first": _row_first,

@@ -32,6 +32,16 @@ from tests.simulation.races.kit import (
 )
 from tests.simulation.races.pauses import PAUSES
 from tests.simulation.races.stopping import STOPS
+from tests.simulation.races.successors import (
+    change_against_change,
+    creation_against_change,
+    creation_against_end,
+    creation_against_revival,
+    deletion_against_creation,
+    deletion_against_start,
+    end_against_end,
+    followed_well,
+)
 from tests.support.requests import job_patch
 
 PAUSE = request("pause", lambda api: api.jobs.pause(OWNER, JOB_ID))
@@ -368,6 +378,18 @@ RACES = (
         allowed=_SKIPPED,
         check=superseded_well,
         losses=0,
+    ),
+    *(
+        Race(name, setting, planted, least, allowed=_SKIPPED, check=followed_well, losses=losses)
+        for name, setting, planted, least, losses in (
+            ("`after` against the end", creation_against_end, "link_after_commit", 500, 0),
+            ("end against end before `after`", end_against_end, "followed_anew", 500, 1),
+            ("`after` against a change", creation_against_change, "links_unseen", 200, 1),
+            ("`after` against a revival", creation_against_revival, "links_unseen", 200, 0),
+            ("change against change of `after`", change_against_change, "narrowed_blindly", 200, 1),
+            ("deletion against `after`", deletion_against_creation, "unlinked_blindly", 200, 1),
+            ("deletion against start `after`", deletion_against_start, "row_before_claim", 1000, 0),
+        )
     ),
     Race("chain's next link", chain_link, "link_after_watermark", 1000, losses=0),
     *PAUSES,

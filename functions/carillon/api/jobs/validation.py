@@ -53,8 +53,8 @@ _DEFAULTS = {"except_": [], "dst": DEFAULT_DST}
 
 
 def refuse_settings_of_schedules(spec: JobSpec) -> None:
-    """Settings of a schedule, beside `after`. A time zone means nothing there, but may come from the
-    defaults of a manifest."""
+    """Settings of a schedule, beside `after`. A time zone means nothing there, but the defaults of
+    a manifest may give it."""
     if spec.after is None:
         return
     fields = {name: JobSpec.model_fields[name] for name in _OF_SCHEDULES}
