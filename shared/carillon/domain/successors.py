@@ -11,6 +11,8 @@ from carillon.domain.job import Job, Successor
 from carillon.domain.spec.after import Outcome
 from carillon.domain.spec.names import job_id_of
 
+CLOCKS_DIFFER = timedelta(minutes=1)
+"""From the end of a run by one clock to the creation of a job by another at most."""
 YOUNG_LINK = timedelta(hours=1)
 """A link this young may lead to a job that is yet to be committed."""
 
@@ -20,9 +22,9 @@ def link_of(job: Job) -> Successor | None:
     after = job.spec.after
     if after is None:
         return None
-    since = job.updated_at.replace(microsecond=0)
-    lane = job.spec.priority
-    return Successor(job.job_id, after.when, job.segment, lane, job.revision, since, since)
+    put_at = job.updated_at.replace(microsecond=0)
+    since, lane = put_at - CLOCKS_DIFFER, job.spec.priority
+    return Successor(job.job_id, after.when, job.segment, lane, job.revision, since, put_at)
 
 
 def predecessor_id(job: Job | None) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from carillon.audit.evidence import Violation
 from carillon.audit.judging import ROW_RULES
 from tests.simulation.judging import (
+    checker_after,
     checker_calls,
     checker_causes,
     checker_ends,
@@ -64,6 +65,7 @@ RULES: tuple[Callable[[Known], Iterator[Violation]], ...] = (
     checker_told.called_back,
     checker_told.told_of,
     checker_told.watched,
+    checker_after.followed,
     checker_ends.uncompleted,
     checker_ends.too_many_runs,
     checker_ends.failing_on,

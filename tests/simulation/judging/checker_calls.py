@@ -359,7 +359,8 @@ def _rest(known: Known, ack: Ack) -> tuple[datetime, datetime | None] | None:
 
 
 def _stops_at_pause(key: RunKey) -> bool:
-    return key.redrive == 0 and key.kind in (RunKind.SCHEDULED, RunKind.BACKFILL)
+    stopped = (RunKind.SCHEDULED, RunKind.BACKFILL, RunKind.AFTER)
+    return key.redrive == 0 and key.kind in stopped
 
 
 def _claimed_at(known: Known, key: RunKey, delivery: Delivery) -> datetime | None:

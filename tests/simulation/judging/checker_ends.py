@@ -110,11 +110,12 @@ def failing_on(known: Known) -> Iterator[Violation]:
 
 
 def _ends(known: Known, job_id: str) -> list[tuple[datetime, bool]]:
-    """When scheduled runs of the job ended, and whether by success, in order."""
+    """When scheduled runs of the job, or those after another job's, ended, and whether by success,
+    in order."""
     return sorted(
         (row.finished_at, row.status is RunStatus.SUCCEEDED)
         for row in known.rows.get(job_id, ())
-        if row.key.kind is RunKind.SCHEDULED and row.finished_at is not None
+        if row.key.kind in (RunKind.SCHEDULED, RunKind.AFTER) and row.finished_at is not None
         if row.status in _DEAD or row.status is RunStatus.SUCCEEDED
     )
 

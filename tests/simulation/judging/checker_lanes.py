@@ -19,14 +19,19 @@ def misled(known: Known) -> Iterator[Violation]:
 
 
 def taken_back(known: Known) -> Iterator[Violation]:
-    """Whoever writes a job's row under the revision that it has changes nothing but the mark, and
-    nobody lowers that: else a change that was acknowledged would be gone."""
+    """Whoever writes a job's row under the revision that it has changes nothing but the mark, or
+    links to other jobs, and nobody lowers that; who changes more leaves the links: else something
+    that was acknowledged would be gone."""
     for job_id, versions in known.evidence.versions.items():
         for before, after in pairwise(version.job for version in versions):
             if after.revision < before.revision or _differs_unsaid(before, after):
                 text = f"revision {before.revision} was overwritten by another {after.revision}"
                 yield Violation("change", job_id, text)
+            if after.revision != before.revision and after.successors != before.successors:
+                text = f"revision {after.revision} took links from {before.revision}, or gave some"
+                yield Violation("change", job_id, text)
 
 
 def _differs_unsaid(before: Job, after: Job) -> bool:
-    return before.revision == after.revision and replace(after, slow=before.slow) != before
+    as_before = replace(after, slow=before.slow, successors=before.successors)
+    return before.revision == after.revision and as_before != before

@@ -11,6 +11,7 @@ from carillon.domain.job import Job, JobState
 from carillon.domain.policies import CatchUp, Overlap
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.schedules import Delay
+from tests.simulation.judging.checker_after import wrong_skip
 from tests.simulation.judging.evidence import RunWrite
 from tests.simulation.judging.known import Known
 
@@ -44,6 +45,8 @@ def untrue(known: Known) -> Iterator[Violation]:
 def _wrong(known: Known, row: Run, write: RunWrite, job: Job, claimed_at: datetime) -> str | None:
     """What is wrong with a skip's reason; None if it was so."""
     key, reason = row.key, row.reason
+    if key.kind is RunKind.AFTER and reason in ("changed", "misfire"):
+        return wrong_skip(known, row, job)
     is_occurrence = key.kind is RunKind.SCHEDULED and key.redrive == 0
     is_late = row.attempt > 1 and reason in _OF_FIRST_ATTEMPTS
     if reason in _OF_OCCURRENCES and (is_late or not is_occurrence):
@@ -167,7 +170,7 @@ def _was_alone(
     for waits instead."""
     if job.spec.overlap is Overlap.ALLOW:
         return "the job allows overlaps"
-    if key.kind is not RunKind.SCHEDULED or key.redrive:
+    if key.kind not in (RunKind.SCHEDULED, RunKind.AFTER) or key.redrive:
         return "somebody had asked for it"
     for span in known.unfinished.get(key.job_id, ()):
         if span.key != key and span.affects(claimed_at, skipped_at):

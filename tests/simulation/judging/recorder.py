@@ -104,6 +104,7 @@ class Recorder:
             ("jobs", "get"): self._job_read,
             ("jobs", "create"): self._job_written,
             ("jobs", "replace"): self._job_written,
+            ("jobs", "relink"): self._job_written,
             ("runs", "claim"): self._claimed,
             ("runs", "finish"): self._finished,
             ("runs", "discard_claim"): self._withdrawn,

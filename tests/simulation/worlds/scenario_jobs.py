@@ -1,7 +1,7 @@
 """The jobs of a seed: schedules and policies of every kind, with few occurrences each."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,9 +26,10 @@ def jobs_of(seed: int, start: datetime, minutes: int) -> tuple[JobPlan, ...]:
     shared = _shared(Draws(seed, "keys"))
     owners = OWNERS[: Draws(seed, "owners").choice((1, 1, 2, 3))]
     jobs = (_job(Draws(seed, "job", n), n, start, minutes, shared) for n in range(count))
-    return tuple(
+    owned = tuple(
         replace(job, owner=Draws(seed, "owner", n).choice(owners)) for n, job in enumerate(jobs)
     )
+    return (*owned, *_followers(Draws(seed, "followers"), owned))
 
 
 def schedule_of(draws: Draws, start: datetime, minutes: int) -> dict[str, Any]:
@@ -84,6 +85,29 @@ def _job(
         seconds = 14.0  # or nobody would be in anybody's way
     failures = draws.choice((0.0, 0.0, 0.0, 0.0, 0.2, 0.6, 1.0))
     return JobPlan(name, json.dumps(body), seconds, failures)
+
+
+def _followers(draws: Draws, jobs: Sequence[JobPlan]) -> Iterator[JobPlan]:
+    """Jobs that run after others of the seed, in a third of the seeds."""
+    if draws.fraction() < 0.67:
+        return
+    for number in range(draws.choice((1, 1, 2))):
+        before, name = draws.choice(jobs), f"a{number}"
+        after: dict[str, Any] = {"job": before.name}
+        after["when"] = draws.choice(("succeeded", "succeeded", "failed", "finished"))
+        if draws.fraction() < 0.3:
+            after["within"] = draws.choice(("1s", "20s", "5m"))
+        body: dict[str, Any] = {"name": name, "target": {"type": "task", "name": "echo"}}
+        policies = _policies(draws)
+        kept = {key: policies[key] for key in policies if key not in ("catch_up", "grace")}
+        body |= {"after": after, **kept}
+        if draws.fraction() < 0.3:
+            body |= {"template": True, "payload": {"after": "{{after.run_id}} {{after.result}}"}}
+        if draws.fraction() < 0.15:
+            body["pause_after_failures"] = 1 + draws.below(3)
+        seconds = draws.choice((0.05, 0.05, 2.0, 6.0))
+        failures = draws.choice((0.0, 0.0, 0.3))
+        yield JobPlan(name, json.dumps(body), seconds, failures, before.owner)
 
 
 def _policies(draws: Draws) -> Mapping[str, Any]:

@@ -47,7 +47,9 @@ def requests_of(
 ) -> tuple[Request, ...]:
     """All requests of a seed, those that create its jobs first."""
     hot = [_hot_us(Draws(seed, "hot", number), start, minutes) for number in range(3)]
-    found = [_creation(Draws(seed, "create", n), job) for n, job in enumerate(jobs)]
+    found = list[Request]()
+    for number, job in enumerate(jobs):
+        found.append(_creation(Draws(seed, "create", number), job, found))
     for number, job in enumerate(jobs):
         draws = Draws(seed, "requests", number)
         kinds, is_volley = _kinds_of(job), draws.fraction() < 0.1
@@ -88,10 +90,13 @@ def _kinds_of(job: JobPlan) -> Sequence[str]:
     return kinds
 
 
-def _creation(draws: Draws, job: JobPlan) -> Request:
+def _creation(draws: Draws, job: JobPlan, made: Sequence[Request]) -> Request:
+    """Soon after the start; after that of the job which it runs after."""
     after_us = draws.below(20 * _SECOND_US)
     if draws.fraction() < 0.25:
         after_us = draws.below(240 * _SECOND_US)
+    name = json.loads(job.body).get("after", {}).get("job")
+    after_us += next((each.after_us + 2 * _SECOND_US for each in made if each.job == name), 0)
     return Request(f"create {job.name}", "create", job.name, after_us, job.name, job.body, 3)
 
 
@@ -158,10 +163,13 @@ def _body(draws: Draws, chaos: Chaos, job: JobPlan, what: str, after_us: int) ->
         other = schedule_of(draws, *chaos) if draws.fraction() < 0.4 else {}
         kept = json.loads(job.body)
         if other:
-            kept = {name: kept[name] for name in kept if name not in _OF_A_SCHEDULE}
+            gone = {*_OF_A_SCHEDULE, "after", "template", "payload"}
+            kept = {name: kept[name] for name in kept if name not in gone}
         return json.dumps(kept | other)
     if what == "change":
-        return json.dumps(_patch(draws, chaos))
+        patch = _patch(draws, chaos)
+        is_follower = "after" in json.loads(job.body)
+        return json.dumps(_patch_of_follower(draws, patch) if is_follower else patch)
     if what == "pause" and draws.fraction() < 0.5:
         later = timedelta(microseconds=after_us, seconds=62 + draws.below(180))
         return json.dumps({"until": (chaos[0] + later).isoformat()})
@@ -178,6 +186,16 @@ def _body(draws: Draws, chaos: Chaos, job: JobPlan, what: str, after_us: int) ->
         of_job = {"job_id": job.job_id} if draws.fraction() < 0.5 else {"all": True}
         return json.dumps({**of_job, "per_minute": draws.choice((4, 60))})
     return ""
+
+
+def _patch_of_follower(draws: Draws, patch: dict[str, Any]) -> dict[str, Any]:
+    """Of a job that runs after another one what is no schedule; half of those that are take the
+    place of the other job."""
+    if "schedule" not in patch:
+        return patch
+    if draws.fraction() < 0.5:
+        return {"after": {"when": draws.choice(("succeeded", "failed", "finished"))}}
+    return {**patch, "after": None, "template": False}
 
 
 def _patch(draws: Draws, chaos: Chaos) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def test_runs_that_ended_before_the_link_start_nothing(world: World) -> None:
     nightly = world.create("nightly", "every 1m")
     message = world.due(nightly)
     world.handle(message)
-    world.clock.advance(5)
+    world.clock.advance(61)
     report = job_with(world.new_job("report", "every 1m"), schedule=NEVER, after=After("nightly"))
     link = link_of(report)
     assert link is not None
@@ -174,7 +174,10 @@ def test_within_counts_from_the_effective_time_of_the_run_before(
 
 
 def test_the_run_before_is_in_the_template(world: World) -> None:
-    payload = '{"run":"{{after.run_id}}","got":"{{after.result}}","at":"{{ after.fire_at }}, {{after.status}}"}'
+    payload = (
+        '{"run":"{{after.run_id}}","got":"{{after.result}}",'
+        '"at":"{{ after.fire_at }}, {{after.status}}"}'
+    )
     nightly, report = pair(world, template=True, payload=payload)
     world.targets.behave = lambda call: Success("17 rows")
     before, (message,) = ended(world, nightly)
