@@ -20,6 +20,7 @@ from tests.simulation.mutants.policies import LATE, RATES, SLOW_LANE
 from tests.simulation.mutants.receptions import RECEPTIONS
 from tests.simulation.mutants.runs import RUNS
 from tests.simulation.mutants.stopping import STOPS
+from tests.simulation.mutants.successors import SUCCESSORS
 from tests.simulation.mutants.ticks import TICKS
 from tests.simulation.worlds.runner import Outcome, run
 from tests.simulation.worlds.scenario import scenario_of
@@ -37,6 +38,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *GONE,
     *TIMED_PAUSES,
     *OWNERS_APART,
+    *SUCCESSORS,
 )
 MOST_SEEDS = 300
 _SETTLE_MINUTES = 60
