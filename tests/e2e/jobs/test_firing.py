@@ -1,12 +1,22 @@
 """Jobs that really fire: from POST /jobs to the recorded run, through the deployed template."""
 
+import json
 from itertools import pairwise
 from statistics import median
 
 import pytest
 
 from carillon.local.receiver import Receiver
-from tests.e2e.conftest import LAG_LIMIT_SECONDS, NEVER, Json, Person, instant, seconds_ahead
+from tests.e2e.conftest import (
+    LAG_LIMIT_SECONDS,
+    NEVER,
+    Json,
+    Person,
+    instant,
+    post,
+    seconds_ahead,
+    task,
+)
 
 pytestmark = pytest.mark.e2e
 
@@ -57,6 +67,28 @@ def test_a_run_by_hand_and_its_repetition_are_one_run(alice: Person) -> None:
     assert len({answer.json()["run_id"] for answer in answers}) == 1
     runs = alice.ended_runs(job, 1)
     assert [run["status"] for run in runs] == ["succeeded"]
+
+
+def test_a_run_starts_the_job_after_it_once_and_its_redrive_starts_it_again(alice: Person) -> None:
+    failing = {"target": task("fail"), "retry": {"max_attempts": 1}}
+    before = alice.create(seconds_ahead(8), name="before", **failing)
+    payload = {"of": "{{after.run_id}}", "was": "{{after.status}}", "with": "{{after.result}}"}
+    after = {"job": before["name"], "when": "finished"}
+    job = alice.create(None, name="after", after=after, template=True, payload=payload)
+
+    (dead,) = alice.ended_runs(before, 1)
+    (first,) = alice.ended_runs(job, 1)
+    assert (first["kind"], first["fire_at"]) == ("after", dead["fire_at"])
+    assert json.loads(first["result"]) == {"of": dead["run_id"], "was": "dead", "with": None}
+
+    mended = {"target": task("echo"), "payload": 17}
+    path, headers = f"/jobs/{before['job_id']}", {"If-Match": "*"}
+    assert alice.http.patch(path, json=mended, headers=headers).status_code == 200
+    again = post(alice, f"/dead-letters/{dead['run_id']}/redrive")
+    runs = {run["run_id"]: run for run in alice.ended_runs(job, 2)}
+    (second,) = (run for run_id, run in runs.items() if run_id != first["run_id"])
+    was = {"of": again["run_id"], "was": "succeeded", "with": "17"}
+    assert (len(runs), json.loads(second["result"])) == (2, was)
 
 
 def test_a_cron_with_a_zone_fires_on_its_minute(alice: Person, minutely: Json) -> None:

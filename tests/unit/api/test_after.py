@@ -63,7 +63,7 @@ def test_it_has_no_fire_times_and_its_predecessor_links_it(
     assert (job["schedule"], job["state"], job["next_fire_at"]) == (None, "active", None)
     assert job["last_fire_at"] is None
     assert job["after"] == {"job": "Nightly", "when": "finished", "within": "2h"}
-    assert job["sentence"] == "After Nightly finished within 2h"
+    assert job["sentence"] == "after Nightly finished within 2h"
     assert (job["warnings"], job["transitions"], job["successors"]) == ([], [], [])
     assert client.get(f"/jobs/{job['job_id']}/upcoming").json["items"] == []
     assert row(world, "report").schedule == NEVER

@@ -287,6 +287,22 @@ def test_a_large_manifest_is_split_and_calendars_go_with_their_jobs(
     assert carillon("diff", str(file), "--prune").stdout == "10 unchanged\n"
 
 
+def test_a_job_goes_in_one_call_with_those_that_run_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(applying, "MOST_JOBS", 3)
+    plain = {"schedule": "every 5m"}
+    names = ("one", "two", "three", "nightly", "four", "last")
+    jobs: dict[str, dict[str, object]] = {name: plain for name in names}
+    jobs |= {"first": {"after": "Nightly"}, "last": {"after": {"job": "nightly", "when": "failed"}}}
+    calls = list(calls_of(Manifest.of({"manifest": "m", "jobs": jobs}), prune=False))
+    assert [list(call["jobs"]) for call in calls] == [
+        ["one", "two", "three"],
+        ["nightly", "last", "first"],
+        ["four"],
+    ]
+
+
 def test_an_apply_that_was_killed_is_repeated(
     carillon: Carillon, world: World, tmp_path: Path
 ) -> None:

@@ -372,3 +372,19 @@ def test_what_the_api_refuses_is_told_before_anything_runs(more: Json, path: str
     with pytest.raises(ManifestRefusedError) as caught:
         rehearsed([job(), job("other", **more)])
     assert [".".join(field) for field, _ in caught.value.errors] == [path]
+
+
+def test_a_job_that_runs_after_another_is_rehearsed_whatever_the_order() -> None:
+    after = {"after": {"job": "nightly", "when": "failed"}, "name": "alarm"}
+    alarm = {**{key: value for key, value in job().items() if key != "schedule"}, **after}
+    nightly = job("nightly", "0 * * * *", retry={"max_attempts": 1})
+    profiles = {"nightly": {"failure_rate": 1.0}}
+
+    summary = rehearsed([alarm, nightly], 3 * HOUR, simulate=profiles)
+
+    assert [line["name"] for line in summary["jobs"]] == ["alarm", "nightly"]
+    assert [line["fires"] for line in summary["jobs"]] == [3, 3]
+    assert (summary["due"], summary["open"]) == (3, 0), "what another job starts is not foreseen"
+    with pytest.raises(ManifestRefusedError) as refused:
+        rehearsed([alarm])
+    assert [path for path, _ in refused.value.errors] == [("jobs", "alarm", "after.job")]

@@ -240,3 +240,15 @@ def test_times_are_texts_or_values(carillon: World, when: When, length: Span) ->
     carillon.run_until("02:40")
     ran = [run.fire_at for run in carillon.runs("ten") if run.status == "succeeded"]
     assert [f"{at:%H:%M}" for at in ran[-3:]] == ["01:55", "02:25", "02:35"]
+
+
+def test_a_job_runs_after_another_one_and_gets_its_result(carillon: World) -> None:
+    body = {"template": True, "payload": {"of": "{{after.run_id}}", "was": "{{after.status}}"}}
+    sent = list[Any]()
+    carillon.on_webhook("https://example.com/report", lambda call: sent.append(call.payload))
+    carillon.put("nightly", schedule="0 * * * *", target=HOOK)
+    hook = {**HOOK, "url": "https://example.com/report"}
+    carillon.put("report", after="nightly", target=hook, **body)
+    carillon.run_for("PT2H")
+    assert sent == [{"of": run.run_id, "was": "succeeded"} for run in carillon.runs("nightly")]
+    assert [run.kind for run in carillon.runs("report")] == ["after", "after"]

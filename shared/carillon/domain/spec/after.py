@@ -61,9 +61,9 @@ class After:
 
     @property
     def sentence(self) -> str:
-        """The setting in words: `After nightly export succeeded within 2 hours`."""
+        """The setting in words: `after nightly export succeeded within 2h`."""
         limit = "" if self.within is None else f" within {format_duration(self.within)}"
-        return f"After {self.job} {self.when.value}{limit}"
+        return f"after {self.job} {self.when.value}{limit}"
 
 
 class _NameAlone:

@@ -1,0 +1,136 @@
+"""Stories of a job and of one that runs after it: kept, and broken."""
+
+from dataclasses import replace
+
+import pytest
+
+from carillon.audit.evidence import JobVersion
+from carillon.domain.job import Generation, Job
+from carillon.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.domain.spec.after import After, Outcome
+from carillon.domain.spec.names import job_id_of
+from carillon.schedules import NEVER
+from tests.simulation.judging.checker_book import (
+    GENERATION_ID,
+    NOON,
+    OWNER,
+    Book,
+    after,
+    found,
+    key_of,
+    only,
+)
+from tests.simulation.judging.evidence import Evidence
+from tests.support.jobs import make_job
+
+FOLLOWER_ID = job_id_of(OWNER, "follower")
+AFTER_FIRST = key_of(10).successor(FOLLOWER_ID)
+
+
+def follower(when: Outcome = Outcome.SUCCEEDED, within: int | None = None) -> Job:
+    return make_job(
+        NEVER,
+        owner=OWNER,
+        job_id=FOLLOWER_ID,
+        name="follower",
+        segment=0,
+        generation=Generation(GENERATION_ID, NOON),
+        created_at=NOON,
+        updated_at=NOON,
+        after=After("book", when, within),
+    )
+
+
+def book() -> Book:
+    """Its only occurrence of the story, and the run that follows it, both at noon and 10 s."""
+    made = Book()
+    made.ran(key_of(10))
+    return made
+
+
+def follows(made: Book, key: RunKey = AFTER_FIRST) -> Run:
+    row = made.claimed(key, after(10.5), effective_at=after(10))
+    made.called(row, after(10.6), job_id=FOLLOWER_ID)
+    return made.finished(row, after(10.8))
+
+
+def evidence(made: Book, *rows: Job, since: float = 0) -> Evidence:
+    """The versions of the follower come a second apart."""
+    versions = [JobVersion(after(since + number), row) for number, row in enumerate(rows)]
+    every = {made.job.job_id: made.versions, **({FOLLOWER_ID: versions} if rows else {})}
+    return made.evidence(19, versions=every)
+
+
+def test_an_end_is_followed_once() -> None:
+    made = book()
+    follows(made)
+    assert found(evidence(made, follower())) == []
+
+
+def test_an_end_that_nothing_follows() -> None:
+    only(evidence(book(), follower()), "I1", "nothing of")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        (),
+        (follower(Outcome.FAILED),),
+        (replace(follower(), revision=2).deleted(after(12), after(9999)),),
+    ],
+    ids=["none there", "another end", "a deleted one"],
+)
+def test_an_end_that_nothing_need_follow(rows: tuple[Job, ...]) -> None:
+    assert found(evidence(book(), *rows)) == []
+
+
+def test_an_end_that_began_before_there_was_a_job_need_not_be_followed() -> None:
+    assert found(evidence(book(), follower(), since=10.1)) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        (key_of(10, redrive=1).successor(FOLLOWER_ID), "which starts none"),
+        (replace(AFTER_FIRST, request_id=f"{AFTER_FIRST.request_id}x"), "which starts none"),
+        (key_of(10, RunKind.CALLBACK, request_id="x").successor(FOLLOWER_ID), "which starts none"),
+    ],
+    ids=["no run", "another run than the one there is", "a callback"],
+)
+def test_a_run_that_follows_nothing(key: RunKey, words: str) -> None:
+    made = book()
+    follows(made)
+    follows(made, key)
+    only(evidence(made, follower()), "after", words)
+
+
+def test_a_run_after_an_end_that_its_job_does_not_want() -> None:
+    made = book()
+    follows(made)
+    only(evidence(made, follower(Outcome.FAILED)), "after", "never ran after")
+
+
+def test_a_run_after_one_that_had_ended_long_before_the_job_was_there() -> None:
+    made = book()
+    row = made.claimed(AFTER_FIRST, after(150), effective_at=after(10))
+    made.called(row, after(150.1), job_id=FOLLOWER_ID)
+    made.finished(row, after(150.2))
+    told = [text for _, text in found(evidence(made, follower(), since=140))]
+    assert any("before its job ran after that" in text for text in told)
+
+
+def test_within_skips_what_ended_too_late_and_nothing_else() -> None:
+    late, made = Book(), book()
+    late.ran(key_of(10), 15)
+    for one, reason in ((late, "misfire"), (made, "misfire")):
+        row = one.claimed(AFTER_FIRST, after(16), effective_at=after(15))
+        one.finished(row, after(16.1), RunStatus.SKIPPED, reason=reason)
+    said = [text for name, text in found(evidence(late, follower(within=3))) if name == "skip"]
+    assert said == []
+    only(evidence(made, follower(within=3)), "skip", "ended in time")
+    ran = Book()
+    ran.ran(key_of(10), 15)
+    row = ran.claimed(AFTER_FIRST, after(16), effective_at=after(15))
+    ran.called(row, after(16.1), job_id=FOLLOWER_ID)
+    ran.finished(row, after(16.2))
+    assert any("ended too late" in text for _, text in found(evidence(ran, follower(within=3))))
