@@ -190,6 +190,18 @@ def test_links_outlive_every_change_of_the_predecessor(
     assert links(world) == linked
 
 
+def test_a_job_whose_predecessor_is_gone_may_be_changed_and_keeps_its_link(
+    world: World, client: Client, nightly: Json
+) -> None:
+    job = put(client, "report").json["job"]
+    client.delete("/jobs/named/nightly")
+    changes = {"priority": "high", "after": {"when": "failed"}}
+    assert client.patch(f"/jobs/{job['job_id']}", changes, "*").status == 200
+    client.put("/jobs/named/nightly", NIGHTLY)
+    assert links(world) == {job["job_id"]: "failed"}
+    assert [link.lane for link in row(world, "nightly").successors] == ["high"]
+
+
 def test_ten_jobs_run_after_one_and_links_of_no_job_make_room(
     world: World, client: Client, nightly: Json
 ) -> None:

@@ -293,7 +293,7 @@ def test_a_job_goes_in_one_call_with_those_that_run_after_it(
     monkeypatch.setattr(applying, "MOST_JOBS", 3)
     plain = {"schedule": "every 5m"}
     names = ("one", "two", "three", "nightly", "four", "last")
-    jobs: dict[str, dict[str, object]] = {name: plain for name in names}
+    jobs: dict[str, Any] = dict.fromkeys(names, plain)
     jobs |= {"first": {"after": "Nightly"}, "last": {"after": {"job": "nightly", "when": "failed"}}}
     calls = list(calls_of(Manifest.of({"manifest": "m", "jobs": jobs}), prune=False))
     assert [list(call["jobs"]) for call in calls] == [

@@ -37,14 +37,15 @@ class Links:
 
     def refuse_impossible(self, job: Job, before: Job | None, declared: Declared) -> None:
         """Refuse a job that cannot run after the one that it names, once those that are `declared`
-        are so. Raises InvalidFieldError, StoreUnavailableError."""
+        are so; one that runs after it already goes on. Raises InvalidFieldError,
+        StoreUnavailableError."""
         after = job.spec.after
-        if after is None or _is_as_before(job, before):
+        if after is None or predecessor_id(job) == predecessor_id(before):
             return
         own, named = folded(job.spec.name), folded(after.job)
         if named == own:
             raise InvalidFieldError("after.job", "is the job itself: name another one")
-        predecessor = self._predecessor(job)
+        predecessor = self._predecessor(job, before)
         if predecessor is None and named not in declared:
             raise _no_predecessor(after.job)
         stored = None if predecessor is None or predecessor.spec.after is None else own
@@ -55,9 +56,8 @@ class Links:
             message = f"cannot be, since {', '.join(names)} run after this job"
             raise InvalidFieldError("after", message)
         followers = {own, *(each for each, at in declared.items() if at == named)}
-        if predecessor is not None and len(followers) + len(predecessor.successors) > (
-            MOST_SUCCESSORS
-        ):
+        linked_already = 0 if predecessor is None else len(predecessor.successors)
+        if predecessor is not None and len(followers) + linked_already > MOST_SUCCESSORS:
             followers.update(map(folded, self.followers(predecessor, declared)))
         if len(followers) > MOST_SUCCESSORS:
             raise _no_room()
@@ -94,7 +94,9 @@ class Links:
         if link is None or _is_as_before(job, before):
             return
         for _ in range(_ROUNDS):
-            predecessor = self._predecessor(job)
+            predecessor = self._predecessor(job, before)
+            if predecessor is None and predecessor_id(job) == predecessor_id(before):
+                return  # it has expired, and its links with it
             if predecessor is None:
                 raise _no_predecessor(job.spec.after.job if job.spec.after else "")
             wanted = linked(predecessor, link)
@@ -117,7 +119,7 @@ class Links:
         is_same = former_id == predecessor_id(job)
         if link is not None and not job.is_tombstone and not _is_as_before(job, before):
             self._change(
-                self._predecessor(job), lambda row: narrowed(row, link, is_new=not is_same)
+                self._predecessor(job, before), lambda row: narrowed(row, link, is_new=not is_same)
             )
         if former_id is not None and not is_same:
             self._change(self._jobs.get(job.owner, former_id), lambda row: unlinked(row, job))
@@ -131,10 +133,12 @@ class Links:
                 return
             predecessor = self._jobs.get(predecessor.owner, predecessor.job_id)
 
-    def _predecessor(self, job: Job) -> Job | None:
+    def _predecessor(self, job: Job, before: Job | None) -> Job | None:
+        """Its row; one that is gone is none, but for a job that ran after it before."""
         job_id = predecessor_id(job)
         row = None if job_id is None else self._jobs.get(job.owner, job_id)
-        return None if row is None or row.is_tombstone else row
+        is_gone = row is None or (row.is_tombstone and job_id != predecessor_id(before))
+        return None if is_gone else row
 
     def _without_idle(self, predecessor: Job) -> Job:
         """The predecessor without links to jobs that do not run after it."""

@@ -26,7 +26,7 @@ from carillon.stores.ports import LaneQueue, Page, RunStore, VersionedRows
 
 _ROUNDS = 4
 _LONGEST_RUN_ID = 200
-"""Characters, twice those of the longest that was ever given: one that could be no key of the
+"""Characters, half as many again as the longest that is given: one that could be no key of the
 store is not found, like any other that nobody has."""
 
 

@@ -61,5 +61,5 @@ def _late(after: After, before: Run) -> str | None:
     taken = (before.finished_at or before.updated_at) - (before.effective_at or before.key.fire_at)
     if taken <= timedelta(seconds=after.within):
         return None
-    seconds = format_duration(int(taken.total_seconds()))
-    return f"{before.key.run_id} ended {seconds} after its time: within {after.within} s counts"
+    late, within = format_duration(int(taken.total_seconds())), format_duration(after.within)
+    return f"{before.key.run_id} ended {late} after its time, later than within {within}"

@@ -103,13 +103,13 @@ def item_of(job: Job) -> RawItem:
         owner=job.owner,
         list_key=None if job.is_tombstone else job.list_key,
         name=spec.name,
-        schedule=job.schedule.text,
+        schedule=spec.after.sentence if spec.after else job.schedule.text,
         timezone=job.schedule.timezone,
         calendar=spec.calendar and spec.calendar.name,
         spec=spec.text,
         parent=spec.parent,
         tags=spec.tags or None,
-        ends_at=job.schedule.end_at,
+        ends_at=None if spec.after else job.schedule.end_at,
         segment=job.segment,
         generation=GenerationMap(
             generation_id=job.generation.generation_id, from_at=job.generation.from_at
