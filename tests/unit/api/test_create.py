@@ -70,6 +70,7 @@ def test_a_minimal_job_gets_the_documented_defaults(client: Client, world: World
         "note": None,
         "managed_by": None,
         "renamed_from": None,
+        "successors": [],
         "changed_by": {"kind": "person", "id": "owner-1", "name": "", "via": "api"},
         "revision": 1,
         "sentence": "every 5 minutes",

@@ -85,7 +85,7 @@ def test_what_is_required_is_said_to_be(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "value", "path"), BAD)
 def test_a_bad_value_is_named_at_its_place(name: str, value: Any, path: str) -> None:
-    errors = refusal(JobSpec, BODY | {name: value})
+    errors = refusal(JobSpec, body_of(name, value))
     assert [field for field, _ in errors] == [path], errors
     assert errors[0][1]
 
@@ -93,7 +93,7 @@ def test_a_bad_value_is_named_at_its_place(name: str, value: Any, path: str) -> 
 @pytest.mark.parametrize(("name", "value", "path"), BAD)
 def test_a_bad_change_is_named_at_its_place(name: str, value: Any, path: str) -> None:
     """By the form of changes, or by what the change would make of a job without the setting."""
-    document = JobSpec.model_validate(BODY).document | {name: None}
+    document = JobSpec.model_validate(BODY).document | body_of(name, None, {})
 
     def change() -> None:
         patch = JobPatch.model_validate({name: value})

@@ -25,8 +25,8 @@ LONGEST_RENAMING = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What is to be there by then: names of calendars, and jobs with the one that each runs
-    after."""
+    """Calendars and jobs that are to be there by then: their names, and with each job the one that
+    it runs after."""
 
     calendars: Collection[str] = ()
     jobs: Declared = field(default_factory=dict)

@@ -43,7 +43,6 @@ from carillon.domain.spec.schedule_spec import (
     ScheduleSpec,
     ScheduleValue,
     WindowText,
-    errors_of_schedule,
 )
 from carillon.domain.targets import Target
 from carillon.schedules import NEVER, Schedule
@@ -290,14 +289,16 @@ class JobSpec(ScheduleSpec):
         """Without an occurrence for a job that runs after another one."""
         return super().parsed(end_at) if self.after is None else NEVER
 
-    def schedule_errors(self) -> list[tuple[str, str]]:
-        if self.schedule is None and self.after is None:
-            return [("schedule", "is required, or `after`: the name of the job that it runs after")]
-        if self.after is None:
-            return super().schedule_errors()
-        if self.schedule is None:
-            return errors_of_schedule({**self._schedule_values, "schedule": "every 1d"})
-        return [("after", "stands in the place of a schedule: give one of the two, null the other")]
+    @classmethod
+    def errors_of_choice(cls, given: object) -> list[tuple[str, str]]:
+        said = given if isinstance(given, dict) else {}
+        is_scheduled, is_after = (said.get(name) is not None for name in ("schedule", "after"))
+        if is_scheduled and is_after:
+            both = "stands in the place of a schedule: give one of the two, null the other"
+            return [("after", both)]
+        if isinstance(given, dict) and not is_scheduled and not is_after:
+            return [("schedule", "is required, or `after`: the job that it runs after")]
+        return []
 
     def __hash__(self) -> int:
         # pydantic's own would take every member, of which some are lists and mappings.

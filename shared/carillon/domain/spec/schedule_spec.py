@@ -204,8 +204,10 @@ class ScheduleSpec(DefaultedDocument):
         try:
             form = handler(given)
         except ValidationError as error:
-            raise _joined(cls.__name__, _details(error) + _details_beside(error, given)) from None
-        errors = form.schedule_errors()
+            missing = _details_of(cls.errors_of_choice(given))
+            details = missing + _details(error) + _details_beside(error, given)
+            raise _joined(cls.__name__, details) from None
+        errors = cls.errors_of_choice(given) + errors_of_schedule(form._schedule_values)
         if errors:
             raise _joined(cls.__name__, _details_of(errors))
         return form
@@ -222,15 +224,17 @@ class ScheduleSpec(DefaultedDocument):
             tuple(values["except"]),
         )
 
-    def schedule_errors(self) -> list[tuple[str, str]]:
-        """Pairs of path and message: the faults of the schedule as a whole."""
-        return errors_of_schedule(self._schedule_values)
+    @classmethod
+    def errors_of_choice(cls, given: object) -> list[tuple[str, str]]:
+        """Pairs of path and message: of a form that leaves it open when it fires, or says it
+        twice."""
+        return []
 
     @property
     def _schedule_values(self) -> dict[str, Any]:
         """The members that `errors_of_schedule` checks."""
         return {
-            "schedule": self.schedule,
+            "schedule": _HARMLESS["schedule"] if self.schedule is None else self.schedule,
             "except": self.except_ or (),
             "timezone": self.timezone,
             "start_at": self.start_at,
@@ -288,7 +292,8 @@ def _details_beside(error: ValidationError, given: Any) -> list[InitErrorDetails
     named = {each["loc"][0] for each in error.errors() if each["loc"]}
     if not isinstance(given, dict) or not named:
         return []
-    rest = {name: given[name] for name in SCHEDULE_FIELDS if name in given and name not in named}
+    said = (name for name in SCHEDULE_FIELDS if given.get(name) is not None)
+    rest = {name: given[name] for name in said if name not in named}
     try:
         ScheduleSpec.model_validate({"schedule": "every 1d", **rest})
     except ValidationError as other:
