@@ -303,6 +303,14 @@ def test_a_job_goes_in_one_call_with_those_that_run_after_it(
     ]
 
 
+def test_lists_show_what_a_job_runs_after(carillon: Carillon) -> None:
+    created = ("jobs", "create", "--task", "echo", "--name")
+    carillon(*created, "nightly", "--schedule", "@daily")
+    made = carillon(*created, "report", "--after", "nightly:failed")
+    assert "nightly (failed)" in made.stdout, made.output
+    assert "after nightly failed" in carillon("jobs", "list").stdout
+
+
 def test_an_apply_that_was_killed_is_repeated(
     carillon: Carillon, world: World, tmp_path: Path
 ) -> None:

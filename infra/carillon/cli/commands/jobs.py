@@ -305,6 +305,8 @@ def _cell(job: dict[str, Any], column: str) -> Any:
     value = job.get(column)
     if column == "target" and isinstance(value, dict):
         return _called(value)
+    if column == "schedule" and value is None:
+        return job.get("sentence")  # it runs after another job
     if column in ("schedule", "except") and isinstance(value, list):
         return " | ".join(map(printable, value)) or None
     if column == "calendar" and isinstance(value, dict):
