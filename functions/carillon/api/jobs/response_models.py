@@ -48,8 +48,8 @@ class JobForm(JobSpec):
     when it resumes by itself. `successors` are the ids of jobs that run, or may be about to run,
     `after` this one; a job that does so itself has no fire times. `time_limit_seconds` is what an
     attempt may take: `timeout_seconds`, or the default, within the limit of the deployment. `lane`
-    is where it is served: its `priority`, or `slow` while its attempts keep lasting long, and `slow`
-    says since when and why. `managed_by` is the manifest or stack that applies its settings;
+    is where it is served: its `priority`, or `slow` while its attempts keep lasting long, and
+    `slow` says since when and why. `managed_by` is the manifest or stack that applies its settings;
     `changed_by` has made the latest revision, and `renamed_from` is the id under which the earlier
     runs are.
     """
