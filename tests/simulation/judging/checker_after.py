@@ -91,7 +91,8 @@ def _unfollowed(known: Known, key: RunKey, end: RunWrite, job_id: str) -> Iterat
         yield Violation("I1", job_id, text, key.fire_at)
         return
     is_late = all(_is_late(known, row.key, each.job) for each in (version, *later))
-    if is_late and row.status not in (RunStatus.SKIPPED, RunStatus.RUNNING):
+    may_be = (RunStatus.SKIPPED, RunStatus.RUNNING, RunStatus.CANCELLED)
+    if is_late and row.status not in may_be:
         text = f"{row.key.run_id} is {row.status.value}, though its predecessor had ended too late"
         yield Violation("after", job_id, text, key.fire_at)
 
