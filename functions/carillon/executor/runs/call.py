@@ -7,6 +7,7 @@ from threading import Event
 from carillon.domain.callbacks import callback_payload, callback_target
 from carillon.domain.decisions import Skip, SkipReason
 from carillon.domain.execution.successors import PREDECESSOR_GONE
+from carillon.domain.execution.transitions import EXECUTOR_DIED
 from carillon.domain.idempotency import record_key_of_run
 from carillon.domain.job import Job
 from carillon.domain.run import Run, RunKind
@@ -42,7 +43,7 @@ class PreparedCall:
         )
 
 
-_UNANSWERED = frozenset({"executor_died", "network_error", "ServerException", "timeout"})
+_UNANSWERED = frozenset({EXECUTOR_DIED.kind, "network_error", "ServerException", "timeout"})
 """Kinds of errors after which the call may have had its effect."""
 
 

@@ -76,8 +76,7 @@ def longest_values(job_name: str, tags: Mapping[str, str]) -> TemplateValues:
 def overrides_of(
     environment: Mapping[str, str], variables: Mapping[str, str], **others: Any
 ) -> dict[str, Any]:
-    """The changes of a container that a call makes; `variables` win over the target's
-    `environment`."""
+    """The changes of a container; `variables` win over the target's own `environment`."""
     merged = {**environment, **variables}
     pairs = [{"name": name, "value": value} for name, value in merged.items()]
     return {"environment": pairs, **{name: value for name, value in others.items() if value}}
