@@ -45,12 +45,18 @@ _RETRY = {
 }
 _HOOK = {
     "type": "webhook",
+    "completion": {"within": "2h", "heartbeat": "5m"},
     "url": "https://example.com/ü?a=b",
     "method": "PUT",
     "headers": {"X-Plain": "a b", "X-Key": {"secret": "partner-key"}},
     "signing_secret": {"parameter": "signing"},
 }
-_LAMBDA = {"type": "lambda", "function_arn": FUNCTION, "invocation": "event"}
+_LAMBDA = {
+    "type": "lambda",
+    "completion": {"within": "1d", "heartbeat": None},
+    "function_arn": FUNCTION,
+    "invocation": "event",
+}
 
 
 def _bad_targets(member: str) -> tuple[tuple[Any, str], ...]:
@@ -62,6 +68,11 @@ def _bad_targets(member: str) -> tuple[tuple[Any, str], ...]:
         ({"type": "task"}, f"{member}.name"),
         ({"type": "task", "name": "a b"}, f"{member}.name"),
         ({**TASK, "url": "https://a.test/"}, f"{member}.url"),
+        ({**TASK, "completion": {}}, f"{member}.completion"),
+        (hook | {"completion": {"within": "9s"}}, f"{member}.completion.within"),
+        (hook | {"completion": {"within": "15d"}}, f"{member}.completion.within"),
+        (hook | {"completion": {"heartbeat": "2s"}}, f"{member}.completion.heartbeat"),
+        (hook | {"completion": {"within": "1m", "heartbeat": "2m"}}, f"{member}.completion"),
         ({"type": "webhook", "url": "ftp://example.com/"}, f"{member}.url"),
         ({"type": "webhook", "url": "https://u:p@example.com/"}, f"{member}.url"),
         ({"type": "sqs", "queue_arn": "orders"}, f"{member}.queue_arn"),

@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+import secrets
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -35,6 +36,10 @@ class Entropy(Protocol):
 
     def fraction(self) -> float:
         """A number in [0, 1), for jitter."""
+        ...
+
+    def secret(self) -> str:
+        """A text of 256 random bits that nobody can guess, in characters that URLs take."""
         ...
 
 
@@ -151,6 +156,9 @@ class SystemEntropy:
     def fraction(self) -> float:
         return random.random()
 
+    def secret(self) -> str:
+        return secrets.token_urlsafe(32)
+
 
 class SeededEntropy:
     """Reproducible ids and chance from one seed: for tests and simulation."""
@@ -164,6 +172,9 @@ class SeededEntropy:
 
     def fraction(self) -> float:
         return self._random.random()
+
+    def secret(self) -> str:
+        return self._random.randbytes(32).hex()
 
 
 def utc_text(instant: datetime) -> str:

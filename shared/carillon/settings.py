@@ -238,6 +238,7 @@ class Settings(Choices):
     `task_role_arn`; `task_names` are the tasks that there are (none: unknown).
     Settings that are too long for an environment are in parameters below the path `parameters`.
     Tokens name `issuer` and `audience`; the gateway checks them, only the api tells of them.
+    `api_url` is the API's address, for reports of runs' ends; of an emulator's only its path.
     """
 
     jobs_table: str = field(metadata={"read": required})
@@ -258,6 +259,7 @@ class Settings(Choices):
     parameters: str = option("", text)
     issuer: str = option("", text)
     audience: str = option("", text)
+    api_url: str = option("", text)
 
     @classmethod
     def from_environment(
@@ -272,6 +274,8 @@ class Settings(Choices):
         env: Mapping[str, str] = os.environ if environment is None else environment
         if read_parameters and env.get("PARAMETERS"):
             env = {**env, **read_parameters(env["PARAMETERS"])}
+        if env.get("API_URL", "").startswith("/"):
+            env = {**env, "API_URL": env.get("AWS_ENDPOINT_URL", "") + env["API_URL"]}
         needed = {each.name: "" for each in fields(cls) if each.default_factory is MISSING}
         given = {name.lower(): env[name] for name in cls.variable_names() & env.keys()}
         values: Any = needed | given

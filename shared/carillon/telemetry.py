@@ -28,6 +28,7 @@ class Action(StrEnum):
     CALENDAR_DELETED = "calendar.deleted"
     RUN_REQUESTED = "run.requested"
     RUN_CANCELLED = "run.cancelled"
+    RUN_REPORTED = "run.reported"
     RUN_REDRIVEN = "run.redriven"
     RUN_DISCARDED = "run.discarded"
     OPERATION_REQUESTED = "operation.requested"

@@ -21,6 +21,7 @@ from carillon.domain.policies import (
 from carillon.domain.run import (
     RESULT_LIMIT_BYTES,
     AttemptRecord,
+    Completion,
     Resolution,
     Run,
     RunError,
@@ -261,10 +262,19 @@ RUN: Members = {
     "note": st.none() | st.text(max_size=RESULT_LIMIT_BYTES // 4),
     "settled": st.none() | st.sampled_from(Resolution),
     "attempts": st.lists(
-        st.builds(AttemptRecord, counts, instants, instants, errors), max_size=3
+        st.builds(AttemptRecord, counts, instants, instants, errors, st.text()), max_size=3
     ).map(tuple),
     "waits": counts,
     "other_generations": st.lists(job_ids, max_size=3).map(tuple),
+    "completion": st.none()
+    | st.builds(
+        Completion,
+        st.text(),
+        instants,
+        counts,
+        st.booleans(),
+        st.lists(st.text(), max_size=2).map(tuple),
+    ),
 }
 ENTRY: Members = {
     "segment": counts,

@@ -21,7 +21,9 @@ def jwt(stack: SynthesizedStack) -> tuple[str, list[str]]:
     return deployed(configuration["Issuer"]), [deployed(one) for one in configuration["Audience"]]
 
 
-def test_every_route_needs_a_token_but_the_description(production: SynthesizedStack) -> None:
+def test_every_route_needs_a_token_but_two_and_reports(
+    production: SynthesizedStack,
+) -> None:
     (authorizer,) = production.properties("ApiGatewayV2::Authorizer")
     needed = {
         key: referred(route["AuthorizerId"]) if route["AuthorizationType"] == "JWT" else None
@@ -32,6 +34,7 @@ def test_every_route_needs_a_token_but_the_description(production: SynthesizedSt
         "ANY /{proxy+}": authorizer,
         "GET /openapi.json": None,
         "GET /.well-known/carillon": None,
+        "POST /completions/{run_id}/{action}": None,
     }
 
 

@@ -30,6 +30,7 @@ from carillon.api.jobs.routes import JSON, JobAnswers, JobRoutes
 from carillon.api.jobs.service import JobService
 from carillon.api.operations.routes import BackfillRoutes, OperationRoutes
 from carillon.api.operations.service import MissedService, OperationService
+from carillon.api.runs.completions import CompletionRoutes, CompletionService
 from carillon.api.runs.dead_letters import DeadLetterRoutes, DeadLetterService
 from carillon.api.runs.routes import RunRoutes
 from carillon.api.runs.service import RunService
@@ -77,6 +78,10 @@ class Api:
         self._serve_jobs(service, calendars, settings, telemetry)
         run_service = RunService(service, runs, stores.queue, clock, entropy, settings, records)
         RunRoutes(routes, run_service, telemetry)
+        reports = CompletionService(
+            stores.jobs, runs, indexer, clock, entropy, self._refuse_flood_of
+        )
+        CompletionRoutes(routes, reports, telemetry)
         operations = OperationService(
             service, calendars, runs, stores.operations, records, indexer, clock, entropy, settings
         )
@@ -140,7 +145,11 @@ class Api:
     def _refuse_flood(self, event: Mapping[str, Any]) -> None:
         """Before the body is read, and any store; who has no owner is refused by the route."""
         owner = subject_of(event)
-        wait_seconds = self._throttle.wait_seconds(owner, self._clock.now()) if owner else 0
+        if owner:
+            self._refuse_flood_of(owner)
+
+    def _refuse_flood_of(self, owner: str) -> None:
+        wait_seconds = self._throttle.wait_seconds(owner, self._clock.now())
         if wait_seconds:
             raise ProblemError(
                 Kind.TOO_MANY_REQUESTS,

@@ -118,6 +118,8 @@ class Handled(StrEnum):
 
     RAN = "ran"
     SKIPPED = "skipped"
+    OPENED = "opened"
+    """The target was called, and is to report the end of the run."""
     DEFERRED = "deferred"
     SENT_BACK = "sent_back"
     """From the dead-letter queue to its lane."""
@@ -203,6 +205,8 @@ def tell(telemetry: Telemetry, reports: Sequence[Report], failures: int) -> None
             _tell_run(telemetry, report.run)
         elif report.handled is Handled.RESUMED:
             telemetry.record(Action.JOB_RESUMED, job_id=report.message.key.job_id)
+        elif report.handled is Handled.OPENED and report.run is not None:
+            _tell_lag(telemetry, report.run)
         elif report.handled is Handled.DROPPED:
             run_id = report.message.key.run_id
             telemetry.record(Action.MESSAGE_DROPPED, run_id=run_id, reason=report.reason)
@@ -217,10 +221,15 @@ def tell(telemetry: Telemetry, reports: Sequence[Report], failures: int) -> None
     telemetry.finish(Action.BATCH_FINISHED, failed=failures, **handled)
 
 
-def _tell_run(telemetry: Telemetry, run: Run) -> None:
-    telemetry.measure(_METRICS[run.status])
+def _tell_lag(telemetry: Telemetry, run: Run) -> None:
     if run.attempt == 1 and run.lag_seconds is not None:
         telemetry.measure(Metric.RUN_LAG, max(run.lag_seconds, 0))
+
+
+def _tell_run(telemetry: Telemetry, run: Run) -> None:
+    telemetry.measure(_METRICS[run.status])
+    if run.completion is None or not run.completion.is_open:
+        _tell_lag(telemetry, run)
     if run.status is RunStatus.SUCCEEDED and is_canary(run.key.owner, run.key.job_id):
         telemetry.measure(Metric.CANARY_LAG, max(run.lag_seconds or 0, 0))
     if run.status is not RunStatus.SUCCEEDED:

@@ -59,6 +59,7 @@ router = Router(
         owner_concurrent_runs=settings.owner_concurrent_runs,
         slow_after_seconds=settings.slow_after_seconds,
         slow_lane_share=settings.slow_lane_share,
+        api_url=settings.api_url,
     ),
     _on_store_failure,
 )

@@ -43,7 +43,8 @@ class ExecutorPorts:
     have been given shorter processes than a job was made for. What could not be begun for
     longer than `queue_retention` is given up. An attempt longer than `slow_after_seconds` is a
     slow one; of the places in lane slow an owner holds `slow_lane_share` at most. The limits of an
-    owner, `owner_starts_per_minute` and `owner_concurrent_runs`, are none where they are 0.
+    owner, `owner_starts_per_minute` and `owner_concurrent_runs`, are none where they are 0. Targets
+    report the end of runs below `api_url`, which has no slash at its end.
     """
 
     jobs: JobStore
@@ -66,6 +67,7 @@ class ExecutorPorts:
     queue_retention: timedelta = timedelta(days=10)
     slow_after_seconds: int = 2
     slow_lane_share: int = 1
+    api_url: str = ""
     timers: Timers = ThreadTimers()  # noqa: RUF009 - one for the process
 
     @property

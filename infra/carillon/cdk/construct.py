@@ -75,6 +75,8 @@ class Carillon(Construct):
         self.api = Api(self, "Api", chosen, self.functions.live(self.functions.api))
         self.functions.api.add_environment("ISSUER", self.api.issuer)
         self.functions.api.add_environment("AUDIENCE", self.api.audience)
+        for executor in self.functions.executors.values():
+            executor.add_environment("API_URL", self.api.url(emulation))
         self._open_to_jobs(chosen, team, found)
         self._watch(chosen, emulation)
         Tags.of(self).add(STACK_TAG, chosen.name)

@@ -199,6 +199,9 @@ class LoopEntropy:
     def fraction(self) -> float:
         return self._own().fraction()
 
+    def secret(self) -> str:
+        return self._own().secret()
+
     def _own(self) -> SeededEntropy:
         task = self._loop.current
         is_shared = not self._loop.interleaves

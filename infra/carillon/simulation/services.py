@@ -9,6 +9,7 @@ from carillon.api.apply.service import ApplyService
 from carillon.api.calendars.service import CalendarService
 from carillon.api.jobs.service import JobService
 from carillon.api.operations.service import OperationService
+from carillon.api.runs.completions import CompletionService
 from carillon.api.runs.dead_letters import DeadLetterService
 from carillon.api.runs.service import RunService
 from carillon.domain.job import Lane
@@ -36,6 +37,7 @@ class Api:
     runs: RunService
     dead_letters: DeadLetterService
     operations: OperationService
+    completions: CompletionService
 
     @classmethod
     def of(cls, deployment: Deployment) -> "Api":
@@ -73,6 +75,7 @@ class Api:
                 entropy,
                 settings,
             ),
+            CompletionService(ports.jobs, ports.runs, indexer, clock, entropy),
         )
 
 

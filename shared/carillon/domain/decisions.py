@@ -61,6 +61,22 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckLater:
+    """The message is the current check of an open run, whose lease has moved: send it again for the
+    lease's end, as `run`, written over `over`, says."""
+
+    run: Run
+    over: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Lapse:
+    """Nobody has reported about the open run `over` for too long: its attempt has failed."""
+
+    over: Run
+
+
+@dataclass(frozen=True, slots=True)
 class Redirect:
     """Send `message` in the place of the one received, for when it is due, and acknowledge."""
 

@@ -57,7 +57,7 @@ TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
             RunStatus.DEAD,
             RunStatus.TIMED_OUT,
             RunStatus.SKIPPED,
-            RunStatus.CANCELLED,  # stopped
+            RunStatus.CANCELLED,  # its call is stopped, or its report not awaited
         }
     ),
     RunStatus.RETRYING: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED}),
@@ -75,6 +75,8 @@ docs/running.md draws it and a test compares the two; every simulation keeps to 
 
 FINAL = frozenset(status for status, following in TRANSITIONS.items() if not following)
 DEAD_LETTER = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
+TIMEOUT_KIND = "timeout"
+"""The kind of error of an attempt that did not end in time."""
 FAIL_KIND = "fail"
 """The kind of error of a task that raises Fail: final, whatever the retry policy allows."""
 RETRY_KIND = "retry"
@@ -195,12 +197,35 @@ class RunError:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """One failed attempt of a run that went on."""
+    """One failed attempt of a run that went on; `token_hash` is that of its Completion, if any."""
 
     attempt: int
     started_at: datetime
     finished_at: datetime
     error: RunError
+    token_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The terms on which an attempt ends by a report (docs/running.md#runs-that-end-later).
+
+    Who reports knows the token of which `token_hash` is the SHA-256, in hexadecimal. A heartbeat
+    moves the end of the run's lease by `heartbeat_seconds`, up to `until`. `is_open`: the target
+    has accepted the work, and no executor holds the run any more. `permits` are the names of the
+    admission rows in which it holds a permit until it ends.
+    """
+
+    token_hash: str
+    until: datetime
+    heartbeat_seconds: int
+    is_open: bool = False
+    permits: tuple[str, ...] = ()
+
+    @property
+    def holder(self) -> str:
+        """Whom the admission rows name as the holder of a permit."""
+        return self.token_hash[:26]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +239,7 @@ class Run:
     was in last, before the attempt that is under way or to come: only the message that carries it
     is current. `settled`: of a dead letter that is none any more. `other_generations`: whose
     messages claimed it, too, and have yet to come again; of a run that has ended there are none.
+    `completion`: of a run whose attempt, which is under way or was the last, ends by a report.
     For a skip that covers a range, `covers_from` .. key.fire_at are its first and last occurrence
     and `covers_count` their number.
     """
@@ -242,6 +268,7 @@ class Run:
     waits: int = 0
     attempts: tuple[AttemptRecord, ...] = field(default=())
     other_generations: tuple[str, ...] = ()
+    completion: Completion | None = None
 
     @classmethod
     def scheduled(
@@ -255,12 +282,12 @@ class Run:
         return replace(
             self,
             status=RunStatus.CANCELLED,
+            lease_until=None,
             reason=reason,
             token=self.token + 1,
             claim_id=claim_id,
             updated_at=now,
             finished_at=now,
-            lease_until=None,
             next_attempt_at=None,
             expires_at=max(self.expires_at, expires_at),
         )
@@ -282,6 +309,12 @@ class Run:
         return self.status in FINAL
 
     @property
+    def is_open(self) -> bool:
+        """True if its target has accepted the work and is to report its end."""
+        is_accepted = self.completion is not None and self.completion.is_open
+        return is_accepted and self.status is RunStatus.RUNNING
+
+    @property
     def is_dead_letter(self) -> bool:
         """True if it stands on the list of dead letters."""
         return self.status in DEAD_LETTER and self.settled is None
@@ -294,3 +327,11 @@ def cut(text: str, limit: int = RESULT_LIMIT_BYTES) -> str:
         return text
     mark = f"... ({len(data)} bytes)"
     return data[: limit - len(mark)].decode("utf-8", "ignore") + mark
+
+
+def one_line(text: str) -> str:
+    """The text cut to the history's length, on one line, without what cannot be printed.
+
+    That drops line ends, terminal escapes, and lone surrogates, which no store can encode.
+    """
+    return "".join(character if character.isprintable() else " " for character in cut(text)).strip()

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from carillon.domain.spec.arns import arn_of, every_revision, is_beside
+from carillon.domain.spec.completion_spec import CompletionSpec
 from carillon.domain.spec.containers import (
     BATCH_RESERVE_CHARACTERS,
     Command,
@@ -47,6 +48,13 @@ def _with_required_type(schema: dict[str, Any]) -> None:
 
 class _Spec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_with_required_type)
+
+
+class _Completable(_Spec):
+    """A target whose runs may end later than its call, by a report."""
+
+    type: str = ""
+    completion: CompletionSpec | None = None
 
 
 class SecretReference(_Spec):
@@ -95,6 +103,9 @@ HeaderValue = Annotated[
 class TaskTarget(_Spec):
     """A Python function registered with `@task` in one of the deployment's task modules."""
 
+    completion: ClassVar[None] = None
+    """A task's process ends with its call."""
+
     type: Literal["task"] = "task"
     name: str = Field(min_length=1, max_length=128, pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")
 
@@ -103,7 +114,7 @@ class TaskTarget(_Spec):
         return None
 
 
-class WebhookTarget(_Spec):
+class WebhookTarget(_Completable):
     """An HTTPS endpoint that is called, signed by Standard Webhooks.
 
     POST, PUT and PATCH carry the payload; GET and DELETE have no body, and the signature is over
@@ -156,7 +167,7 @@ class WebhookTarget(_Spec):
         return headers
 
 
-class LambdaTarget(_Spec):
+class LambdaTarget(_Completable):
     """A Lambda function. `sync` waits for its result; `event` ends when the event is queued."""
 
     type: Literal["lambda"] = "lambda"
@@ -173,7 +184,7 @@ class LambdaTarget(_Spec):
         return arn_of("lambda", arn)
 
 
-class SqsTarget(_Spec):
+class SqsTarget(_Completable):
     """A queue. In a FIFO queue the group is `message_group_id`, else the job's id."""
 
     type: Literal["sqs"] = "sqs"
@@ -190,7 +201,7 @@ class SqsTarget(_Spec):
         return arn_of("sqs", arn)
 
 
-class SnsTarget(_Spec):
+class SnsTarget(_Completable):
     """A topic. In a FIFO topic the group is `message_group_id`, else the job's id."""
 
     type: Literal["sns"] = "sns"
@@ -208,7 +219,7 @@ class SnsTarget(_Spec):
         return arn_of("sns", arn)
 
 
-class EventBridgeTarget(_Spec):
+class EventBridgeTarget(_Completable):
     """An event bus. The event's detail is the payload, or {"payload": …} if it is no object."""
 
     type: Literal["eventbridge"] = "eventbridge"
@@ -233,8 +244,9 @@ class EventBridgeTarget(_Spec):
         return source
 
 
-class StepFunctionsTarget(_Spec):
-    """A state machine; one execution of it is started for a run, whatever its attempts."""
+class StepFunctionsTarget(_Completable):
+    """A state machine; one execution of it is started for a run, whatever its attempts. With
+    `completion` each attempt has an execution of its own."""
 
     type: Literal["stepfunctions"] = "stepfunctions"
     state_machine_arn: str
@@ -249,8 +261,9 @@ class StepFunctionsTarget(_Spec):
         return arn_of("stepfunctions", arn)
 
 
-class EcsTarget(_Spec):
-    """A task of Amazon ECS. The run ends when ECS has accepted it, not when the task ends.
+class EcsTarget(_Completable):
+    """A task of Amazon ECS. The run ends when ECS has accepted it, not when the task ends, unless
+    it is to report that (`completion`).
 
     It is started on Fargate, unless `launch_type` or `capacity_provider` says otherwise, which for
     the network needs `subnets`. The `container` gets the payload, as an environment variable.
@@ -325,8 +338,9 @@ def _is_on_fargate(launch_type: str | None, capacity_provider: str | None) -> bo
     return (launch_type or capacity_provider or "FARGATE").startswith("FARGATE")
 
 
-class BatchTarget(_Spec):
-    """A job of AWS Batch. The run ends when Batch has accepted it, not when the job ends.
+class BatchTarget(_Completable):
+    """A job of AWS Batch. The run ends when Batch has accepted it, not when the job ends, unless it
+    is to report that (`completion`).
 
     The container gets the payload, as an environment variable. `parameters` are those of the job
     definition.

@@ -278,7 +278,7 @@ class RunStore(Protocol):
         """Put `run` if the stored row has the token, claim id and status of `over`.
 
         With None: if there is none. This also records a run that is to come (SCHEDULED) and a
-        row that covers skipped occurrences.
+        row that covers skipped occurrences; and every change of an open run, which nobody holds.
         """
         ...
 

@@ -6,6 +6,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from carillon.clock import SystemClock
 from carillon.executor.deadlines import Deadline
-from carillon.executor.targets.call import Failure, Success
+from carillon.executor.targets.call import Failure, ReportTo, Success
 from carillon.executor.targets.webhook import SigningKeyError, WebhookCaller
 from tests.integration.executor.endpoints import (
     CERTIFIED_NAME,
@@ -57,6 +58,18 @@ def test_a_delivery_is_signed_and_tells_its_run() -> None:
         "user-agent": "Carillon",
     }
     assert received.headers.items() >= expected.items()
+
+
+def test_a_receiver_is_told_where_to_report_and_cannot_show_its_token() -> None:
+    told = ReportTo("https://api.example.com/completions/abc", "owner.secret-of-the-attempt")
+
+    with endpoint() as hook:
+        hook.status, hook.answer = 202, told.token.encode()
+        outcome = caller().deliver(target(hook.port), replace(call(), report_to=told))
+        (received,) = hook.received
+    assert received.headers["carillon-completion-url"] == told.url
+    assert received.headers["carillon-completion-token"] == told.token
+    assert outcome == Success("202 [hidden]", is_accepted=True)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from functools import partial
 
 from carillon.domain.decisions import SkipReason
 from carillon.domain.run import Resolution, RunKind, RunStatus
+from tests.simulation.races.completions import COMPLETION_RACES
 from tests.simulation.races.ending import Ending
 from tests.simulation.races.exploration import Actor, Setting
 from tests.simulation.races.kit import (
@@ -394,4 +395,5 @@ RACES = (
     Race("chain's next link", chain_link, "link_after_watermark", 1000, losses=0),
     *PAUSES,
     *STOPS,
+    *COMPLETION_RACES,
 )

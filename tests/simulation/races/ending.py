@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from carillon.domain.job import Job, JobState
-from carillon.domain.run import FINAL, TRANSITIONS, Run, RunKey, RunKind, RunStatus
+from carillon.domain.run import FINAL, TIMEOUT_KIND, TRANSITIONS, Run, RunKey, RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of, minute_of
 from carillon.domain.wheel.segment import Control
 from carillon.executor.targets import Success
@@ -81,10 +81,20 @@ def _wrong_run(call: Call, before: Content, after: Content, now: datetime) -> st
         return f"a run that is {old.status} becomes {new.status}"
     if new.token <= old.token:
         return "I4: a claim does not raise the token"
+    is_live = old.lease_until is not None and now < old.lease_until
     is_stopped = new.status is RunStatus.CANCELLED
-    if old.lease_until is not None and now < old.lease_until and not is_stopped:
+    if is_live and not is_stopped and not _is_report(old, new):
         return "I2: a claim over a live lease"
     return None
+
+
+def _is_report(old: Run, new: Run) -> bool:
+    """Whether a write over an attempt under way is a report about it, or cancels an open run: no
+    lease keeps those off. But for its lapse, which is no report."""
+    if old.completion is None or new.attempt != old.attempt:
+        return False
+    is_lapse = new.error is not None and new.error.kind == TIMEOUT_KIND
+    return not is_lapse
 
 
 def _wrong_control(call: Call, before: Content, after: Content) -> str | None:
@@ -155,7 +165,9 @@ class Closures:
                 calls.append(Delivered(call.run_id, call.attempt, seen.process, begun_at, is_early))
 
         loop = Loop(at)
-        targets = SimulatedTargets(loop, lambda *call: Behaviour(0.0, Success(None)), note)
+        targets = SimulatedTargets(
+            loop, lambda *call: Behaviour(0.0, Success(None, is_accepted=True)), note
+        )
         deployment = Deployment(loop, setting.options, targets)
         put_into(deployment, contents)
         deployment.start()

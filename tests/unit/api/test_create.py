@@ -28,6 +28,7 @@ FULL_BODY: dict[str, Any] = {
         "method": "PUT",
         "headers": {"X-Key": {"secret": "key"}},
         "signing_secret": None,
+        "completion": None,
     },
     "payload": {"deep": [1, 2.5, None, "ž"], "big": 12345678901234567890},
     "priority": "high",

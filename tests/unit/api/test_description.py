@@ -49,6 +49,9 @@ CHECKS: list[Any] = [
 ]
 ROUTES = {
     "/apply": {"post"},
+    "/completions/{run_id}/complete": {"post"},
+    "/completions/{run_id}/fail": {"post"},
+    "/completions/{run_id}/heartbeat": {"post"},
     "/jobs": {"get", "post", "delete"},
     "/jobs/bulk": {"post"},
     "/jobs/named/{name}": {"get", "put", "delete"},
@@ -230,4 +233,5 @@ def test_all_but_the_description_needs_a_token(description: Json) -> None:
         for path, methods in description["paths"].items()
         if any(operation.get("security") == [] for operation in methods.values())
     ]
-    assert open_paths == ["/.well-known/carillon", "/openapi.json"]
+    reports = [f"/completions/{{run_id}}/{action}" for action in ("complete", "fail", "heartbeat")]
+    assert open_paths == [*reports, "/.well-known/carillon", "/openapi.json"]

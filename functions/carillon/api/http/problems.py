@@ -192,6 +192,7 @@ class Kind(Enum):
     METHOD_NOT_ALLOWED = ("method-not-allowed", 405, "The resource does not have this method")
     CONTENDED = ("contended", 409, "Other requests changed it meanwhile")
     NOT_CANCELLABLE = ("not-cancellable", 409, "The run cannot be cancelled")
+    REPORT_REFUSED = ("report-refused", 409, "The attempt has ended otherwise")
     NOT_A_DEAD_LETTER = ("not-a-dead-letter", 409, "The run is not a dead letter")
     JOB_GONE = ("job-gone", 409, "The run's job was deleted")
     OPERATION_ENDED = ("operation-ended", 409, "The operation has ended")

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from carillon.api.http.problems import InvalidFieldsError, refuse_all
 from carillon.domain.addresses import is_public, lies_in, literal_address
 from carillon.domain.policies import CatchUp
-from carillon.domain.spec.containers import longest_values, run_variables
+from carillon.domain.spec.containers import LONGEST_REPORT, longest_values, run_variables
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.merge_patch import TARGETS
 from carillon.domain.targets import (
@@ -140,16 +140,18 @@ def _refuse_large_overrides(spec: JobSpec) -> None:
     target = spec.target
     if not isinstance(target, EcsTarget | BatchTarget):
         return
-    if isinstance(target, EcsTarget) and target.container is None and spec.payload != "null":
-        raise InvalidFieldError(
-            "payload", "needs `target.container`, the name of the container that gets it"
-        )
+    if isinstance(target, EcsTarget) and target.container is None:
+        needing = {"payload": spec.payload != "null", "target.completion": target.completion}
+        for field in (name for name, is_given in needing.items() if is_given):
+            message = "needs `target.container`, the name of the container that gets it"
+            raise InvalidFieldError(field, message)
     if spec.template and check_template(json.loads(spec.payload)):
         return  # it is refused as a template, and could grow without bounds
     values = longest_values(spec.name, spec.tags)
     payload = render_payload(spec.payload, values) if spec.template else spec.payload
     try:
-        target.overrides(run_variables(values, payload))
+        report_to = None if target.completion is None else LONGEST_REPORT
+        target.overrides(run_variables(values, payload, report_to))
     except ValueError as error:
         raise InvalidFieldError("payload", str(error)) from error
 

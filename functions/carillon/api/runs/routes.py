@@ -13,6 +13,7 @@ from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.routes import JSON, Cursor, IdempotencyKey, JobId, Limit
 from carillon.api.runs.service import RunService
 from carillon.api.schedules.request_models import FireTimeFrom, FireTimeTo
+from carillon.clock import utc_text
 from carillon.domain.run import DeadReason, Resolution, Run, RunKind, RunStatus
 from carillon.domain.spec.fields import Document, JsonText
 from carillon.telemetry import Action, Telemetry
@@ -105,11 +106,20 @@ class RunForm(BaseModel):
             result=run.result,
             error=None if run.error is None else ErrorForm.of(run.error),
             reason=run.reason,
-            note=run.note,
+            note=_note_of(run),
             settled=run.settled,
             covers_from=run.covers_from,
             covers_count=run.covers_count,
         )
+
+
+def _note_of(run: Run) -> str | None:
+    """The stored note; of an open run also until when a report is due."""
+    if not run.is_open or run.completion is None or run.lease_until is None:
+        return run.note
+    due, end = utc_text(run.lease_until), utc_text(run.completion.until)
+    told = f"open: its target is to report by {due}, and to have ended by {end}"
+    return told if run.note is None else f"{run.note}; {told}"
 
 
 class RunDetail(RunForm):
@@ -217,8 +227,8 @@ class RunRoutes(Resource):
     def cancel_run(self, job_id: JobId, run_id: RunId) -> Response[RunDetail]:
         """A run that waits, for its start or for a retry, does not start any more. The call of one
         that is running is ended within 4 seconds. In its first 2 seconds it is not cancelled yet:
-        409 with Retry-After. One that was cancelled before stays as it is; one that has ended
-        otherwise is not cancelled."""
+        409 with Retry-After. Of one that is open no report is taken any more. One that was
+        cancelled before stays as it is; one that has ended otherwise is not cancelled."""
         run = self._service.cancel(self._owner(), job_id, run_id)
         self._telemetry.record(Action.RUN_CANCELLED, run_id=run_id, owner=run.key.owner)
         return Response(200, JSON, RunDetail.of(run))

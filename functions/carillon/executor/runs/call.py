@@ -1,6 +1,6 @@
 """The target and the payload of a run's call."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 from threading import Event
 
@@ -10,20 +10,29 @@ from carillon.domain.execution.successors import PREDECESSOR_GONE
 from carillon.domain.execution.transitions import EXECUTOR_DIED
 from carillon.domain.idempotency import record_key_of_run
 from carillon.domain.job import Job
-from carillon.domain.run import Run, RunKind
-from carillon.domain.targets import Target
+from carillon.domain.run import Completion, Run, RunKind
+from carillon.domain.targets import Target, WebhookTarget
 from carillon.domain.templates import TemplateValues, render_payload
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.context import RunContext
-from carillon.executor.targets import Call
+from carillon.executor.targets import Call, ReportTo
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedCall:
-    """A target and the payload that it gets, compact JSON text."""
+    """A target and the payload that it gets, compact JSON text. Of an attempt that may end by a
+    report: the terms, and where the report goes."""
 
     target: Target
     payload: str
+    completion: Completion | None = None
+    report_to: ReportTo | None = field(default=None, repr=False)
+
+    def goes_on(self, *, is_accepted: bool) -> bool:
+        """True if the run stays open after a call that has succeeded: a webhook's receiver says so
+        (202), and any other target only takes the work."""
+        is_open = is_accepted or not isinstance(self.target, WebhookTarget)
+        return self.completion is not None and is_open
 
     def call(self, run: Run, job: Job, limit_seconds: int, stopped: Event) -> Call:
         """The call for the attempt that `run` is at; it is to end when `stopped` is set."""
@@ -38,6 +47,7 @@ class PreparedCall:
             timeout_seconds=limit_seconds,
             effective_at=run.effective_at,
             tags=tuple(job.spec.tags.items()),
+            report_to=self.report_to,
             stopped=stopped,
             unanswered=_unanswered(run),
         )

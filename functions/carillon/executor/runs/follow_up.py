@@ -49,7 +49,7 @@ class FollowUp:
 
         Whether that message is a duplicate, or its executor died before it sent the next one of a
         fixed delay, only the next run shows: until it must have begun the message waits. For a run
-        that was cancelled nobody else has sent the next.
+        that was cancelled, or has ended by a report, nobody else has sent the next.
         """
         if not context.message.after_finish or not run.is_final:
             return self._after(run, context, repeated=True)
@@ -57,7 +57,7 @@ class FollowUp:
         if following is None:
             return self._complete(job, run, context)
         read_at = next_run.check_again_at(following, self._ports.clock.now())
-        if read_at is not None and run.status is not RunStatus.CANCELLED:
+        if read_at is not None and not _is_ended_by_api(run):
             return Defer(read_at, "the run has ended, and the next one has yet to begin")
         begun = self._ports.runs.get(following.key)
         if begun is None or begun.generation_id != following.generation_id:
@@ -87,7 +87,7 @@ class FollowUp:
         if callback_target(job, run) is not None:
             self._ports.indexer.schedule_message(callback_message(run, context.message))
         self._ports.indexer.schedule_messages(list(messages_after(run, job)))
-        if not repeated or run.status is RunStatus.CANCELLED:
+        if not repeated or _is_ended_by_api(run):
             self._wake_queued_run(run, job)
         current = self._failures.count(run, job, repeated=repeated)
         if current is None or not context.message.after_finish:
@@ -168,3 +168,8 @@ class FollowUp:
         """True if the run has; `absent` is the answer for one without a row."""
         row = self._ports.runs.get(key)
         return absent if row is None else row.is_final
+
+
+def _is_ended_by_api(run: Run) -> bool:
+    """True if no executor may have done what follows from the run's end."""
+    return run.status is RunStatus.CANCELLED or run.completion is not None

@@ -10,9 +10,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from carillon.domain.decisions import (
+    CheckLater,
     Claim,
     Defer,
     Drop,
+    Lapse,
     Leave,
     Proceed,
     Redirect,
@@ -23,20 +25,20 @@ from carillon.domain.decisions import (
     Wait,
     YieldToLatest,
 )
-from carillon.domain.execution import returning
+from carillon.domain.execution import completing, returning
 from carillon.domain.execution import start_decision as starting
 from carillon.domain.execution import transitions as running
 from carillon.domain.execution.stopping import is_overdue
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.run import Run, RunKind, RunStatus
-from carillon.domain.targets import Target
 from carillon.errors import HeldError, QueueUnavailableError, RunAloneError, StoreUnavailableError
 from carillon.executor.batch import Handled, Report, defer, defer_early, send_back
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.admission import Admission, Held
 from carillon.executor.runs.call import PreparedCall, prepare_call
 from carillon.executor.runs.catching_up import CatchingUp
+from carillon.executor.runs.completions import Completions
 from carillon.executor.runs.context import RunContext
 from carillon.executor.runs.follow_up import FollowUp
 from carillon.executor.runs.permits import Permits
@@ -63,6 +65,7 @@ class RunProtocol:
         self._stop_watch = StopWatch(ports)
         self._slow_lane = SlowLane(ports)
         self._catching_up = CatchingUp(ports)
+        self._completions = Completions(ports)
 
     def handle(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
         """Handle a message of a lane; the process may be stopped at `ends_at`.
@@ -82,14 +85,15 @@ class RunProtocol:
             return Report(Handled.DEFERRED, message, reason="its generation had ended before")
         for turn in range(_ROUNDS):
             decision = self._decide_claim(message, ends_at, unseen=turn == 0)
+            report = None
             if not isinstance(decision, Claim):
-                return self._without_claim(message, decision)
-            if decision.is_takeover and not alone:
+                report = self._without_claim(message, decision)
+            elif decision.is_takeover and not alone:
                 raise RunAloneError(f"an executor died on {message.key.run_id}")
-            if self._ports.runs.claim(decision.run, decision.over):
+            elif self._claims(decision):
                 report = self._go_on(message, decision, ends_at)
-                if report is not None:
-                    return report
+            if report is not None:
+                return report
         return defer(self._ports, message, self._ports.clock.now(), "the run changed at every step")
 
     def handle_dead(self, message: Message, ends_at: datetime) -> Report:
@@ -104,16 +108,17 @@ class RunProtocol:
             return Report(Handled.DEFERRED, message, reason="its generation had ended before")
         for _ in range(_ROUNDS):
             decision = self._decide_claim(message, ends_at, unseen=False)
+            report = None
             if isinstance(decision, Defer | Leave):
                 raise HeldError(f"{message.key.run_id}: {decision.reason}")
-            if isinstance(decision, Drop | Repeat):
-                return self._without_claim(message, decision)
-            if not self._is_given_up(message, decision):
+            if not isinstance(decision, Claim):
+                report = self._without_claim(message, decision)
+            elif not self._is_given_up(message, decision):
                 break
-            if self._ports.runs.claim(decision.run, decision.over):
+            elif self._claims(decision):
                 report = self._go_on(message, decision, None)
-                if report is not None:
-                    return report
+            if report is not None:
+                return report
         return send_back(self._ports, message)
 
     def _is_given_up(self, message: Message, claim: Claim) -> bool:
@@ -121,20 +126,31 @@ class RunProtocol:
         now, retention = self._ports.clock.now(), self._ports.queue_retention
         return returning.is_given_up(claim, message, job, now, retention)
 
+    def _claims(self, claim: Claim) -> bool:
+        """Make the claim; before, the attempt that it follows gives up what permits it has kept."""
+        self._completions.release(claim.over)
+        return self._ports.runs.claim(claim.run, claim.over)
+
     def _decide_claim(
         self, message: Message, ends_at: datetime, *, unseen: bool
-    ) -> Claim | Defer | Leave | Repeat | Drop:
+    ) -> Claim | CheckLater | Lapse | Defer | Leave | Repeat | Drop:
         """Decide by the run row; an ordinary run is claimed without a read, as if absent."""
         key = message.key
         is_first = message.attempt == 1 and not message.waits and not key.redrive
         ordinary = is_first and key.kind in (RunKind.SCHEDULED, RunKind.AFTER)
         seen = None if unseen and ordinary else self._ports.runs.get(message.key)
         now = self._ports.clock.now()
+        if seen is not None and seen.is_open:
+            return completing.decide_open(seen, message, now)
         terms = self._ports.claim_terms(now, ends_at + _LEASE_MARGIN)
         return running.decide_claim(seen, message, now, terms)
 
-    def _without_claim(self, message: Message, decision: Defer | Leave | Repeat | Drop) -> Report:
+    def _without_claim(
+        self, message: Message, decision: CheckLater | Lapse | Defer | Leave | Repeat | Drop
+    ) -> Report | None:
         match decision:
+            case CheckLater() | Lapse():
+                return self._completions.at_lease_end(message, decision)
             case Defer(at, reason):
                 return defer(self._ports, message, at, reason)
             case Leave(reason):
@@ -145,7 +161,8 @@ class RunProtocol:
                 return Report(Handled.DROPPED, message, reason=reason)
             case Repeat(run):
                 # What follows is repeated by any executor that finds the run: its writer may have
-                # died.
+                # died, or was the API, by a report.
+                self._completions.release(run)
                 if message.slot_key:
                     context = self._load(message, None)[0]
                 else:
@@ -155,7 +172,9 @@ class RunProtocol:
                 if isinstance(completes, Defer):
                     return defer(self._ports, message, completes.at, completes.reason)
                 reason = f"the run is {run.status.value}"
-                return Report(Handled.REPEATED, message, run, reason, completes)
+                is_news = completing.is_of_a_report(message, run)
+                handled = Handled.RAN if is_news else Handled.REPEATED
+                return Report(handled, message, run, reason, completes)
 
     def _go_on(self, message: Message, claim: Claim, ends_at: datetime | None) -> Report | None:
         """Proceed under a claim; None when the finish was refused: the run is another's now.
@@ -240,6 +259,8 @@ class RunProtocol:
             return self._finish(running.skipped(run, prepared.reason, now, prepared.note), context)
         if isinstance(prepared, Wait):
             return self._wait(message, claim, prepared)
+        if prepared is None:  # another has taken the run over
+            return None
         if now + needed > ends_at:  # the gates were slow
             self._admission.leave(run, context.job)
             self._permits.leave(run, message)
@@ -250,15 +271,18 @@ class RunProtocol:
             return None
         with self._permits.around_call(run, message), self._stop_watch.around_call(run) as stopped:
             call = prepared.call(run, context.job, limit_seconds, stopped)
-            ended = self._deliver(run, context.job, prepared.target, call)
+            ended = self._deliver(run, context.job, prepared, call)
+        is_lost = stopped.is_set()  # its end would be refused, and no retry is to be sent for it
+        opens = ended.is_open and not is_lost
+        report = self._completions.open(ended, run, context) if opens else None
         self._admission.leave(run, context.job)
-        # Of a run that was stopped the finish would be refused: no retry is sent for it.
-        report = None if stopped.is_set() else self._finish(ended, context)
+        report = report if ended.is_open or is_lost else self._finish(ended, context)
         self._slow_lane.judge(ended, context.job)
         return report
 
-    def _admit(self, claim: Claim, context: RunContext) -> PreparedCall | Held:
-        """The prepared call, once its owner's permits and every gate have let the run pass."""
+    def _admit(self, claim: Claim, context: RunContext) -> PreparedCall | Held | None:
+        """The prepared call, once its owner's permits and every gate have let the run pass; None
+        where its claim is lost."""
         order = prepare_call(self._ports, claim.run, context)
         if isinstance(order, Skip):
             return order
@@ -267,7 +291,7 @@ class RunProtocol:
             return waits
         outcome = self._admission.admit(claim, context)
         if isinstance(outcome, Proceed):
-            return order
+            return self._completions.announce(order, claim.run, context.job)
         self._permits.leave(claim.run, context.message)
         return outcome
 
@@ -294,12 +318,15 @@ class RunProtocol:
         self._ports.indexer.remove_stale_entry(job, message)
         return context, start
 
-    def _deliver(self, run: Run, job: Job, target: Target, call: Call) -> Run:
-        run = running.begun(run, self._ports.clock.now())
+    def _deliver(self, run: Run, job: Job, order: PreparedCall, call: Call) -> Run:
+        begun = running.begun(run, self._ports.clock.now())
+        run = replace(begun, completion=order.completion)
         self._ports.lifecycle.started(run, job, run.attempt_started_at or run.updated_at)
-        outcome = self._ports.targets.deliver(target, call)
+        outcome = self._ports.targets.deliver(order.target, call)
         now = self._ports.clock.now()
         match outcome:
+            case Success(result, is_accepted) if order.goes_on(is_accepted=is_accepted):
+                return completing.opened(run, now)
             case Success(result):
                 return running.succeeded(run, result, now)
             case Failure(error, timed_out, retry_after_seconds):

@@ -4,13 +4,13 @@ from importlib import import_module
 from threading import Lock
 
 from carillon.clock import Clock
-from carillon.domain.run import RunError
+from carillon.domain.run import RunError, one_line
 from carillon.domain.targets import AnyTarget, arns_called
-from carillon.executor.targets.call import Call, Caller, Failure, Outcome, Success
-from carillon.executor.task_process.wire import exception_line, one_line
+from carillon.executor.targets.call import Call, Caller, Failure, Outcome, ReportTo, Success
+from carillon.executor.task_process.wire import exception_line
 from carillon.settings import Settings
 
-__all__ = ["Call", "Failure", "Outcome", "Success", "Targets"]
+__all__ = ["Call", "Failure", "Outcome", "ReportTo", "Success", "Targets"]
 
 _FACTORIES = {
     "batch": "containers:create_batch",

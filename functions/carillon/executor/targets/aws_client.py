@@ -10,12 +10,12 @@ from math import ceil
 from threading import Lock
 from typing import Any
 
-from carillon.domain.run import RunError
+from carillon.domain.run import RunError, one_line
 from carillon.domain.spec.arns import region_of
 from carillon.executor.deadlines import Deadline, call_within
 from carillon.executor.targets.call import Call, Caller, Failure, Outcome
 from carillon.executor.targets.secrets import Recent
-from carillon.executor.task_process.wire import exception_line, one_line
+from carillon.executor.task_process.wire import exception_line
 
 CONNECT_SECONDS = 5
 MOST_CONNECTIONS = 50

@@ -7,7 +7,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from carillon.clock import Clock
-from carillon.domain.run import RunError
+from carillon.domain.run import RunError, one_line
 from carillon.domain.targets import (
     EventBridgeTarget,
     LambdaTarget,
@@ -21,13 +21,14 @@ from carillon.executor.targets.call import (
     Failure,
     Outcome,
     Success,
+    body_of,
+    call_id,
     facts,
     message_attributes,
     order,
     short_id,
 )
 from carillon.executor.targets.secrets import Recent
-from carillon.executor.task_process.wire import one_line
 from carillon.settings import Settings
 
 READ_LIMIT_BYTES = 64 * 1024
@@ -40,7 +41,7 @@ def create_lambda(settings: Settings, clock: Clock) -> AwsCaller:
 
 
 def invoke(client: Any, target: LambdaTarget, call: Call) -> Outcome:
-    arguments: dict[str, Any] = {"FunctionName": target.function_arn, "Payload": call.payload}
+    arguments: dict[str, Any] = {"FunctionName": target.function_arn, "Payload": body_of(call)}
     if target.invocation == "event":
         client.invoke(InvocationType="Event", **arguments)
         return Success("queued")
@@ -120,7 +121,7 @@ def put_event(client: Any, target: EventBridgeTarget, call: Call) -> Outcome:
         "EventBusName": target.bus_arn,
         "Source": target.source,
         "DetailType": target.detail_type,
-        "Detail": detail(call.payload),
+        "Detail": detail(body_of(call)),
         "Time": call.fire_at,
         "Resources": [call.run_id],
     }
@@ -143,10 +144,10 @@ def create_stepfunctions(settings: Settings, clock: Clock) -> AwsCaller:
 
 
 def start_execution(client: Any, target: StepFunctionsTarget, call: Call) -> Outcome:
-    name = short_id(call.run_id, NAME_LIMIT_CHARACTERS)
+    name = short_id(call_id(call), NAME_LIMIT_CHARACTERS)
     try:
         answer = client.start_execution(
-            stateMachineArn=target.state_machine_arn, name=name, input=call.payload
+            stateMachineArn=target.state_machine_arn, name=name, input=body_of(call)
         )
     except ClientError as error:
         if error.response.get("Error", {}).get("Code") != "ExecutionAlreadyExists":

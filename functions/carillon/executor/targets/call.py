@@ -1,6 +1,7 @@
 """A call of a target, its outcome, and the facts of the run that it carries."""
 
 import hashlib
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -18,6 +19,15 @@ from carillon.executor.deadlines import Deadline
 
 
 @dataclass(frozen=True, slots=True)
+class ReportTo:
+    """The address, without its action, for a report of an attempt's end, and the token that it
+    needs: a secret of the attempt."""
+
+    url: str
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """One attempt, and everything a target may know about it.
 
@@ -25,7 +35,7 @@ class Call:
     limit of the attempt; it is to end before that once `stopped` is set, as nobody waits for its
     outcome any more. `effective_at` is when the run was to start; None where that is `fire_at`.
     `tags` are the job's, pairs of key and value. `unanswered` attempts just before this one may
-    have had their effect, which nobody saw.
+    have had their effect, which nobody saw. `report_to`: of a target with `completion`.
     """
 
     run_id: str
@@ -38,6 +48,7 @@ class Call:
     timeout_seconds: float
     effective_at: datetime | None = None
     tags: tuple[tuple[str, str], ...] = ()
+    report_to: ReportTo | None = None
     unanswered: int = 0
     stopped: Event = field(default_factory=Event, compare=False, repr=False)
 
@@ -54,9 +65,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Success:
-    """`result` is one line, already cut to what the history keeps."""
+    """`result` is one line, already cut to what the history keeps. `is_accepted`: the answer was
+    202, by which a webhook's receiver says that the work goes on."""
 
     result: str | None
+    is_accepted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +124,35 @@ def variables(call: Call) -> dict[str, str]:
         job_id=call.job_id,
         job_name=call.job_name,
     )
-    return run_variables(values, call.payload)
+    told = call.report_to
+    return run_variables(values, call.payload, (told.url, told.token) if told else None)
 
 
 def message_attributes(call: Call) -> dict[str, Mapping[str, Any]]:
-    """The same as message attributes of SQS and SNS."""
+    """The same as message attributes of SQS and SNS, and where the attempt's end is reported."""
+    told = facts(call)
+    if call.report_to is not None:
+        told["carillon-completion-url"] = call.report_to.url
+        told["carillon-completion-token"] = call.report_to.token
     return {
         name: {
             "DataType": "Number" if name == "carillon-attempt" else "String",
             "StringValue": value,
         }
-        for name, value in facts(call).items()
+        for name, value in told.items()
     }
+
+
+def body_of(call: Call) -> str:
+    """The payload, as JSON text. With `completion` an object that has one more member: where the
+    attempt's end is reported. A payload that is no object becomes its member `payload`."""
+    if call.report_to is None:
+        return call.payload
+    given = json.loads(call.payload)
+    body = given if isinstance(given, dict) else {"payload": given}
+    completion = {"url": call.report_to.url, "token": call.report_to.token}
+    told = {**body, "carillon_completion": completion}
+    return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
 
 
 def order(arn: str, message_group_id: str | None, call: Call) -> dict[str, str]:
@@ -133,9 +163,15 @@ def order(arn: str, message_group_id: str | None, call: Call) -> dict[str, str]:
     if arn.endswith(".fifo"):
         return {
             "MessageGroupId": message_group_id or call.job_id,
-            "MessageDeduplicationId": short_id(call.run_id, 128),
+            "MessageDeduplicationId": short_id(call_id(call), 128),
         }
     return {} if message_group_id is None else {"MessageGroupId": message_group_id}
+
+
+def call_id(call: Call) -> str:
+    """The id by which services deduplicate: the run's. With `completion` the attempt's, since each
+    has a token of its own, and the one before can report no more."""
+    return call.run_id if call.report_to is None else f"{call.run_id}_{call.attempt}"
 
 
 def short_id(run_id: str, limit_characters: int) -> str:

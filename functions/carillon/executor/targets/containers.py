@@ -7,11 +7,10 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from carillon.clock import Clock
-from carillon.domain.run import RunError
+from carillon.domain.run import RunError, one_line
 from carillon.domain.targets import BatchTarget, EcsTarget
 from carillon.executor.targets.aws_client import THROTTLED, AwsCaller, coded
 from carillon.executor.targets.call import Call, Failure, Outcome, Success, short_id, variables
-from carillon.executor.task_process.wire import one_line
 from carillon.settings import Settings
 
 TOKEN_CHARACTERS = 64
@@ -48,7 +47,7 @@ def run_task(client: Any, target: EcsTarget, call: Call) -> Outcome:
 def client_token(target: EcsTarget, call: Call) -> str:
     """The token under which ECS starts one task: of the attempt that asked first, as long as no
     answer came. An attempt of a run that stays open until the task reports has its own."""
-    is_open = getattr(target, "completion", None) is not None
+    is_open = target.completion is not None
     first = call.attempt if is_open else call.attempt - call.unanswered
     return short_id(f"{call.run_id}_{first}", TOKEN_CHARACTERS)
 

@@ -12,7 +12,7 @@ from standardwebhooks.webhooks import Webhook
 
 from carillon.clock import Clock, utc_text
 from carillon.domain.addresses import Network
-from carillon.domain.run import RunError
+from carillon.domain.run import RunError, one_line
 from carillon.domain.spec.headers import check_header_value
 from carillon.domain.targets import WebhookTarget
 from carillon.executor.deadlines import Deadline
@@ -35,7 +35,7 @@ from carillon.executor.targets.ssrf_guard import (
     look_up,
 )
 from carillon.executor.targets.webhook_answers import Answer, judge, without
-from carillon.executor.task_process.wire import exception_line, one_line
+from carillon.executor.task_process.wire import exception_line
 from carillon.settings import Settings
 
 _PREFIX = "whsec_"
@@ -170,6 +170,8 @@ class WebhookCaller(Caller):
         address = _url(target.url)
         content = None if target.is_bodiless else call.payload
         key, hidden = self._signing_key(target, call, deadline)
+        if call.report_to is not None:
+            hidden = [*hidden, call.report_to.token]
         headers = [("Host", _host(address)), *self._headers(call, key, content)]
         for name, value in target.headers.items():
             if not isinstance(value, str):
@@ -222,6 +224,15 @@ class WebhookCaller(Caller):
     def _headers(self, call: Call, key: str, content: str | None) -> list[tuple[str, str]]:
         now = self._clock.now()
         signature = Webhook(key).sign(call.run_id, now, content or "")
+        report_to = call.report_to
+        completion = (
+            []
+            if report_to is None
+            else [
+                ("Carillon-Completion-Url", report_to.url),
+                ("Carillon-Completion-Token", report_to.token),
+            ]
+        )
         body = [] if content is None else [("Content-Type", "application/json")]
         return [
             *body,
@@ -234,6 +245,7 @@ class WebhookCaller(Caller):
             ("Carillon-Job-Id", call.job_id),
             ("Carillon-Attempt", str(call.attempt)),
             ("Carillon-Fire-At", utc_text(call.fire_at)),
+            *completion,
         ]
 
 

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import quote
 
-from carillon.domain.run import RunError
+from carillon.domain.run import RunError, one_line
 from carillon.executor.targets.call import Failure, Outcome, Success
-from carillon.executor.task_process.wire import one_line
 
 RETRIED_CLIENT_ERRORS = frozenset({408, 425, 429})
+ACCEPTED = 202
+"""The status by which a receiver says that it will report the end."""
 _LONGEST_SECONDS = 10**9
 _HIDDEN = "[hidden]"
 _SHORTEST_HIDDEN = 4
@@ -45,7 +46,7 @@ def judge(answer: Answer, now: datetime, hidden: Sequence[str] = ()) -> Outcome:
     status = answer.status
     text = without(hidden, answer.body.decode("utf-8", "replace"))
     if 200 <= status < 300:
-        return Success(one_line(f"{status} {text}"))
+        return Success(one_line(f"{status} {text}"), is_accepted=status == ACCEPTED)
     message = f"the endpoint answered {status}"
     if 300 <= status < 400:
         place = answer.header(b"location")

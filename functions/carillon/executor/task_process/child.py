@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from queue import SimpleQueue
 from threading import Thread
 
-from carillon.domain.run import FAIL_KIND, RETRY_KIND, RunError
+from carillon.domain.run import FAIL_KIND, RETRY_KIND, RunError, one_line
 from carillon.executor.deadlines import Deadline
 from carillon.executor.task_process.descendants import adopt_orphans, kill_descendants
 from carillon.executor.task_process.shown import show
@@ -27,7 +27,6 @@ from carillon.executor.task_process.wire import (
     Request,
     exception_line,
     kind_of,
-    one_line,
 )
 from carillon.tasks import (
     Fail,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from carillon.domain.run import RunError, cut
+from carillon.domain.run import RunError, one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +95,6 @@ def _members(line: bytes, *names: str) -> dict[str, Any]:
 
 KIND_LIMIT_CHARACTERS = 128
 """Longer names of error classes are cut here."""
-
-
-def one_line(text: str) -> str:
-    """The text cut to the history's length, on one line, without what cannot be printed.
-
-    That drops line ends, terminal escapes, and lone surrogates, which no store can encode.
-    """
-    return "".join(character if character.isprintable() else " " for character in cut(text)).strip()
 
 
 def exception_line(error: BaseException) -> str:

@@ -15,14 +15,28 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from carillon.cdk.constructs.helpers import acknowledge
-from carillon.cdk.options import Options
+from carillon.cdk.options import Emulation, Options
 from carillon.errors import ConfigurationError
 from carillon.settings import OPERATORS_GROUP
 
 STAGE_SHARES = 10
 """The stage lets through what this many owners may send at their limits; more share it."""
-OPEN_PATHS = ("/openapi.json", "/.well-known/carillon")
-"""The routes without a token: the API's description, and what a client needs to sign in."""
+_METHOD = gateway.HttpMethod
+OPEN_ROUTES = {
+    "/openapi.json": (
+        _METHOD.GET,
+        "it holds nothing of any owner; tools fetch it before they have a token",
+    ),
+    "/.well-known/carillon": (
+        _METHOD.GET,
+        "it holds nothing of any owner; clients fetch it to learn where they sign in",
+    ),
+    "/completions/{run_id}/{action}": (
+        _METHOD.POST,
+        "reports carry the secret of their attempt, which the function checks against its row",
+    ),
+}
+"""The routes without a token of the identity provider, and why it is not asked."""
 
 TEAM_PATH = "/aws/{team}/{proxy+}"
 """The route for roles of IAM, which have no token: their policies name team and methods."""
@@ -182,8 +196,14 @@ class Api(Construct):
                 integration=integration,
                 authorizer=authorizer,
             )
-        for path in OPEN_PATHS:
-            self._open_route(path, integration)
+        for path, (method, reason) in OPEN_ROUTES.items():
+            self._open_route(path, method, reason, integration)
+
+    def url(self, emulation: Emulation) -> str:
+        """The API's address without a slash at its end; of an emulator's API only the path."""
+        if emulation.is_on:
+            return f"/_aws/execute-api/{self.http_api.api_id}/$default"
+        return self.http_api.api_endpoint
 
     def allow_team(self, grantee: iam.IGrantable, team: str, role: str) -> None:
         """Let a role of IAM act for a team, as `role` says; raises ConfigurationError."""
@@ -205,16 +225,15 @@ class Api(Construct):
             grantee=grantee, actions=["execute-api:Invoke"], resource_arns=resources
         )
 
-    def _open_route(self, path: str, integration: integrations.HttpLambdaIntegration) -> None:
-        routes = self.http_api.add_routes(
-            path=path, methods=[gateway.HttpMethod.GET], integration=integration
-        )
-        for route in routes:
-            acknowledge(
-                route,
-                "AwsSolutions-APIG4",
-                "it holds nothing of any owner; tools fetch it before they have a token",
-            )
+    def _open_route(
+        self,
+        path: str,
+        method: gateway.HttpMethod,
+        reason: str,
+        integration: integrations.HttpLambdaIntegration,
+    ) -> None:
+        for route in self.http_api.add_routes(path=path, methods=[method], integration=integration):
+            acknowledge(route, "AwsSolutions-APIG4", reason)
 
     def _stage(self, options: Options) -> gateway.HttpStage:
         log_group = logs.LogGroup(

@@ -1,5 +1,6 @@
 """Limits: rates, concurrency keys, an owner's concurrent runs, failures in a row."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -19,6 +20,9 @@ from carillon.domain.job import Job
 from carillon.domain.message import Message, RateSlot
 from carillon.domain.policies import Concurrency, Rate
 from carillon.domain.run import Run, RunKind, RunStatus
+
+Change = Callable[[AdmissionRow], AdmissionRow | None]
+"""Makes a changed row of one; None where nothing is to change."""
 
 _KEPT = timedelta(seconds=10)
 """The lateness up to which a first slot may be used; each further one may be twice as late."""
@@ -177,6 +181,22 @@ def with_permit(gate: AdmissionRow, run: Run, now: datetime) -> AdmissionRow:
 def leave(gate: AdmissionRow, run: Run) -> AdmissionRow | None:
     """The gate without the run's claim; None if that holds no place."""
     others = tuple(holder for holder in gate.holders if holder.claim_id != run.claim_id)
+    return None if len(others) == len(gate.holders) else replace(gate, holders=others)
+
+
+def kept(gate: AdmissionRow, run: Run) -> AdmissionRow:
+    """The gate in which the run, which is to be open, keeps its permit until it ends."""
+    assert run.completion is not None
+    without, holder = released(gate, run) or gate, run.completion.holder
+    others = (leave(without, run) or without).holders
+    until = run.completion.until
+    return replace(gate, holders=(*others, PermitHolder(holder, until))).lasting(until)
+
+
+def released(gate: AdmissionRow, run: Run) -> AdmissionRow | None:
+    """The gate without the permit of a run that was open; None if it holds none."""
+    holder = "" if run.completion is None else run.completion.holder
+    others = tuple(each for each in gate.holders if each.claim_id != holder)
     return None if len(others) == len(gate.holders) else replace(gate, holders=others)
 
 

@@ -76,9 +76,11 @@ def check_again_at(following: Message, now: datetime) -> datetime | None:
 def message_of_cancelled(job: Job, run: Run, now: datetime) -> Message | None:
     """A message for a cancelled run, so that what follows from its end is done: the run's own may
     come much later. None where nothing follows."""
+    message = queued_run_message(run, job)
+    if run.completion is not None:  # it may have kept permits
+        return replace(message, due_at=now.replace(microsecond=0), attempt=run.attempt)
     if run.key.kind is RunKind.CALLBACK:
         return None
-    message = queued_run_message(run, job)
     if message.after_finish or job.spec.overlap is not Overlap.ALLOW or may_complete(job, run):
         return replace(message, due_at=now.replace(microsecond=0))
     return None

@@ -30,7 +30,7 @@ def decide_cancel(
 
     A call that is under way under a live lease must have lasted LOOK_SECONDS, counted from the
     claim; its attempt is kept among the others. An executor whose lease has lapsed is dead: nobody
-    has to be stopped then.
+    has to be stopped then. Of an open run no executor waits for the end.
     """
     cancelled = seen.cancelled(ON_REQUEST, claim_id, now, expires_at)
     if seen.status in (RunStatus.SCHEDULED, RunStatus.RETRYING):
@@ -38,7 +38,9 @@ def decide_cancel(
     if seen.status is not RunStatus.RUNNING:
         return NotCancellable(f"is {seen.status.value}: it has ended")
     began_at = seen.attempt_started_at or seen.updated_at
-    if seen.lease_until is None or seen.lease_until <= now:
+    if seen.is_open:
+        error, note = STOPPED, "nobody waits for its report any more"
+    elif seen.lease_until is None or seen.lease_until <= now:
         error, note = EXECUTOR_DIED, "its executor had died"
     elif now - began_at < timedelta(seconds=LOOK_SECONDS):
         young = f"has been running for less than {LOOK_SECONDS} s: cancel it again after that"

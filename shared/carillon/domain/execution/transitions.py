@@ -331,7 +331,9 @@ def _died(seen: Run, now: datetime) -> Run:
 
 
 def _record(run: Run, error: RunError, now: datetime) -> AttemptRecord:
-    return AttemptRecord(run.attempt, run.attempt_started_at or run.updated_at, now, error)
+    began_at = run.attempt_started_at or run.updated_at
+    token_hash = "" if run.completion is None else run.completion.token_hash
+    return AttemptRecord(run.attempt, began_at, now, error, token_hash)
 
 
 def _ended(

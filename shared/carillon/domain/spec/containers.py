@@ -48,9 +48,18 @@ SecurityGroupIds = Annotated[
 ]
 
 
-def run_variables(values: TemplateValues, payload: str) -> dict[str, str]:
-    """The variables of the environment by which a container knows its run."""
+LONGEST_REPORT = ("u" * 256, "t" * 400)
+"""Address and token for a report: of an owner of 256 bytes, and the longest run id."""
+
+
+def run_variables(
+    values: TemplateValues, payload: str, report_to: tuple[str, str] | None = None
+) -> dict[str, str]:
+    """The variables of the environment by which a container knows its run, and `report_to`, where
+    and by which token its end is reported."""
+    names = ("CARILLON_COMPLETION_URL", "CARILLON_COMPLETION_TOKEN")
     return {
+        **dict(zip(names, report_to or (), strict=False)),
         "CARILLON_RUN_ID": values.run_id,
         "CARILLON_JOB_ID": values.job_id,
         "CARILLON_JOB_NAME": values.job_name,

@@ -204,6 +204,16 @@ class AttemptMap(Map):
     started_at = InstantAttribute(attr_name="b")
     finished_at = InstantAttribute(attr_name="e")
     error = ErrorMap(attr_name="x")
+    token_hash = UnicodeAttribute(attr_name="h", null=True)
+
+
+class CompletionMap(Map):
+    token_hash = UnicodeAttribute(attr_name="h")
+    until = InstantAttribute(attr_name="u")
+    heartbeat_seconds = IntegerAttribute(attr_name="b")
+    is_open = BooleanAttribute(attr_name="o", null=True)
+    """Present only when true."""
+    permits = ListAttribute(attr_name="p", of=UnicodeAttribute, null=True)
 
 
 class DeadLetterIndex(GlobalSecondaryIndex["RunRow"]):  # type: ignore[no-untyped-call]
@@ -246,6 +256,7 @@ class RunRow(Model):
     """Only of a run that has waited."""
     attempts = ListAttribute(attr_name="h", of=AttemptMap, null=True)
     other_generations = UnicodeAttribute(attr_name="og", null=True)
+    completion = CompletionMap(attr_name="p", null=True)
     dead_owner = UnicodeAttribute(null=True)
     dead_key = UnicodeAttribute(null=True)
     expires_at = TTLAttribute()

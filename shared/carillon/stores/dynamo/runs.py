@@ -10,6 +10,7 @@ from carillon.clock import ceil_second
 from carillon.domain.run import (
     FINAL,
     AttemptRecord,
+    Completion,
     Resolution,
     Run,
     RunError,
@@ -21,7 +22,13 @@ from carillon.domain.run import (
 from carillon.errors import UnreadableRowError
 from carillon.schedules.base import EPOCH
 from carillon.stores.cursors import decode_cursor, encode_cursor
-from carillon.stores.dynamo.models import AttemptMap, DeadLetterIndex, ErrorMap, RunRow
+from carillon.stores.dynamo.models import (
+    AttemptMap,
+    CompletionMap,
+    DeadLetterIndex,
+    ErrorMap,
+    RunRow,
+)
 from carillon.stores.dynamo.table import RawItem, Span, Table, readable, unchanged
 from carillon.stores.ports import DeadLetterFilter, Page
 
@@ -138,6 +145,7 @@ def item_of(run: Run) -> RawItem:
         waits=run.waits or None,
         attempts=[_attempt_map(record) for record in run.attempts] or None,
         other_generations=",".join(run.other_generations) or None,
+        completion=run.completion and _completion_map(run.completion),
         dead_owner=key.owner if dead else None,
         dead_key=_dead_key(key) if dead else None,
         expires_at=ceil_second(run.expires_at),
@@ -177,10 +185,17 @@ def _run_of(row: RunRow) -> Run:
         settled=Resolution(row.settled) if row.settled else None,
         waits=row.waits or 0,
         attempts=tuple(
-            AttemptRecord(kept.attempt, kept.started_at, kept.finished_at, _error_of(kept.error))
+            AttemptRecord(
+                kept.attempt,
+                kept.started_at,
+                kept.finished_at,
+                _error_of(kept.error),
+                kept.token_hash or "",
+            )
             for kept in row.attempts or ()
         ),
         other_generations=tuple(row.other_generations.split(",")) if row.other_generations else (),
+        completion=_completion_of(row.completion) if row.completion else None,
         expires_at=row.expires_at,
     )
 
@@ -251,4 +266,25 @@ def _attempt_map(record: AttemptRecord) -> AttemptMap:
         started_at=record.started_at,
         finished_at=record.finished_at,
         error=_error_map(record.error),
+        token_hash=record.token_hash or None,
+    )
+
+
+def _completion_map(completion: Completion) -> CompletionMap:
+    return CompletionMap(
+        token_hash=completion.token_hash,
+        until=completion.until,
+        heartbeat_seconds=completion.heartbeat_seconds,
+        is_open=completion.is_open or None,
+        permits=list(completion.permits) or None,
+    )
+
+
+def _completion_of(stored: CompletionMap) -> Completion:
+    return Completion(
+        stored.token_hash,
+        stored.until,
+        stored.heartbeat_seconds,
+        is_open=bool(stored.is_open),
+        permits=tuple(map(str, stored.permits or ())),
     )

@@ -22,7 +22,10 @@ from carillon.executor.targets.call import (
     Call,
     Failure,
     Outcome,
+    ReportTo,
     Success,
+    body_of,
+    call_id,
     facts,
     message_attributes,
     order,
@@ -238,6 +241,26 @@ def test_the_facts_of_a_run() -> None:
         "DataType": "Number",
         "StringValue": "2",
     }
+
+
+REPORTING = dataclasses.replace(CALL, report_to=ReportTo("https://api/completions/abc", "secret"))
+
+
+def test_a_target_with_completion_is_told_where_to_report() -> None:
+    attributes = message_attributes(REPORTING)
+    assert attributes["carillon-completion-url"]["StringValue"] == "https://api/completions/abc"
+    assert attributes["carillon-completion-token"]["StringValue"] == "secret"
+    told = {"url": "https://api/completions/abc", "token": "secret"}
+    assert json.loads(body_of(REPORTING)) == {"a": 1, "carillon_completion": told}
+    listed = dataclasses.replace(REPORTING, payload="[1]")
+    assert json.loads(body_of(listed)) == {"payload": [1], "carillon_completion": told}
+    assert body_of(CALL) == CALL.payload
+
+
+def test_with_completion_each_attempt_is_one_of_its_own() -> None:
+    fifo = "arn:aws:sqs:us-east-1:000000000000:q.fifo"
+    assert order(fifo, None, REPORTING)["MessageDeduplicationId"] == f"{CALL.run_id}_2"
+    assert call_id(CALL) == CALL.run_id
 
 
 def test_a_fifo_queue_gets_group_and_deduplication_id() -> None:

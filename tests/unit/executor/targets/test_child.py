@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from carillon.domain.run import RESULT_LIMIT_BYTES, RunError
+from carillon.domain.run import RESULT_LIMIT_BYTES, RunError, one_line
 from carillon.executor.deadlines import Deadline
 from carillon.executor.task_process.child import JsonLines, TaskServer, import_modules, result_text
 from carillon.executor.task_process.wire import (
@@ -20,7 +20,6 @@ from carillon.executor.task_process.wire import (
     Request,
     exception_line,
     kind_of,
-    one_line,
 )
 from carillon.tasks import Fail, Retry, TaskContext, TaskRegistry
 

@@ -11,7 +11,7 @@ from carillon.domain.run import AttemptRecord, RunError, RunStatus
 from carillon.domain.targets import BatchTarget, EcsTarget
 from carillon.executor.runs.call import PreparedCall
 from carillon.executor.targets.aws_client import AwsCaller
-from carillon.executor.targets.call import Failure, Outcome, Success
+from carillon.executor.targets.call import Failure, Outcome, ReportTo, Success, variables
 from carillon.executor.targets.containers import client_token, job_name, run_task, submit_job
 from tests.unit.domain import samples
 from tests.unit.domain.test_container_targets import AT, BATCH, DEFINITION, ECS
@@ -172,10 +172,7 @@ def test_attempts_without_an_answer_ask_under_one_token() -> None:
 
 
 def test_each_attempt_of_a_run_that_stays_open_starts_a_task_of_its_own() -> None:
-    class Open(EcsTarget):
-        completion: dict[str, str]
-
-    target = Open.model_validate({**ECS, "completion": {"within": "1h"}})
+    target = EcsTarget.model_validate({**ECS, "completion": {"within": "1h"}})
     second = dataclasses.replace(CALL, attempt=2, unanswered=1)
     assert client_token(target, second) == f"{CALL.run_id}_2"
 
@@ -197,6 +194,14 @@ def test_attempts_whose_effect_nobody_knows_are_counted(
     tried = samples.run(RunStatus.RUNNING, len(kinds) + 1, attempts=tuple(records))
     call = PreparedCall(TARGET, "null").call(tried, samples.job(), 10, Event())
     assert call.unanswered == unanswered
+
+
+def test_a_container_that_is_to_report_knows_where() -> None:
+    told = dataclasses.replace(CALL, report_to=ReportTo("https://api/completions/r", "token"))
+    assert variables(told) == variables(CALL) | {
+        "CARILLON_COMPLETION_URL": "https://api/completions/r",
+        "CARILLON_COMPLETION_TOKEN": "token",
+    }
 
 
 def test_a_job_is_submitted_with_the_payload() -> None:
