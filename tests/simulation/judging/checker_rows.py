@@ -97,7 +97,8 @@ def _wrong_claim(write: RunWrite) -> str | None:
     before, after = write.before, write.after
     if before is None or after is None:
         return None
-    if before.status is RunStatus.RUNNING and after.status is not RunStatus.CANCELLED:
+    is_stop = after.status is RunStatus.CANCELLED
+    if before.status is RunStatus.RUNNING and not is_stop and not _is_reported(before, after):
         if before.lease_until is not None and before.lease_until > write.at:
             return f"took over a run whose lease lasts until {before.lease_until}"
         if after.attempt <= before.attempt:
@@ -105,6 +106,12 @@ def _wrong_claim(write: RunWrite) -> str | None:
     if after.token <= before.token:
         return f"wrote token {after.token} over {before.token}"
     return None
+
+
+def _is_reported(before: Run, after: Run) -> bool:
+    """Whether a report ends the attempt, or one about an open run is put off, or ends it."""
+    is_same = before.completion is not None and after.attempt == before.attempt
+    return is_same and (before.is_open or after.status is not RunStatus.RUNNING or after.is_open)
 
 
 def _wrong_finish(write: RunWrite, holder: RunWrite | None) -> str | None:
@@ -131,6 +138,9 @@ def unwitnessed(known: Known) -> Iterator[Violation]:
             if row is None or row.status is not RunStatus.SUCCEEDED or row.status is _of(before):
                 continue
             calls = known.deliveries.get(key.run_id, ())
+            is_reported = before is not None and before.completion is not None
+            if is_reported and any(each.attempt == row.attempt for each in calls):
+                continue
             if not any(
                 each.is_success
                 and each.attempt == row.attempt

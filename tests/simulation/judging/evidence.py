@@ -58,7 +58,9 @@ class Ack:
     """A request that was answered as done: `what` is create, change, pause, resume, delete, run,
     cancel, stop, redrive or discard, or one that begins or cancels an operation; `made` is the id
     of the operation. `run_id` where it named or made one. `key` is the idempotency key, if it had
-    one."""
+    one.
+
+    Or a report about a run: complete, fail or heartbeat, with the `word` that it left."""
 
     what: str
     job_id: str
@@ -67,6 +69,7 @@ class Ack:
     run_id: str = ""
     key: str = ""
     made: str = ""
+    word: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from carillon.domain.run import Run, RunKey, RunKind
 from carillon.domain.wheel.entry import minute_start
 from carillon.domain.wheel.segment import Backlog
 from carillon.errors import MalformedMessageError, StoreUnavailableError
-from carillon.executor.targets import Success
+from carillon.executor.targets import Call, Outcome, Success
 from carillon.simulation.deployment import Deployment
 from carillon.simulation.faults import Fault
 from carillon.simulation.loop import Task
@@ -373,6 +373,13 @@ def _runs_in(queue: MemoryQueue) -> Iterator[tuple[str, str]]:
             yield str(kept.receipt), ""
 
 
+def _is_success(call: Call, outcome: Outcome | None) -> bool:
+    """Whether the call ends its run as succeeded: it leaves it open if that is accepted."""
+    if not isinstance(outcome, Success):
+        return False
+    return call.report_to is None or not outcome.is_accepted
+
+
 def _delivery(seen: _Delivered) -> Delivery:
     begun, task = seen.begun, seen.task
     delivery = Delivery(
@@ -396,5 +403,5 @@ def _delivery(seen: _Delivered) -> Delivery:
         delivery,
         ended_at=seen.ended.ended_at,
         is_done=seen.ended.is_done,
-        is_success=isinstance(seen.ended.outcome, Success),
+        is_success=_is_success(begun.call, seen.ended.outcome),
     )

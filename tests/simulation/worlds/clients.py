@@ -116,7 +116,7 @@ class Clients:
         plan = self._plans[request.job]
         owner, job_id = plan.owner, plan.job_id
         rows = self._deployment.stores.runs.list(owner, job_id, _LOOKED_AT).items
-        found = [row for row in rows if row.status in _WANTED[request.what] and not row.settled]
+        found = [row for row in rows if _may_be(request.what, row) and not row.settled]
         if found:
             self._send_about(request, Draws(self._scenario.seed, request.name).choice(found))
         else:
@@ -130,7 +130,7 @@ class Clients:
             return
         row: Run = args[0]
         waiting = self._waiting.get(row.key.job_id, ())
-        for request in [each for each in waiting if row.status in _WANTED[each.what]]:
+        for request in [each for each in waiting if _may_be(each.what, row)]:
             self._waiting[row.key.job_id].remove(request)
             self._send_about(request, row)
 
@@ -265,6 +265,11 @@ class Clients:
     def _put_calendar(self, owner: str, body: str) -> object:
         parsed = CalendarBody.model_validate_json(body)
         return self._api.calendars.put(owner, CALENDAR, parsed, Precondition())
+
+
+def _may_be(what: str, row: Run) -> bool:
+    """Whether a request can be about the run as it is."""
+    return row.status in _WANTED[what] or (what == "cancel" and row.is_open)
 
 
 def _answered(step: Callable[[], Any]) -> Any:

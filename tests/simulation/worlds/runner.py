@@ -19,11 +19,12 @@ from carillon.schedules.base import EPOCH
 from carillon.simulation.deployment import Deployment
 from carillon.simulation.faults import Chaos, Draws, Fault, Strike, Struck
 from carillon.simulation.loop import Loop, RunawayError
-from carillon.simulation.targets import Behaviour, SimulatedTargets
+from carillon.simulation.targets import Behaviour, SimulatedTargets, TargetCall
 from tests.simulation.judging.checker import violations
 from tests.simulation.judging.evidence import Evidence
 from tests.simulation.judging.recorder import Recorder
 from tests.simulation.worlds.clients import Clients
+from tests.simulation.worlds.receivers import Receivers, accepts
 from tests.simulation.worlds.scenario import Scenario
 from tests.simulation.worlds.tracing import Tracer
 
@@ -92,14 +93,21 @@ def run(
     if trace is not None:
         Tracer(loop, scenario, trace)
     recorder = Recorder()
+    receivers = Receivers(scenario.seed, recorder.acks.append)
+
+    def on_call(call: TargetCall) -> None:
+        recorder.on_call(call)
+        receivers.on_call(call)
+
     deployment = Deployment(
         loop,
         scenario.options,
-        SimulatedTargets(loop, _behaviour_of(scenario), recorder.on_call),
+        SimulatedTargets(loop, _behaviour_of(scenario), on_call),
         ticks_down=scenario.ticks_down,
         executors_down=scenario.executors_down,
     )
     recorder.attach(deployment)
+    receivers.attach(deployment)
     clients = Clients(scenario, deployment, recorder.acks.append)
     clients.start()
     deployment.start()
@@ -239,7 +247,7 @@ def _behaviour_of(scenario: Scenario) -> Callable[[Target, Call, Draws], Behavio
         if draws.fraction() < plan.failures:
             failure = Failure(RunError("http_500", "simulated"))
             return Behaviour(seconds, failure, is_done=False)
-        return Behaviour(seconds, Success(None))
+        return Behaviour(seconds, Success(None, accepts(scenario.seed, call)))
 
     return behave
 

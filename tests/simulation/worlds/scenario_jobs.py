@@ -26,10 +26,21 @@ def jobs_of(seed: int, start: datetime, minutes: int) -> tuple[JobPlan, ...]:
     shared = _shared(Draws(seed, "keys"))
     owners = OWNERS[: Draws(seed, "owners").choice((1, 1, 2, 3))]
     jobs = (_job(Draws(seed, "job", n), n, start, minutes, shared) for n in range(count))
+    jobs = (_reporting(Draws(seed, "reports", n), job) for n, job in enumerate(jobs))
     owned = tuple(
         replace(job, owner=Draws(seed, "owner", n).choice(owners)) for n, job in enumerate(jobs)
     )
     return (*owned, *_followers(Draws(seed, "followers"), owned))
+
+
+def _reporting(draws: Draws, job: JobPlan) -> JobPlan:
+    """Some jobs have a target that reports the end of its runs, or falls silent."""
+    if draws.fraction() >= 0.15:
+        return job
+    within = draws.choice(("20s", "1m", "1m", "3m"))
+    terms = {"within": within, "heartbeat": draws.choice(("10s", "20s", None))}
+    target = {"type": "webhook", "url": "https://example.com/hook", "completion": terms}
+    return replace(job, body=json.dumps(json.loads(job.body) | {"target": target}))
 
 
 def schedule_of(draws: Draws, start: datetime, minutes: int) -> dict[str, Any]:
