@@ -32,14 +32,19 @@ def _otherwise(known: Known, ack: Ack) -> str | None:
     if row is None:
         return "answered, and there is no such run"
     if ack.what == "complete":
-        is_so = row.status is RunStatus.SUCCEEDED and row.result == ack.word
-        return None if is_so else f"answered at {ack.answered_at}, is {row.status} {row.result!r}"
+        is_own = ack.word.startswith(f"{row.attempt}/")
+        is_so = row.status is RunStatus.SUCCEEDED and row.result == ack.word and is_own
+        return None if is_so else f"answered at {ack.answered_at}: it is {_said(row)}"
     errors = [record.error.message for record in row.attempts]
     if row.error is not None:
         errors.append(row.error.message)
     if ack.what == "fail" and ack.word not in errors:
         return f"answered at {ack.answered_at}, is not among {errors}"
     return None
+
+
+def _said(row: Run) -> str:
+    return f"{row.status.value} at attempt {row.attempt}, with {row.result!r}"
 
 
 def lapsing(known: Known) -> Iterator[Violation]:

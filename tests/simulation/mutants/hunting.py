@@ -12,6 +12,7 @@ from multiprocessing import get_context
 from os import cpu_count
 
 from carillon.audit.evidence import Violation
+from tests.simulation.mutants.completions import COMPLETIONS
 from tests.simulation.mutants.indexing import GENERATIONS, GONE
 from tests.simulation.mutants.kit import Mutant, swapped
 from tests.simulation.mutants.owners import ISOLATION, OWNERS_APART
@@ -39,6 +40,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *TIMED_PAUSES,
     *OWNERS_APART,
     *SUCCESSORS,
+    *COMPLETIONS,
 )
 MOST_SEEDS = 300
 _SETTLE_MINUTES = 60
