@@ -10,6 +10,7 @@ client is made.
 """
 
 from carillon.client.client import AsyncClient, Client
+from carillon.client.completion import AsyncCompletion, Completion
 from carillon.client.errors import (
     ApiError,
     Conflict,
@@ -37,8 +38,10 @@ from carillon.client.webhooks import Event, verify
 __all__ = [
     "ApiError",
     "AsyncClient",
+    "AsyncCompletion",
     "Batch",
     "Client",
+    "Completion",
     "Conflict",
     "Ecs",
     "Event",

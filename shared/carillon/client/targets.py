@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 if TYPE_CHECKING:
     from carillon.client.types.requests import (
         BatchTarget,
+        CompletionSpec,
         EcsTarget,
         EventBridgeTarget,
         LambdaTarget,
@@ -34,43 +35,62 @@ def Webhook(
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None = None,
     headers: Mapping[str, str | Reference] | None = None,
     signing_secret: Reference | None = None,
+    completion: CompletionSpec | None = None,
 ) -> WebhookTarget:
-    """A signed HTTPS request, which its receiver checks by `verify`."""
+    """A signed HTTPS request, which its receiver checks by `verify`; with `completion` it may
+    answer 202, and report the end of the run later (`Completion`)."""
     members = {"method": method, "headers": headers, "signing_secret": signing_secret}
-    return cast("WebhookTarget", _target("webhook", url=url, **members))
+    return cast("WebhookTarget", _target("webhook", url=url, **members, completion=completion))
 
 
 def Lambda(
-    function_arn: str, *, invocation: Literal["sync", "event"] | None = None
+    function_arn: str,
+    *,
+    invocation: Literal["sync", "event"] | None = None,
+    completion: CompletionSpec | None = None,
 ) -> LambdaTarget:
     """A function; by `event` only its queueing is waited for."""
-    return cast("LambdaTarget", _target("lambda", function_arn=function_arn, invocation=invocation))
+    members = {"invocation": invocation, "completion": completion}
+    return cast("LambdaTarget", _target("lambda", function_arn=function_arn, **members))
 
 
-def Sqs(queue_arn: str, *, message_group_id: str | None = None) -> SqsTarget:
+def Sqs(
+    queue_arn: str,
+    *,
+    message_group_id: str | None = None,
+    completion: CompletionSpec | None = None,
+) -> SqsTarget:
     """A message in a queue."""
-    members = {"queue_arn": queue_arn, "message_group_id": message_group_id}
-    return cast("SqsTarget", _target("sqs", **members))
+    members = {"message_group_id": message_group_id, "completion": completion}
+    return cast("SqsTarget", _target("sqs", queue_arn=queue_arn, **members))
 
 
 def Sns(
-    topic_arn: str, *, subject: str | None = None, message_group_id: str | None = None
+    topic_arn: str,
+    *,
+    subject: str | None = None,
+    message_group_id: str | None = None,
+    completion: CompletionSpec | None = None,
 ) -> SnsTarget:
     """A message to the subscribers of a topic."""
     members = {"topic_arn": topic_arn, "subject": subject, "message_group_id": message_group_id}
-    return cast("SnsTarget", _target("sns", **members))
+    return cast("SnsTarget", _target("sns", **members, completion=completion))
 
 
-def EventBridge(bus_arn: str, *, source: str, detail_type: str) -> EventBridgeTarget:
+def EventBridge(
+    bus_arn: str, *, source: str, detail_type: str, completion: CompletionSpec | None = None
+) -> EventBridgeTarget:
     """An event on a bus."""
-    return {
-        "type": "eventbridge", "bus_arn": bus_arn, "source": source, "detail_type": detail_type
-    }  # fmt: skip
+    members = {"bus_arn": bus_arn, "source": source, "detail_type": detail_type}
+    return cast("EventBridgeTarget", _target("eventbridge", **members, completion=completion))
 
 
-def StepFunctions(state_machine_arn: str) -> StepFunctionsTarget:
+def StepFunctions(
+    state_machine_arn: str, *, completion: CompletionSpec | None = None
+) -> StepFunctionsTarget:
     """An execution of a state machine."""
-    return {"type": "stepfunctions", "state_machine_arn": state_machine_arn}
+    members = {"state_machine_arn": state_machine_arn, "completion": completion}
+    return cast("StepFunctionsTarget", _target("stepfunctions", **members))
 
 
 def Ecs(
@@ -85,6 +105,7 @@ def Ecs(
     container: str | None = None,
     command: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
+    completion: CompletionSpec | None = None,
 ) -> EcsTarget:
     """A task of Amazon ECS, whose `container` gets the payload as an environment variable."""
     members = {
@@ -98,6 +119,7 @@ def Ecs(
         "container": container,
         "command": list(command),
         "environment": environment,
+        "completion": completion,
     }
     return cast("EcsTarget", _target("ecs", **members))
 
@@ -108,9 +130,10 @@ def Batch(
     *,
     parameters: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
+    completion: CompletionSpec | None = None,
 ) -> BatchTarget:
     """A job of AWS Batch, whose container gets the payload as an environment variable."""
-    members = {"parameters": parameters, "environment": environment}
+    members = {"parameters": parameters, "environment": environment, "completion": completion}
     named = {"job_definition_arn": job_definition_arn, "job_queue_arn": job_queue_arn}
     return cast("BatchTarget", _target("batch", **named, **members))
 

@@ -178,6 +178,12 @@ class BulkForm(TypedDict):
     existing: int
     refused: int
     unavailable: int
+class ReportForm(TypedDict):
+    run_id: str
+    status: RunStatus
+    attempt: int
+    lease_until: str | None
+    next_attempt_at: str | None
 class Problem(TypedDict):
     type: str
     title: str

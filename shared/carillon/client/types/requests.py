@@ -19,6 +19,8 @@ Outcome = Literal["succeeded", "failed", "finished"]
 Overlap = Literal["allow", "skip", "queue_one"]
 class BulkBody(TypedDict):
     items: list[Any]
+class CompleteBody(TypedDict):
+    result: NotRequired[Any]
 class ParameterReference(TypedDict):
     parameter: str
 class SecretReference(TypedDict):
@@ -29,6 +31,9 @@ class CalendarUseInput(TypedDict):
 class CalendarUsePatch(TypedDict):
     name: NotRequired[str | None]
     rule: NotRequired[CalendarRule | None]
+class CompletionSpec(TypedDict):
+    within: NotRequired[str]
+    heartbeat: NotRequired[str | None]
 class ConcurrencyInput(TypedDict):
     key: str
     limit: int
@@ -50,9 +55,6 @@ class RangeForm(_RangeFormWords):
 class RunBody(TypedDict):
     payload: NotRequired[Any]
     note: NotRequired[str | None]
-class StepFunctionsTarget(TypedDict):
-    type: Literal["stepfunctions"]
-    state_machine_arn: str
 class TaskTarget(TypedDict):
     type: Literal["task"]
     name: str
@@ -64,10 +66,10 @@ class AfterPatch(TypedDict):
     job: NotRequired[str | None]
     when: NotRequired[Outcome | None]
     within: NotRequired[str | None]
-class LambdaTarget(TypedDict):
-    type: Literal["lambda"]
-    function_arn: str
-    invocation: NotRequired[Literal["sync", "event"]]
+class FailBody(TypedDict):
+    message: str
+    kind: NotRequired[str]
+    permanent: NotRequired[bool]
 class RateInput(TypedDict):
     limit: int
     per: str
@@ -84,10 +86,10 @@ class RetryPolicyPatch(TypedDict):
     max_attempts: NotRequired[int | None]
     backoff: NotRequired[BackoffPatch | None]
     retry_on: NotRequired[list[str] | None]
-class SqsTarget(TypedDict):
-    type: Literal["sqs"]
-    queue_arn: str
-    message_group_id: NotRequired[str | None]
+class StepFunctionsTarget(TypedDict):
+    type: Literal["stepfunctions"]
+    completion: NotRequired[CompletionSpec | None]
+    state_machine_arn: str
 _BackfillBodyWords = TypedDict("_BackfillBodyWords", {"from": "str"})
 class BackfillBody(_BackfillBodyWords):
     to: str
@@ -103,22 +105,16 @@ class BackoffPatch(TypedDict):
     factor: NotRequired[float | None]
     cap_seconds: NotRequired[int | None]
     type: NotRequired[BackoffType | None]
-class EventBridgeTarget(TypedDict):
-    type: Literal["eventbridge"]
-    bus_arn: str
-    source: str
-    detail_type: str
-class SnsTarget(TypedDict):
-    type: Literal["sns"]
-    topic_arn: str
-    subject: NotRequired[str | None]
+class LambdaTarget(TypedDict):
+    type: Literal["lambda"]
+    completion: NotRequired[CompletionSpec | None]
+    function_arn: str
+    invocation: NotRequired[Literal["sync", "event"]]
+class SqsTarget(TypedDict):
+    type: Literal["sqs"]
+    completion: NotRequired[CompletionSpec | None]
+    queue_arn: str
     message_group_id: NotRequired[str | None]
-class BatchTarget(TypedDict):
-    type: Literal["batch"]
-    job_definition_arn: str
-    job_queue_arn: str
-    parameters: NotRequired[dict[str, str]]
-    environment: NotRequired[dict[str, Any]]
 class CalendarBody(TypedDict):
     weekdays: NotRequired[list[str]]
     dates: NotRequired[list[str]]
@@ -131,8 +127,28 @@ class CalendarChoice(TypedDict):
     ranges: NotRequired[list[RangeForm]]
     name: NotRequired[str | None]
     rule: NotRequired[CalendarRule]
+class EventBridgeTarget(TypedDict):
+    type: Literal["eventbridge"]
+    completion: NotRequired[CompletionSpec | None]
+    bus_arn: str
+    source: str
+    detail_type: str
+class SnsTarget(TypedDict):
+    type: Literal["sns"]
+    completion: NotRequired[CompletionSpec | None]
+    topic_arn: str
+    subject: NotRequired[str | None]
+    message_group_id: NotRequired[str | None]
+class BatchTarget(TypedDict):
+    type: Literal["batch"]
+    completion: NotRequired[CompletionSpec | None]
+    job_definition_arn: str
+    job_queue_arn: str
+    parameters: NotRequired[dict[str, str]]
+    environment: NotRequired[dict[str, Any]]
 class WebhookTarget(TypedDict):
     type: Literal["webhook"]
+    completion: NotRequired[CompletionSpec | None]
     url: str
     method: NotRequired[Literal["GET", "POST", "PUT", "PATCH", "DELETE"]]
     headers: NotRequired[dict[str, str | SecretReference | ParameterReference]]
@@ -154,18 +170,6 @@ class ApplyBody(TypedDict):
     force: NotRequired[bool]
     adopt: NotRequired[bool]
     expect: NotRequired[str | None]
-class EcsTarget(TypedDict):
-    type: Literal["ecs"]
-    task_definition_arn: str
-    cluster_arn: NotRequired[str | None]
-    launch_type: NotRequired[Literal["FARGATE", "EC2", "EXTERNAL"] | None]
-    capacity_provider: NotRequired[str | None]
-    subnets: NotRequired[list[str]]
-    security_groups: NotRequired[list[str]]
-    assign_public_ip: NotRequired[bool]
-    container: NotRequired[str | None]
-    command: NotRequired[list[str]]
-    environment: NotRequired[dict[str, Any]]
 _PreviewBodyWords = TypedDict("_PreviewBodyWords", {"except": "NotRequired[list[str | dict[str, Any]] | None]"})
 class PreviewBody(_PreviewBodyWords):
     schedule: str | dict[str, Any] | list[str | dict[str, Any]]
@@ -178,6 +182,19 @@ class PreviewBody(_PreviewBodyWords):
     calendar: NotRequired[CalendarChoice | None]
     after: NotRequired[str | None]
     count: NotRequired[int | None]
+class EcsTarget(TypedDict):
+    type: Literal["ecs"]
+    completion: NotRequired[CompletionSpec | None]
+    task_definition_arn: str
+    cluster_arn: NotRequired[str | None]
+    launch_type: NotRequired[Literal["FARGATE", "EC2", "EXTERNAL"] | None]
+    capacity_provider: NotRequired[str | None]
+    subnets: NotRequired[list[str]]
+    security_groups: NotRequired[list[str]]
+    assign_public_ip: NotRequired[bool]
+    container: NotRequired[str | None]
+    command: NotRequired[list[str]]
+    environment: NotRequired[dict[str, Any]]
 _JobPatchWords = TypedDict("_JobPatchWords", {"except": "NotRequired[list[str | dict[str, Any]] | None]"})
 class JobPatch(_JobPatchWords):
     schedule: NotRequired[str | dict[str, Any] | list[str | dict[str, Any]] | None]
