@@ -12,11 +12,20 @@ from carillon.domain.job import Job
 from carillon.domain.policies import Backoff, BackoffType, Concurrency, Overlap, RetryPolicy
 from carillon.domain.run import DeadReason, Run, RunError, RunStatus
 from carillon.domain.spec.completion_spec import CompletionSpec
+from carillon.domain.spec.names import job_id_of
 from carillon.domain.targets import SqsTarget, WebhookTarget
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, ReportTo, Success
-from tests.simulation.story import MINUTE, NOON, SECOND
-from tests.support.world import World
+from carillon.manifest.manifest import Manifest
+from carillon.simulation.deployment import Deployment, Options
+from carillon.simulation.loop import Loop
+from carillon.simulation.run import Plan, Simulation
+from carillon.simulation.services import Api, job_body
+from carillon.simulation.targets import Behaviour, SimulatedTargets
+from carillon.simulation.workload import Workload
+from tests.simulation.story import MINUTE, NOON, SECOND, Killed
+from tests.simulation.test_reindexing import lose_wheel, reindex
+from tests.support.world import OWNER, World
 
 BEAT = 20
 WITHIN = 120
@@ -327,3 +336,82 @@ class TestWhatDependsOnIt:
         first, second = story.world.history(story.job)
         assert second.key.fire_at - first.finished_at <= timedelta(seconds=31)  # type: ignore[operator]
         assert second.is_open
+
+
+def test_a_long_one_is_checked_by_the_wheel_also_by_one_that_was_lost() -> None:
+    story = Story(target=target(within=1800, heartbeat=None), retry=RetryPolicy(1))
+    story.until(DUE + 10 * MINUTE)
+    assert story.world.queue.kept() == []
+    lose_wheel(story.world)
+    reindex(story.world)
+    story.until(DUE + 31 * MINUTE)
+    assert story.run.status is RunStatus.TIMED_OUT
+
+
+def test_one_whose_executor_has_died_before_it_was_opened_is_taken_over() -> None:
+    story = Story()
+
+    def dies(call: Call) -> Success:
+        raise Killed
+
+    story.world.targets.behave = dies
+    with pytest.raises(Killed):
+        story.until(DUE)
+    story.world.targets.behave = accepts
+    assert (story.run.status, story.run.is_open) == (RunStatus.RUNNING, False)
+    story.until(DUE + 7 * MINUTE)
+    assert story.run.attempts[0].error.kind == "executor_died"
+    with pytest.raises(ReportRefusedError, match="has taken over"):
+        story.service.heartbeat(*story.address(0))
+
+
+def test_a_check_that_its_lane_has_given_up_ends_the_attempt_all_the_same() -> None:
+    story = Story(retry=RetryPolicy(1))
+    story.until(DUE)
+    (check,) = story.world.queue.kept()
+    story.world.clock.advance(BEAT + 5)
+    ends_at = story.world.clock.now() + MINUTE
+    report = story.world.executor.dead(check.body, ends_at)
+    assert (report.handled, story.run.status) == (Handled.RAN, RunStatus.TIMED_OUT)
+
+
+def test_an_open_run_is_cancelled_and_gives_its_permits_back() -> None:
+    """In a deployment of the simulation, which has the whole API."""
+    loop = Loop(NOON)
+    tokens: list[str] = []
+
+    def behave(target: object, call: Call, draws: object) -> Behaviour:
+        tokens.append(call.report_to.token if call.report_to else "")
+        return Behaviour(0.0, accepts(call))
+
+    deployment = Deployment(loop, Options(), SimulatedTargets(loop, behave))
+    api = Api.of(deployment)
+    body = {"name": "long", "schedule": "1 12 * * *", "target": target().model_dump(mode="json")}
+    place = {"concurrency": {"key": "db", "limit": 1}}
+    deployment.invoke("create", lambda: api.jobs.create(OWNER, job_body(body | place), "k"))
+    deployment.start()
+    loop.run(loop.us_of(DUE + SECOND))
+    (run,) = deployment.stores.runs.list(OWNER, job_id_of(OWNER, "long"), 10).items
+    assert run.is_open
+    deployment.invoke("cancel", lambda: api.runs.cancel(OWNER, run.key.job_id, run.key.run_id))
+    late = deployment.invoke(
+        "late", lambda: api.completions.complete(run.key.run_id, tokens[0], None), at=DUE + MINUTE
+    )
+    loop.run(loop.us_of(DUE + 2 * MINUTE))
+    cancelled = deployment.stores.runs.get(run.key)
+    assert cancelled is not None
+    assert cancelled.status is RunStatus.CANCELLED
+    assert isinstance(late.failure, ReportRefusedError)
+    row = deployment.stores.admission_rows.get(OWNER, "key/db")
+    assert row is not None
+    assert row.holders == ()
+
+
+def test_a_workload_that_is_rehearsed_has_targets_that_report() -> None:
+    queue = {"type": "sqs", "queue_arn": "arn:aws:sqs:eu-west-1:123456789012:work"}
+    job = {"schedule": "every 1m", "target": {**queue, "completion": {"within": "1h"}}}
+    workload = Workload.of(Manifest.of({"jobs": {"long": job}}))
+    simulation = Simulation(workload, Plan(NOON, NOON + 10 * MINUTE))
+    simulation.advance(NOON + 10 * MINUTE)
+    simulation.settle(lambda: True)
+    assert simulation.summary()["outcomes"] == {"succeeded": 10}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from carillon.domain.calendar import resolve
+from carillon.domain.execution.completing import check_of
 from carillon.domain.execution.next_run import next_after_finish, queued_run_message
 from carillon.domain.execution.resuming import resume_message
 from carillon.domain.job import Job, JobState
@@ -26,7 +27,7 @@ class History:
 
     `last_at` is the newest fire time that a scheduled run has, or that the row of a catch-up
     covers; `newest` the run of the newest one under the job's own generation. `waiting` have yet to
-    begin an attempt: what comes for them may have stood on the wheel.
+    begin an attempt, or are open: what comes for them may have stood on the wheel.
     """
 
     generation_id: str
@@ -39,7 +40,8 @@ class History:
             key = row.key
             if key.kind in (RunKind.SCHEDULED, RunKind.MISSED):
                 self.last_at = max(self.last_at or key.fire_at, key.fire_at)
-            if row.status in _WAITING and key.kind not in NO_RUNS:
+            is_waiting = row.status in _WAITING or row.is_open
+            if is_waiting and key.kind not in NO_RUNS:
                 self.waiting.append(row)
             is_own = key.kind is RunKind.SCHEDULED and row.generation_id == self.generation_id
             if is_own and not key.redrive:
@@ -92,9 +94,11 @@ def since_when(
 
 
 def waiting_message(run: Run, job: Job) -> Message:
-    """The message of a run that waits in its row: as current as the one that may be lost, so that
-    the claim absorbs one of the two."""
+    """The message of a run that waits in its row, or the check of an open one: as current as the
+    one that may be lost, so that the claim absorbs one of the two."""
     message = replace(queued_run_message(run, job), attempt=run.attempt + 1)
+    if run.is_open:
+        return check_of(message, run)
     if run.status is RunStatus.RETRYING:
         return replace(message, due_at=run.next_attempt_at or run.updated_at)
     return replace(message, wait_until=run.next_attempt_at)

@@ -43,6 +43,8 @@ _SETTLING = timedelta(minutes=15)
 """The longest wait, at the end, for what is still under way."""
 _ROW_LIFETIME = timedelta(hours=1)
 _MOVED_ROW_LIFETIME = timedelta(days=MOST_SHIFTED_DAYS + 2)
+_REPORTED = timedelta(seconds=1)
+"""A target with `completion` reports the end of its run so long after its call."""
 _MOST_ERRORS = 50
 _TRIES = 20
 _BY_CALL = (
@@ -95,6 +97,7 @@ class Simulation:
             ticks_down=plan.ticks_down,
             executors_down=plan.executors_down,
         )
+        self._completions = Api.of(self.deployment).completions
         self.deployment.on_invoke = self._count_invocation
         self.deployment.start()
         # A second before, so that jobs due at the very begin are part of it.
@@ -243,6 +246,10 @@ class Simulation:
     def _on_call(self, call: TargetCall) -> None:
         if call.ended_at is None:
             self.tally.called(call.call.job_id, call.call.fire_at)
+        elif call.call.report_to is not None and isinstance(call.outcome, Success):
+            run_id, token = call.call.run_id, call.call.report_to.token
+            complete = partial(self._completions.complete, run_id, token, None)
+            self.deployment.invoke(f"report {call.process}", complete, at=self.now + _REPORTED)
 
     def _count_invocation(self, task: Task, began_us: int) -> None:
         meter = self._meters[_who(task.process.name)]
@@ -302,7 +309,9 @@ def _row_lifetime(workload: Workload, plan: Plan) -> timedelta:
         retry = body.retry
         waits = (retry.backoff.delay_seconds(n, 0.0) for n in range(1, retry.max_attempts))
         expected = body.expect_within or 0
-        seconds = max(seconds, max(waits, default=0) + expected)
+        completion = body.target.completion
+        open_seconds = 0 if completion is None else completion.within * retry.max_attempts
+        seconds = max(seconds, max(waits, default=0) + expected + open_seconds)
         if body.calendar is not None and body.calendar.rule is CalendarRule.PREVIOUS_BUSINESS_DAY:
             lifetime = _MOVED_ROW_LIFETIME
     outages = (until - since for since, until in (*plan.ticks_down, *plan.executors_down))

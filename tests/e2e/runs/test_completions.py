@@ -2,6 +2,7 @@
 that the receiver was given."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import httpx2
 import pytest
@@ -14,7 +15,7 @@ from tests.integration.executor.endpoints import Endpoint, endpoint
 pytestmark = pytest.mark.e2e
 
 
-def accepted(person: Person, hook: Endpoint, within: str, **fields: object) -> Json:
+def accepted(person: Person, hook: Endpoint, within: str, **fields: Any) -> Json:
     """A run whose receiver has answered 202."""
     hook.status = 202
     terms = {"within": within, "heartbeat": "10s"}

@@ -33,6 +33,10 @@ _REPORT_TAKES = timedelta(seconds=60)
 """Twice as long as the API works on a report: a row that is not there by then never will be."""
 
 
+_LONGEST_NAME = 512
+"""Characters, more than those of any owner: what could be no key of the store is nobody's."""
+
+
 def token_of(owner: str, secret: str) -> str:
     """The token of one attempt, which tells whose it is."""
     return f"{base64.urlsafe_b64encode(owner.encode()).decode().rstrip('=')}.{secret}"
@@ -41,7 +45,7 @@ def token_of(owner: str, secret: str) -> str:
 def owner_of(token: str) -> str | None:
     """The owner that a token names; None for text that is no token."""
     name, dot, secret = token.partition(".")
-    if not dot or not secret or not token.isascii():
+    if not dot or not secret or not token.isascii() or len(name) > _LONGEST_NAME:
         return None
     try:
         return base64.urlsafe_b64decode(name + "=" * (-len(name) % 4)).decode() or None
