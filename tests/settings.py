@@ -53,7 +53,7 @@ _HOOK = {
 }
 _LAMBDA = {
     "type": "lambda",
-    "completion": {"within": "1d", "heartbeat": None},
+    "completion": {"within": "1d", "heartbeat": "1h"},
     "function_arn": FUNCTION,
     "invocation": "event",
 }
