@@ -33,6 +33,8 @@ def crowded(known: Known) -> Iterator[Violation]:
     """At most `limit` runs of a concurrency key call their targets at once.
 
     Of processes that nothing struck: the place of one that stood still is free when its lease ends.
+    Of a run whose target reports only the last attempt counts: by its report the one before ended,
+    however long its call lasts.
     """
     limits: dict[AdmissionRow, int] = {}
     of_keys: defaultdict[AdmissionRow, list[Delivery]] = defaultdict(list)
@@ -51,6 +53,7 @@ def crowded(known: Known) -> Iterator[Violation]:
                 other
                 for other in under_way
                 if other.ended_at is not None and other.ended_at > each.begun_at
+                if not (each.run_id == other.run_id and _reports(known, each))
             ]
             under_way.append(each)
             if len(under_way) > limits[key]:
@@ -59,6 +62,11 @@ def crowded(known: Known) -> Iterator[Violation]:
                     f"{limits[key]} runs may hold {key[1]!r} at once; at {each.begun_at}: {names}"
                 )
                 yield Violation("concurrency", each.job_id, text)
+
+
+def _reports(known: Known, delivery: Delivery) -> bool:
+    job = _job_of(known, delivery)
+    return job is not None and job.spec.target.completion is not None
 
 
 def granted_too_often(known: Known) -> Iterator[Violation]:
