@@ -25,7 +25,7 @@ from carillon.domain.targets import (
     StepFunctionsTarget,
 )
 from carillon.executor.deadlines import Deadline
-from carillon.executor.targets import Failure, Success, Targets
+from carillon.executor.targets import Failure, ReportTo, Success, Targets
 from carillon.executor.targets.secrets import AwsSecrets, OwnerSecrets, SecretError
 from carillon.settings import Settings
 from tests.integration.executor.sending import call as call_of
@@ -154,6 +154,17 @@ def test_a_message_is_sent_to_a_queue(targets: Targets) -> None:
     assert attributes["carillon-fire-at"]["StringValue"] == "2026-03-01T12:00:17Z"
     assert first["MessageId"] != second["MessageId"]
     assert outcome.result in {f"message {each['MessageId']}" for each in (first, second)}
+
+
+def test_a_message_says_where_the_end_is_reported(targets: Targets) -> None:
+    url, arn = new_queue(unique("q"))
+    told = ReportTo("https://api.example.com/completions/run", "owner.secret")
+    targets.deliver(SqsTarget(queue_arn=arn), replace(CALL, report_to=told))
+    (message,) = received(url, count=1)
+    attributes = message["MessageAttributes"]
+    assert attributes["carillon-completion-url"]["StringValue"] == told.url
+    assert attributes["carillon-completion-token"]["StringValue"] == told.token
+    assert message["Body"] == CALL.payload
 
 
 def test_a_fifo_queue_keeps_one_message_of_all_attempts(targets: Targets) -> None:
