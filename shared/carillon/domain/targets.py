@@ -262,8 +262,7 @@ class StepFunctionsTarget(_Completable):
 
 
 class EcsTarget(_Completable):
-    """A task of Amazon ECS. The run ends when ECS has accepted it, not when the task ends, unless
-    it is to report that (`completion`).
+    """A task of Amazon ECS. The run ends when ECS has accepted it, without a `completion`.
 
     It is started on Fargate, unless `launch_type` or `capacity_provider` says otherwise, which for
     the network needs `subnets`. The `container` gets the payload, as an environment variable.
@@ -339,8 +338,7 @@ def _is_on_fargate(launch_type: str | None, capacity_provider: str | None) -> bo
 
 
 class BatchTarget(_Completable):
-    """A job of AWS Batch. The run ends when Batch has accepted it, not when the job ends, unless it
-    is to report that (`completion`).
+    """A job of AWS Batch. The run ends when Batch has accepted it, without a `completion`.
 
     The container gets the payload, as an environment variable. `parameters` are those of the job
     definition.

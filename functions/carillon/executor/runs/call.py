@@ -1,13 +1,14 @@
-"""The target and the payload of a run's call."""
+"""A run's call: its target, its payload, and its outcome."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from threading import Event
 
 from carillon.domain.callbacks import callback_payload, callback_target
 from carillon.domain.decisions import Skip, SkipReason
+from carillon.domain.execution import completing
+from carillon.domain.execution import transitions as running
 from carillon.domain.execution.successors import PREDECESSOR_GONE
-from carillon.domain.execution.transitions import EXECUTOR_DIED
 from carillon.domain.idempotency import record_key_of_run
 from carillon.domain.job import Job
 from carillon.domain.run import Completion, Run, RunKind
@@ -15,7 +16,7 @@ from carillon.domain.targets import Target, WebhookTarget
 from carillon.domain.templates import TemplateValues, render_payload
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.context import RunContext
-from carillon.executor.targets import Call, ReportTo
+from carillon.executor.targets import Call, Failure, ReportTo, Success
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class PreparedCall:
         )
 
 
-_UNANSWERED = frozenset({EXECUTOR_DIED.kind, "network_error", "ServerException", "timeout"})
+_UNANSWERED = frozenset({running.EXECUTOR_DIED.kind, "network_error", "ServerException", "timeout"})
 """Kinds of errors after which the call may have had its effect."""
 
 
@@ -99,3 +100,28 @@ def prepare_call(ports: ExecutorPorts, run: Run, context: RunContext) -> Prepare
         after=context.before,
     )
     return PreparedCall(job.spec.target, render_payload(payload, values))
+
+
+def delivered(
+    ports: ExecutorPorts,
+    run: Run,
+    job: Job,
+    order: PreparedCall,
+    limit_seconds: int,
+    stopped: Event,
+) -> Run:
+    """Call the target of the claimed run; answers the run as the call has left it, open or ended,
+    which is still to be recorded."""
+    call = order.call(run, job, limit_seconds, stopped)
+    run = replace(running.begun(run, ports.clock.now()), completion=order.completion)
+    ports.lifecycle.started(run, job, run.attempt_started_at or run.updated_at)
+    outcome = ports.targets.deliver(order.target, call)
+    now = ports.clock.now()
+    match outcome:
+        case Success(result, is_accepted) if order.goes_on(is_accepted=is_accepted):
+            return completing.opened(run, now)
+        case Success(result):
+            return running.succeeded(run, result, now)
+        case Failure(error, timed_out, retry_after):
+            fraction = ports.entropy.fraction()
+            return running.failed(run, job, error, timed_out, now, fraction, retry_after)

@@ -36,7 +36,7 @@ from carillon.errors import HeldError, QueueUnavailableError, RunAloneError, Sto
 from carillon.executor.batch import Handled, Report, defer, defer_early, send_back
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.admission import Admission, Held
-from carillon.executor.runs.call import PreparedCall, prepare_call
+from carillon.executor.runs.call import PreparedCall, delivered, prepare_call
 from carillon.executor.runs.catching_up import CatchingUp
 from carillon.executor.runs.completions import Completions
 from carillon.executor.runs.context import RunContext
@@ -44,7 +44,6 @@ from carillon.executor.runs.follow_up import FollowUp
 from carillon.executor.runs.permits import Permits
 from carillon.executor.runs.slow_lane import SlowLane
 from carillon.executor.runs.stop_watch import StopWatch
-from carillon.executor.targets import Call, Failure, Success
 from carillon.services.calendar_reader import CalendarReader
 
 _LEASE_MARGIN = timedelta(seconds=1)
@@ -270,8 +269,7 @@ class RunProtocol:
             self._permits.leave(run, message)
             return None
         with self._permits.around_call(run, message), self._stop_watch.around_call(run) as stopped:
-            call = prepared.call(run, context.job, limit_seconds, stopped)
-            ended = self._deliver(run, context.job, prepared, call)
+            ended = delivered(self._ports, run, context.job, prepared, limit_seconds, stopped)
         is_lost = stopped.is_set()  # its end would be refused, and no retry is to be sent for it
         opens = ended.is_open and not is_lost
         report = self._completions.open(ended, run, context) if opens else None
@@ -317,23 +315,6 @@ class RunProtocol:
             self._catching_up.record(context, now)
         self._ports.indexer.remove_stale_entry(job, message)
         return context, start
-
-    def _deliver(self, run: Run, job: Job, order: PreparedCall, call: Call) -> Run:
-        begun = running.begun(run, self._ports.clock.now())
-        run = replace(begun, completion=order.completion)
-        self._ports.lifecycle.started(run, job, run.attempt_started_at or run.updated_at)
-        outcome = self._ports.targets.deliver(order.target, call)
-        now = self._ports.clock.now()
-        match outcome:
-            case Success(result, is_accepted) if order.goes_on(is_accepted=is_accepted):
-                return completing.opened(run, now)
-            case Success(result):
-                return running.succeeded(run, result, now)
-            case Failure(error, timed_out, retry_after_seconds):
-                fraction = self._ports.entropy.fraction()
-                return running.failed(
-                    run, job, error, timed_out, now, fraction, retry_after_seconds
-                )
 
     def _finish(self, run: Run, context: RunContext) -> Report | None:
         """Record the end of the attempt, then do what follows; None when it was refused.
