@@ -44,7 +44,7 @@ def _faults_of(known: Known, write: RunWrite) -> Iterator[str]:
         return
     lapsed = before.lease_until is None or before.lease_until <= after.updated_at
     began_at = before.attempt_started_at or before.updated_at
-    if not lapsed and after.updated_at - began_at < _YOUNGEST:
+    if not (lapsed or before.is_open) and after.updated_at - began_at < _YOUNGEST:
         yield f"it was stopped at {write.at}, and had begun at {began_at}"
     if [each.attempt for each in after.attempts[len(before.attempts) :]] != [before.attempt]:
         yield f"it was stopped at {write.at}, and attempt {before.attempt} is not on record"

@@ -260,12 +260,11 @@ class RunProtocol:
             return self._wait(message, claim, prepared)
         if prepared is None:  # another has taken the run over
             return None
-        is_too_late = now + needed > ends_at  # the gates were slow
-        if is_too_late or (is_overdue(run, now) and self._stop_watch.is_lost(run)):
+        is_late = now + needed > ends_at  # the gates were slow
+        if is_late or (is_overdue(run, now) and self._stop_watch.is_lost(run)):
             self._admission.leave(run, context.job)
             self._permits.leave(run, message)
-            another = self._another_process()
-            return self._release(message, claim, another) if is_too_late else None
+            return self._release(message, claim, self._another_process()) if is_late else None
         with self._permits.around_call(run, message), self._stop_watch.around_call(run) as stopped:
             ended = delivered(self._ports, run, context.job, prepared, limit_seconds, stopped)
         is_lost = stopped.is_set()  # its end would be refused, and no retry is to be sent for it
