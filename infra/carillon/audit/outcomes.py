@@ -61,7 +61,8 @@ def _waits_for_ticks(known: Known, indexed: Indexed, fire_at: datetime) -> bool:
 def unexpected(known: Known) -> Iterator[Violation]:
     """Scheduled runs at instants that are no occurrences.
 
-    Lenient in a running deployment: rows of other generations than the ones that are known.
+    Lenient: runs that were cancelled while an executor found out that they are none; and in a
+    running deployment rows of other generations than the ones that are known.
     """
     for job_id, generations in known.generations.items():
         if not all(indexed.is_computable for indexed in generations):
@@ -77,6 +78,8 @@ def _unexpected(known: Known, row: Run, generations: Sequence[Indexed]) -> Itera
     job_id, fire_at, run_id = row.key.job_id, row.key.fire_at, row.key.run_id
     if any(indexed.yields(fire_at) for indexed in generations):
         return
+    if row.status is RunStatus.CANCELLED and not known.was_called(run_id):
+        return  # an executor had it, and would have dropped it
     # One that is for later than the end, and was not called, may be dropped yet.
     is_under_way = fire_at > known.evidence.until and not known.was_called(run_id)
     if row.is_final or not (is_under_way or known.is_forsaken(row)):
