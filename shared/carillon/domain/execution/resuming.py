@@ -1,4 +1,5 @@
-"""The end of a pause that was to last until an instant (docs/running.md#operations-on-jobs)."""
+"""The end of a pause that was to last until an instant
+(docs/running.md#run-now-pause-pause-until)."""
 
 from datetime import datetime, timedelta
 

@@ -96,7 +96,8 @@ AfterSetting = Annotated[
     PatchedAs(_PATCH),
     Cli(
         "--after",
-        "Run after each run of the job NAME that has succeeded, failed or finished; or JSON.",
+        "Run after each run of another job: NAME, or NAME:WHEN (succeeded, the default, failed "
+        "or finished); or JSON.",
         metavar="NAME[:WHEN]",
     ),
 ]

@@ -121,7 +121,8 @@ class JobSpec(ScheduleSpec):
         PatchedAs(TargetPatch),
         Cli(
             "--target",
-            "... or this: the ARN of a function, queue, topic or state machine; or JSON.",
+            "... or this: the ARN of a function, queue, topic or state machine; or JSON, which "
+            "buses, ECS and Batch need.",
             "What is called",
         ),
     ]
