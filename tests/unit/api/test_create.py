@@ -69,6 +69,7 @@ def test_a_minimal_job_gets_the_documented_defaults(client: Client, world: World
         "name": "nightly report",
         "state": "active",
         "note": None,
+        "resume_at": None,
         "managed_by": None,
         "renamed_from": None,
         "successors": [],
