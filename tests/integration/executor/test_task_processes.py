@@ -309,7 +309,7 @@ def test_a_task_can_kill_its_executor_for_tests() -> None:
     )
     assert executor.returncode == -signal.SIGKILL
     outcome, pids = executor.stdout.splitlines()
-    assert outcome == "Success(result='\"survived at attempt 1\"')"
+    assert outcome == repr(Success('"survived at attempt 1"'))
     assert len(pids.split()) == 2
     assert wait_until(lambda: not any(is_running(int(pid)) for pid in pids.split()))
 
