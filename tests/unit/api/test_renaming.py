@@ -67,6 +67,22 @@ def test_a_renaming_that_was_interrupted_is_continued(
     assert (new.generation.from_at == old.generation.from_at) is is_continued
 
 
+def test_a_pause_with_an_end_goes_along_unless_it_is_over(client: Client, world: World) -> None:
+    """What is due between its end and a renaming would be nobody's."""
+    apply(client)
+    path = f"/jobs/{named(client, 'sync')['job_id']}/pause"
+    assert client.post(path, {"until": "2026-03-01T12:05:00Z"}).status == 200
+    world.clock.advance(400)
+
+    refused = apply(client, RENAMED)
+    assert (actions(refused)["pull"], refused["written"]) == ("unavailable", False)
+
+    world.clock.advance(-300)
+    apply(client, RENAMED)
+    pull = named(client, "pull")
+    assert (pull["state"], pull["resume_at"]) == ("paused", "2026-03-01T12:05:00Z")
+
+
 def test_a_paused_job_is_renamed_paused(client: Client) -> None:
     apply(client)
     client.post(f"/jobs/{named(client, 'sync')['job_id']}/pause")

@@ -290,5 +290,7 @@ def _late() -> ProblemError:
 
 def _may_pass(error: Exception) -> bool:
     """True for what another try may not meet; time does not mend a row that cannot be read."""
+    if isinstance(error, ProblemError):
+        return error.kind is Kind.UNAVAILABLE
     passing = (StoreUnavailableError, QueueUnavailableError)
     return isinstance(error, passing) and not isinstance(error, UnreadableRowError)

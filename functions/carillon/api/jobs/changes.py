@@ -96,7 +96,7 @@ def renamed_job(
         created_at=old.created_at,
         updated_at=now,
         state=JobState.PAUSED if is_paused else JobState.ACTIVE,
-        paused_at=now if is_paused else None,
+        paused_at=generation.from_at if is_paused else None,
         resume_at=old.resume_at,
         note=old.note if is_paused else "",
         slow=old.slow,

@@ -4,13 +4,19 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from carillon.api.http.problems import Kind, ProblemError
 from carillon.api.jobs.changes import Put, job_with, new_job, renamed_job
 from carillon.api.jobs.drafts import EVERY_SETTING, Draft, changed_draft, patched_draft
 from carillon.api.jobs.links import Declared, Links
 from carillon.api.jobs.request_models import JobPatch
 from carillon.clock import Clock, Entropy, ceil_second, utc_text
 from carillon.domain.calendar import Calendar, shifts
-from carillon.domain.execution.resuming import LONGEST_PAUSE, SHORTEST_PAUSE, resumed_after
+from carillon.domain.execution.resuming import (
+    LONGEST_PAUSE,
+    SHORTEST_PAUSE,
+    is_over,
+    resumed_after,
+)
 from carillon.domain.job import Generation, Job, JobState, fires_differently
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.names import job_id_of
@@ -87,9 +93,11 @@ class Planner:
 
         The one ends at the instant at which the other begins. One that has ended already, by a
         request that got no further, is continued from there on for a minute, else from now on.
-        Raises what `created_draft` raises.
+        Raises what `created_draft` raises, and ProblemError where it is about to be resumed.
         """
         now = self._clock.now()
+        if old.state is JobState.PAUSED and is_over(old, now):
+            raise ProblemError(Kind.UNAVAILABLE, "its pause is over: wait until it is resumed")
         job_id = job_id_of(old.owner, spec.name)
         generation = self.generation(now, stored.generation if stored else None)
         tombstone = old
