@@ -176,6 +176,17 @@ def test_a_task_may_be_run_with_its_own_roles(stack: cdk.Stack) -> None:
     assert [values[each["$ref"]] for each in wanted["subnets"]] == ids(template, "EC2::Subnet")
 
 
+def test_an_imported_definition_brings_the_roles_that_it_was_told(stack: cdk.Stack) -> None:
+    """Those of others are passed by the option `pass_role_arns`."""
+    arn = f"arn:aws:ecs:{REGION}:{ACCOUNT}:task-definition/report:7"
+    definition = ecs.FargateTaskDefinition.from_fargate_task_definition_arn(stack, "Report", arn)
+    target = {"type": "ecs", "task_definition_arn": definition, "subnets": ["subnet-0a1b2c3d"]}
+    scheduler(stack).add_job("report", schedule="every 5m", target=target)
+    statements = statements_of(synthesized(stack), "executor-normal")
+    actions = [action for each in statements for action in listed(each["Action"])]
+    assert ("ecs:RunTask" in actions, "iam:PassRole" in actions) == (True, False)
+
+
 def test_a_definition_without_a_revision_is_allowed_with_all_of_them(stack: cdk.Stack) -> None:
     at = f"arn:aws:batch:{REGION}:{ACCOUNT}"
     target = {"type": "batch", "job_definition_arn": f"{at}:job-definition/report"}

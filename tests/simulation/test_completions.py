@@ -15,7 +15,9 @@ from carillon.domain.run import DeadReason, Run, RunError, RunStatus
 from carillon.domain.spec.completion_spec import CompletionSpec
 from carillon.domain.spec.names import job_id_of
 from carillon.domain.targets import SqsTarget, WebhookTarget
+from carillon.errors import StoreUnavailableError
 from carillon.executor.batch import Handled
+from carillon.executor.runs.completions import Completions
 from carillon.executor.targets import Call, ReportTo, Success
 from carillon.manifest.manifest import Manifest
 from carillon.simulation.deployment import Deployment, Options
@@ -428,6 +430,26 @@ def test_an_open_run_is_cancelled_and_gives_its_permits_back() -> None:
     late = story.ask("late", lambda: story.api.completions.complete(run_id, story.token, None))
     assert isinstance(late.failure, ReportRefusedError)
     assert (story.run.status, story.holders()) == (RunStatus.CANCELLED, 0)
+
+
+@pytest.mark.parametrize("failure", [True, False])
+def test_one_that_could_not_be_announced_waits_behind_no_permit_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, failure: bool
+) -> None:
+    story = Story(concurrency=Concurrency("db", 1))
+    announce = Completions.announce
+
+    def once(self: Completions, *args: Any) -> None:
+        monkeypatch.setattr(Completions, "announce", announce)
+        if failure:
+            raise StoreUnavailableError("down")
+
+    monkeypatch.setattr(Completions, "announce", once)
+    story.until(DUE + 15 * SECOND)
+    row = story.world.admission_rows.get(OWNER, "key/db")
+    assert row is not None
+    assert len(row.holders) == (1 if failure else 0)
+    assert story.run.is_open is failure, "it came again, and nobody was in its way"
 
 
 def test_what_it_costs() -> None:

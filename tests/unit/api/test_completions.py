@@ -98,6 +98,24 @@ def test_a_run_is_reported_failed(world: World, run: Run) -> None:
     )
 
 
+def test_a_reported_end_is_of_a_claim_of_its_own(world: World, run: Run) -> None:
+    """Or a retry would take over the permit of the call that is still under way."""
+    report(world, run, "fail", '{"message": "no"}')
+    assert stored(world, run).claim_id != run.claim_id
+
+
+def test_no_policy_retries_what_is_reported_as_permanent(
+    world: World, client: Client, run: Run
+) -> None:
+    retry = {"max_attempts": 3, "retry_on": ["disk_full"]}
+    changed = client.send(
+        "PATCH", f"/jobs/{run.key.job_id}", {"retry": retry}, headers={"If-Match": "*"}
+    )
+    assert changed.status == 200, changed.text
+    report(world, run, "fail", '{"message": "no", "kind": "disk_full", "permanent": true}')
+    assert (stored(world, run).status, stored(world, run).reason) == (RunStatus.DEAD, "refused")
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [

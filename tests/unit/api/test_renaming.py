@@ -2,6 +2,7 @@
 
 import pytest
 
+from carillon.domain.execution.resuming import resume_message
 from carillon.domain.job import Job, JobState
 from carillon.domain.spec.names import job_id_of
 from carillon.errors import StoreUnavailableError
@@ -81,6 +82,24 @@ def test_a_pause_with_an_end_goes_along_unless_it_is_over(client: Client, world:
     apply(client, RENAMED)
     pull = named(client, "pull")
     assert (pull["state"], pull["resume_at"]) == ("paused", "2026-03-01T12:05:00Z")
+
+
+def test_a_job_that_is_renamed_there_and_back_is_still_resumed(
+    client: Client, world: World
+) -> None:
+    """Each renaming makes another pause of it, for which the earlier order is of no use."""
+    apply(client)
+    path = f"/jobs/{named(client, 'sync')['job_id']}/pause"
+    client.post(path, {"until": "2026-03-01T12:05:00Z"})
+    world.clock.advance(5)
+    apply(client, RENAMED)
+    world.clock.advance(5)
+    apply(client, {"report": JOBS["report"], "sync": {**JOBS["sync"], "was": "pull"}})
+
+    job = world.jobs.get(OWNER, job_id_of(OWNER, "sync"))
+    assert job is not None
+    orders = [kept.message.key for kept in world.queue.kept()]
+    assert resume_message(job).key in orders
 
 
 def test_a_paused_job_is_renamed_paused(client: Client) -> None:

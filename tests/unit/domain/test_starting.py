@@ -137,6 +137,14 @@ class TestCalendars:
         longer = job(state=JobState.PAUSED, paused_at=began, resume_at=NOON + timedelta(hours=1))
         assert decide_start(longer, message(CURRENT), NOON) == Skip(SkipReason.PAUSED)
 
+    def test_a_retry_that_is_due_after_the_end_of_a_pause_waits_for_the_resumption(self) -> None:
+        began = NOON - timedelta(minutes=5)
+        retry = replace(message(CURRENT), attempt=2, due_at=NOON)
+        over = job(state=JobState.PAUSED, paused_at=began, resume_at=NOON - timedelta(seconds=9))
+        assert isinstance(decide_start(over, retry, NOON), Defer)
+        lasting = job(state=JobState.PAUSED, paused_at=began, resume_at=NOON + timedelta(hours=1))
+        assert decide_start(lasting, retry, NOON) == Skip(SkipReason.PAUSED)
+
     def test_the_jobs_state_comes_first(self) -> None:
         paused = job(calendar=SKIP, state=JobState.PAUSED, paused_at=NOON)
         assert decide_start(paused, message(), NOON, CLOSED) == Skip(SkipReason.PAUSED)

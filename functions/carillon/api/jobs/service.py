@@ -357,8 +357,9 @@ class JobService:
         if put.reindexes:
             won = self._indexer.index_job(job, None if before is None else before.revision)
         else:
-            if before is None or before.resume_at != job.resume_at:
-                self._order_resumption(job)  # under another name
+            pause = None if before is None else (before.paused_at, before.resume_at)
+            if pause != (job.paused_at, job.resume_at):  # under another name
+                self._order_resumption(job)
             if before is None:
                 won = self._jobs.create(job)
             else:

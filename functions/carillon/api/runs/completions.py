@@ -25,7 +25,7 @@ from carillon.domain.execution import completing
 from carillon.domain.execution.completing import Standing
 from carillon.domain.execution.transitions import EXECUTOR_DIED, retry_message
 from carillon.domain.job import Job
-from carillon.domain.run import Run, RunError, RunStatus, one_line
+from carillon.domain.run import FAIL_KIND, RETRY_KIND, Run, RunError, RunStatus, one_line
 from carillon.domain.spec.fields import Document, Flag, JsonText
 from carillon.errors import CarillonError
 from carillon.services.indexer import Indexer
@@ -118,9 +118,11 @@ class CompletionService:
     def _ended(
         self, run: Run, job: Job, result: str | None, error: RunError | None, now: datetime
     ) -> Run:
+        # Of a claim of its own: the permit of a call that is under way is not the retry's.
+        seen = replace(run, claim_id=self._entropy.new_id(now))
         if error is None:
-            return completing.completed(run, result, now)
-        return completing.failed(run, job, error, now, self._entropy.fraction())
+            return completing.completed(seen, result, now)
+        return completing.failed(seen, job, error, now, self._entropy.fraction())
 
     def _find(self, run_id: str, token: str) -> tuple[Run, Standing]:
         owner = completing.owner_of(token)
@@ -142,7 +144,7 @@ def _why(run: Run, standing: Standing) -> str:
 
 
 def _not_ours(kind: str) -> str:
-    if kind == EXECUTOR_DIED.kind:
+    if kind in (EXECUTOR_DIED.kind, FAIL_KIND, RETRY_KIND):
         raise ValueError(f"must not be {kind!r}, which Carillon says itself")
     return kind
 

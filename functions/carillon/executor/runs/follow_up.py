@@ -8,7 +8,7 @@ from dataclasses import replace
 from carillon.domain.admission.state import job_admission
 from carillon.domain.callbacks import callback_message, callback_target
 from carillon.domain.decisions import Defer
-from carillon.domain.execution import next_run
+from carillon.domain.execution import completing, next_run
 from carillon.domain.execution.successors import messages_after
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
@@ -57,7 +57,7 @@ class FollowUp:
         if following is None:
             return self._complete(job, run, context)
         read_at = next_run.check_again_at(following, self._ports.clock.now())
-        if read_at is not None and not _is_ended_by_api(run):
+        if read_at is not None and not _is_ended_by_api(run, context.message):
             return Defer(read_at, "the run has ended, and the next one has yet to begin")
         begun = self._ports.runs.get(following.key)
         if begun is None or begun.generation_id != following.generation_id:
@@ -87,7 +87,7 @@ class FollowUp:
         if callback_target(job, run) is not None:
             self._ports.indexer.schedule_message(callback_message(run, context.message))
         self._ports.indexer.schedule_messages(list(messages_after(run, job)))
-        if not repeated or _is_ended_by_api(run):
+        if not repeated or _is_ended_by_api(run, context.message):
             self._wake_queued_run(run, job)
         current = self._failures.count(run, job, repeated=repeated)
         if current is None or not context.message.after_finish:
@@ -170,6 +170,6 @@ class FollowUp:
         return absent if row is None else row.is_final
 
 
-def _is_ended_by_api(run: Run) -> bool:
-    """True if no executor may have done what follows from the run's end."""
-    return run.status is RunStatus.CANCELLED or run.completion is not None
+def _is_ended_by_api(run: Run, message: Message) -> bool:
+    """True if no executor may have done what follows from the run's end: `message` is to do it."""
+    return run.status is RunStatus.CANCELLED or completing.is_of_a_report(message, run)

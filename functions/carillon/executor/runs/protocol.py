@@ -247,7 +247,9 @@ class RunProtocol:
             return self._release(message, claim, self._another_process())
         try:
             prepared = self._admit(claim, context)
-        except StoreUnavailableError:  # a gate's
+        except StoreUnavailableError:  # a gate's, or the announcement's
+            if claim.over is None:  # no row will know of its permits
+                self._leave(run, context)
             if not self._release_claim(message, claim, made_for_nothing=False):
                 return None
             raise
@@ -258,13 +260,10 @@ class RunProtocol:
             return self._finish(running.skipped(run, prepared.reason, now, prepared.note), context)
         if isinstance(prepared, Wait):
             return self._wait(message, claim, prepared)
-        if prepared is None:  # another has taken the run over
-            return None
-        is_late = now + needed > ends_at  # the gates were slow
-        if is_late or (is_overdue(run, now) and self._stop_watch.is_lost(run)):
-            self._admission.leave(run, context.job)
-            self._permits.leave(run, message)
-            return self._release(message, claim, self._another_process()) if is_late else None
+        is_lost = prepared is None or (is_overdue(run, now) and self._stop_watch.is_lost(run))
+        if prepared is None or is_lost or now + needed > ends_at:  # the gates were slow
+            self._leave(run, context)
+            return None if is_lost else self._release(message, claim, self._another_process())
         with self._permits.around_call(run, message), self._stop_watch.around_call(run) as stopped:
             ended = delivered(self._ports, run, context.job, prepared, limit_seconds, stopped)
         is_lost = stopped.is_set()  # its end would be refused, and no retry is to be sent for it
@@ -274,6 +273,11 @@ class RunProtocol:
         report = report if ended.is_open or is_lost else self._finish(ended, context)
         self._slow_lane.judge(ended, context.job)
         return report
+
+    def _leave(self, run: Run, context: RunContext) -> None:
+        """Give up what the gates have granted to a run that is not called."""
+        self._admission.leave(run, context.job)
+        self._permits.leave(run, context.message)
 
     def _admit(self, claim: Claim, context: RunContext) -> PreparedCall | Held | None:
         """The prepared call, once its owner's permits and every gate have let the run pass; None

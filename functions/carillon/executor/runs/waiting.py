@@ -11,6 +11,7 @@ from carillon.domain.run import RunKind
 from carillon.errors import StoreUnavailableError, UnreadableRowError, reason_of
 from carillon.executor.batch import Handled, Report
 from carillon.executor.ports import ExecutorPorts
+from carillon.executor.runs.completions import Completions
 from carillon.executor.runs.context import RunContext
 from carillon.executor.runs.follow_up import FollowUp
 from carillon.services.calendar_reader import CalendarReader
@@ -24,6 +25,7 @@ class Waiting:
     def __init__(self, ports: ExecutorPorts) -> None:
         self._ports = ports
         self._follow_up = FollowUp(ports)
+        self._completions = Completions(ports)
 
     def wait(self, message: Message, error: StoreUnavailableError) -> Report:
         """Send a copy of the message, to be acknowledged then; or give up, a day after a row could
@@ -79,6 +81,7 @@ class Waiting:
         if not isinstance(claim, Claim):
             return None
         dead = running.unreadable(claim.run, reason, now)
+        self._completions.release(claim.over)
         if not (self._ports.runs.claim(claim.run, claim.over) and self._ports.runs.finish(dead)):
             return None
         with suppress(UnreadableRowError):  # its job, in most cases: then nobody can be told

@@ -1,6 +1,7 @@
 """The AWS resources that jobs may call, and the deployment's own, which they may not."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -72,8 +73,9 @@ class TargetPermissions(Construct):
                 key = getattr(resource, name, None)
                 if isinstance(key, kms.Key) and executor.role is not None:
                     key.grant_encrypt_decrypt(executor.role)
-            if service == "ecs":
-                executor.add_to_role_policy(_passing(_roles_of(resource)))
+            roles = _roles_of(resource) if service == "ecs" else []
+            if roles:
+                executor.add_to_role_policy(_passing(roles))
 
     def _refuse_own(self) -> None:
         self._parameters.add("OWN_ARNS", self._own)
@@ -91,8 +93,12 @@ class TargetPermissions(Construct):
 
 
 def _roles_of(task_definition: object) -> list[str]:
-    roles = [getattr(task_definition, f"{use}_role", None) for use in ("task", "execution")]
-    return [role.role_arn for role in roles if role is not None]
+    arns: list[str] = []
+    for use in ("task", "execution"):
+        with suppress(RuntimeError):  # of an imported definition that was not told its roles
+            role = getattr(task_definition, f"{use}_role", None)
+            arns += [] if role is None else [role.role_arn]
+    return arns
 
 
 def _passing(role_arns: Sequence[str]) -> iam.PolicyStatement:

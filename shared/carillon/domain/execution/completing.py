@@ -171,7 +171,8 @@ def completed(seen: Run, result: str | None, now: datetime) -> Run:
 def failed(seen: Run, job: Job, error: RunError, now: datetime, fraction: float) -> Run:
     """The run, reported failed (to be claimed over the row): retried as any failed attempt."""
     run = replace(seen, token=seen.token + 1)
-    return running.failed(run, job, error, timed_out=False, now=now, fraction=fraction)
+    is_final = error.permanent
+    return running.failed(run, job, error, False, now, fraction, is_final=is_final)
 
 
 _REPORTED = frozenset({RunStatus.SUCCEEDED, RunStatus.RETRYING, RunStatus.DEAD})

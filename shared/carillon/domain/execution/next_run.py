@@ -143,15 +143,17 @@ def last_of(
 
 
 def completed_until(job: Job, now: datetime, lifetime: timedelta) -> datetime:
-    """The time that the row of a completed job is kept: retries of its runs may wait long, and so
-    may an occurrence whose day was opened again after it was moved on."""
+    """The time that the row of a completed job is kept: its runs may be open, or wait for retries,
+    for long, and so may an occurrence whose day was opened again after it was moved on."""
     backoff = job.spec.retry.backoff
     longest_seconds = max(
         backoff.base_seconds, backoff.cap_seconds, policies.LONGEST_RETRY_DELAY_SECONDS
     )
     waits_seconds = (job.spec.retry.max_attempts - 1) * longest_seconds
     moved = timedelta(days=MOST_SHIFTED_DAYS if shifts(job.spec.calendar) else 0)
-    return now + lifetime + moved + timedelta(seconds=waits_seconds)
+    terms = job.spec.target.completion
+    open_seconds = 0 if terms is None else job.spec.retry.max_attempts * terms.within
+    return now + lifetime + moved + timedelta(seconds=waits_seconds + open_seconds)
 
 
 def _passed(job: Job, run: Run, message: Message, now: datetime) -> datetime:

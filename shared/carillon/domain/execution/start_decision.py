@@ -68,9 +68,13 @@ def decide_start(
     stopped = _stopped(job, key)
     if key.kind is RunKind.AFTER and message.attempt == 1 and key.redrive == 0:
         following = start_after(job, key, before)
-        return following if stopped is None or isinstance(following, Drop) else Skip(stopped)
+        if stopped is None or isinstance(following, Drop):
+            return following
+        return _before_resumption(job, message, now) or Skip(stopped)
+    if stopped is not None and by_schedule:
+        return _of_stopped(job, message, now, stopped)
     if stopped is not None:
-        return _of_stopped(job, message, now, stopped) if by_schedule else Skip(stopped)
+        return _before_resumption(job, message, now) or Skip(stopped)
     if not by_schedule:
         return Proceed()
     start = _by_generation(job, message, now, closed)
@@ -88,6 +92,15 @@ def _stopped(job: Job, key: RunKey) -> SkipReason | None:
         return SkipReason.DELETED
     is_paused = job.state is JobState.PAUSED and not runs_while_paused(key)
     return SkipReason.PAUSED if is_paused else None
+
+
+def _before_resumption(job: Job, message: Message, now: datetime) -> Defer | None:
+    """The wait of what is due after the end of a pause, for the resumption that is on its way."""
+    resume_at = job.resume_at if job.state is JobState.PAUSED else None
+    if resume_at is None or message.starts_at < resume_at:
+        return None
+    at = now + max(now - message.starts_at, SHORTEST_YOUNG_DELAY)
+    return Defer(at, "its job is to be resumed before it")
 
 
 def _of_stopped(job: Job, message: Message, now: datetime, reason: SkipReason) -> Start:

@@ -130,13 +130,16 @@ def failed(
     now: datetime,
     fraction: float,
     retry_after_seconds: float | None = None,
+    *,
+    is_final: bool = False,
 ) -> Run:
     """The run after a failed attempt: retrying while attempts are left and can help.
 
-    `retry_after_seconds` is what the target asked for: it takes the place of the backoff.
+    `retry_after_seconds` is what the target asked for: it takes the place of the backoff. One that
+    `is_final` is not retried, whatever the policy says.
     """
     ended = _ended(run, RunStatus.TIMED_OUT if timed_out else RunStatus.DEAD, now, error=error)
-    if not job.spec.retry.retries(error):
+    if is_final or not job.spec.retry.retries(error):
         return replace(ended, reason=DeadReason.REFUSED)
     if run.attempt >= job.spec.retry.max_attempts:
         return replace(ended, reason=DeadReason.EXHAUSTED)
