@@ -32,7 +32,7 @@ EXIT_CODES_HELP = "\n".join(
         "3  the API, or the command itself, refused the input; stderr names each field",
         "4  not found, or gone",
         "5  not signed in, or not allowed",
-        "6  conflict: the job has changed, the change must name its revision, or the run has ended",
+        "6  conflict: the job changed, a revision must be named, or the run ended",
         "7  the API cannot be reached or is busy (429, 503, 504): try again later",
         "8  diff: the manifest and the deployment differ",
         "130  interrupted (Ctrl-C): what was shown is a part",
