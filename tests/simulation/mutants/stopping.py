@@ -5,7 +5,7 @@ from datetime import datetime
 
 import carillon.executor.runs.protocol as protocol
 from carillon.domain.run import Run
-from carillon.executor.runs.stop_watch import StopWatch
+from carillon.executor.runs.call import StopWatch
 from carillon.stores.memory.runs import MemoryRunStore
 from tests.simulation.mutants.kit import (
     Code,

@@ -1,5 +1,7 @@
-"""A run's call: its target, its payload, and its outcome."""
+"""A run's call: its target, its payload, the watch of its row, and its outcome."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from threading import Event
@@ -8,12 +10,14 @@ from carillon.domain.callbacks import callback_payload, callback_target
 from carillon.domain.decisions import Skip, SkipReason
 from carillon.domain.execution import completing
 from carillon.domain.execution import transitions as running
+from carillon.domain.execution.stopping import LOOK_SECONDS
 from carillon.domain.execution.successors import PREDECESSOR_GONE
 from carillon.domain.idempotency import record_key_of_run
 from carillon.domain.job import Job
 from carillon.domain.run import Completion, Run, RunKind
 from carillon.domain.targets import Target, WebhookTarget
 from carillon.domain.templates import TemplateValues, render_payload
+from carillon.errors import StoreUnavailableError
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.context import RunContext
 from carillon.executor.targets import Call, Failure, ReportTo, Success
@@ -100,6 +104,36 @@ def prepare_call(ports: ExecutorPorts, run: Run, context: RunContext) -> Prepare
         after=context.before,
     )
     return PreparedCall(job.spec.target, render_payload(payload, values))
+
+
+class StopWatch:
+    """A call that is shorter than LOOK_SECONDS costs no read here."""
+
+    def __init__(self, ports: ExecutorPorts) -> None:
+        self._ports = ports
+
+    def is_lost(self, run: Run) -> bool:
+        """True if the run was cancelled, or taken over, since it was claimed: nothing that is
+        written under the claim counts any more. False where the store fails."""
+        with suppress(StoreUnavailableError):
+            seen = self._ports.runs.get(run.key)
+            return seen is None or not seen.is_held_by(run)
+        return False
+
+    @contextmanager
+    def around_call(self, run: Run) -> Iterator[Event]:
+        """The event that is set once the run is lost, until when its row is read regularly."""
+        stopped = Event()
+
+        def look() -> None:
+            if not stopped.is_set() and self.is_lost(run):
+                stopped.set()
+
+        call_off = self._ports.timers.every(LOOK_SECONDS, look)
+        try:
+            yield stopped
+        finally:
+            call_off()
 
 
 def delivered(

@@ -36,14 +36,13 @@ from carillon.errors import HeldError, QueueUnavailableError, RunAloneError, Sto
 from carillon.executor.batch import Handled, Report, defer, defer_early, send_back
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.admission import Admission, Held
-from carillon.executor.runs.call import PreparedCall, delivered, prepare_call
+from carillon.executor.runs.call import PreparedCall, StopWatch, delivered, prepare_call
 from carillon.executor.runs.catching_up import CatchingUp
 from carillon.executor.runs.completions import Completions
 from carillon.executor.runs.context import RunContext
 from carillon.executor.runs.follow_up import FollowUp
 from carillon.executor.runs.permits import Permits
 from carillon.executor.runs.slow_lane import SlowLane
-from carillon.executor.runs.stop_watch import StopWatch
 from carillon.services.calendar_reader import CalendarReader
 
 _LEASE_MARGIN = timedelta(seconds=1)
