@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
-from carillon.domain.execution.successors import messages_after
+from carillon.domain.execution.successors import messages_after, predecessor_id
 from carillon.domain.job import Job
 from carillon.domain.message import encode
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.names import job_id_of
-from carillon.domain.successors import predecessor_id
 from carillon.simulation.services import Api
 from tests.simulation.races.ending import Ending
 from tests.simulation.races.exploration import Actor, Setting

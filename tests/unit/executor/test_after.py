@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from carillon.domain.execution.successors import messages_after
+from carillon.domain.execution.successors import link_of, linked, messages_after
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp, Overlap, RetryPolicy
 from carillon.domain.run import Run, RunError, RunKey, RunKind, RunStatus
 from carillon.domain.spec.after import After, Outcome
-from carillon.domain.successors import link_of, linked
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Failure, Success
 from carillon.schedules import NEVER

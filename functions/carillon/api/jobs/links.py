@@ -6,9 +6,7 @@ from dataclasses import replace
 
 from carillon.api.http.problems import ContendedError
 from carillon.clock import Clock
-from carillon.domain.job import MOST_SUCCESSORS, Job, Successor
-from carillon.domain.spec.names import folded
-from carillon.domain.successors import (
+from carillon.domain.execution.successors import (
     YOUNG_LINK,
     link_of,
     linked,
@@ -16,6 +14,8 @@ from carillon.domain.successors import (
     predecessor_id,
     unlinked,
 )
+from carillon.domain.job import MOST_SUCCESSORS, Job, Successor
+from carillon.domain.spec.names import folded
 from carillon.errors import InvalidFieldError, StoreUnavailableError
 from carillon.stores.ports import JobStore
 
