@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from carillon.client import settings
 from carillon.client.clock import Clock
-from carillon.client.drivers import AsyncDriver, Driver
+from carillon.client.drivers import AsyncClosing, AsyncDriver, Closing, Driver
 from carillon.client.paths import instant
 from carillon.client.resources.jobs import Jobs, span_of
 from carillon.client.resources.others import Calendars, Operations
@@ -104,7 +104,7 @@ class Api(Resource[DriverT]):
         return (yield from self._session.ask(method, path, query=query, body=body, headers=headers))
 
 
-class Client(Api[Driver]):
+class Client(Closing, Api[Driver]):
     """One deployment's API for one owner."""
 
     def __init__(
@@ -128,17 +128,8 @@ class Client(Api[Driver]):
         signed in to; raises ConfigurationError."""
         return cls(*_from_env())
 
-    def close(self) -> None:
-        self._driver.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-
-class AsyncClient(Api[AsyncDriver]):
+class AsyncClient(AsyncClosing, Api[AsyncDriver]):
     """As `Client`, under asyncio: what answers there is to be awaited here."""
 
     def __init__(
@@ -157,15 +148,6 @@ class AsyncClient(Api[AsyncDriver]):
     def from_env(cls) -> Self:
         """As `Client.from_env`."""
         return cls(*_from_env())
-
-    async def close(self) -> None:
-        await self._driver.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        await self.close()
 
 
 def _from_env() -> tuple[str, str | Credentials]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from carillon.client.clock import Clock
-from carillon.client.drivers import AsyncDriver, Driver
+from carillon.client.drivers import AsyncClosing, AsyncDriver, Closing, Driver
 from carillon.client.session import Session
 from carillon.client.steps import DriverT, Resource, Steps, call
 from carillon.errors import InvalidFieldError
@@ -44,7 +44,7 @@ class Reports(Resource[DriverT]):
         return answer
 
 
-class Completion(Reports[Driver]):
+class Completion(Closing, Reports[Driver]):
     """One attempt of a run, by the address and the token that its target got."""
 
     def __init__(
@@ -65,17 +65,8 @@ class Completion(Reports[Driver]):
         without."""
         return cls(*_told(headers))
 
-    def close(self) -> None:
-        self._driver.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-
-class AsyncCompletion(Reports[AsyncDriver]):
+class AsyncCompletion(AsyncClosing, Reports[AsyncDriver]):
     """As `Completion`, under asyncio."""
 
     def __init__(
@@ -94,15 +85,6 @@ class AsyncCompletion(Reports[AsyncDriver]):
     def of_webhook(cls, headers: Mapping[str, str]) -> Self:
         """As `Completion.of_webhook`."""
         return cls(*_told(headers))
-
-    async def close(self) -> None:
-        await self._driver.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        await self.close()
 
 
 def _told(headers: Mapping[str, str]) -> tuple[str, str]:

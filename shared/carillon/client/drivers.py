@@ -4,7 +4,7 @@ httpx2 is imported on first use: who only verifies webhooks never needs it.
 """
 
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from carillon.client.clock import Clock
 from carillon.client.sign_in import is_loopback
@@ -144,3 +144,33 @@ def _lost(error: Exception) -> Lost:
         )  # fmt: skip
         return Lost(str(error) or type(error).__name__, not isinstance(error, never_began))
     raise error
+
+
+class Closing:
+    """The holder of a driver of its own, which ends with it."""
+
+    _driver: Driver
+
+    def close(self) -> None:
+        self._driver.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+class AsyncClosing:
+    """The same under asyncio."""
+
+    _driver: AsyncDriver
+
+    async def close(self) -> None:
+        await self._driver.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
