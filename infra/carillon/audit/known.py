@@ -12,10 +12,6 @@ from carillon.domain.run import Run
 from carillon.schedules import CalendarRule, Delay
 from carillon.schedules.base import seconds_down
 
-LATE_BEGINNING = timedelta(minutes=1)
-"""Of a generation that begins longer before its commit than this, catch-up decides about what has
-passed."""
-
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
@@ -42,12 +38,6 @@ class Indexed:
         """True if its fire times follow from its schedule alone: not those of a fixed delay, nor
         those that a calendar moves to other days."""
         return not isinstance(self.job.schedule, Delay) and not moves(self.job)
-
-    def had_passed(self, fire_at: datetime) -> bool:
-        """True if an occurrence was late when its generation was committed, as one between the end
-        of a pause and a resumption that came late."""
-        is_late = self.committed_at - self.from_at > LATE_BEGINNING
-        return is_late and fire_at + self.spread < self.committed_at
 
     def yields(self, fire_at: datetime) -> bool:
         return fire_at > self.from_at and self.job.schedule.has(seconds_down(fire_at))

@@ -10,7 +10,7 @@ from carillon.audit.known import Indexed
 from carillon.audit.outcomes import in_gap
 from carillon.domain.run import Run, RunKind
 from carillon.schedules import Delay
-from tests.simulation.judging.known import Known
+from tests.simulation.judging.known import Known, had_passed
 
 _I1 = "I1"
 
@@ -108,5 +108,5 @@ def _caught_up_on_nothing(known: Known, row: Run, first: datetime) -> Iterator[s
     if not indexed.is_computable:
         return
     for fire_at in indexed.job.schedule.between(first - timedelta(seconds=1), row.key.fire_at):
-        if not in_gap(gaps, fire_at + indexed.spread) and not indexed.had_passed(fire_at):
+        if not in_gap(gaps, fire_at + indexed.spread) and not had_passed(indexed, fire_at):
             yield f"{fire_at} lay in no outage of segment {indexed.job.segment}"

@@ -13,7 +13,7 @@ from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.schedules import Delay
 from tests.simulation.judging.checker_after import wrong_skip
 from tests.simulation.judging.evidence import RunWrite
-from tests.simulation.judging.known import Known
+from tests.simulation.judging.known import Known, had_passed
 
 _OF_OCCURRENCES = frozenset({"catch_up", "calendar", "misfire", "spacing"})
 """Reasons that only an occurrence of the schedule can have."""
@@ -116,7 +116,7 @@ def _not_passed_over(known: Known, row: Run, job: Job, write: RunWrite) -> str |
     if not any(_skips(indexed.job) for indexed in covering):
         return "no generation of it skips what an outage passes over"
     gaps = [gap for gap in known.evidence.gaps if gap.segment == job.segment]
-    has_passed = any(indexed.had_passed(key.fire_at) for indexed in covering)
+    has_passed = any(had_passed(indexed, key.fire_at) for indexed in covering)
     is_in_gap = has_passed or in_gap(gaps, row.effective_at or key.fire_at)
     if known.evidence.is_complete and not is_in_gap:
         return f"it lay in no outage of segment {job.segment}"

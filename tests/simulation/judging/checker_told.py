@@ -10,7 +10,7 @@ from carillon.audit.outcomes import in_gap
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import NO_RUNS, Run, RunKind, RunStatus
 from tests.simulation.judging.checker_calls import lag_of, recovery
-from tests.simulation.judging.known import Known
+from tests.simulation.judging.known import Known, had_passed
 
 _DEAD = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
 _EVENTS = {
@@ -199,7 +199,7 @@ def _unwatched(
         row = own.get(fire_at)
         if fire_at in alarms or fire_at in again or row is None or in_gap(gaps, by_at):
             continue
-        if indexed.had_passed(fire_at):
+        if had_passed(indexed, fire_at):
             continue
         is_meant = row.status is RunStatus.CANCELLED or row.reason in _MEANT
         is_meant = is_meant or _is_passed_over(indexed, row, own)

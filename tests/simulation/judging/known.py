@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 
 from carillon.audit import known
@@ -190,3 +190,10 @@ def _indexed(versions: Sequence[JobVersion], following: JobVersion | None) -> In
         until_at=until_at,
         ended_revision=None if end is None else end.revision,
     )
+
+
+def had_passed(indexed: Indexed, fire_at: datetime) -> bool:
+    """True if an occurrence was late when its generation was committed, as one between the end of a
+    pause and a resumption that came late: catch-up decides about it."""
+    is_late = indexed.committed_at - indexed.from_at > timedelta(minutes=1)
+    return is_late and fire_at + indexed.spread < indexed.committed_at

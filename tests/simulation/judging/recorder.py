@@ -2,29 +2,26 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from carillon.audit.evidence import Gap, JobVersion
 from carillon.domain.execution import returning
-from carillon.domain.job import Lane
 from carillon.domain.message import Message
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey, RunKind
 from carillon.domain.wheel.entry import minute_start
 from carillon.domain.wheel.segment import Backlog
 from carillon.errors import MalformedMessageError, StoreUnavailableError
-from carillon.executor.targets import Call, Outcome, Success
 from carillon.simulation.deployment import Deployment
 from carillon.simulation.faults import Fault
 from carillon.simulation.loop import Task
 from carillon.simulation.targets import TargetCall
 from carillon.stores.memory.messaging import MemoryQueue, Received
+from tests.simulation.judging.deliveries import Delivered, Read, delivery_of
 from tests.simulation.judging.evidence import (
     Ack,
     Circumstances,
-    Delivery,
     Evidence,
     Grant,
     Load,
@@ -54,27 +51,6 @@ PLANTED = "planted"
 Handler = Callable[[Task | None, tuple[Any, ...], Any], None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What a task last read of a job's row: its revision, 0 where there was none, and its lane."""
-
-    at: datetime
-    revision: int
-    lane: Lane | None
-
-
-@dataclass(slots=True)
-class _Delivered:
-    """A call of a target, and what was known of its caller when it began."""
-
-    begun: TargetCall
-    read: _Read | None
-    task: Task | None
-    faults_before: int | None
-    lane: Lane | None
-    ended: TargetCall | None = None
-
-
 class Recorder:
     """`on_call` is for the targets, which exist before the deployment; `acks` is for whoever sends
     requests. Nothing is copied: all rows are frozen."""
@@ -85,12 +61,12 @@ class Recorder:
         self._versions: dict[str, list[JobVersion]] = {}
         self._rows: dict[RunKey, Run] = {}
         self._writes: list[RunWrite] = []
-        self._reads: dict[tuple[str, str], _Read] = {}
+        self._reads: dict[tuple[str, str], Read] = {}
         self._tasks: dict[str, Task] = {}
         self._faults: dict[str, int] = {}
         self._faults_before_claim: dict[tuple[str, str], int] = {}
-        self._delivered: list[_Delivered] = []
-        self._open: dict[str, _Delivered] = {}
+        self._delivered: list[Delivered] = []
+        self._open: dict[str, Delivered] = {}
         self._operations: dict[tuple[str, str], Operation] = {}
         self._told: list[Told] = []
         self._grants: list[Grant] = []
@@ -129,7 +105,7 @@ class Recorder:
                 known.ended = call
             return
         run_id, task = call.call.run_id, self._tasks.get(call.process)
-        delivered = _Delivered(
+        delivered = Delivered(
             call,
             self._reads.get((call.process, call.call.job_id)),
             task,
@@ -151,7 +127,7 @@ class Recorder:
         return Evidence(
             versions=self._versions,
             runs=list(self._rows.values()),
-            deliveries=[_delivery(each) for each in self._delivered],
+            deliveries=[delivery_of(each) for each in self._delivered],
             acks=self.acks,
             until=until,
             writes=self._writes,
@@ -195,7 +171,7 @@ class Recorder:
     def _job_read(self, task: Task | None, args: tuple[Any, ...], answer: Any) -> None:
         if task is not None:
             revision, lane = (0, None) if answer is None else (answer.revision, answer.lane)
-            self._reads[task.name, args[1]] = _Read(self._now(), revision, lane)
+            self._reads[task.name, args[1]] = Read(self._now(), revision, lane)
 
     def _job_written(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
         job = args[0]
@@ -371,37 +347,3 @@ def _runs_in(queue: MemoryQueue) -> Iterator[tuple[str, str]]:
             yield kept.message.key.run_id, kept.message.generation_id
         except MalformedMessageError:
             yield str(kept.receipt), ""
-
-
-def _is_success(call: Call, outcome: Outcome | None) -> bool:
-    """Whether the call ends its run as succeeded: it leaves it open if that is accepted."""
-    if not isinstance(outcome, Success):
-        return False
-    return call.report_to is None or not outcome.is_accepted
-
-
-def _delivery(seen: _Delivered) -> Delivery:
-    begun, task = seen.begun, seen.task
-    delivery = Delivery(
-        run_id=begun.call.run_id,
-        job_id=begun.call.job_id,
-        attempt=begun.call.attempt,
-        begun_at=begun.begun_at,
-        process=begun.process,
-        job_read_at=None if seen.read is None else seen.read.at,
-        job_revision=None if seen.read is None else seen.read.revision,
-        lane=seen.lane,
-        job_lane=None if seen.read is None else seen.read.lane,
-        is_untouched=task is not None
-        and task.process.faults == seen.faults_before
-        and not task.died
-        and task.failure is None,
-    )
-    if seen.ended is None:
-        return delivery
-    return replace(
-        delivery,
-        ended_at=seen.ended.ended_at,
-        is_done=seen.ended.is_done,
-        is_success=_is_success(begun.call, seen.ended.outcome),
-    )
