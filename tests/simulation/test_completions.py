@@ -1,7 +1,6 @@
 """Runs that end later than their call, by a report: what becomes of them, told by hand."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,21 +8,16 @@ import pytest
 
 from carillon.api.http.problems import MissingError
 from carillon.api.runs.completions import CompletionService, ReportRefusedError
-from carillon.domain.execution.next_run import completed_until
 from carillon.domain.job import Job
-from carillon.domain.message import encode
 from carillon.domain.policies import Backoff, BackoffType, Concurrency, Overlap, RetryPolicy
 from carillon.domain.run import DeadReason, Run, RunError, RunStatus
 from carillon.domain.spec.completion_spec import CompletionSpec
 from carillon.domain.targets import SqsTarget, WebhookTarget
-from carillon.errors import StoreUnavailableError, UnreadableRowError
 from carillon.executor.batch import Handled
-from carillon.executor.runs.completions import Completions
 from carillon.executor.targets import Call, ReportTo, Success
-from carillon.stores.memory import MemoryJobStore
 from tests.simulation.story import MINUTE, NOON, SECOND, Killed
 from tests.simulation.test_reindexing import lose_wheel, reindex
-from tests.support.world import OWNER, World
+from tests.support.world import World
 
 BEAT = 20
 WITHIN = 120
@@ -371,48 +365,3 @@ def test_a_check_that_its_lane_has_given_up_ends_the_attempt_all_the_same() -> N
     ends_at = story.world.clock.now() + MINUTE
     report = story.world.executor.dead(check.body, ends_at)
     assert (report.handled, story.run.status) == (Handled.RAN, RunStatus.TIMED_OUT)
-
-
-@pytest.mark.parametrize("failure", [True, False])
-def test_one_that_could_not_be_announced_waits_behind_no_permit_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, failure: bool
-) -> None:
-    story = Story(concurrency=Concurrency("db", 1))
-    announce = Completions.announce
-
-    def once(self: Completions, *args: Any) -> None:
-        monkeypatch.setattr(Completions, "announce", announce)
-        if failure:
-            raise StoreUnavailableError("down")
-
-    monkeypatch.setattr(Completions, "announce", once)
-    story.until(DUE + 15 * SECOND)
-    row = story.world.admission_rows.get(OWNER, "key/db")
-    assert row is not None
-    assert len(row.holders) == (1 if failure else 0)
-    assert story.run.is_open is failure, "it came again, and nobody was in its way"
-
-
-def test_one_that_is_buried_as_unreadable_keeps_no_permit(monkeypatch: pytest.MonkeyPatch) -> None:
-    story = Story(target=target(within=14 * 86_400), concurrency=Concurrency("db", 1))
-    story.until(DUE + SECOND)
-    (check,) = story.world.queue.kept()
-    story.world.clock.advance(25 * 3600)
-
-    def unreadable(self: MemoryJobStore, owner: str, job_id: str) -> Job | None:
-        raise UnreadableRowError("job")
-
-    monkeypatch.setattr(MemoryJobStore, "get", unreadable)
-    waiting = replace(check.message, unreadable_since=DUE)
-    story.world.executor.lane(encode(waiting), story.world.clock.now() + MINUTE)
-
-    row = story.world.admission_rows.get(OWNER, "key/db")
-    assert row is not None
-    assert (story.run.reason, row.holders) == (DeadReason.UNREADABLE, ())
-
-
-def test_a_completed_job_is_there_for_as_long_as_its_runs_may_be_open() -> None:
-    fortnight = timedelta(days=14)
-    story = Story(target=target(within=14 * 86_400))
-    kept = completed_until(story.job, NOON, timedelta(days=30)) - NOON
-    assert kept >= timedelta(days=30) + RETRY.max_attempts * fortnight

@@ -1,0 +1,64 @@
+"""What runs that end by a report keep, and for how long: permits, and the row of their job."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from carillon.domain.execution.next_run import completed_until
+from carillon.domain.job import Job
+from carillon.domain.message import encode
+from carillon.domain.policies import Concurrency
+from carillon.domain.run import DeadReason
+from carillon.errors import StoreUnavailableError, UnreadableRowError
+from carillon.executor.runs.completions import Completions
+from carillon.stores.memory import MemoryJobStore
+from tests.simulation.story import MINUTE, NOON, SECOND
+from tests.simulation.test_completions import DUE, RETRY, Story, target
+from tests.support.world import OWNER
+
+
+@pytest.mark.parametrize("failure", [True, False])
+def test_one_that_could_not_be_announced_waits_behind_no_permit_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, failure: bool
+) -> None:
+    story = Story(concurrency=Concurrency("db", 1))
+    announce = Completions.announce
+
+    def once(self: Completions, *args: Any) -> None:
+        monkeypatch.setattr(Completions, "announce", announce)
+        if failure:
+            raise StoreUnavailableError("down")
+
+    monkeypatch.setattr(Completions, "announce", once)
+    story.until(DUE + 15 * SECOND)
+    row = story.world.admission_rows.get(OWNER, "key/db")
+    assert row is not None
+    assert len(row.holders) == (1 if failure else 0)
+    assert story.run.is_open is failure, "it came again, and nobody was in its way"
+
+
+def test_one_that_is_buried_as_unreadable_keeps_no_permit(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story(target=target(within=14 * 86_400), concurrency=Concurrency("db", 1))
+    story.until(DUE + SECOND)
+    (check,) = story.world.queue.kept()
+    story.world.clock.advance(25 * 3600)
+
+    def unreadable(self: MemoryJobStore, owner: str, job_id: str) -> Job | None:
+        raise UnreadableRowError("job")
+
+    monkeypatch.setattr(MemoryJobStore, "get", unreadable)
+    waiting = replace(check.message, unreadable_since=DUE)
+    story.world.executor.lane(encode(waiting), story.world.clock.now() + MINUTE)
+
+    row = story.world.admission_rows.get(OWNER, "key/db")
+    assert row is not None
+    assert (story.run.reason, row.holders) == (DeadReason.UNREADABLE, ())
+
+
+def test_a_completed_job_is_there_for_as_long_as_its_runs_may_be_open() -> None:
+    fortnight = timedelta(days=14)
+    story = Story(target=target(within=14 * 86_400))
+    kept = completed_until(story.job, NOON, timedelta(days=30)) - NOON
+    assert kept >= timedelta(days=30) + RETRY.max_attempts * fortnight
