@@ -13,6 +13,7 @@ from carillon.domain.job import Job, JobState
 from carillon.domain.policies import Backoff, BackoffType, OnComplete, Overlap, RetryPolicy
 from carillon.domain.run import Resolution, Run, RunError, RunStatus
 from carillon.executor.targets import Failure, Success
+from carillon.services.history import History
 from carillon.services.redrive import Redriver
 from carillon.telemetry import create_telemetry
 from tests.simulation.story import MINUTE, NOON, row_of, run_of
@@ -56,7 +57,7 @@ def run_service(world: World) -> RunService:
 
 def dead_letter_service(world: World) -> DeadLetterService:
     redriver = Redriver(world.runs, world.indexer, world.clock, world.entropy, LIFETIME)
-    return DeadLetterService(job_service(world), world.runs, redriver, world.clock)
+    return DeadLetterService(job_service(world), History(world.runs), redriver, world.clock)
 
 
 def create(world: World, backoff_seconds: int, max_attempts: int = 3) -> Job:

@@ -69,6 +69,21 @@ def test_a_root_holds_a_part_of_the_one_package(source: Path) -> None:
     assert importlib.import_module("carillon").__file__ is None
 
 
+def lists_of_runs_in(path: Path) -> Iterator[int]:
+    """The lines that name `runs.list` or `runs.dead_letters` of a store, whoever holds it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and node.attr in ("list", "dead_letters"):
+            holder = node.value
+            name = holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")
+            if name.strip("_") == "runs":
+                yield node.lineno
+
+
+def test_lists_of_runs_are_read_by_the_history_only() -> None:
+    readers = {name_of(path) for path in CODE if [*lists_of_runs_in(path)]}
+    assert readers == {"carillon.services.history"}
+
+
 def test_no_two_roots_have_a_module_of_one_name() -> None:
     twice = {name for name, count in Counter(map(name_of, CODE)).items() if count > 1}
     assert twice == set()

@@ -40,12 +40,12 @@ from carillon.api.schedules.upcoming import ForecastService, OccurrenceService
 from carillon.api.status import OverviewService, StatusRoutes
 from carillon.api.well_known import WellKnownRoutes
 from carillon.clock import Clock, Entropy
-from carillon.domain.calendar import Calendar
 from carillon.errors import CarillonError
+from carillon.services.history import History
 from carillon.services.indexer import Indexer
 from carillon.services.redrive import Redriver
 from carillon.settings import Settings
-from carillon.stores.ports import Stores, VersionedRows
+from carillon.stores.ports import Stores
 from carillon.telemetry import Telemetry
 
 VERSION = "1.0"
@@ -66,52 +66,31 @@ class Api:
         telemetry: Telemetry,
     ) -> None:
         self.app = _resolver()
-        self._clock = clock
+        self._stores, self._clock, self._entropy = stores, clock, entropy
+        self._settings, self._telemetry = settings, telemetry
         self._throttle = Throttle(settings.owner_requests_per_second, settings.owner_requests_burst)
-        self._routes = routes = Routes(self.app)
-        answer_errors(self.app, telemetry, routes.no_route)
-        runs, calendars, records = stores.runs, stores.calendars, stores.idempotency_records
-        indexer = Indexer.of(stores, clock)
-        service = JobService(
-            stores.jobs, calendars, indexer, stores.events, clock, entropy, settings, telemetry
+        self._routes = Routes(self.app)
+        self._history, self._indexer = History(stores.runs), Indexer.of(stores, clock)
+        answer_errors(self.app, telemetry, self._routes.no_route)
+        jobs = JobService(
+            stores.jobs,
+            stores.calendars,
+            self._indexer,
+            stores.events,
+            clock,
+            entropy,
+            settings,
+            telemetry,
         )
-        self._serve_jobs(service, calendars, settings, telemetry)
-        run_service = RunService(service, runs, stores.queue, clock, entropy, settings, records)
-        RunRoutes(routes, run_service, telemetry)
-        reports = CompletionService(
-            stores.jobs, runs, indexer, clock, entropy, self._refuse_flood_of
-        )
-        CompletionRoutes(routes, reports, telemetry)
-        operations = OperationService(
-            service, calendars, runs, stores.operations, records, indexer, clock, entropy, settings
-        )
-        OperationRoutes(routes, operations, telemetry)
-        redriver = Redriver(runs, indexer, clock, entropy, settings.run_lifetime)
-        letters = DeadLetterService(service, runs, redriver, clock)
-        DeadLetterRoutes(routes, letters, operations, telemetry)
-        missed = MissedService(service, calendars, runs, clock)
-        BackfillRoutes(routes, missed, operations, telemetry)
-        ScheduleRoutes(
-            routes,
-            OccurrenceService(service, calendars, runs, clock),
-            PreviewService(calendars, clock),
-            ForecastService(service, calendars, clock),
-        )
-        overview = OverviewService(service, runs, stores.wheel, calendars, clock, settings)
-        StatusRoutes(routes, overview, settings.operators_group)
-        WellKnownRoutes(routes, settings, VERSION)
-        DescriptionRoutes(routes, self.describe)
+        self._serve_jobs(jobs)
+        self._serve_runs(jobs)
+        self._serve_views(jobs)
 
-    def _serve_jobs(
-        self,
-        service: JobService,
-        calendars: VersionedRows[Calendar],
-        settings: Settings,
-        telemetry: Telemetry,
-    ) -> None:
+    def _serve_jobs(self, service: JobService) -> None:
         """Jobs, calendars, and manifests of both."""
-        routes, clock = self._routes, self._clock
-        answers = JobAnswers(calendars, clock, settings.longest_timeout_seconds)
+        routes, clock, telemetry = self._routes, self._clock, self._telemetry
+        calendars = self._stores.calendars
+        answers = JobAnswers(calendars, clock, self._settings.longest_timeout_seconds)
         NamedJobRoutes(routes, service, answers, telemetry)
         JobRoutes(routes, service, answers, telemetry)
         BulkRoutes(routes, BulkService(service, clock), telemetry)
@@ -119,6 +98,44 @@ class Api:
         CalendarRoutes(routes, calendar_service, telemetry)
         applying = ApplyService(service, calendar_service, clock)
         ApplyRoutes(routes, applying, calendars, clock, telemetry)
+
+    def _serve_runs(self, jobs: JobService) -> None:
+        """Runs, dead letters, and operations on many of them."""
+        stores, routes, history = self._stores, self._routes, self._history
+        clock, entropy = self._clock, self._entropy
+        settings, telemetry = self._settings, self._telemetry
+        calendars, records, indexer = stores.calendars, stores.idempotency_records, self._indexer
+        service = RunService(jobs, stores.runs, stores.queue, clock, entropy, settings, records)
+        RunRoutes(routes, service, telemetry)
+        reports = CompletionService(
+            stores.jobs, stores.runs, indexer, clock, entropy, self._refuse_flood_of
+        )
+        CompletionRoutes(routes, reports, telemetry)
+        rows = (stores.operations, records)
+        operations = OperationService(
+            jobs, calendars, history, *rows, indexer, clock, entropy, settings
+        )
+        OperationRoutes(routes, operations, telemetry)
+        redriver = Redriver(stores.runs, indexer, clock, entropy, settings.run_lifetime)
+        letters = DeadLetterService(jobs, history, redriver, clock)
+        DeadLetterRoutes(routes, letters, operations, telemetry)
+        missed = MissedService(jobs, calendars, history, clock)
+        BackfillRoutes(routes, missed, operations, telemetry)
+
+    def _serve_views(self, jobs: JobService) -> None:
+        """Views: times to come, the owner's status, the deployment."""
+        routes, clock, settings, history = self._routes, self._clock, self._settings, self._history
+        calendars = self._stores.calendars
+        ScheduleRoutes(
+            routes,
+            OccurrenceService(jobs, calendars, history, clock),
+            PreviewService(calendars, clock),
+            ForecastService(jobs, calendars, clock),
+        )
+        overview = OverviewService(jobs, history, self._stores.wheel, calendars, clock, settings)
+        StatusRoutes(routes, overview, settings.operators_group)
+        WellKnownRoutes(routes, settings, VERSION)
+        DescriptionRoutes(routes, self.describe)
 
     def answer(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         """The answer to one event, in the gateway's form."""

@@ -19,8 +19,9 @@ from carillon.domain.run import RunStatus
 from carillon.domain.wheel.entry import minute_end
 from carillon.errors import UnreadableRowError
 from carillon.services.calendar_reader import CalendarReader
+from carillon.services.history import History
 from carillon.settings import Settings
-from carillon.stores.ports import RunStore, VersionedRows, WheelStore
+from carillon.stores.ports import VersionedRows, WheelStore
 from carillon.stores.segments import segments_in_use
 
 JOBS_READ = 100
@@ -75,7 +76,7 @@ class OverviewService:
     def __init__(
         self,
         jobs: JobService,
-        runs: RunStore,
+        history: History,
         wheel: WheelStore,
         calendars: VersionedRows[Calendar],
         clock: Clock,
@@ -83,7 +84,7 @@ class OverviewService:
     ) -> None:
         self._jobs = jobs
         self._calendars = calendars
-        self._runs = runs
+        self._history = history
         self._wheel = wheel
         self._clock = clock
         self._settings = settings
@@ -102,7 +103,7 @@ class OverviewService:
             unreadable_jobs += len(page.unreadable)
         runs: Counter[RunStatus] = Counter()
         for job_id in first_ids:
-            newest = self._runs.list(owner, job_id, RUNS_READ).items
+            newest = self._history.latest(owner, job_id, RUNS_READ)
             runs.update(run.status for run in newest)
         return StatusForm(
             state="processing" if any(runs[status] for status in UNFINISHED) else "idle",

@@ -15,6 +15,7 @@ from carillon.domain.operation import Operation
 from carillon.domain.targets import Target
 from carillon.executor.runs.lifecycle_events import LifecycleEvents
 from carillon.executor.targets import Call, Outcome
+from carillon.services.history import History
 from carillon.services.indexer import Indexer
 from carillon.stores.ports import (
     EventSink,
@@ -69,6 +70,10 @@ class ExecutorPorts:
     slow_lane_share: int = 1
     api_url: str = ""
     timers: Timers = ThreadTimers()  # noqa: RUF009 - one for the process
+
+    @property
+    def history(self) -> History:
+        return History(self.runs)
 
     @property
     def lifecycle(self) -> LifecycleEvents:

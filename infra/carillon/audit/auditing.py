@@ -20,6 +20,7 @@ from carillon.domain.wheel.entry import (
 )
 from carillon.domain.wheel.segment import Control
 from carillon.errors import UnreadableRowError
+from carillon.services.history import History
 from carillon.stores.cursors import pages
 from carillon.stores.ports import Stores
 from carillon.stores.segments import segments_in_use
@@ -66,6 +67,7 @@ class Audit:
     ) -> None:
         self.seen = Seen()
         self._stores = stores
+        self._history = History(stores.runs)
         self._segments = segments
         self._since, self._until, self._rest_at = since, until, rest_at
         self._dispatched: dict[int, datetime] = {}
@@ -148,7 +150,7 @@ class Audit:
         """The runs with fire times up to `last`, and from behind when on each page has them all."""
         held: list[Run] = []
         read = partial(
-            self._stores.runs.list, from_at=self._since + _SECOND, until_at=last, consistent=True
+            self._history.page, from_at=self._since + _SECOND, until_at=last, consistent=True
         )
         for page in pages(partial(read, job.owner, job.job_id, _PAGE)):
             held += page.items
@@ -166,7 +168,7 @@ class Audit:
     def _catch_ups_after(self, job: Job, last: datetime) -> list[Run]:
         """Rows of later catch-ups that cover occurrences up to `last`."""
         from_at, until_at = last + _SECOND, last + _LONGEST_CATCH_UP
-        read = partial(self._stores.runs.list, from_at=from_at, until_at=until_at)
+        read = partial(self._history.page, from_at=from_at, until_at=until_at)
         found = pages(partial(read, job.owner, job.job_id, _PAGE))
         return [row for page in found for row in _reaching_back(page.items, last)]
 

@@ -22,7 +22,7 @@ _LONGEST_PAUSE_SECONDS = 600
 
 
 @dataclass(slots=True)
-class History:
+class Past:
     """The facts in the rows of a job, read page by page in any order.
 
     `last_at` is the newest fire time that a scheduled run has, or that the row of a catch-up
@@ -59,7 +59,7 @@ class Owed:
     first: int | None = None
 
 
-def owed_to(job: Job, history: History, since: datetime, closed: ClosedDays | None) -> Owed:
+def owed_to(job: Job, past: Past, since: datetime, closed: ClosedDays | None) -> Owed:
     """Everything that ticks and queues are to have of a job: its entries, for occurrences after
     `since`, and a message for each run that waits.
 
@@ -69,14 +69,14 @@ def owed_to(job: Job, history: History, since: datetime, closed: ClosedDays | No
     paused and deleted jobs come too: the executor knows what becomes of them. `closed` are the days
     closed in the job's calendar; None if it has none.
     """
-    messages = [waiting_message(run, job) for run in history.waiting]
+    messages = [waiting_message(run, job) for run in past.waiting]
     if job.resume_at is not None:
         messages.append(resume_message(job))
     if job.state in (JobState.DELETED, JobState.RENAMED):
         return Owed(messages=tuple(messages))
     sent = resolve(job.schedule, job.spec.calendar, closed).sent
     if isinstance(job.schedule, Delay):
-        return Owed(messages=(*messages, *_sequence(job, history.newest, sent, closed)))
+        return Owed(messages=(*messages, *_sequence(job, past.newest, sent, closed)))
     is_active = job.state is JobState.ACTIVE
     entries = entries_of(_beginning(job, since), sent) if is_active else []
     looks = _looks(job, since)
@@ -84,12 +84,10 @@ def owed_to(job: Job, history: History, since: datetime, closed: ClosedDays | No
     return Owed((*entries, *looks), tuple(messages), min(minutes, default=None))
 
 
-def since_when(
-    job: Job, history: History, complete_until: datetime, earliest: datetime
-) -> datetime:
+def since_when(job: Job, past: Past, complete_until: datetime, earliest: datetime) -> datetime:
     """The instant after which a job is owed what its schedule yields: its newest occurrence in the
     history, but never later than what ticks know to be dispatched, nor before `earliest`."""
-    last = history.last_at or job.generation.from_at
+    last = past.last_at or job.generation.from_at
     return max(min(last, complete_until), job.generation.from_at, earliest)
 
 

@@ -11,7 +11,8 @@ from carillon.domain.job import Job
 from carillon.domain.wheel.entry import DATED_ENTRY_LIFETIME, minute_end
 from carillon.domain.wheel.segment import RENEW_AFTER, Control, freed, renewed
 from carillon.errors import StoreUnavailableError, UnreadableRowError
-from carillon.reindexing.owed import History, Owed, owed_to, owing, since_when, step_of
+from carillon.reindexing.owed import Owed, Past, owed_to, owing, since_when, step_of
+from carillon.services.history import History
 from carillon.services.indexer import Indexer
 from carillon.stores.cursors import pages
 from carillon.stores.ports import Stores
@@ -66,6 +67,7 @@ class Reindex:
     ) -> None:
         self.done = Done()
         self._stores = stores
+        self._history = History(stores.runs)
         self._indexer = Indexer.of(stores, clock, longest_delay_seconds)
         self._clock = clock
         self._only = only
@@ -113,7 +115,7 @@ class Reindex:
             job = self._stores.jobs.get(*key)
             if job is None:
                 return None
-            history = self._history(job)
+            past = self._past(job)
             use = job.spec.calendar
             calendar = None if use is None else self._stores.calendars.get(job.owner, use.name)
         except UnreadableRowError as error:
@@ -121,19 +123,19 @@ class Reindex:
             return None
         earliest = self._began_at - DATED_ENTRY_LIFETIME
         if self._since is None:
-            since = since_when(job, history, complete_until, earliest)
+            since = since_when(job, past, complete_until, earliest)
         else:
             since = max(min(self._since, complete_until), earliest)
         self.done.jobs += 1
-        return owed_to(job, history, since, None if calendar is None else calendar.closed)
+        return owed_to(job, past, since, None if calendar is None else calendar.closed)
 
-    def _history(self, job: Job) -> History:
-        history = History(job.generation.generation_id)
-        read = partial(self._stores.runs.list, consistent=True)
+    def _past(self, job: Job) -> Past:
+        past = Past(job.generation.generation_id)
+        read = partial(self._history.page, consistent=True)
         for page in pages(partial(read, job.owner, job.job_id, _PAGE)):
             self.done.unreadable += page.unreadable.values()
-            history.add(page.items)
-        return history
+            past.add(page.items)
+        return past
 
     def _put(self, segment: int, first: int | None, owed: list[Owed]) -> None:
         for _ in range(_ROUNDS):

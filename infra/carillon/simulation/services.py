@@ -14,6 +14,7 @@ from carillon.api.runs.dead_letters import DeadLetterService
 from carillon.api.runs.service import RunService
 from carillon.domain.job import Lane
 from carillon.domain.spec.job_spec import JobSpec
+from carillon.services.history import History
 from carillon.services.redrive import Redriver
 from carillon.settings import Settings
 from carillon.simulation.deployment import Deployment, Options
@@ -47,6 +48,7 @@ class Api:
         jobs = JobService(
             ports.jobs, ports.calendars, indexer, ports.events, clock, entropy, settings, telemetry
         )
+        history = History(ports.runs)
         redriver = Redriver(ports.runs, indexer, clock, entropy, settings.run_lifetime)
         calendars = CalendarService(jobs, ports.calendars, clock)
         return cls(
@@ -63,11 +65,11 @@ class Api:
                 settings,
                 ports.idempotency_records,
             ),
-            DeadLetterService(jobs, ports.runs, redriver, clock),
+            DeadLetterService(jobs, history, redriver, clock),
             OperationService(
                 jobs,
                 ports.calendars,
-                ports.runs,
+                history,
                 ports.operations,
                 ports.idempotency_records,
                 indexer,

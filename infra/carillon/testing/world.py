@@ -20,12 +20,12 @@ from carillon.domain.spec.names import job_id_of
 from carillon.domain.spec.owners import Author, AuthorKind, Via
 from carillon.manifest.manifest import Manifest, ManifestFile, ManifestRefusedError
 from carillon.services.calendar_reader import CalendarReader
+from carillon.services.history import History
 from carillon.simulation.deployment import Deployment, Options
 from carillon.simulation.faults import Faults
 from carillon.simulation.run import loop_of
 from carillon.simulation.services import Api, job_body, settings_of
 from carillon.simulation.targets import SimulatedTargets
-from carillon.stores.ports import DeadLetterFilter
 from carillon.testing.endpoints import Endpoints
 from carillon.testing.refusals import RefusedError, asked, told
 from carillon.testing.times import Span, When, instant_of, span_of
@@ -158,12 +158,12 @@ class World:
         job_id = job_id_of(OWNER, name)
         if self._api.jobs.find(OWNER, job_id) is None:
             raise self._unknown("runs", name)
-        page = self._deployment.stores.runs.list(OWNER, job_id, _ALL)
+        page = History(self._deployment.stores.runs).page(OWNER, job_id, _ALL)
         return [self._detail(run) for run in reversed(page.items)]
 
     def dead_letters(self) -> list[RunDetail]:
         """Those of all jobs, by fire time."""
-        page = self._deployment.stores.runs.dead_letters(OWNER, _ALL, None, DeadLetterFilter())
+        page = History(self._deployment.stores.runs).dead_letters(OWNER, _ALL)
         return [self._detail(run) for run in reversed(page.items)]
 
     def _detail(self, run: Run) -> RunDetail:

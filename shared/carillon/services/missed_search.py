@@ -9,7 +9,7 @@ from carillon.domain.execution.missed import MissedOccurrence, missed_among, pau
 from carillon.domain.job import Job
 from carillon.domain.run import Run, RunKind
 from carillon.schedules import Delay, Recurrence
-from carillon.stores.ports import RunStore
+from carillon.services.history import History
 
 CHUNK = 250
 """Occurrences that are compared at once."""
@@ -39,8 +39,8 @@ class MissedSearch:
     are not missed, and occurrences of another schedule before a change are not searched.
     """
 
-    def __init__(self, runs: RunStore) -> None:
-        self._runs = runs
+    def __init__(self, history: History) -> None:
+        self._history = history
 
     def newest(
         self,
@@ -86,7 +86,7 @@ class MissedSearch:
         The history can be far denser than the occurrences, as where a job fired each second before
         its schedule became an hourly one: then each fire time is asked for alone.
         """
-        page = self._runs.list(
+        page = self._history.page(
             job.owner, job.job_id, _PAGE, from_at=min(fire_times), until_at=max(fire_times)
         )
         if page.next_cursor is None:
@@ -98,7 +98,7 @@ class MissedSearch:
         for fire_at in fire_times:
             cursor: str | None = None
             while fire_at <= behind:
-                at = self._runs.list(
+                at = self._history.page(
                     job.owner, job.job_id, _PAGE_OF_ONE, cursor, from_at=fire_at, until_at=fire_at
                 )
                 found += at.whole

@@ -8,6 +8,7 @@ import pytest
 
 from carillon.domain.job import Job
 from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.services.history import History
 from carillon.services.missed_search import CHUNK, MOST_READ, MissedSearch
 from carillon.stores.memory import MemoryRunStore
 from carillon.stores.ports import Page
@@ -57,7 +58,7 @@ def put(store: MemoryRunStore, run: Run) -> None:
 
 
 def test_a_dense_history_is_asked_for_the_fire_times_alone(job: Job, runs: Counting) -> None:
-    found = MissedSearch(runs).newest(job, job.schedule, NOW - 30 * HOUR, NOW, NOW, 100)
+    found = MissedSearch(History(runs)).newest(job, job.schedule, NOW - 30 * HOUR, NOW, NOW, 100)
 
     assert [missed.fire_at for missed in found.items] == [NOW - n * HOUR for n in range(24, 31)]
     assert found.is_complete
@@ -69,7 +70,7 @@ def test_all_rows_of_a_fire_time_count(job: Job, runs: Counting) -> None:
     at = next(iter(runs.list(OWNER, job.job_id, 1, from_at=fire_at, until_at=fire_at).items))
     dead = replace(at, status=RunStatus.DEAD, token=at.token + 1)
     assert runs.claim(dead, at)
-    search = MissedSearch(runs)
+    search = MissedSearch(History(runs))
 
     def is_missed() -> bool:
         found = search.newest(job, job.schedule, fire_at, NOW, NOW, 100)
@@ -96,7 +97,7 @@ def test_one_search_is_bounded_and_says_how_far_it_came(
             return Page((run,) * limit, "more")
 
     runs = Endless()
-    found = MissedSearch(runs).newest(job, job.schedule, NOW - 2000 * HOUR, NOW, NOW, 5000)
+    found = MissedSearch(History(runs)).newest(job, job.schedule, NOW - 2000 * HOUR, NOW, NOW, 5000)
 
     assert runs.asked_for < 2 * MOST_READ
     assert not found.is_complete

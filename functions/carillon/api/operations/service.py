@@ -27,10 +27,11 @@ from carillon.domain.run import Resolution, Run, RunKind, RunStatus
 from carillon.errors import InvalidFieldError
 from carillon.schedules import Delay
 from carillon.services.calendar_reader import CalendarReader
+from carillon.services.history import History
 from carillon.services.indexer import Indexer
 from carillon.services.missed_search import Found, MissedSearch, last_pause_at
 from carillon.settings import Settings
-from carillon.stores.ports import Page, RunStore, VersionedRows
+from carillon.stores.ports import Page, VersionedRows
 
 LONGEST_BACKFILL = timedelta(days=366)
 MOST_BACKFILLED = 50_000
@@ -56,7 +57,7 @@ class OperationService:
         self,
         jobs: JobService,
         calendars: VersionedRows[Calendar],
-        runs: RunStore,
+        history: History,
         operations: VersionedRows[Operation],
         records: VersionedRows[IdempotencyRecord],
         indexer: Indexer,
@@ -66,7 +67,7 @@ class OperationService:
     ) -> None:
         self._jobs = jobs
         self._calendars = calendars
-        self._runs = runs
+        self._history = history
         self._records = records
         self._operations = operations
         self._indexer = indexer
@@ -128,7 +129,7 @@ class OperationService:
             raise MissingError("backfill", operation_id)
         counts: Counter[RunStatus] = Counter()
         for _ in range(_PAGES_COUNTED):
-            page = self._runs.list(
+            page = self._history.page(
                 owner,
                 operation.job_id,
                 _PAGE_SIZE,
@@ -291,11 +292,11 @@ class MissedService:
     """Nothing here writes; raises MissingError, StoreUnavailableError as JobService."""
 
     def __init__(
-        self, jobs: JobService, calendars: VersionedRows[Calendar], runs: RunStore, clock: Clock
+        self, jobs: JobService, calendars: VersionedRows[Calendar], history: History, clock: Clock
     ) -> None:
         self._jobs = jobs
         self._calendars = calendars
-        self._search = MissedSearch(runs)
+        self._search = MissedSearch(history)
         self._clock = clock
 
     def of_job(

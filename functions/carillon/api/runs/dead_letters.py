@@ -18,8 +18,9 @@ from carillon.api.schedules.request_models import FireTimeFrom, FireTimeTo, whol
 from carillon.clock import Clock
 from carillon.domain.operation import OperationKind
 from carillon.domain.run import DeadReason, Run
+from carillon.services.history import History
 from carillon.services.redrive import Redriver, Refusal
-from carillon.stores.ports import DeadLetterFilter, Page, RunStore
+from carillon.stores.ports import DeadLetterFilter, Page
 from carillon.telemetry import Action, Telemetry
 
 
@@ -30,15 +31,17 @@ class DeadLetterService:
     NotADeadLetterError if it cannot be settled so.
     """
 
-    def __init__(self, jobs: JobService, runs: RunStore, redriver: Redriver, clock: Clock) -> None:
+    def __init__(
+        self, jobs: JobService, history: History, redriver: Redriver, clock: Clock
+    ) -> None:
         self._jobs = jobs
-        self._runs = runs
+        self._history = history
         self._redriver = redriver
         self._clock = clock
 
     def list(self, owner: str, limit: int, cursor: str | None, only: DeadLetterFilter) -> Page[Run]:
         """One page, newest fire time first; one that has just come or gone may lag behind."""
-        return self._runs.dead_letters(owner, limit, cursor, only)
+        return self._history.dead_letters(owner, limit, cursor, only)
 
     def redrive(self, owner: str, run_id: str) -> Run:
         """The run that runs a dead letter again, now; a repetition answers the same one.
@@ -68,7 +71,7 @@ class DeadLetterService:
 
     def _get(self, owner: str, run_id: str) -> Run:
         key = run_key_of(owner, run_id)
-        run = None if key is None else self._runs.get(key)
+        run = None if key is None else self._history.get(key)
         if run is None:
             raise MissingError("run", run_id)
         return run

@@ -21,6 +21,7 @@ from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.run import OWN_PAYLOAD, Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.names import is_job_id
+from carillon.services.history import History
 from carillon.settings import Settings
 from carillon.stores.ports import LaneQueue, Page, RunStore, VersionedRows
 
@@ -45,6 +46,7 @@ class RunService:
     ) -> None:
         self._jobs = jobs
         self._runs = runs
+        self._history = History(runs)
         self._queue = queue
         self._clock = clock
         self._entropy = entropy
@@ -103,7 +105,7 @@ class RunService:
         from_at, until_at = whole_span(from_at, until_at)
         if self._jobs.find(owner, job_id) is None:
             raise MissingError("job", job_id)
-        return self._runs.list(owner, job_id, limit, cursor, from_at=from_at, until_at=until_at)
+        return self._history.page(owner, job_id, limit, cursor, from_at=from_at, until_at=until_at)
 
     def get(self, owner: str, job_id: str, run_id: str) -> Run:
         """One run, with its attempts."""

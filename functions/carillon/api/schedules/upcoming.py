@@ -26,7 +26,8 @@ from carillon.errors import InvalidFieldError
 from carillon.schedules import Delay, Recurrence
 from carillon.schedules.insight.rates import most_fires_per_day
 from carillon.services.calendar_reader import CalendarReader
-from carillon.stores.ports import RunStore, VersionedRows
+from carillon.services.history import History
+from carillon.stores.ports import VersionedRows
 
 DEFAULT_SPAN = timedelta(days=1)
 LONGEST_SPAN = timedelta(days=7)
@@ -223,11 +224,11 @@ class OccurrenceService:
     """Nothing here writes; raises MissingError, StoreUnavailableError as JobService."""
 
     def __init__(
-        self, jobs: JobService, calendars: VersionedRows[Calendar], runs: RunStore, clock: Clock
+        self, jobs: JobService, calendars: VersionedRows[Calendar], history: History, clock: Clock
     ) -> None:
         self._jobs = jobs
         self._calendars = calendars
-        self._runs = runs
+        self._history = history
         self._clock = clock
 
     def of_job(self, owner: str, job_id: str, count: int) -> UpcomingForm:
@@ -263,7 +264,7 @@ class OccurrenceService:
 
     def _newest_run(self, job: Job) -> Run | None:
         """The newest scheduled run under the job's generation, if there is one."""
-        newest = self._runs.list(job.owner, job.job_id, _RUNS_READ).items
+        newest = self._history.latest(job.owner, job.job_id, _RUNS_READ)
         for run in newest:
             is_scheduled = run.key.kind is RunKind.SCHEDULED
             if is_scheduled and run.generation_id == job.generation.generation_id:

@@ -24,7 +24,7 @@ class Backfill:
 
     def __init__(self, ports: ExecutorPorts) -> None:
         self._ports = ports
-        self._search = MissedSearch(ports.runs)
+        self._search = MissedSearch(ports.history)
 
     def step(self, operation: Operation, begin: datetime, work_until: datetime) -> Progress:
         """Send what is due in a step that begins at `begin`, as long as time is left.

@@ -31,7 +31,7 @@ class DeadLetters:
         jobs: dict[str, Job | None] = {}
         cursor, done, passed_over = operation.cursor, 0, 0
         while done < operation.step_size and self._ports.clock.now() < work_until:
-            page = self._ports.runs.dead_letters(
+            page = self._ports.history.dead_letters(
                 operation.owner,
                 min(_PAGE, operation.step_size - done),
                 cursor or None,

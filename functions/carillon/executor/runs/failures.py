@@ -97,7 +97,7 @@ class Failures:
 
     def _has_succeeded_since(self, run: Run) -> bool:
         key, ended_at = run.key, run.finished_at or run.updated_at
-        rows = self._ports.runs.list(key.owner, key.job_id, _ROWS_READ, consistent=True).whole
+        rows = self._ports.history.page(key.owner, key.job_id, _ROWS_READ, consistent=True).whole
         return any(
             row.status is RunStatus.SUCCEEDED
             and row.key.kind in _COUNTED

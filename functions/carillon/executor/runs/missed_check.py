@@ -70,7 +70,7 @@ class MissedRunCheck:
             return missed.another_is_checked(job, run, closed, self._ports.runs.get)
         key = message.key
         after = key.fire_at + timedelta(seconds=1)
-        page = self._ports.runs.list(
+        page = self._ports.history.page(
             key.owner,
             key.job_id,
             _ROWS_READ,
@@ -95,7 +95,7 @@ class MissedRunCheck:
     def _has_success(self, message: Message) -> bool:
         """True if another run of the occurrence has succeeded; asked only before an alert."""
         key, fire_at = message.key, message.key.fire_at
-        page = self._ports.runs.list(
+        page = self._ports.history.page(
             key.owner,
             key.job_id,
             _ROWS_OF_AN_INSTANT,
