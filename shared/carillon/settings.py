@@ -178,6 +178,9 @@ class Choices:
     run_retention_days: int = option(
         30, WholeNumber(1, 3650), "history is to be kept longer, or less long"
     )
+    activity_days: int = option(
+        7, WholeNumber(1, 365), "the activity feed is to reach further back, or less far"
+    )
     executor_timeout_seconds: int = option(
         60, WholeNumber(3, 900), "runs take longer; short ones recover quicker"
     )
@@ -294,6 +297,11 @@ class Settings(Choices):
         """
         duplicate_days = TICK_OUTAGE_DAYS + self.queue_retention_days + 1
         return timedelta(days=max(self.run_retention_days, duplicate_days))
+
+    @property
+    def activity_lifetime(self) -> timedelta:
+        """The time that the activity feed reaches back."""
+        return timedelta(days=self.activity_days)
 
     @property
     def longest_timeout_seconds(self) -> int:

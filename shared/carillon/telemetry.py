@@ -45,6 +45,7 @@ class Action(StrEnum):
     CANARY_FILED = "canary.filed"
     CANARY_FAILED = "canary.failed"
     # executor
+    ACTIVITY_LOST = "activity.lost"
     BATCH_FINISHED = "batch.finished"
     RUN_RETRYING = "run.retrying"
     RUN_DEAD = "run.dead"
@@ -122,6 +123,11 @@ class Telemetry:
         """Log how many lifecycle events their bus has not taken; nothing if none."""
         if count:
             self.record(Action.EVENTS_LOST, logging.WARNING, count=count)
+
+    def activity_lost(self, count: int) -> None:
+        """Log how many results the activity feed lacks; nothing if none."""
+        if count:
+            self.record(Action.ACTIVITY_LOST, logging.WARNING, count=count)
 
     def finish(self, action: Action, **details: object) -> None:
         """Log that an invocation came to its end, and give the metrics out in the same record:

@@ -24,8 +24,10 @@ from carillon.domain.job import Lane
 from carillon.domain.message import Message, decode
 from carillon.domain.operation import Operation
 from carillon.settings import Settings
+from carillon.stores.activity import ActivityStore
 from carillon.stores.dynamo import open_stores
 from carillon.stores.memory import (
+    MemoryActivityStore,
     MemoryEvents,
     MemoryJobStore,
     MemoryQueue,
@@ -62,6 +64,7 @@ class Kit:
     calendars: VersionedRows[Calendar]
     wheel: WheelStore
     runs: RunStore
+    activity: ActivityStore
     admission_rows: VersionedRows[AdmissionRow]
     operations: VersionedRows[Operation]
     idempotency_records: VersionedRows[IdempotencyRecord]
@@ -111,6 +114,7 @@ def memory_kit() -> Kit:
         calendars=MemoryVersionedRows(CALENDARS),
         wheel=MemoryWheelStore(page_size=7),
         runs=MemoryRunStore(),
+        activity=MemoryActivityStore(),
         admission_rows=MemoryVersionedRows(ADMISSION_ROWS),
         operations=MemoryVersionedRows(OPERATIONS),
         idempotency_records=MemoryVersionedRows(IDEMPOTENCY_RECORDS),
@@ -168,6 +172,7 @@ def _aws_kit(is_threaded: bool, wait: Callable[[float], None], has_expiry: bool 
         calendars=stores.calendars,
         wheel=stores.wheel,
         runs=stores.runs,
+        activity=stores.activity,
         admission_rows=stores.admission_rows,
         operations=stores.operations,
         idempotency_records=stores.idempotency_records,

@@ -14,6 +14,7 @@ from carillon.domain.targets import Target
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Outcome, Success
+from carillon.services.activity import ActivityWriter, GatheredActivity
 from carillon.services.indexer import Indexer
 from carillon.stores.dynamo import Stores
 from carillon.stores.memory import NoEvents
@@ -116,6 +117,11 @@ class System:
                 operations=self.stores.operations,
                 records=self.stores.idempotency_records,
                 events=NoEvents(),
+                activity=GatheredActivity(
+                    ActivityWriter(
+                        self.stores.activity, self.clock, self.entropy, timedelta(days=7)
+                    )
+                ),
             )
         )
 

@@ -35,7 +35,9 @@ from carillon.schedules import (
     parse_window,
     spread_seconds,
 )
+from carillon.services.activity import ActivityWriter, GatheredActivity
 from carillon.services.indexer import Indexer
+from carillon.stores.memory.activity import MemoryActivityStore
 from carillon.stores.memory.messaging import MemoryEvents, MemoryQueue
 from carillon.stores.memory.rows import (
     MemoryJobStore,
@@ -89,6 +91,7 @@ class World:
         self.calendars = MemoryVersionedRows(CALENDARS)
         self.wheel = MemoryWheelStore(page_size=7)
         self.runs = CheckedRuns()
+        self.activity = MemoryActivityStore()
         self.admission_rows = MemoryVersionedRows(ADMISSION_ROWS)
         self.operations = MemoryVersionedRows(OPERATIONS)
         self.idempotency_records = MemoryVersionedRows(IDEMPOTENCY_RECORDS)
@@ -98,6 +101,8 @@ class World:
         self.targets = RecordingTargets()
         self.bad_entries: list[str] = []
         self.reports: list[Report] = []
+        writer = ActivityWriter(self.activity, self.clock, self.entropy, timedelta(days=7))
+        self.gathered = GatheredActivity(writer)
         self.executor_ports = ExecutorPorts(
             jobs=self.jobs,
             calendars=self.calendars,
@@ -114,6 +119,7 @@ class World:
             operations=self.operations,
             records=self.idempotency_records,
             events=self.events,
+            activity=self.gathered,
         )
         self.executor = Router(self.executor_ports)
         self.tick_ports = TickPorts(

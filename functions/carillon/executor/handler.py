@@ -19,6 +19,7 @@ from carillon.executor.ports import ExecutorPorts
 from carillon.executor.router import Router
 from carillon.executor.runs.lifecycle_events import BufferedEvents
 from carillon.executor.targets import Targets
+from carillon.services.activity import ActivityWriter, GatheredActivity
 from carillon.services.indexer import Indexer
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores, read_parameters
@@ -30,7 +31,11 @@ clock = SystemClock()
 stores = open_stores(settings, clock)
 targets = Targets(settings, clock)
 batches = BatchRunner()
+entropy = SystemEntropy()
 events = BufferedEvents(stores.events)
+activity = GatheredActivity(
+    ActivityWriter(stores.activity, clock, entropy, settings.activity_lifetime)
+)
 
 
 def _on_store_failure(message: Message, error: StoreUnavailableError) -> None:
@@ -47,13 +52,14 @@ router = Router(
         indexer=Indexer.of(stores, clock, settings.longest_delay_seconds),
         targets=targets,
         clock=clock,
-        entropy=SystemEntropy(),
+        entropy=entropy,
         run_lifetime=settings.run_lifetime,
         longest_timeout_seconds=settings.longest_timeout_seconds,
         admission_rows=stores.admission_rows,
         operations=stores.operations,
         records=stores.idempotency_records,
         events=events,
+        activity=activity,
         queue_retention=timedelta(days=settings.queue_retention_days),
         owner_starts_per_minute=settings.owner_starts_per_minute,
         owner_concurrent_runs=settings.owner_concurrent_runs,
@@ -102,6 +108,7 @@ def _answer(event: dict[str, Any], handle: Callable[[Received, bool], Report]) -
     ]
     failed = batches.run(records, handle_one, _on_error)
     telemetry.events_lost(events.flush())
+    telemetry.activity_lost(activity.flush())
     tell(telemetry, reports, len(failed))
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
 

@@ -16,6 +16,7 @@ from carillon.domain.targets import Target
 from carillon.executor.runs.lifecycle_events import LifecycleEvents
 from carillon.executor.targets import Call, Outcome
 from carillon.services.history import History
+from carillon.services.activity import ActivitySink
 from carillon.services.indexer import Indexer
 from carillon.stores.ports import (
     EventSink,
@@ -63,6 +64,7 @@ class ExecutorPorts:
     operations: VersionedRows[Operation]
     records: VersionedRows[IdempotencyRecord]
     events: EventSink
+    activity: ActivitySink
     owner_starts_per_minute: int = 0
     owner_concurrent_runs: int = 0
     queue_retention: timedelta = timedelta(days=10)
@@ -77,7 +79,7 @@ class ExecutorPorts:
 
     @property
     def lifecycle(self) -> LifecycleEvents:
-        return LifecycleEvents(self.events)
+        return LifecycleEvents(self.events, self.activity)
 
     def claim_terms(self, now: datetime, lease_until: datetime) -> ClaimTerms:
         """The terms of a claim that is made now."""

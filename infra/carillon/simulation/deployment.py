@@ -12,12 +12,20 @@ from carillon.errors import CarillonError
 from carillon.executor.batch import BATCH_SIZE, Report, in_waves
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.router import Router
+from carillon.services.activity import ActivityWriter
 from carillon.services.indexer import Indexer
 from carillon.settings import TASK_RESERVE_SECONDS
 from carillon.simulation.faults import Draws, Fault, Faults
 from carillon.simulation.idle_ticks import pass_idle_tick
 from carillon.simulation.loop import Loop, Process, Task
-from carillon.simulation.seams import LoopClock, LoopEntropy, LoopTimers, SimulatedStores, seam
+from carillon.simulation.seams import (
+    BatchActivity,
+    LoopClock,
+    LoopEntropy,
+    LoopTimers,
+    SimulatedStores,
+    seam,
+)
 from carillon.simulation.targets import SimulatedTargets
 from carillon.stores.memory.messaging import MemoryQueue, Received
 from carillon.tick.counting import SegmentReport
@@ -89,6 +97,7 @@ class Deployment:
         self.dead_letter_queue, self.lanes = self._queues()
         self.stores = SimulatedStores(loop, self.lanes, options.page_size)
         self.indexer = Indexer.of(self.stores.ports, self.clock, options.longest_delay_seconds)
+        self.activity = BatchActivity(loop, self._activity_writer())
         self.tick_ports = self._tick_ports()
         self.executor_ports = self._executor_ports(targets)
         self.router = Router(self.executor_ports)
@@ -122,6 +131,10 @@ class Deployment:
             side_by_side=self.loop.side_by_side,
         )
 
+    def _activity_writer(self) -> ActivityWriter:
+        store, lifetime = self.stores.ports.activity, timedelta(days=7)
+        return ActivityWriter(store, self.clock, self.entropy, lifetime)
+
     def _executor_ports(self, targets: SimulatedTargets) -> ExecutorPorts:
         ports, options = self.stores.ports, self.options
         return ExecutorPorts(
@@ -140,6 +153,7 @@ class Deployment:
             operations=ports.operations,
             records=ports.idempotency_records,
             events=ports.events,
+            activity=self.activity,
             owner_starts_per_minute=options.owner_starts_per_minute,
             owner_concurrent_runs=options.owner_concurrent_runs,
             slow_after_seconds=options.slow_after_seconds,
@@ -283,6 +297,7 @@ class Deployment:
             return [task.failure for task in tasks]
 
         failed = {one.receipt for one in in_waves(received, wave)}
+        self.activity.flush()
         if loop.us <= began_us + seconds * _SECOND_US:
             for one in received:
                 if one.receipt not in failed:

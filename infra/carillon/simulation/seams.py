@@ -1,16 +1,19 @@
 """The seams between the code and its ports in a simulation: every call passes the loop."""
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast
 
 from carillon.clock import SeededEntropy
+from carillon.domain.activity import Result
 from carillon.domain.message import Message
 from carillon.domain.wheel.delaying import whole_delay
 from carillon.errors import QueueUnavailableError
+from carillon.services.activity import ActivityWriter
 from carillon.simulation.faults import Draws, Fault
 from carillon.simulation.loop import Loop, Process
+from carillon.stores.memory.activity import MemoryActivityStore
 from carillon.stores.memory.messaging import MemoryEvents, MemoryQueue
 from carillon.stores.memory.rows import (
     MemoryJobStore,
@@ -211,6 +214,29 @@ class LoopEntropy:
         return process.entropy
 
 
+class BatchActivity:
+    """ActivitySink that gathers the results of each process until that has handled its batch;
+    `lost` are those that the store did not take. Where nothing interleaves nobody reads the feed,
+    and nothing is gathered."""
+
+    def __init__(self, loop: Loop, writer: ActivityWriter) -> None:
+        self._loop = loop
+        self._writer = writer
+        self._held: defaultdict[Process, list[Result]] = defaultdict(list)
+        self.lost: list[Result] = []
+
+    def add(self, results: Iterable[Result]) -> None:
+        task = self._loop.current
+        if task is not None and self._loop.interleaves:
+            self._held[task.process] += results
+
+    def flush(self) -> None:
+        """Write what the process that asks has gathered."""
+        task = self._loop.current
+        if task is not None and task.process in self._held:
+            self.lost += self._writer.write(self._held.pop(task.process))
+
+
 _LATEST_SECONDS = 600.0
 """SQS promises no bound; this one is beyond every lease and most visibility timeouts."""
 
@@ -269,6 +295,7 @@ class MemoryRows:
         self.calendars = MemoryVersionedRows(CALENDARS)
         self.wheel = MemoryWheelStore(page_size)
         self.runs = MemoryRunStore()
+        self.activity = MemoryActivityStore()
         self.admission_rows = MemoryVersionedRows(ADMISSION_ROWS)
         self.operations = MemoryVersionedRows(OPERATIONS)
         self.idempotency_records = MemoryVersionedRows(IDEMPOTENCY_RECORDS)

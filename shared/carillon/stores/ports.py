@@ -26,6 +26,7 @@ from carillon.domain.spec.names import list_name
 from carillon.domain.wheel.entry import Entry, EntryKey, Slot
 from carillon.domain.wheel.segment import Control, Remains
 from carillon.errors import UnreadableRowError
+from carillon.stores.activity import ActivityStore
 
 Item = TypeVar("Item")
 
@@ -367,6 +368,7 @@ class Stores:
     calendars: VersionedRows[Calendar]
     wheel: WheelStore
     runs: RunStore
+    activity: ActivityStore
     queue: LaneQueue
     admission_rows: VersionedRows[AdmissionRow]
     operations: VersionedRows[Operation]

@@ -20,6 +20,7 @@ from carillon.domain.job import Lane
 from carillon.domain.operation import Operation
 from carillon.settings import Settings
 from carillon.stores.memory import (
+    MemoryActivityStore,
     MemoryEvents,
     MemoryJobStore,
     MemoryQueue,
@@ -64,6 +65,7 @@ class World:
     calendars: MemoryVersionedRows[Calendar]
     wheel: MemoryWheelStore
     runs: MemoryRunStore
+    activity: MemoryActivityStore
     queue: MemoryQueue
     operations: MemoryVersionedRows[Operation]
     idempotency_records: MemoryVersionedRows[IdempotencyRecord]
@@ -84,6 +86,7 @@ class World:
             "calendars": self.calendars,
             "wheel": self.wheel,
             "runs": self.runs,
+            "activity": self.activity,
             "queue": self.queue,
             "operations": self.operations,
             "idempotency_records": self.idempotency_records,
@@ -108,6 +111,7 @@ def new_world(now: datetime = NOW) -> World:
         calendars=MemoryVersionedRows(CALENDARS),
         wheel=MemoryWheelStore(),
         runs=MemoryRunStore(),
+        activity=MemoryActivityStore(),
         queue=MemoryQueue(clock),
         operations=MemoryVersionedRows(OPERATIONS),
         idempotency_records=MemoryVersionedRows(IDEMPOTENCY_RECORDS),

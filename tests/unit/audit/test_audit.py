@@ -36,6 +36,7 @@ def stores_of(world: World) -> Stores:
         calendars=world.calendars,
         wheel=world.wheel,
         runs=world.runs,
+        activity=world.activity,
         queue=world.queue,
         admission_rows=world.admission_rows,
         operations=world.operations,

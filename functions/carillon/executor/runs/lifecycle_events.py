@@ -1,4 +1,5 @@
 """Lifecycle events of runs and jobs: which there are, as values, and where they are gathered.
+Beside them go the results of attempts, to the activity feed.
 
 An event is a function of its row: a repeated step publishes the same event again, under the same
 id.
@@ -8,19 +9,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from threading import Lock
 
+from carillon.domain.activity import results_of
 from carillon.domain.callbacks import job_event, lane_event, run_data
 from carillon.domain.events import Event, EventType
 from carillon.domain.execution.transitions import EXECUTOR_DIED
 from carillon.domain.job import Job, Slow
 from carillon.domain.run import AttemptRecord, DeadReason, Run, RunStatus
+from carillon.services.activity import ActivitySink
 from carillon.stores.ports import EventSink
 
 
 class LifecycleEvents:
-    """Publishes the events of runs and jobs that each job has chosen. Raises nothing."""
+    """Publishes the events of runs and jobs that each job has chosen, and adds the end of every
+    attempt to the activity feed. Raises nothing."""
 
-    def __init__(self, events: EventSink) -> None:
+    def __init__(self, events: EventSink, activity: ActivitySink) -> None:
         self._events = events
+        self._activity = activity
 
     def started(self, run: Run, job: Job, at: datetime) -> None:
         """An attempt of a claimed run begins at `at`; to be called before its target is."""
@@ -29,10 +34,16 @@ class LifecycleEvents:
     def ended(self, run: Run, job: Job) -> None:
         """An attempt has ended, or the run (or a span of them) was skipped: by the row as it was
         put."""
+        self._activity.add(results_of(run, job))
         self._tell(job, ended(run, job))
+
+    def buried(self, run: Run) -> None:
+        """The run was given up, and its job could not be read."""
+        self._activity.add(results_of(run, None))
 
     def missed(self, row: Run, job: Job) -> None:
         """The missed-run check has put a row."""
+        self._activity.add(results_of(row, job))
         self._tell(job, [_of_run(EventType.RUN_MISSED, row, job, row.updated_at)])
 
     def job_completed(self, job: Job, at: datetime) -> None:

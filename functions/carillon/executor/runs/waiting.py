@@ -73,6 +73,8 @@ class Waiting:
         except UnreadableRowError:
             dead = running.unreadable(running.unseen(message, now, terms), reason, now)
             put = self._ports.runs.replace_unreadable(dead)
+            if put:
+                self._ports.lifecycle.buried(dead)
             handled = Handled.RAN if put else Handled.DROPPED
             return Report(handled, message, dead if put else None, reason)
         claim = running.decide_claim(seen, message, now, terms)
@@ -84,7 +86,8 @@ class Waiting:
         self._completions.release(claim.over)
         if not (self._ports.runs.claim(claim.run, claim.over) and self._ports.runs.finish(dead)):
             return None
-        with suppress(UnreadableRowError):  # its job, in most cases: then nobody can be told
+        self._ports.lifecycle.buried(dead)
+        with suppress(UnreadableRowError):  # its job, in most cases: then no event can be published
             job = self._ports.job_of(message)
             if job is not None:
                 context = RunContext(message, job, CalendarReader(self._ports.calendars), None)

@@ -11,6 +11,7 @@ from pynamodb.connection import Connection
 from carillon.clock import Clock, Entropy, SystemEntropy
 from carillon.errors import ConfigurationError
 from carillon.settings import Settings
+from carillon.stores.dynamo.activity import DynamoActivityStore
 from carillon.stores.dynamo.jobs import DynamoJobStore
 from carillon.stores.dynamo.messaging import (
     PARALLEL_REQUESTS,
@@ -82,11 +83,13 @@ def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None
     except NoRegionError as error:
         raise ConfigurationError("AWS_DEFAULT_REGION", "must be set") from error
     jobs = Table(connection, JobRow, settings.jobs_table)
+    runs = Table(connection, RunRow, settings.runs_table)
     return Stores(
         jobs=DynamoJobStore(jobs, clock, entropy),
         calendars=DynamoVersionedRows(jobs, CALENDARS),
         wheel=DynamoWheelStore(Table(connection, WheelRow, settings.wheel_table), clock, entropy),
-        runs=DynamoRunStore(Table(connection, RunRow, settings.runs_table)),
+        runs=DynamoRunStore(runs),
+        activity=DynamoActivityStore(runs),
         queue=SqsLaneQueue(sqs, settings.lane_queues, clock, entropy),
         admission_rows=DynamoVersionedRows(jobs, ADMISSION_ROWS),
         operations=DynamoVersionedRows(jobs, OPERATIONS),

@@ -89,6 +89,8 @@ def _value_size(typed: Mapping[str, Any]) -> int:
             return len(value.encode())
         case "N":
             return _number_size(value)
+        case "B":
+            return len(value)
         case "BOOL" | "NULL":
             return 1
         case "L":

@@ -7,6 +7,7 @@ process can hold several stores. Optional attributes are absent, never null.
 from typing import Any
 
 from pynamodb.attributes import (
+    BinaryAttribute,
     BooleanAttribute,
     ListAttribute,
     MapAttribute,
@@ -214,6 +215,18 @@ class CompletionMap(Map):
     is_open = BooleanAttribute(attr_name="o", null=True)
     """Present only when true."""
     permits = ListAttribute(attr_name="p", of=UnicodeAttribute, null=True)
+
+
+class ActivityRow(Model):
+    """One record of the activity feed; in table runs too, in partitions of its own."""
+
+    partition = UnicodeAttribute(hash_key=True, attr_name="job_key")
+    """`{owner}#feed#{hour}#{shard}`: no job id has a `#`."""
+    position = UnicodeAttribute(range_key=True, attr_name="run_key")
+    """`{minute:second}#{batch id}`."""
+    body = BinaryAttribute(attr_name="b", legacy_encoding=False)
+    """JSON, compressed by zlib."""
+    expires_at = TTLAttribute()
 
 
 class DeadLetterIndex(GlobalSecondaryIndex["RunRow"]):  # type: ignore[no-untyped-call]

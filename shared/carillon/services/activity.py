@@ -1,0 +1,179 @@
+"""The activity feed: what batches write to it, and how it is read."""
+
+import base64
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from threading import Lock
+from typing import Protocol
+
+from carillon.clock import Clock, Entropy, ceil_second
+from carillon.domain.activity import Result, told, without_doubles
+from carillon.errors import InvalidFieldError, StoreUnavailableError
+from carillon.stores.activity import ActivityStore, Record
+
+MOST_HOURS = 48
+"""Hours that one page looks into: where hardly anything passes its filter it is short, with more to
+come."""
+MOST_RECORDS = 2_000
+"""Records that one page reads."""
+_RECORDS = 50
+"""Records that are read at once of an hour."""
+_HOUR = timedelta(hours=1)
+
+
+class ActivitySink(Protocol):
+    """Takes the results of ended attempts."""
+
+    def add(self, results: Iterable[Result]) -> None:
+        """Keep the results for the end of the batch. Raises nothing."""
+        ...
+
+
+class ActivityWriter:
+    """Writes what a batch has ended: one record for each owner with a deviation in it, or with
+    `DENSE` results."""
+
+    def __init__(
+        self, store: ActivityStore, clock: Clock, entropy: Entropy, lifetime: timedelta
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._entropy = entropy
+        self._lifetime = lifetime
+
+    def write(self, results: Iterable[Result]) -> list[Result]:
+        """The results that are lost, since the store took no record with them. Raises nothing."""
+        lost: list[Result] = []
+        by_owner = sorted(without_doubles(results), key=lambda result: result.key.owner)
+        for owner, own in groupby(by_owner, key=lambda result: result.key.owner):
+            batch = tuple(own)
+            if not told(batch):
+                continue
+            now = self._clock.now()
+            expires_at = ceil_second(now + self._lifetime)
+            at, batch_id = now.replace(microsecond=0), self._entropy.new_id(now)
+            try:
+                self._store.put(Record(owner, at, batch_id, batch, expires_at))
+            except StoreUnavailableError:
+                lost += batch
+        return lost
+
+
+class GatheredActivity:
+    """ActivitySink that gathers results until `flush`; usable from several threads."""
+
+    def __init__(self, writer: ActivityWriter) -> None:
+        self._writer = writer
+        self._held: list[Result] = []
+        self._lock = Lock()
+
+    def add(self, results: Iterable[Result]) -> None:
+        with self._lock:
+            self._held += results
+
+    def flush(self) -> int:
+        """Write all; answers how many are lost. Raises nothing."""
+        with self._lock:
+            held, self._held = self._held, []
+        return len(self._writer.write(held))
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityFilter:
+    """A choice of results; empty members leave none out. `tags` are (key, value): all of them."""
+
+    statuses: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()
+    tags: tuple[tuple[str, str], ...] = ()
+
+    def chooses(self, result: Result) -> bool:
+        return (
+            (not self.statuses or result.status.value in self.statuses)
+            and (not self.kinds or result.key.kind.value in self.kinds)
+            and set(self.tags) <= set(result.tags)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityPage:
+    """Results, those recorded last first; `next_cursor` as in ports.Page."""
+
+    items: tuple[Result, ...]
+    next_cursor: str | None
+
+
+class Activity:
+    """Reads an owner's feed; raises StoreUnavailableError."""
+
+    def __init__(self, store: ActivityStore) -> None:
+        self._store = store
+
+    def read(
+        self,
+        owner: str,
+        only: ActivityFilter,
+        from_at: datetime,
+        until_at: datetime,
+        limit: int,
+        cursor: str | None = None,
+    ) -> ActivityPage:
+        """Results recorded in [from_at, until_at], without those that doubles of the page repeat.
+
+        A page ends with a whole record, so it may have some more than `limit`. Raises
+        InvalidFieldError("cursor", …).
+        """
+        hour, before = _hour_of(until_at), _behind(until_at)
+        if cursor is not None:
+            hour, before = _place_of(cursor)
+        found: list[Result] = []
+        first, last_hour, records = hour, _hour_of(from_at), 0
+        while hour >= last_hour:
+            since = f"{from_at:%M:%S}" if hour == last_hour else ""
+            for record in self._records(owner, hour, before, since):
+                records += 1
+                found += filter(only.chooses, record.results)
+                if len(found) >= limit or records >= MOST_RECORDS:
+                    return _page(found, _cursor(hour, record.position))
+            hour, before = hour - _HOUR, ""
+            if first - hour >= MOST_HOURS * _HOUR and hour >= last_hour:
+                return _page(found, _cursor(hour, ""))
+        return _page(found, None)
+
+    def _records(self, owner: str, hour: datetime, before: str, since: str) -> Iterator[Record]:
+        while True:
+            records = self._store.read(owner, hour, _RECORDS, before, since)
+            yield from records
+            if len(records) < _RECORDS:
+                return
+            before = records[-1].position
+
+
+def _page(found: Sequence[Result], next_cursor: str | None) -> ActivityPage:
+    return ActivityPage(tuple(without_doubles(found)), next_cursor)
+
+
+def _hour_of(instant: datetime) -> datetime:
+    return instant.replace(minute=0, second=0, microsecond=0)
+
+
+def _behind(instant: datetime) -> str:
+    """The position behind all records of that second."""
+    return f"{instant:%M:%S}$"
+
+
+def _cursor(hour: datetime, position: str) -> str:
+    text = f"{hour:%Y%m%d%H}{position}"
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _place_of(cursor: str) -> tuple[datetime, str]:
+    try:
+        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
+        hour = datetime.strptime(f"{text[:10]}+0000", "%Y%m%d%H%z")
+        if _cursor(hour, text[10:]) == cursor and len(text) < 100:
+            return hour, text[10:]
+    except ValueError:
+        pass
+    raise InvalidFieldError("cursor", "must be the next_cursor of the page before, unchanged")

@@ -1,0 +1,44 @@
+"""The port of the activity feed: what batches have recorded, by owner and time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from carillon.domain.activity import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One owner's results of one batch. `batch_id` is unique and names the record together with
+    `recorded_at`, an instant in whole seconds; `expires_at` is too."""
+
+    owner: str
+    recorded_at: datetime
+    batch_id: str
+    results: tuple[Result, ...]
+    expires_at: datetime
+
+    @property
+    def position(self) -> str:
+        """Its place within its hour: records are ordered by it."""
+        return f"{self.recorded_at:%M:%S}#{self.batch_id}"
+
+
+class ActivityStore(Protocol):
+    """Records by owner and hour; raises StoreUnavailableError as every port (ports.py)."""
+
+    def put(self, record: Record) -> None:
+        """Store the record; one put twice is the same record."""
+        ...
+
+    def read(
+        self, owner: str, hour: datetime, limit: int, before: str = "", since: str = ""
+    ) -> Sequence[Record]:
+        """At most `limit` records of the hour that begins at `hour`, newest first.
+
+        Their positions lie before `before` and are not less than `since`, where these are given.
+        Fewer than `limit` are all there are. Eventually consistent; results that cannot be read
+        are left out with their record.
+        """
+        ...
