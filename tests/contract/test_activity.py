@@ -62,7 +62,8 @@ def test_a_record_comes_back_whole(kit: Kit) -> None:
 def test_records_are_read_newest_first_in_parts(kit: Kit) -> None:
     owner = kit.new_owner()
     records = put(kit, owner, *range(0, 3600, 157), 3599)
-    found, before = [], ""
+    found: list[Record] = []
+    before = ""
     while part := kit.activity.read(owner, HOUR, 5, before):
         assert len(part) <= 5
         found += part

@@ -9,6 +9,8 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from carillon.api.activity.routes import ActivityRoutes
+from carillon.api.activity.service import ActivityService
 from carillon.api.apply.routes import ApplyRoutes
 from carillon.api.apply.service import ApplyService
 from carillon.api.calendars.routes import CalendarRoutes
@@ -41,6 +43,7 @@ from carillon.api.status import OverviewService, StatusRoutes
 from carillon.api.well_known import WellKnownRoutes
 from carillon.clock import Clock, Entropy
 from carillon.errors import CarillonError
+from carillon.services.activity import Activity
 from carillon.services.history import History
 from carillon.services.indexer import Indexer
 from carillon.services.redrive import Redriver
@@ -107,6 +110,10 @@ class Api:
         calendars, records, indexer = stores.calendars, stores.idempotency_records, self._indexer
         service = RunService(jobs, stores.runs, stores.queue, clock, entropy, settings, records)
         RunRoutes(routes, service, telemetry)
+        activity = ActivityService(
+            jobs, history, Activity(stores.activity), clock, settings.activity_lifetime
+        )
+        ActivityRoutes(routes, activity, service, clock)
         reports = CompletionService(
             stores.jobs, stores.runs, indexer, clock, entropy, self._refuse_flood_of
         )

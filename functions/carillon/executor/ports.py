@@ -15,8 +15,8 @@ from carillon.domain.operation import Operation
 from carillon.domain.targets import Target
 from carillon.executor.runs.lifecycle_events import LifecycleEvents
 from carillon.executor.targets import Call, Outcome
-from carillon.services.history import History
 from carillon.services.activity import ActivitySink
+from carillon.services.history import History
 from carillon.services.indexer import Indexer
 from carillon.stores.ports import (
     EventSink,

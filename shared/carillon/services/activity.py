@@ -1,6 +1,5 @@
 """The activity feed: what batches write to it, and how it is read."""
 
-import base64
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,8 +11,9 @@ from carillon.clock import Clock, Entropy, ceil_second
 from carillon.domain.activity import Result, told, without_doubles
 from carillon.errors import InvalidFieldError, StoreUnavailableError
 from carillon.stores.activity import ActivityStore, Record
+from carillon.stores.cursors import decode_cursor, encode_cursor
 
-MOST_HOURS = 48
+MOST_HOURS = 24
 """Hours that one page looks into: where hardly anything passes its filter it is short, with more to
 come."""
 MOST_RECORDS = 2_000
@@ -126,7 +126,7 @@ class Activity:
         """
         hour, before = _hour_of(until_at), _behind(until_at)
         if cursor is not None:
-            hour, before = _place_of(cursor)
+            hour, before = _place_of(owner, cursor)
         found: list[Result] = []
         first, last_hour, records = hour, _hour_of(from_at), 0
         while hour >= last_hour:
@@ -135,10 +135,10 @@ class Activity:
                 records += 1
                 found += filter(only.chooses, record.results)
                 if len(found) >= limit or records >= MOST_RECORDS:
-                    return _page(found, _cursor(hour, record.position))
+                    return _page(found, _cursor(owner, hour, record.position))
             hour, before = hour - _HOUR, ""
             if first - hour >= MOST_HOURS * _HOUR and hour >= last_hour:
-                return _page(found, _cursor(hour, ""))
+                return _page(found, _cursor(owner, hour, ""))
         return _page(found, None)
 
     def _records(self, owner: str, hour: datetime, before: str, since: str) -> Iterator[Record]:
@@ -163,17 +163,14 @@ def _behind(instant: datetime) -> str:
     return f"{instant:%M:%S}$"
 
 
-def _cursor(hour: datetime, position: str) -> str:
-    text = f"{hour:%Y%m%d%H}{position}"
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+def _cursor(owner: str, hour: datetime, position: str) -> str:
+    return encode_cursor(("activity", owner), f"{hour:%Y%m%d%H}{position}")
 
 
-def _place_of(cursor: str) -> tuple[datetime, str]:
+def _place_of(owner: str, cursor: str) -> tuple[datetime, str]:
+    place = decode_cursor(("activity", owner), cursor)
     try:
-        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
-        hour = datetime.strptime(f"{text[:10]}+0000", "%Y%m%d%H%z")
-        if _cursor(hour, text[10:]) == cursor and len(text) < 100:
-            return hour, text[10:]
+        return datetime.strptime(f"{place[:10]}+0000", "%Y%m%d%H%z"), place[10:]
     except ValueError:
-        pass
-    raise InvalidFieldError("cursor", "must be the next_cursor of the page before, unchanged")
+        message = "must be the next_cursor of the page before, unchanged"
+        raise InvalidFieldError("cursor", message) from None

@@ -67,6 +67,8 @@ ROUTES = {
     "/jobs/{job_id}/missed": {"get"},
     "/jobs/{job_id}/backfill": {"post"},
     "/jobs/{job_id}/upcoming": {"get"},
+    "/runs": {"get"},
+    "/runs/{run_id}": {"get"},
     "/upcoming": {"get"},
     "/schedules/preview": {"post"},
     "/forecast": {"get"},

@@ -115,6 +115,14 @@ class RunService:
             raise MissingError("run", run_id)
         return run
 
+    def find(self, owner: str, run_id: str) -> tuple[Run, str, IdempotencyRecord | None]:
+        """A run by its id alone, with the name of its job and what was asked with it."""
+        key = run_key_of(owner, run_id)
+        job = None if key is None else self._jobs.find(owner, key.job_id)
+        if key is None or job is None:
+            raise MissingError("run", run_id)
+        return self.get(owner, key.job_id, run_id), job.spec.name, self.asked(key)
+
     def cancel(self, owner: str, job_id: str, run_id: str) -> Run:
         """The cancelled run: its message is absorbed, and its call, if it is under way, ends soon.
         A cancelled one stays as it is.

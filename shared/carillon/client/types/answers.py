@@ -126,6 +126,11 @@ class RunPage(TypedDict):
     next_cursor: str | None
     unreadable: NotRequired[list[UnreadableForm]]
     items: list[RunForm]
+class ActivityForm(TypedDict):
+    items: list[RunSummary]
+    next_cursor: str | None
+    as_of: str
+    successes: Literal["all", "counted"]
 class AttemptForm(TypedDict):
     attempt: int
     started_at: str
@@ -255,6 +260,20 @@ class StatusForm(TypedDict):
     complete: bool
     unreadable_jobs: NotRequired[int]
     segments: NotRequired[list[SegmentForm] | None]
+class RunSummary(TypedDict):
+    run_id: str
+    job_id: str
+    job_name: str
+    kind: RunKind
+    status: RunStatus
+    attempt: int
+    fire_at: str
+    at: str
+    lag_seconds: float | None
+    duration_seconds: float | None
+    reason: str | None
+    error_kind: str | None
+    tags: dict[str, str]
 _OperationFormWords = TypedDict("_OperationFormWords", {"from": "str | None"})
 class OperationForm(_OperationFormWords):
     operation_id: str
@@ -316,6 +335,8 @@ class RunDetail(RunForm):
     attempts: list[AttemptForm]
     payload_overridden: bool
     request_note: str | None
+class RunWithJob(RunDetail):
+    job_name: str
 _JobFormWords = TypedDict("_JobFormWords", {"except": "list[str | dict[str, Any]] | None"})
 class JobForm(_JobFormWords):
     schedule: str | dict[str, Any] | list[str | dict[str, Any]] | None

@@ -25,6 +25,8 @@ from carillon.stores.dynamo.table import RawItem, Table
 SHARDS = 8
 """Partitions that an owner's hour is spread over: each takes 1,000 records a second."""
 _LATEST = "~"
+_MEMBERS = 14
+"""Of a result in the body of an item."""
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -83,7 +85,7 @@ def _readable(owner: str, hour: datetime, items: Sequence[RawItem]) -> Iterator[
         try:
             row = ActivityRow.from_raw_data(item)
             results = tuple(_results_of(owner, json.loads(zlib.decompress(row.body))))
-        except Exception:  # noqa: S112 - a view: what a bug or a later version wrote is left out
+        except Exception:
             continue
         minute, _, batch_id = row.position.partition("#")
         recorded_at = hour.replace(minute=int(minute[:2]), second=int(minute[3:]))
@@ -98,9 +100,10 @@ def _body_of(record: Record) -> bytes:
     results = []
     for each in record.results:
         key = each.key
-        line = [places[key.job_id], key.kind.value, _number(key.fire_at), each.status.value]
-        line += [each.attempt, (each.at - key.fire_at) // _MILLISECOND, each.lag_seconds]
-        line += [each.duration_seconds, each.reason, each.error_kind, key.request_id, key.redrive]
+        line: list[Any] = [places[key.job_id], key.kind.value, _number(key.fire_at)]
+        line += [each.status.value, each.attempt, (each.at - key.fire_at) // _MILLISECOND]
+        line += [each.lag_seconds, each.duration_seconds, each.reason, each.error_kind]
+        line += [key.request_id, key.redrive]
         line += [each.covers_from and _number(each.covers_from), each.covers_count]
         while not line[-1]:
             line.pop()
@@ -113,10 +116,8 @@ def _body_of(record: Record) -> bytes:
 def _results_of(owner: str, body: list[Any]) -> Iterator[Result]:
     jobs = list(body[0].items())
     for line in body[1]:
-        place, kind, fired, status, attempt, after_ms, lag, duration, *rest = (
-            *line,
-            *[None] * (14 - len(line)),
-        )
+        whole: list[Any] = [*line, *[None] * (_MEMBERS - len(line))]
+        place, kind, fired, status, attempt, after_ms, lag, duration, *rest = whole
         reason, error_kind, request_id, redrive, covers_from, covers_count = rest
         job_id, (name, tags) = jobs[place]
         fire_at = _instant(fired)

@@ -1,0 +1,1 @@
+"""The activity feed of an owner: `GET /runs` and what it sums up to."""

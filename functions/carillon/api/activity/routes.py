@@ -1,0 +1,87 @@
+"""/runs: what has run, across jobs."""
+
+from aws_lambda_powertools.event_handler import Response
+
+from carillon.api.activity.models import (
+    ActivityForm,
+    AfterQuery,
+    FromQuery,
+    JobQuery,
+    KindQuery,
+    RunSummary,
+    RunWithJob,
+    StatusQuery,
+    ToQuery,
+    values_of,
+)
+from carillon.api.activity.service import ActivityService, Span
+from carillon.api.http.problems import Kind
+from carillon.api.http.routing import Resource, Routes, route
+from carillon.api.jobs.request_models import TagQuery, filter_of
+from carillon.api.jobs.routes import JSON, Cursor, Limit
+from carillon.api.runs.routes import RunDetail, RunId
+from carillon.api.runs.service import RunService
+from carillon.clock import Clock
+from carillon.domain.run import RunKind, RunStatus
+from carillon.services.activity import ActivityFilter
+
+
+class ActivityRoutes(Resource):
+    """Each method answers one route."""
+
+    def __init__(
+        self, routes: Routes, service: ActivityService, runs: RunService, clock: Clock
+    ) -> None:
+        super().__init__(routes)
+        self._service = service
+        self._runs = runs
+        self._clock = clock
+
+    @route("GET /runs", "List what has run", {200: "A page of the activity"}, Kind.NOT_FOUND)
+    def list_activity(
+        self,
+        status: StatusQuery = None,
+        kind: KindQuery = None,
+        job: JobQuery = None,
+        tag: TagQuery = None,
+        from_at: FromQuery = None,
+        to: ToQuery = None,
+        after: AfterQuery = None,
+        limit: Limit = 25,
+        cursor: Cursor = None,
+    ) -> Response[ActivityForm]:
+        """The ends of attempts of all your jobs, those recorded last first, for as long as the
+        activity feed reaches back. All that went otherwise than planned is there, and successes
+        that came in numbers.
+
+        A page ends with a whole record: it may have a few items more than `limit`. With `job` the
+        answer is that job's history, newest fire time first, with all successes.
+        """
+        as_of = self._clock.now()
+        chosen = filter_of(None, tag)
+        only = ActivityFilter(
+            values_of("status", status, RunStatus),
+            values_of("kind", kind, RunKind),
+            () if chosen is None else chosen.tags,
+        )
+        owner, span = self._owner(), Span(from_at, to, after)
+        if job is None:
+            page = self._service.across_jobs(owner, only, span, limit, cursor)
+        else:
+            page = self._service.of_job(owner, job, only, span, limit, cursor)
+        items = [RunSummary.of(result) for result in page.items]
+        successes = "counted" if job is None else "all"
+        return Response(
+            200,
+            JSON,
+            ActivityForm(
+                items=items, next_cursor=page.next_cursor, as_of=as_of, successes=successes
+            ),
+        )
+
+    @route("GET /runs/<run_id>", "Read a run by its id alone", {200: "The run"}, Kind.NOT_FOUND)
+    def get_run_of_any_job(self, run_id: RunId) -> Response[RunWithJob]:
+        """With each of its attempts, and the name of its job."""
+        run, job_name, asked = self._runs.find(self._owner(), run_id)
+        detail = RunDetail.of(run, asked.note or None if asked else None)
+        return Response(200, JSON, RunWithJob(**detail.__dict__, job_name=job_name))
