@@ -15,12 +15,12 @@ export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/node_modules/.bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check baseline smoke simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-cold bench-recurrence bench-batch bench-simulate bench-wait bench-cost fmt options client-types synth lint-template deploy lock clean
+.PHONY: help setup run test check baseline smoke simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-cold bench-recurrence bench-batch bench-simulate bench-wait bench-cost fmt options client-types vendor synth lint-template deploy lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMPS)/development $(STAMPS)/ministack $(STAMPS)/node $(STAMPS)/layer ## Install everything, pinned and checked by hash; quick when nothing changed
+setup: $(STAMPS)/development $(STAMPS)/ministack $(STAMPS)/node $(STAMPS)/chromium $(STAMPS)/layer ## Install everything, pinned and checked by hash; quick when nothing changed
 
 $(STAMPS)/uv: $(REQUIREMENTS)/development.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -51,6 +51,16 @@ $(STAMPS)/node: $(STAMPS)/development package.json package-lock.json .npmrc
 	@npm ci --loglevel=error --no-progress >/dev/null
 	@touch $@
 
+# Unpacks the browser of the tests once: its npm package has the binary, and nothing is downloaded.
+CHROMIUM := .venv/.chromium
+$(STAMPS)/chromium: $(STAMPS)/node
+	@echo "setup: the browser of the tests"
+	@rm -rf $(CHROMIUM) && mkdir -p $(CHROMIUM)
+	@test -n "$(CARILLON_CHROMIUM)" || \
+	  TMPDIR=$(CURDIR)/$(CHROMIUM) AWS_EXECUTION_ENV=AWS_Lambda_nodejs22.x node --input-type=module \
+	  -e 'await (await import("@sparticuz/chromium")).default.executablePath()'
+	@touch $@
+
 # Installs the layer for Lambda once, to have its wheels in uv's cache: synthesis then needs no network.
 $(STAMPS)/layer: $(STAMPS)/development $(FUNCTIONS) infra/carillon/cdk/packages.py
 	@echo "setup: wheels of the dependency layer"
@@ -65,11 +75,13 @@ run: setup ## Start the local stack: emulator, deployment, sample jobs (Ctrl-C s
 test: setup ## Everything that CI runs; PARTS="tests/unit check" for some of it (tests/lanes.py)
 	@$(PY) -m tests.lanes $(PARTS)
 
-check: setup ## Lint, formatting, import layers, types
+check: setup ## Lint, formatting, import layers, types of Python and of the console
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@.venv/bin/lint-imports --no-logo
 	@$(PY) -m mypy
+	@$(PY) -m tests.console_types
+	@npx --no-install tsc
 
 smoke: setup ## Drive the deployed stack STACK=Carillon as the signed-in user; QUICK=1 for 90 s, TARGETS="arn:… arn:…"
 	@.venv/bin/carillon admin smoke $(if $(STACK),--stack $(STACK)) $(if $(QUICK),--quick) $(addprefix --target ,$(TARGETS))
@@ -143,6 +155,9 @@ options: ## Write the tables of the CLI's options anew from the marks of setting
 
 client-types: ## Write the types of the client anew from the API's OpenAPI description
 	$(PY) -m tests.client_types
+
+vendor: $(STAMPS)/node ## Copy the console's libraries from their npm packages, and defaults from the API
+	@$(PY) -m tests.vendored
 
 # uv knows no extra without the project's own requirements; the layer has no use for those of a command line.
 define REQUIREMENTS_OF_THE_LAYER

@@ -8,6 +8,7 @@ from typer.core import TyperGroup
 from carillon.cli.commands.admin import admin
 from carillon.cli.commands.admin.doctor import doctor
 from carillon.cli.commands.calendars import calendars
+from carillon.cli.commands.console import console
 from carillon.cli.commands.dead_letters import dead_letters
 from carillon.cli.commands.imports import imports
 from carillon.cli.commands.job_import import import_jobs
@@ -114,6 +115,7 @@ app.add_typer(dead_letters, name="dead-letters")
 app.add_typer(operations, name="operations")
 app.add_typer(calendars, name="calendars")
 app.add_typer(admin, name="admin")
+app.command()(console)
 app.command()(login)
 app.command()(status)
 app.command()(doctor)

@@ -1,0 +1,42 @@
+"""`carillon console`: the web page, served on this machine."""
+
+import secrets
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from carillon.cli.exits import CliError, ExitCode
+from carillon.cli.output import write_json, write_line
+from carillon.cli.session import SessionOptions, sign_in_of
+from carillon.console.loopback import Loopback
+
+PortOption = Annotated[int, typer.Option(help="The port; by default any that is free.", min=0)]
+ReadOnlyOption = Annotated[
+    bool, typer.Option("--read-only", help="Pass nothing on that would change anything.")
+]
+
+
+def console(
+    *, port: PortOption = 0, read_only: ReadOnlyOption = False, session: SessionOptions
+) -> None:
+    """Serve the console on this machine, and print the link that opens it; Ctrl-C ends it.
+
+    The page calls the API with your sign-in, through this command: the token never is in the
+    browser. The link holds a key that is good until this ends: give it to nobody.
+    """
+    try:
+        loopback = Loopback(
+            *sign_in_of(session), secrets.token_urlsafe(24), port=port, read_only=read_only
+        )
+    except OSError as error:
+        raise CliError.local(ExitCode.USAGE, f"Port {port} cannot be had", str(error)) from error
+    with closing(loopback):
+        if session.is_json:
+            write_json({"link": loopback.link})
+        else:
+            write_line(loopback.link)
+        try:
+            loopback.serve()
+        except KeyboardInterrupt:
+            return

@@ -1,0 +1,66 @@
+// @ts-check
+// Addresses stand behind `#`: they work under any path, and no server needs to know them.
+import { useEffect, useState } from "./html.js";
+
+/** @typedef {Record<string, string>} Words */
+/** @typedef {{ path: string, query: Words }} Place */
+
+/** @returns {Place} */
+export function place() {
+  const [path = "", query = ""] = location.hash.slice(1).split("?");
+  return { path: path || "/jobs", query: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+/** The address of a page. @param {string} path @param {Record<string, unknown>} [query] */
+export function href(path, query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const words = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return `#${path}${words && `?${words}`}`;
+}
+
+/** The page of a job. @param {string} jobId */
+export const jobHref = (jobId) => href(`/jobs/${encodeURIComponent(jobId)}`);
+
+/** The page of a run. @param {string} jobId @param {string} runId */
+export const runHref = (jobId, runId) => href(`/jobs/${encodeURIComponent(jobId)}/runs/${encodeURIComponent(runId)}`);
+
+/** Go to a page. @param {string} path @param {Record<string, unknown>} [query] */
+export function go(path, query) {
+  location.hash = href(path, query);
+}
+
+/** Change what stands behind `?`, without a step in the browser's history. @param {Record<string, unknown>} changes */
+export function setQuery(changes) {
+  const { path, query } = place();
+  history.replaceState(null, "", href(path, { ...query, ...changes }));
+  dispatchEvent(new HashChangeEvent("hashchange"));
+}
+
+/** The present place; renders anew when it changes. */
+export function usePlace() {
+  const [now, setNow] = useState(place);
+  useEffect(() => {
+    const look = () => setNow(place());
+    addEventListener("hashchange", look);
+    return () => removeEventListener("hashchange", look);
+  }, []);
+  return now;
+}
+
+/**
+ * The values of a pattern's `:names` in a path, or null where it is none of the pattern.
+ * @param {string} pattern @param {string} path @returns {Words | null}
+ */
+export function match(pattern, path) {
+  const wanted = pattern.split("/");
+  const given = path.split("/");
+  if (wanted.length !== given.length) return null;
+  /** @type {Words} */
+  const values = {};
+  for (const [at, part] of wanted.entries()) {
+    const own = decodeURIComponent(given[at] ?? "");
+    if (part.startsWith(":")) values[part.slice(1)] = own;
+    else if (part !== own) return null;
+  }
+  return values;
+}

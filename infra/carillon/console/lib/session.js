@@ -1,0 +1,41 @@
+// @ts-check
+// Who asks: on loopback the server of `carillon console`, to which the tab shows a key; in the stack a person with a
+// token. Neither ever stands in the address or in storage that outlives the tab; the token in none at all.
+
+const KEY = "carillon-key";
+const root = document.documentElement.dataset;
+
+/** @type {() => Record<string, string>} */
+let headers = () => ({});
+/** @type {() => Promise<boolean>} */
+let another = async () => false;
+
+export const authorize = () => headers();
+/** Get another token where that can be; false where the person has to sign in. */
+export const renew = () => another();
+export const isReadOnly = root.readOnly === "true";
+
+/** Take the key off the address, before anything else can read it. */
+function takeKey() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  const key = given.get("key");
+  if (key) {
+    sessionStorage.setItem(KEY, key);
+    history.replaceState(null, "", `#${given.get("to") ?? "/jobs"}`);
+  }
+  return sessionStorage.getItem(KEY) ?? "";
+}
+
+/** Begin; resolves when requests can be sent, and never where the page leaves for a sign-in. */
+export async function begin() {
+  if (root.signIn === "key") {
+    const key = takeKey();
+    headers = () => ({ "Carillon-Console": key });
+    return { signOut: null };
+  }
+  const { signedIn } = await import("./sign_in.js");
+  const session = await signedIn();
+  headers = () => ({ Authorization: `Bearer ${session.token()}` });
+  another = session.renew;
+  return { signOut: session.signOut };
+}

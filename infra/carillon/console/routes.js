@@ -1,0 +1,20 @@
+// @ts-check
+// The pages. `key` is the one behind `g`, of pages that the bar names.
+
+/**
+ * @typedef {object} Route
+ * @property {string} path
+ * @property {string} title
+ * @property {string} [key]
+ * @property {boolean} [operators]
+ * @property {() => Promise<{ default: any }>} load
+ */
+
+/** @type {Route[]} */
+export const ROUTES = [
+  { path: "/jobs", title: "Jobs", key: "j", load: () => import("./pages/jobs.js") },
+  { path: "/new", title: "New job", load: () => import("./pages/edit.js") },
+  { path: "/jobs/:job_id", title: "Job", load: () => import("./pages/job.js") },
+  { path: "/jobs/:job_id/edit", title: "Edit job", load: () => import("./pages/edit.js") },
+  { path: "/jobs/:job_id/runs/:run_id", title: "Run", load: () => import("./pages/run.js") },
+];
