@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from carillon.clock import SeededEntropy
-from carillon.domain.activity import Result
+from carillon.domain.activity.results import Result
 from carillon.domain.run import RunKey, RunKind, RunStatus
 from carillon.stores.activity import Record
 from tests.contract.kit import Kit

@@ -140,7 +140,8 @@ def test_only_settings_reads_the_environment(path: Path) -> None:
 @pytest.mark.parametrize("path", CODE, ids=name_of)
 def test_files_and_functions_stay_small(path: Path) -> None:
     text = path.read_text()
-    assert len(text.splitlines()) <= 400
+    is_generated = "writes this file" in text.partition("\n\n")[0]
+    assert is_generated or len(text.splitlines()) <= 400
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert (node.end_lineno or 0) - node.lineno < 45, f"{node.name} in {path.name}"

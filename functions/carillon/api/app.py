@@ -47,6 +47,7 @@ from carillon.services.activity import Activity
 from carillon.services.history import History
 from carillon.services.indexer import Indexer
 from carillon.services.redrive import Redriver
+from carillon.services.summing import Summing
 from carillon.settings import Settings
 from carillon.stores.ports import Stores
 from carillon.telemetry import Telemetry
@@ -110,9 +111,9 @@ class Api:
         calendars, records, indexer = stores.calendars, stores.idempotency_records, self._indexer
         service = RunService(jobs, stores.runs, stores.queue, clock, entropy, settings, records)
         RunRoutes(routes, service, telemetry)
-        activity = ActivityService(
-            jobs, history, Activity(stores.activity), clock, settings.activity_lifetime
-        )
+        feed = Activity(stores.activity)
+        summing = Summing(feed, history, calendars, clock)
+        activity = ActivityService(jobs, history, feed, summing, clock, settings.activity_lifetime)
         ActivityRoutes(routes, activity, service, clock)
         reports = CompletionService(
             stores.jobs, stores.runs, indexer, clock, entropy, self._refuse_flood_of

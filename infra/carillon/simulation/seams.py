@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast
 
 from carillon.clock import SeededEntropy
-from carillon.domain.activity import Result
+from carillon.domain.activity.results import Result
 from carillon.domain.message import Message
 from carillon.domain.wheel.delaying import whole_delay
 from carillon.errors import QueueUnavailableError

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Protocol
 
 from carillon.clock import Clock, Entropy, ceil_second
-from carillon.domain.activity import Result, told, without_doubles
+from carillon.domain.activity.results import Result, told, without_doubles
 from carillon.errors import InvalidFieldError, StoreUnavailableError
 from carillon.stores.activity import ActivityStore, Record
 from carillon.stores.cursors import decode_cursor, encode_cursor
@@ -18,6 +18,8 @@ MOST_HOURS = 24
 come."""
 MOST_RECORDS = 2_000
 """Records that one page reads."""
+MOST_SUMMED = 10_000
+"""Records that one summary reads."""
 _RECORDS = 50
 """Records that are read at once of an hour."""
 _HOUR = timedelta(hours=1)
@@ -140,6 +142,21 @@ class Activity:
             if first - hour >= MOST_HOURS * _HOUR and hour >= last_hour:
                 return _page(found, _cursor(owner, hour, ""))
         return _page(found, None)
+
+    def all(self, owner: str, from_at: datetime, until_at: datetime) -> tuple[list[Result], bool]:
+        """The results recorded in [from_at, until_at], newest first, doubles too, up to
+        `MOST_SUMMED` records; the second value is False where there are more."""
+        hour, found, records = _hour_of(until_at), list[Result](), 0
+        before, first = _behind(until_at), _hour_of(from_at)
+        while hour >= first:
+            since = f"{from_at:%M:%S}" if hour == first else ""
+            for record in self._records(owner, hour, before, since):
+                records += 1
+                if records > MOST_SUMMED:
+                    return found, False
+                found += record.results
+            hour, before = hour - _HOUR, ""
+        return found, True
 
     def _records(self, owner: str, hour: datetime, before: str, since: str) -> Iterator[Record]:
         while True:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from carillon.domain.activity import Result
+from carillon.domain.activity.results import Result
 
 
 @dataclass(frozen=True, slots=True)

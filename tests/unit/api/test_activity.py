@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from carillon.clock import SeededEntropy, utc_text
-from carillon.domain.activity import Result
+from carillon.domain.activity.results import Result
 from carillon.domain.run import RunKey, RunKind, RunStatus
 from carillon.errors import StoreUnavailableError
 from carillon.services.activity import ActivityWriter

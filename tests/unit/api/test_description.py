@@ -68,6 +68,7 @@ ROUTES = {
     "/jobs/{job_id}/backfill": {"post"},
     "/jobs/{job_id}/upcoming": {"get"},
     "/runs": {"get"},
+    "/runs/summary": {"get"},
     "/runs/{run_id}": {"get"},
     "/upcoming": {"get"},
     "/schedules/preview": {"post"},

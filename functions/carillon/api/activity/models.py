@@ -9,7 +9,8 @@ from pydantic import BaseModel, Field
 
 from carillon.api.http.fields import UtcTime
 from carillon.api.runs.routes import RunDetail
-from carillon.domain.activity import Result
+from carillon.domain.activity.results import Result
+from carillon.domain.activity.summary import Bucket
 from carillon.domain.run import RunKind, RunStatus
 from carillon.domain.spec.fields import Instant
 from carillon.errors import InvalidFieldError
@@ -102,6 +103,71 @@ class ActivityForm(BaseModel):
         description="`counted`: successes that were alone in their batch are left out; the job's "
         "history has them, and summaries count them."
     )
+
+
+ByQuery = Annotated[
+    Literal["minute", "hour", "day"], Query(description="A bucket's length, in UTC.")
+]
+GroupQuery = Annotated[
+    Literal["status", "job", "tag"],
+    Query(
+        description="One bucket for each span (status), or one for each job or `key:value` with "
+        "anything to count."
+    ),
+]
+SumFrom = Annotated[
+    Instant | None, Query(alias="from", description="A fire time; a day ago unless given.")
+]
+SumTo = Annotated[Instant | None, Query(description="A fire time; now unless given.")]
+
+
+class CountsForm(BaseModel):
+    """Runs and occurrences by their outcome. `pending`: under way, due since less than 15 minutes,
+    or not looked for where `complete` is false. `unknown`: due for longer, without a trace."""
+
+    succeeded: int = 0
+    dead: int = 0
+    timed_out: int = 0
+    skipped: int = 0
+    missed: int = 0
+    cancelled: int = 0
+    retrying: int = 0
+    pending: int = 0
+    unknown: int = 0
+
+
+class LagForm(BaseModel):
+    """Seconds from effective times to starts."""
+
+    p50: float
+    p95: float
+    p99: float
+    max: float
+
+    @classmethod
+    def of(cls, bucket: Bucket) -> "LagForm | None":
+        if not bucket.lags:
+            return None
+        p50, p95, p99, most = (bucket.percentile(each) for each in (50, 95, 99, 100))
+        return cls(p50=p50, p95=p95, p99=p99, max=most)
+
+
+class BucketForm(BaseModel):
+    """The sums of what fired from `at` on; `key` is a job id or a tag, null for all."""
+
+    at: UtcTime
+    key: str | None
+    counts: CountsForm
+    lag: LagForm | None
+
+
+class SummaryForm(BaseModel):
+    """`complete` is false where a limit has left something out; what was not found then is
+    `pending`."""
+
+    buckets: list[BucketForm]
+    complete: bool
+    as_of: UtcTime
 
 
 class RunWithJob(RunDetail):

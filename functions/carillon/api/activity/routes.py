@@ -5,12 +5,20 @@ from aws_lambda_powertools.event_handler import Response
 from carillon.api.activity.models import (
     ActivityForm,
     AfterQuery,
+    BucketForm,
+    ByQuery,
+    CountsForm,
     FromQuery,
+    GroupQuery,
     JobQuery,
     KindQuery,
+    LagForm,
     RunSummary,
     RunWithJob,
     StatusQuery,
+    SumFrom,
+    SummaryForm,
+    SumTo,
     ToQuery,
     values_of,
 )
@@ -78,6 +86,27 @@ class ActivityRoutes(Resource):
                 items=items, next_cursor=page.next_cursor, as_of=as_of, successes=successes
             ),
         )
+
+    @route("GET /runs/summary", "Sum up what has run", {200: "The sums"})
+    def sum_up(
+        self,
+        from_at: SumFrom = None,
+        to: SumTo = None,
+        by: ByQuery = "hour",
+        group: GroupQuery = "status",
+    ) -> Response[SummaryForm]:
+        """The outcomes of all that fired, by fire time. Successes are counted where a run shows
+        them, never for want of failures: an occurrence without a trace is `unknown`.
+
+        Occurrences are known from the last change of a job's schedule on; callbacks are left out.
+        """
+        as_of = self._clock.now()
+        found, is_complete = self._service.summary(self._owner(), from_at, to, by, group)
+        forms = [
+            BucketForm(at=at, key=key, counts=CountsForm(**bucket.counts), lag=LagForm.of(bucket))
+            for (at, key), bucket in found.items()
+        ]
+        return Response(200, JSON, SummaryForm(buckets=forms, complete=is_complete, as_of=as_of))
 
     @route("GET /runs/<run_id>", "Read a run by its id alone", {200: "The run"}, Kind.NOT_FOUND)
     def get_run_of_any_job(self, run_id: RunId) -> Response[RunWithJob]:

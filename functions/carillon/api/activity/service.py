@@ -1,5 +1,6 @@
 """The activity of an owner's jobs, apart from HTTP."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -7,13 +8,26 @@ from carillon.api.http.problems import MissingError
 from carillon.api.jobs.service import JobService
 from carillon.api.schedules.request_models import whole_span
 from carillon.clock import Clock
-from carillon.domain.activity import Result, result_of
+from carillon.domain.activity.results import Result, result_of
+from carillon.domain.activity.summary import Bucket, buckets
+from carillon.domain.job import Job
 from carillon.errors import InvalidFieldError
+from carillon.schedules.base import EPOCH
 from carillon.services.activity import Activity, ActivityFilter, ActivityPage
 from carillon.services.history import History
+from carillon.services.summing import Summing
 
 OVERLAP = timedelta(seconds=10)
 """The span that `after` reads again: clocks differ, and the feed is eventually consistent."""
+MOST_BUCKETS = 200
+"""Of one summary, in time."""
+MOST_FORMS = 5_000
+"""Of one summary, for all jobs or tags together."""
+_STEPS = {
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+}
 _MOST_ROWS = 500
 """Rows of one job's history that a page reads."""
 
@@ -35,9 +49,11 @@ class ActivityService:
         jobs: JobService,
         history: History,
         activity: Activity,
+        summing: Summing,
         clock: Clock,
         lifetime: timedelta,
     ) -> None:
+        self._summing = summing
         self._jobs = jobs
         self._history = history
         self._activity = activity
@@ -87,3 +103,40 @@ class ActivityService:
             if len(found) == limit or cursor is None:
                 break
         return ActivityPage(tuple(found), cursor)
+
+    def summary(
+        self,
+        owner: str,
+        from_at: datetime | None,
+        until_at: datetime | None,
+        by: str,
+        group: str,
+    ) -> tuple[Mapping[tuple[datetime, str | None], Bucket], bool]:
+        """The sums of whole buckets from that of `from_at` to that of `until_at`; False beside them
+        where something is left out."""
+        now, step = self._clock.now(), _STEPS[by]
+        until_at = now if until_at is None else until_at
+        from_at = until_at - timedelta(days=1) if from_at is None else from_at
+        begin = _floor(from_at, step)
+        count = (until_at - begin) // step + 1
+        if until_at < from_at:
+            raise InvalidFieldError("to", "must not lie before from")
+        if count > MOST_BUCKETS:
+            raise InvalidFieldError("by", f"{count} buckets of a {by} are more than {MOST_BUCKETS}")
+        if until_at < now - self._lifetime:
+            raise InvalidFieldError("to", f"must lie in the last {self._lifetime.days} days")
+        jobs, is_whole = list[Job](), True
+        for page in self._jobs.first_pages(owner):
+            jobs += page.items
+            is_whole = page.next_cursor is None and not page.unreadable
+        sums = self._summing.of(owner, jobs, begin, begin + count * step)
+        begins = [begin + number * step for number in range(count)]
+        found = buckets(sums.counted, begins, group)
+        if len(found) > MOST_FORMS:
+            raise InvalidFieldError("by", f"{len(found)} sums are more than {MOST_FORMS}")
+        return found, is_whole and sums.is_complete
+
+
+def _floor(instant: datetime, step: timedelta) -> datetime:
+    """The begin of the bucket, in UTC."""
+    return instant - (instant - EPOCH) % step

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from threading import Lock
 
-from carillon.domain.activity import results_of
+from carillon.domain.activity.results import results_of
 from carillon.domain.callbacks import job_event, lane_event, run_data
 from carillon.domain.events import Event, EventType
 from carillon.domain.execution.transitions import EXECUTOR_DIED

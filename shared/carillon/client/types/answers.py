@@ -126,6 +126,10 @@ class RunPage(TypedDict):
     next_cursor: str | None
     unreadable: NotRequired[list[UnreadableForm]]
     items: list[RunForm]
+class SummaryForm(TypedDict):
+    buckets: list[BucketForm]
+    complete: bool
+    as_of: str
 class ActivityForm(TypedDict):
     items: list[RunSummary]
     next_cursor: str | None
@@ -146,11 +150,21 @@ class BackoffOutput(TypedDict):
     factor: float | None
     cap_seconds: int | None
     type: BackoffType | None
+class BucketForm(TypedDict):
+    at: str
+    key: str | None
+    counts: CountsForm
+    lag: LagForm | None
 class BulkItemForm(TypedDict):
     index: int
     status: int
     job_id: str | None
     problem: Problem | None
+class LagForm(TypedDict):
+    p50: float
+    p95: float
+    p99: float
+    max: float
 class MissedForm(TypedDict):
     fire_at: str
     status: RunStatus | None
@@ -248,6 +262,16 @@ class ApplyItemForm(TypedDict):
     next_fire_at: str | None
     warnings: list[WarningForm]
     problem: Problem | None
+class CountsForm(TypedDict):
+    succeeded: NotRequired[int]
+    dead: NotRequired[int]
+    timed_out: NotRequired[int]
+    skipped: NotRequired[int]
+    missed: NotRequired[int]
+    cancelled: NotRequired[int]
+    retrying: NotRequired[int]
+    pending: NotRequired[int]
+    unknown: NotRequired[int]
 class StatusForm(TypedDict):
     state: Literal["idle", "processing"]
     active_jobs: int

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 from carillon.clock import ceil_second
-from carillon.domain.activity import Result
+from carillon.domain.activity.results import Result
 from carillon.domain.run import RunKey, RunKind, RunStatus
 from carillon.schedules.base import EPOCH
 from carillon.stores.activity import Record

@@ -1,0 +1,1 @@
+"""The activity of jobs: results of attempts, and their sums."""

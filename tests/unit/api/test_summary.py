@@ -1,0 +1,203 @@
+"""GET /runs/summary: what became of all that fired."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from carillon.domain.run import RunKey, RunKind, RunStatus
+from carillon.services import summing
+from tests.unit.api.conftest import BODY, World
+from tests.unit.api.gateway import OWNER, Client, Json
+from tests.unit.api.test_activity import FIRED, JOBS, MINUTE, record, result
+from tests.unit.api.test_runs import make_run, put
+
+HOUR = timedelta(hours=1)
+AT = "2026-03-01T12:00:00Z"
+
+
+def sums(client: Client, **query: str) -> tuple[list[dict[str, int]], bool]:
+    """The counts that are not 0 of each bucket since 12:00, and whether they are complete."""
+    answer = client.get("/runs/summary", **{"from": AT, **query})
+    assert answer.status == 200, answer.text
+    counts = [
+        {name: count for name, count in bucket["counts"].items() if count}
+        for bucket in answer.json["buckets"]
+    ]
+    return counts, answer.json["complete"]
+
+
+def ran(world: World, job: Json, minutes: int, **values: Any) -> None:
+    """Put the row of the run that fired so many minutes after 12:00."""
+    fire_at = FIRED + minutes * MINUTE
+    values = {"finished_at": fire_at, "started_at": fire_at} | values
+    put(world, make_run(job["job_id"], fire_at, **values))
+
+
+def test_hours_without_executors_are_not_green_then_or_later(
+    client: Client, world: World, job: Json
+) -> None:
+    world.clock.advance(2 * 3600 - 1)
+    assert sums(client) == ([{"unknown": 11}, {"unknown": 9, "pending": 3}], True)
+    world.clock.advance(7200)
+    assert sums(client, to="2026-03-01T13:59:00Z") == ([{"unknown": 11}, {"unknown": 12}], True)
+
+    # Executors are back, and skip what is late: the row may cover it, and still nothing succeeded.
+    row = make_run(job["job_id"], FIRED + 2 * HOUR, status=RunStatus.SKIPPED)
+    key = RunKey(OWNER, job["job_id"], RunKind.MISSED, FIRED + 2 * HOUR)
+    covers = {"covers_from": FIRED + 5 * MINUTE, "covers_count": 24, "attempt": 0}
+    skipped = result(0, RunStatus.SKIPPED, key=key, at=row.updated_at, **covers)
+    record(world, skipped, ago=HOUR)
+    assert sums(client, to="2026-03-01T13:59:00Z") == ([{"skipped": 11}, {"skipped": 12}], True)
+
+
+def test_successes_are_counted_from_the_history_where_the_feed_has_none(
+    client: Client, world: World, job: Json
+) -> None:
+    for minutes in range(5, 60, 5):
+        ran(world, job, minutes)
+    world.clock.advance(3600 + 5)
+    assert sums(client) == ([{"succeeded": 11}, {"pending": 1}], True)
+
+
+def test_successes_are_counted_from_the_feed(client: Client, world: World, job: Json) -> None:
+    fired = [FIRED + minutes * MINUTE for minutes in range(5, 60, 5)]
+    keys = [RunKey(OWNER, job["job_id"], RunKind.SCHEDULED, at) for at in fired]
+    world.clock.advance(3599)
+    batch = [
+        result(key=key, status=RunStatus.SUCCEEDED, lag_seconds=n) for n, key in enumerate(keys)
+    ]
+    record(world, *batch)
+    record(world, *batch)  # a double
+    (bucket,) = client.get("/runs/summary", **{"from": AT}).json["buckets"]
+    assert bucket["counts"]["succeeded"] == 11
+    assert bucket["lag"] == {"p50": 5, "p95": 10, "p99": 10, "max": 10}
+
+
+def test_each_outcome_is_counted_once(client: Client, world: World, job: Json) -> None:
+    def key(minutes: int, kind: RunKind = RunKind.SCHEDULED, redrive: int = 0) -> RunKey:
+        return RunKey(OWNER, job["job_id"], kind, FIRED + minutes * MINUTE, "", redrive)
+
+    batch = [
+        result(key=key(5)),
+        result(key=key(5, redrive=1), status=RunStatus.SUCCEEDED),
+        result(key=key(10), status=RunStatus.TIMED_OUT),
+        result(key=key(10, RunKind.WATCH), status=RunStatus.MISSED, attempt=0),
+        result(key=key(15, RunKind.WATCH), status=RunStatus.MISSED, attempt=0),
+        result(key=key(20), status=RunStatus.RETRYING),
+        result(key=key(20), status=RunStatus.CANCELLED),
+        result(key=key(25), status=RunStatus.RETRYING),
+        result(key=key(30, RunKind.CALLBACK), status=RunStatus.SUCCEEDED),
+        result(key=key(31, RunKind.MANUAL)),
+    ]
+    ran(world, job, 30, status=RunStatus.RUNNING, finished_at=None)
+    world.clock.advance(30 * 60 + 59)
+    record(world, *batch)
+    assert sums(client) == (
+        [
+            {
+                "succeeded": 1,
+                "timed_out": 1,
+                "missed": 1,
+                "cancelled": 1,
+                "retrying": 1,
+                "pending": 1,
+                "dead": 1,
+            }
+        ],
+        True,
+    )
+
+
+def test_a_run_that_ends_long_after_its_hour_counts_by_its_row(
+    client: Client, world: World, job: Json
+) -> None:
+    key = RunKey(OWNER, job["job_id"], RunKind.MANUAL, FIRED + MINUTE, "x")
+    world.clock.advance(120)
+    record(world, result(key=key, status=RunStatus.RETRYING))
+    put(world, make_run(job["job_id"], FIRED, key=key, status=RunStatus.DEAD))
+    assert sums(client) == ([{"dead": 1}], True)
+
+
+def test_what_was_not_read_is_pending_and_never_a_success(
+    client: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [client.post("/jobs", BODY | {"name": f"job {n}"}).json for n in range(3)]
+    world.clock.advance(5400)
+    for job in made:
+        ran(world, job, 5)
+    monkeypatch.setattr(summing, "MOST_JOBS_READ", 1)
+    counts, is_complete = sums(client, to="2026-03-01T12:59:00Z")
+    assert counts == [{"succeeded": 1, "unknown": 10, "pending": 22}]
+    assert not is_complete
+    monkeypatch.setattr(summing, "MOST_DUE", 5)
+    assert not sums(client)[1]
+
+
+def test_nothing_is_due_in_a_pause_or_before_the_last_change(
+    client: Client, world: World, job: Json
+) -> None:
+    path = f"/jobs/{job['job_id']}"
+    world.clock.advance(1800)
+    assert client.patch(path, {"schedule": "every 10m"}, job["revision"]).status == 200
+    world.clock.advance(1800)
+    assert client.post(f"{path}/pause").status == 200
+    world.clock.advance(3600)
+    counts, is_complete = sums(client)
+    assert (counts, is_complete) == ([{"unknown": 2}, {"unknown": 1}, {}], True)
+
+
+def test_groups_and_lengths(client: Client, world: World) -> None:
+    team = {"team": "billing"}
+    for number, tags in enumerate(({}, team, team)):
+        client.post("/jobs", BODY | {"name": f"job {number}", "tags": tags})
+    world.clock.advance(600)
+    query = {"from": AT, "by": "minute"}
+    by_tag = client.get("/runs/summary", group="tag", **query).json["buckets"]
+    assert [(each["at"], each["key"], each["counts"]["pending"]) for each in by_tag] == [
+        (f"2026-03-01T12:{minute}:00Z", key, count)
+        for minute in ("05", "10")
+        for key, count in (("", 1), ("team:billing", 2))
+    ]
+    by_job = client.get("/runs/summary", group="job", by="day").json["buckets"]
+    assert {each["key"] for each in by_job} == {
+        each["job_id"] for each in client.get("/jobs").json["items"]
+    }
+    assert {each["counts"]["pending"] for each in by_job} == {2}
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"from": "2026-03-01T12:00:00Z", "to": "2026-03-01T11:00:00Z"}, "to"),
+        ({"from": "2026-02-28T12:00:00Z", "by": "minute"}, "by"),
+        ({"from": "2026-02-20T12:00:00Z", "to": "2026-02-21T12:00:00Z"}, "to"),
+        ({"by": "week"}, "by"),
+        ({"group": "kind"}, "group"),
+    ],
+)
+def test_what_cannot_be_summed_is_named(client: Client, query: dict[str, str], field: str) -> None:
+    answer = client.get("/runs/summary", **query)
+    assert (answer.status, answer.fields) == (422, [field])
+
+
+def test_another_owner_s_runs_are_not_summed(
+    client: Client, stranger: Client, world: World, job: Json
+) -> None:
+    world.clock.advance(600)
+    record(world, result(0))
+    assert sums(client)[0] == [{"dead": 1, "pending": 2}]
+    assert sums(stranger) == ([{}], True)
+    assert stranger.get("/runs/summary", group="job").json["buckets"] == []
+
+
+def test_the_lag_of_nothing_is_null(client: Client) -> None:
+    (bucket,) = client.get("/runs/summary", **{"from": AT}).json["buckets"]
+    assert (bucket["lag"], bucket["key"], JOBS[0] in str(bucket)) == (None, None, False)
+
+
+def test_a_bucket_begins_at_its_own_begin(client: Client, world: World, job: Json) -> None:
+    world.clock.advance(3600)
+    answer = client.get("/runs/summary", **{"from": "2026-03-01T12:47:11Z"})
+    begins = [datetime.fromisoformat(each["at"]) for each in answer.json["buckets"]]
+    assert begins == [FIRED, FIRED + HOUR]
