@@ -1,15 +1,22 @@
 """JobStore.list."""
 
+from typing import Any
+
 import pytest
 
-from carillon.domain.job import Job
+from carillon.domain.calendar import CalendarUse
+from carillon.domain.job import Job, JobState
+from carillon.domain.spec.after import After
+from carillon.domain.spec.job_summary import JobSummary
 from carillon.errors import InvalidFieldError
+from carillon.schedules import NEVER, CalendarRule
 from carillon.stores.cursors import encode_cursor
 from carillon.stores.ports import JobFilter
 from tests.contract.kit import Kit
 from tests.contract.samples import (
     NOW,
     a_calendar,
+    a_combined_schedule,
     a_full_admission_row,
     a_full_operation,
     a_job,
@@ -212,3 +219,39 @@ def test_a_scan_goes_through_the_jobs_of_all_owners(kit: Kit) -> None:
     own = [job for job in seen if job.owner in owners]
     assert sorted(job.job_id for job in own) == sorted(job.job_id for job in jobs)
     assert sum(job.is_tombstone for job in own) == 1
+
+
+def test_summaries_have_what_lists_show_and_no_row_is_read_for_them(kit: Kit) -> None:
+    owner = kit.new_owner()
+    plain, combined, after = _created(kit, owner, 3)
+    changed = [
+        job_with(plain, name="a", state=JobState.PAUSED, note="moving", resume_at=NOW, revision=2),
+        job_with(
+            combined,
+            name="b",
+            schedule=a_combined_schedule(),
+            window="10m",
+            spread_seconds=7,
+            calendar=CalendarUse("holidays", CalendarRule.NEXT_BUSINESS_DAY),
+            parent="channel/5",
+            tags={"team": "x"},
+            managed_by="manifest/billing",
+            revision=2,
+        ),
+        job_with(after, name="c", schedule=NEVER, after=After("nightly", within=60), revision=2),
+    ]
+    for job in changed:
+        assert kit.jobs.replace(job, 1)
+
+    def summaries(**only: Any) -> list[JobSummary]:
+        return list(kit.jobs.summaries(owner, 9, only=JobFilter(**only)).items)
+
+    shown = [*map(JobSummary.of, changed)]
+    assert summaries() == shown
+    assert summaries(name="B") == summaries(tags=(("team", "x"),)) == shown[1:2]
+    assert summaries(state="paused") == shown[:1]
+    first = kit.jobs.summaries(owner, 2)
+    assert list(kit.jobs.summaries(owner, 2, first.next_cursor).items) == shown[2:]
+    assert list(kit.jobs.list(owner, 9, only=JobFilter(state="active")).items) == changed[1:]
+    assert kit.jobs.replace(changed[0].deleted(NOW, NOW), 2)
+    assert summaries() == shown[1:]

@@ -1,7 +1,7 @@
 """What a client's requests to AWS cost: counted at botocore, by the sizes of what goes over."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock, get_ident
@@ -52,9 +52,9 @@ class ClientMeter:
     def clear(self) -> None:
         """Begin to count anew."""
         self.requests: Counter[str] = Counter()
-        self.amounts: Counter[Line] = Counter()
+        self.amounts: defaultdict[Line, float] = defaultdict(float)
         self.writes: Counter[str] = Counter()
-        self.reads: Counter[str] = Counter()
+        self.reads: defaultdict[str, float] = defaultdict(float)
         self.gets: Counter[str] = Counter()
         self.sent: list[Sent] = []
         self.own_cpu_seconds = 0.0
@@ -96,9 +96,8 @@ class ClientMeter:
             return
         began = thread_time()
         body = context["counted"]
-        assert body.get("ConsistentRead") is True or "IndexName" in body
         items = parsed["Items"] if model.name == "Query" else [parsed.get("Item", {})]
-        units = read_units(sum(map(item_size, items)))
+        units = read_units(sum(map(item_size, items))) * (1 if body.get("ConsistentRead") else 0.5)
         with self._lock:
             kind = _kind(body["TableName"])
             self.reads[kind] += units
@@ -147,7 +146,8 @@ class ClientMeter:
         entries = body.get("Entries", [body])
         assert all(entry.get("MessageGroupId") for entry in entries)
         units = queue_units(sum(len(entry["MessageBody"].encode()) for entry in entries))
-        self.amounts.update(carried(units).amounts)
+        for line, amount in carried(units).amounts.items():
+            self.amounts[line] += amount
         for entry in entries:
             delay_seconds = int(entry.get("DelaySeconds", 0))
             self.sent.append(Sent(body["QueueUrl"], entry["MessageBody"], delay_seconds))

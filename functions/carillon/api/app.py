@@ -30,6 +30,7 @@ from carillon.api.jobs.bulk_service import BulkService
 from carillon.api.jobs.named import NamedJobRoutes
 from carillon.api.jobs.routes import JSON, JobAnswers, JobRoutes
 from carillon.api.jobs.service import JobService
+from carillon.api.jobs.summaries import SummaryService
 from carillon.api.operations.routes import BackfillRoutes, OperationRoutes
 from carillon.api.operations.service import MissedService, OperationService
 from carillon.api.runs.completions import CompletionRoutes, CompletionService
@@ -94,9 +95,12 @@ class Api:
         """Jobs, calendars, and manifests of both."""
         routes, clock, telemetry = self._routes, self._clock, self._telemetry
         calendars = self._stores.calendars
-        answers = JobAnswers(calendars, clock, self._settings.longest_timeout_seconds)
+        answers = JobAnswers(
+            self._history, calendars, clock, self._settings.longest_timeout_seconds
+        )
         NamedJobRoutes(routes, service, answers, telemetry)
-        JobRoutes(routes, service, answers, telemetry)
+        summaries = SummaryService(self._stores.jobs, self._history, calendars, clock)
+        JobRoutes(routes, service, answers, telemetry, summaries)
         BulkRoutes(routes, BulkService(service, clock), telemetry)
         calendar_service = CalendarService(service, calendars, clock)
         CalendarRoutes(routes, calendar_service, telemetry)

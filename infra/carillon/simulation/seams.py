@@ -33,7 +33,7 @@ from carillon.stores.ports import (
 _P = TypeVar("_P")
 
 EVENTUAL = {
-    "jobs": frozenset({"list"}),
+    "jobs": frozenset({"list", "summaries"}),
     "calendars": frozenset({"list"}),
     "runs": frozenset({"list", "dead_letters"}),
     "operations": frozenset({"list"}),

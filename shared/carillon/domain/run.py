@@ -305,6 +305,13 @@ class Run:
         return (self.started_at - (self.effective_at or self.key.fire_at)).total_seconds()
 
     @property
+    def duration_seconds(self) -> float | None:
+        """From the start of its first attempt to its end; None while it has not ended."""
+        if self.started_at is None or self.finished_at is None:
+            return None
+        return round((self.finished_at - self.started_at).total_seconds(), 3)
+
+    @property
     def is_final(self) -> bool:
         return self.status in FINAL
 

@@ -1,7 +1,7 @@
 """Calendars as one invocation, message or request sees them: each is read once, if needed."""
 
 from carillon.domain.calendar import Calendar, CalendarUse, Resolved, resolve
-from carillon.domain.job import Job
+from carillon.domain.spec.job_summary import Timed
 from carillon.errors import UnreadableRowError
 from carillon.schedules import ClosedDays, Recurrence, Schedule
 from carillon.stores.ports import VersionedRows
@@ -42,7 +42,7 @@ class CalendarReader:
             self._resolved[owner, use, schedule] = found
         return found
 
-    def opened(self, job: Job) -> Recurrence:
+    def opened(self, job: Timed) -> Recurrence:
         """The occurrences of a job that are to run."""
         return self.resolved(job.owner, job.schedule, job.spec.calendar).open
 

@@ -22,6 +22,7 @@ from carillon.domain.job import Job, Successor
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey
+from carillon.domain.spec.job_summary import JobSummary
 from carillon.domain.spec.names import list_name
 from carillon.domain.wheel.entry import Entry, EntryKey, Slot
 from carillon.domain.wheel.segment import Control, Remains
@@ -33,13 +34,15 @@ Item = TypeVar("Item")
 LISTED_MEMBERS = (
     "name",
     "state",
-    "schedule",
-    "timezone",
-    "calendar",
+    "times",
+    "ends_at",
+    "spread_seconds",
+    "generation",
+    "note",
+    "resume_at",
     "parent",
     "tags",
     "managed_by",
-    "ends_at",
 )
 """Of a job, beside its keys: what lists filter by or show, and the index of an owner's jobs has."""
 
@@ -71,17 +74,20 @@ class Page(Generic[Item]):
 @dataclass(frozen=True, slots=True)
 class JobFilter:
     """A choice of jobs: those with this `parent` ("" for any), all of these `tags`, (key, value),
-    a name that begins with `name`, without regard to case, and this `managed_by` ("" for any)."""
+    a name that begins with `name`, without regard to case, this `managed_by` and this `state` (""
+    for any)."""
 
     parent: str = ""
     tags: tuple[tuple[str, str], ...] = ()
     name: str = ""
     managed_by: str = ""
+    state: str = ""
 
     def chooses(self, job: Job) -> bool:
         return (
             self.parent in ("", job.spec.parent)
             and self.managed_by in ("", job.managed_by)
+            and self.state in ("", job.state)
             and set(self.tags) <= job.spec.tags.items()
             and job.list_key.startswith(list_name(self.name))
         )
@@ -122,6 +128,12 @@ class JobStore(Protocol):
         A page has at most `limit` items. `only` leaves out all others; a cursor continues under the
         filter that it came from.
         """
+        ...
+
+    def summaries(
+        self, owner: str, limit: int, cursor: str | None = None, only: JobFilter | None = None
+    ) -> Page[JobSummary]:
+        """As `list`, but what pages have is eventually consistent, too."""
         ...
 
     def scan(self, limit: int, cursor: str | None = None) -> Page[Job]:

@@ -52,7 +52,7 @@ def test_a_job_with_max_runs_completes(alice: Person) -> None:
     assert len(alice.runs(job)) == 3
     now = alice.http.get(f"/jobs/{job['job_id']}").json()
     assert (now["state"], now["next_fire_at"]) == ("completed", None)
-    assert now["last_fire_at"] == runs[-1]["fire_at"]
+    assert now["ends_at"] == runs[-1]["fire_at"]
 
 
 def test_a_job_that_is_to_go_when_complete_goes(alice: Person) -> None:

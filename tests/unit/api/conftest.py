@@ -51,8 +51,8 @@ BODY: Json = {
 }
 
 
-REPORT = ("warnings", "transitions")
-"""What the answers of creation and change have beside the job."""
+REPORT = ("warnings", "transitions", "last_run", "failures_in_a_row")
+"""What the answers of creation and change, and of a job alone, have beside what lists have."""
 
 _numbers = itertools.count()
 

@@ -61,7 +61,7 @@ def test_it_has_no_fire_times_and_its_predecessor_links_it(
     job = put(client, "report", {"job": "Nightly", "when": "finished", "within": "2h"}).json["job"]
 
     assert (job["schedule"], job["state"], job["next_fire_at"]) == (None, "active", None)
-    assert job["last_fire_at"] is None
+    assert job["ends_at"] is None
     assert job["after"] == {"job": "Nightly", "when": "finished", "within": "2h"}
     assert job["sentence"] == "after Nightly finished within 2h"
     assert (job["warnings"], job["transitions"], job["successors"]) == ([], [], [])

@@ -9,7 +9,7 @@ from carillon.domain.job import JobState, fraction_of
 from carillon.domain.policies import OnComplete
 from carillon.domain.wheel.entry import minute_of, slots_of_minute
 from carillon.schedules import Fold, Gap
-from tests.unit.api.conftest import BODY, NOW, World, change, create
+from tests.unit.api.conftest import BODY, NOW, World, change, create, without_report
 from tests.unit.api.gateway import Client, Json
 from tests.unit.api.test_jobs import row
 from tests.unit.api.test_runs import SECOND, make_run, put
@@ -25,7 +25,7 @@ def test_an_end_is_inclusive_and_local_without_an_offset(client: Client) -> None
     job = create(client, schedule="0 * * * *", timezone="Europe/Riga", end_at="2026-03-01T17:00:00")
 
     assert job["end_at"] == "2026-03-01T15:00:00Z"
-    assert job["last_fire_at"] == "2026-03-01T15:00:00Z"
+    assert job["ends_at"] == "2026-03-01T15:00:00Z"
     assert [at[11:16] for at in upcoming(client, job)] == ["13:00", "14:00", "15:00"]
 
 
@@ -33,7 +33,7 @@ def test_max_runs_becomes_an_end(client: Client, world: World) -> None:
     job = create(client, schedule="every 10m", max_runs=3)
 
     assert (job["max_runs"], job["end_at"]) == (3, None)
-    assert job["last_fire_at"] == "2026-03-01T12:30:00Z"
+    assert job["ends_at"] == "2026-03-01T12:30:00Z"
     assert [at[11:16] for at in upcoming(client, job)] == ["12:10", "12:20", "12:30"]
     stored = row(world, job["job_id"])
     assert stored.schedule.end_at == datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
@@ -48,7 +48,7 @@ def test_the_earlier_of_both_ends_counts(client: Client, end_at: str, last: str)
     job = create(client, schedule="every 10m", max_runs=3, end_at=end_at)
 
     assert job["end_at"] == end_at
-    assert job["last_fire_at"] == f"2026-03-01T{last}:00Z"
+    assert job["ends_at"] == f"2026-03-01T{last}:00Z"
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ def test_the_earlier_of_both_ends_counts(client: Client, end_at: str, last: str)
 def test_max_runs_counts_occurrences_of_every_kind(
     client: Client, schedule: Any, last: str
 ) -> None:
-    assert create(client, schedule=schedule, max_runs=9)["last_fire_at"] == last
+    assert create(client, schedule=schedule, max_runs=9)["ends_at"] == last
 
 
 def test_runs_are_not_counted_into_the_next_centuries(client: Client) -> None:
     job = create(client, schedule="0 0 29 2 *", max_runs=10_000)
 
-    assert (job["max_runs"], job["last_fire_at"]) == (10_000, None)
+    assert (job["max_runs"], job["ends_at"]) == (10_000, None)
 
 
 def test_counting_begins_behind_start_at(client: Client) -> None:
@@ -85,10 +85,10 @@ def test_a_job_with_nothing_left_shows_as_completed(client: Client, world: World
     assert client.get(path).json["state"] == "active"
     world.clock.advance(1)
 
-    done = client.get(path).json
+    done = without_report(client.get(path).json)
 
     assert (done["state"], done["next_fire_at"], done["revision"]) == ("completed", None, 1)
-    assert done["last_fire_at"] == "2026-03-01T12:20:00Z"
+    assert done["ends_at"] == "2026-03-01T12:20:00Z"
     assert client.get("/jobs").json["items"] == [done]
     assert client.post(f"{path}/pause").json["state"] == "paused"
     assert client.post(f"{path}/resume").json["state"] == "completed"
@@ -112,15 +112,15 @@ def test_what_is_counted_anew(client: Client, world: World) -> None:
     world.clock.advance(15 * 60)
 
     kept = change(client, job, description="renamed", payload=1)
-    assert kept["last_fire_at"] == "2026-03-01T12:30:00Z"
+    assert kept["ends_at"] == "2026-03-01T12:30:00Z"
     same = change(client, job, schedule="every 600s", max_runs=3, **{"except": []})
-    assert same["last_fire_at"] == "2026-03-01T12:30:00Z"
+    assert same["ends_at"] == "2026-03-01T12:30:00Z"
     assert same["revision"] == kept["revision"]
     anew = change(client, job, max_runs=2)
-    assert anew["last_fire_at"] == "2026-03-01T12:30:00Z"
+    assert anew["ends_at"] == "2026-03-01T12:30:00Z"
     anew = change(client, job, schedule="every 5m")
-    assert anew["last_fire_at"] == "2026-03-01T12:25:00Z"
-    assert change(client, job, max_runs=None)["last_fire_at"] is None
+    assert anew["ends_at"] == "2026-03-01T12:25:00Z"
+    assert change(client, job, max_runs=None)["ends_at"] is None
 
 
 def test_pausing_does_not_move_the_end(client: Client, world: World) -> None:
@@ -130,7 +130,7 @@ def test_pausing_does_not_move_the_end(client: Client, world: World) -> None:
 
     resumed = client.post(f"/jobs/{job['job_id']}/resume").json
 
-    assert resumed["last_fire_at"] == "2026-03-01T12:30:00Z"
+    assert resumed["ends_at"] == "2026-03-01T12:30:00Z"
     assert [at[11:16] for at in upcoming(client, job)] == ["12:20", "12:30"]
 
 

@@ -84,7 +84,7 @@ def test_a_minimal_job_gets_the_documented_defaults(client: Client, world: World
         "time_limit_seconds": 55,
         "next_fire_at": "2026-03-01T12:05:00Z",
         "next_effective_at": "2026-03-01T12:05:00Z",
-        "last_fire_at": None,
+        "ends_at": None,
         "created_at": "2026-03-01T12:00:00.250Z",
         "updated_at": "2026-03-01T12:00:00.250Z",
         "warnings": [],

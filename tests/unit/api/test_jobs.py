@@ -24,7 +24,7 @@ def test_get_answers_the_job_with_its_etag(client: Client, job: dict[str, Any]) 
     answer = client.get(f"/jobs/{job['job_id']}")
 
     assert (answer.status, answer.headers["etag"]) == (200, '"1"')
-    assert answer.json == job
+    assert without_report(answer.json) == job
 
 
 @pytest.mark.parametrize("job_id", [NO_ID, "x", "a.b", "%23", NO_ID.upper() + "Ž"])
@@ -114,7 +114,7 @@ def test_a_change_of_what_it_sends_keeps_the_generation(
     expected = {"description": "other", "payload": {"a": 1}, "revision": 2}
     changed = without_report(answer.json)
     assert changed == job | expected | {"updated_at": "2026-03-01T12:01:00.250Z"}
-    assert client.get(f"/jobs/{job['job_id']}").json == changed
+    assert without_report(client.get(f"/jobs/{job['job_id']}").json) == changed
     assert row(world, job["job_id"]).generation == generation
 
 
@@ -240,7 +240,7 @@ def test_a_bad_change_is_refused_whole(
 
     assert answer.status == 422, answer.text
     assert answer.fields == [field]
-    assert client.get(f"/jobs/{job['job_id']}").json == job
+    assert without_report(client.get(f"/jobs/{job['job_id']}").json) == job
 
 
 def test_a_large_payload_is_refused_in_a_change_too(client: Client, job: dict[str, Any]) -> None:
@@ -296,7 +296,7 @@ def test_a_change_needs_the_revision(
     assert answer.status == status
     if status != 200:
         assert answer.fields == ["If-Match"]
-        assert client.get(f"/jobs/{job['job_id']}").json == job
+        assert without_report(client.get(f"/jobs/{job['job_id']}").json) == job
 
 
 @pytest.mark.parametrize("change", [{"description": "mine"}, {"priority": "low"}])

@@ -146,14 +146,14 @@ def test_a_renamed_job_counts_on(client: Client, world: World) -> None:
     """Its `max_runs`, its reason to be paused and its place in lane slow are not begun anew."""
     counted = {**JOBS["sync"], "max_runs": 3}
     apply(client, {"sync": counted})
-    last = named(client, "sync")["last_fire_at"]
+    last = named(client, "sync")["ends_at"]
     client.post(f"/jobs/{named(client, 'sync')['job_id']}/pause", {"reason": "poison"})
     world.clock.advance(400)
 
     apply(client, {"pull": {**counted, "was": "sync"}})
 
     job = named(client, "pull")
-    assert (job["last_fire_at"], job["state"], job["note"]) == (last, "paused", "poison")
+    assert (job["ends_at"], job["state"], job["note"]) == (last, "paused", "poison")
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_preview_across_a_change_of_clocks(client: Client) -> None:
             },
         ],
         "skipped": [],
-        "last_fire_at": None,
+        "ends_at": None,
         "warnings": [],
         "transitions": answer.json["transitions"],
         "slots": {"kind": "hourly", "count": 1},
@@ -115,7 +115,7 @@ def test_preview_of_the_last_second_in_any_zone(client: Client) -> None:
 def test_the_last_occurrence_is_told_however_late(
     client: Client, schedule: Json, last: str | None
 ) -> None:
-    assert preview(client, **schedule)["last_fire_at"] == last
+    assert preview(client, **schedule)["ends_at"] == last
 
 
 def preview(client: Client, **body: Any) -> Any:
@@ -185,7 +185,7 @@ def test_preview_counts_runs_from_after(client: Client) -> None:
     found = preview(client, **body)
 
     assert days(found["occurrences"]) == ["2026-06-01", "2026-06-02", "2026-06-03"]
-    assert (found["max_runs"], found["last_fire_at"]) == (3, "2026-06-03T09:00:00Z")
+    assert (found["max_runs"], found["ends_at"]) == (3, "2026-06-03T09:00:00Z")
 
 
 def test_preview_of_a_combination(client: Client) -> None:

@@ -12,8 +12,9 @@ from carillon.api.http.problems import InvalidFieldsError, Kind
 from carillon.api.http.requests import IfMatch, IfNoneMatch, etag, precondition
 from carillon.api.http.routing import route
 from carillon.api.jobs.changes import Put, PutAction, differences
-from carillon.api.jobs.response_models import JobForm, JobReport
+from carillon.api.jobs.response_models import JobReport
 from carillon.api.jobs.routes import ETAG, JSON, Force, JobResource
+from carillon.api.jobs.summaries import JobDetail
 from carillon.domain.spec.job_spec import JobSpec, Name
 from carillon.domain.spec.names import folded, job_id_of
 from carillon.errors import InvalidFieldError
@@ -121,9 +122,9 @@ class NamedJobRoutes(JobResource):
         return Response(201 if is_new else 200, JSON, report, headers)
 
     @route(f"GET {_PATH}", "Read the job of a name", {200: "The job"}, Kind.NOT_FOUND, headers=ETAG)
-    def get_named_job(self, name: NamePath) -> Response[JobForm]:
+    def get_named_job(self, name: NamePath) -> Response[JobDetail]:
         """A deleted job is not found."""
-        return self._answers.answer(self._service.named(self._owner(), unquote(name)))
+        return self._answers.detail(self._service.named(self._owner(), unquote(name)))
 
     @route(
         f"DELETE {_PATH}",

@@ -68,12 +68,17 @@ _TAG = re.compile(r"([A-Za-z0-9_.-]{1,64}):([^\x00-\x1f\x7f,]{0,256})", re.ASCII
 
 
 def filter_of(
-    parent: str | None, tag: str | None, name: str | None = None, managed_by: str | None = None
+    parent: str | None,
+    tag: str | None,
+    name: str | None = None,
+    managed_by: str | None = None,
+    state: str | None = None,
 ) -> JobFilter | None:
     """The filter, None where nothing is given; raises InvalidFieldError on `tag`."""
-    if parent is None and tag is None and name is None and managed_by is None:
+    if all(each is None for each in (parent, tag, name, managed_by, state)):
         return None
-    return JobFilter(parent or "", _tags(tag) if tag else (), name or "", managed_by or "")
+    tags = _tags(tag) if tag else ()
+    return JobFilter(parent or "", tags, name or "", managed_by or "", state or "")
 
 
 class PauseBody(Document):

@@ -11,6 +11,7 @@ from carillon.api.schedules.preview import Report
 from carillon.api.schedules.response_models import TransitionForm, WarningForm
 from carillon.domain.job import Job, JobState, Lane
 from carillon.domain.spec.job_spec import JobSpec
+from carillon.domain.spec.job_summary import Timed
 from carillon.domain.spec.owners import AuthorKind, Via
 from carillon.schedules.insight.sentence import sentence
 from carillon.schedules.placement.window import parse_window
@@ -43,7 +44,7 @@ class JobForm(JobSpec):
     time of the next occurrence that its calendar leaves, `next_effective_at` when it starts:
     `spread_seconds` later, the job's own offset in its window. Both are null while it is paused,
     when no occurrence is left, and for a fixed delay (see `GET /jobs/{job_id}/upcoming`).
-    `last_fire_at` is the last nominal time of a schedule that ends, which `max_runs` makes of it
+    `ends_at` is the last nominal time of a schedule that ends, which `max_runs` makes of it
     too. `sentence` says in English when it fires, `note` why it is paused, and `resume_at`
     when it resumes by itself. `successors` are the ids of jobs that run, or may be about to run,
     `after` this one; a job that does so itself has no fire times. `time_limit_seconds` is what an
@@ -68,7 +69,7 @@ class JobForm(JobSpec):
     time_limit_seconds: int
     next_fire_at: UtcTime | None
     next_effective_at: UtcTime | None
-    last_fire_at: UtcTime | None
+    ends_at: UtcTime | None
     managed_by: str | None
     renamed_from: str | None
     successors: list[str]
@@ -106,10 +107,11 @@ class JobPage(ListForm):
     items: list[JobForm]
 
     @classmethod
-    def of(cls, page: Page[Job], outlooks: Iterable[Outlook], longest_seconds: int) -> "JobPage":
-        """`outlooks`: one for each job of the page."""
-        pairs = zip(page.items, outlooks, strict=True)
-        items = [JobForm.of(job, outlook, longest_seconds) for job, outlook in pairs]
+    def of(
+        cls, page: Page[Job], shown: Iterable[tuple[Job, Outlook]], longest_seconds: int
+    ) -> "JobPage":
+        """`shown`: jobs of the page, with their outlooks."""
+        items = [JobForm.of(job, outlook, longest_seconds) for job, outlook in shown]
         return cls(items=items, **rest_of(page))
 
 
@@ -129,7 +131,7 @@ def _members(job: Job, outlook: Outlook, longest_seconds: int) -> dict[str, Any]
         "spread_seconds": job.spread_seconds,
         "next_fire_at": outlook.next_fire_at,
         "next_effective_at": outlook.next_effective_at,
-        "last_fire_at": outlook.last_fire_at,
+        "ends_at": outlook.ends_at,
         "managed_by": job.managed_by or None,
         "renamed_from": job.renamed_from or None,
         "successors": [link.job_id for link in job.successors],
@@ -139,7 +141,7 @@ def _members(job: Job, outlook: Outlook, longest_seconds: int) -> dict[str, Any]
     }
 
 
-def sentence_of(job: Job) -> str:
+def sentence_of(job: Timed) -> str:
     """The times at which a job fires, in English."""
     if job.spec.after is not None:
         return job.spec.after.sentence

@@ -27,15 +27,31 @@ from carillon.api.jobs.request_models import (
 )
 from carillon.api.jobs.response_models import JobForm, JobPage, JobReport
 from carillon.api.jobs.service import JobService
+from carillon.api.jobs.summaries import (
+    RECENT,
+    IncludeQuery,
+    JobDetail,
+    JobSummaryPage,
+    RunBrief,
+    SearchQuery,
+    ShownState,
+    StateQuery,
+    SummaryService,
+    View,
+    ViewQuery,
+    included_of,
+)
 from carillon.api.schedules.outlook import outlook_of
 from carillon.api.schedules.preview import report_of
 from carillon.clock import Clock
 from carillon.domain.calendar import Calendar
+from carillon.domain.execution.recent import failures_in_a_row, last_run
 from carillon.domain.job import Job
 from carillon.domain.spec.job_spec import JobSpec
-from carillon.errors import UnreadableRowError
+from carillon.errors import InvalidFieldError, UnreadableRowError
 from carillon.services.calendar_reader import CalendarReader
-from carillon.stores.ports import Page, VersionedRows
+from carillon.services.history import History
+from carillon.stores.ports import JobFilter, Page, VersionedRows
 from carillon.telemetry import Action, Telemetry
 
 JSON = "application/json"
@@ -71,8 +87,13 @@ class JobAnswers:
     """Answers of which each is a job, as it is at this moment."""
 
     def __init__(
-        self, calendars: VersionedRows[Calendar], clock: Clock, longest_timeout_seconds: int
+        self,
+        history: History,
+        calendars: VersionedRows[Calendar],
+        clock: Clock,
+        longest_timeout_seconds: int,
     ) -> None:
+        self._history = history
         self._calendars = calendars
         self._clock = clock
         self._longest_seconds = longest_timeout_seconds
@@ -95,10 +116,24 @@ class JobAnswers:
         outlook = outlook_of(job, calendars, now)
         return JobReport.with_report(job, outlook, self._longest_seconds, report)
 
-    def page(self, page: Page[Job]) -> Response[JobPage]:
+    def detail(self, job: Job) -> Response[JobDetail]:
+        """With what its history says."""
+        outlook = outlook_of(job, CalendarReader(self._calendars), self._clock.now())
+        recent = self._history.latest(job.owner, job.job_id, RECENT)
+        newest = last_run(recent)
+        form = JobDetail.model_construct(
+            **JobForm.of(job, outlook, self._longest_seconds).__dict__,
+            last_run=None if newest is None else RunBrief.of(newest),
+            failures_in_a_row=failures_in_a_row(recent),
+        )
+        return Response(200, JSON, form, {"ETag": etag(job.revision)})
+
+    def page(self, page: Page[Job], state: ShownState | None) -> JobPage:
+        """Those of its jobs that show this state, if one is given."""
         calendars, now = CalendarReader(self._calendars), self._clock.now()
-        outlooks = [outlook_of(job, calendars, now) for job in page.items]
-        return Response(200, JSON, JobPage.of(page, outlooks, self._longest_seconds))
+        pairs = [(job, outlook_of(job, calendars, now)) for job in page.items]
+        shown = [pair for pair in pairs if state is None or pair[1].state.value == state.value]
+        return JobPage.of(page, shown, self._longest_seconds)
 
 
 class JobResource(Resource):
@@ -131,6 +166,17 @@ class JobResource(Resource):
 
 class JobRoutes(JobResource):
     """Each method answers one route."""
+
+    def __init__(
+        self,
+        routes: Routes,
+        service: JobService,
+        answers: JobAnswers,
+        telemetry: Telemetry,
+        summaries: SummaryService,
+    ) -> None:
+        super().__init__(routes, service, answers, telemetry)
+        self._summaries = summaries
 
     @route(
         "POST /jobs",
@@ -170,18 +216,35 @@ class JobRoutes(JobResource):
         tag: TagQuery = None,
         name: NameQuery = None,
         managed_by: ManagedQuery = None,
-    ) -> Response[JobPage]:
+        state: StateQuery = None,
+        q: SearchQuery = None,
+        view: ViewQuery = View.FULL,
+        include: IncludeQuery = None,
+    ) -> Response[JobPage | JobSummaryPage]:
         """By name. A page can be shorter than `limit`, even empty; `next_cursor` is null on the
-        last one. Jobs that cannot be read are in `unreadable`; they can be deleted."""
+        last one. Jobs that cannot be read are in `unreadable`; they can be deleted.
+
+        `view=summary` answers what lists show, read from an index, which is a few seconds behind at
+        most; `include=last_run,recent_runs` adds runs to it. A page without filters, or by the
+        beginning of names, reads what it answers; one by `state`, `tag`, `parent` or `managed_by`
+        may read all your jobs.
+        """
         owner = self._owner()
-        return self._answers.page(
-            self._service.list(owner, limit, cursor, filter_of(parent, tag, name, managed_by))
-        )
+        included = included_of(view, include)
+        only = filter_of(parent, tag, q or name, managed_by, state and state.stored) or JobFilter()
+        if q is not None and name is not None:
+            raise InvalidFieldError("name", "goes without q, which takes the beginning of a name")
+        if view is View.SUMMARY:
+            summaries = self._summaries.page(owner, limit, cursor, only, state, included)
+            return Response(200, JSON, summaries)
+        found = self._summaries.of_id(owner, only)
+        page = found or self._service.list(owner, limit, cursor, only)
+        return Response(200, JSON, self._answers.page(page, state))
 
     @route(f"GET {_PATH}", "Read a job", {200: "The job"}, Kind.NOT_FOUND, headers=ETAG)
-    def get_job(self, job_id: JobId) -> Response[JobForm]:
+    def get_job(self, job_id: JobId) -> Response[JobDetail]:
         """A deleted job is not found, nor is a completed one that was to be deleted then."""
-        return self._answers.answer(self._service.get(self._owner(), job_id))
+        return self._answers.detail(self._service.get(self._owner(), job_id))
 
     @route(
         f"PATCH {_PATH}",

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from carillon.clock import ceil_second
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import Run
+from carillon.domain.spec.job_summary import Timed
 from carillon.schedules import Delay, OnOpenDays, Recurrence, Schedule
 from carillon.schedules.zones.offsets import load_zone
 from carillon.services.calendar_reader import CalendarReader
@@ -37,29 +38,30 @@ class Outlook:
     state: JobState
     next_fire_at: datetime | None
     next_effective_at: datetime | None
-    last_fire_at: datetime | None
+    ends_at: datetime | None
 
 
-def outlook_of(job: Job, calendars: CalendarReader, now: datetime) -> Outlook:
+def outlook_of(job: Timed, calendars: CalendarReader, now: datetime) -> Outlook:
     """The future of a job at `now`.
 
     The next one is that with the first effective time after `now`: its nominal time may be past. It
     is None for a fixed delay, where it follows from the runs.
     """
-    last_fire_at = last_of(job.schedule)
+    ends_at = last_of(job.schedule)
     if job.state is not JobState.ACTIVE:
-        return Outlook(job.state, None, None, last_fire_at)
+        return Outlook(job.state, None, None, ends_at)
     state = shown_state(job, calendars, now)
     next_fire_at = None
     if not isinstance(job.schedule, Delay):
         opened = calendars.opened(job)
         next_fire_at = opened.next(nominal_start(job, now))
     if next_fire_at is None:
-        return Outlook(state, None, None, last_fire_at)
-    return Outlook(state, next_fire_at, Occurrence(next_fire_at, job).effective_at, last_fire_at)
+        return Outlook(state, None, None, ends_at)
+    effective_at = next_fire_at + timedelta(seconds=job.spread_seconds)
+    return Outlook(state, next_fire_at, effective_at, ends_at)
 
 
-def shown_state(job: Job, calendars: CalendarReader, now: datetime) -> JobState:
+def shown_state(job: Timed, calendars: CalendarReader, now: datetime) -> JobState:
     """COMPLETED for an active job that has no occurrence left, else the job's own state."""
     if job.spec.after is not None:
         return job.state
@@ -72,7 +74,7 @@ def shown_state(job: Job, calendars: CalendarReader, now: datetime) -> JobState:
     return job.state if is_left else JobState.COMPLETED
 
 
-def nominal_start(job: Job, after: datetime) -> datetime:
+def nominal_start(job: Timed, after: datetime) -> datetime:
     """The instant behind which the nominal times lie whose effective ones are after `after`."""
     return max(after - timedelta(seconds=job.spread_seconds), job.generation.from_at)
 

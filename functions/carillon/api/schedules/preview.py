@@ -173,7 +173,7 @@ class PreviewService:
             ),
             "occurrences": _listed(opened, _running(opened, found, name), window),
             "skipped": _listed(opened, skipped_notes, window),
-            "last_fire_at": last_of(schedule),
+            "ends_at": last_of(schedule),
             "warnings": report.warnings,
             "transitions": report.transitions,
             "slots": SlotsForm(kind=wheel_slots.kind, count=entries),

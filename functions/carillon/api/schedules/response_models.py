@@ -91,7 +91,7 @@ class PreviewForm(BaseModel):
 
     `occurrences` run; `skipped` are the first few on closed days up to the last of these, under
     the rule skip. Of a fixed delay, all but the first are the earliest possible, and those that
-    are skipped are among them, with a note. `last_fire_at`
+    are skipped are among them, with a note. `ends_at`
     is the end that `end_at` and `max_runs` make, if any. `window_seconds` is the largest offset
     that a job can have in the window. Fires and cost are of the 30 days from `after` on, skipped
     ones apart: exact up to 10,000 fires, estimated beyond; US dollars on demand in us-east-1 at
@@ -111,7 +111,7 @@ class PreviewForm(BaseModel):
     description: str
     occurrences: list[PreviewedForm]
     skipped: list[PreviewedForm]
-    last_fire_at: UtcTime | None
+    ends_at: UtcTime | None
     warnings: list[WarningForm]
     transitions: list[TransitionForm]
     slots: SlotsForm

@@ -102,6 +102,10 @@ class JobPage(TypedDict):
     next_cursor: str | None
     unreadable: NotRequired[list[UnreadableForm]]
     items: list[JobForm]
+class JobSummaryPage(TypedDict):
+    next_cursor: str | None
+    unreadable: NotRequired[list[UnreadableForm]]
+    items: list[JobSummaryForm]
 _MissedListWords = TypedDict("_MissedListWords", {"from": "str"})
 class MissedList(_MissedListWords):
     items: list[MissedForm]
@@ -218,6 +222,14 @@ class OccurrenceForm(TypedDict):
     note: str | None
     job_id: str
     name: str
+class RunBrief(TypedDict):
+    run_id: str
+    kind: RunKind
+    status: RunStatus
+    fire_at: str
+    lag_seconds: float | None
+    duration_seconds: float | None
+    error_kind: str | None
 class SegmentForm(TypedDict):
     segment: int
     watermark_at: NotRequired[str | None]
@@ -315,6 +327,24 @@ class OperationForm(_OperationFormWords):
     note: str | None
     created_at: str
     updated_at: str
+class JobSummaryForm(TypedDict):
+    job_id: str
+    name: str
+    state: JobState
+    resume_at: str | None
+    note: str | None
+    schedule: str | None
+    sentence: str
+    timezone: str
+    calendar: str | None
+    window: str | None
+    parent: str | None
+    tags: dict[str, str]
+    managed_by: str | None
+    next_fire_at: str | None
+    ends_at: str | None
+    last_run: RunBrief | None
+    recent: list[RunBrief] | None
 _PreviewFormWords = TypedDict("_PreviewFormWords", {"except": "list[str]"})
 class PreviewForm(_PreviewFormWords):
     schedule: str | list[str]
@@ -328,7 +358,7 @@ class PreviewForm(_PreviewFormWords):
     description: str
     occurrences: list[PreviewedForm]
     skipped: list[PreviewedForm]
-    last_fire_at: str | None
+    ends_at: str | None
     warnings: list[WarningForm]
     transitions: list[TransitionForm]
     slots: SlotsForm
@@ -369,8 +399,10 @@ class JobForm(_JobFormWords):
     end_at: str | None
     max_runs: int | None
     dst: DstRuleOutput | None
-    name: str
     after: AfterOutput | None
+    window: str | None
+    calendar: CalendarUseOutput | None
+    name: str
     description: str | None
     target: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | EcsTarget | BatchTarget
     payload: Any
@@ -391,8 +423,6 @@ class JobForm(_JobFormWords):
     events: list[Literal["run.started", "run.succeeded", "run.failed", "run.retrying", "run.dead", "run.skipped", "run.missed", "job.completed", "job.paused", "job.slowed", "job.recovered"]]
     on_complete: OnComplete
     initial_state: InitialState
-    window: str | None
-    calendar: CalendarUseOutput | None
     parent: str | None
     tags: dict[str, Any]
     job_id: str
@@ -407,13 +437,16 @@ class JobForm(_JobFormWords):
     time_limit_seconds: int
     next_fire_at: str | None
     next_effective_at: str | None
-    last_fire_at: str | None
+    ends_at: str | None
     managed_by: str | None
     renamed_from: str | None
     successors: list[str]
     changed_by: AuthorForm
     created_at: str
     updated_at: str
+class JobDetail(JobForm):
+    last_run: RunBrief | None
+    failures_in_a_row: int
 class JobReport(JobForm):
     warnings: list[WarningForm]
     transitions: list[TransitionForm]

@@ -203,8 +203,10 @@ class JobPatch(_JobPatchWords):
     end_at: NotRequired[str | None]
     max_runs: NotRequired[int | None]
     dst: NotRequired[DstRulePatch | None]
-    name: NotRequired[str | None]
     after: NotRequired[str | AfterPatch | None]
+    window: NotRequired[str | None]
+    calendar: NotRequired[CalendarUsePatch | None]
+    name: NotRequired[str | None]
     description: NotRequired[str | None]
     target: NotRequired[dict[str, Any] | None]
     payload: NotRequired[Any]
@@ -225,8 +227,6 @@ class JobPatch(_JobPatchWords):
     events: NotRequired[list[Literal["run.started", "run.succeeded", "run.failed", "run.retrying", "run.dead", "run.skipped", "run.missed", "job.completed", "job.paused", "job.slowed", "job.recovered"]] | None]
     on_complete: NotRequired[OnComplete | None]
     initial_state: NotRequired[InitialState | None]
-    window: NotRequired[str | None]
-    calendar: NotRequired[CalendarUsePatch | None]
     parent: NotRequired[str | None]
     tags: NotRequired[dict[str, Any] | None]
 _JobSpecWords = TypedDict("_JobSpecWords", {"except": "NotRequired[list[str | dict[str, Any]] | None]"})
@@ -237,8 +237,10 @@ class JobSpec(_JobSpecWords):
     end_at: NotRequired[str | None]
     max_runs: NotRequired[int | None]
     dst: NotRequired[DstRuleInput | None]
-    name: str
     after: NotRequired[str | AfterInput | None]
+    window: NotRequired[str | None]
+    calendar: NotRequired[CalendarUseInput | None]
+    name: str
     description: NotRequired[str | None]
     target: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | EcsTarget | BatchTarget
     payload: NotRequired[Any]
@@ -259,8 +261,6 @@ class JobSpec(_JobSpecWords):
     events: NotRequired[list[Literal["run.started", "run.succeeded", "run.failed", "run.retrying", "run.dead", "run.skipped", "run.missed", "job.completed", "job.paused", "job.slowed", "job.recovered"]] | None]
     on_complete: NotRequired[OnComplete | None]
     initial_state: NotRequired[InitialState | None]
-    window: NotRequired[str | None]
-    calendar: NotRequired[CalendarUseInput | None]
     parent: NotRequired[str | None]
     tags: NotRequired[dict[str, Any] | None]
 _NamedJobWords = TypedDict("_NamedJobWords", {"except": "NotRequired[list[str | dict[str, Any]] | None]"})
@@ -271,8 +271,10 @@ class NamedJob(_NamedJobWords):
     end_at: NotRequired[str | None]
     max_runs: NotRequired[int | None]
     dst: NotRequired[DstRuleInput | None]
-    name: NotRequired[str | None]
     after: NotRequired[str | AfterInput | None]
+    window: NotRequired[str | None]
+    calendar: NotRequired[CalendarUseInput | None]
+    name: NotRequired[str | None]
     description: NotRequired[str | None]
     target: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | EcsTarget | BatchTarget
     payload: NotRequired[Any]
@@ -293,7 +295,5 @@ class NamedJob(_NamedJobWords):
     events: NotRequired[list[Literal["run.started", "run.succeeded", "run.failed", "run.retrying", "run.dead", "run.skipped", "run.missed", "job.completed", "job.paused", "job.slowed", "job.recovered"]] | None]
     on_complete: NotRequired[OnComplete | None]
     initial_state: NotRequired[InitialState | None]
-    window: NotRequired[str | None]
-    calendar: NotRequired[CalendarUseInput | None]
     parent: NotRequired[str | None]
     tags: NotRequired[dict[str, Any] | None]

@@ -5,12 +5,10 @@ of all these derive from it.
 """
 
 import json
-from datetime import datetime
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from carillon.domain.calendar import CalendarUse
 from carillon.domain.events import JOB_EVENTS, EventType
 from carillon.domain.policies import (
     CatchUp,
@@ -23,7 +21,6 @@ from carillon.domain.policies import (
     Rate,
     RetryPolicy,
 )
-from carillon.domain.spec.after import AfterSetting
 from carillon.domain.spec.fields import (
     DAY_SECONDS,
     PLAIN,
@@ -37,20 +34,11 @@ from carillon.domain.spec.fields import (
 from carillon.domain.spec.merge_patch import PatchedAs
 from carillon.domain.spec.names import folded, is_job_id
 from carillon.domain.spec.options import Cli
-from carillon.domain.spec.schedule_spec import (
-    SCHEDULE_OPTION,
-    STORED,
-    ScheduleSpec,
-    ScheduleValue,
-    WindowText,
-)
+from carillon.domain.spec.schedule_spec import REINDEX as REINDEX
+from carillon.domain.spec.schedule_spec import STORED, TimingSpec
 from carillon.domain.targets import Target
-from carillon.schedules import NEVER, Schedule
 
 MOST_TAGS = 20
-
-REINDEX = object()
-"""Marks a setting that entries on the wheel carry: its change needs new ones."""
 
 _EVENTS = [each.value for each in JOB_EVENTS]
 
@@ -97,7 +85,7 @@ TagsPatch = Annotated[dict[TagKey, TagValue | None], Field(max_length=2 * MOST_T
 TargetPatch = dict[str, Any]
 
 
-class JobSpec(ScheduleSpec):
+class JobSpec(TimingSpec):
     """A job to be created, or as it is to be after a change: with a schedule, or `after` another
     job.
 
@@ -109,8 +97,6 @@ class JobSpec(ScheduleSpec):
     """
 
     name: Annotated[Name, Cli("--name", "What you call the job.")]
-    schedule: Annotated[ScheduleValue | None, SCHEDULE_OPTION] = None
-    after: Annotated[AfterSetting, REINDEX] = None
     description: Annotated[
         str | None,
         Field(min_length=1, max_length=1024, description="What it is for, in your words."),
@@ -254,11 +240,6 @@ class JobSpec(ScheduleSpec):
         Field(description="Counts when the job is created, or again after it was deleted."),
         Cli("--initial-state", "active, or paused: it fires once it is resumed."),
     ] = InitialState.ACTIVE
-    window: Annotated[
-        WindowText | None,
-        Cli("--window", 'Spread: start up to "15m" later, or "50%" of the interval.'),
-    ] = None
-    calendar: Annotated[Annotated[CalendarUse, NullsAreDefaults()] | None, REINDEX] = None
     parent: Annotated[
         str | None,
         Field(
@@ -285,21 +266,6 @@ class JobSpec(ScheduleSpec):
         PatchedAs(TagsPatch),
         Cli("--tag", "KEY=VALUE; repeatable.", "Labels and events"),
     ] = Field(default_factory=dict)
-
-    def parsed(self, end_at: datetime | None) -> Schedule:
-        """Without an occurrence for a job that runs after another one."""
-        return super().parsed(end_at) if self.after is None else NEVER
-
-    @classmethod
-    def errors_of_choice(cls, given: object) -> list[tuple[str, str]]:
-        said = given if isinstance(given, dict) else {}
-        is_scheduled, is_after = (said.get(name) is not None for name in ("schedule", "after"))
-        if is_scheduled and is_after:
-            both = "stands in the place of a schedule: give one of the two, null the other"
-            return [("after", both)]
-        if isinstance(given, dict) and not is_scheduled and not is_after:
-            return [("schedule", "is required, or `after`: the job that it runs after")]
-        return []
 
     def __hash__(self) -> int:
         # pydantic's own would take every member, of which some are lists and mappings.

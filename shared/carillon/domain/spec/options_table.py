@@ -18,8 +18,11 @@ OPTIONS = (
     JobOption('max_runs', '--max-runs', 'int', 'End after so many occurrences.'),
     JobOption('dst.gap', '--dst-gap', 'text', 'Local times that the clocks skip: run_after or skip.'),
     JobOption('dst.fold', '--dst-fold', 'text', 'Local times shown twice: first, second or both.'),
-    JobOption('name', '--name', 'text', 'What you call the job.'),
     JobOption('after', '--after', 'text', 'Run after each run of another job: NAME, or NAME:WHEN (succeeded, the default, failed or finished); or JSON.', '', 'NAME[:WHEN]'),
+    JobOption('window', '--window', 'text', 'Spread: start up to "15m" later, or "50%" of the interval.'),
+    JobOption('calendar.name', '--calendar', 'text', 'The name of the calendar whose days are closed.'),
+    JobOption('calendar.rule', '--calendar-rule', 'text', 'On closed days: skip, next_business_day or previous_business_day.'),
+    JobOption('name', '--name', 'text', 'What you call the job.'),
     JobOption('description', '--description', 'text', 'What it is for, in your words.', 'Labels and events'),
     JobOption('target', '--target', 'text', '... or this: the ARN of a function, queue, topic or state machine; or JSON, which buses, ECS and Batch need.', 'What is called'),
     JobOption('payload', '--payload', 'text', 'JSON, @FILE, or @- for stdin.', 'What is called'),
@@ -45,10 +48,7 @@ OPTIONS = (
     JobOption('events', '--event', 'list', 'Publish this event, as run.dead; repeatable.', 'Labels and events'),
     JobOption('on_complete', '--on-complete', 'text', 'When no occurrence is left: keep (the job) or delete.'),
     JobOption('initial_state', '--initial-state', 'text', 'active, or paused: it fires once it is resumed.'),
-    JobOption('window', '--window', 'text', 'Spread: start up to "15m" later, or "50%" of the interval.'),
-    JobOption('calendar.name', '--calendar', 'text', 'The name of the calendar whose days are closed.'),
-    JobOption('calendar.rule', '--calendar-rule', 'text', 'On closed days: skip, next_business_day or previous_business_day.'),
     JobOption('parent', '--parent', 'text', 'What the job belongs to; jobs can be chosen by it.', 'Labels and events'),
     JobOption('tags', '--tag', 'list', 'KEY=VALUE; repeatable.', 'Labels and events'),
 )
-DEFAULTS: dict[str, Any] = {'schedule': None, 'except': None, 'timezone': 'UTC', 'start_at': None, 'end_at': None, 'max_runs': None, 'dst': None, 'name': None, 'after': None, 'description': None, 'target': None, 'payload': None, 'template': False, 'priority': 'normal', 'catch_up': 'latest', 'grace': None, 'overlap': 'allow', 'tolerance': None, 'concurrency': None, 'rate': None, 'retry': {'max_attempts': 3, 'backoff': {'base_seconds': 2, 'factor': 2.0, 'cap_seconds': 3600, 'type': 'exponential'}, 'retry_on': []}, 'timeout_seconds': None, 'pause_after_failures': None, 'expect_within': None, 'on_success': None, 'on_failure': None, 'events': [], 'on_complete': 'keep', 'initial_state': 'active', 'window': None, 'calendar': None, 'parent': None, 'tags': {}}
+DEFAULTS: dict[str, Any] = {'schedule': None, 'except': None, 'timezone': 'UTC', 'start_at': None, 'end_at': None, 'max_runs': None, 'dst': None, 'after': None, 'window': None, 'calendar': None, 'name': None, 'description': None, 'target': None, 'payload': None, 'template': False, 'priority': 'normal', 'catch_up': 'latest', 'grace': None, 'overlap': 'allow', 'tolerance': None, 'concurrency': None, 'rate': None, 'retry': {'max_attempts': 3, 'backoff': {'base_seconds': 2, 'factor': 2.0, 'cap_seconds': 3600, 'type': 'exponential'}, 'retry_on': []}, 'timeout_seconds': None, 'pause_after_failures': None, 'expect_within': None, 'on_success': None, 'on_failure': None, 'events': [], 'on_complete': 'keep', 'initial_state': 'active', 'parent': None, 'tags': {}}

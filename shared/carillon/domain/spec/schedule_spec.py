@@ -1,6 +1,7 @@
 """The settings that define when a job fires, and their checks: apart from jobs, previews have
 them."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Self
@@ -16,7 +17,9 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from carillon.domain.spec.fields import DefaultedDocument, Moment
+from carillon.domain.calendar import CalendarUse
+from carillon.domain.spec.after import AfterSetting
+from carillon.domain.spec.fields import DefaultedDocument, Moment, NullsAreDefaults, compact_json
 from carillon.domain.spec.options import DATES_HELP, Cli
 from carillon.errors import InvalidFieldError
 from carillon.schedules import (
@@ -241,6 +244,50 @@ class ScheduleSpec(DefaultedDocument):
             "end_at": self.end_at,
             "dst": self.dst or DEFAULT_DST,
         }
+
+
+REINDEX = object()
+"""Marks a setting that entries on the wheel carry: its change needs new ones."""
+
+
+class TimingSpec(ScheduleSpec):
+    """A schedule, or `after` another job, with window and calendar: what lists show of a job's
+    times."""
+
+    schedule: Annotated[ScheduleValue | None, SCHEDULE_OPTION] = None
+    after: Annotated[AfterSetting, REINDEX] = None
+    window: Annotated[
+        WindowText | None,
+        Cli("--window", 'Spread: start up to "15m" later, or "50%" of the interval.'),
+    ] = None
+    calendar: Annotated[Annotated[CalendarUse, NullsAreDefaults()] | None, REINDEX] = None
+
+    def parsed(self, end_at: datetime | None) -> Schedule:
+        """Without an occurrence for a job that runs after another one."""
+        return super().parsed(end_at) if self.after is None else NEVER
+
+    @classmethod
+    def errors_of_choice(cls, given: object) -> list[tuple[str, str]]:
+        said = given if isinstance(given, dict) else {}
+        is_scheduled, is_after = (said.get(name) is not None for name in ("schedule", "after"))
+        if is_scheduled and is_after:
+            both = "stands in the place of a schedule: give one of the two, null the other"
+            return [("after", both)]
+        if isinstance(given, dict) and not is_scheduled and not is_after:
+            return [("schedule", "is required, or `after`: the job that it runs after")]
+        return []
+
+    @property
+    def timing_text(self) -> str:
+        """These settings as JSON, without those that are null."""
+        members = set(TimingSpec.model_fields)
+        document = self.model_dump(mode="json", by_alias=True, include=members, exclude_none=True)
+        return compact_json(document)
+
+    @classmethod
+    def of_timing_text(cls, text: str) -> Self:
+        """The settings that `timing_text` wrote; raises pydantic.ValidationError, a ValueError."""
+        return cls.model_validate(json.loads(text), context=STORED, extra="ignore")
 
 
 def canonical_members(schedule: Schedule) -> dict[str, Any]:

@@ -11,8 +11,10 @@ from pynamodb.expressions.condition import Condition
 from carillon.clock import Clock, Entropy, ceil_second
 from carillon.domain.job import Generation, Job, JobState, PastGeneration, Slow, Successor
 from carillon.domain.spec.job_spec import JobSpec
+from carillon.domain.spec.job_summary import JobSummary
 from carillon.domain.spec.names import list_name
 from carillon.domain.spec.owners import SYSTEM, Author, AuthorKind, Via
+from carillon.domain.spec.schedule_spec import TimingSpec
 from carillon.errors import UnreadableRowError, reason_of
 from carillon.stores.cursors import decode_cursor, encode_cursor
 from carillon.stores.dynamo.models import GenerationMap, JobRow, SlowMap
@@ -58,15 +60,29 @@ class DynamoJobStore:
         self, owner: str, limit: int, cursor: str | None = None, only: JobFilter | None = None
     ) -> Page[Job]:
         only = only or JobFilter()
-        scope, begin = ("jobs", owner), list_name(only.name)
-        after = None if cursor is None else decode_cursor(scope, cursor)
-        span = (begin, begin + _LAST_LETTER) if begin else None
-        listed, last = self._by_owner.page(owner, after, limit, only=_condition(only), span=span)
+        listed, next_cursor = self._listed(owner, limit, cursor, only)
         items = self._table.get_all([_keys(item) for item in listed], self._clock, self._entropy)
         jobs, unreadable = readable(items, job_of, _id_of)
         # The index may be behind its table.
         jobs = tuple(job for job in jobs if not job.is_tombstone and only.chooses(job))
-        return Page(jobs, None if last is None else encode_cursor(scope, last), unreadable)
+        return Page(jobs, next_cursor, unreadable)
+
+    def summaries(
+        self, owner: str, limit: int, cursor: str | None = None, only: JobFilter | None = None
+    ) -> Page[JobSummary]:
+        items, next_cursor = self._listed(owner, limit, cursor, only or JobFilter())
+        summaries, unreadable = readable(items, _summary_of, _id_of)
+        return Page(summaries, next_cursor, unreadable)
+
+    def _listed(
+        self, owner: str, limit: int, cursor: str | None, only: JobFilter
+    ) -> tuple[Sequence[RawItem], str | None]:
+        """A page of the index, and the cursor behind it."""
+        scope, begin = ("jobs", owner), list_name(only.name)
+        after = None if cursor is None else decode_cursor(scope, cursor)
+        span = (begin, begin + _LAST_LETTER) if begin else None
+        items, last = self._by_owner.page(owner, after, limit, only=_condition(only), span=span)
+        return items, None if last is None else encode_cursor(scope, last)
 
     def remove_unreadable(self, owner: str, job_id: str) -> bool:
         item = self._item(owner, job_id)
@@ -103,9 +119,7 @@ def item_of(job: Job) -> RawItem:
         owner=job.owner,
         list_key=None if job.is_tombstone else job.list_key,
         name=spec.name,
-        schedule=spec.after.sentence if spec.after else job.schedule.text,
-        timezone=job.schedule.timezone,
-        calendar=spec.calendar and spec.calendar.name,
+        times=spec.timing_text,
         spec=spec.text,
         parent=spec.parent,
         tags=spec.tags or None,
@@ -179,6 +193,30 @@ def _job_of(row: JobRow) -> Job:
     )
 
 
+def _summary_of(item: RawItem) -> JobSummary:
+    """The summary in an item of the index; raises UnreadableRowError."""
+    try:
+        row = JobRow.from_raw_data(item)
+        times = TimingSpec.of_timing_text(row.times)
+        return JobSummary(
+            owner=row.owner,
+            job_id=row.job_id,
+            name=row.name,
+            spec=times,
+            schedule=times.parsed(row.ends_at),
+            state=JobState(row.state),
+            generation=Generation(row.generation.generation_id, row.generation.from_at),
+            spread_seconds=row.spread_seconds or 0,
+            note=row.note or "",
+            resume_at=row.resume_at,
+            parent=row.parent,
+            tags=dict(row.tags or {}),
+            managed_by=row.managed_by or "",
+        )
+    except Exception as error:  # as in job_of
+        raise UnreadableRowError(f"job {_id_of(item)}: {reason_of(error)}") from error
+
+
 def _condition(only: JobFilter) -> Condition | None:
     """The filter on the index, but for the name."""
     wanted = [JobRow.tags.has(key, value) for key, value in only.tags]
@@ -186,6 +224,8 @@ def _condition(only: JobFilter) -> Condition | None:
         wanted.append(JobRow.parent == only.parent)
     if only.managed_by:
         wanted.append(JobRow.managed_by == only.managed_by)
+    if only.state:
+        wanted.append(JobRow.state == only.state)
     return reduce(and_, wanted) if wanted else None
 
 

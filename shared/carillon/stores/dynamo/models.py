@@ -68,10 +68,8 @@ class JobRow(Model):
     list_key = UnicodeAttribute(null=True)
     """Absent on tombstones."""
     name = UnicodeAttribute()
-    schedule = UnicodeAttribute()
-    timezone = UnicodeAttribute()
-    calendar = UnicodeAttribute(null=True)
-    """The calendar's name."""
+    times = UnicodeAttribute()
+    """The settings that decide when it fires, as JSON, without those that are null."""
     spec = UnicodeAttribute()
     """All settings as JSON, defaults too: a new default changes no stored job."""
     parent = UnicodeAttribute(null=True)

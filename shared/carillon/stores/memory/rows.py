@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from carillon.clock import ceil_second
 from carillon.domain.job import Job, Successor
+from carillon.domain.spec.job_summary import JobSummary
 from carillon.domain.spec.names import list_name
 from carillon.errors import UnreadableRowError
 from carillon.stores.cursors import decode_cursor, encode_cursor
@@ -148,6 +149,12 @@ class MemoryJobStore:
         page = page[:limit]
         unreadable = {j.job_id: f"job {j.job_id}: spoilt" for j in page if j.job_id in spoilt}
         return Page(tuple(j for j in page if j.job_id not in spoilt), last, unreadable)
+
+    def summaries(
+        self, owner: str, limit: int, cursor: str | None = None, only: JobFilter | None = None
+    ) -> Page[JobSummary]:
+        page = self.list(owner, limit, cursor, only)
+        return Page(tuple(map(JobSummary.of, page.items)), page.next_cursor, page.unreadable)
 
     def remove_unreadable(self, owner: str, job_id: str) -> bool:
         with self._lock:

@@ -1,0 +1,117 @@
+"""The read units of lists: counted at the client, of the index's own view."""
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from moto import mock_aws
+from moto.core import DEFAULT_ACCOUNT_ID  # type: ignore[attr-defined]
+from moto.dynamodb.models import dynamodb_backends
+
+from carillon.api.jobs.summaries import Include, SummaryService
+from carillon.clock import ManualClock, SystemClock
+from carillon.domain.calendar import CalendarUse
+from carillon.domain.run import RunStatus
+from carillon.domain.spec.names import job_id_of
+from carillon.schedules import CalendarRule, parse_schedule
+from carillon.schedules.insight.cost import Line
+from carillon.services.history import History
+from carillon.stores.dynamo import jobs, open_stores, runs
+from carillon.stores.ports import JobFilter, Stores
+from tests.contract.samples import FIRE_AT, NOW, a_calendar, a_job, a_key, a_run
+from tests.support.counting import ClientMeter
+from tests.support.tables import create_deployment
+
+OWNER = f"user/{uuid.uuid4()}"
+EVERYTHING = frozenset(Include)
+
+
+@pytest.fixture
+def meter(monkeypatch: pytest.MonkeyPatch) -> ClientMeter:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    meter = ClientMeter()
+    meter.attach(monkeypatch)
+    return meter
+
+
+@pytest.fixture
+def stores(meter: ClientMeter) -> Iterator[Stores]:
+    with mock_aws():
+        settings = create_deployment("costs")
+        yield open_stores(settings, SystemClock())
+
+
+def item_named(name: str, **changes: Any) -> dict[str, Any]:
+    """A job of ordinary settings, as an item."""
+    job = a_job(
+        OWNER,
+        job_id=job_id_of(OWNER, name),
+        name=name,
+        schedule=parse_schedule("0 6 * * 1-5", "Europe/Berlin"),
+        parent="channel/5",
+        tags={"team": "billing", "channel": "5"},
+        calendar=CalendarUse("holidays", CalendarRule.SKIP),
+        **changes,
+    )
+    return jobs.item_of(replace(job, managed_by="manifest/billing"))
+
+
+def put_all(table: str, items: list[dict[str, Any]]) -> None:
+    """Into moto itself: requests for so many would take half a minute."""
+    backend = dynamodb_backends[DEFAULT_ACCOUNT_ID]["us-east-1"]
+    for item in items:
+        backend.put_item(table, item)
+
+
+def units_of(meter: ClientMeter, stores: Stores, only: JobFilter, **how: Any) -> tuple[float, int]:
+    """The read units of a page of 25, and the number of its jobs."""
+    history = History(stores.runs)
+    service = SummaryService(stores.jobs, history, stores.calendars, ManualClock(NOW))
+    meter.clear()
+    page = service.page(OWNER, 25, None, only, None, how.get("include", frozenset()))
+    return meter.amounts[Line.READS], len(page.items)
+
+
+def test_a_page_of_25_jobs_with_their_last_runs_is_15_read_units(
+    meter: ClientMeter, stores: Stores
+) -> None:
+    names = [f"nightly report {number:05}" for number in range(40)]
+    put_all("costs-jobs", [item_named(name) for name in names])
+    assert stores.calendars.put(a_calendar(OWNER, name="holidays"), None)
+    for name in names:
+        keys = [
+            replace(a_key(OWNER, FIRE_AT - timedelta(hours=hour)), job_id=job_id_of(OWNER, name))
+            for hour in range(12)
+        ]
+        done = [a_run(key, status=RunStatus.SUCCEEDED, finished_at=NOW) for key in keys]
+        put_all("costs-runs", [runs.item_of(run) for run in done])
+
+    units, shown = units_of(meter, stores, JobFilter(), include=EVERYTHING)
+
+    assert (shown, units <= 15) == (25, True), units
+
+
+def test_a_search_among_10_000_jobs_is_2_read_units_a_page(
+    meter: ClientMeter, stores: Stores
+) -> None:
+    pattern = item_named("sync customer 00000")
+    items = []
+    for number in range(10_000):
+        name = f"sync customer {number:05}"
+        job_id = job_id_of(OWNER, name)
+        listed = {"S": f"{name}\x1f{job_id}"}
+        items.append({**pattern, "pk": {"S": job_id}, "name": {"S": name}, "list_key": listed})
+    put_all("costs-jobs", items)
+    # The calendar is read once for the page, where its jobs follow one.
+    calendar = 1
+
+    units, shown = units_of(meter, stores, JobFilter(name="SYNC customer 07"))
+    whole_id, found = units_of(meter, stores, JobFilter(name=job_id_of(OWNER, "sync customer 07")))
+
+    assert (shown, units - calendar <= 2) == (25, True), units
+    assert (found, whole_id <= 2) == (0, True), whole_id
