@@ -135,6 +135,23 @@ def _module(value: object) -> str:
     return name
 
 
+TRACES_TO_LOGS = "logs"
+TRACES_TO_XRAY = "xray"
+
+
+def _tracing(value: object) -> str:
+    """The address may not have a user name, password or query: every function would show them."""
+    place = text(value)
+    if place not in ("", TRACES_TO_LOGS, TRACES_TO_XRAY) and not re.fullmatch(
+        r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?", place
+    ):
+        raise ValueError(
+            f"expected {TRACES_TO_LOGS}, {TRACES_TO_XRAY} or the URL of an OpenTelemetry collector "
+            f"such as http://collector.internal:4318/v1/traces, got {place!r}"
+        )
+    return place
+
+
 def secrets_prefix(value: object) -> str:
     """At most five levels: Parameter Store knows 15, of which owner and name take two."""
     prefix, level = text(value), r"[A-Za-z0-9_.-]{1,60}"
@@ -224,6 +241,15 @@ class Choices:
         2,
         WholeNumber(1, 900),
         "attempts of that length are still to be served among the quick ones",
+    )
+    tracing: str = option(
+        "",
+        _tracing,
+        "traces are wanted (docs/tracing.md): `logs`, `xray`, or the URL of an OpenTelemetry "
+        "collector",
+    )
+    trace_percent: int = option(
+        100, WholeNumber(1, 100), "the traces of some of the runs are enough"
     )
 
     def __post_init__(self) -> None:

@@ -95,7 +95,8 @@ class TaskContext:
     `run_id` is the same at every attempt of a run: the key to deduplicate by. `fire_at` is aware,
     in UTC; `effective_at` is when the run was to start: later than that in a window. `remaining()`
     answers the seconds until the hard stop, never below 0: the process is killed then.
-    `timeout_seconds` is the whole limit of the attempt. `tags` are the job's.
+    `timeout_seconds` is the whole limit of the attempt. `tags` are the job's. `traceparent` is the
+    place of the call in the run's trace, by W3C Trace Context; "" in a deployment without tracing.
     """
 
     run_id: str
@@ -108,6 +109,7 @@ class TaskContext:
     tags: Mapping[str, str]
     remaining: Callable[[], float]
     logger: TaskLogger
+    traceparent: str = ""
 
     @property
     def expired(self) -> bool:

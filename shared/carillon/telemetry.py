@@ -1,8 +1,8 @@
 """Logs and metrics: closed lists of names, which operators may build on.
 
 The function's environment has the rest: POWERTOOLS_METRICS_NAMESPACE (the stack's name, or
-Carillon), POWERTOOLS_SERVICE_NAME and POWERTOOLS_LOG_LEVEL. There is no tracer: Powertools' one
-needs the X-Ray SDK, which is not among the dependencies.
+Carillon), POWERTOOLS_SERVICE_NAME and POWERTOOLS_LOG_LEVEL. Spans are made by the executor
+(docs/tracing.md).
 """
 
 import logging
@@ -11,6 +11,8 @@ from threading import Lock
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import Metrics, MetricUnit
+
+from carillon.domain.tracing import trace_id
 
 
 class Action(StrEnum):
@@ -57,6 +59,7 @@ class Action(StrEnum):
     MESSAGE_SENT_BACK = "message.sent_back"
     MESSAGE_MALFORMED = "message.malformed"
     MESSAGE_FAILED = "message.failed"
+    SPANS_LOST = "spans.lost"
     TASK_LOG = "task.log"
 
 
@@ -86,10 +89,12 @@ SECONDS = frozenset({Metric.WATERMARK_LAG, Metric.CLOCK_SKEW, Metric.RUN_LAG, Me
 
 
 class Telemetry:
-    """Logs and metrics of one function; usable from several threads."""
+    """Logs and metrics of one function; usable from several threads. `traced`: records with a
+    `run_id` have its `trace_id`, too."""
 
-    def __init__(self, logger: Logger, metrics: Metrics) -> None:
+    def __init__(self, logger: Logger, metrics: Metrics, *, traced: bool = False) -> None:
         self.logger = logger
+        self._traced = traced
         self._metrics = metrics
         self._measured: dict[Metric, list[float]] = {}
         self._lock = Lock()
@@ -103,12 +108,16 @@ class Telemetry:
         log = {logging.WARNING: self.logger.warning, logging.ERROR: self.logger.error}.get(
             level, self.logger.info
         )
-        log(action.value, extra={"action": action.value, **details})
+        log(action.value, extra=self._members(action, details))
 
     def failure(self, action: Action, error: BaseException, **details: object) -> None:
         """Log `action` as an error with the trace of `error`."""
-        members = {"action": action.value, **details}
-        self.logger.error(action.value, exc_info=error, extra=members)
+        self.logger.error(action.value, exc_info=error, extra=self._members(action, details))
+
+    def _members(self, action: Action, details: dict[str, object]) -> dict[str, object]:
+        run_id = details.get("run_id") if self._traced else None
+        trace = {"trace_id": trace_id(run_id)} if isinstance(run_id, str) else {}
+        return {"action": action.value, **details, **trace}
 
     def measure(self, metric: Metric, value: float = 1) -> None:
         """Add a value to a metric: seconds for those in SECONDS, else a count."""
@@ -151,11 +160,11 @@ def _new_logger(service: str | None) -> Logger:
     return Logger(service=service, use_rfc3339=True, location=None)
 
 
-def create_telemetry(service: str) -> Telemetry:
+def create_telemetry(service: str, *, traced: bool = False) -> Telemetry:
     """The telemetry of a function; POWERTOOLS_SERVICE_NAME overrides `service`."""
     logger = _new_logger(None)
     if logger.service == "service_undefined":
         logger = _new_logger(service)
     metrics = Metrics(service=logger.service)
     metrics.namespace = metrics.namespace or "Carillon"
-    return Telemetry(logger, metrics)
+    return Telemetry(logger, metrics, traced=traced)

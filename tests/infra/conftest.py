@@ -47,6 +47,8 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
         owner_requests_burst="7",
         catch_up_per_minute="1200",
         slow_after_seconds="5",
+        tracing="xray",
+        trace_percent="10",
         memory_mb='{"tick": 1769, "executor": 1024, "api": 256}',
         tick_reserved_concurrency="false",
         warm_write_units="40000",

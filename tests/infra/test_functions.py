@@ -87,7 +87,7 @@ def test_the_environment_is_what_the_settings_read(
         expected -= {"API_URL"}
     assert set(unusual.functions()[name]["Environment"]["Variables"]) == expected
     # These are empty by default, and an empty value is left out.
-    without = expected - {"WEBHOOK_ALLOWED_NETWORKS", "EVENT_BUS"}
+    without = expected - {"WEBHOOK_ALLOWED_NETWORKS", "EVENT_BUS", "TRACING"}
     if name != "api":
         without -= {"PARAMETERS"}
     assert set(production.functions()[name]["Environment"]["Variables"]) == without
@@ -121,6 +121,7 @@ def test_the_settings_say_what_was_chosen(unusual: SynthesizedStack) -> None:
         assert (settings.owner_starts_per_minute, settings.catch_up_per_minute) == (600, 1200)
         assert settings.owner_concurrent_runs == 50
         assert (settings.owner_requests_per_second, settings.owner_requests_burst) == (5, 7)
+        assert (settings.tracing, settings.trace_percent) == ("xray", 10)
         assert settings.stack_name == unusual.name
 
 
@@ -180,8 +181,8 @@ def listing(bytes_long: int) -> Options:
 
 def test_options_too_long_for_the_environment_are_refused_by_name() -> None:
     others = sum(len(name + value) for name, value in chosen_settings(listing(100)).items()) - 100
-    # An empty list counts by its name, too.
-    longest = ROOM_BYTES - others - len("WEBHOOK_ALLOWED_NETWORKS")
+    # What is empty counts by its name, too.
+    longest = ROOM_BYTES - others - len("WEBHOOK_ALLOWED_NETWORKS") - len("TRACING")
     assert len(chosen_settings(listing(longest))["TASK_MODULES"]) == longest
     with pytest.raises(ConfigurationError, match=f"{longest + 1} bytes long") as raised:
         chosen_settings(listing(longest + 1))
@@ -192,7 +193,7 @@ def test_the_fullest_environment_is_within_the_limit_of_lambda(
     unusual: SynthesizedStack,
 ) -> None:
     """Names known at deployment only count as their longest: a queue's URL, a table's name."""
-    chosen = set(chosen_settings(listing(100))) | {"WEBHOOK_ALLOWED_NETWORKS"}
+    chosen = set(chosen_settings(listing(100))) | {"WEBHOOK_ALLOWED_NETWORKS", "TRACING"}
     for function in unusual.functions().values():
         fixed = {
             name: deployed(value)

@@ -94,8 +94,11 @@ def test_a_function_may_do_exactly_this(production: SynthesizedStack, name: str)
 
 @pytest.mark.parametrize("name", sorted(ALLOWED))
 def test_options_add_exactly_this(unusual: SynthesizedStack, name: str) -> None:
-    """The listed targets and the secrets for the executors alone; the bus for every function."""
+    """The listed targets and the secrets for the executors alone; the bus for every function, and
+    X-Ray for those that run jobs."""
     added: Grants = {"EventBusName": {"events:PutEvents"}}
+    if name in (*EXECUTORS, "dead-letter-consumer"):
+        added["*"] = {"xray:PutSpans", "xray:PutSpansForIndexing", "xray:PutTraceSegments"}
     denied: Grants = {}
     if name in EXECUTORS:
         report, bill, orders, news, bus, state_machine, task, batch_job, batch_queue = TARGETS
@@ -209,7 +212,7 @@ def resource_name(stack: SynthesizedStack, resource: object) -> str:
     An ARN that is written out stands for itself.
     """
     text = deployed(resource)
-    if text.startswith("arn:"):
+    if text == "*" or text.startswith("arn:"):
         return text
     logical_id, slash, suffix = text.partition("/")
     if logical_id in stack.resources("Logs::LogGroup"):

@@ -21,7 +21,7 @@ def create_api() -> Api:
         clock=clock,
         entropy=SystemEntropy(),
         settings=settings,
-        telemetry=create_telemetry("api"),
+        telemetry=create_telemetry("api", traced=bool(settings.tracing)),
     )
 
 

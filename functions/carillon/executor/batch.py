@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 from carillon.domain.canary import is_canary
 from carillon.domain.execution import returning
 from carillon.domain.execution.transitions import EARLY
+from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message, came_back
 from carillon.domain.run import Run, RunStatus
 from carillon.errors import RunAloneError
@@ -136,7 +137,7 @@ class Report:
     """The handling of a message; `run` is the row that was last written or read, if any.
 
     `completes`: its end was that of the job, which was to be deleted then. `instead`: the handling
-    of the occurrence that represents it.
+    of the occurrence that represents it. `job`: the row by which the run was handled.
     """
 
     handled: Handled
@@ -145,6 +146,7 @@ class Report:
     reason: str = ""
     completes: bool = False
     instead: "Report | None" = None
+    job: Job | None = None
 
 
 def send_back(ports: ExecutorPorts, message: Message) -> Report:

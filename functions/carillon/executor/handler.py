@@ -19,6 +19,7 @@ from carillon.executor.ports import ExecutorPorts
 from carillon.executor.router import Router
 from carillon.executor.runs.lifecycle_events import BufferedEvents
 from carillon.executor.targets import Targets
+from carillon.executor.tracing import create_tracer
 from carillon.services.activity import ActivityWriter, GatheredActivity
 from carillon.services.indexer import Indexer
 from carillon.settings import Settings
@@ -26,7 +27,7 @@ from carillon.stores.dynamo import open_stores, read_parameters
 from carillon.telemetry import Action, create_telemetry
 
 settings = Settings.from_environment(read_parameters=read_parameters)
-telemetry = create_telemetry("executor")
+telemetry = create_telemetry("executor", traced=bool(settings.tracing))
 clock = SystemClock()
 stores = open_stores(settings, clock)
 targets = Targets(settings, clock)
@@ -36,6 +37,7 @@ events = BufferedEvents(stores.events)
 activity = GatheredActivity(
     ActivityWriter(stores.activity, clock, entropy, settings.activity_lifetime)
 )
+tracer = create_tracer(settings, clock)
 
 
 def _on_store_failure(message: Message, error: StoreUnavailableError) -> None:
@@ -78,7 +80,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     def handle(record: Received, alone: bool) -> Report:
         return router.lane(record.body, ends_at, alone=alone)
 
-    return _answer(event, handle)
+    return _answer(event, ends_at, handle)
 
 
 def dead_letter_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
@@ -88,11 +90,15 @@ def dead_letter_handler(event: dict[str, Any], context: LambdaContext) -> dict[s
     def handle(record: Received, alone: bool) -> Report:
         return router.dead(record.body, ends_at)
 
-    return _answer(event, handle)
+    return _answer(event, ends_at, handle)
 
 
-def _answer(event: dict[str, Any], handle: Callable[[Received, bool], Report]) -> dict[str, Any]:
+def _answer(
+    event: dict[str, Any], ends_at: datetime, handle: Callable[[Received, bool], Report]
+) -> dict[str, Any]:
     reports: list[Report] = []
+    if tracer is not None:
+        handle = tracer.watched(handle)
 
     def handle_one(record: Received, alone: bool) -> None:
         try:
@@ -110,6 +116,8 @@ def _answer(event: dict[str, Any], handle: Callable[[Received, bool], Report]) -
     telemetry.events_lost(events.flush())
     telemetry.activity_lost(activity.flush())
     tell(telemetry, reports, len(failed))
+    if tracer is not None:
+        tracer.export(ends_at, telemetry)
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
 
 

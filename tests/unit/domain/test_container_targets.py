@@ -115,6 +115,7 @@ OTHER = "arn:aws:{}:eu-west-2:123456789012:{}"
         (ECS, {"container": None, "environment": {"A": "b"}}, "environment", "needs container"),
         (ECS, {"environment": {"CARILLON_RUN_ID": "x"}}, "environment", "must not set"),
         (BATCH, {"environment": {"AWS_BATCH_JOB_ID": "x"}}, "environment", "must not set"),
+        (BATCH, {"environment": {"TRACEPARENT": "x"}}, "environment", "must not set"),
         (BATCH, {"environment": {"A-B": "x"}}, "environment", "pattern"),
         (BATCH, {"job_queue_arn": JOB_DEFINITION}, "job_queue_arn", "a Batch job queue"),
         (BATCH, {"job_queue_arn": OTHER.format("batch", "job-queue/q")}, "job_queue_arn", "region"),

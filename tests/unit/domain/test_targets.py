@@ -128,6 +128,8 @@ def test_a_bus_has_its_own_form_and_sources() -> None:
         "carillon-anything",
         "Proxy-Authorization",
         "User-Agent",
+        "Traceparent",
+        "tracestate",
     ],
 )
 def test_a_header_that_is_not_the_owners_is_refused(name: str) -> None:

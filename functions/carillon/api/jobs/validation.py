@@ -12,7 +12,12 @@ from urllib.parse import urlsplit
 from carillon.api.http.problems import InvalidFieldsError, refuse_all
 from carillon.domain.addresses import is_public, lies_in, literal_address
 from carillon.domain.policies import CatchUp
-from carillon.domain.spec.containers import LONGEST_REPORT, longest_values, run_variables
+from carillon.domain.spec.containers import (
+    LONGEST_REPORT,
+    LONGEST_TRACEPARENT,
+    longest_values,
+    run_variables,
+)
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.merge_patch import TARGETS
 from carillon.domain.targets import (
@@ -151,7 +156,7 @@ def _refuse_large_overrides(spec: JobSpec) -> None:
     payload = render_payload(spec.payload, values) if spec.template else spec.payload
     try:
         report_to = None if target.completion is None else LONGEST_REPORT
-        target.overrides(run_variables(values, payload, report_to))
+        target.overrides(run_variables(values, payload, report_to, LONGEST_TRACEPARENT))
     except ValueError as error:
         raise InvalidFieldError("payload", str(error)) from error
 

@@ -62,7 +62,7 @@ class Completions:
         if not self._ports.runs.claim(run, over):
             self.release(run)
             return None
-        return Report(Handled.OPENED, message, run)
+        return Report(Handled.OPENED, message, run, job=context.job)
 
     def release(self, run: Run | None) -> None:
         """Release the permits that the run has kept, if it was open; again is the same."""
@@ -95,7 +95,7 @@ class Completions:
         self.release(ended)
         context = RunContext(message, job, CalendarReader(self._ports.calendars), None)
         completes = self._follow_up.after(ended, context)
-        return Report(Handled.RAN, message, ended, completes=completes)
+        return Report(Handled.RAN, message, ended, completes=completes, job=job)
 
     def _change(self, run: Run, name: str, change: limits.Change) -> None:
         if not change_admission(self._ports.admission_rows, run.key.owner, name, change):

@@ -164,15 +164,16 @@ class RunProtocol:
                 if message.slot_key:
                     context = self._load(message, None)[0]
                 else:
-                    job = self._ports.job_of(message)
-                    context = None if job is None else self._context(message, job, None)
+                    found = self._ports.job_of(message)
+                    context = None if found is None else self._context(message, found, None)
                 completes = context is not None and self._follow_up.again(run, context)
                 if isinstance(completes, Defer):
                     return defer(self._ports, message, completes.at, completes.reason)
                 reason = f"the run is {run.status.value}"
                 is_news = completing.is_of_a_report(message, run)
                 handled = Handled.RAN if is_news else Handled.REPEATED
-                return Report(handled, message, run, reason, completes)
+                job = None if context is None else context.job
+                return Report(handled, message, run, reason, completes, job=job)
 
     def _go_on(self, message: Message, claim: Claim, ends_at: datetime | None) -> Report | None:
         """Proceed under a claim; None when the finish was refused: the run is another's now.
@@ -329,8 +330,9 @@ class RunProtocol:
             return None
         completes = self._follow_up.after(run, context)
         if run.status is RunStatus.SKIPPED:
-            return Report(Handled.SKIPPED, message, run, run.reason or "", completes)
-        return Report(Handled.RAN, message, run, completes=completes)
+            reason = run.reason or ""
+            return Report(Handled.SKIPPED, message, run, reason, completes, job=context.job)
+        return Report(Handled.RAN, message, run, completes=completes, job=context.job)
 
     def _release(self, message: Message, claim: Claim, start: Start) -> Report | None:
         """Undo a claim that must not be gone on with, then defer or drop the message.

@@ -1,11 +1,13 @@
 """The targets; what calls a type is imported when its first call comes."""
 
+from dataclasses import replace
 from importlib import import_module
 from threading import Lock
 
 from carillon.clock import Clock
 from carillon.domain.run import RunError, one_line
 from carillon.domain.targets import AnyTarget, arns_called
+from carillon.domain.tracing import TraceContext
 from carillon.executor.targets.call import Call, Caller, Failure, Outcome, ReportTo, Success
 from carillon.executor.task_process.wire import exception_line
 from carillon.settings import Settings
@@ -45,6 +47,9 @@ class Targets:
                 continue
             message = f"{arn} is not allowed in this deployment (`target_arns` in the CDK context)"
             return Failure(RunError("not_allowed", one_line(message), permanent=True))
+        if self._settings.tracing:
+            percent = self._settings.trace_percent
+            call = replace(call, trace=TraceContext.of_call(call.run_id, call.attempt, percent))
         try:
             return self._caller(target.type).deliver(target, call)
         except Exception as error:  # a defect of ours must end in the history, too

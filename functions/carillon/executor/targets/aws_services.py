@@ -83,6 +83,7 @@ class QueueSender:
             QueueUrl=self._url(client, target.queue_arn),
             MessageBody=call.payload,
             MessageAttributes=message_attributes(call),
+            **_system_attributes(call),
             **order(target.queue_arn, target.message_group_id, call),
         )
         return Success(f"message {answer['MessageId']}")
@@ -94,6 +95,14 @@ class QueueSender:
         account, name = arn.split(":")[4:6]
         answer = client.get_queue_url(QueueName=name, QueueOwnerAWSAccountId=account)
         return self._urls.keep(arn, str(answer["QueueUrl"]))
+
+
+def _system_attributes(call: Call) -> dict[str, Any]:
+    """The trace as a function that the queue invokes goes on with it."""
+    if call.trace is None:
+        return {}
+    header = {"DataType": "String", "StringValue": call.trace.xray}
+    return {"MessageSystemAttributes": {"AWSTraceHeader": header}}
 
 
 def create_sns(settings: Settings, clock: Clock) -> AwsCaller:
@@ -117,13 +126,14 @@ def create_eventbridge(settings: Settings, clock: Clock) -> AwsCaller:
 
 
 def put_event(client: Any, target: EventBridgeTarget, call: Call) -> Outcome:
-    entry = {
+    entry: dict[str, Any] = {
         "EventBusName": target.bus_arn,
         "Source": target.source,
         "DetailType": target.detail_type,
         "Detail": detail(body_of(call)),
         "Time": call.fire_at,
         "Resources": [call.run_id],
+        **({} if call.trace is None else {"TraceHeader": call.trace.xray}),
     }
     (told,) = client.put_events(Entries=[entry])["Entries"]
     if told.get("ErrorCode"):
@@ -145,9 +155,10 @@ def create_stepfunctions(settings: Settings, clock: Clock) -> AwsCaller:
 
 def start_execution(client: Any, target: StepFunctionsTarget, call: Call) -> Outcome:
     name = short_id(call_id(call), NAME_LIMIT_CHARACTERS)
+    trace = {} if call.trace is None else {"traceHeader": call.trace.xray}
     try:
         answer = client.start_execution(
-            stateMachineArn=target.state_machine_arn, name=name, input=body_of(call)
+            stateMachineArn=target.state_machine_arn, name=name, input=body_of(call), **trace
         )
     except ClientError as error:
         if error.response.get("Error", {}).get("Code") != "ExecutionAlreadyExists":

@@ -15,6 +15,7 @@ from carillon.domain.execution.stopping import STOPPED
 from carillon.domain.run import RunError
 from carillon.domain.spec.containers import run_variables
 from carillon.domain.templates import TemplateValues
+from carillon.domain.tracing import TraceContext
 from carillon.executor.deadlines import Deadline
 
 
@@ -35,7 +36,8 @@ class Call:
     limit of the attempt; it is to end before that once `stopped` is set, as nobody waits for its
     outcome any more. `effective_at` is when the run was to start; None where that is `fire_at`.
     `tags` are the job's, pairs of key and value. `unanswered` attempts just before this one may
-    have had their effect, which nobody saw. `report_to`: of a target with `completion`.
+    have had their effect, which nobody saw. `report_to`: of a target with `completion`. `trace`: in
+    a deployment with tracing.
     """
 
     run_id: str
@@ -50,6 +52,7 @@ class Call:
     tags: tuple[tuple[str, str], ...] = ()
     report_to: ReportTo | None = None
     unanswered: int = 0
+    trace: TraceContext | None = None
     stopped: Event = field(default_factory=Event, compare=False, repr=False)
 
     def deadline(self) -> Deadline:
@@ -105,8 +108,10 @@ _ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def facts(call: Call) -> dict[str, str]:
-    """The run's id, by which targets deduplicate, its job, attempt and fire time."""
+    """The run's id, by which targets deduplicate, its job, attempt, fire time, and trace."""
+    trace = {} if call.trace is None else {"traceparent": call.trace.traceparent}
     return {
+        **trace,
         "carillon-run-id": call.run_id,
         "carillon-job-id": call.job_id,
         "carillon-attempt": str(call.attempt),
@@ -125,7 +130,9 @@ def variables(call: Call) -> dict[str, str]:
         job_name=call.job_name,
     )
     told = call.report_to
-    return run_variables(values, call.payload, (told.url, told.token) if told else None)
+    report_to = (told.url, told.token) if told else None
+    traceparent = call.trace.traceparent if call.trace else ""
+    return run_variables(values, call.payload, report_to, traceparent)
 
 
 def message_attributes(call: Call) -> dict[str, Mapping[str, Any]]:

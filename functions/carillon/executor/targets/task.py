@@ -88,6 +88,7 @@ def request_of(
         timeout_seconds=call.timeout_seconds,
         deadline_at=deadline_at,
         tags=dict(call.tags),
+        traceparent=call.trace.traceparent if call.trace else "",
         variables=variables,
     )
 

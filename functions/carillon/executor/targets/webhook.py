@@ -234,6 +234,7 @@ class WebhookCaller(Caller):
             ]
         )
         body = [] if content is None else [("Content-Type", "application/json")]
+        trace = [] if call.trace is None else [("traceparent", call.trace.traceparent)]
         return [
             *body,
             ("User-Agent", "Carillon"),
@@ -246,6 +247,7 @@ class WebhookCaller(Caller):
             ("Carillon-Attempt", str(call.attempt)),
             ("Carillon-Fire-At", utc_text(call.fire_at)),
             *completion,
+            *trace,
         ]
 
 

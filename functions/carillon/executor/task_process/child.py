@@ -153,12 +153,14 @@ class TaskServer:
 
     def serve(self, request: Request) -> Report:
         """Run the task; whatever it raises is reported."""
-        ids = {
+        ids: dict[str, object] = {
             "run_id": request.run_id,
             "job_id": request.job_id,
             "job_name": request.job_name,
             "attempt": request.attempt,
         }
+        if request.traceparent:
+            ids["trace_id"] = request.traceparent.split("-")[1]
         self._logs.bound = ids
         try:
             function = self._registry.find(request.task)
@@ -175,6 +177,7 @@ class TaskServer:
             tags=request.tags,
             remaining=self._remaining(request),
             logger=task_logger(f"task.{request.task}", ids),
+            traceparent=request.traceparent,
         )
         try:
             result = result_text(function(json.loads(request.payload), context))

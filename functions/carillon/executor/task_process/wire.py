@@ -45,6 +45,7 @@ class Request:
     deadline_at: float
     tags: Mapping[str, str]
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    traceparent: str = ""
 
     def to_line(self) -> bytes:
         return _line(asdict(self))

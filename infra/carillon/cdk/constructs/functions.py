@@ -18,12 +18,13 @@ from carillon.cdk.assets import Assets
 from carillon.cdk.constructs.environment import environment
 from carillon.cdk.constructs.helpers import acknowledge
 from carillon.cdk.constructs.lanes import Lanes
-from carillon.cdk.constructs.permissions import allow, allow_secrets
+from carillon.cdk.constructs.permissions import allow, allow_secrets, allow_spans
 from carillon.cdk.constructs.storage import Tables
 from carillon.cdk.options import Emulation, Options
 from carillon.cdk.releases import CALLERS, LIVE, described
 from carillon.cdk.tasks import Tasks
 from carillon.domain.job import Lane
+from carillon.settings import TRACES_TO_XRAY
 
 BATCH_SIZE = 10
 API_TIMEOUT_SECONDS = 29
@@ -207,6 +208,8 @@ class Functions(Construct):
         wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH)
         allow(function, wheel, [self._tables.wheel.table_arn])
         allow(function, SEND, self._lane_arns)
+        if self._options.tracing == TRACES_TO_XRAY:
+            allow_spans(function)
 
     def _create_api(self) -> lambda_.Function:
         shape = _Shape(

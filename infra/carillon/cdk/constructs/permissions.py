@@ -37,6 +37,13 @@ def allow_parameters(function: lambda_.Function, path: str) -> None:
     _acknowledge_wildcard(function, "ssm", below[1], "a path is read as one")
 
 
+def allow_spans(executor: lambda_.Function) -> None:
+    """Let spans be sent to X-Ray, which knows no resource that they could be limited to."""
+    actions = ["xray:PutSpans", "xray:PutSpansForIndexing", "xray:PutTraceSegments"]
+    allow(executor, actions, ["*"])
+    acknowledge_wildcard(executor, "*", "X-Ray has no resources for spans")
+
+
 def acknowledge_wildcard(function: lambda_.Function, resource: str, reason: str) -> None:
     if "*" in resource and function.role is not None:
         acknowledge(function.role, f"AwsSolutions-IAM5[Resource::{resource}]", reason)

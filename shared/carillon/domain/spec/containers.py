@@ -19,13 +19,15 @@ LONGEST_RUN_ID = 128
 """Characters: with a job id, a fire time, a request's digest and the number of a redrive."""
 
 _OURS = "CARILLON_"
-_RESERVED = (_OURS, "AWS_BATCH_")
+_TRACEPARENT = "TRACEPARENT"
+_RESERVED = (_OURS, "AWS_BATCH_", _TRACEPARENT, "TRACESTATE")
 
 
 def _free_names(environment: dict[str, str]) -> dict[str, str]:
     for name in environment:
         if name.startswith(_RESERVED):
-            raise ValueError(f"must not set {name!r}: Carillon sets {_OURS}…, Batch AWS_BATCH_…")
+            owners = f"Carillon sets {_OURS}… and {_TRACEPARENT}, Batch AWS_BATCH_…"
+            raise ValueError(f"must not set {name!r}: {owners}")
     return environment
 
 
@@ -50,16 +52,22 @@ SecurityGroupIds = Annotated[
 
 LONGEST_REPORT = ("u" * 256, "t" * 400)
 """Address and token for a report: of an owner of 256 bytes, and the longest run id."""
+LONGEST_TRACEPARENT = "0" * 55
+"""W3C's only form."""
 
 
 def run_variables(
-    values: TemplateValues, payload: str, report_to: tuple[str, str] | None = None
+    values: TemplateValues,
+    payload: str,
+    report_to: tuple[str, str] | None = None,
+    traceparent: str = "",
 ) -> dict[str, str]:
     """The variables of the environment by which a container knows its run, and `report_to`, where
-    and by which token its end is reported."""
+    and by which token its end is reported. OpenTelemetry's SDKs read `traceparent` there."""
     names = ("CARILLON_COMPLETION_URL", "CARILLON_COMPLETION_TOKEN")
     return {
         **dict(zip(names, report_to or (), strict=False)),
+        **({_TRACEPARENT: traceparent} if traceparent else {}),
         "CARILLON_RUN_ID": values.run_id,
         "CARILLON_JOB_ID": values.job_id,
         "CARILLON_JOB_NAME": values.job_name,

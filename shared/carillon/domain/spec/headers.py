@@ -6,7 +6,7 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _FIELD_VALUE = re.compile(r"[!-~]([\t -~]{0,1022}[!-~])?")
 _SUBJECT = re.compile(r"[!-~][ -~]{0,99}")
 
-_OURS = frozenset({"content-type", "idempotency-key", "user-agent"})
+_OURS = frozenset({"content-type", "idempotency-key", "traceparent", "tracestate", "user-agent"})
 _CONNECTIONS = frozenset(
     {
         "connection",

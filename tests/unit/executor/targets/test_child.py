@@ -1,9 +1,11 @@
 """What runs inside a child process, in this one."""
 
+import io
 import json
 import logging
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -118,6 +120,26 @@ def test_a_task_gets_payload_and_context() -> None:
         {"team": "blue"},
     ]
     assert report.number == 7
+
+
+def test_a_task_knows_its_place_in_the_trace_and_so_do_its_lines() -> None:
+    def it(payload: Any, context: TaskContext) -> str:
+        context.logger.warning("here")
+        return context.traceparent
+
+    registry = TaskRegistry()
+    registry.add("it", it)
+    lines, written = JsonLines(), io.StringIO()
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(lines)
+    logging.getLogger("task.it").addHandler(handler)
+    server = TaskServer(registry, {}, lines)
+    traced = replace(request("it"), traceparent=f"00-{'a' * 32}-{'b' * 16}-01")
+    reports = [server.serve(each) for each in (traced, request("it"))]
+    logging.getLogger("task.it").removeHandler(handler)
+    assert [report.result for report in reports] == [f'"{traced.traceparent}"', '""']
+    told = [json.loads(line).get("trace_id") for line in written.getvalue().splitlines()]
+    assert told == ["a" * 32, None]
 
 
 def test_what_a_task_raises_is_reported_with_its_class() -> None:

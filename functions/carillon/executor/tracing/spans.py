@@ -1,0 +1,155 @@
+"""The spans of a message's handling, made of the row that it has left behind. Pure.
+
+Nothing on a run's way takes part: its row has the instants of the call, and the handler those at
+which it took the message and was done with it.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from carillon.domain.job import Job
+from carillon.domain.run import DEAD_LETTER, NO_RUNS, Run, RunError, RunKey, RunKind, RunStatus
+from carillon.domain.tracing import Step
+from carillon.executor.batch import Handled, Report
+from carillon.executor.tracing.calls import Attributes, Kind, call_of
+
+_TOLD = frozenset({Handled.RAN, Handled.SKIPPED, Handled.OPENED})
+_HTTP_STATUS = re.compile(r"(?:http_)?([1-5][0-9]{2})\b")
+"""At the beginning of a webhook's result, or the kind of its error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handling:
+    """A message's way through an executor."""
+
+    report: Report
+    received_at: datetime
+    done_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A span of OpenTelemetry. `error`: why it failed. `link`: the run from which this follows."""
+
+    run: Run
+    step: Step
+    name: str
+    started_at: datetime
+    ended_at: datetime
+    parent: Step | None = None
+    kind: Kind = Kind.INTERNAL
+    attributes: Attributes = field(default_factory=dict)
+    error: RunError | None = None
+    link: RunKey | None = None
+
+    @property
+    def attempt(self) -> int:
+        """That by which the id is made: the run's own span has none."""
+        return 0 if self.step is Step.RUN else self.run.attempt
+
+
+def spans_of(handling: Handling) -> Iterator[Span]:
+    """The spans of the attempt that was made, and of the run if it has ended by now. None for what
+    was deferred, dropped or repeated."""
+    report = handling.report
+    if report.instead is not None:
+        yield from spans_of(Handling(report.instead, handling.received_at, handling.done_at))
+    run, job = report.run, report.job
+    if run is None or job is None or report.handled not in _TOLD or run.key.kind in NO_RUNS:
+        return
+    begun_at = run.attempt_started_at
+    is_called = begun_at is not None and run.attempt <= job.spec.retry.max_attempts
+    if begun_at is not None and is_called and begun_at >= handling.received_at:
+        yield from _of_attempt(handling, run, job, begun_at)
+    if run.is_final:
+        yield _of_run(report, run, job)
+
+
+def _of_attempt(handling: Handling, run: Run, job: Job, begun_at: datetime) -> Iterator[Span]:
+    """The wait in the queue, the attempt from its reception on, and in it the call and what was
+    done after it."""
+    due_at = handling.report.message.starts_at
+    lane: Attributes = {
+        "messaging.system": "aws_sqs",
+        "messaging.destination.name": handling.report.message.lane.value,
+        "messaging.message.id": run.key.run_id,
+    }
+    received_at = max(due_at, handling.received_at)
+    if received_at > due_at:
+        receive = lane | {"messaging.operation.type": "receive", **_named("receive")}
+        yield Span(run, Step.WAIT, "wait", due_at, received_at, Step.RUN, attributes=receive)
+    error = run.error if run.status in (*DEAD_LETTER, RunStatus.RETRYING) else None
+    process = lane | {"messaging.operation.type": "process", **_named("process")}
+    yield Span(
+        run,
+        Step.ATTEMPT,
+        "attempt",
+        received_at,
+        handling.done_at,
+        Step.RUN,
+        Kind.CONSUMER,
+        process | {"carillon.attempt": run.attempt},
+        error,
+    )
+    ended_at = run.finished_at or run.updated_at
+    name, kind, attributes = _call(run, job)
+    yield Span(run, Step.CALL, name, begun_at, ended_at, Step.ATTEMPT, kind, attributes, error)
+    yield Span(run, Step.FOLLOW_UP, "follow up", ended_at, handling.done_at, Step.ATTEMPT)
+
+
+def _named(operation: str) -> Attributes:
+    return {"messaging.operation.name": operation}
+
+
+def _call(run: Run, job: Job) -> tuple[str, Kind, Attributes]:
+    if run.key.kind is RunKind.CALLBACK:  # of two targets, by the end of another run
+        return "callback", Kind.CLIENT, {}
+    name, kind, attributes = call_of(job.spec.target)
+    told = run.error.kind if run.error else run.result
+    status = _HTTP_STATUS.match(told or "") if "http.request.method" in attributes else None
+    return (
+        name,
+        kind,
+        attributes | ({"http.response.status_code": int(status[1])} if status else {}),
+    )
+
+
+def _of_run(report: Report, run: Run, job: Job) -> Span:
+    """The whole run: from the instant at which it was due, or of a run of several attempts from the
+    start of the first one on, to its end."""
+    started_at = run.started_at or run.updated_at
+    due_at = report.message.due_at if run.attempt <= 1 else started_at
+    attributes: Attributes = {
+        "carillon.job.name": job.spec.name,
+        "carillon.run.kind": run.key.kind.value,
+        "carillon.run.status": run.status.value,
+        "carillon.run.attempts": run.attempt,
+        "carillon.run.fire_at": run.key.fire_at.isoformat(),
+    }
+    if run.reason:
+        attributes["carillon.run.reason"] = run.reason
+    return Span(
+        run,
+        Step.RUN,
+        job.spec.name,
+        min(due_at, started_at),
+        run.finished_at or run.updated_at,
+        attributes=attributes,
+        error=run.error if run.status in DEAD_LETTER else None,
+        link=_cause(run.key),
+    )
+
+
+def _cause(key: RunKey) -> RunKey | None:
+    """The run that this one repeats, reports or follows."""
+    if key.redrive:
+        return replace(key, redrive=key.redrive - 1)
+    match key.kind:
+        case RunKind.CALLBACK:
+            return key.called_back
+        case RunKind.AFTER:
+            return key.predecessor
+        case _:
+            return None
