@@ -39,6 +39,7 @@ CONTEXT = {
     "segments": SEGMENTS,
     "alarm_email": "on-call@example.com",
     "alarm_lost_runs": 1,
+    "tracing": "logs",
 }
 SHARED = "CARILLON_E2E_STACK"
 """Names a stack that is there already, by the members of its Deployment, as JSON."""

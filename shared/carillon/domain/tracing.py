@@ -5,6 +5,7 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 
 
 class Step(StrEnum):
@@ -20,6 +21,7 @@ class Step(StrEnum):
     """The record of the attempt's end, and all that follows from it."""
 
 
+@lru_cache(maxsize=1_024)
 def trace_id(run_id: str) -> str:
     """32 hexadecimal digits: the fire time in seconds, as X-Ray's own ids begin, then a hash.
 

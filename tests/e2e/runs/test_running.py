@@ -9,6 +9,7 @@ import pytest
 from carillon.domain.job import Lane
 from carillon.domain.message import Message, encode
 from carillon.domain.run import RunKey, RunKind
+from carillon.domain.tracing import TraceContext
 from carillon.local.deployment import EXECUTOR_TIMEOUT_SECONDS, Deployment
 from tests.e2e.conftest import (
     ENDED,
@@ -55,6 +56,9 @@ def test_retry_after_is_honoured_and_every_attempt_is_told(alice: Person) -> Non
     kinds = [attempt["error"] and attempt["error"]["kind"] for attempt in attempts]
     assert kinds == ["http_429", "http_503", None]
     assert all(instant(a["started_at"]) <= instant(a["finished_at"]) for a in attempts)
+    traced = [TraceContext.of_call(run["run_id"], attempt, 100) for attempt in (1, 2, 3)]
+    told = [request.headers["traceparent"] for request in hook.received]
+    assert told == [each.traceparent for each in traced]
 
 
 def test_a_dead_letter_is_redriven_into_success_and_the_history_shows_both(alice: Person) -> None:

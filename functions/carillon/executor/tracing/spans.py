@@ -11,7 +11,7 @@ from datetime import datetime
 
 from carillon.domain.job import Job
 from carillon.domain.run import DEAD_LETTER, NO_RUNS, Run, RunError, RunKey, RunKind, RunStatus
-from carillon.domain.tracing import Step
+from carillon.domain.tracing import Step, is_sampled, trace_id
 from carillon.executor.batch import Handled, Report
 from carillon.executor.tracing.calls import Attributes, Kind, call_of
 
@@ -50,14 +50,17 @@ class Span:
         return 0 if self.step is Step.RUN else self.run.attempt
 
 
-def spans_of(handling: Handling) -> Iterator[Span]:
+def spans_of(handling: Handling, percent: int) -> Iterator[Span]:
     """The spans of the attempt that was made, and of the run if it has ended by now. None for what
-    was deferred, dropped or repeated."""
+    was deferred, dropped or repeated, nor for traces that are not among the `percent` kept."""
     report = handling.report
     if report.instead is not None:
-        yield from spans_of(Handling(report.instead, handling.received_at, handling.done_at))
+        instead = Handling(report.instead, handling.received_at, handling.done_at)
+        yield from spans_of(instead, percent)
     run, job = report.run, report.job
     if run is None or job is None or report.handled not in _TOLD or run.key.kind in NO_RUNS:
+        return
+    if not is_sampled(trace_id(run.key.run_id), percent):
         return
     begun_at = run.attempt_started_at
     is_called = begun_at is not None and run.attempt <= job.spec.retry.max_attempts

@@ -7,11 +7,10 @@ from typing import Protocol, TypeVar
 
 from carillon.clock import Clock
 from carillon.domain.run import one_line
-from carillon.domain.tracing import is_sampled, trace_id
 from carillon.executor.batch import Report
 from carillon.executor.deadlines import Deadline, call_within
 from carillon.executor.tracing.otlp import request_of
-from carillon.executor.tracing.spans import Handling, Span, spans_of
+from carillon.executor.tracing.spans import Handling, spans_of
 from carillon.telemetry import Action, Telemetry
 
 EXPORT_SECONDS = 1.0
@@ -60,7 +59,7 @@ class Tracer:
         stopped at `ends_at`. A failure is logged, with the number of spans that were lost since
         the failure before, and nothing is sent for a minute."""
         handled, self._handled = self._handled, []
-        spans = [each for one in handled for each in spans_of(one) if self._keeps(each)]
+        spans = [span for one in handled for span in spans_of(one, self._percent)]
         if not spans:
             return
         now = self._clock.now()
@@ -79,6 +78,3 @@ class Tracer:
             lost, self._lost = self._lost + len(spans), 0
             reason = one_line(f"{type(error).__name__}: {error}")
             telemetry.record(Action.SPANS_LOST, logging.WARNING, count=lost, reason=reason)
-
-    def _keeps(self, span: Span) -> bool:
-        return is_sampled(trace_id(span.run.key.run_id), self._percent)
