@@ -27,7 +27,7 @@ def main() -> None:
     _plan("60 expressions", [f"{minute} * * * *" for minute in range(60)])
     _plan("1,000 expressions", [f"{n % 60} {n // 60 % 24} * * *" for n in range(1000)])
     _handle("handle runs on memory stores", traced=False)
-    _handle("the same, each told in five spans", traced=True)
+    _handle("the same, with their spans", traced=True)
 
 
 def _plan(title: str, expressions: list[str]) -> None:

@@ -23,12 +23,7 @@ def request_of(spans: Iterable[Span], service: str) -> bytes:
 
 
 def _form(span: Span) -> dict[str, Any]:
-    run_id, key = span.run.key.run_id, span.run.key
-    common = {
-        "carillon.run.id": run_id,
-        "carillon.job.id": key.job_id,
-        "carillon.owner": key.owner,
-    }
+    run_id = span.run.key.run_id
     failed = {} if span.error is None else {"error.type": span.error.kind}
     form: dict[str, Any] = {
         "traceId": trace_id(run_id),
@@ -37,7 +32,7 @@ def _form(span: Span) -> dict[str, Any]:
         "kind": int(span.kind),
         "startTimeUnixNano": _nanoseconds(span.started_at),
         "endTimeUnixNano": _nanoseconds(max(span.started_at, span.ended_at)),
-        "attributes": _attributes({**common, **span.attributes, **failed}),
+        "attributes": _attributes({**span.attributes, **failed}),
     }
     if span.parent is not None:
         attempt = 0 if span.parent is Step.RUN else span.attempt

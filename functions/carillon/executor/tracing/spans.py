@@ -77,7 +77,6 @@ def _of_attempt(handling: Handling, run: Run, job: Job, begun_at: datetime) -> I
     lane: Attributes = {
         "messaging.system": "aws_sqs",
         "messaging.destination.name": handling.report.message.lane.value,
-        "messaging.message.id": run.key.run_id,
     }
     received_at = max(due_at, handling.received_at)
     if received_at > due_at:
@@ -93,13 +92,22 @@ def _of_attempt(handling: Handling, run: Run, job: Job, begun_at: datetime) -> I
         handling.done_at,
         Step.RUN,
         Kind.CONSUMER,
-        process | {"carillon.attempt": run.attempt},
+        process | _ids(run.key) | {"carillon.attempt": run.attempt},
         error,
     )
     ended_at = run.finished_at or run.updated_at
     name, kind, attributes = _call(run, job)
     yield Span(run, Step.CALL, name, begun_at, ended_at, Step.ATTEMPT, kind, attributes, error)
     yield Span(run, Step.FOLLOW_UP, "follow up", ended_at, handling.done_at, Step.ATTEMPT)
+
+
+def _ids(key: RunKey) -> Attributes:
+    """Not on each span: they are half of its bytes, which are paid for."""
+    return {
+        "carillon.run.id": key.run_id,
+        "carillon.job.id": key.job_id,
+        "carillon.owner": key.owner,
+    }
 
 
 def _named(operation: str) -> Attributes:
@@ -120,11 +128,9 @@ def _call(run: Run, job: Job) -> tuple[str, Kind, Attributes]:
 
 
 def _of_run(report: Report, run: Run, job: Job) -> Span:
-    """The whole run: from the instant at which it was due, or of a run of several attempts from the
-    start of the first one on, to its end."""
+    """The whole run, from the instant at which it was due to its end."""
     started_at = run.started_at or run.updated_at
-    due_at = report.message.due_at if run.attempt <= 1 else started_at
-    attributes: Attributes = {
+    attributes = _ids(run.key) | {
         "carillon.job.name": job.spec.name,
         "carillon.run.kind": run.key.kind.value,
         "carillon.run.status": run.status.value,
@@ -137,12 +143,19 @@ def _of_run(report: Report, run: Run, job: Job) -> Span:
         run,
         Step.RUN,
         job.spec.name,
-        min(due_at, started_at),
+        min(_due_at(report, run) or started_at, started_at),
         run.finished_at or run.updated_at,
         attributes=attributes,
         error=run.error if run.status in DEAD_LETTER else None,
         link=_cause(run.key),
     )
+
+
+def _due_at(report: Report, run: Run) -> datetime | None:
+    """None for what was asked for, after its first attempt: its fire time may be long ago."""
+    if run.key.kind is RunKind.SCHEDULED and not run.key.redrive:
+        return run.effective_at or run.key.fire_at
+    return report.message.due_at if run.attempt <= 1 else None
 
 
 def _cause(key: RunKey) -> RunKey | None:
