@@ -147,7 +147,7 @@ def test_the_target_is_told_the_span_of_its_call(traced: Traced) -> None:
 
 
 def test_a_request_is_otlp_in_json(traced: Traced) -> None:
-    """Its mapping (opentelemetry-proto, docs/specification.md): ids in hexadecimal, 64-bit numbers
+    """Its mapping (the specification of opentelemetry-proto): ids in hexadecimal, 64-bit numbers
     as text, enums as numbers, names in lowerCamelCase; an attribute has one value."""
     world = traced.world
     message = world.due(world.create("job", "* * * * *", target=HOOK, retry=RetryPolicy(1)))
