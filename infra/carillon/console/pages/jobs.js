@@ -74,8 +74,9 @@ export default function Jobs({ query }) {
     const active = (await every(filters)).filter(({ state }) => state === "active");
     if (!active.length) return tell("No active job matches");
     const { tag, parent, ...others } = filters;
-    const isBulk = (tag || parent) && !Object.values(others).some(Boolean);
-    const all = isBulk ? (/** @type {object} */ body) => api.all("/jobs/pause", { tag, parent }, body) : undefined;
+    const isBulk = !Object.values(others).some(Boolean);
+    const chosen = tag || parent ? { tag, parent } : { all: true };
+    const all = isBulk ? (/** @type {object} */ body) => api.all("/jobs/pause", chosen, body) : undefined;
     return then(acting.pause(active, all, `Pause ${active.length === 1 ? "the one job" : `all ${active.length} jobs`} ${isFiltered ? "that match" : "that are active"}`));
   };
   const exportAll = () =>

@@ -1,7 +1,108 @@
 // @ts-check
-import { html } from "../lib/html.js";
-import { Empty } from "../lib/parts.js";
+// One run: its attempts, its result, its log, live until it has ended.
+import { api } from "../lib/api.js";
+import { attempt, confirm } from "../lib/feedback.js";
+import { html, useEffect, useState } from "../lib/html.js";
+import { useKeys } from "../lib/keys.js";
+import { Callout, Code, Figures, Head, Loaded, Writing } from "../lib/parts.js";
+import { go, jobHref } from "../lib/router.js";
+import { Mark, Status } from "../lib/status.js";
+import { useLoad } from "../lib/store.js";
+import { Time, clock, duration } from "../lib/time.js";
+import { secondsOf } from "../lib/timeline.js";
 
-export default function Page() {
-  return html`<${Empty} title="Comes soon" />`;
+/** @typedef {import("../types.d.ts").RunDetail} Run */
+
+const FINAL = new Set(["succeeded", "dead", "timed_out", "skipped", "cancelled", "missed"]);
+const DEAD = new Set(["dead", "timed_out"]);
+
+/** @param {{ params: { job_id: string, run_id: string } }} props */
+export default function RunPage({ params: { job_id, run_id } }) {
+  const [isOver, setOver] = useState(false);
+  const load = useLoad(() => api.get("/jobs/{job_id}/runs/{run_id}", { job_id, run_id }), [run_id], { every: isOver ? 0 : 1 });
+  const job = useLoad(() => api.get("/jobs/{job_id}", { job_id }), [job_id]);
+  const run = /** @type {Run | null} */ (load.data);
+  useEffect(() => setOver(run !== null && FINAL.has(run.status)), [run?.status]);
+  const isDead = run !== null && DEAD.has(run.status) && !run.settled;
+
+  const cancel = async () => {
+    if (!(await confirm({ title: "Cancel this run?", yes: "Cancel the run", isDangerous: true, body: html`<p>A call that is under way is stopped. The job goes on.</p>` }))) return;
+    if (await attempt("Cancelled", () => api.post("/jobs/{job_id}/runs/{run_id}/cancel", { job_id, run_id }))) await load.again();
+  };
+  const redrive = async () => {
+    const made = await attempt("Redriven: it starts in a moment", () => api.post("/dead-letters/{run_id}/redrive", { run_id }));
+    if (made) go(`/jobs/${encodeURIComponent(job_id)}/runs/${encodeURIComponent(made.run_id ?? run_id)}`);
+  };
+  const discard = async () => {
+    if (!(await confirm({ title: "Discard this dead letter?", yes: "Discard", isDangerous: true, body: html`<p>It stays in the history, and nobody has to look at it again.</p>` }))) return;
+    if ((await attempt("Discarded", () => api.delete("/dead-letters/{run_id}", { run_id }))) !== undefined) await load.again();
+  };
+  useKeys({
+    ...(isDead ? { r: ["redrive", redrive], d: ["discard", discard] } : {}),
+    ...(run && !isOver ? { c: ["cancel", cancel] } : {}),
+  });
+  const name = job.data?.name ?? "the job";
+  return html`<${Loaded} of=${load}>${(/** @type {Run} */ found) => html`
+    <${Head} title=${html`Run of ${name}`} back=${{ href: jobHref(job_id), words: name }}
+      sub=${html`<${Status} of=${found.status} /> <span class="mono">${found.run_id}</span> ${found.settled && html`<span class="chip">${found.settled}</span>`}`}>
+      <${Writing}>
+        ${!FINAL.has(found.status) && html`<button type="button" onClick=${cancel} title="c">Cancel…</button>`}
+        ${isDead && html`<button type="button" class="primary" onClick=${redrive} title="r">Redrive</button>
+          <button type="button" onClick=${discard} title="d">Discard…</button>`}
+      <//>
+    <//>
+    ${found.error && html`<${Callout} tone="bad" title=${found.error.kind}>${found.error.message}${found.reason ? ` (${found.reason})` : ""}<//>`}
+    ${!found.error && found.reason && html`<${Callout} title=${found.reason}>${found.note ?? "The run did not start for this reason."}<//>`}
+    <div class="stack">
+      <section class="card"><div class="body"><${Figures} of=${[
+        ["Fired", html`<${Time} at=${found.fire_at} as="absolute" />`],
+        ["Kind", found.redrive ? `redrive ${found.redrive}` : found.kind],
+        ["Lag", duration(found.lag_seconds)],
+        ["Took", duration(secondsOf(found))],
+        ["Attempt", found.attempt],
+        ...(found.next_attempt_at ? [["Next attempt", html`<${Time} at=${found.next_attempt_at} />`]] : []),
+      ]} /></div></section>
+      <${Attempts} run=${found} />
+      ${found.request_note && html`<p class="quiet">Asked for: “${found.request_note}”</p>`}
+      ${job.data?.payload !== null && job.data?.payload !== undefined &&
+      html`<${Code} label=${found.payload_overridden ? "The job's payload; this run had one of its own" : "Payload"} text=${JSON.stringify(job.data.payload, null, 2)} />`}
+      ${found.result !== null && html`<${Code} label="Result" text=${pretty(found.result)} />`}
+      <${Logs} runId=${run_id} isOver=${isOver} />
+    </div>`}<//>`;
+}
+
+/** @param {string} text */
+function pretty(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+/** @param {{ run: Run }} props */
+const Attempts = ({ run }) =>
+  run.attempts.length
+    ? html`<section class="card" aria-label="Attempts"><h2>Attempts</h2>
+        <ol class="attempts">${run.attempts.map((each, at) => {
+          const status = each.error ? (at === run.attempts.length - 1 && run.status === "retrying" ? "retrying" : "failed") : each.finished_at ? "succeeded" : "running";
+          const took = each.finished_at ? (Date.parse(each.finished_at) - Date.parse(each.started_at)) / 1000 : null;
+          return html`<li key=${each.attempt}><${Mark} of=${status} />
+            <span class="nowrap">${each.attempt}. ${clock(each.started_at)}</span>
+            <span class="quiet nowrap">${took === null ? "under way" : duration(took)}</span>
+            <span>${each.error ? html`<strong>${each.error.kind}</strong> ${each.error.message}` : html`<span class="quiet">${status}</span>`}</span></li>`;
+        })}</ol></section>`
+    : null;
+
+/** @param {{ runId: string, isOver: boolean }} props */
+function Logs({ runId, isOver }) {
+  const load = useLoad(() => /** @type {Promise<any>} */ (api.get(/** @type {any} */ ("/runs/{run_id}/logs"), { run_id: runId })), [runId, isOver], { every: isOver ? 0 : 5 });
+  /** @type {{ at: string, level: string, message: string }[]} */
+  const items = load.data?.items ?? [];
+  return html`<section class="card" aria-label="Log"><h2>Log ${!isOver && html`<span class="chip">live</span>`}</h2>
+    <div class="body">${
+      items.length
+        ? html`<ol class="log">${items.map(({ at, level, message }, index) => html`<li key=${index} class=${level.toLowerCase()}><time datetime=${at}>${clock(at)}</time><span>${level}</span><code>${message}</code></li>`)}</ol>`
+        : html`<p class="quiet">${load.problem ? load.problem.detail || load.problem.title : load.waiting ? "Loading …" : "Its target has written nothing."}</p>`
+    }</div></section>`;
 }
