@@ -22,13 +22,10 @@ ARGUMENTS = [
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    path = Path(os.environ.get(OTHER) or UNPACKED / "chromium")
-    libraries = UNPACKED / "al2023" / "lib"
-    environment = (
-        {**os.environ, "LD_LIBRARY_PATH": str(libraries)}
-        if not os.environ.get(OTHER)
-        else {**os.environ}
-    )
+    given = os.environ.get(OTHER)
+    libraries = {} if given else {"LD_LIBRARY_PATH": str(UNPACKED / "al2023" / "lib")}
+    environment: dict[str, str | float | bool] = {**os.environ, **libraries}
+    path = Path(given) if given else UNPACKED / "chromium"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS, env=environment)
         try:

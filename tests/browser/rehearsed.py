@@ -24,8 +24,8 @@ from carillon.domain.run import RunError
 from carillon.domain.targets import Target
 from carillon.executor.targets import Call, Failure, Success
 from carillon.simulation.deployment import Deployment, Options
-from carillon.simulation.faults import Draws, Faults
-from carillon.simulation.loop import Chaos, Loop
+from carillon.simulation.faults import Chaos, Draws, Faults
+from carillon.simulation.loop import Loop
 from carillon.simulation.services import settings_of
 from carillon.simulation.targets import Behaviour, SimulatedTargets
 from carillon.stores.ports import Stores
@@ -102,7 +102,7 @@ class Rehearsed:
 
     def _api(self, clock: Any) -> Api:
         stores = self._deployment.stores
-        truth = {"queue": self._deployment.lanes, "skew_seconds": lambda: None}
+        truth: dict[str, Any] = {"queue": self._deployment.lanes, "skew_seconds": lambda: None}
         ports = {name: truth[name] if name in truth else getattr(stores, name) for name in NAMES}
         service = f"rehearsed-{id(clock)}"
         telemetry = Telemetry(

@@ -3,6 +3,7 @@
 import * as acting from "../lib/acting.js";
 import { api, onceKey } from "../lib/api.js";
 import { commandOf, curlOf, manifestOf, settingsOf } from "../lib/definition.js";
+import { scheduleOf } from "../lib/draft.js";
 import { attempt, confirm } from "../lib/feedback.js";
 import { html, useMemo, useState } from "../lib/html.js";
 import { useKeys } from "../lib/keys.js";
@@ -123,8 +124,13 @@ function Summary({ runs, isWhole }) {
 }
 
 /** @param {{ load: import("../lib/store.js").Load<any>, job: Job }} props */
-const Next = ({ load, job }) =>
-  html`<section class="card" aria-label="Next occurrences">
+function Next({ load, job }) {
+  const isAlive = job.state === "active" && job.schedule;
+  const preview = useLoad(
+    async () => (isAlive ? api.post("/schedules/preview", {}, { ...scheduleOf(settingsOf(job)), count: 1 }) : null),
+    [job.revision, job.state],
+  );
+  return html`<section class="card" aria-label="Next occurrences">
     <h2>Next</h2>
     <div class="body">
       <${Loaded} of=${load}>${(/** @type {{ items: import("../types.d.ts").Occurrence[] }} */ { items }) =>
@@ -135,8 +141,10 @@ const Next = ({ load, job }) =>
               ${note && html`<span class="chip warn">${note}</span>`}
             </li>`)}</ol>`
           : html`<p class="quiet">${job.state === "active" ? (job.after ? "It runs after another job." : "It never fires again.") : "Nothing while it is not active."}</p>`}<//>
+      ${preview.data?.transitions.map(({ transition_at, effect }) => html`<p class="clocks" key=${transition_at}><span class="chip warn">clocks change</span> ${effect}.</p>`)}
     </div>
   </section>`;
+}
 
 /** @param {{ job: Job, then: (act: Promise<unknown>) => Promise<void> }} props */
 function Missed({ job, then }) {

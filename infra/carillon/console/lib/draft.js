@@ -1,0 +1,100 @@
+// @ts-check
+// A job while it is written: its settings as an object, edited by paths such as "retry.max_attempts".
+import { DEFAULTS } from "../vendor/defaults.js";
+import { settingsOf } from "./definition.js";
+
+/** @typedef {Record<string, any>} Draft */
+
+/** @param {Draft} draft @param {string} path @returns {any} */
+export const valueAt = (draft, path) =>
+  path.split(".").reduce((/** @type {any} */ within, name) => within?.[name], draft);
+
+/** The default at a path, as a hint in an empty field. @param {string} path */
+export function defaultAt(path) {
+  const value = valueAt(DEFAULTS, path);
+  return value === null || value === undefined || (Array.isArray(value) && !value.length) ? undefined : String(value);
+}
+
+/** The draft with a value at a path; nothing there for undefined. @param {Draft} draft @param {string} path @param {unknown} value @returns {Draft} */
+export function withValue(draft, path, value) {
+  const [name = "", ...rest] = path.split(".");
+  const { [name]: before, ...others } = draft;
+  const inner = rest.length ? withValue(typeof before === "object" && before ? before : {}, rest.join("."), value) : value;
+  const isEmpty = inner === undefined || (rest.length && !Object.keys(/** @type {object} */ (inner)).length);
+  return isEmpty ? others : { ...others, [name]: inner };
+}
+
+/** A list as text in one field, and back. */
+export const listText = {
+  /** @param {string[] | undefined} list */
+  show: (list) => (list ?? []).join(", "),
+  /** @param {string} text */
+  read: (text) => {
+    const list = text.split(/[,\n]/).map((each) => each.trim()).filter(Boolean);
+    return list.length ? list : undefined;
+  },
+};
+
+/** Tags as `team=billing, env=prod`. */
+export const tagsText = {
+  /** @param {Record<string, string> | undefined} tags */
+  show: (tags) => Object.entries(tags ?? {}).map(([key, value]) => `${key}=${value}`).join(", "),
+  /** @param {string} text */
+  read: (text) => {
+    const pairs = (listText.read(text) ?? []).map((each) => {
+      const [key = "", ...value] = each.split("=");
+      return [key.trim(), value.join("=").trim()];
+    });
+    return pairs.length ? Object.fromEntries(pairs) : undefined;
+  },
+};
+
+/** What is not text, as JSON. */
+export const jsonText = {
+  /** @param {unknown} value */
+  show: (value) => (value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value, null, 2)),
+  /** Text stays text where it is no JSON object or list. @param {string} text */
+  read: (text) => {
+    const trimmed = text.trim();
+    if (!trimmed) return undefined;
+    if (!/^[[{]/.test(trimmed)) return text;
+    try {
+      return JSON.parse(trimmed);
+    } catch {
+      return text;
+    }
+  },
+};
+
+/** What the API gets: all that is set. @param {Draft} draft */
+export const bodyOf = (draft) => ({ ...draft });
+
+/** The members of a change: those that differ from the job's, null where one is gone. @param {Draft} draft @param {import("../types.d.ts").Job} job */
+export function changesOf(draft, job) {
+  /** @type {Draft} */
+  const before = { name: job.name, ...settingsOf(job) };
+  const names = [...new Set([...Object.keys(before), ...Object.keys(draft)])];
+  return Object.fromEntries(
+    names.filter((name) => JSON.stringify(before[name]) !== JSON.stringify(draft[name])).map((name) => [name, draft[name] ?? null]),
+  );
+}
+
+const OF_SCHEDULE = ["schedule", "timezone", "start_at", "end_at", "max_runs", "except", "dst", "window", "calendar"];
+
+/** The part that a preview takes. @param {Draft} draft */
+export const scheduleOf = (draft) =>
+  Object.fromEntries(OF_SCHEDULE.filter((name) => draft[name] !== undefined && draft[name] !== null).map((name) => [name, draft[name]]));
+
+/** Each kind of target: its fields, and their hints. @type {Record<string, [name: string, label: string, hint?: string][]>} */
+export const TARGETS = {
+  webhook: [["url", "URL", "https://…"]],
+  task: [["name", "Task", "a registered function"]],
+  lambda: [["function_arn", "Function ARN"]],
+  sqs: [["queue_arn", "Queue ARN"]],
+  sns: [["topic_arn", "Topic ARN"]],
+  eventbridge: [["bus_arn", "Bus ARN"], ["source", "Source"], ["detail_type", "Detail type"]],
+  stepfunctions: [["state_machine_arn", "State machine ARN"]],
+  ecs: [["task_definition_arn", "Task definition ARN"], ["cluster_arn", "Cluster ARN"]],
+  batch: [["job_definition_arn", "Job definition ARN"], ["job_queue_arn", "Job queue ARN"]],
+};
+export const METHODS = ["POST", "GET", "PUT", "PATCH", "DELETE"];
