@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/node_modules/.bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check baseline smoke simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-cold bench-recurrence bench-batch bench-simulate bench-wait bench-cost fmt options client-types vendor synth lint-template deploy lock clean
+.PHONY: help setup run test check baseline smoke simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-cold bench-recurrence bench-batch bench-simulate bench-wait bench-cost screenshots fmt options client-types vendor synth lint-template deploy lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,10 @@ check: setup ## Lint, formatting, import layers, types of Python and of the cons
 	@$(PY) -m mypy
 	@$(PY) -m tests.console_types
 	@npx --no-install tsc
+
+screenshots: setup ## Take the screenshots of docs/console.md anew
+	@mkdir -p docs/images
+	@CARILLON_SCREENSHOTS=docs/images $(PY) -m pytest -q -p no:schemathesis tests/browser
 
 smoke: setup ## Drive the deployed stack STACK=Carillon as the signed-in user; QUICK=1 for 90 s, TARGETS="arn:… arn:…"
 	@.venv/bin/carillon admin smoke $(if $(STACK),--stack $(STACK)) $(if $(QUICK),--quick) $(addprefix --target ,$(TARGETS))

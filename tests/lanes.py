@@ -72,6 +72,7 @@ REST = [
     *_rest("tests/unit", "schedules", "api", "executor"),
     Part("tests/contract", ("tests/contract",)),
     Part("tests/integration", ("tests/integration",)),
+    Part("tests/browser", ("tests/browser",)),
     # Together, since the CDK library takes longer to load than a stack to synthesise.
     Part("tests/infra+packaged", ("tests/packaged", "tests/infra")),
     Part("check", command=("make", "check")),

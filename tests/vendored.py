@@ -17,10 +17,9 @@ FOLDER = carillon.console.FOLDER / "vendor"
 SOURCES = {
     "htm.js": "htm/dist/htm.mjs",
     "hooks.js": "preact/hooks/dist/hooks.mjs",
-    "oauth4webapi.js": "oauth4webapi/build/index.js",
     "preact.js": "preact/dist/preact.mjs",
 }
-LICENSES = ("htm/LICENSE", "oauth4webapi/LICENSE.md", "preact/LICENSE")
+LICENSES = ("htm/LICENSE", "preact/LICENSE")
 DEFAULTS_FILE = FOLDER / "defaults.js"
 _DEFAULTS = """// @ts-check
 // `make vendor` writes this file: a job's settings, each with its default.

@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import json
 import os
+import secrets
 import shlex
 import signal
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from carillon.cli.exits import CliError
+from carillon.console.loopback import Loopback
 from carillon.local.api_client import Api, WarmingFailed, warm
 from carillon.local.deployment import (
     LOCAL_DIRECTORY,
@@ -149,8 +151,10 @@ def _serve(
         warm_at = datetime.now(UTC)
         stack = Stack(state_directory, receiver, api)
         _register(stack)
-        _print_addresses(stack)
-        _follow(stack, Watch(since, warm_at), for_seconds)
+        key = secrets.token_urlsafe(24)
+        with Loopback(deployment.api_url, lambda: stack.api.token, key) as console:
+            _print_addresses(stack, console.link)
+            _follow(stack, Watch(since, warm_at), for_seconds)
 
 
 _DONE = {"none": "as before", "change": "changed", "revive": "revived"}
@@ -168,13 +172,14 @@ def _register(stack: Stack) -> None:
         say(f"  {sample['name']:<13} {sample['schedule']:<31} {put['job']['job_id']}{before}")
 
 
-def _print_addresses(stack: Stack) -> None:
+def _print_addresses(stack: Stack, console: str) -> None:
     url = stack.api.api_url
     token_path = _write_token(stack)
     token = f"$(cat {shlex.quote(str(token_path))})"
     say(f"""
-API    {url}
-Token  {token_path} (renewed while this runs)
+Console  {console}
+API      {url}
+Token    {token_path} (renewed while this runs)
 
   curl -s -H "Authorization: Bearer {token}" {shlex.quote(url + "/jobs")}
   CARILLON_API_URL={shlex.quote(url)} CARILLON_TOKEN="{token}" .venv/bin/carillon jobs list

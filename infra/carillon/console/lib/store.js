@@ -21,7 +21,7 @@ for (const kind of ["pointermove", "keydown", "focus"]) {
 
 /**
  * What a request answers. With `every` seconds it is asked again after each answer: less often while nobody touches
- * the page, and not at all while it is hidden. What was there stays until there is more.
+ * the page, not at all while it is hidden, and not any more when `every` is 0. What was there stays until there is more.
  * @template T
  * @param {(signal: AbortSignal, before: T | null) => Promise<T>} ask @param {unknown[]} deps @param {{ every?: number }} [how]
  * @returns {Load<T>}
@@ -32,6 +32,8 @@ export function useLoad(ask, deps, { every = 0 } = {}) {
   );
   const latest = useRef(ask);
   latest.current = ask;
+  const pace = useRef(every);
+  pace.current = every;
   const data = useRef(/** @type {T | null} */ (null));
   const controller = useRef(/** @type {AbortController | null} */ (null));
 
@@ -52,13 +54,11 @@ export function useLoad(ask, deps, { every = 0 } = {}) {
     let over = false;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let timer;
-    data.current = null;
-    setState((before) => (before.data === null && before.waiting ? before : { data: null, problem: null, waiting: true }));
     const turn = async () => {
       if (!document.hidden) await again();
-      if (over || !every) return;
+      if (over || !pace.current) return;
       const isIdle = document.hidden || Date.now() - touchedAt > IDLE_AFTER;
-      timer = setTimeout(turn, 1000 * (isIdle ? Math.max(every, IDLE_SECONDS) : every));
+      timer = setTimeout(turn, 1000 * (isIdle ? Math.max(pace.current, IDLE_SECONDS) : pace.current));
     };
     void turn();
     return () => {
@@ -66,7 +66,7 @@ export function useLoad(ask, deps, { every = 0 } = {}) {
       clearTimeout(timer);
       controller.current?.abort();
     };
-  }, [...deps, every]);
+  }, deps);
 
   return {
     ...state,

@@ -95,7 +95,7 @@ function At({ draft, put, errors, path, as, kind, of, placeholder, ...others }) 
     put(path, read === false ? undefined : read);
   };
   return html`<${Field} ...${others} name=${path} kind=${kind} of=${of} errors=${errors} set=${set}
-    value=${as ? text : value ?? (of ? defaultAt(path) ?? "" : "")} placeholder=${placeholder ?? defaultAt(path)} />`;
+    value=${as ? text : value ?? (of ? defaultAt(path) ?? [of[0]].flat()[0] : "")} placeholder=${placeholder ?? defaultAt(path)} />`;
 }
 
 /** @param {Form & { job: Job | null }} props */
