@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from carillon.client.clock import Clock
 from carillon.client.drivers import Driver
 from carillon.client.errors import ApiError
-from carillon.client.session import Session
+from carillon.client.session import Session, is_repeated
 from carillon.client.steps import Answer as ApiAnswer
 from carillon.client.steps import Lost, Request, Steps
 from carillon.client.tokens import Token
@@ -29,6 +29,7 @@ PASSED_ON = ("Content-Type", "If-Match", "If-None-Match", "Idempotency-Key")
 PASSED_BACK = ("Content-Type", "ETag", "Location", "Retry-After")
 LONGEST_BODY = 1_048_576
 """The API's own limit, in bytes."""
+_MOST_LOSSES = 3
 READING = frozenset({("POST", "/schedules/preview")})
 """Requests that write nothing, besides those of GET."""
 
@@ -57,7 +58,7 @@ class Forwarder:
                 token = self._driver.run(self._session.token())
             headers = {**headers, "Authorization": f"Bearer {token}"}
             request = Request(method, self._session.api_url + path, {}, given, headers)
-            got = self._driver.run(_sent(request))
+            got = self._driver.run(_answered(request))
         except ApiError as error:
             return problem(error.status or 502, str(error))
         if isinstance(got, Lost):
@@ -66,8 +67,12 @@ class Forwarder:
         return Answer(got.status, got.content, {**passed, "Cache-Control": "no-store"})
 
 
-def _sent(request: Request) -> Steps[ApiAnswer | Lost]:
-    got: ApiAnswer | Lost = yield request
+def _answered(request: Request) -> Steps[ApiAnswer | Lost]:
+    """The answer; what was lost on the way is sent again where that does no harm."""
+    for _ in range(_MOST_LOSSES):
+        got: ApiAnswer | Lost = yield request
+        if isinstance(got, ApiAnswer) or not is_repeated(request, got):
+            break
     return got
 
 

@@ -1,6 +1,6 @@
 // @ts-check
 // Requests to the API, typed by its OpenAPI description. Every failure is a Problem.
-import { authorize, renew } from "./session.js";
+import { BASE, authorize, renew } from "./session.js";
 
 /** @typedef {import("../types.d.ts").paths} paths */
 /** @typedef {Record<string, string | number | boolean | null | undefined>} Values */
@@ -8,7 +8,6 @@ import { authorize, renew } from "./session.js";
 /** @typedef {{ headers?: Record<string, string>, signal?: AbortSignal }} More */
 
 const MOST_REPETITIONS = 5;
-const BASE = new URL(document.documentElement.dataset.api || ".", document.baseURI).href.replace(/\/$/, "");
 
 /** What a request failed by: the API's own words (RFC 9457), or the network's. */
 export class Problem extends Error {

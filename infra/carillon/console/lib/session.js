@@ -4,6 +4,8 @@
 
 const KEY = "carillon-key";
 const root = document.documentElement.dataset;
+/** The API's address, without a slash at its end. */
+export const BASE = new URL(root.api || ".", document.baseURI).href.replace(/\/$/, "");
 
 /** @type {() => Record<string, string>} */
 let headers = () => ({});
@@ -34,8 +36,8 @@ export async function begin() {
     return { signOut: null };
   }
   const { signedIn } = await import("./sign_in.js");
-  const session = await signedIn();
+  const session = await signedIn(BASE);
   headers = () => ({ Authorization: `Bearer ${session.token()}` });
   another = session.renew;
-  return { signOut: session.signOut };
+  return { signOut: /** @type {(() => void) | null} */ (session.signOut) };
 }
