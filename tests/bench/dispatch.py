@@ -12,7 +12,7 @@ from carillon.domain.message import Message
 from carillon.domain.wheel.due import messages_of
 from carillon.domain.wheel.entry import entries_of, minute_of
 from carillon.executor.batch import BATCH_SIZE, Report
-from carillon.executor.tracing import Tracer
+from carillon.executor.tracing.tracer import Tracer
 from carillon.telemetry import create_telemetry
 from tests.support.world import World
 
