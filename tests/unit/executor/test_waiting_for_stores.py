@@ -108,6 +108,9 @@ def test_a_row_that_cannot_be_read_for_a_day_makes_a_dead_letter(
     assert (run.status, run.reason) == (RunStatus.DEAD, DeadReason.UNREADABLE)
     assert run.error is not None
     assert "of a later version" in run.error.message
+    lane.world.gathered.flush()
+    (told,) = [each for record in lane.world.activity.all() for each in record.results]
+    assert (told.key, told.job_name) == (run.key, "" if rows == "jobs" else lane.job.spec.name)
     assert run.is_dead_letter
     assert lane.world.targets.calls == []
     assert lane.world.queue.kept() == []

@@ -104,13 +104,18 @@ def told(results: Sequence[Result]) -> bool:
 
 
 def without_doubles(results: Iterable[Result]) -> list[Result]:
-    """One result for each attempt, in the order of their first: a final one, if there is any."""
+    """One result for each attempt, in the order of their first: a final one, if there is any, and
+    of such one that names its job."""
     found: dict[tuple[str, int], Result] = {}
     for result in results:
         known = found.get(result.identity)
-        if known is None or (result.is_final and not known.is_final):
+        if known is None or _says_more(result, known):
             found[result.identity] = result
     return list(found.values())
+
+
+def _says_more(result: Result, known: Result) -> bool:
+    return (result.is_final, bool(result.job_name)) > (known.is_final, bool(known.job_name))
 
 
 def _milliseconds(seconds: float | None) -> float | None:

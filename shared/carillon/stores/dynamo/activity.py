@@ -43,6 +43,8 @@ class DynamoActivityStore:
     def read(
         self, owner: str, hour: datetime, limit: int, before: str = "", since: str = ""
     ) -> Sequence[Record]:
+        if before and since and before < since:
+            return []  # DynamoDB refuses to begin outside of what is asked for
         read = partial(self._shard, owner, hour, limit, before, since)
         shards = self._threads.map(read, range(SHARDS))
         newest_first = merge(*shards, key=lambda record: record.position, reverse=True)
