@@ -17,4 +17,7 @@ export const ROUTES = [
   { path: "/jobs/:job_id", title: "Job", load: () => import("./pages/job.js") },
   { path: "/jobs/:job_id/edit", title: "Edit job", load: () => import("./pages/edit.js") },
   { path: "/jobs/:job_id/runs/:run_id", title: "Run", load: () => import("./pages/run.js") },
+  { path: "/activity", title: "Activity", key: "a", load: () => import("./pages/activity.js") },
+  { path: "/dead-letters", title: "Dead letters", key: "d", load: () => import("./pages/dead_letters.js") },
+  { path: "/operations", title: "Operations", key: "o", load: () => import("./pages/operations.js") },
 ];

@@ -14,6 +14,12 @@ export type Occurrence = Schemas["OccurrenceForm"];
 export type RunStatus = Schemas["RunStatus"];
 export type JobState = Schemas["JobState"];
 export type Warning = Schemas["WarningForm"];
+export type Ended = Schemas["RunSummary"];
+export type Bucket = Schemas["BucketForm"];
+export type Operation = Schemas["OperationForm"];
+export type Forecast = Schemas["ForecastForm"];
+export type Calendar = Schemas["CalendarForm"];
+export type Segment = Schemas["SegmentForm"];
 
 export type paths = described;
 

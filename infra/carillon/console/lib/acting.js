@@ -12,8 +12,12 @@ const DURATIONS = [["", "until somebody resumes it"], ["1", "for an hour"], ["8"
 /** @param {Named[]} jobs */
 export const namesOf = (jobs) => (jobs.length === 1 ? jobs[0]?.name ?? "" : `${jobs.length} jobs`);
 
-/** Do it to each, some at a time; the number done. @param {Named[]} jobs @param {(job: Named) => Promise<unknown>} act */
-async function toEach(jobs, act) {
+/**
+ * Do it to each, some at a time; the number done.
+ * @template T
+ * @param {T[]} jobs @param {(job: T) => Promise<unknown>} act @param {(done: number) => void} [progress]
+ */
+export async function toEach(jobs, act, progress) {
   const left = [...jobs];
   let done = 0;
   /** @type {any} */
@@ -23,6 +27,7 @@ async function toEach(jobs, act) {
       try {
         await act(job);
         done += 1;
+        progress?.(done);
       } catch (error) {
         failure ??= error;
       }

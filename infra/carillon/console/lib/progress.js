@@ -1,0 +1,74 @@
+// @ts-check
+// Operations on the way: how far they are, and their end.
+import { api } from "./api.js";
+import { attempt } from "./feedback.js";
+import { html } from "./html.js";
+import { Writing } from "./parts.js";
+import { Status } from "./status.js";
+import { useLoad } from "./store.js";
+
+/** @typedef {import("../types.d.ts").Operation} Operation */
+/** @typedef {{ count: number, isMore: boolean }} Left */
+
+const VERBS = { redrive: "redriven", discard: "discarded", backfill: "sent" };
+const MOST_PAGES = 10;
+
+/** The filters of dead letters, as requests take them. @param {any} of */
+export const lettersOf = ({ job_id, reason, error, from, to }) => ({ job_id, reason, error, from, to });
+
+/** The number of dead letters that match; it stops counting at a thousand. @param {any} of @returns {Promise<Left>} */
+export async function countLetters(of) {
+  let count = 0;
+  /** @type {string | null} */
+  let cursor = null;
+  for (let at = 0; at < MOST_PAGES; at += 1) {
+    /** @type {any} */
+    const page = await api.get("/dead-letters", { ...lettersOf(of), limit: 100, cursor });
+    count += page.items.length;
+    cursor = page.next_cursor;
+    if (!cursor) return { count, isMore: false };
+  }
+  return { count, isMore: true };
+}
+
+/** The share that is done, 0 to 1; null where nothing tells it. @param {Operation} operation @param {Left | null} left */
+function shareOf({ state, kind, from, to, reached, done, passed_over: passedOver }, left) {
+  if (state === "succeeded") return 1;
+  if (kind === "backfill" && from && to) {
+    const [first, last, now] = [from, to, reached ?? from].map((at) => Date.parse(at));
+    return /** @type {number} */ (last) > /** @type {number} */ (first) ? (/** @type {number} */ (now) - /** @type {number} */ (first)) / (/** @type {number} */ (last) - /** @type {number} */ (first)) : 0;
+  }
+  return left && !left.isMore ? (done + passedOver) / Math.max(1, done + passedOver + left.count) : null;
+}
+
+/** @param {{ label: string, share: number | null }} props */
+export const Bar = ({ label, share }) =>
+  html`<progress aria-label=${label} max="1" value=${share ?? undefined}>${share === null ? "" : `${Math.round(share * 100)} %`}</progress>`;
+
+/** How far an operation is, asked again until its end. @param {{ operation: Operation, ended?: () => void }} props */
+export function Progress({ operation: first, ended }) {
+  const { operation_id } = first;
+  const load = useLoad(
+    async (_, /** @type {{ operation: Operation, left: Left | null } | null} */ before) => {
+      if (before && before.operation.state !== "running") return before;
+      const operation = before || first.state === "running" ? await api.get("/operations/{operation_id}", { operation_id }) : first;
+      const isOver = operation.state !== "running";
+      if (isOver && first.state === "running") ended?.();
+      return { operation, left: isOver || operation.kind === "backfill" ? null : await countLetters(operation) };
+    },
+    [operation_id],
+    { every: 2 },
+  );
+  const { operation, left } = load.data ?? { operation: first, left: null };
+  const { kind, state, done, passed_over: passedOver, per_minute, note } = operation;
+  const total = left && `${(done + passedOver + left.count).toLocaleString("en")}${left.isMore ? "+" : ""}`;
+  const cancel = () => attempt("Cancelled", async () => load.set({ operation: await api.post("/operations/{operation_id}/cancel", { operation_id }), left: null }));
+  return html`<div class="progress">
+    <${Bar} label=${`${kind}, the share that is done`} share=${shareOf(operation, left)} />
+    <p><${Status} of=${state} />
+      <span>${done.toLocaleString("en")}${total ? ` of ${total}` : ""} ${VERBS[kind]}${passedOver > 0 ? `, ${passedOver} passed over` : ""}</span>
+      ${state === "running" && html`<span class="quiet">at most ${per_minute} a minute</span>`}
+      ${state === "running" && html`<${Writing}><button type="button" class="small" onClick=${cancel}>Cancel</button><//>`}
+      ${note && html`<span class="quiet">${note}</span>`}</p>
+  </div>`;
+}
