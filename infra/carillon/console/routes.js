@@ -18,6 +18,12 @@ export const ROUTES = [
   { path: "/jobs/:job_id/edit", title: "Edit job", load: () => import("./pages/edit.js") },
   { path: "/jobs/:job_id/runs/:run_id", title: "Run", load: () => import("./pages/run.js") },
   { path: "/activity", title: "Activity", key: "a", load: () => import("./pages/activity.js") },
+  { path: "/forecast", title: "Forecast", key: "f", load: () => import("./pages/forecast.js") },
   { path: "/dead-letters", title: "Dead letters", key: "d", load: () => import("./pages/dead_letters.js") },
+  { path: "/calendars", title: "Calendars", key: "c", load: () => import("./pages/calendars.js") },
+  { path: "/calendars/:name", title: "Calendar", load: () => import("./pages/calendar.js") },
   { path: "/operations", title: "Operations", key: "o", load: () => import("./pages/operations.js") },
+  { path: "/notifications", title: "Notifications", key: "m", load: () => import("./pages/notifications.js") },
+  { path: "/notifications/:name", title: "Notification", load: () => import("./pages/notification.js") },
+  { path: "/segments", title: "Segments", key: "s", operators: true, load: () => import("./pages/segments.js") },
 ];

@@ -73,6 +73,7 @@ ROUTES = {
     "/upcoming": {"get"},
     "/schedules/preview": {"post"},
     "/forecast": {"get"},
+    "/forecast/jobs": {"get"},
     "/calendars": {"get"},
     "/calendars/{name}": {"get", "put", "delete"},
     "/dead-letters": {"get"},
@@ -198,6 +199,7 @@ def test_paths_that_can_be_taken_for_items_tell_of_405(description: Json) -> Non
         ("patch", "/jobs/{job_id}"),
         ("delete", "/jobs/{job_id}"),
         ("delete", "/dead-letters/{run_id}"),
+        ("get", "/runs/{run_id}"),
     }
 
 

@@ -218,3 +218,39 @@ def test_instants_of_other_offsets_are_taken(client: Client) -> None:
 
     assert (answer["from"], answer["total"]) == ("2026-03-02T12:00:00Z", 1)
     assert datetime.fromisoformat(answer["to"]) == datetime(2026, 3, 2, 12, 1, tzinfo=UTC)
+
+
+def test_the_jobs_of_a_minute_are_named_and_a_window_takes_them_elsewhere(
+    client: Client, stranger: Client
+) -> None:
+    herd = [create(client, f"herd {n}", "0 12 * * *") for n in range(3)]
+    often = create(client, "often", "*/20 * 12 * * *")
+    create(client, "later", "1 12 * * *")
+    create(stranger, "theirs", "0 12 * * *")
+
+    def who(minute: str) -> Any:
+        answer = client.get("/forecast/jobs", minute=f"2026-03-02T{minute}Z")
+        assert answer.status == 200, answer.text
+        return answer.json
+
+    assert who("12:00:30") == {
+        "minute": "2026-03-02T12:00:00Z",
+        "items": [
+            {"job_id": often["job_id"], "name": "often", "fires": 3, "window": None},
+            *({"job_id": j["job_id"], "name": j["name"], "fires": 1, "window": None} for j in herd),
+        ],
+        "complete": True,
+    }
+    for job in herd:
+        path = f"/jobs/{job['job_id']}"
+        assert client.patch(path, {"window": "30m"}, "*").status == 200
+    named = [each["name"] for each in who("12:00:30")["items"]]
+    assert named[0] == "often"
+    assert len(named) < 4
+    later = forecast(client)["minutes"]
+    spread = {name for minute in later for name in _names(who(minute["minute"][11:-1]))}
+    assert spread == {"often", "later", "herd 0", "herd 1", "herd 2"}
+
+
+def _names(answer: Any) -> list[str]:
+    return [each["name"] for each in answer["items"]]

@@ -4,6 +4,7 @@ from pydantic import AliasChoices, BaseModel, Field
 
 from carillon.api.http.fields import LocalTime, SameForm, UtcTime, local_text
 from carillon.api.schedules.outlook import Occurrence
+from carillon.domain.job import Job
 from carillon.schedules import DstRule, SlotKind
 from carillon.schedules.insight.warnings import WarningCode
 
@@ -148,3 +149,26 @@ class ForecastForm(BaseModel):
     total: int
     peaks: list[PeakForm]
     minutes: list[MinuteForm]
+
+
+class MinuteJobForm(BaseModel):
+    """A job, its expected starts in a minute, and its window, null for none."""
+
+    job_id: str
+    name: str
+    fires: int
+    window: str | None
+
+    @classmethod
+    def of(cls, job: Job, fires: int) -> "MinuteJobForm":
+        window = job.spec.window or None
+        return cls(job_id=job.job_id, name=job.spec.name, fires=fires, window=window)
+
+
+class MinuteJobsForm(BaseModel):
+    """The jobs that start in a minute, the most frequent first; `complete` is false when jobs
+    beyond the first 1,000 were left out."""
+
+    minute: UtcTime
+    items: list[MinuteJobForm]
+    complete: bool

@@ -10,7 +10,12 @@ from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.routes import JSON, JobId
 from carillon.api.schedules.preview import PreviewService
 from carillon.api.schedules.request_models import LARGEST_COUNT, PreviewBody
-from carillon.api.schedules.response_models import ForecastForm, PreviewForm, UpcomingForm
+from carillon.api.schedules.response_models import (
+    ForecastForm,
+    MinuteJobsForm,
+    PreviewForm,
+    UpcomingForm,
+)
 from carillon.api.schedules.upcoming import ForecastService, OccurrenceService
 from carillon.domain.spec.fields import Instant
 
@@ -23,6 +28,7 @@ To = Annotated[
     Instant | None,
     Query(description="The instant before which it ends: a day later unless given, 7 at most."),
 ]
+Minute = Annotated[Instant, Query(description="An instant in the minute.")]
 
 
 class ScheduleRoutes(Resource):
@@ -74,3 +80,12 @@ class ScheduleRoutes(Resource):
         """The number of runs that are expected to start in each minute, over your first 1,000 jobs,
         under their calendars and windows as they are now. Paused jobs do not count."""
         return Response(200, JSON, self._forecasts.of_owner(self._owner(), from_at, to))
+
+    @route(
+        "GET /forecast/jobs",
+        "List the jobs of a minute of the forecast",
+        {200: "The jobs"},
+    )
+    def list_forecast_jobs(self, minute: Minute) -> Response[MinuteJobsForm]:
+        """Each with how often it is expected to start in that minute, of your first 1,000 jobs."""
+        return Response(200, JSON, self._forecasts.of_minute(self._owner(), minute))

@@ -14,6 +14,8 @@ from carillon.api.schedules.outlook import FAR, Occurrence, after_finish, coming
 from carillon.api.schedules.response_models import (
     ForecastForm,
     MinuteForm,
+    MinuteJobForm,
+    MinuteJobsForm,
     OccurrenceForm,
     PeakForm,
     UpcomingForm,
@@ -86,11 +88,11 @@ class ForecastService:
         groups, after_finish, has_more = self._groups(owner, _second_from(first))
         tally = Tally(_second_from(first), _second_from(last))
         is_complete = not has_more
-        for group, names in groups.items():
+        for group, jobs in groups.items():
             if tally.is_full or self._is_late(started_at):
                 is_complete = False
                 break
-            tally.add(group, names)
+            tally.add(group, [job.spec.name for job in jobs])
         return ForecastForm(
             **{"from": first},  # no name of Python's
             to=last,
@@ -102,10 +104,23 @@ class ForecastService:
             minutes=list(tally.minutes()),
         )
 
-    def _groups(self, owner: str, first: int) -> tuple[dict[Group, list[str]], int, bool]:
-        """The names of the jobs to count; the number of fixed delays; whether there are more."""
+    def of_minute(self, owner: str, instant: datetime) -> MinuteJobsForm:
+        """The jobs, of the owner's first 1,000, that are expected to start in an instant's minute:
+        the most frequent first, then by name."""
+        first = int(instant.timestamp()) // 60 * 60
+        groups, _, has_more = self._groups(owner, first)
+        found: list[MinuteJobForm] = []
+        for group, jobs in groups.items():
+            starts = _seconds_between(group.schedule, group.first, first + 60 - group.offset)
+            if fires := sum(1 for _ in starts):
+                found += [MinuteJobForm.of(job, fires) for job in jobs]
+        found.sort(key=lambda job: (-job.fires, job.name))
+        return MinuteJobsForm(minute=_minute_start(first // 60), items=found, complete=not has_more)
+
+    def _groups(self, owner: str, first: int) -> tuple[dict[Group, list[Job]], int, bool]:
+        """The jobs to count; the number of fixed delays; whether there are more."""
         calendars = CalendarReader(self._calendars)
-        groups: defaultdict[Group, list[str]] = defaultdict(list)
+        groups: defaultdict[Group, list[Job]] = defaultdict(list)
         after_finish = 0
         has_more = False
         for page in self._jobs.first_pages(owner):
@@ -116,7 +131,7 @@ class ForecastService:
                     after_finish += 1
                 else:
                     opened = calendars.opened(job)
-                    groups[Group.of(job, opened, first)].append(job.spec.name)
+                    groups[Group.of(job, opened, first)].append(job)
             has_more = page.next_cursor is not None
         return groups, after_finish, has_more
 
