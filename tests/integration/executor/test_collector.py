@@ -83,6 +83,15 @@ def test_x_ray_gets_signed_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     assert other["authorization"] != headers["authorization"], "the body is signed"
 
 
+def test_an_executor_without_credentials_begins_and_tells_with_its_spans(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(boto3.Session, "get_credentials", lambda session: None)
+    collector = collector_of("xray")
+    with pytest.raises(CollectorError, match="no credentials"):
+        collector.post(BODY, 1)
+
+
 @pytest.mark.parametrize("place", ["", "logs"])
 def test_without_a_collector_nothing_is_watched(place: str) -> None:
     settings = Settings.from_environment({**ENVIRONMENT, "TRACING": place})

@@ -19,6 +19,7 @@ from carillon.domain.targets import LambdaTarget, SqsTarget, TaskTarget, Webhook
 from carillon.domain.tracing import Step, TraceContext, is_sampled, span_id, trace_id
 from carillon.executor.batch import Handled, Received, Report
 from carillon.executor.targets import Call, Failure, Outcome, Success
+from carillon.executor.tracing import spans
 from carillon.executor.tracing.tracer import PAUSE, Tracer
 from carillon.telemetry import Action, Telemetry
 from tests.unit.executor.kit import World
@@ -342,6 +343,18 @@ def test_a_failing_collector_costs_one_line_a_minute_and_no_run(traced: Traced) 
     told = [(line["action"], line["level"], line["count"]) for line in traced.lines]
     assert told == [("spans.lost", "WARNING", 4)] * 4
     assert "ConnectionError: refused" in traced.lines[0]["reason"]
+
+
+def test_spans_that_cannot_be_made_cost_a_line_and_no_run(
+    traced: Traced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise KeyError("pigeon")
+
+    monkeypatch.setattr(spans, "call_of", fail)
+    (report,) = traced.handle(traced.world.due(traced.world.create("job", "* * * * *")))
+    assert report.handled is Handled.RAN
+    assert [line["reason"] for line in traced.lines] == ["KeyError: 'pigeon'"]
 
 
 def test_after_a_failure_nothing_is_sent_for_a_minute(traced: Traced) -> None:

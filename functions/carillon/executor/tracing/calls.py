@@ -36,8 +36,10 @@ def call_of(target: AnyTarget) -> tuple[str, Kind, Attributes]:
         return f"task {target.name}", Kind.INTERNAL, {"code.function.name": target.name}
     if isinstance(target, WebhookTarget):
         return target.method, Kind.CLIENT, _http(target)
+    if target.type not in _OPERATIONS or target.resource_arn is None:
+        return target.type, Kind.CLIENT, {}
     service, operation = _OPERATIONS[target.type]
-    arn = str(target.resource_arn)
+    arn = target.resource_arn
     attributes: Attributes = {
         "rpc.system": "aws-api",
         "rpc.service": service,

@@ -33,11 +33,11 @@ def collector_of(place: str) -> Collector:
 
 def signature_of(session: boto3.Session) -> Sign:
     """Signs requests to X-Ray by the credentials of the session, as they are then."""
-    credentials = session.get_credentials()
-    if credentials is None:
-        raise CollectorError("there are no credentials to sign spans for X-Ray with")
 
     def sign(url: str, body: bytes) -> Mapping[str, str]:
+        credentials = session.get_credentials()
+        if credentials is None:
+            raise CollectorError("there are no credentials to sign spans for X-Ray with")
         request = AWSRequest("POST", url, headers=_HEADERS, data=body)
         SigV4Auth(credentials, "xray", session.region_name).add_auth(request)
         return dict(request.headers.items())

@@ -10,7 +10,7 @@ from carillon.domain.run import one_line
 from carillon.executor.batch import Report
 from carillon.executor.deadlines import Deadline, call_within
 from carillon.executor.tracing.otlp import request_of
-from carillon.executor.tracing.spans import Handling, spans_of
+from carillon.executor.tracing.spans import Handling, Span, spans_of
 from carillon.telemetry import Action, Telemetry
 
 EXPORT_SECONDS = 1.0
@@ -59,16 +59,17 @@ class Tracer:
         stopped at `ends_at`. A failure is logged, with the number of spans that were lost since
         the failure before, and nothing is sent for a minute."""
         handled, self._handled = self._handled, []
-        spans = [span for one in handled for span in spans_of(one, self._percent)]
-        if not spans:
-            return
-        now = self._clock.now()
+        now, spans = self._clock.now(), list[Span]()
         limit_seconds = min(EXPORT_SECONDS, (ends_at - now).total_seconds() - KEPT_SECONDS)
         is_paused = self._paused_until is not None and now < self._paused_until
-        if is_paused or limit_seconds <= 0:
-            self._lost += len(spans)
-            return
         try:
+            for one in handled:
+                spans += spans_of(one, self._percent)
+            if not spans:
+                return
+            if is_paused or limit_seconds <= 0:
+                self._lost += len(spans)
+                return
             body = request_of(spans, self._service)
             call_within(
                 Deadline.after(limit_seconds), lambda: self._collector.post(body, limit_seconds)
