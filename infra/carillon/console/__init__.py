@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from carillon.console.bundle import ENTRY, bundled
+
 FOLDER = Path(__file__).parent
 TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -16,6 +18,7 @@ TYPES = {
 """The kinds of files that are served besides the page itself, and nothing else is."""
 PAGE = "index.html"
 _COMMENT = re.compile(r"/\*.*?\*/|^\s*//[^\n]*", re.DOTALL | re.MULTILINE)
+_INDENT = re.compile(r"^\s+", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +31,19 @@ class Answer:
 
 
 def assets() -> dict[str, bytes]:
-    """Each file by its path below the folder; the page is not one of them."""
-    found = sorted(path for path in FOLDER.rglob("*") if path.suffix in TYPES)
-    return {path.relative_to(FOLDER).as_posix(): _lean(path) for path in found}
+    """Each file by its path below the folder, our modules as one; the page is not one of them."""
+    paths = sorted(path for path in FOLDER.rglob("*") if path.suffix in TYPES)
+    files = {path.relative_to(FOLDER).as_posix(): path.read_text() for path in paths}
+    modules = {path: _lean(path, text) for path, text in files.items() if path.endswith(".js")}
+    own = {path for path in modules if not path.startswith("vendor/")}
+    kept = {path: text for path, text in files.items() if path not in own}
+    return {path: text.encode() for path, text in (kept | {ENTRY: bundled(modules)}).items()}
 
 
-def _lean(path: Path) -> bytes:
-    """The file; one of our modules without its comments, a third of it, whose types no browser
-    reads. Lines keep their numbers."""
-    if path.suffix != ".js" or path.parent.name == "vendor":
-        return path.read_bytes()
-    return _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), path.read_text()).encode()
+def _lean(path: str, text: str) -> str:
+    """A module; ours without indentation and comments, a third of it, whose types no browser
+    reads."""
+    return text if path.startswith("vendor/") else _INDENT.sub("", _COMMENT.sub("", text))
 
 
 class Site:

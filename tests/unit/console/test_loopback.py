@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import socket
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +13,7 @@ import pytest
 
 import carillon.console
 from carillon.console import Site
+from carillon.console.bundle import bundled
 from carillon.console.loopback import LONGEST_BODY, Loopback
 
 KEY = "the-key"
@@ -180,7 +182,32 @@ def test_the_page_may_run_its_own_files_only() -> None:
     assert b"{" not in answer.body
 
 
-def test_every_file_that_a_module_imports_is_there() -> None:
+def test_our_modules_are_one_which_imports_what_is_there() -> None:
     files = carillon.console.assets()
-    assert {"app.css", "app.js", "icon.svg", "routes.js"} <= files.keys()
+    assert {"app.css", "app.js", "icon.svg", "vendor/preact.js"} <= files.keys()
     assert not [name for name in files if name.endswith(".d.ts")]
+    text = files["app.js"].decode()
+    imported = set(re.findall(r'^import .* from "\./(.*)";$', text, re.MULTILINE))
+    assert imported == {name for name in files if name.startswith("vendor/")}
+    assert not re.findall(r"^export |import\(", text, re.MULTILINE)
+
+
+def test_modules_are_bundled_behind_what_they_import() -> None:
+    """Each form of import and export that modules use; the vendors' files stay as they are."""
+    modules = {
+        "app.js": 'import run, { a as b } from "./lib/one.js";\n',
+        "lib/one.js": 'export { h } from "../vendor/v.js";\nexport const a = 1;\n',
+        "vendor/v.js": "export{h};",
+    }
+    with pytest.raises(ValueError, match=r"app.js: import run, \{ a as b \}"):
+        bundled(modules)
+    modules["app.js"] = 'import { a as b, h } from "./lib/one.js";\nimport("./lib/one.js");\n'
+    assert bundled(modules) == (
+        'import * as m0 from "./vendor/v.js";\n'
+        "const m1 = (() => {\n"
+        "const a = 1;\n"
+        "return { h: m0.h, a };\n"
+        "})();\n"
+        "const { a: b, h } = m1;\n"
+        "Promise.resolve(m1);\n"
+    )

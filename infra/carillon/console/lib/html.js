@@ -15,6 +15,8 @@
  *    policy has Trusted Types without any policy. `style=${{ ... }}` is free.
  * 7. The API's types come from its OpenAPI description (`make client-types`, `make check`); types.d.ts names them.
  *    tests/browser opens each page, light and dark; its PAGES names yours.
+ * 8. What is served is one file of all modules (bundle.py says which imports and exports it knows).
+ * 9. For jobs by name and spans of time there is filters.js, for operations and long work progress.js.
  */
 import htm from "../vendor/htm.js";
 import { h } from "../vendor/preact.js";

@@ -152,8 +152,7 @@ function Map({ forecast, first, last, chosen, choose }) {
     <footer class="line">
       <strong>${words(present)}</strong>
       <span class="legend">${steps.map((least, at) => {
-        const above = steps[at + 1];
-        const most = above === undefined ? Math.max(...Object.values(fires)) : above - 1;
+        const most = Math.max(...Object.values(fires).filter((each) => !(each >= (steps[at + 1] ?? Infinity))));
         return html`<span key=${least}><i class=${`heat-${shade(at, steps.length)}`}></i>${least === most ? count(String(least)) : `${count(String(least))}–${count(String(most))}`}</span>`;
       })}<span><i class="heat-3 past"></i>past</span><span><i class="peak"></i>peak</span></span>
     </footer>

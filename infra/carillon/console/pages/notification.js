@@ -26,7 +26,7 @@ const EVENTS = [
 ];
 /** The member of each channel that says whom, its label, and a hint. @type {Record<string, [member: string, label: string, hint: string]>} */
 const CHANNELS = {
-  slack: ["url", "Name of the secret with the webhook's URL", "slack-ops"],
+  slack: ["url", "Secret with the webhook's URL", "slack-ops"],
   email: ["address", "Address", "ops@example.com"],
   webhook: ["url", "URL", "https://example.com/hooks/carillon"],
   sns: ["topic_arn", "Topic", "arn:aws:sns:…"],
@@ -98,7 +98,7 @@ function Form({ found, etag, again }) {
       <//>
     <//>
     ${found?.is_dead && html`<${Callout} tone="bad" title="The channel does not take messages">${last?.error_message ?? last?.error_kind}<//>`}
-    <div class="card"><div class="body fields">
+    <div class="card"><div class="body fields three">
       ${!found && html`<${Field} label="Name" name="name" value=${name} set=${setName} errors=${errors} hint="small letters, digits, dash" placeholder="ops" />`}
       <${Field} label="Channel" name="to.type" of=${[["slack", "Slack"], ["email", "E-mail"], ["webhook", "Webhook"], ["sns", "SNS topic"]]} value=${to.type} set=${(/** @type {string} */ type) => put({ to: channel(type, "") })} />
       <${Field} label=${label} name=${`to.${to.type === "slack" ? "url" : member}`} value=${valueOf(to)} set=${(/** @type {string} */ value) => put({ to: channel(to.type, value) })} placeholder=${hint} errors=${errors} />
