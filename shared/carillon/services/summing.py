@@ -32,6 +32,10 @@ LATE = timedelta(hours=1)
 """The time after the span in which the feed is to show the ends of its runs; others are read."""
 
 
+_Wanted = tuple[Job, Sequence[datetime]]
+_Span = tuple[datetime, datetime]
+
+
 @dataclass(frozen=True, slots=True)
 class Sums:
     """The runs and occurrences that count; `is_complete`: no limit has left anything out."""
@@ -66,8 +70,10 @@ class Summing:
         dues, are_all = self._dues(by_id.values(), from_at, min(until_at, now))
         evidence = Evidence(shown)
         missing = {due.job_id: times for due in dues if (times := evidence.unresolved(owner, due))}
+        missing |= {job_id: [] for job_id, job in by_id.items() if not is_by_schedule(job)}
         chosen = dict(islice(missing.items(), MOST_JOBS_READ))
-        read = self._read([(by_id[job_id], times) for job_id, times in chosen.items()])
+        span = (from_at, min(until_at, now))
+        read = self._read([(by_id[job_id], times) for job_id, times in chosen.items()], span)
         evidence = Evidence([*shown, *read])
         evidence = Evidence([*shown, *read, *self._as_they_are(evidence.unfinished())])
         unread = {job_id for job_id, times in missing.items() if len(times) > MOST_READ_OF_A_JOB}
@@ -94,21 +100,34 @@ class Summing:
             if run is not None:
                 yield result_of(run)
 
-    def _read(self, wanted: list[tuple[Job, list[datetime]]]) -> list[Result]:
+    def _read(self, wanted: Sequence[_Wanted], span: _Span) -> list[Result]:
         if not wanted:
             return []
         with ThreadPoolExecutor(self._threads) as pool:
-            return [result for part in pool.map(self._read_job, wanted) for result in part]
+            parts = pool.map(lambda each: self._read_job(each[0], each[1], span), wanted)
+            return [result for part in parts for result in part]
 
-    def _read_job(self, wanted: tuple[Job, list[datetime]]) -> list[Result]:
-        job, fire_times = wanted
+    def _read_job(self, job: Job, fire_times: Sequence[datetime], span: _Span) -> list[Result]:
+        """The rows at these fire times, or in the span for a job without a schedule."""
         newest = fire_times[-MOST_READ_OF_A_JOB:]
+        chunks = [newest[start : start + CHUNK] for start in range(0, len(newest), CHUNK)]
+        rows = [run for chunk in chunks for run in self._search.rows(job, chunk)]
+        if not fire_times:
+            from_at, until_at = span
+            limit = MOST_READ_OF_A_JOB
+            rows = list(
+                self._history.page(
+                    job.owner, job.job_id, limit, from_at=from_at, until_at=until_at
+                ).items
+            )
         tags = tuple(sorted(job.spec.tags.items()))
-        return [
-            result_of(run, job.spec.name, tags)
-            for start in range(0, len(newest), CHUNK)
-            for run in self._search.rows(job, newest[start : start + CHUNK])
-        ]
+        return [result_of(run, job.spec.name, tags) for run in rows]
+
+
+def is_by_schedule(job: Job) -> bool:
+    """True if a schedule says when the job is due: not of a fixed delay, nor of a job that runs
+    after another one."""
+    return not isinstance(job.schedule, Delay) and job.spec.after is None
 
 
 def due_of(
@@ -117,12 +136,12 @@ def due_of(
     """The occurrences in [from_at, until_at) that the job's present generation has made due, at
     most so many: not those of a pause, and none of an earlier generation, whose schedule is gone.
 
-    A fixed delay has none, nor a job that runs after another one.
+    A job that is not `is_by_schedule` has none.
     """
     since = max(from_at - timedelta(microseconds=1), job.generation.from_at)
     spread = timedelta(seconds=job.spread_seconds)
     due = Due(job.job_id, job.spec.name, tuple(sorted(job.spec.tags.items())), (), since, spread)
-    if isinstance(job.schedule, Delay) or job.spec.after is not None or since >= until_at:
+    if not is_by_schedule(job) or since >= until_at:
         return due
     fire_times = _outside_pauses(job, calendars.opened(job).between(since, until_at), until_at)
     return replace(due, fire_times=tuple(islice(fire_times, most)))

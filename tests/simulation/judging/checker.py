@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from carillon.audit.evidence import Violation
 from carillon.audit.judging import ROW_RULES
 from tests.simulation.judging import (
+    checker_activity,
     checker_after,
     checker_calls,
     checker_causes,
@@ -70,6 +71,8 @@ RULES: tuple[Callable[[Known], Iterator[Violation]], ...] = (
     checker_told.told_of,
     checker_told.watched,
     checker_after.followed,
+    checker_activity.in_the_feed,
+    checker_activity.summed,
     checker_ends.uncompleted,
     checker_ends.too_many_runs,
     checker_ends.failing_on,

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from carillon.audit import evidence
+from carillon.domain.activity.results import Result
+from carillon.domain.activity.summary import Counted
 from carillon.domain.job import Lane
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run
@@ -126,6 +128,8 @@ class Evidence(evidence.Evidence):
     `told` and `grants` are unknown where `is_complete` is false.
 
     `caught_up` counts what ticks sent or indexed because they had been away, by segment and owner.
+    `activity` is the feed, with doubles, `activity_lost` the run ids and attempts that its store
+    did not take, and `summed` what summaries count of all of it.
     `target_faults` are those of the `faults` that struck in a target, with the id of the job that
     called it.
     """
@@ -145,3 +149,6 @@ class Evidence(evidence.Evidence):
     circumstances: Circumstances = Circumstances()
     target_faults: Sequence[tuple[datetime, str]] = ()
     caught_up: Mapping[tuple[int, str], int] = field(default_factory=dict)
+    activity: Sequence[Result] = ()
+    activity_lost: frozenset[tuple[str, int]] = frozenset()
+    summed: Sequence[Counted] = ()

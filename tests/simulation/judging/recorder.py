@@ -18,6 +18,7 @@ from carillon.simulation.faults import Fault
 from carillon.simulation.loop import Task
 from carillon.simulation.targets import TargetCall
 from carillon.stores.memory.messaging import MemoryQueue, Received
+from tests.simulation.judging.activity import activity_of
 from tests.simulation.judging.deliveries import Delivered, Read, delivery_of
 from tests.simulation.judging.evidence import (
     Ack,
@@ -141,6 +142,7 @@ class Recorder:
             operations=list(self._operations.values()),
             loads=self._loads,
             caught_up=self._caught_up,
+            **activity_of(deployment),
             circumstances=Circumstances(
                 latency_seconds=chaos.most_latency_us / 1_000_000,
                 function_timeout_seconds=options.function_timeout_seconds,

@@ -12,6 +12,7 @@ from multiprocessing import get_context
 from os import cpu_count
 
 from carillon.audit.evidence import Violation
+from tests.simulation.mutants.activity import FEED
 from tests.simulation.mutants.completions import COMPLETIONS
 from tests.simulation.mutants.indexing import GENERATIONS, GONE
 from tests.simulation.mutants.kit import Mutant, swapped
@@ -27,6 +28,7 @@ from tests.simulation.worlds.runner import Outcome, run
 from tests.simulation.worlds.scenario import scenario_of
 
 MUTANTS: tuple[Mutant, ...] = (
+    *FEED,
     *GENERATIONS,
     *TICKS,
     *RUNS,

@@ -19,13 +19,14 @@ QUICK = {
     "stopped_goes_on": 10,
     "open_without_check": 10,
     "late_report_accepted": 20,
+    "redelivered_result_untold": 20,
 }
 """Mutants that few seeds give away, with more seeds than they take."""
 
 _INVARIANTS = {
     *("I1", "I2", "I3", "I4", "pause", "delete", "overlap", "skip", "runaway", "attempts", "late"),
     *("lane", "change", "watch", "rate", "gone", "share", "permits", "renamed", "paused", "stop"),
-    *("after", "completion"),
+    *("after", "completion", "feed"),
 }
 
 

@@ -81,6 +81,8 @@ class Evidence:
         seen: set[RunKey] = set()
         for result in results:
             key = result.key
+            if key.redrive and result.status is RunStatus.CANCELLED and not result.attempt:
+                continue  # the mark of a dead letter that was discarded: it stays what it was
             if key.kind is RunKind.MISSED:
                 if key not in seen:
                     seen.add(key)
