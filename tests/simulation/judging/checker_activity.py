@@ -15,7 +15,7 @@ _Attempt = tuple[str, int]
 def in_the_feed(known: Known) -> Iterator[Violation]:
     """Each deviation is in the feed as its row has it, unless the store took no record with it, and
     nothing else is. Lenient: of runs that were cancelled before their message came."""
-    if not known.evidence.is_complete:
+    if known.evidence.activity is None:
         return
     shown: dict[_Attempt, RunStatus] = {}
     for result in known.evidence.activity:
@@ -65,7 +65,8 @@ def summed(known: Known) -> Iterator[Violation]:
         last = list(_last(rows))
         expected = Counter((row.key.fire_at, row.status.value) for row in last)
         unsure = {row.key.fire_at for row in last if (row.key.run_id, row.attempt) in lost}
-        is_constant = len(known.evidence.versions.get(job_id, ())) == 1
+        versions = known.evidence.versions.get(job_id, ())
+        is_constant = len(versions) == 1 and versions[0].job.revision == 1
         for (fire_at, outcome), count in counts.items():
             there = expected[fire_at, outcome]
             if outcome == "succeeded" and count > there:

@@ -128,8 +128,8 @@ class Evidence(evidence.Evidence):
     `told` and `grants` are unknown where `is_complete` is false.
 
     `caught_up` counts what ticks sent or indexed because they had been away, by segment and owner.
-    `activity` is the feed, with doubles, `activity_lost` the run ids and attempts that its store
-    did not take, and `summed` what summaries count of all of it.
+    `activity` is the feed, with doubles (None: unknown), `activity_lost` what its store did not
+    take, by run id and attempt, and `summed` what summaries count of all of it.
     `target_faults` are those of the `faults` that struck in a target, with the id of the job that
     called it.
     """
@@ -149,6 +149,6 @@ class Evidence(evidence.Evidence):
     circumstances: Circumstances = Circumstances()
     target_faults: Sequence[tuple[datetime, str]] = ()
     caught_up: Mapping[tuple[int, str], int] = field(default_factory=dict)
-    activity: Sequence[Result] = ()
+    activity: Sequence[Result] | None = None
     activity_lost: frozenset[tuple[str, int]] = frozenset()
     summed: Sequence[Counted] = ()

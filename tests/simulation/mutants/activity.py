@@ -1,11 +1,10 @@
-"""Bugs planted into the activity feed and its sums."""
+"""Bugs planted into the activity feed."""
 
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
 from typing import Any
 
-import carillon.domain.activity.summary as summary
 from carillon.domain.activity.results import Result
 from carillon.domain.decisions import Defer
 from carillon.domain.run import Run
@@ -41,14 +40,6 @@ def _told_once(original: Code) -> Code:
     return again
 
 
-def _by_subtraction(original: Code) -> Code:
-    def _of_due(self: Any, owner: str, due: Any, now: Any) -> Any:
-        for each in original(self, owner, due, now):
-            yield replace(each, outcome="succeeded") if each.outcome == summary.UNKNOWN else each
-
-    return _of_due
-
-
 FEED = (
     Mutant(
         "feed_after_acknowledgement",
@@ -66,12 +57,5 @@ FEED = (
         "a message that finds its run ended tells nothing: its executor died before it had told",
         (Swap(FollowUp, "again", _told_once),),
         faulty(dies=0.02, target_fails=0.3),
-    ),
-    Mutant(
-        "successes_by_subtraction",
-        ("feed",),
-        "summaries take for a success what has no bad news",
-        (Swap(summary.Evidence, "_of_due", _by_subtraction),),
-        faulty(tick_missing=0.3),
     ),
 )

@@ -90,7 +90,8 @@ def _value_size(typed: Mapping[str, Any]) -> int:
         case "N":
             return _number_size(value)
         case "B":
-            return len(value)
+            # As bytes, or over the wire as base64.
+            return len(value) if isinstance(value, bytes) else len(value) * 3 // 4
         case "BOOL" | "NULL":
             return 1
         case "L":

@@ -1,0 +1,51 @@
+"""The checker finds what is wrong with the activity feed and its sums."""
+
+from dataclasses import replace
+
+from carillon.domain.activity.results import results_of
+from carillon.domain.activity.summary import Counted
+from carillon.domain.run import RunStatus
+from tests.simulation.judging.checker_book import JOB_ID, Book, after, found, only, plain
+
+
+def told(book: Book) -> list[object]:
+    return [result for row in book.rows.values() for result in results_of(row, None)]
+
+
+def passed_over() -> Book:
+    book = plain()
+    row = next(iter(book.rows.values()))
+    key = replace(row.key, redrive=1)
+    book.rows[key] = replace(row, key=key)
+    return book
+
+
+def test_successes_need_not_be_there_and_may_be() -> None:
+    book = plain()
+    assert found(book.evidence(30, activity=[])) == []
+    assert found(book.evidence(30, activity=told(book) * 2)) == []
+
+
+def test_a_deviation_that_nobody_told() -> None:
+    book = passed_over()
+    texts = [text for name, text in found(book.evidence(30, activity=[])) if name == "feed"]
+    assert len(texts) == 1
+    assert "not in the feed" in texts[0]
+    lost = frozenset({(key.run_id, 1) for key in book.rows})
+    evidence = book.evidence(30, activity=[], activity_lost=lost)
+    assert not any(name == "feed" for name, _ in found(evidence))
+
+
+def test_a_result_that_no_row_shows() -> None:
+    book = plain()
+    wrong = [replace(each, status=RunStatus.DEAD) for each in told(book)]  # type: ignore[type-var]
+    only(book.evidence(30, activity=wrong), "feed", "its row as")
+
+
+def test_a_success_that_no_row_shows_is_not_to_be_summed_up() -> None:
+    book = plain()
+    right = [Counted(JOB_ID, "", (), after(second), "succeeded") for second in (10, 20, 30)]
+    assert found(book.evidence(30, summed=right)) == []
+    green = [*right, Counted(JOB_ID, "", (), after(40), "succeeded")]
+    only(book.evidence(30, summed=green), "feed", "rows show 0")
+    only(book.evidence(30, summed=right[:2]), "feed", "0 are summed up")
