@@ -1,6 +1,6 @@
 """A chaos run as evidence, for the checker that judges the simulated runs too."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,6 +11,8 @@ from tests.e2e.chaos.witness import Arrival
 from tests.simulation.judging.evidence import Ack, Delivery, Evidence
 
 EFFECT_BELOW = 300
+_BATCH = timedelta(seconds=15)
+"""A batch may take so long from the end of a run to its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,20 @@ def evidence_of(story: Story) -> Evidence:
         outages=list(story.outages),
         leftovers=list(story.leftovers),
         is_complete=False,
+        activity=story.found.activity,
+        activity_lost=frozenset(_lost(story)),
+        summed=story.found.summed,
     )
+
+
+def _lost(story: Story) -> Iterator[tuple[str, int]]:
+    """The attempts that ended while the emulator was down, or just before: the feed need not have
+    them, and their batches are acknowledged all the same."""
+    for run in story.found.all_runs:
+        ends = {record.attempt: record.finished_at for record in run.attempts}
+        for attempt, at in {run.attempt: run.finished_at or run.updated_at, **ends}.items():
+            if any(began - _BATCH <= at <= end + _BATCH for began, end in story.outages):
+                yield run.key.run_id, attempt
 
 
 def _delivery(arrival: Arrival) -> Delivery:

@@ -1,28 +1,38 @@
 """What the tables hold after the chaos, read with the project's own stores."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 import pytest
 
 from carillon.clock import SystemClock
+from carillon.domain.activity.results import Result
+from carillon.domain.activity.summary import Counted
 from carillon.domain.job import Job
 from carillon.domain.run import Run
 from carillon.local.deployment import Deployment
 from carillon.local.emulator import REGION
+from carillon.services.activity import Activity
+from carillon.services.history import History
+from carillon.services.summing import Summing
 from carillon.settings import Settings
 from carillon.stores.dynamo import Stores, open_stores
 
 _PAGE = 100
+_SPAN = timedelta(hours=2)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The job rows that there are, tombstones included, and all runs of each job id."""
+    """The job rows that there are, tombstones included, all runs of each job id, and the owner's
+    feed with its sums."""
 
     jobs: Mapping[str, Job]
     runs: Mapping[str, list[Run]]
+    activity: Sequence[Result] = ()
+    summed: Sequence[Counted] = ()
 
     @property
     def all_runs(self) -> list[Run]:
@@ -47,7 +57,13 @@ def read(stores: Stores, owner: str, job_ids: Iterable[str]) -> Found:
     """The rows of these jobs and of all their runs."""
     ids = list(job_ids)
     jobs = {job_id: job for job_id in ids if (job := stores.jobs.get(owner, job_id)) is not None}
-    return Found(jobs, {job_id: _runs(stores, owner, job_id) for job_id in ids})
+    runs = {job_id: _runs(stores, owner, job_id) for job_id in ids}
+    now = SystemClock().now()
+    begin, feed = now - _SPAN, Activity(stores.activity)
+    summing = Summing(feed, History(stores.runs), stores.calendars, SystemClock())
+    there = [job for job in jobs.values() if not job.is_tombstone]
+    summed = summing.of(owner, there, begin, now).counted
+    return Found(jobs, runs, feed.all(owner, begin, now)[0], summed)
 
 
 def _runs(stores: Stores, owner: str, job_id: str) -> list[Run]:
