@@ -288,6 +288,8 @@ class Settings(Choices):
     parameters: str = option("", text)
     issuer: str = option("", text)
     audience: str = option("", text)
+    console_client_id: str = option("", text)
+    sign_in_url: str = option("", text)
     api_url: str = option("", text)
 
     @classmethod

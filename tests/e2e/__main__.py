@@ -29,7 +29,10 @@ STACKS = [
         ],
         ["tests/e2e/drills/test_bad_items.py"],
     ],
-    [["tests/e2e/operators", "tests/e2e/foreign"], ["tests/e2e/drills/test_neighbours.py"]],
+    [
+        ["tests/e2e/operators", "tests/e2e/foreign", "tests/e2e/console"],
+        ["tests/e2e/drills/test_neighbours.py"],
+    ],
 ]
 """For each stack, what runs beside each other, and then what runs after that."""
 

@@ -39,6 +39,7 @@ CONTEXT = {
     "segments": SEGMENTS,
     "alarm_email": "on-call@example.com",
     "alarm_lost_runs": 1,
+    "console": True,
     "tracing": "logs",
 }
 SHARED = "CARILLON_E2E_STACK"

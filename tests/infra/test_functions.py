@@ -79,6 +79,7 @@ def test_the_environment_is_what_the_settings_read(
     expected = Settings.variable_names() | OF_LIBRARIES
     expected -= {"TARGET_ARNS", "OWN_ARNS", "TASK_NAMES"}  # these are in parameters
     expected -= {"TASK_FOLDER", "TASK_ROLE_ARN"}  # of an app with tasks of its own
+    expected -= {"CONSOLE_CLIENT_ID", "SIGN_IN_URL"}  # where the stack serves the console
     if name == "tick":
         expected -= {"PARAMETERS"}
     if name != "api":  # nobody else tells of them

@@ -19,13 +19,16 @@ class SignInForm(BaseModel):
     """`issuer` and `client_id` are what tokens must name (`iss`, and `aud` or `client_id`).
 
     `sign_in` is the way to get one: from the Cognito user pool that the issuer is, by user name and
-    password, or from another issuer by its own ways.
+    password, or from another issuer by its own ways. Pages sign in as `console_client_id`, where
+    the stack serves the console; at `sign_in_url`, or as the issuer's own description says.
     """
 
     version: str
     issuer: str
     client_id: str
     sign_in: Literal["cognito", "oidc"]
+    console_client_id: str | None
+    sign_in_url: str | None
 
 
 class WellKnownRoutes(Resource):
@@ -39,6 +42,8 @@ class WellKnownRoutes(Resource):
             issuer=settings.issuer,
             client_id=settings.audience,
             sign_in="cognito" if is_cognito else "oidc",
+            console_client_id=settings.console_client_id or None,
+            sign_in_url=settings.sign_in_url or None,
         )
 
     @route(

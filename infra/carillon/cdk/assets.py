@@ -39,11 +39,11 @@ class Assets(Construct):
         super().__init__(scope, construct_id)
         self.runtime = runtime_of(options.python)
         hash_of_layer = layer_hash(emulation)
-        self.code = _built(packages.code_digest(), packages.build_code, self.runtime)
+        self.code = built(packages.code_digest(), packages.build_code, self.runtime)
         self.layer = lambda_.LayerVersion(
             self,
             "Dependencies",
-            code=_built(
+            code=built(
                 hash_of_layer,
                 lambda output: _fill_layer(output, emulation),
                 self.runtime,
@@ -75,7 +75,7 @@ class Assets(Construct):
         layer = lambda_.LayerVersion(
             self,
             "Tasks",
-            code=_built(
+            code=built(
                 digest,
                 lambda output: tasks.build(output / FOLDER, emulation.layer_python),
                 self.runtime,
@@ -122,9 +122,10 @@ def write_search_path(layer: Path, directory: str) -> None:
     (site / SEARCH_PATH_FILE).write_text(line)
 
 
-def _built(
+def built(
     digest: str, build: Callable[[Path], None], for_runtime: lambda_.Runtime
 ) -> lambda_.AssetCode:
+    """The asset that `build` fills a folder with, which changes with the digest alone."""
     return lambda_.Code.from_asset(
         str(packages.REQUIREMENTS.parent),
         # A hash of this folder would not cover what is built, nor for which machine.

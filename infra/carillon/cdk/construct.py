@@ -75,6 +75,9 @@ class Carillon(Construct):
         self.api = Api(self, "Api", chosen, self.functions.live(self.functions.api))
         self.functions.api.add_environment("ISSUER", self.api.issuer)
         self.functions.api.add_environment("AUDIENCE", self.api.audience)
+        if self.api.console is not None:
+            self.functions.api.add_environment("CONSOLE_CLIENT_ID", self.api.console.client_id)
+            self.functions.api.add_environment("SIGN_IN_URL", self.api.console.sign_in_url)
         for executor in self.functions.executors.values():
             executor.add_environment("API_URL", self.api.url(emulation))
         self._open_to_jobs(chosen, team, found)

@@ -260,6 +260,18 @@ class Options(Choices):
         "a lost history of runs is to be restored, not begun anew: about $0.07 more a million "
         "fires",
     )
+    console: bool = option(
+        False,
+        _switch,
+        "the stack is to serve the console itself, at `/console/` of its API, where people sign in "
+        "to the user pool",
+    )
+    console_client_id: str = option(
+        "",
+        text,
+        "the same with an issuer of your own: the id of a public client there (authorization code "
+        "with PKCE), whose tokens the API takes, too",
+    )
     cors_origins: tuple[str, ...] = option((), listed(_origin), "pages of other sites call the API")
     alarm_email: str = option(
         "", _optional(_email_address), "somebody is to hear of alarms (docs/operate.md)"
@@ -297,6 +309,9 @@ class Options(Choices):
             object.__setattr__(self, "secrets_prefix", (self.name or self.stack_name).lower())
 
     def _check_identity_provider(self) -> None:
+        if self.console and bool(self.issuer) != bool(self.console_client_id):
+            message = "must be given for a console with an issuer, and only then"
+            raise ConfigurationError("console_client_id", message)
         for one, other in (("issuer", "audience"), ("audience", "issuer")):
             if getattr(self, one) and not getattr(self, other):
                 raise ConfigurationError(other, f"must be given together with {one}")

@@ -13,7 +13,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import MAGIC_NUMBER, find_spec
 from pathlib import Path
 
@@ -70,6 +70,14 @@ def build_code(directory: Path) -> None:
     compile_all(directory, CODE_PATH)
 
 
+def build_console(directory: Path) -> None:
+    """Fill `directory` with the console's files and the function that serves them."""
+    for place, source in _files_of(installed("console")):
+        (directory / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, directory / place)
+    compile_all(directory, CODE_PATH)
+
+
 def build_layer(directory: Path, interpreter: str = "") -> None:
     """Fill `directory` with the pinned dependencies, for Lambda or for `interpreter`.
 
@@ -87,9 +95,18 @@ def layer_digest(interpreter: str = "") -> str:
 
 def code_digest() -> str:
     """A digest of what build_code makes, without making it."""
+    return _digest_of_files(_code_files())
+
+
+def console_digest() -> str:
+    """A digest of what build_console makes, without making it."""
+    return _digest_of_files(_files_of(installed("console")))
+
+
+def _digest_of_files(files: Iterable[tuple[Path, Path]]) -> str:
     sources = [
         [place.as_posix(), hashlib.sha256(source.read_bytes()).hexdigest()]
-        for place, source in _code_files()
+        for place, source in files
     ]
     return digest_of([sources])
 
@@ -119,9 +136,18 @@ def installed(name: str) -> Path:
 def _code_files() -> Iterator[tuple[Path, Path]]:
     """Each file of the code: its place in the asset, and where it is now."""
     for path in map(installed, CODE):
-        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if file.is_file() and "__pycache__" not in file.parts:
-                yield "carillon" / file.relative_to(path.parent), file
+        yield from _files_of(path)
+
+
+def _files_of(path: Path) -> Iterator[tuple[Path, Path]]:
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if file.is_file() and "__pycache__" not in file.parts and not _is_types(file):
+            yield "carillon" / file.relative_to(path.parent), file
+
+
+def _is_types(file: Path) -> bool:
+    """True for what only the checker of the console's types reads."""
+    return file.name.endswith(".d.ts")
 
 
 def install(directory: Path, interpreter: str, wanted: Sequence[str]) -> None:

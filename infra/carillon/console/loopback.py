@@ -58,7 +58,7 @@ class Forwarder:
                 token = self._driver.run(self._session.token())
             headers = {**headers, "Authorization": f"Bearer {token}"}
             request = Request(method, self._session.api_url + path, {}, given, headers)
-            got = self._driver.run(_answered(request))
+            got = self._driver.run(_answered(request, (method, path) in READING))
         except ApiError as error:
             return problem(error.status or 502, str(error))
         if isinstance(got, Lost):
@@ -67,11 +67,11 @@ class Forwarder:
         return Answer(got.status, got.content, {**passed, "Cache-Control": "no-store"})
 
 
-def _answered(request: Request) -> Steps[ApiAnswer | Lost]:
+def _answered(request: Request, only_reads: bool) -> Steps[ApiAnswer | Lost]:
     """The answer; what was lost on the way is sent again where that does no harm."""
     for _ in range(_MOST_LOSSES):
         got: ApiAnswer | Lost = yield request
-        if isinstance(got, ApiAnswer) or not is_repeated(request, got):
+        if isinstance(got, ApiAnswer) or not (only_reads or is_repeated(request, got)):
             break
     return got
 

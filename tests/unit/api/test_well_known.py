@@ -30,4 +30,6 @@ def test_anybody_is_told_where_users_sign_in(issuer: str, sign_in: str) -> None:
         "issuer": issuer,
         "client_id": "client-1",
         "sign_in": sign_in,
+        "console_client_id": None,
+        "sign_in_url": None,
     }

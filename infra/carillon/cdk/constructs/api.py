@@ -3,21 +3,21 @@
 import json
 
 import jsii
-from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_apigateway as rest
 from aws_cdk import aws_apigatewayv2 as gateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
-from aws_cdk import aws_cognito as cognito
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from carillon.cdk.console import Console
 from carillon.cdk.constructs.helpers import acknowledge
+from carillon.cdk.constructs.users import Users
 from carillon.cdk.options import Emulation, Options
 from carillon.errors import ConfigurationError
-from carillon.settings import OPERATORS_GROUP
 
 STAGE_SHARES = 10
 """The stage lets through what this many owners may send at their limits; more share it."""
@@ -75,65 +75,6 @@ class _AccessLog:
         return rest.AccessLogFormat.custom(json.dumps(ACCESS_LOG_FIELDS))
 
 
-class Users(Construct):
-    """The default identity provider: accounts that an administrator makes, and one group."""
-
-    def __init__(self, scope: Construct, construct_id: str, options: Options) -> None:
-        super().__init__(scope, construct_id)
-        self.pool = cognito.UserPool(
-            self,
-            "Pool",
-            self_sign_up_enabled=False,
-            sign_in_aliases=cognito.SignInAliases(username=True, email=True),
-            password_policy=cognito.PasswordPolicy(
-                min_length=12,
-                require_lowercase=True,
-                require_uppercase=True,
-                require_digits=True,
-                require_symbols=True,
-            ),
-            account_recovery=cognito.AccountRecovery.EMAIL_ONLY,
-            removal_policy=options.data_policy,
-        )
-        self.client = self.pool.add_client(
-            "Client",
-            auth_flows=cognito.AuthFlow(
-                user_password=True, user_srp=True, admin_user_password=True
-            ),
-            prevent_user_existence_errors=True,
-            access_token_validity=Duration.hours(1),
-            id_token_validity=Duration.hours(1),
-            disable_o_auth=True,
-        )
-        cognito.CfnUserPoolGroup(
-            self,
-            "Operators",
-            user_pool_id=self.pool.user_pool_id,
-            group_name=OPERATORS_GROUP,
-            description="May see the whole deployment's status",
-        )
-        self._acknowledge_findings()
-
-    def _acknowledge_findings(self) -> None:
-        acknowledge(
-            self.pool,
-            "AwsSolutions-COG2",
-            "programs sign in, too; who needs a second factor brings an OIDC issuer",
-        )
-        acknowledge(
-            self.pool,
-            "AwsSolutions-COG8",
-            "the plus plan has a monthly price per user; an idle deployment must cost nothing",
-        )
-
-    @property
-    def issuer(self) -> str:
-        """The `iss` of the pool's tokens."""
-        # Not the pool's ProviderURL: emulators answer it with an address of their own.
-        stack = Stack.of(self)
-        return f"https://cognito-idp.{stack.region}.{stack.url_suffix}/{self.pool.user_pool_id}"
-
-
 def _methods(options: Options) -> list[gateway.HttpMethod]:
     """All; but a route for ANY would ask preflight requests, which bear no token, for one."""
     if not options.cors_origins:
@@ -188,7 +129,13 @@ class Api(Construct):
         self.issuer, self.audience = options.issuer, options.audience
         if self.users is not None:
             self.issuer, self.audience = self.users.issuer, self.users.client.user_pool_client_id
-        authorizer = authorizers.HttpJwtAuthorizer("Jwt", self.issuer, jwt_audience=[self.audience])
+        self.console = (
+            Console(self, "Console", options, self.users, self.http_api)
+            if options.console
+            else None
+        )
+        audiences = [self.audience, *([self.console.client_id] if self.console else [])]
+        authorizer = authorizers.HttpJwtAuthorizer("Jwt", self.issuer, jwt_audience=audiences)
         for path in ("/", "/{proxy+}"):
             self.http_api.add_routes(
                 path=path,

@@ -184,11 +184,6 @@ class PutReport(TypedDict):
     changes: list[ChangeForm]
     reindexes: bool
     job: JobReport
-class SignInForm(TypedDict):
-    version: str
-    issuer: str
-    client_id: str
-    sign_in: Literal["cognito", "oidc"]
 class ApplyForm(TypedDict):
     items: list[ApplyItemForm]
     counts: dict[str, int]
@@ -214,6 +209,13 @@ class Problem(TypedDict):
     detail: str
     instance: str
     errors: list[FieldProblem]
+class SignInForm(TypedDict):
+    version: str
+    issuer: str
+    client_id: str
+    sign_in: Literal["cognito", "oidc"]
+    console_client_id: str | None
+    sign_in_url: str | None
 class OccurrenceForm(TypedDict):
     fire_at: str
     local: str
