@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from carillon.cli.commands.live import fast_forward
+from carillon.cli.commands.simulation.live import fast_forward
 from carillon.simulation.run import Plan, Simulation
 from carillon.simulation.workload import Workload
 from tests.support.manifests import workload_of

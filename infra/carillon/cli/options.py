@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from carillon.cli.exits import CliError
+from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.instants import parse_instant, utc_text
 from carillon.errors import InvalidFieldError
 
@@ -142,13 +142,21 @@ def _options_of(group: type[Any]) -> list[inspect.Parameter]:
     ]
 
 
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 def confirm(question: str, yes: bool) -> None:
     """Ask on a terminal; elsewhere nobody could answer. Raises typer.Abort on a no."""
     if not yes and sys.stdin.isatty():
         typer.confirm(question, abort=True, err=True)
+
+
+def confirm_many(question: str, yes: bool) -> None:
+    """As `confirm`, for many at once; raises CliError where nobody can be asked."""
+    if not yes and not sys.stdin.isatty():
+        detail = "nobody can be asked off a terminal: repeat with --yes"
+        raise CliError.local(ExitCode.USAGE, question.rstrip("?"), detail)
+    confirm(question, yes)
 
 
 LimitOption = Annotated[int, typer.Option(help="The most to show.", min=1)]

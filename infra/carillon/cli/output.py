@@ -1,23 +1,20 @@
-"""Output: JSON, rich tables on a terminal, plain aligned columns elsewhere, charts, warnings."""
+"""Output: JSON, tables that fit a terminal, plain aligned columns elsewhere, warnings."""
 
 import json
-import math
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
 from typing import Any
 
-from carillon.cli.client import Json
+from carillon.cli.display.paint import Paint
+from carillon.cli.display.tables import Layout, fitted, whole
+from carillon.cli.display.words import STATES, clock_time, is_time, when
+from carillon.cli.display.words import printable as printable
 
-
-def printable(value: Any) -> str:
-    """Any value on one line; control characters are shown, so that no name drives a terminal."""
-    if value is None:
-        return "-"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+is_wide: ContextVar[bool] = ContextVar("is_wide", default=False)
+"""True where `--wide` asks for whole tables, however long their lines are."""
 
 
 def effective_at(item: Mapping[str, Any]) -> Any:
@@ -41,20 +38,34 @@ def write_json(value: Any, *, compact: bool = False) -> None:
     write_line(json.dumps(value, indent=None if compact else 2))
 
 
-def write_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Rows under column names; cells are made printable."""
-    cells = [[printable(value) for value in row] for row in rows]
-    if sys.stdout.isatty():
-        _write_rich(columns, cells)
-    else:
-        _write_plain([list(columns), *cells])
+def write_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], least_needed: Sequence[str] = ()
+) -> None:
+    """Rows under column names; cells are made printable.
+
+    A terminal shows instants as seen from now, and only what fits into its width: of the columns
+    in `least_needed` the first goes first. Ids and names are always whole.
+    """
+    now = datetime.now(UTC) if sys.stdout.isatty() else None
+    cells = [
+        [_cell(column, value, now) for column, value in zip(columns, row, strict=True)]
+        for row in rows
+    ]
+    layout = _layout(columns, cells, least_needed)
+    paint = Paint()
+    paint.header(layout, columns)
+    for row in cells:
+        paint.row(layout, columns, row)
 
 
 def write_record(record: Mapping[str, Any]) -> None:
-    """One object: a line per field."""
+    """One object: a line per field. A terminal shows instants as seen from now, too."""
     width = max((len(name) for name in record), default=0)
+    paint = Paint()
     for name, value in record.items():
-        write_line(f"{name:<{width}}  {printable(value)}")
+        seen = when(value, datetime.now(UTC)) if paint.is_terminal and is_time(name) else None
+        text = printable(value)
+        paint.field(f"{name:<{width}}", name, text if seen is None else f"{text} ({seen})")
 
 
 def write_answer(record: Mapping[str, Any], as_json: bool) -> None:
@@ -70,12 +81,14 @@ def write_items(
     columns: Sequence[str],
     as_json: bool,
     cell: Callable[[dict[str, Any], str], Any] = dict.get,
+    least_needed: Sequence[str] = (),
 ) -> None:
     """A list, as one JSON array or as a table of what `cell` makes of each item and column."""
     if as_json:
         write_json(items)
     else:
-        write_table(columns, [[cell(item, column) for column in columns] for item in items])
+        rows = [[cell(item, column) for column in columns] for item in items]
+        write_table(columns, rows, least_needed)
 
 
 def write_done(what: str, told: Mapping[str, Any], as_json: bool) -> None:
@@ -86,74 +99,45 @@ def write_done(what: str, told: Mapping[str, Any], as_json: bool) -> None:
         write_line(what)
 
 
-@contextmanager
-def progress_line() -> Iterator[Callable[[str], None]]:
-    """A writer that replaces one line on stderr, for people who wait; nothing off a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda text: None
-        return
+class StreamedTable:
+    """A table whose rows come one after the other; its columns only ever grow wider.
 
-    def show(text: str) -> None:
-        sys.stderr.write(f"\r\x1b[K{printable(text)}")
-        sys.stderr.flush()
-
-    try:
-        yield show
-    finally:
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
-
-
-def _write_rich(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD, show_edge=False)
-    for name in columns:
-        table.add_column(name, overflow="fold")
-    for row in cells:
-        # Text, since a str would be read as markup.
-        table.add_row(*(Text(cell) for cell in row))
-    Console().print(table)
-
-
-def _write_plain(lines: Sequence[Sequence[str]]) -> None:
-    widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
-    for line in lines:
-        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        write_line("  ".join(padded).rstrip())
-
-
-BLOCKS = " ▁▂▃▄▅▆▇█"
-ASCII = " #"
-
-
-def columns_of(values: Sequence[int], width: int) -> tuple[int, list[int]]:
-    """The number of values in each column of a chart, and the largest value of each.
-
-    At most `width` columns; the last one may have fewer values.
+    A terminal shows the time of day of instants, in UTC, and free text as far as there is room.
     """
-    size = max(1, math.ceil(len(values) / width))
-    return size, [max(values[at : at + size]) for at in range(0, len(values), size)]
+
+    def __init__(self, columns: Sequence[str], least_needed: Sequence[str] = ()) -> None:
+        self._columns = columns
+        self._least_needed = least_needed
+        # The longest status may come late.
+        self._widest = ["succeeded" if name in STATES else name for name in columns]
+        self._shown: Sequence[int] = ()
+
+    def write(self, row: Sequence[Any]) -> None:
+        """A row; before the first one the header, and again where other columns fit than before."""
+        told = [
+            (clock_time(value) if sys.stdout.isatty() and is_time(column) else None) or value
+            for column, value in zip(self._columns, row, strict=True)
+        ]
+        cells = [printable(value) for value in told]
+        self._widest = [max(pair, key=len) for pair in zip(self._widest, cells, strict=True)]
+        layout, paint = _layout(self._columns, [self._widest], self._least_needed), Paint()
+        if layout.across != self._shown:
+            paint.header(layout, self._columns)
+        self._shown = layout.across
+        paint.row(layout, self._columns, cells)
 
 
-def bars(columns: Sequence[int], height: int, glyphs: str) -> list[str]:
-    """The lines of the chart, the top one first; the largest column fills them all.
+def _layout(
+    columns: Sequence[str], cells: Sequence[Sequence[str]], least_needed: Sequence[str]
+) -> Layout:
+    if is_wide.get() or not sys.stdout.isatty():
+        return whole(columns, cells)
+    return fitted(columns, cells, shutil.get_terminal_size().columns, least_needed)
 
-    `glyphs` are the parts of a full character, from nothing to all of it. Whatever is not zero
-    shows.
-    """
-    parts = len(glyphs) - 1
-    largest = max(columns, default=0)
-    filled = [
-        max(1, round(value * height * parts / largest)) if value else 0 for value in columns
-    ]  # fmt: skip
-    return [
-        "".join(glyphs[min(max(fill - row * parts, 0), parts)] for fill in filled)
-        for row in range(height - 1, -1, -1)
-    ]
+
+def _cell(column: str, value: Any, now: datetime | None) -> str:
+    seen = None if now is None or not is_time(column) else when(value, now)
+    return printable(value) if seen is None else seen
 
 
 NOTED = ("transitions", "warnings")
@@ -181,51 +165,3 @@ def write_notes(answer: Mapping[str, Any]) -> None:
 
 def _entries(value: object) -> list[dict[str, Any]]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
-
-
-COLUMNS = ("fire_at", "effective_at", "status", "attempt", "lag_seconds", "outcome", "run_id")
-_ATTEMPT_COLUMNS = ("attempt", "started_at", "finished_at", "error")
-
-
-def run_cell(run: Json, column: str) -> Any:
-    """The columns of a list of runs."""
-    if column == "effective_at":
-        return effective_at(run)
-    return _outcome(run) if column == "outcome" else run.get(column)
-
-
-def write_run(run: Json, as_json: bool) -> None:
-    """A run, whole: a line per member, then a table of its attempts."""
-    if as_json:
-        write_json(run)
-        return
-    attempts = run.get("attempts")
-    told = {name: value for name, value in run.items() if name != "attempts"}
-    if "error" in told:
-        told["error"] = _error(told["error"])
-    write_record(told)
-    rows = [entry for entry in attempts or () if isinstance(entry, dict)]
-    if rows:
-        write_line("")
-        write_table(_ATTEMPT_COLUMNS, [_attempt_row(entry) for entry in rows])
-
-
-def _attempt_row(attempt: Json) -> list[Any]:
-    return [
-        _error(attempt.get(column)) if column == "error" else attempt.get(column)
-        for column in _ATTEMPT_COLUMNS
-    ]
-
-
-def _outcome(run: Json) -> Any:
-    """The reason and the details: the error, the result or the reason, and the note on it."""
-    outcome = _error(run.get("error")) or run.get("result") or run.get("reason")
-    settled, note = run.get("settled"), run.get("note")
-    more = ", ".join(printable(each) for each in (settled, note) if each)
-    if not more:
-        return outcome
-    return f"{printable(outcome)} ({more})" if outcome else more
-
-
-def _error(error: Any) -> Any:
-    return f"{error.get('kind')}: {error.get('message')}" if isinstance(error, dict) else error

@@ -1,21 +1,21 @@
 """Waiting for an end: polling, progress on stderr, Ctrl-C."""
 
 import signal
-import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from types import FrameType
 from typing import Any, TypeVar
 
 import typer
 
 from carillon.cli.client import ApiClient, Json, operation_path
+from carillon.cli.display.progress import Show, progress_bar
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.output import printable, write_answer, write_error
+from carillon.cli.output import write_answer, write_error
 
 Seen = TypeVar("Seen")
 
@@ -88,7 +88,8 @@ def _over(api: ApiClient, operation: Json, as_json: bool, sleep: Callable[[float
     operation_id = str(operation.get("operation_id", ""))
     path = operation_path(operation_id)
     try:
-        with _progress() as show:
+        with progress_bar() as bar:
+            show = partial(_show, bar)
             if operation.get("state") != "running" and operation.get("kind") != "backfill":
                 return operation
             show(operation)
@@ -129,35 +130,16 @@ def _goes_on(operation: Json) -> bool:
     )
 
 
-@contextmanager
-def _progress() -> Iterator[Callable[[Json], None]]:
-    """A display of an operation's progress: a bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda operation: None
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("", total=None)
-
-        def show(operation: Json) -> None:
-            fraction = fraction_of(operation)
-            total = None if fraction is None else 1.0
-            progress.update(
-                bar, description=escape(_told(operation)), completed=fraction or 0.0, total=total
-            )
-
-        yield show
+def _show(bar: Show, operation: Json) -> None:
+    fraction = fraction_of(operation)
+    bar(_told(operation), fraction or 0.0, None if fraction is None else 1.0)
 
 
 def _told(operation: Json) -> str:
     done, passed_over = operation.get("done", 0), operation.get("passed_over", 0)
     runs = ", ".join(f"{count} {status}" for status, count in operation.get("runs", {}).items())
     told = f"{operation.get('kind')}: {done} done, {passed_over} passed over"
-    return printable(f"{told}; {runs}" if runs else told)
+    return f"{told}; {runs}" if runs else told
 
 
 class Interrupts:

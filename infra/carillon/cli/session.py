@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 
 from carillon.cli.client import ApiClient, as_command_errors
+from carillon.cli.completing import job_names
 from carillon.cli.exits import CliError, ExitCode
+from carillon.cli.output import is_wide
 from carillon.client import sign_in as client_sign_in
 from carillon.client.settings import credentials_path
 from carillon.client.sign_in import Credentials, checked_url, load_credentials
@@ -40,6 +42,12 @@ def _note_json(ctx: typer.Context, value: bool) -> bool:
     return value
 
 
+def _note_wide(value: bool) -> bool:
+    if value:
+        is_wide.set(True)
+    return value
+
+
 ApiUrlOption = Annotated[
     str | None,
     typer.Option("--api-url", help="The deployment's address (else CARILLON_API_URL, or login)."),
@@ -52,8 +60,21 @@ JsonOption = Annotated[
     bool,
     typer.Option("--json", help="Print JSON, problems on stderr too.", callback=_note_json),
 ]
+WideOption = Annotated[
+    bool,
+    typer.Option("--wide", help="Whole tables, wider than the terminal.", callback=_note_wide),
+]
 JobArgument = Annotated[
-    str, typer.Argument(metavar="JOB", help="Its name, or its id.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="JOB", help="Its name, or its id.", show_default=False, autocompletion=job_names
+    ),
+]
+OptionalJobArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="JOB", help="Its name, or its id.", show_default=False, autocompletion=job_names
+    ),
 ]
 IdempotencyKeyOption = Annotated[
     str | None,
@@ -67,6 +88,7 @@ class OutputOptions:
 
     ctx: typer.Context
     as_json: JsonOption = False
+    wide: WideOption = False
 
     @property
     def is_json(self) -> bool:

@@ -9,20 +9,20 @@ from carillon.cli.commands.admin import admin
 from carillon.cli.commands.admin.doctor import doctor
 from carillon.cli.commands.calendars import calendars
 from carillon.cli.commands.console import console
-from carillon.cli.commands.dead_letters import dead_letters
 from carillon.cli.commands.imports import imports
 from carillon.cli.commands.job_import import import_jobs
 from carillon.cli.commands.jobs import jobs
 from carillon.cli.commands.login import login, whoami
 from carillon.cli.commands.manifests.apply import apply, diff
 from carillon.cli.commands.manifests.export import export
-from carillon.cli.commands.operations import backfill, missed, operations
 from carillon.cli.commands.overview import forecast, status, upcoming
-from carillon.cli.commands.runs import run, runs
-from carillon.cli.commands.simulate import simulate
+from carillon.cli.commands.runs.dead_letters import dead_letters
+from carillon.cli.commands.runs.operations import backfill, missed, operations
+from carillon.cli.commands.runs.runs import runs
+from carillon.cli.commands.simulation.simulate import simulate
 from carillon.cli.exits import EXIT_CODES_HELP, CliError, ExitCode
 from carillon.cli.options import Commands
-from carillon.cli.output import write_error, write_line
+from carillon.cli.output import is_wide, write_error, write_line
 from carillon.cli.preview.command import preview
 from carillon.cli.session import Invocation, JsonOption, invocation_of
 
@@ -94,6 +94,7 @@ def root(
 
     The options below can also follow a command's name.
     """
+    is_wide.set(False)
     ctx.obj = Invocation(api_url or None, token or None, as_json)
 
 
@@ -102,8 +103,7 @@ jobs.command(name="import")(import_jobs)
 jobs.command()(backfill)
 jobs.command()(missed)
 app.add_typer(jobs, name="jobs")
-app.command()(runs)
-app.add_typer(run, name="run")
+app.add_typer(runs, name="runs")
 app.command()(upcoming)
 app.command()(forecast)
 app.command()(simulate)

@@ -148,11 +148,14 @@ def test_it_tells_how_far_it_is(
     monkeypatch.setattr("carillon.cli.commands.job_import.MOST_ITEMS", 2)
     api.answer("POST", BULK, _answer(201, 201))
     api.then("POST", BULK, _answer(201))
-    told: list[str] = []
+    told: list[tuple[str, float, float | None]] = []
 
-    create_all(client, _items(3), show=told.append)
+    def show(text: str, done: float = 0.0, total: float | None = None) -> None:
+        told.append((text, done, total))
 
-    assert told == ["2 of 3 jobs", "3 of 3 jobs"]
+    create_all(client, _items(3), show=show)
+
+    assert told == [("2 of 3 jobs", 2, 3), ("3 of 3 jobs", 3, 3)]
 
 
 def test_an_api_that_reaches_nothing_is_given_up(api: FakeApi, client: ApiClient) -> None:

@@ -65,6 +65,9 @@ def test_discard_of_one(signed_in: Run, api: FakeApi) -> None:
     assert answer == {"run_id": RUN_ID, "settled": "discarded"}
 
 
+YES = {"discard": ["--yes"]}
+
+
 @pytest.mark.parametrize("command", ["redrive", "discard"])
 @pytest.mark.parametrize(
     ("options", "body"),
@@ -79,7 +82,9 @@ def test_many_are_an_operation(
 ) -> None:
     api.answer("POST", f"/dead-letters/{command}", DONE, status=202)
 
-    result = signed_in("dead-letters", command, *options, "--idempotency-key", "k", "--json")
+    result = signed_in(
+        "dead-letters", command, *options, "--idempotency-key", "k", "--json", *YES.get(command, ())
+    )
 
     assert (result.exit_code, json.loads(result.stdout)) == (0, DONE)
     (request,) = api.requests

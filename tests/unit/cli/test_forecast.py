@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from carillon.cli.commands.overview import _write
-from carillon.cli.output import ASCII, BLOCKS, bars, columns_of
+from carillon.cli.display.charts import ASCII, BLOCKS, bars, columns_of
 from tests.unit.cli.conftest import FakeApi, Run
 from tests.unit.cli.test_output import Terminal
 

@@ -100,7 +100,7 @@ def test_change_sends_what_is_given_and_its_condition(
 
     result = signed_in(
         "jobs", "change", "j1", "--schedule", "every 1s", "--clear", "grace",
-        "--clear", "pause-after-failures", "--tag", "a=b", "--clear", "tags.old-one", *options,
+        "--clear", "pause-after-failures", "--add-tag", "a=b", "--remove-tag", "old-one", *options,
     )  # fmt: skip
 
     assert result.stderr == "Warning: fires 86,400 times a day\n"
@@ -160,6 +160,6 @@ def test_labels_and_targets_are_one_line_each(signed_in: Run, api: FakeApi) -> N
     assert lines[3:] == [
         "tags      team=billing area=eu",
         "events    run.dead run.missed",
-        'rate      {"limit": 5, "per": "1m", "key": ""}',
+        "rate      limit=5 per=1m",
     ]
     assert TOPIC in signed_in("jobs", "list").stdout.splitlines()[1].split()

@@ -226,12 +226,30 @@ def test_list_as_a_table_shows_control_characters(signed_in: Run, api: FakeApi) 
     assert row.split()[-2:] == ["samples.echo", "2026-12-01T01:00:00Z"]
 
 
-@pytest.mark.parametrize("action", ["pause", "resume", "run"])
-def test_actions_post_and_show_the_answer(signed_in: Run, api: FakeApi, action: str) -> None:
-    api.answer("POST", f"/jobs/j1/{action}", {"run_id": "j1.r"}, status=202)
+@pytest.mark.parametrize(
+    ("action", "answer", "said"),
+    [
+        ("run", {"run_id": "j1.r"}, "run_id  j1.r"),
+        ("pause", {"name": "a", "state": "paused", "payload": {}}, "paused a"),
+        (
+            "pause",
+            {"name": "a", "state": "paused", "resume_at": "2026-12-01T01:00:00Z"},
+            "paused a, until 2026-12-01T01:00:00Z",
+        ),
+        (
+            "resume",
+            {"name": "a", "state": "active", "next_fire_at": "2026-12-01T01:00:00Z"},
+            "resumed a, next fire 2026-12-01T01:00:00Z",
+        ),
+    ],
+)
+def test_actions_post_and_tell_the_answer_on_one_line(
+    signed_in: Run, api: FakeApi, action: str, answer: dict[str, Any], said: str
+) -> None:
+    api.answer("POST", f"/jobs/j1/{action}", answer, status=202)
 
-    assert json.loads(signed_in("jobs", action, "j1", "--json").stdout) == {"run_id": "j1.r"}
-    assert signed_in("jobs", action, "j1").stdout == "run_id  j1.r\n"
+    assert json.loads(signed_in("jobs", action, "j1", "--json").stdout) == answer
+    assert signed_in("jobs", action, "j1").stdout == f"{said}\n"
 
 
 def test_show_prints_every_field(signed_in: Run, api: FakeApi) -> None:
@@ -240,7 +258,7 @@ def test_show_prints_every_field(signed_in: Run, api: FakeApi) -> None:
     lines = signed_in("jobs", "show", "j1").stdout.splitlines()
 
     assert [line.split()[0] for line in lines] == list(JOB)
-    assert lines[6].endswith('{"type": "task", "name": "samples.echo"}')
+    assert lines[6].endswith("task samples.echo")
 
 
 def test_show_says_since_when_and_why_a_job_is_served_in_lane_slow(

@@ -132,7 +132,9 @@ def test_a_removed_job_stays_unless_it_is_pruned_and_comes_back(
     assert carillon("diff", str(file)).stdout == "2 unchanged\n"
     assert "- delete      sync" in carillon("diff", str(file), "--prune").stdout
     assert sorted(jobs_of(carillon)) == ["own", "report", "sync"]
-    assert carillon("apply", str(file), "--prune").stdout.endswith("1 deleted\n")
+    refused = carillon("apply", str(file), "--prune")
+    assert (refused.exit_code, "repeat with --yes" in refused.stderr) == (ExitCode.USAGE, True)
+    assert carillon("apply", str(file), "--prune", "--yes").stdout.endswith("1 deleted\n")
     assert sorted(jobs_of(carillon)) == ["own", "report"]
     file.write_text(MANIFEST)
     assert "^ revive      sync" in carillon("apply", str(file), "--prune").stdout

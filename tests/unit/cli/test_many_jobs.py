@@ -1,6 +1,5 @@
 """`carillon jobs list|pause|resume|delete` by parent and tags."""
 
-import io
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -8,7 +7,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from carillon.cli.output import progress_line
 from tests.unit.cli.conftest import FakeApi, Run
 
 ACTIONS = [
@@ -16,6 +14,7 @@ ACTIONS = [
     ("resume", "POST", "/jobs/resume", "resumed"),
     ("delete", "DELETE", "/jobs", "deleted"),
 ]
+YES = {"delete": ["--yes"]}
 
 
 def test_list_by_parent_and_tags(signed_in: Run, api: FakeApi) -> None:
@@ -40,7 +39,7 @@ def test_many_are_changed_until_no_cursor_is_left(
     api.then(method, path, {"changed": 0, "next_cursor": "c2"})
     api.then(method, path, {"changed": 1, "next_cursor": None})
 
-    result = signed_in("jobs", command, "--parent", "channel-7")
+    result = signed_in("jobs", command, "--parent", "channel-7", *YES.get(command, ()))
 
     assert (result.exit_code, result.stdout) == (0, f"{done} 3 jobs\n")
     parent = {"parent": "channel-7"}
@@ -49,7 +48,7 @@ def test_many_are_changed_until_no_cursor_is_left(
         {**parent, "cursor": "c1"},
         {**parent, "cursor": "c2"},
     ]
-    answer = signed_in("jobs", command, "--tag", "a=b", "--json").stdout
+    answer = signed_in("jobs", command, "--tag", "a=b", "--json", *YES.get(command, ())).stdout
     assert json.loads(answer) == {"changed": 1, "managed": 0}
     assert api.requests[-1].query == {"tag": "a:b"}
 
@@ -60,38 +59,15 @@ def test_on_a_terminal_it_shows_how_far_it_is(
     told: list[str] = []
 
     @contextmanager
-    def line() -> Iterator[Callable[[str], None]]:
+    def bar() -> Iterator[Callable[[str], None]]:
         yield told.append
 
-    monkeypatch.setattr("carillon.cli.commands.jobs.progress_line", line)
+    monkeypatch.setattr("carillon.cli.commands.jobs.progress_bar", bar)
     api.answer("DELETE", "/jobs", {"changed": 1200, "next_cursor": "c1"})
     api.then("DELETE", "/jobs", {"changed": 1, "next_cursor": None})
 
     assert signed_in("jobs", "delete", "--parent", "p", "--yes").stdout == "deleted 1,201 jobs\n"
     assert told == ["deleted 1,200 jobs so far", "deleted 1,201 jobs so far"]
-
-
-def test_progress_is_one_line_of_a_terminal_and_nothing_elsewhere(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Terminal(io.StringIO):
-        is_terminal = True
-
-        def isatty(self) -> bool:
-            return self.is_terminal
-
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    with progress_line() as show:
-        show("1 of 2")
-        show("2 of 2\x1b[2J")
-    clear = "\r\x1b[K"
-    assert terminal.getvalue() == f"{clear}1 of 2{clear}2 of 2\\x1b[2J{clear}"
-
-    terminal.is_terminal = False
-    with progress_line() as show:
-        show("more")
-    assert "more" not in terminal.getvalue()
 
 
 def test_a_failure_in_between_tells_what_is_done(signed_in: Run, api: FakeApi) -> None:

@@ -34,7 +34,7 @@ BAD_INPUT = [
     ("jobs create --concurrency database=two", "concurrency.limit"),
     ("jobs create --rate 60", "rate"),
     ("jobs create --rate 60/", "rate"),
-    ("jobs create --rate 60/1m@", "rate"),
+    ("jobs create --rate =60/1m", "rate"),
     ("jobs create --rate x/1m", "rate.limit"),
     ("jobs create --tag team", "tags"),
     ("jobs create --tag =billing", "tags"),
@@ -53,11 +53,11 @@ BAD_INPUT = [
     *((f"jobs {command} --tag ''", "tags") for command in ("pause", "resume", "delete")),
     *((f"jobs {command} --tag {tag}", "tag") for command in ("list", "delete") for tag in NO_TAGS),
     ("jobs backfill j1 --from soon --to 2026-01-01", "from"),
-    ("runs j1 --to soon", "to"),
-    ("run show j1", "run_id"),
-    ("run show ''", "run_id"),
-    ("run cancel _x", "job_id"),
-    ("run cancel .._x", "job_id"),
+    ("runs list j1 --to soon", "to"),
+    ("runs show j1", "run_id"),
+    ("runs show ''", "run_id"),
+    ("runs cancel _x", "job_id"),
+    ("runs cancel .._x", "job_id"),
     ("operations show ..", "operation_id"),
     ("operations cancel ..", "operation_id"),
     ("dead-letters redrive --from soon", "from"),
@@ -112,7 +112,7 @@ WRONG_COMMAND_LINES = [
     *(f"jobs {command} j1 --tag a=b" for command in ("pause", "resume", "delete")),
     "jobs backfill j1",
     "jobs backfill j1 --from 2026-01-01",
-    "runs j1 --follow --from 2026-01-01",
+    "runs list j1 --follow --from 2026-01-01",
     *(
         f"dead-letters {command} {which}"
         for command in ("redrive", "discard")
@@ -162,7 +162,7 @@ def test_a_wrong_command_line_ends_with_2(signed_in: Run, api: FakeApi, line: st
 
 
 def test_json_may_be_asked_for_before_the_command(signed_in: Run) -> None:
-    result = signed_in("--json", "run", "show", "j1")
+    result = signed_in("--json", "runs", "show", "j1")
 
     assert json.loads(result.stderr)["title"] == "Bad input"
 

@@ -35,7 +35,7 @@ RUN: dict[str, Any] = {
 def test_show_tells_the_run_and_each_attempt(signed_in: Run, api: FakeApi) -> None:
     api.answer("GET", PATH, RUN)
 
-    assert signed_in("run", "show", RUN_ID).stdout.splitlines() == [
+    assert signed_in("runs", "show", RUN_ID).stdout.splitlines() == [
         f"run_id   {RUN_ID}",
         "status   dead",
         "attempt  2",
@@ -48,12 +48,12 @@ def test_show_tells_the_run_and_each_attempt(signed_in: Run, api: FakeApi) -> No
         "1        2026-01-01T00:00:00Z  2026-01-01T00:00:01Z  timeout: 10 s",
         "2        2026-01-01T00:00:05Z  -                     -",
     ]
-    assert json.loads(signed_in("run", "show", RUN_ID, "--json").stdout) == RUN
+    assert json.loads(signed_in("runs", "show", RUN_ID, "--json").stdout) == RUN
 
 
 def test_cancel(signed_in: Run, api: FakeApi) -> None:
     api.answer("POST", f"{PATH}/cancel", {**RUN, "status": "cancelled"})
 
-    answer = json.loads(signed_in("run", "cancel", RUN_ID, "--json").stdout)
+    answer = json.loads(signed_in("runs", "cancel", RUN_ID, "--json").stdout)
 
     assert answer["status"] == "cancelled"

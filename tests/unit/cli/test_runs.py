@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from carillon.cli.client import ApiClient
-from carillon.cli.commands import runs as runs_module
-from carillon.cli.commands.runs import write_changes
+from carillon.cli.commands.runs import runs as runs_module
+from carillon.cli.commands.runs.runs import write_changes
 from carillon.client.resources.following import Follower
 from tests.unit.cli.conftest import SENT, FakeApi, Run
 
@@ -17,6 +17,7 @@ def _run(second: int, status: str = "succeeded", attempt: int = 1) -> dict[str, 
     return {
         "run_id": f"j1.{second}",
         "fire_at": fire_at,
+        "kind": "scheduled",
         "status": status,
         "attempt": attempt,
         "lag_seconds": 0.25,
@@ -34,18 +35,19 @@ def test_runs_as_table_and_json(signed_in: Run, api: FakeApi) -> None:
     spread = {**_run(0), "result": "fine", "effective_at": "2026-01-01T00:00:03Z"}
     api.answer("GET", "/jobs/j1/runs", _page(dead, spread))
 
-    table = signed_in("runs", "j1", "--limit", "2").stdout.splitlines()
+    table = signed_in("runs", "list", "j1", "--limit", "2").stdout.splitlines()
 
     assert table[0].split() == [
-        "fire_at", "effective_at", "status", "attempt", "lag_seconds", "outcome", "run_id"
+        "fire_at", "effective_at", "kind", "status", "attempt", "lag_seconds", "outcome", "run_id",
     ]  # fmt: skip
     assert table[1].split() == [
-        "2026-01-01T00:00:05Z", "-", "dead", "3", "0.25", "http_503:", "busy", "j1.5"
+        "2026-01-01T00:00:05Z", "-", "scheduled", "dead", "3", "0.25", "http_503:", "busy", "j1.5"
     ]  # fmt: skip
     assert table[2].split() == [
-        "2026-01-01T00:00:00Z", "2026-01-01T00:00:03Z", "succeeded", "1", "0.25", "fine", "j1.0"
+        "2026-01-01T00:00:00Z", "2026-01-01T00:00:03Z", "scheduled", "succeeded", "1", "0.25",
+        "fine", "j1.0",
     ]  # fmt: skip
-    assert json.loads(signed_in("runs", "j1", "--json").stdout)[0] == dead
+    assert json.loads(signed_in("runs", "list", "j1", "--json").stdout)[0] == dead
     assert [request.query["limit"] for request in api.requests] == ["2", "20"]
 
 
@@ -73,10 +75,10 @@ def test_the_outcome_carries_the_note(
     run = _run(0, "skipped") | {"effective_at": "2026-01-01T00:00:00Z"} | told
     api.answer("GET", "/jobs/j1/runs", _page(run))
 
-    row = signed_in("runs", "j1").stdout.splitlines()[1]
+    row = signed_in("runs", "list", "j1").stdout.splitlines()[1]
 
     cells = [cell.strip() for cell in row.split("  ") if cell.strip()]
-    assert cells == [run["fire_at"], "-", "skipped", "1", "0.25", outcome, "j1.0"]
+    assert cells == [run["fire_at"], "-", "scheduled", "skipped", "1", "0.25", outcome, "j1.0"]
 
 
 def _changes(client: ApiClient, follower: Follower) -> list[tuple[str, str]]:
@@ -164,14 +166,16 @@ def test_follow_as_a_command_ends_with_0_on_ctrl_c(
 
     monkeypatch.setattr(runs_module, "write_changes", once)
 
-    result = signed_in("runs", "j1", "--follow")
+    result = signed_in("runs", "list", "j1", "--follow")
 
     assert (result.exit_code, len(looked)) == (0, 1)
-    assert result.stdout.split()[:3] == ["2026-01-01T00:00:00Z", "-", "succeeded"]
+    header, row = result.stdout.splitlines()
+    assert header.index("status") == row.index("succeeded")
+    assert row.split()[:4] == ["2026-01-01T00:00:00Z", "-", "scheduled", "succeeded"]
 
 
 def test_follow_of_a_job_that_is_not_there_ends(signed_in: Run) -> None:
-    assert signed_in("runs", "j1", "--follow").exit_code == 4
+    assert signed_in("runs", "list", "j1", "--follow").exit_code == 4
 
 
 def test_runs_of_a_span_of_time(signed_in: Run, api: FakeApi) -> None:
@@ -179,7 +183,7 @@ def test_runs_of_a_span_of_time(signed_in: Run, api: FakeApi) -> None:
     api.then("GET", "/jobs/j1/runs", _page())
 
     result = signed_in(
-        "runs", "j1", "--from", "2026-01-01", "--to", "2026-01-01T02:00:00+02:00", "--json"
+        "runs", "list", "j1", "--from", "2026-01-01", "--to", "2026-01-01T02:00:00+02:00", "--json"
     )
 
     assert result.exit_code == 0
@@ -194,7 +198,7 @@ def test_a_settled_run_says_so(signed_in: Run, api: FakeApi) -> None:
     error = {"kind": "http_503", "message": "busy"}
     api.answer("GET", "/jobs/j1/runs", _page(_run(0) | {"error": error, "settled": "redriven"}))
 
-    assert "http_503: busy (redriven)" in signed_in("runs", "j1").stdout
+    assert "http_503: busy (redriven)" in signed_in("runs", "list", "j1").stdout
 
 
 def test_upcoming_of_one_job_and_of_all(signed_in: Run, api: FakeApi) -> None:

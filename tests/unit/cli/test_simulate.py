@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from carillon.cli.commands import live, simulate_report
+from carillon.cli.commands.simulation import live
+from carillon.cli.commands.simulation import report as simulate_report
 from carillon.cli.exits import ExitCode
 from carillon.cli.polling import Interrupts
 from carillon.domain.wheel.delaying import ROUNDED_UP_SECONDS

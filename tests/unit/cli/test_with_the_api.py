@@ -23,7 +23,7 @@ POLICIES = [
     "--schedule", "every 5m", "--task", "echo", "--payload", '{"id": "{{run_id}}"}', "--template",
     "--priority", "low", "--overlap", "queue_one", "--tolerance", "30s", "--grace", "5m",
     "--expect-within", "PT10M", "--pause-after-failures", "3", "--concurrency", "database=2",
-    "--rate", "60/1m@supplier", "--max-attempts", "5", "--backoff", "fixed", "--backoff-base",
+    "--rate", "supplier=60/1m", "--max-attempts", "5", "--backoff", "fixed", "--backoff-base",
     "10", "--backoff-factor", "1.5", "--backoff-cap", "60", "--retry-on", "http_5xx",
     "--timeout", "20", "--on-success", "notify", "--on-failure", "https://a.test/hook",
     "--parent", "channel-7", "--tag", "team=billing", "--event", "run.dead",
@@ -83,8 +83,8 @@ def test_a_change_merges_and_clears(carillon: Command) -> None:
     job_id = carillon("jobs", "create", "--name", "a", *POLICIES)["job_id"]
 
     changed = carillon(
-        "jobs", "change", job_id, "--revision", "1", "--rate", "5/1h", "--tag", "area=eu",
-        "--clear", "tags.team", "--clear", "on-failure", "--clear", "grace", "--task", "other",
+        "jobs", "change", job_id, "--revision", "1", "--rate", "5/1h", "--add-tag", "area=eu",
+        "--remove-tag", "team", "--clear", "on-failure", "--clear", "grace", "--task", "other",
     )  # fmt: skip
 
     assert changed["rate"] == {"limit": 5, "per": "1h", "key": ""}
@@ -114,7 +114,7 @@ def test_many_jobs_by_parent_and_tags(carillon: Command) -> None:
     assert len(carillon("jobs", "list", "--parent", "odd", "--tag", "team=billing")) == 2
     assert carillon("jobs", "pause", "--parent", "odd") == {"changed": 2, "managed": 0}
     assert carillon("jobs", "resume", "--tag", "team=billing") == {"changed": 2, "managed": 0}
-    assert carillon("jobs", "delete", "--parent", "even") == {"changed": 3, "managed": 0}
+    assert carillon("jobs", "delete", "--parent", "even", "--yes") == {"changed": 3, "managed": 0}
     assert {job["state"] for job in carillon("jobs", "list")} == {"active"}
     assert len(carillon("jobs", "list")) == 2
 
@@ -126,21 +126,21 @@ def test_a_dead_letter_is_redriven_and_that_run_cancelled(
     assert [run["run_id"] for run in carillon("dead-letters", "list", *filters)] == [dead_run_id]
 
     new = carillon("dead-letters", "redrive", dead_run_id)
-    cancelled = carillon("run", "cancel", new["run_id"])
+    cancelled = carillon("runs", "cancel", new["run_id"])
 
     assert (new["redrive"], cancelled["status"]) == (1, "cancelled")
-    old = carillon("run", "show", dead_run_id)
+    old = carillon("runs", "show", dead_run_id)
     assert old["settled"] == "redriven"
     assert [attempt["error"]["kind"] for attempt in old["attempts"]] == ["http_404"]
     assert carillon("dead-letters", "list") == []
-    assert len(carillon("runs", dead_run_id[:26], *SPAN)) == 2
-    assert carillon("runs", dead_run_id[:26], "--from", "2026-03-01T09:00:01") == []
+    assert len(carillon("runs", "list", dead_run_id[:26], *SPAN)) == 2
+    assert carillon("runs", "list", dead_run_id[:26], "--from", "2026-03-01T09:00:01") == []
 
 
 def test_a_dead_letter_is_discarded(carillon: Command, dead_run_id: str) -> None:
     carillon("dead-letters", "discard", dead_run_id)
 
-    assert carillon("run", "show", dead_run_id)["settled"] == "discarded"
+    assert carillon("runs", "show", dead_run_id)["settled"] == "discarded"
 
 
 @pytest.mark.parametrize("command", ["redrive", "discard"])
@@ -148,7 +148,8 @@ def test_a_dead_letter_is_discarded(carillon: Command, dead_run_id: str) -> None
 def test_many_dead_letters_are_an_operation(
     carillon: Command, command: str, which: list[str]
 ) -> None:
-    told = carillon("dead-letters", command, *which, "--per-minute", "60", "--no-wait")
+    yes = ["--yes"] if command == "discard" else []
+    told = carillon("dead-letters", command, *which, "--per-minute", "60", "--no-wait", *yes)
 
     assert (told["kind"], told["state"], told["per_minute"]) == (command, "running", 60)
     assert carillon("operations", "show", told["operation_id"]) == told

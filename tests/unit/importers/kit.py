@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from carillon.cli.commands.live import fast_forward
+from carillon.cli.commands.simulation.live import fast_forward
 from carillon.importers.document import manifest_text
 from carillon.importers.entries import Entry
 from carillon.importers.importing import Imported, imported

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from carillon.cli.commands.live import fast_forward
+from carillon.cli.commands.simulation.live import fast_forward
 from carillon.clock import utc_text
 from carillon.domain.wheel.delaying import ROUNDED_UP_SECONDS
 from carillon.manifest.manifest import ManifestRefusedError

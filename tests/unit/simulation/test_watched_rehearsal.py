@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from carillon.cli.commands.live import fast_forward, replay
+from carillon.cli.commands.simulation.live import fast_forward, replay
 from carillon.clock import utc_text
 from carillon.simulation.run import Plan, Simulation
 from tests.support.manifests import workload_of

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from carillon.cli.display.progress import progress_bar
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.inputs import read_text
 from carillon.cli.options import Commands
-from carillon.cli.output import progress_line, write_error, write_json
+from carillon.cli.output import write_error, write_json
 from carillon.cli.session import OutputOptions
 from carillon.errors import InvalidFieldError
 
@@ -82,7 +83,7 @@ def eventbridge(
 
     entries: list[Entry] = []
     try:
-        with progress_line() as show:
+        with progress_bar() as show:
             for entry in eventbridge_entries(group, region):
                 entries.append(entry)
                 show(f"{len(entries):,} schedules")

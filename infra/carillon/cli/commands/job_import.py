@@ -10,9 +10,10 @@ from uuid import uuid4
 import typer
 
 from carillon.cli.client import ApiClient, Json
+from carillon.cli.display.progress import Show, no_progress, progress_bar
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.inputs import parse_json, read_text
-from carillon.cli.output import progress_line, write_error, write_json, write_line
+from carillon.cli.output import write_error, write_json, write_line
 from carillon.cli.session import IdempotencyKeyOption, SessionOptions
 from carillon.errors import InvalidFieldError
 
@@ -75,7 +76,7 @@ def import_jobs(
         raise CliError.from_invalid_field(error) from error
     api = session.connect()
     try:
-        with progress_line() as show:
+        with progress_bar() as show:
             done = create_all(api, items, show=show)
     except CliError as error:
         if error.is_outcome_unknown:
@@ -88,7 +89,7 @@ def create_all(
     api: ApiClient,
     items: Sequence[Item],
     sleep: Callable[[float], None] = time.sleep,
-    show: Callable[[str], None] = lambda text: None,
+    show: Show = no_progress,
 ) -> list[Item]:
     """The items with their answers, in order; `show` gets the progress.
 
@@ -108,7 +109,7 @@ def create_all(
             for number, item in _answered(api, chunk, is_begun=done != list(items)):
                 done[number] = item
             reached = sum(item.status != _BUSY for item in done)
-            show(f"{reached:,} of {len(done):,} jobs")
+            show(f"{reached:,} of {len(done):,} jobs", reached, len(done))
         idle_rounds = (
             0 if any(done[number].status != _BUSY for number, _ in left) else idle_rounds + 1
         )

@@ -137,10 +137,10 @@ def _after(text: str) -> Any:
 
 
 def _rate(text: str) -> dict[str, Any]:
-    limit, slash, rest = text.partition("/")
-    per, at, key = rest.partition("@")
-    if not slash or not per or (at and not key):
-        message = f"{text!r} is no LIMIT/PER or LIMIT/PER@KEY such as 60/1m@supplier"
+    key, equals, paced = text.rpartition("=")
+    limit, slash, per = paced.partition("/")
+    if not slash or not per or (equals and not key):
+        message = f"{text!r} is no LIMIT/PER or KEY=LIMIT/PER such as supplier=60/1m"
         raise InvalidFieldError("rate", message)
     return {"limit": _whole_number(limit, "rate.limit"), "per": per, "key": key}
 

@@ -7,6 +7,9 @@ import typer
 
 from carillon.cli.client import ApiClient, Query, job_path
 from carillon.cli.commands.job_options import JobOptions, is_empty, job_body, refuse_contradictions
+from carillon.cli.commands.job_shown import COLUMNS, LEAST_NEEDED, job_cell, write_acted, write_job
+from carillon.cli.commands.runs.shown import write_run
+from carillon.cli.display.progress import progress_bar
 from carillon.cli.exits import CliError
 from carillon.cli.inputs import payload_value
 from carillon.cli.options import (
@@ -15,35 +18,34 @@ from carillon.cli.options import (
     LengthOptions,
     YesOption,
     confirm,
+    confirm_many,
+    tags_of,
 )
-from carillon.cli.output import (
-    NOTED,
-    printable,
-    progress_line,
-    write_done,
-    write_items,
-    write_json,
-    write_notes,
-    write_record,
-    write_run,
-)
+from carillon.cli.output import printable, write_done, write_items
 from carillon.cli.session import (
     IdempotencyKeyOption,
     JobArgument,
+    OptionalJobArgument,
     SessionOptions,
 )
 from carillon.errors import InvalidFieldError
 
 jobs = Commands(help="Create, show and change jobs.", no_args_is_help=True)
 
-_COLUMNS = ("job_id", "name", "state", "schedule", "timezone", "target", "next_fire_at")
-
-OptionalJobArgument = Annotated[
-    str | None, typer.Argument(metavar="JOB", help="Its name, or its id.", show_default=False)
-]
 RevisionOption = Annotated[
     int | None,
     typer.Option(help="Only if the job is at this revision.", show_default="whichever it is at"),
+]
+AddTagOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--add-tag", metavar="KEY=VALUE", show_default=False,
+        help="Give it this tag, the others stay; repeatable.",
+    ),
+]  # fmt: skip
+RemoveTagOption = Annotated[
+    list[str] | None,
+    typer.Option("--remove-tag", metavar="KEY", show_default=False, help="Repeatable."),
 ]
 ClearOption = Annotated[
     list[str] | None,
@@ -72,7 +74,7 @@ def create(
             "give --file, or --name, --schedule or --after, and --task, --webhook or --target"
         )
     body = _body(options)
-    _show(session.connect().post_once("/jobs", body, idempotency_key), as_json)
+    write_job(session.connect().post_once("/jobs", body, idempotency_key), as_json)
 
 
 @jobs.command()
@@ -80,6 +82,8 @@ def change(
     job: JobArgument,
     *,
     options: JobOptions,
+    add_tag: AddTagOption = None,
+    remove_tag: RemoveTagOption = None,
     clear: ClearOption = None,
     revision: RevisionOption = None,
     force: ForceOption = False,
@@ -91,14 +95,16 @@ def change(
     """
     as_json = session.is_json
     body = _body(options)
-    for name in clear or ():
+    if add_tag:
+        body["tags"] = body.get("tags", {}) | _tags(add_tag)
+    for name in (*(clear or ()), *(f"tags.{key}" for key in remove_tag or ())):
         _clear(body, name)
     if not body:
         raise typer.BadParameter("give what is to change")
     condition = "*" if revision is None else f'"{revision}"'
     api = session.connect()
     path = _forced(api.job_path(job), force)
-    _show(api.patch(path, body, {"If-Match": condition}), as_json)
+    write_job(api.patch(path, body, {"If-Match": condition}), as_json)
 
 
 @jobs.command(name="list")
@@ -114,14 +120,14 @@ def list_jobs(
     """List your jobs by name, all or those of a parent or tag; with --json, an array."""
     query = chosen.query | ({"name": name} if name else {})
     found = list(session.connect().items("/jobs", length.most, query))
-    write_items(found, _COLUMNS, session.is_json, _cell)
+    write_items(found, COLUMNS, session.is_json, job_cell, LEAST_NEEDED)
 
 
 @jobs.command()
 def show(job: JobArgument, *, session: SessionOptions) -> None:
     """Show one job, whole."""
     api = session.connect()
-    _show(api.get(api.job_path(job)), session.is_json)
+    write_job(api.get(api.job_path(job)), session.is_json)
 
 
 @jobs.command()
@@ -195,7 +201,7 @@ def delete(
     api = session.connect()
     as_json = session.is_json
     if job is None:
-        confirm(f"Delete all jobs of {_told(query)} for good?", yes)
+        confirm_many(f"Delete all jobs of {_told(query)} for good?", yes)
         if force:
             query["force"] = "true"
         _change_all(api, "DELETE", "/jobs", query, "deleted", as_json)
@@ -221,7 +227,7 @@ def _act(
     if job is None:
         _change_all(api, "POST", f"/jobs/{action}", query, done, as_json, body)
     else:
-        _show(api.post(api.job_path(job, f"/{action}"), body), as_json)
+        write_acted(done, api.post(api.job_path(job, f"/{action}"), body), as_json)
 
 
 def _one_or_many(
@@ -243,7 +249,7 @@ def _change_all(
     as_json: bool,
     body: dict[str, Any] | None = None,
 ) -> None:
-    with progress_line() as show:
+    with progress_bar() as show:
         counts = api.change_all(
             method, path, query, lambda count: show(f"{done} {count:,} jobs so far"), body
         )
@@ -269,6 +275,13 @@ def _body(options: JobOptions) -> dict[str, Any]:
         raise CliError.from_invalid_field(error) from error
 
 
+def _tags(texts: list[str]) -> dict[str, str]:
+    try:
+        return tags_of(texts)
+    except InvalidFieldError as error:
+        raise CliError.from_invalid_field(error) from error
+
+
 def _clear(body: dict[str, Any], name: str) -> None:
     """Put null for a member, or for one within it; raises typer.BadParameter."""
     *path, last = _path_of(name)
@@ -286,45 +299,3 @@ def _path_of(name: str) -> list[str]:
     named_freely = 0 if member == "tags" else 1 if inner[:1] == ["headers"] else len(inner)
     path = [member.replace("-", "_"), *inner[:named_freely]]
     return [*path, ".".join(inner[named_freely:])] if inner[named_freely:] else path
-
-
-def _show(job: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        write_json(job)
-        return
-    write_notes(job)
-    # The target whole: here its type counts.
-    write_record({
-        name: value if name == "target" else _cell(job, name)
-        for name, value in job.items()
-        if name not in NOTED
-    })  # fmt: skip
-
-
-def _cell(job: dict[str, Any], column: str) -> Any:
-    value = job.get(column)
-    if column == "target" and isinstance(value, dict):
-        return _called(value)
-    if column == "schedule" and value is None:
-        return job.get("sentence")  # it runs after another job
-    if column in ("schedule", "except") and isinstance(value, list):
-        return " | ".join(map(printable, value)) or None
-    if column == "calendar" and isinstance(value, dict):
-        return f"{value.get('name')} ({value.get('rule')})"
-    if column == "after" and isinstance(value, dict):
-        within = f", within {value.get('within')}" if value.get("within") else ""
-        return f"{value.get('job')} ({value.get('when')}{within})"
-    if column == "slow" and isinstance(value, dict):
-        return f"since {value.get('since')}: {value.get('reason')}"
-    if column == "tags" and isinstance(value, dict):
-        return " ".join(f"{key}={text}" for key, text in value.items()) or None
-    if column == "events" and isinstance(value, list):
-        return " ".join(map(printable, value)) or None
-    return value
-
-
-def _called(target: dict[str, Any]) -> Any:
-    """The text that identifies a target: its name, URL or ARN."""
-    named = (target.get("name"), target.get("url"))
-    arns = (value for member, value in target.items() if member.endswith("_arn"))
-    return next((value for value in (*named, *arns) if value), target)

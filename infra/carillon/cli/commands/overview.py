@@ -8,14 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from carillon.cli.display.charts import ASCII, BLOCKS, bars, columns_of
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.instants import utc_text
 from carillon.cli.options import span_of
 from carillon.cli.output import (
-    ASCII,
-    BLOCKS,
-    bars,
-    columns_of,
     effective_at,
     write_error,
     write_json,

@@ -170,7 +170,7 @@ class JobSpec(TimingSpec):
             "--rate",
             "At most LIMIT starts per duration, as 60/1m; of all jobs with the KEY, if any.",
             "Policies",
-            metavar="LIMIT/PER[@KEY]",
+            metavar="[KEY=]LIMIT/PER",
         ),
     ] = None
     retry: Annotated[RetryPolicy, NullsAreDefaults()] = RetryPolicy()

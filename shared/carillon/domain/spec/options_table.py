@@ -33,7 +33,7 @@ OPTIONS = (
     JobOption('overlap', '--overlap', 'text', 'While a run is active: allow, skip or queue_one.', 'Policies'),
     JobOption('tolerance', '--tolerance', 'text', 'Drop a run that starts sooner after the last one than the interval less this.', 'Policies'),
     JobOption('concurrency', '--concurrency', 'text', 'At most LIMIT runs at once of all jobs with the KEY.', 'Policies', 'KEY=LIMIT'),
-    JobOption('rate', '--rate', 'text', 'At most LIMIT starts per duration, as 60/1m; of all jobs with the KEY, if any.', 'Policies', 'LIMIT/PER[@KEY]'),
+    JobOption('rate', '--rate', 'text', 'At most LIMIT starts per duration, as 60/1m; of all jobs with the KEY, if any.', 'Policies', '[KEY=]LIMIT/PER'),
     JobOption('retry.max_attempts', '--max-attempts', 'int', 'Attempts before a dead letter.', 'Attempts'),
     JobOption('retry.backoff.base_seconds', '--backoff-base', 'int', 'The first delay, in seconds.', 'Attempts'),
     JobOption('retry.backoff.factor', '--backoff-factor', 'float', 'How much longer each next one is.', 'Attempts'),

@@ -7,9 +7,10 @@ from zoneinfo import ZoneInfo
 import typer
 
 from carillon.cli.commands.admin.stores import AdminOptions, open_deployment, require_segment
+from carillon.cli.display.progress import progress_bar
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.instants import parse_instant, utc_text
-from carillon.cli.output import progress_line, write_done, write_error
+from carillon.cli.output import write_done, write_error
 from carillon.errors import InvalidFieldError, QueueUnavailableError, StoreUnavailableError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def reindex(
     try:
         if segment is not None:
             require_segment(settings, stores, segment)
-        with progress_line() as show:
+        with progress_bar() as show:
             work.run(lambda done: show(_text(done)))
     except (StoreUnavailableError, QueueUnavailableError) as error:
         detail = f"{error}; so far {_text(work.done)}: repeat it"

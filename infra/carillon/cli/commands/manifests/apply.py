@@ -11,10 +11,11 @@ from carillon.cli.commands.manifests.applying import Applier, Plan, refuse_namel
 from carillon.cli.commands.manifests.export import exported
 from carillon.cli.commands.manifests.files import FilesArgument, read_manifest
 from carillon.cli.commands.manifests.rehearsal import rehearsed
+from carillon.cli.display.progress import progress_bar
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.instants import span_of
-from carillon.cli.options import YesOption, confirm
-from carillon.cli.output import printable, progress_line, write_error, write_json, write_line
+from carillon.cli.options import YesOption, confirm_many
+from carillon.cli.output import printable, write_error, write_json, write_line
 from carillon.cli.session import SessionOptions
 from carillon.errors import InvalidFieldError
 from carillon.manifest.manifest import Manifest
@@ -60,7 +61,7 @@ def diff(
 ) -> None:
     """Show what `apply` would do; nothing is written. Exit code 8 if it would do something."""
     manifest, applier = _applier(files, session, force=force, adopt=adopt)
-    with progress_line() as applier.show:
+    with progress_bar() as applier.show:
         plan = applier.plan(prune=prune)
         told = None
         if rehearse is not None and not plan.is_blocked:
@@ -86,7 +87,7 @@ def apply(
     paused. It can be repeated.
     """
     manifest, applier = _applier(files, session, force=force, adopt=adopt)
-    with progress_line() as applier.show:
+    with progress_bar() as applier.show:
         plan = applier.plan(prune=prune)
     if dry_run or plan.is_blocked:
         _write(manifest, plan, session.is_json, is_done=False)
@@ -94,8 +95,8 @@ def apply(
     if expect not in (None, plan.digest):
         detail = f"its digest is {plan.digest}, not {expect}: review it again"
         raise CliError.local(ExitCode.CONFLICT, "The plan has changed", detail)
-    _confirm_deletions(manifest, plan, yes)
-    with progress_line() as applier.show:
+    _confirm_deletions(manifest, plan, yes or expect is not None)
+    with progress_bar() as applier.show:
         done, is_complete = applier.carry_out()
     _write(manifest, done, session.is_json, is_done=True)
     if not is_complete:
@@ -136,10 +137,11 @@ def _exit_code(plan: Plan) -> ExitCode:
 
 
 def _confirm_deletions(manifest: Manifest, plan: Plan, yes: bool) -> None:
-    """Ask before many jobs, or a large share of them, are deleted."""
+    """Ask before many jobs, or a large share of them, are deleted: unless the plan was reviewed,
+    as its digest says."""
     deleted = plan.counts["delete"]
     if deleted > min(_MANY_DELETED, _LARGE_SHARE * (len(manifest.jobs) + deleted)):
-        confirm(f"Delete {deleted:,} jobs of {manifest.name} for good?", yes)
+        confirm_many(f"Delete {deleted:,} jobs of {manifest.name} for good?", yes)
 
 
 def _write(

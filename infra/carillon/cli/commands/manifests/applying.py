@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from carillon.cli.client import ApiClient, Json
+from carillon.cli.display.progress import Show, no_progress
 from carillon.cli.exits import CliError, ExitCode
 from carillon.domain.spec.together import groups_of
 from carillon.manifest.manifest import Manifest
@@ -23,8 +24,6 @@ _PATH = "/apply"
 _PLAN_CHANGED = ":plan-changed"
 """The end of the type of the problem that refuses an apply of another plan."""
 _ANOTHER_PLAN = "The plan has changed", "others change the same jobs meanwhile: review it again"
-
-Show = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ class Applier:
     api: ApiClient
     manifest: Manifest
     options: Json
-    show: Show = lambda text: None
+    show: Show = no_progress
     sleep: Callable[[float], None] = time.sleep
     _calls: list[Json] = field(default_factory=list)
     _plans: list[Json] = field(default_factory=list)
@@ -149,7 +148,8 @@ class Applier:
     def _tell(self, verb: str, answers: Sequence[Json]) -> None:
         reached = sum(len(answer["items"]) for answer in answers)
         total = len(self.manifest.jobs) + len(self.manifest.calendars)
-        self.show(f"{verb} {reached:,} of {max(total, reached):,}")
+        total = max(total, reached)
+        self.show(f"{verb} {reached:,} of {total:,}", reached, total)
 
     def _sent(self, call: Json) -> Json:
         return self.api.post(_PATH, {"manifest": self.manifest.name, **self.options, **call})

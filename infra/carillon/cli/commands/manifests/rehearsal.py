@@ -29,7 +29,7 @@ def rehearsed(before: Manifest, after: Manifest, begin: datetime, until: datetim
 
 
 def _summary(manifest: Manifest, plan: "Plan") -> Summary:
-    from carillon.cli.commands.live import fast_forward
+    from carillon.cli.commands.simulation.live import fast_forward
     from carillon.simulation.run import Simulation
     from carillon.simulation.workload import Workload
 

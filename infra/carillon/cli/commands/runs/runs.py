@@ -1,29 +1,25 @@
-"""`carillon runs` and `carillon run`."""
+"""`carillon runs ...`: list, follow, show, cancel."""
 
 import sys
 import time
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from carillon.cli.client import ApiClient, run_path
+from carillon.cli.commands.runs.shown import COLUMNS, LEAST_NEEDED, run_cell, write_run
 from carillon.cli.options import Commands, SpanOptions
-from carillon.cli.output import (
-    COLUMNS,
-    printable,
-    run_cell,
-    write_items,
-    write_json,
-    write_line,
-    write_run,
-)
+from carillon.cli.output import StreamedTable, write_items, write_json
 from carillon.cli.polling import looks
 from carillon.cli.session import JobArgument, SessionOptions
 from carillon.client.resources.following import Follower
 
+runs = Commands(help="Runs of your jobs: list, show, cancel.", no_args_is_help=True)
 
-def runs(
+
+@runs.command(name="list")
+def list_runs(
     job: JobArgument,
     *,
     span: SpanOptions,
@@ -50,7 +46,8 @@ def runs(
     if follow:
         write_changes(api, Follower(api.session, path, limit), interval, as_json)
         return
-    write_items(list(api.items(path, limit, query)), COLUMNS, as_json, run_cell)
+    found = list(api.items(path, limit, query))
+    write_items(found, COLUMNS, as_json, run_cell, LEAST_NEEDED)
 
 
 def write_changes(
@@ -61,35 +58,30 @@ def write_changes(
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Print changes until Ctrl-C; an API that is away for a moment does not end it."""
+    table = StreamedTable(COLUMNS, LEAST_NEEDED)
     try:
         for changes in looks(lambda: api.run(follower.changes()), interval_seconds, as_json, sleep):
             for run in changes:
-                _write_change(run, as_json)
+                if as_json:
+                    write_json(run, compact=True)
+                else:
+                    table.write([run_cell(run, column) for column in COLUMNS])
             sys.stdout.flush()
     except KeyboardInterrupt:
         return
 
 
-def _write_change(run: Any, as_json: bool) -> None:
-    if as_json:
-        write_json(run, compact=True)
-    else:
-        write_line("  ".join(printable(run_cell(run, column)) for column in COLUMNS))
-
-
-run = Commands(help="Show one run, or cancel it.", no_args_is_help=True)
-
 RunIdArgument = Annotated[str, typer.Argument(metavar="RUN_ID", show_default=False)]
 
 
-@run.command()
+@runs.command()
 def show(run_id: RunIdArgument, *, session: SessionOptions) -> None:
     """Show one run, whole, with each of its attempts."""
     answer = session.connect().get(run_path(run_id))
     write_run(answer, session.is_json)
 
 
-@run.command()
+@runs.command()
 def cancel(run_id: RunIdArgument, *, session: SessionOptions) -> None:
     """Cancel a run that waits or is to be retried, or end the call of one that is running."""
     answer = session.connect().post(run_path(run_id, "/cancel"))

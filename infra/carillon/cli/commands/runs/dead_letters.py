@@ -6,8 +6,17 @@ from typing import Annotated, Any
 import typer
 
 from carillon.cli.client import ApiClient, dead_letter_path
-from carillon.cli.options import Commands, LengthOptions, SpanOptions, YesOption, confirm
-from carillon.cli.output import run_cell, write_done, write_items, write_run
+from carillon.cli.commands.runs.shown import run_cell, write_run
+from carillon.cli.completing import job_names
+from carillon.cli.options import (
+    Commands,
+    LengthOptions,
+    SpanOptions,
+    YesOption,
+    confirm,
+    confirm_many,
+)
+from carillon.cli.output import write_done, write_items
 from carillon.cli.polling import finish
 from carillon.cli.session import IdempotencyKeyOption, SessionOptions
 
@@ -25,8 +34,12 @@ class DeadLetterFilter(SpanOptions):
     """The options that choose dead letters."""
 
     job: Annotated[
-        str | None, typer.Option(metavar="JOB", help="Of this job: name or id.", show_default=False)
-    ] = None
+        str | None,
+        typer.Option(
+            metavar="JOB", help="Of this job: name or id.", show_default=False,
+            autocompletion=job_names,
+        ),
+    ] = None  # fmt: skip
     reason: Annotated[
         str | None,
         typer.Option(
@@ -130,7 +143,7 @@ def discard(
         api.delete(path)
         write_done(f"discarded {run_id}", {"run_id": run_id, "settled": "discarded"}, as_json)
         return
-    confirm("Discard all dead letters that the options choose for good?", yes)
+    confirm_many("Discard all dead letters that the options choose for good?", yes)
     body = _with_job_id(api, body)
     operation = api.post_once("/dead-letters/discard", body, many.idempotency_key)
     finish(api, operation, many.wait, as_json)

@@ -2,9 +2,8 @@
 
 import json
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -13,7 +12,8 @@ from zoneinfo import ZoneInfo
 import typer
 
 from carillon.cli.commands.manifests.files import FilesArgument, read_manifest, refusal
-from carillon.cli.commands.simulate_report import write_run, write_summary
+from carillon.cli.commands.simulation.report import write_run, write_summary
+from carillon.cli.display.progress import no_progress, progress_bar
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.instants import parse_instant, span_of, utc_text
 from carillon.cli.output import write_json
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from carillon.simulation.run import Simulation
 
 _OUT_OF_SERVICE = "out-of-service"
-_PROGRESS_SECONDS = 1.0
 
 FromOption = Annotated[
     str | None,
@@ -86,10 +85,15 @@ def simulate(
     interrupts, is_live = Interrupts(), speed is not None
     with _runs_file(runs) as lines, interrupts:
         told = _ToldRuns(simulation, lines, is_live=is_live)
-        is_shown = not is_json and not is_live
-        progress = _Progress(begin, until, interrupts.go_on, is_shown=is_shown)
-        _play(simulation, speed, lambda: told.tell() and progress.go_on(simulation.now))
-        progress.end()
+        # Runs that are shown as they happen would stand in the bar.
+        with nullcontext(no_progress) if is_live else progress_bar() as show:
+
+            def go_on() -> bool:
+                passed = min((simulation.now - begin) / (until - begin), 1.0)
+                show(utc_text(simulation.now.replace(microsecond=0)), passed, 1.0)
+                return told.tell() and interrupts.go_on()
+
+            _play(simulation, speed, go_on)
         told.tell()
     summary = {**simulation.summary(), "is_interrupted": interrupts.is_interrupted}
     if is_json:
@@ -103,34 +107,8 @@ def simulate(
         raise typer.Exit(ExitCode.INTERRUPTED)
 
 
-class _Progress:
-    """Shows on a terminal how far a long simulation is; called in the course of it."""
-
-    def __init__(
-        self, begin: datetime, until: datetime, go_on: Callable[[], bool], *, is_shown: bool
-    ) -> None:
-        self._begin = begin
-        self._until = until
-        self._go_on = go_on
-        self._is_shown = is_shown and sys.stderr.isatty()
-        self._next = time.monotonic() + _PROGRESS_SECONDS
-
-    def go_on(self, now: datetime) -> bool:
-        """True if the simulation is to continue, at this virtual time."""
-        if self._is_shown and time.monotonic() >= self._next:
-            share = (now - self._begin) / (self._until - self._begin)
-            sys.stderr.write(f"\r{utc_text(now.replace(microsecond=0))} {share:4.0%} ")
-            sys.stderr.flush()
-            self._next = time.monotonic() + _PROGRESS_SECONDS
-        return self._go_on()
-
-    def end(self) -> None:
-        if self._is_shown:
-            sys.stderr.write("\r" + " " * 40 + "\r")
-
-
 def _play(simulation: "Simulation", speed: float | None, go_on: Callable[[], bool]) -> None:
-    from carillon.cli.commands.live import fast_forward, replay
+    from carillon.cli.commands.simulation.live import fast_forward, replay
 
     if speed is None:
         fast_forward(simulation, go_on)

@@ -1,0 +1,1 @@
+"""Commands about runs: lists, logs, dead letters, operations, reports."""

@@ -1,0 +1,1 @@
+"""`carillon simulate`, with its report and its replay."""

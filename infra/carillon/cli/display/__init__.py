@@ -1,0 +1,1 @@
+"""The look of what commands write: tables, words for people, progress, charts."""
