@@ -50,16 +50,20 @@ class FilterOptions:
             if not self.parent:
                 raise CliError.bad_field("parent", "is empty")
             query["parent"] = self.parent
-        try:
-            tags = tags_of(self.tag or ())
-        except InvalidFieldError as error:
-            raise CliError.from_invalid_field(error) from error
-        for key, value in tags.items():
-            if not _KEY.fullmatch(key) or not _VALUE.fullmatch(value):
-                raise CliError.bad_field("tag", f"{key}={value} can be no job's: {_TAG_RULE}")
-        if tags:
-            query["tag"] = ",".join(f"{key}:{value}" for key, value in tags.items())
-        return query
+        return query | tag_query(self.tag)
+
+
+def tag_query(texts: Sequence[str] | None) -> dict[str, str | int]:
+    """Tags given as KEY=VALUE, as the API filters by them; raises CliError as
+    `FilterOptions.query`."""
+    try:
+        tags = tags_of(texts or ())
+    except InvalidFieldError as error:
+        raise CliError.from_invalid_field(error) from error
+    for key, value in tags.items():
+        if not _KEY.fullmatch(key) or not _VALUE.fullmatch(value):
+            raise CliError.bad_field("tag", f"{key}={value} can be no job's: {_TAG_RULE}")
+    return {"tag": ",".join(f"{key}:{value}" for key, value in tags.items())} if tags else {}
 
 
 def tags_of(texts: Sequence[str]) -> dict[str, str]:

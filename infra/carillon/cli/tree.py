@@ -18,6 +18,7 @@ from carillon.cli.commands.manifests.export import export
 from carillon.cli.commands.overview import forecast, status, upcoming
 from carillon.cli.commands.runs.dead_letters import dead_letters
 from carillon.cli.commands.runs.operations import backfill, missed, operations
+from carillon.cli.commands.runs.report import report
 from carillon.cli.commands.runs.runs import runs
 from carillon.cli.commands.simulation.simulate import simulate
 from carillon.cli.exits import EXIT_CODES_HELP, CliError, ExitCode
@@ -104,6 +105,7 @@ jobs.command()(backfill)
 jobs.command()(missed)
 app.add_typer(jobs, name="jobs")
 app.add_typer(runs, name="runs")
+app.command()(report)
 app.command()(upcoming)
 app.command()(forecast)
 app.command()(simulate)

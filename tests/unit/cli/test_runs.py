@@ -8,6 +8,7 @@ import pytest
 from carillon.cli.client import ApiClient
 from carillon.cli.commands.runs import runs as runs_module
 from carillon.cli.commands.runs.runs import write_changes
+from carillon.cli.commands.runs.sources import Across, OfJob
 from carillon.client.resources.following import Follower
 from tests.unit.cli.conftest import SENT, FakeApi, Run
 
@@ -147,7 +148,8 @@ def test_follow_survives_a_moment_without_the_api(
         api.then("GET", path, {"message": "Service Unavailable"}, status=503)
     api.then("GET", path, _page(_run(5), _run(0)))
 
-    write_changes(client, Follower(client.session, path, 10), 1.0, as_json=True, sleep=_Stop(2))
+    source = OfJob(client, path, {}, {})
+    write_changes(source, 10, 1.0, as_json=True, sleep=_Stop(2))
 
     captured = capsys.readouterr()
     assert [json.loads(line)["run_id"] for line in captured.out.splitlines()] == ["j1.0", "j1.5"]
@@ -158,11 +160,11 @@ def test_follow_as_a_command_ends_with_0_on_ctrl_c(
     signed_in: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api.answer("GET", "/jobs/j1/runs", _page(_run(0)))
-    looked: list[Follower] = []
+    looked: list[OfJob] = []
 
-    def once(api: ApiClient, follower: Follower, interval_seconds: float, as_json: bool) -> None:
-        looked.append(follower)
-        write_changes(api, follower, interval_seconds, as_json, sleep=_Stop(0))
+    def once(source: OfJob, limit: int, interval_seconds: float, as_json: bool) -> None:
+        looked.append(source)
+        write_changes(source, limit, interval_seconds, as_json, sleep=_Stop(0))
 
     monkeypatch.setattr(runs_module, "write_changes", once)
 
@@ -172,6 +174,50 @@ def test_follow_as_a_command_ends_with_0_on_ctrl_c(
     header, row = result.stdout.splitlines()
     assert header.index("status") == row.index("succeeded")
     assert row.split()[:4] == ["2026-01-01T00:00:00Z", "-", "scheduled", "succeeded"]
+
+
+def _item(second: int, status: str = "dead") -> dict[str, Any]:
+    return _run(second, status) | {"job_name": "nightly", "error_kind": "http_503", "reason": None}
+
+
+def test_runs_across_jobs_by_status_kind_tag_and_time(signed_in: Run, api: FakeApi) -> None:
+    api.answer("GET", "/runs", _page(_item(5)) | {"as_of": "2026-01-01T01:00:00Z"})
+
+    table = signed_in(
+        "runs", "list", "--status", "dead,timed_out", "--kind", "scheduled", "--tag", "a=b",
+        "--from", "2026-01-01",
+    ).stdout.splitlines()  # fmt: skip
+
+    assert table[1].split() == [
+        "nightly", "2026-01-01T00:00:05Z", "scheduled", "dead", "1", "0.25", "-", "http_503", "j1.5"
+    ]  # fmt: skip
+    assert api.requests[0].query == {
+        "status": "dead,timed_out", "kind": "scheduled", "tag": "a:b",
+        "from": "2026-01-01T00:00:00Z", "limit": "20",
+    }  # fmt: skip
+
+
+def test_a_job_s_runs_are_filtered_as_they_are_read(signed_in: Run, api: FakeApi) -> None:
+    api.answer("GET", "/jobs/j1/runs", _page(_run(9), _run(8, "dead"), cursor="c"))
+    api.then("GET", "/jobs/j1/runs", _page(_run(7, "timed_out"), _run(6, "dead")))
+
+    found = signed_in("runs", "list", "j1", "--status", "dead, timed_out", "--limit", "2", "--json")
+
+    assert [run["run_id"] for run in json.loads(found.stdout)] == ["j1.8", "j1.7"]
+    assert signed_in("runs", "list", "j1", "--tag", "a=b").exit_code == 2
+
+
+def test_what_runs_across_jobs_is_followed_without_doubles(api: FakeApi, client: ApiClient) -> None:
+    source = Across(client, {"status": "dead"})
+    api.answer("GET", "/runs", _page(_item(2), _item(1), cursor="older") | {"as_of": "T1"})
+    api.then("GET", "/runs", _page(_item(3), _item(2), cursor="c") | {"as_of": "T2"})
+    api.then("GET", "/runs", _page(_item(1)) | {"as_of": "T2"})
+    api.then("GET", "/runs", _page(_item(4), _item(3)) | {"as_of": "T3"})
+
+    looks = [[run["run_id"] for run in source.changes(2)] for _ in range(3)]
+
+    assert looks == [["j1.1", "j1.2"], ["j1.3"], ["j1.4"]]
+    assert [request.query.get("after") for request in api.requests] == [None, "T1", "T1", "T2"]
 
 
 def test_follow_of_a_job_that_is_not_there_ends(signed_in: Run) -> None:

@@ -1,4 +1,4 @@
-"""`carillon runs ...`: list, follow, show, cancel."""
+"""`carillon runs ...`: list and follow, of a job or across jobs; show, cancel."""
 
 import sys
 import time
@@ -7,21 +7,37 @@ from typing import Annotated
 
 import typer
 
-from carillon.cli.client import ApiClient, run_path
-from carillon.cli.commands.runs.shown import COLUMNS, LEAST_NEEDED, run_cell, write_run
-from carillon.cli.options import Commands, SpanOptions
+from carillon.cli.client import run_path
+from carillon.cli.commands.runs.shown import LEAST_NEEDED, run_cell, write_run
+from carillon.cli.commands.runs.sources import Across, OfJob
+from carillon.cli.options import Commands, SpanOptions, tag_query
 from carillon.cli.output import StreamedTable, write_items, write_json
 from carillon.cli.polling import looks
-from carillon.cli.session import JobArgument, SessionOptions
-from carillon.client.resources.following import Follower
+from carillon.cli.session import OptionalJobArgument, SessionOptions
 
 runs = Commands(help="Runs of your jobs: list, show, cancel.", no_args_is_help=True)
+
+StatusOption = Annotated[
+    str | None,
+    typer.Option(help="One or several, as dead,timed_out.", show_default=False, metavar="STATUS"),
+]
+KindOption = Annotated[
+    str | None,
+    typer.Option(help="One or several, as scheduled,manual.", show_default=False, metavar="KIND"),
+]
+TagOption = Annotated[
+    list[str] | None,
+    typer.Option("--tag", help="Of jobs with it: KEY=VALUE; repeatable.", show_default=False),
+]
 
 
 @runs.command(name="list")
 def list_runs(
-    job: JobArgument,
+    job: OptionalJobArgument = None,
     *,
+    status: StatusOption = None,
+    kind: KindOption = None,
+    tag: TagOption = None,
     span: SpanOptions,
     limit: Annotated[int, typer.Option(help="The most runs to show, the newest.", min=1)] = 20,
     follow: Annotated[
@@ -32,40 +48,48 @@ def list_runs(
     ] = 1.0,
     session: SessionOptions,
 ) -> None:
-    """Show a job's runs, newest first; with --json, an array.
+    """Show a job's runs, or what has run of all jobs; newest first; with --json, an array.
 
+    Of one job --from and --to bound fire times, across jobs the times of recording. Across jobs
+    successes that were alone may be left out.
     With --follow, oldest first, a line for each new run or changed status;
     with --json, JSON Lines.
     """
-    query = span.span
-    if follow and query:
+    if follow and span.span:
         raise typer.BadParameter("--follow shows what comes: no --from or --to")
-    api = session.connect()
-    path = api.job_path(job, "/runs")
-    as_json = session.is_json
+    if job is not None and tag:
+        raise typer.BadParameter("--tag chooses among jobs: not with a JOB")
+    query = span.span | tag_query(tag)
+    words = {name: text for name, text in (("status", status), ("kind", kind)) if text}
+    api, as_json = session.connect(), session.is_json
+    source: OfJob | Across
+    if job is None:
+        source = Across(api, query | words)
+    else:
+        chosen = {name: set(text.replace(" ", "").split(",")) for name, text in words.items()}
+        source = OfJob(api, api.job_path(job, "/runs"), query, chosen)
     if follow:
-        write_changes(api, Follower(api.session, path, limit), interval, as_json)
+        write_changes(source, limit, interval, as_json)
         return
-    found = list(api.items(path, limit, query))
-    write_items(found, COLUMNS, as_json, run_cell, LEAST_NEEDED)
+    write_items(source.newest(limit), source.columns, as_json, run_cell, LEAST_NEEDED)
 
 
 def write_changes(
-    api: ApiClient,
-    follower: Follower,
+    source: OfJob | Across,
+    limit: int,
     interval_seconds: float,
     as_json: bool,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Print changes until Ctrl-C; an API that is away for a moment does not end it."""
-    table = StreamedTable(COLUMNS, LEAST_NEEDED)
+    table = StreamedTable(source.columns, LEAST_NEEDED)
     try:
-        for changes in looks(lambda: api.run(follower.changes()), interval_seconds, as_json, sleep):
+        for changes in looks(lambda: source.changes(limit), interval_seconds, as_json, sleep):
             for run in changes:
                 if as_json:
                     write_json(run, compact=True)
                 else:
-                    table.write([run_cell(run, column) for column in COLUMNS])
+                    table.write([run_cell(run, column) for column in source.columns])
             sys.stdout.flush()
     except KeyboardInterrupt:
         return

@@ -16,7 +16,11 @@ from carillon.cli.output import (
 COLUMNS = (
     "fire_at", "effective_at", "kind", "status", "attempt", "lag_seconds", "outcome", "run_id",
 )  # fmt: skip
-LEAST_NEEDED = ("effective_at", "lag_seconds", "attempt", "kind")
+COLUMNS_ACROSS = (
+    "job_name", "fire_at", "kind", "status", "attempt", "lag_seconds", "duration_seconds",
+    "outcome", "run_id",
+)  # fmt: skip
+LEAST_NEEDED = ("effective_at", "duration_seconds", "lag_seconds", "attempt", "kind")
 _ATTEMPT_COLUMNS = ("attempt", "started_at", "finished_at", "error")
 
 
@@ -52,7 +56,8 @@ def _attempt_row(attempt: Json) -> list[Any]:
 
 def _outcome(run: Mapping[str, Any]) -> Any:
     """The reason and the details: the error, the result or the reason, and the note on it."""
-    outcome = _error(run.get("error")) or run.get("result") or run.get("reason")
+    error = run.get("error") or run.get("error_kind")
+    outcome = _error(error) or run.get("result") or run.get("reason")
     settled, note = run.get("settled"), run.get("note")
     more = ", ".join(printable(each) for each in (settled, note) if each)
     if not more:
