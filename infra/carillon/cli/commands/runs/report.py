@@ -73,7 +73,7 @@ def report(
     """Show how well jobs have run: successes, what failed or was missed, and lag.
 
     The success rate counts what failed, was missed, or left no trace against what succeeded;
-    skipped and cancelled runs, and what is still under way, do not count. Lags are those of the worst day.
+    skipped and cancelled runs, and what is under way, do not count. Lags are of the worst day.
     With --json, an array.
     """
     try:
