@@ -13,7 +13,8 @@ _MOST = 50
 
 def job_names(incomplete: str) -> list[str]:
     """The names of jobs that begin so; none where the API is away, refuses, or takes too long."""
-    return _soon("/jobs", {"name": incomplete} if incomplete else {})
+    query: dict[str, str | int] = {"view": "summary"}
+    return _soon("/jobs", query | ({"q": incomplete} if incomplete else {}))
 
 
 def calendar_names(incomplete: str) -> list[str]:

@@ -1,5 +1,6 @@
 """The console script `carillon`: a batch preview starts at once, all else goes through typer."""
 
+import os
 import sys
 
 from carillon.cli.preview.batch import plain_batch, run_batch
@@ -14,10 +15,15 @@ def main() -> None:
     batch = plain_batch(sys.argv[1:])
     if batch is not None:
         sys.exit(run_batch(batch))
+    if "_CARILLON_COMPLETE" in os.environ:
+        # Typer does so itself only beside options of its own, which `completion` stands for.
+        from typer._completion_classes import completion_init
+
+        completion_init()
     # Typer and the other commands take longer to import than a batch of a thousand lines.
     from carillon.cli.tree import app
 
-    app()
+    app(prog_name="carillon")
 
 
 if __name__ == "__main__":

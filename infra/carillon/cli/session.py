@@ -9,6 +9,7 @@ from carillon.cli.client import ApiClient, as_command_errors
 from carillon.cli.completing import job_names
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.output import is_wide
+from carillon.client import settings
 from carillon.client import sign_in as client_sign_in
 from carillon.client.settings import credentials_path
 from carillon.client.sign_in import Credentials, checked_url, load_credentials
@@ -118,7 +119,9 @@ def sign_in_of(session: SessionOptions) -> tuple[str, Token]:
     """
     invocation = invocation_of(session.ctx)
     url, token = client_sign_in.sign_in_of(
-        session.api_url or invocation.api_url, session.token or invocation.token, stored_sign_in
+        session.api_url or invocation.api_url,
+        session.token or invocation.token or settings.token_file(),
+        stored_sign_in,
     )
     if url is None:
         detail = "run `carillon login`, or give --api-url or CARILLON_API_URL"

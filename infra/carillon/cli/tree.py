@@ -5,9 +5,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from carillon.cli.commands.account import logout
 from carillon.cli.commands.admin import admin
 from carillon.cli.commands.admin.doctor import doctor
 from carillon.cli.commands.calendars import calendars
+from carillon.cli.commands.completion import completion
 from carillon.cli.commands.console import console
 from carillon.cli.commands.imports import imports
 from carillon.cli.commands.job_import import import_jobs
@@ -15,12 +17,16 @@ from carillon.cli.commands.jobs import jobs
 from carillon.cli.commands.login import login, whoami
 from carillon.cli.commands.manifests.apply import apply, diff
 from carillon.cli.commands.manifests.export import export
+from carillon.cli.commands.opening import open_job
 from carillon.cli.commands.overview import forecast, status, upcoming
 from carillon.cli.commands.runs.dead_letters import dead_letters
+from carillon.cli.commands.runs.logs import logs
 from carillon.cli.commands.runs.operations import backfill, missed, operations
 from carillon.cli.commands.runs.report import report
 from carillon.cli.commands.runs.runs import runs
+from carillon.cli.commands.runs.top import top
 from carillon.cli.commands.simulation.simulate import simulate
+from carillon.cli.commands.tasks import tasks
 from carillon.cli.exits import EXIT_CODES_HELP, CliError, ExitCode
 from carillon.cli.options import Commands
 from carillon.cli.output import is_wide, write_error, write_line
@@ -105,6 +111,10 @@ jobs.command()(backfill)
 jobs.command()(missed)
 app.add_typer(jobs, name="jobs")
 app.add_typer(runs, name="runs")
+app.command()(logs)
+app.command()(top)
+app.command()(tasks)
+app.command(name="open")(open_job)
 app.command()(report)
 app.command()(upcoming)
 app.command()(forecast)
@@ -119,6 +129,8 @@ app.add_typer(calendars, name="calendars")
 app.add_typer(admin, name="admin")
 app.command()(console)
 app.command()(login)
+app.command()(logout)
+app.command()(completion)
 app.command()(status)
 app.command()(doctor)
 app.command()(whoami)

@@ -10,6 +10,8 @@ import os
 import secrets
 import shlex
 import signal
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -115,18 +117,18 @@ def holding(state_directory: Path) -> Iterator[None]:
 
 
 def _run(state_directory: Path, for_seconds: float | None) -> None:
-    emulator = Emulator(state_directory)
+    emulator, deliveries = Emulator(state_directory), HeldLines()
     receiver = Receiver(
         lambda: read_signing_secret(find_deployment(emulator.endpoint_url)),
         port=port_of_state(state_directory, "receiver-port", RECEIVER_PORTS),
-        on_delivery=_print_delivery,
+        on_delivery=deliveries.take,
     )
     # The receiver first: webhooks that are overdue since the last stop are delivered without delay.
     with receiver:
         say("Starting MiniStack …")
         with emulator:
             try:
-                _serve(state_directory, emulator, receiver, for_seconds)
+                _serve(state_directory, emulator, receiver, deliveries, for_seconds)
             finally:
                 # From here on nothing may come between the state and its saving.
                 for signal_number in (signal.SIGINT, signal.SIGTERM):
@@ -136,7 +138,11 @@ def _run(state_directory: Path, for_seconds: float | None) -> None:
 
 
 def _serve(
-    state_directory: Path, emulator: Emulator, receiver: Receiver, for_seconds: float | None
+    state_directory: Path,
+    emulator: Emulator,
+    receiver: Receiver,
+    deliveries: HeldLines,
+    for_seconds: float | None,
 ) -> None:
     since = datetime.now(UTC)
     say(f"Deploying the CDK app to {emulator.endpoint_url} …")
@@ -153,7 +159,8 @@ def _serve(
         _register(stack)
         key = secrets.token_urlsafe(24)
         with Loopback(deployment.api_url, lambda: stack.api.token, key) as console:
-            _print_addresses(stack, console.link)
+            _print_addresses(stack, console.link, emulator.log_path)
+            deliveries.release()
             _follow(stack, Watch(since, warm_at), for_seconds)
 
 
@@ -172,20 +179,60 @@ def _register(stack: Stack) -> None:
         say(f"  {sample['name']:<13} {sample['schedule']:<31} {put['job']['job_id']}{before}")
 
 
-def _print_addresses(stack: Stack, console: str) -> None:
+def _print_addresses(stack: Stack, console: str, log_path: Path) -> None:
     url = stack.api.api_url
     token_path = _write_token(stack)
-    token = f"$(cat {shlex.quote(str(token_path))})"
+    environment_path = stack.state_directory / "env"
+    _write_private(environment_path, environment(url, token_path.resolve(), Path(sys.executable)))
     say(f"""
 Console  {console}
 API      {url}
 Token    {token_path} (renewed while this runs)
+Logs     {_shortest(log_path)} (all functions; of one run: carillon logs RUN)
 
-  curl -s -H "Authorization: Bearer {token}" {shlex.quote(url + "/jobs")}
-  CARILLON_API_URL={shlex.quote(url)} CARILLON_TOKEN="{token}" .venv/bin/carillon jobs list
+In another terminal:
+
+  source {shlex.quote(str(_shortest(environment_path)))}
+  carillon jobs list
+  curl -s -H "Authorization: Bearer $(cat "$CARILLON_TOKEN_FILE")" "$CARILLON_API_URL/jobs"
 
 Runs as they happen (UTC), Ctrl-C stops:
 """)
+
+
+def environment(api_url: str, token_path: Path, python: Path) -> str:
+    """The lines for a shell to source: this deployment's address, its token, and the commands."""
+    return f"""\
+# The local stack; the file of the token is renewed while `make run` runs.
+unset CARILLON_TOKEN
+export CARILLON_API_URL={shlex.quote(api_url)}
+export CARILLON_TOKEN_FILE={shlex.quote(str(token_path))}
+export PATH={shlex.quote(str(python.parent))}:"$PATH"
+"""
+
+
+class HeldLines:
+    """Webhooks that arrive while the stack starts, told once it is up, and from then on at once."""
+
+    def __init__(self) -> None:
+        self._held: list[str] | None = []
+        self._lock = threading.Lock()
+
+    def take(self, delivery: Delivery) -> None:
+        """Tell it, now or later; called by the receiver's threads."""
+        line = _told(delivery)
+        with self._lock:
+            if self._held is None:
+                say(line)
+            else:
+                self._held.append(line)
+
+    def release(self) -> None:
+        """Tell what was held."""
+        with self._lock:
+            for line in self._held or ():
+                say(line)
+            self._held = None
 
 
 def _write_token(stack: Stack) -> Path:
@@ -206,9 +253,9 @@ def _shortest(path: Path) -> Path:
     return path
 
 
-def _print_delivery(delivery: Delivery) -> None:
+def _told(delivery: Delivery) -> str:
     verdict = "signature verified" if delivery.verified else "SIGNATURE NOT VERIFIED"
-    say(f"{delivery.received_at:%H:%M:%S}  receiver      got a webhook, {verdict}")
+    return f"{delivery.received_at:%H:%M:%S}  receiver      got a webhook, {verdict}"
 
 
 def _follow(stack: Stack, watch: Watch, for_seconds: float | None) -> None:

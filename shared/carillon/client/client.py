@@ -15,7 +15,6 @@ from carillon.client.resources.others import Calendars, Operations
 from carillon.client.resources.runs import DeadLetters, Runs
 from carillon.client.session import Query, Session
 from carillon.client.sign_in import (
-    Credentials,
     load_credentials,
     sign_in_of,
 )
@@ -124,8 +123,8 @@ class Client(Closing, Api[Driver]):
 
     @classmethod
     def from_env(cls) -> Self:
-        """The deployment of CARILLON_API_URL and CARILLON_TOKEN, else the one that `carillon login`
-        signed in to; raises ConfigurationError."""
+        """The deployment of CARILLON_API_URL, and CARILLON_TOKEN or CARILLON_TOKEN_FILE, else the
+        one that `carillon login` signed in to; raises ConfigurationError."""
         return cls(*_from_env())
 
 
@@ -150,7 +149,7 @@ class AsyncClient(AsyncClosing, Api[AsyncDriver]):
         return cls(*_from_env())
 
 
-def _from_env() -> tuple[str, str | Credentials]:
+def _from_env() -> tuple[str, Token]:
     url, token = sign_in_of(
         settings.api_url(), settings.token(), lambda: load_credentials(settings.credentials_path())
     )

@@ -1,18 +1,38 @@
 """The settings of a client: the environment, and where a sign-in is stored."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+
+from carillon.errors import ConfigurationError
 
 API_URL = "CARILLON_API_URL"
 TOKEN = "CARILLON_TOKEN"
+TOKEN_FILE = "CARILLON_TOKEN_FILE"
 
 
 def api_url() -> str | None:
     return os.environ.get(API_URL) or None
 
 
-def token() -> str | None:
-    return os.environ.get(TOKEN) or None
+def token() -> str | Callable[[], str] | None:
+    """The token of the environment, or what reads the file that somebody else keeps fresh."""
+    return os.environ.get(TOKEN) or token_file()
+
+
+def token_file() -> Callable[[], str] | None:
+    """A reader of CARILLON_TOKEN_FILE, which raises ConfigurationError where it cannot be read."""
+    path = os.environ.get(TOKEN_FILE)
+    if not path:
+        return None
+
+    def read() -> str:
+        try:
+            return Path(path).read_text()
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(TOKEN_FILE, f"{path} cannot be read: {error}") from error
+
+    return read
 
 
 def credentials_path() -> Path:

@@ -96,8 +96,10 @@ def save_credentials(path: Path, credentials: Credentials) -> None:
 
 
 def sign_in_of(
-    url: str | None, token: str | None, load: Callable[[], Credentials | None]
-) -> tuple[str | None, str | Credentials | None]:
+    url: str | None,
+    token: str | Callable[[], str] | None,
+    load: Callable[[], Credentials | None],
+) -> tuple[str | None, str | Callable[[], str] | Credentials | None]:
     """The API's address, and the token for it or the stored sign-in: what is given, else what is
     stored. A stored sign-in is for the API that it was stored for, and no other."""
     if url is not None and token is not None:

@@ -10,6 +10,7 @@ from tests.unit.cli.conftest import FakeApi, Run
 RUN_ID = "j1_20260101T000000Z_scheduled_0"
 LETTER: dict[str, Any] = {
     "run_id": RUN_ID,
+    "job_id": "j1",
     "fire_at": "2026-01-01T00:00:00Z",
     "finished_at": "2026-01-01T00:00:09Z",
     "status": "dead",
@@ -33,19 +34,21 @@ MEMBERS = {
 
 def test_list_as_table_and_json(signed_in: Run, api: FakeApi) -> None:
     api.answer("GET", "/dead-letters", {"items": [LETTER], "next_cursor": None})
+    named = {"job_id": str(LETTER["job_id"]), "name": "nightly"}
+    api.answer("GET", "/jobs", {"items": [named], "next_cursor": None})
 
     header, row = signed_in("dead-letters", "list").stdout.splitlines()
     as_json = signed_in("dead-letters", "list", *FILTERS, "--limit", "5", "--json").stdout
 
     assert header.split() == [
-        "fire_at", "finished_at", "attempt", "outcome", "reason", "run_id"
+        "job_name", "fire_at", "finished_at", "attempt", "outcome", "reason", "run_id"
     ]  # fmt: skip
     assert row.split() == [
-        "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z", "3", "http_503:", "busy", "exhausted",
-        RUN_ID,
+        "nightly", "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z", "3", "http_503:", "busy",
+        "exhausted", RUN_ID,
     ]  # fmt: skip
     assert json.loads(as_json) == [LETTER]
-    assert [request.query for request in api.requests] == [
+    assert [request.query for request in api.requests if request.path != "/jobs"] == [
         {"limit": "100"},
         {**MEMBERS, "limit": "5"},
     ]

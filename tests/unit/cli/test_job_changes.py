@@ -153,7 +153,6 @@ def test_labels_and_targets_are_one_line_each(signed_in: Run, api: FakeApi) -> N
         "rate": {"limit": 5, "per": "1m", "key": ""},
     }
     api.answer("GET", "/jobs/j1", job)
-    api.answer("GET", "/jobs", {"items": [job], "next_cursor": None})
 
     lines = signed_in("jobs", "show", "j1").stdout.splitlines()
 
@@ -162,4 +161,4 @@ def test_labels_and_targets_are_one_line_each(signed_in: Run, api: FakeApi) -> N
         "events    run.dead run.missed",
         "rate      limit=5 per=1m",
     ]
-    assert TOPIC in signed_in("jobs", "list").stdout.splitlines()[1].split()
+    assert f"sns {TOPIC}" in lines[2]

@@ -220,10 +220,10 @@ def test_list_as_a_table_shows_control_characters(signed_in: Run, api: FakeApi) 
 
     header, row = result.stdout.splitlines()
     assert header.split() == [
-        "job_id", "name", "state", "schedule", "timezone", "target", "next_fire_at"
+        "job_id", "name", "state", "schedule", "timezone", "next_fire_at", "last_run", "managed_by"
     ]  # fmt: skip
     assert r"a\x1b[31m\n" in row
-    assert row.split()[-2:] == ["samples.echo", "2026-12-01T01:00:00Z"]
+    assert row.split()[-3:] == ["2026-12-01T01:00:00Z", "-", "-"]
 
 
 @pytest.mark.parametrize(
@@ -316,3 +316,24 @@ def test_an_unknown_name_is_not_found(signed_in: Run, api: FakeApi) -> None:
     api.answer("GET", "/jobs/named/nobody", problem, status=404)
     shown = signed_in("jobs", "pause", "nobody")
     assert shown.exit_code == ExitCode.NOT_FOUND
+
+
+def test_a_list_can_be_sorted(signed_in: Run, api: FakeApi) -> None:
+    jobs = [
+        {"name": "a", "state": "paused", "next_fire_at": None, "last_run": None},
+        {"name": "B", "state": "active", "next_fire_at": "2026-01-02T00:00:00Z"}
+        | {"last_run": {"status": "dead", "fire_at": "2026-01-01T00:00:00Z"}},
+        {"name": "c", "state": "active", "next_fire_at": "2026-01-01T00:00:00Z"}
+        | {"last_run": {"status": "succeeded", "fire_at": "2025-12-31T00:00:00Z"}},
+    ]
+    api.answer("GET", "/jobs", {"items": jobs, "next_cursor": None})
+
+    def names(*options: str) -> list[str]:
+        listed = json.loads(signed_in("jobs", "list", *options, "--json").stdout)
+        return [job["name"] for job in listed]
+
+    assert names() == ["a", "B", "c"]
+    assert names("--sort", "next") == ["c", "B", "a"]
+    assert names("--sort", "last") == ["c", "B", "a"]
+    assert names("--sort", "state") == ["B", "c", "a"]
+    assert "dead" in signed_in("jobs", "list").stdout

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from carillon.client import AsyncClient, Client, NotAllowed, Unavailable
+from carillon.client import AsyncClient, Client, NotAllowed, Unavailable, settings
 from carillon.client.settings import credentials_path
 from carillon.client.sign_in import (
     Credentials,
@@ -176,3 +176,19 @@ def test_a_damaged_sign_in_names_its_file(path: Path, content: str) -> None:
 
     with pytest.raises(ConfigurationError, match=r"credentials\.json.*carillon login"):
         Client.from_env()
+
+
+def test_a_token_s_file_is_read_when_it_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CARILLON_TOKEN", raising=False)
+    monkeypatch.setenv("CARILLON_TOKEN_FILE", str(tmp_path / "token"))
+    read = settings.token()
+    assert callable(read)
+    with pytest.raises(ConfigurationError, match="CARILLON_TOKEN_FILE"):
+        read()
+
+    (tmp_path / "token").write_text("fresh\n")
+    assert read() == "fresh\n"
+    monkeypatch.setenv("CARILLON_TOKEN", "given")
+    assert settings.token() == "given"

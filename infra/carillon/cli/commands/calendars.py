@@ -76,7 +76,7 @@ def put(
 def list_calendars(*, session: SessionOptions) -> None:
     """List your calendars; with --json, an array."""
     found = list(session.connect().items("/calendars", None))
-    write_items(found, _COLUMNS, session.is_json, _cell)
+    write_items(found, _COLUMNS, session.is_json, _cell, ("updated_at", "ranges"))
 
 
 @calendars.command()

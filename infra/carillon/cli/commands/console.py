@@ -1,13 +1,15 @@
 """`carillon console`: the web page, served on this machine."""
 
 import secrets
+import sys
+from collections.abc import Callable
 from contextlib import closing
 from typing import Annotated
 
 import typer
 
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.output import write_json, write_line
+from carillon.cli.output import write_done
 from carillon.cli.session import SessionOptions, sign_in_of
 from carillon.console.loopback import Loopback
 
@@ -25,6 +27,18 @@ def console(
     The page calls the API with your sign-in, through this command: the token never is in the
     browser. The link holds a key that is good until this ends: give it to nobody.
     """
+    serve_console(session, port=port, read_only=read_only)
+
+
+def serve_console(
+    session: SessionOptions,
+    *,
+    port: int = 0,
+    read_only: bool = False,
+    page: str = "",
+    show: Callable[[str], object] | None = None,
+) -> None:
+    """Serve it until Ctrl-C; the link that is printed, and given to `show`, opens the `page`."""
     try:
         loopback = Loopback(
             *sign_in_of(session), secrets.token_urlsafe(24), port=port, read_only=read_only
@@ -32,10 +46,11 @@ def console(
     except OSError as error:
         raise CliError.local(ExitCode.USAGE, f"Port {port} cannot be had", str(error)) from error
     with closing(loopback):
-        if session.is_json:
-            write_json({"link": loopback.link})
-        else:
-            write_line(loopback.link)
+        link = f"{loopback.link}&to={page}" if page else loopback.link
+        write_done(link, {"link": link}, session.is_json)
+        sys.stdout.flush()
+        if show is not None:
+            show(link)
         try:
             loopback.serve()
         except KeyboardInterrupt:

@@ -1,5 +1,6 @@
 """The look of jobs: the columns of their lists, one job whole, and what became of one."""
 
+from enum import StrEnum
 from typing import Any
 
 from carillon.cli.client import Json
@@ -13,12 +14,36 @@ from carillon.cli.output import (
     write_record,
 )
 
-COLUMNS = ("job_id", "name", "state", "schedule", "timezone", "target", "next_fire_at")
-LEAST_NEEDED = ("job_id", "timezone", "target")
+COLUMNS = (
+    "job_id", "name", "state", "schedule", "timezone", "next_fire_at", "last_run", "managed_by"
+)  # fmt: skip
+LEAST_NEEDED = ("managed_by", "job_id", "timezone", "last_run")
 """A name is as good as an id, and shorter."""
 
 _TYPED = frozenset({"payload", "except"})
 """Members whose form is the caller's own."""
+
+
+class Sort(StrEnum):
+    """The orders of a list of jobs."""
+
+    NAME = "name"
+    NEXT = "next"
+    LAST = "last"
+    STATE = "state"
+
+
+def sort_key(job: Json, by: Sort) -> tuple[bool, str, str]:
+    """The place in the order; `last` has the newest run last, as `next` the latest fire time."""
+    last = job.get("last_run") or {}
+    values = {
+        Sort.NAME: job.get("name"),
+        Sort.NEXT: job.get("next_fire_at"),
+        Sort.LAST: last.get("fire_at"),
+        Sort.STATE: job.get("state"),
+    }
+    # Uniform UTC texts sort as their instants do.
+    return values[by] is None, str(values[by]).casefold(), str(job.get("name")).casefold()
 
 
 def write_job(job: Json, as_json: bool) -> None:
@@ -32,7 +57,7 @@ def write_job(job: Json, as_json: bool) -> None:
 
 
 def write_acted(done: str, job: Json, as_json: bool) -> None:
-    """What was done with a job: its name, and when it goes on."""
+    """The job by its name, behind what was done with it, and when it goes on."""
     if as_json:
         write_json(job)
         return
@@ -54,6 +79,8 @@ def job_cell(job: Json, column: str) -> Any:
         return job.get("sentence")  # it runs after another job
     if column in ("schedule", "except") and isinstance(value, list):
         return " | ".join(map(printable, value)) or None
+    if column == "last_run" and isinstance(value, dict):
+        return value.get("status")
     if column == "tags" and isinstance(value, dict):
         return members_of(value)
     return value

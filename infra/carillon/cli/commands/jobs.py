@@ -7,8 +7,17 @@ import typer
 
 from carillon.cli.client import ApiClient, Query, job_path
 from carillon.cli.commands.job_options import JobOptions, is_empty, job_body, refuse_contradictions
-from carillon.cli.commands.job_shown import COLUMNS, LEAST_NEEDED, job_cell, write_acted, write_job
+from carillon.cli.commands.job_shown import (
+    COLUMNS,
+    LEAST_NEEDED,
+    Sort,
+    job_cell,
+    sort_key,
+    write_acted,
+    write_job,
+)
 from carillon.cli.commands.runs.shown import write_run
+from carillon.cli.completing import job_names
 from carillon.cli.display.progress import progress_bar
 from carillon.cli.exits import CliError
 from carillon.cli.inputs import payload_value
@@ -111,15 +120,32 @@ def change(
 def list_jobs(
     *,
     name: Annotated[
-        str | None, typer.Option(help="Jobs with names that begin so.", show_default=False)
+        str | None,
+        typer.Option(
+            help="Jobs with names that begin so, or the job of this id.",
+            show_default=False,
+            autocompletion=job_names,
+        ),
     ] = None,
+    state: Annotated[
+        str | None, typer.Option(help="active, paused or completed.", show_default=False)
+    ] = None,
+    managed_by: Annotated[
+        str | None, typer.Option(help="As manifest/billing.", show_default=False)
+    ] = None,
+    sort: Annotated[
+        Sort, typer.Option(help="What is listed, by this; what has none of it comes last.")
+    ] = Sort.NAME,
     chosen: FilterOptions,
     length: LengthOptions,
     session: SessionOptions,
 ) -> None:
-    """List your jobs by name, all or those of a parent or tag; with --json, an array."""
-    query = chosen.query | ({"name": name} if name else {})
+    """List your jobs with their last runs, all or those of the filters; with --json, an array."""
+    given = {"q": name, "state": state, "managed_by": managed_by}
+    query = chosen.query | {member: text for member, text in given.items() if text}
+    query |= {"view": "summary", "include": "last_run"}
     found = list(session.connect().items("/jobs", length.most, query))
+    found.sort(key=lambda job: sort_key(job, sort))
     write_items(found, COLUMNS, session.is_json, job_cell, LEAST_NEEDED)
 
 

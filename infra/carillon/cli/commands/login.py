@@ -123,6 +123,11 @@ class _Pool:
         return answer
 
 
+def revoke(refresh: Refresh) -> None:
+    """Make the means for new tokens useless; raises CliError where Cognito does not."""
+    _Pool(refresh.endpoint, refresh.client_id).ask("RevokeToken", {"Token": refresh.token})
+
+
 def _result_of(answer: Json) -> Json:
     result = answer.get("AuthenticationResult")
     if isinstance(result, dict) and isinstance(result.get("AccessToken"), str):

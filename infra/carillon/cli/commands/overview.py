@@ -153,7 +153,8 @@ def upcoming(
         rows = [item | {"effective_at": effective_at(item)} for item in found]
         # Few jobs have a calendar that moves occurrences.
         columns = (*_COLUMNS, "note") if any(row.get("note") for row in rows) else _COLUMNS
-        write_table(columns, [[row.get(column) for column in columns] for row in rows])
+        least = ("effective_at", "job_id", "local")
+        write_table(columns, [[row.get(column) for column in columns] for row in rows], least)
 
 
 def status(*, session: SessionOptions) -> None:

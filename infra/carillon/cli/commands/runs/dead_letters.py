@@ -1,5 +1,6 @@
 """`carillon dead-letters ...`: list them, run them again, or take them off the list."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -8,6 +9,7 @@ import typer
 from carillon.cli.client import ApiClient, dead_letter_path
 from carillon.cli.commands.runs.shown import run_cell, write_run
 from carillon.cli.completing import job_names
+from carillon.cli.exits import CliError
 from carillon.cli.options import (
     Commands,
     LengthOptions,
@@ -16,7 +18,7 @@ from carillon.cli.options import (
     confirm,
     confirm_many,
 )
-from carillon.cli.output import write_done, write_items
+from carillon.cli.output import write_done, write_items, write_json
 from carillon.cli.polling import finish
 from carillon.cli.session import IdempotencyKeyOption, SessionOptions
 
@@ -24,7 +26,9 @@ dead_letters = Commands(
     help="Runs that failed for good: list, redrive, discard.", no_args_is_help=True
 )
 
-_COLUMNS = ("fire_at", "finished_at", "attempt", "outcome", "reason", "run_id")
+_COLUMNS = ("job_name", "fire_at", "finished_at", "attempt", "outcome", "reason", "run_id")
+_MOST_NAMES = 2_000
+_LEAST_NEEDED = ("finished_at", "attempt", "reason")
 
 RunIdArgument = Annotated[str | None, typer.Argument(metavar="RUN_ID", show_default=False)]
 
@@ -100,7 +104,12 @@ def list_dead_letters(
     api = session.connect()
     query = _with_job_id(api, chosen.members)
     found = list(api.items("/dead-letters", length.most, query))
-    write_items(found, _COLUMNS, session.is_json, run_cell)
+    if session.is_json:
+        write_json(found)
+        return
+    names = names_of(api, {str(run.get("job_id")) for run in found})
+    rows = [run | {"job_name": names.get(str(run.get("job_id")))} for run in found]
+    write_items(rows, _COLUMNS, False, run_cell, _LEAST_NEEDED)
 
 
 @dead_letters.command()
@@ -147,6 +156,19 @@ def discard(
     body = _with_job_id(api, body)
     operation = api.post_once("/dead-letters/discard", body, many.idempotency_key)
     finish(api, operation, many.wait, as_json)
+
+
+def names_of(api: ApiClient, job_ids: set[str]) -> dict[str, str]:
+    """The names of jobs by their ids, as far as the first 2,000 jobs have them. They are beside
+    the point: none where they cannot be had."""
+    names: dict[str, str] = {}
+    with suppress(CliError):
+        for job in api.items("/jobs", _MOST_NAMES, {"view": "summary"}) if job_ids else ():
+            if job.get("job_id") in job_ids:
+                names[job["job_id"]] = job["name"]
+                if len(names) == len(job_ids):
+                    break
+    return names
 
 
 def _with_job_id(api: ApiClient, members: dict[str, Any]) -> dict[str, Any]:

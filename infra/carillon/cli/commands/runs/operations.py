@@ -21,6 +21,8 @@ _OPERATION_COLUMNS = (
     "note",
 )  # fmt: skip
 
+_LEAST_NEEDED = ("created_at", "passed_over", "reached", "job_id", "kind")
+
 OperationIdArgument = Annotated[str, typer.Argument(metavar="OPERATION_ID", show_default=False)]
 
 
@@ -28,7 +30,7 @@ OperationIdArgument = Annotated[str, typer.Argument(metavar="OPERATION_ID", show
 def list_operations(*, length: LengthOptions, session: SessionOptions) -> None:
     """List your operations, newest first; with --json, an array."""
     found = list(session.connect().items("/operations", length.most))
-    write_items(found, _OPERATION_COLUMNS, session.is_json)
+    write_items(found, _OPERATION_COLUMNS, session.is_json, least_needed=_LEAST_NEEDED)
 
 
 @operations.command()

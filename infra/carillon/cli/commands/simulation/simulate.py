@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -13,7 +13,7 @@ import typer
 
 from carillon.cli.commands.manifests.files import FilesArgument, read_manifest, refusal
 from carillon.cli.commands.simulation.report import write_run, write_summary
-from carillon.cli.display.progress import no_progress, progress_bar
+from carillon.cli.display.progress import progress_bar
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.instants import parse_instant, span_of, utc_text
 from carillon.cli.output import write_json
@@ -85,15 +85,7 @@ def simulate(
     interrupts, is_live = Interrupts(), speed is not None
     with _runs_file(runs) as lines, interrupts:
         told = _ToldRuns(simulation, lines, is_live=is_live)
-        # Runs that are shown as they happen would stand in the bar.
-        with nullcontext(no_progress) if is_live else progress_bar() as show:
-
-            def go_on() -> bool:
-                passed = min((simulation.now - begin) / (until - begin), 1.0)
-                show(utc_text(simulation.now.replace(microsecond=0)), passed, 1.0)
-                return told.tell() and interrupts.go_on()
-
-            _play(simulation, speed, go_on)
+        _play(simulation, speed, lambda: told.tell() and interrupts.go_on())
         told.tell()
     summary = {**simulation.summary(), "is_interrupted": interrupts.is_interrupted}
     if is_json:
@@ -110,10 +102,19 @@ def simulate(
 def _play(simulation: "Simulation", speed: float | None, go_on: Callable[[], bool]) -> None:
     from carillon.cli.commands.simulation.live import fast_forward, replay
 
-    if speed is None:
-        fast_forward(simulation, go_on)
-    else:
+    if speed is not None:
+        # Its runs are shown as they happen: they would stand in a bar.
         replay(simulation, speed, go_on)
+        return
+    begin, until = simulation.now, simulation.plan.until_at
+    with progress_bar() as show:
+
+        def go_on_and_show() -> bool:
+            passed = min((simulation.now - begin) / (until - begin), 1.0)
+            show(utc_text(simulation.now.replace(microsecond=0)), passed, 1.0)
+            return go_on()
+
+        fast_forward(simulation, go_on_and_show)
 
 
 def _simulation(

@@ -1,0 +1,174 @@
+"""`carillon top`: what runs, what fails and what comes next, as it happens."""
+
+import os
+import select
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from carillon.cli.client import ApiClient, Json
+from carillon.cli.commands.runs.shown import run_cell
+from carillon.cli.display.words import STYLES, clock_time, when
+from carillon.cli.instants import utc_text
+from carillon.cli.output import printable, write_json, write_line, write_table
+from carillon.cli.polling import looks
+from carillon.cli.session import SessionOptions
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_SPAN = timedelta(hours=1)
+_FEW = 10
+RUN_COLUMNS = ("at", "status", "job_name", "lag_seconds", "outcome")
+NEXT_COLUMNS = ("fire_at", "name")
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """All there is to see at one moment; `counts` and `lag` are of the last hour."""
+
+    status: Json
+    counts: Json
+    lag: Json | None
+    complete: bool
+    runs: Sequence[Json]
+    upcoming: Sequence[Json]
+
+    def lines(self) -> Iterator[str]:
+        """The sums, a line each."""
+        yield (
+            "  ".join(f"{count:,} {name}" for name, count in self.counts.items() if count)
+            or "nothing has run"
+        )
+        if self.lag:
+            yield "lag  " + "  ".join(f"{name} {self.lag[name]:.2f} s" for name in self.lag)
+        states = self.status.get("jobs") or self.status.get("counts") or {}
+        if isinstance(states, dict) and states:
+            yield "jobs  " + "  ".join(f"{count:,} {name}" for name, count in states.items())
+
+
+def look(api: ApiClient, now: datetime) -> Picture:
+    """The picture now; four requests."""
+    span = {"from": utc_text(now - _SPAN), "to": utc_text(now), "by": "hour"}
+    summary = api.get("/runs/summary", span)
+    counts: Counter[str] = Counter()
+    for bucket in summary["buckets"]:
+        counts.update(bucket["counts"])
+    lags = [bucket["lag"] for bucket in summary["buckets"] if bucket.get("lag")]
+    worst = {name: max(lag[name] for lag in lags) for name in lags[0]} if lags else None
+    return Picture(
+        api.get("/status"),
+        dict(counts),
+        worst,
+        bool(summary.get("complete", True)),
+        api.get("/runs", {"limit": _FEW})["items"],
+        api.get("/upcoming", {"count": _FEW // 2})["items"],
+    )
+
+
+def top(
+    *,
+    interval: Annotated[float, typer.Option(help="Seconds between two looks.", min=1.0)] = 3.0,
+    session: SessionOptions,
+) -> None:
+    """Show what has run in the last hour, what fails and what comes next, until q or Ctrl-C.
+
+    Off a terminal, and with --json, once.
+    """
+    api = session.connect()
+    if session.is_json or not sys.stdout.isatty():
+        write_picture(look(api, datetime.now(UTC)), session.is_json)
+        return
+    from rich.live import Live
+
+    with keys() as quits, Live(screen=True, auto_refresh=False) as live:
+
+        def sleep(seconds: float) -> None:
+            if quits(seconds):
+                raise KeyboardInterrupt
+
+        try:
+            for picture in looks(lambda: look(api, datetime.now(UTC)), interval, False, sleep):
+                live.update(drawn(picture, datetime.now(UTC)), refresh=True)
+        except KeyboardInterrupt:
+            return
+
+
+def write_picture(picture: Picture, as_json: bool) -> None:
+    """The picture once."""
+    if as_json:
+        write_json(asdict(picture))
+        return
+    for line in picture.lines():
+        write_line(line)
+    write_line("")
+    runs, upcoming = picture.runs, picture.upcoming
+    write_table(RUN_COLUMNS, [[run_cell(run, name) for name in RUN_COLUMNS] for run in runs])
+    write_line("")
+    write_table(NEXT_COLUMNS, [[each.get(name) for name in NEXT_COLUMNS] for each in upcoming])
+
+
+def _never(seconds: float) -> bool:
+    time.sleep(seconds)
+    return False
+
+
+def drawn(picture: Picture, now: datetime) -> "RenderableType":
+    """The picture for the whole terminal."""
+    from rich.console import Group
+    from rich.text import Text
+
+    lines = [Text(line) for line in picture.lines()]
+    runs = [
+        Text.assemble(
+            (f"{clock_time(run.get('at')) or '-':<10}", "dim"),
+            (f"{printable(run.get('status')):<11}", STYLES.get(str(run.get("status")), "")),
+            f"{printable(run.get('job_name'))}  ",
+            (printable(run_cell(run, "outcome")).removesuffix("-"), "dim"),
+        )
+        for run in picture.runs
+    ]
+    coming = [
+        Text(f"{when(each.get('fire_at'), now) or '-':<10}{printable(each.get('name'))}")
+        for each in picture.upcoming
+    ]
+    head = Text(f"carillon top   {now:%H:%M:%S} UTC   last hour   q ends", style="bold")
+    note = [] if picture.complete else [Text("a limit was reached: not all is counted")]
+    parts = [head, *lines, *note, Text(""), Text("ended", "bold"), *runs]
+    for each in (*parts, *coming):
+        each.no_wrap, each.overflow = True, "ellipsis"
+    return Group(*parts, Text(""), Text("next", "bold"), *coming)
+
+
+@contextmanager
+def keys() -> Iterator[Callable[[float], bool]]:
+    """A wait that ends early, with True, when `q` is pressed."""
+    if not sys.stdin.isatty():
+        yield _never
+        return
+    import termios
+    import tty
+
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+
+    def quits(seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            ready, _, _ = select.select([descriptor], [], [], left)
+            if ready and os.read(descriptor, 1) in (b"q", b"Q", b""):
+                return True
+        return False
+
+    try:
+        tty.setcbreak(descriptor)  # Ctrl-C is a signal all the same.
+        yield quits
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

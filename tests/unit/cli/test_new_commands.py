@@ -1,0 +1,199 @@
+"""`carillon logs`, `tasks`, `top`, `completion`, `logout` and `open`; names in a shell."""
+
+import json
+import sys
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from carillon.cli import completing
+from carillon.cli.client import ApiClient
+from carillon.cli.commands.runs.logs import follow_lines
+from carillon.cli.commands.runs.top import drawn, look
+from carillon.client.sign_in import Credentials, Refresh, load_credentials, save_credentials
+from carillon.console.loopback import Loopback
+from tests.unit.cli.conftest import FakeApi, Run
+
+JOB_ID = "e5vqzve7xs7cfr6w7dlxrjm3pj"
+RUN_ID = f"{JOB_ID}_20260101T110000Z_scheduled_0"
+LOGS = f"/runs/{RUN_ID}/logs"
+
+
+def _line(second: int, message: str = "said") -> dict[str, Any]:
+    return {"at": f"2026-01-01T11:00:{second:02}Z", "level": "INFO", "message": message}
+
+
+def test_logs_of_a_run_and_of_the_newest_run_of_a_job(signed_in: Run, api: FakeApi) -> None:
+    api.answer("GET", LOGS, {"items": [_line(1)], "next_cursor": "c"})
+    api.then("GET", LOGS, {"items": [_line(2)], "next_cursor": None})
+    api.answer("GET", "/jobs/nightly/runs", {"items": [{"run_id": RUN_ID}], "next_cursor": None})
+
+    assert json.loads(signed_in("logs", RUN_ID, "--json").stdout) == [_line(1), _line(2)]
+    assert signed_in("logs", "nightly").stdout.splitlines()[1].split() == [
+        "2026-01-01T11:00:02Z", "INFO", "said"
+    ]  # fmt: skip
+
+
+def test_a_job_that_has_not_run_has_no_logs(signed_in: Run, api: FakeApi) -> None:
+    api.answer("GET", "/jobs/nightly/runs", {"items": [], "next_cursor": None})
+
+    told = signed_in("logs", "nightly")
+
+    assert (told.exit_code, "nightly has not run" in told.stderr) == (4, True)
+
+
+def test_logs_are_followed_until_the_run_has_ended_and_no_line_is_new(
+    api: FakeApi, client: ApiClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slept: list[float] = []
+    api.answer("GET", f"/jobs/{JOB_ID}/runs/{RUN_ID}", {"status": "running"})
+    api.then("GET", f"/jobs/{JOB_ID}/runs/{RUN_ID}", {"status": "succeeded"})
+    api.answer("GET", LOGS, {"items": [_line(2)], "next_cursor": None})
+    # One that is late stands before one that was told; a line may be there twice.
+    late = {"items": [_line(1), _line(2), _line(2)], "next_cursor": None}
+    api.then("GET", LOGS, late)
+
+    follow_lines(client, RUN_ID, as_json=True, sleep=slept.append)
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert lines == [_line(2), _line(1), _line(2)]
+    assert slept == [5.0, 5.0]
+
+
+def test_tasks_are_the_registered_names(signed_in: Run, api: FakeApi) -> None:
+    api.answer("GET", "/deployment", {"tasks": ["echo", "reports.nightly"]})
+
+    assert signed_in("tasks").stdout.split() == ["name", "echo", "reports.nightly"]
+    assert json.loads(signed_in("tasks", "--json").stdout)[0] == {"name": "echo"}
+
+
+PICTURE = {
+    "/status": {"state": "idle", "jobs": {"active": 3, "paused": 1}},
+    "/runs/summary": {
+        "buckets": [
+            {"counts": {"succeeded": 30, "dead": 1}, "lag": {"p50": 0.1, "p99": 0.5}},
+            {"counts": {"succeeded": 12, "dead": 0}, "lag": {"p50": 0.2, "p99": 0.3}},
+        ],
+        "complete": False,
+    },
+    "/runs": {
+        "items": [
+            {
+                "run_id": RUN_ID, "job_name": "nightly [red]", "status": "dead", "attempt": 3,
+                "at": "2026-01-01T11:00:05Z", "lag_seconds": 0.1, "error_kind": "http_503",
+            }
+        ]
+    },
+    "/upcoming": {"items": [{"fire_at": "2026-01-01T11:10:00Z", "name": "sync"}]},
+}  # fmt: skip
+
+
+def test_top_off_a_terminal_is_one_picture(signed_in: Run, api: FakeApi) -> None:
+    for path, answer in PICTURE.items():
+        api.answer("GET", path, answer)
+
+    told = signed_in("top").stdout
+
+    assert "42 succeeded  1 dead" in told
+    assert "lag  p50 0.20 s  p99 0.50 s" in told
+    assert "http_503" in told
+    assert json.loads(signed_in("top", "--json").stdout)["counts"] == {"succeeded": 42, "dead": 1}
+
+
+def test_top_is_drawn_for_people(api: FakeApi, client: ApiClient) -> None:
+    from rich.console import Console
+
+    for path, answer in PICTURE.items():
+        api.answer("GET", path, answer)
+    now = datetime(2026, 1, 1, 11, 7, tzinfo=UTC)
+    console = Console(width=60, record=True, force_terminal=False)
+
+    with console.capture() as got:
+        console.print(drawn(look(client, now), now))
+
+    lines = got.get().splitlines()
+    assert lines[0].startswith("carillon top   11:07:00 UTC")
+    assert "11:00:05  dead       nightly [red]  http_503" in [line.rstrip() for line in lines]
+    assert "in 3 min  sync" in [line.rstrip() for line in lines]
+    assert "a limit was reached: not all is counted" in [line.rstrip() for line in lines]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script_for_each_shell(run: Run, shell: str) -> None:
+    told = run("completion", shell)
+
+    assert (told.exit_code, f"_CARILLON_COMPLETE=complete_{shell}" in told.stdout) == (0, True)
+
+
+def test_names_are_completed_from_the_api(
+    api: FakeApi,
+    signed_in: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from carillon.cli.main import main
+
+    api.answer("GET", "/jobs", {"items": [{"name": "nightly-report"}], "next_cursor": None})
+    for name, value in (
+        ("_CARILLON_COMPLETE", "complete_bash"),
+        ("COMP_WORDS", "carillon jobs show ni"),
+        ("COMP_CWORD", "3"),
+    ):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "argv", ["carillon"])
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    assert (ended.value.code, capsys.readouterr().out.strip()) == (0, "nightly-report")
+    assert api.requests[0].query["q"] == "ni"
+
+
+def test_completion_is_silent_and_soon_over_where_there_is_no_api(
+    signed_in: Run, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert completing.job_names("x") == []  # 404
+
+    never = threading.Event()
+    monkeypatch.setattr(completing, "_SECONDS", 0.01)
+    monkeypatch.setattr(completing, "_names", lambda path, query: never.wait(5))
+    assert completing.job_names("x") == []
+    never.set()
+    assert capfd.readouterr().err == ""
+
+
+def test_logout_forgets_and_revokes(run: Run, api: FakeApi, credentials_file: Path) -> None:
+    save_credentials(credentials_file, Credentials(api.url, "t", Refresh(api.url, "client", "r")))
+    api.answer("POST", "/", {})
+
+    told = run("logout")
+
+    assert (told.exit_code, told.stdout) == (0, f"signed out of {api.url}\n")
+    assert load_credentials(credentials_file) is None
+    assert api.requests[0].body == {"Token": "r", "ClientId": "client"}
+    assert run("logout").stdout == "not signed in\n"
+
+
+def test_logout_goes_without_cognito(run: Run, api: FakeApi, credentials_file: Path) -> None:
+    save_credentials(credentials_file, Credentials(api.url, "t", Refresh(api.url, "client", "r")))
+
+    told = run("logout")
+
+    assert (told.exit_code, "not revoked at Cognito" in told.stderr) == (0, True)
+    assert load_credentials(credentials_file) is None
+
+
+def test_open_shows_the_page_of_a_job(signed_in: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr("webbrowser.open", shown.append)
+    monkeypatch.setattr(Loopback, "serve", lambda self: None)
+
+    told = signed_in("open", JOB_ID)
+
+    assert told.stdout.strip().endswith(f"&to=/jobs/{JOB_ID}")
+    assert shown == [told.stdout.strip()]
+    assert signed_in("open", JOB_ID, "--no-browser").exit_code == 0
+    assert len(shown) == 1
