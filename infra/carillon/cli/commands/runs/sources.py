@@ -31,7 +31,7 @@ class OfJob:
         return list(islice(self._kept(self._api.items(self._path, read, self._query)), limit))
 
     def changes(self, limit: int) -> list[Any]:
-        """The runs that are new since the last look, oldest first; at the first one the newest `limit`."""
+        """The runs that are new since the last look, oldest first; at first the newest `limit`."""
         if self._follower is None:
             self._follower = Follower(self._api.session, self._path, limit)
         return list(self._kept(self._api.run(self._follower.changes())))
