@@ -71,7 +71,7 @@ def test_tasks_are_the_registered_names(signed_in: Run, api: FakeApi) -> None:
 
 
 PICTURE = {
-    "/status": {"state": "idle", "jobs": {"active": 3, "paused": 1}},
+    "/status": {"state": "idle", "active_jobs": 3, "paused_jobs": 1},
     "/runs/summary": {
         "buckets": [
             {"counts": {"succeeded": 30, "dead": 1}, "lag": {"p50": 0.1, "p99": 0.5}},
@@ -98,6 +98,7 @@ def test_top_off_a_terminal_is_one_picture(signed_in: Run, api: FakeApi) -> None
     told = signed_in("top").stdout
 
     assert "42 succeeded  1 dead" in told
+    assert "jobs  3 active  1 paused" in told
     assert "lag  p50 0.20 s  p99 0.50 s" in told
     assert "http_503" in told
     assert json.loads(signed_in("top", "--json").stdout)["counts"] == {"succeeded": 42, "dead": 1}

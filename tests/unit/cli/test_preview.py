@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.conftest import Run
+from tests.unit.cli.conftest import FakeApi, Run
 
 
 # Europe/Riga puts its clocks forward at 2026-03-29T01:00:00Z: 03:00 becomes 04:00.
@@ -289,3 +289,15 @@ def test_a_schedule_that_is_over_yields_an_empty_array(run: Run) -> None:
 
     assert (result.exit_code, json.loads(result.stdout)) == (0, [])
     assert "No occurrence is left.\n" in run("preview", "at 2020-01-01T00:00:00").stdout
+
+
+def test_a_stored_calendar_is_asked_for(signed_in: Run, api: FakeApi) -> None:
+    stored = {"name": "latvia", "weekdays": ["sat", "sun"], "dates": ["2026-12-25"], "ranges": []}
+    api.answer("GET", "/calendars/latvia", stored)
+    given = ["0 9 * * *", "--after", "2026-12-24T12:00:00Z", "--count", "1", "--json"]
+
+    told = signed_in("preview", *given, "--calendar", "latvia")
+
+    assert [coming["fire_at"] for coming in json.loads(told.stdout)] == ["2026-12-28T09:00:00Z"]
+    assert signed_in("preview", *given, "--calendar", "a", "--calendar-file", "b").exit_code == 2
+    assert signed_in("preview", *given, "--calendar", "none").exit_code == 4

@@ -181,13 +181,15 @@ def _item(second: int, status: str = "dead") -> dict[str, Any]:
 
 
 def test_runs_across_jobs_by_status_kind_tag_and_time(signed_in: Run, api: FakeApi) -> None:
-    api.answer("GET", "/runs", _page(_item(5)) | {"as_of": "2026-01-01T01:00:00Z"})
+    again = _page(_item(5, "retrying"), _item(5), _item(5, "retrying"))
+    api.answer("GET", "/runs", again | {"as_of": "2026-01-01T01:00:00Z"})
 
     table = signed_in(
         "runs", "list", "--status", "dead,timed_out", "--kind", "scheduled", "--tag", "a=b",
         "--from", "2026-01-01",
     ).stdout.splitlines()  # fmt: skip
 
+    assert len(table) == 2, "doubles are dropped"
     assert table[1].split() == [
         "nightly", "2026-01-01T00:00:05Z", "scheduled", "dead", "1", "0.25", "-", "http_503", "j1.5"
     ]  # fmt: skip

@@ -2,18 +2,20 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from carillon.cli.client import calendar_path
 from carillon.cli.commands.job_options import typer_option
+from carillon.cli.completing import calendar_names
 from carillon.cli.exits import CliError
 from carillon.cli.inputs import exception_forms, read_json, schedule_form
 from carillon.cli.instants import DATES_HELP
 from carillon.cli.output import write_json
 from carillon.cli.preview.batch import DEFAULT_COUNT, answer_lines, request_of_options
 from carillon.cli.preview.local_schedule import LARGEST_COUNT, PreviewRequest
-from carillon.cli.session import JsonOption, invocation_of
+from carillon.cli.session import JsonOption, SessionOptions, invocation_of
 from carillon.errors import InvalidFieldError
 
 DstFoldOption = Annotated[str | None, typer_option("dst.fold")]
@@ -44,6 +46,13 @@ CalendarFileOption = Annotated[
     str | None,
     typer.Option(help='Days that are closed: {"weekdays", "dates", "ranges"} as a JSON file.'),
 ]
+CalendarOption = Annotated[
+    str | None,
+    typer.Option(
+        "--calendar", help="One of your calendars: the API is asked for it.", show_default=False,
+        autocompletion=calendar_names,
+    ),
+]  # fmt: skip
 CalendarRuleOption = Annotated[
     str | None,
     typer.Option(
@@ -71,6 +80,7 @@ def preview(
     dst_gap: DstGapOption = None,
     dst_fold: DstFoldOption = None,
     window: WindowOption = None,
+    calendar: CalendarOption = None,
     calendar_file: CalendarFileOption = None,
     calendar_rule: CalendarRuleOption = None,
     count: CountOption = DEFAULT_COUNT,
@@ -78,7 +88,8 @@ def preview(
     explain: ExplainOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a schedule yields and costs, computed here: no API, no sign-in.
+    """Show what a schedule yields and costs, computed here: no API, no sign-in,
+    but for a --calendar of yours.
 
     With --json, an array of {"fire_at": in UTC, "local": with offset};
     with --json --explain, one object of all that is shown.
@@ -90,7 +101,10 @@ def preview(
     Each line of stdout answers one, in order; a bad line stops nothing:
     {"fire_at": [...]} or {"error": "..."}.
     """
-    look = _Look(window, calendar_file, calendar_rule, explain, invocation_of(ctx).as_json)
+    if None not in (calendar, calendar_file):
+        raise typer.BadParameter("give --calendar or --calendar-file")
+    closed = _Closed(ctx, calendar, calendar_file)
+    look = _Look(window, closed, calendar_rule, explain, invocation_of(ctx).as_json)
     _refuse_contradictions(schedule, batch, look)
     try:
         request = request_of_options(
@@ -104,11 +118,33 @@ def preview(
 
 
 @dataclass(frozen=True, slots=True)
+class _Closed:
+    """The options that tell which days are closed."""
+
+    ctx: typer.Context
+    name: str | None
+    file: str | None
+
+    def days(self) -> tuple[str, Any] | None:
+        """The name of the calendar and its days; None for no calendar. Raises InvalidFieldError,
+        and CliError where the API does not answer."""
+        if self.file is not None:
+            return Path(self.file).stem, read_json(self.file, "calendar")
+        if self.name is None:
+            return None
+        stored = SessionOptions(self.ctx).connect().get(calendar_path(self.name))
+        return self.name, {member: stored[member] for member in _DAYS if stored.get(member)}
+
+
+_DAYS = ("weekdays", "dates", "ranges")
+
+
+@dataclass(frozen=True, slots=True)
 class _Look:
     """The options of the display; no part of the schedule."""
 
     window: str | None
-    calendar_file: str | None
+    closed: _Closed
     calendar_rule: str | None
     is_whole: bool
     as_json: bool
@@ -117,11 +153,11 @@ class _Look:
 def _refuse_contradictions(schedule: str | None, batch: bool, look: _Look) -> None:
     if (schedule is None) != batch:
         raise typer.BadParameter("give either a SCHEDULE or --batch")
-    given = (look.window, look.calendar_file, look.calendar_rule)
+    given = (look.window, look.closed.name, look.closed.file, look.calendar_rule)
     if batch and (look.is_whole or any(option is not None for option in given)):
         raise typer.BadParameter("--batch lists fire times only: no --explain, window or calendar")
-    if look.calendar_rule is not None and look.calendar_file is None:
-        raise typer.BadParameter("--calendar-rule needs a --calendar-file")
+    if look.calendar_rule is not None and (look.closed.name, look.closed.file) == (None, None):
+        raise typer.BadParameter("--calendar-rule needs a --calendar or a --calendar-file")
 
 
 def _show(request: PreviewRequest, look: _Look) -> None:
@@ -135,9 +171,9 @@ def _show(request: PreviewRequest, look: _Look) -> None:
     from carillon.cli.preview.local_schedule import calendar_rule, closed_days_of
 
     calendar = None
-    if look.calendar_file is not None:
-        closed = closed_days_of(read_json(look.calendar_file, "calendar"))
-        name = Path(look.calendar_file).stem
+    days = look.closed.days()
+    if days is not None:
+        name, closed = days[0], closed_days_of(days[1])
         calendar = LocalCalendar(name, closed, calendar_rule(look.calendar_rule or "skip"))
     if look.as_json and not look.is_whole:
         write_json([coming.as_json() for coming in coming_of(request, calendar)])

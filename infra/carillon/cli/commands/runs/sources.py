@@ -6,7 +6,7 @@ from typing import Any
 
 from carillon.cli.client import ApiClient, Json, Query
 from carillon.cli.commands.runs.shown import COLUMNS, COLUMNS_ACROSS
-from carillon.client.resources.following import Follower
+from carillon.client.resources.following import FINAL, Follower
 
 _PAGE = 100
 
@@ -54,7 +54,13 @@ class Across:
 
     def newest(self, limit: int) -> list[Json]:
         """As `OfJob.newest`."""
-        return list(self._api.items("/runs", limit, self._query))
+        attempts: dict[tuple[str, int], Json] = {}
+        for run in self._api.items("/runs", limit, self._query):
+            attempt = (str(run["run_id"]), int(run["attempt"]))
+            # What a batch wrote twice; of two that differ the end counts.
+            if attempt not in attempts or run["status"] in FINAL:
+                attempts[attempt] = run
+        return list(attempts.values())
 
     def changes(self, limit: int) -> list[Any]:
         """As `OfJob.changes`. An answer reads a little of the last one again, which is dropped."""

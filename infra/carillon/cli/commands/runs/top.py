@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _SPAN = timedelta(hours=1)
 _FEW = 10
+_JOBS = "_jobs"
 RUN_COLUMNS = ("at", "status", "job_name", "lag_seconds", "outcome")
 NEXT_COLUMNS = ("fire_at", "name")
 
@@ -49,9 +50,10 @@ class Picture:
         )
         if self.lag:
             yield "lag  " + "  ".join(f"{name} {self.lag[name]:.2f} s" for name in self.lag)
-        states = self.status.get("jobs") or self.status.get("counts") or {}
-        if isinstance(states, dict) and states:
-            yield "jobs  " + "  ".join(f"{count:,} {name}" for name, count in states.items())
+        states = [name for name in self.status if name.endswith(_JOBS)]
+        if states:
+            told = (f"{self.status[name]:,} {name.removesuffix(_JOBS)}" for name in states)
+            yield "jobs  " + "  ".join(told)
 
 
 def look(api: ApiClient, now: datetime) -> Picture:
