@@ -80,7 +80,7 @@ def test_the_command_line_does_the_same(alice: Person, deployment: Deployment) -
     assert created.returncode == 0, created.stderr
     job = json.loads(created.stdout)
     runs = alice.ended_runs(job, 2)
-    shown = alice.carillon("runs", job["job_id"], "--json", "--limit", "50")
+    shown = alice.carillon("runs", "list", job["job_id"], "--json", "--limit", "50")
     assert {run["run_id"] for run in runs} <= {run["run_id"] for run in json.loads(shown.stdout)}
     assert alice.carillon("jobs", "delete", job["job_id"]).returncode == 0
     assert alice.carillon("jobs", "show", job["job_id"]).returncode == 4
@@ -123,7 +123,7 @@ def test_a_first_sign_in_with_a_temporary_password(deployment: Deployment, tmp_p
     job = carillon("jobs", "create", "--name", "first", "--schedule", soon, "--task", "echo")
 
     def has_run() -> bool:
-        return [run["status"] for run in carillon("runs", job["job_id"])] == ["succeeded"]
+        return [run["status"] for run in carillon("runs", "list", job["job_id"])] == ["succeeded"]
 
     until(has_run, 90)
 

@@ -58,7 +58,7 @@ def test_a_manifest_fires_as_it_was_rehearsed(alice: Person, tmp_path: Path) -> 
             if wanted[0] <= run["fire_at"] <= wanted[-1]
         )
         assert between == wanted, "to the second, and no other"
-    assert alice.carillon("apply", file, "--prune").returncode == 0
+    assert alice.carillon("apply", file, "--prune", "--yes").returncode == 0
 
 
 def test_an_apply_that_is_killed_is_repeated(alice: Person, tmp_path: Path) -> None:
