@@ -104,7 +104,7 @@ def test_a_run_that_is_running_is_stopped_and_the_next_one_runs(
     own = {"payload": {"path": str(tmp_path / "other"), "seconds": 0}}
     following = post(alice, f"/jobs/{job['job_id']}/run", own)
 
-    done = alice.carillon("run", "cancel", run["run_id"], "--json")
+    done = alice.carillon("runs", "cancel", run["run_id"], "--json")
 
     assert done.returncode == 0, done.stderr
     stopped = json.loads(done.stdout)
