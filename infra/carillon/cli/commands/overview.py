@@ -163,10 +163,9 @@ def status(*, session: SessionOptions) -> None:
     if session.is_json:
         write_json(answer)
         return
-    segments = answer.get("segments")
-    write_record({name: value for name, value in answer.items() if name != "segments"})
-    rows = [entry for entry in segments or [] if isinstance(entry, dict)]
-    if rows:
+    tables = {name: value for name, value in answer.items() if isinstance(value, list)}
+    write_record({name: value for name, value in answer.items() if name not in tables})
+    for rows in filter(None, tables.values()):
         columns = list(dict.fromkeys(name for row in rows for name in row))
         write_line("")
         write_table(columns, [[row.get(column) for column in columns] for row in rows])

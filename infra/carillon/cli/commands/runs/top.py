@@ -50,7 +50,7 @@ class Picture:
         )
         if self.lag:
             yield "lag  " + "  ".join(f"{name} {self.lag[name]:.2f} s" for name in self.lag)
-        states = [name for name in self.status if name.endswith(_JOBS)]
+        states = [name for name in self.status if name.endswith(_JOBS) and self.status[name]]
         if states:
             told = (f"{self.status[name]:,} {name.removesuffix(_JOBS)}" for name in states)
             yield "jobs  " + "  ".join(told)
