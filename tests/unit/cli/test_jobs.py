@@ -334,6 +334,9 @@ def test_a_list_can_be_sorted(signed_in: Run, api: FakeApi) -> None:
 
     assert names() == ["a", "B", "c"]
     assert names("--sort", "next") == ["c", "B", "a"]
-    assert names("--sort", "last") == ["c", "B", "a"]
     assert names("--sort", "state") == ["B", "c", "a"]
-    assert "dead" in signed_in("jobs", "list").stdout
+    by_last = signed_in("jobs", "list", "--sort", "last").stdout.splitlines()[1:]
+    assert [row.split()[1] for row in by_last] == ["c", "B", "a"]
+    assert "dead" in by_last[1]
+    assert api.requests[-1].query["include"] == "last_run"
+    assert signed_in("jobs", "list", "--sort", "last", "--json").exit_code == 2

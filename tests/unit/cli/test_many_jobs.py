@@ -29,8 +29,7 @@ def test_list_by_parent_and_tags(signed_in: Run, api: FakeApi) -> None:
     assert json.loads(result.stdout) == [{"job_id": "a"}]
     chosen = {
         "parent": "channel-7", "tag": "team:billing,area:e:u", "limit": "100",
-        "view": "summary", "include": "last_run", "q": "night", "state": "paused",
-        "managed_by": "manifest/m",
+        "q": "night", "state": "paused", "managed_by": "manifest/m",
     }  # fmt: skip
     assert [request.query for request in api.requests] == [chosen, {**chosen, "cursor": "c1"}]
 

@@ -140,10 +140,14 @@ def list_jobs(
     length: LengthOptions,
     session: SessionOptions,
 ) -> None:
-    """List your jobs with their last runs, all or those of the filters; with --json, an array."""
+    """List your jobs with their last runs, all or those of the filters; with --json, an array of
+    whole jobs, without runs."""
+    if session.is_json and sort is Sort.LAST:
+        raise typer.BadParameter("--json shows jobs without their runs: no --sort last")
     given = {"q": name, "state": state, "managed_by": managed_by}
     query = chosen.query | {member: text for member, text in given.items() if text}
-    query |= {"view": "summary", "include": "last_run"}
+    if not session.is_json:
+        query |= {"view": "summary", "include": "last_run"}
     found = list(session.connect().items("/jobs", length.most, query))
     found.sort(key=lambda job: sort_key(job, sort))
     write_items(found, COLUMNS, session.is_json, job_cell, LEAST_NEEDED)
