@@ -101,8 +101,6 @@ def preview(
     Each line of stdout answers one, in order; a bad line stops nothing:
     {"fire_at": [...]} or {"error": "..."}.
     """
-    if None not in (calendar, calendar_file):
-        raise typer.BadParameter("give --calendar or --calendar-file")
     closed = _Closed(ctx, calendar, calendar_file)
     look = _Look(window, closed, calendar_rule, explain, invocation_of(ctx).as_json)
     _refuse_contradictions(schedule, batch, look)
@@ -153,6 +151,8 @@ class _Look:
 def _refuse_contradictions(schedule: str | None, batch: bool, look: _Look) -> None:
     if (schedule is None) != batch:
         raise typer.BadParameter("give either a SCHEDULE or --batch")
+    if None not in (look.closed.name, look.closed.file):
+        raise typer.BadParameter("give --calendar or --calendar-file")
     given = (look.window, look.closed.name, look.closed.file, look.calendar_rule)
     if batch and (look.is_whole or any(option is not None for option in given)):
         raise typer.BadParameter("--batch lists fire times only: no --explain, window or calendar")
